@@ -1,0 +1,20 @@
+//! The binomial tree, farthest child first: `ceil(log2 P) g(m) + floor(log2 P) L` (the source has floor and ceil swapped).
+
+use super::super::tree::{knomial, tree_program};
+use super::super::{Algorithm, Parameters, Shape};
+use crate::schedule::Program;
+use crate::topology::Rank;
+
+/// binomial tree
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "binomial",
+    summary: "binomial tree",
+    citation: "Barchet-Estefanel, Mounie 2004, Table 1",
+    segmented: false,
+    radices: &[],
+    builder: Some(program),
+};
+
+fn program(me: Rank, shape: &Shape, _: &Parameters) -> Program {
+    tree_program(me, shape, 0, |v, n| knomial(v, n, 2))
+}

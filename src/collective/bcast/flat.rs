@@ -1,0 +1,20 @@
+//! The root sends the whole message to each rank in turn: `(P-1) g(m) + L`.
+
+use super::super::tree::{flat, tree_program};
+use super::super::{Algorithm, Parameters, Shape};
+use crate::schedule::Program;
+use crate::topology::Rank;
+
+/// the root sends to each rank in turn
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "flat",
+    summary: "the root sends to each rank in turn",
+    citation: "Barchet-Estefanel, Mounie 2004, Table 1",
+    segmented: false,
+    radices: &[],
+    builder: Some(program),
+};
+
+fn program(me: Rank, shape: &Shape, _: &Parameters) -> Program {
+    tree_program(me, shape, 0, flat)
+}

@@ -1,0 +1,22 @@
+//! The tree of radix r: at most `ceil(log_r P) ((r-1) g(m) + L)`, exact for `P = r^q`. Flatter than the binomial tree: fewer
+//! latencies for more gaps.
+
+use super::super::tree::{knomial, tree_program};
+use super::super::{Algorithm, Parameters, Shape};
+use crate::schedule::Program;
+use crate::topology::Rank;
+
+/// tree of radix r (default 4), flatter than the binomial
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "knomial",
+    summary: "tree of radix r (default 4), flatter than the binomial",
+    citation: "Pjesivac-Grbovic et al., Cluster Computing 10 (2007)",
+    segmented: false,
+    radices: &[3, 4, 8],
+    builder: Some(program),
+};
+
+fn program(me: Rank, shape: &Shape, parameters: &Parameters) -> Program {
+    let radix = if parameters.radix == 0 { 4 } else { parameters.radix };
+    tree_program(me, shape, 0, |v, n| knomial(v, n, radix))
+}

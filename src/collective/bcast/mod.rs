@@ -1,0 +1,56 @@
+//! Broadcast: the root's message reaches every rank.
+//!
+//! A new algorithm is one file and two lines here. Formulas use pLogP terms: `g(m)` gap, `L` latency, `os`, `or` overheads, P
+//! ranks, m bytes, k segments of s bytes; Table 1 of Barchet-Estefanel and Mounie (2004), corrected.
+
+use super::Algorithm;
+use crate::error::{Error, Result};
+
+mod binary;
+mod binomial;
+mod binomial_rendezvous;
+mod chain;
+mod chain_rendezvous;
+mod flat;
+mod flat_rendezvous;
+mod knomial;
+mod native;
+mod scatter;
+mod scatter_doubling;
+mod scatter_ring;
+mod segmented_binary;
+mod segmented_binomial;
+mod segmented_chain;
+mod segmented_flat;
+mod split_binary;
+
+/// Every broadcast algorithm.
+pub const ALGORITHMS: &[&Algorithm] = &[
+    &flat::ALGORITHM,
+    &flat_rendezvous::ALGORITHM,
+    &segmented_flat::ALGORITHM,
+    &chain::ALGORITHM,
+    &chain_rendezvous::ALGORITHM,
+    &segmented_chain::ALGORITHM,
+    &binary::ALGORITHM,
+    &segmented_binary::ALGORITHM,
+    &binomial::ALGORITHM,
+    &binomial_rendezvous::ALGORITHM,
+    &segmented_binomial::ALGORITHM,
+    &knomial::ALGORITHM,
+    &split_binary::ALGORITHM,
+    &scatter_ring::ALGORITHM,
+    &scatter_doubling::ALGORITHM,
+    &native::ALGORITHM,
+];
+
+/// Finds an algorithm by name.
+///
+/// # Errors
+/// [`Error::Invalid`] with the names there are.
+pub fn algorithm(name: &str) -> Result<&'static Algorithm> {
+    ALGORITHMS.iter().copied().find(|a| a.name == name).ok_or_else(|| {
+        let names: Vec<_> = ALGORITHMS.iter().map(|a| a.name).collect();
+        Error::invalid(format!("find the broadcast algorithm \"{name}\": there are {}", names.join(", ")))
+    })
+}

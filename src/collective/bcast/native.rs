@@ -1,0 +1,13 @@
+//! The MPI library's own broadcast: a candidate like the others, measured and not modelled, so that adaptive is never a loss.
+
+use super::super::Algorithm;
+
+/// The library's own broadcast.
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "native",
+    summary: "the MPI library's own broadcast",
+    citation: "the MPI library in use",
+    segmented: false,
+    radices: &[],
+    builder: None,
+};

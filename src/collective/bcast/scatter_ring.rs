@@ -1,0 +1,41 @@
+//! Van de Geijn's broadcast for large messages: a binomial scatter of P blocks, then a ring allgather. Every byte crosses each
+//! port about twice: `sum_j g(min(2^j, P-2^j) m/P) + floor(log2 P) L + (P-1) (g(m/P) + L)`.
+
+use super::super::{Algorithm, Parameters, Shape};
+use super::scatter::{Blocks, scatter, subtree};
+use crate::schedule::{OpId, Program};
+use crate::topology::Rank;
+
+/// Scatter, then ring allgather.
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "scatter_ring",
+    summary: "binomial scatter of P blocks, then a ring allgather",
+    citation: "van de Geijn; Thakur, Rabenseifner, Gropp 2005",
+    segmented: false,
+    radices: &[],
+    builder: Some(program),
+};
+
+fn program(me: Rank, shape: &Shape, _: &Parameters) -> Program {
+    let mut program = Program::new();
+    let ranks = shape.ranks;
+    if ranks < 2 {
+        return program;
+    }
+    let blocks = Blocks::new(shape.bytes, ranks);
+    let v = shape.relative(me);
+    let (next, previous) = ((v + 1) % ranks, (v + ranks - 1) % ranks);
+    let scattered = scatter(&mut program, v, shape, &blocks);
+    let mut came: Option<OpId> = None;
+    for step in 0..ranks - 1 {
+        // nobody is sent an empty block, nor one that it holds since the scatter
+        let (out, into) = ((v + ranks - step) % ranks, (v + 2 * ranks - step - 1) % ranks);
+        if blocks.one(out).len > 0 && !subtree(next, ranks).contains(&out) {
+            let held = if subtree(v, ranks).contains(&out) { scattered } else { came };
+            program.send(shape.absolute(next), blocks.one(out), held.as_slice());
+        }
+        let wanted = blocks.one(into).len > 0 && !subtree(v, ranks).contains(&into);
+        came = wanted.then(|| program.recv(shape.absolute(previous), blocks.one(into), &[]));
+    }
+    program
+}

@@ -1,0 +1,20 @@
+//! As `binomial`, segment by segment: `ceil(log2 P) k g(s) + floor(log2 P) L`.
+
+use super::super::tree::{knomial, tree_program};
+use super::super::{Algorithm, Parameters, Shape};
+use crate::schedule::Program;
+use crate::topology::Rank;
+
+/// binomial tree, segment by segment
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "segmented_binomial",
+    summary: "binomial tree, segment by segment",
+    citation: "Barchet-Estefanel, Mounie 2004, Table 1",
+    segmented: true,
+    radices: &[],
+    builder: Some(program),
+};
+
+fn program(me: Rank, shape: &Shape, parameters: &Parameters) -> Program {
+    tree_program(me, shape, parameters.segment, |v, n| knomial(v, n, 2))
+}

@@ -1,0 +1,68 @@
+//! The collective operations: a folder each, one algorithm a file. Builders are pure and know no model.
+
+pub mod bcast;
+mod tree;
+
+use crate::schedule::Program;
+use crate::topology::Rank;
+use serde::{Deserialize, Serialize};
+
+/// What a collective is asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Shape {
+    /// Number of ranks.
+    pub ranks: usize,
+    /// The root.
+    pub root: Rank,
+    /// Size of the message.
+    pub bytes: usize,
+}
+
+impl Shape {
+    /// A rank's position counted from the root.
+    pub fn relative(&self, rank: Rank) -> usize {
+        (rank + self.ranks - self.root) % self.ranks
+    }
+
+    /// The rank at a position counted from the root.
+    pub fn absolute(&self, relative: usize) -> Rank {
+        (relative + self.root) % self.ranks
+    }
+}
+
+/// What can be chosen about an algorithm. Those that do not segment or have no radix ignore it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Parameters {
+    /// Bytes of a segment; 0: the whole message at once.
+    pub segment: usize,
+    /// Radix of a tree; 0: the algorithm's default.
+    pub radix: usize,
+}
+
+/// Builds one rank's program.
+pub type Builder = fn(me: Rank, shape: &Shape, parameters: &Parameters) -> Program;
+
+/// An algorithm of a collective.
+#[derive(Debug)]
+pub struct Algorithm {
+    /// Name in policies and on the command line.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub summary: &'static str,
+    /// Where it comes from.
+    pub citation: &'static str,
+    /// True if it cuts the message into segments of a size that can be chosen.
+    pub segmented: bool,
+    /// The radices worth trying, if it has one.
+    pub radices: &'static [usize],
+    /// The builder; `None` for the library's own collective, which is called and not built.
+    pub builder: Option<Builder>,
+}
+
+impl Algorithm {
+    /// The schedule for all ranks; `None` for the library's own collective.
+    pub fn schedule(&self, shape: &Shape, parameters: &Parameters) -> Option<crate::schedule::Schedule> {
+        let build = self.builder?;
+        Some(crate::schedule::Schedule::build(shape.ranks, |me| build(me, shape, parameters)))
+    }
+}

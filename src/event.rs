@@ -1,0 +1,44 @@
+//! The queue of timed events that the replay and the simulator each run their own machine on.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Events in order of time; those of one time in order of the event itself, so that every run and every rank sees the same
+/// order.
+#[derive(Debug)]
+pub struct EventQueue<E> {
+    heap: BinaryHeap<Reverse<(u64, E)>>,
+}
+
+impl<E: Ord> EventQueue<E> {
+    /// An empty queue with room for `capacity` events.
+    pub fn with_capacity(capacity: usize) -> EventQueue<E> {
+        EventQueue { heap: BinaryHeap::with_capacity(capacity) }
+    }
+
+    /// Adds an event. Times are zero or more: the bits of such floats are in the order of their values.
+    pub fn push(&mut self, time: f64, event: E) {
+        debug_assert!(time >= 0.0, "an event at {time}");
+        self.heap.push(Reverse((time.to_bits(), event)));
+    }
+
+    /// Takes the earliest event.
+    pub fn pop(&mut self) -> Option<(f64, E)> {
+        self.heap.pop().map(|Reverse((time, event))| (f64::from_bits(time), event))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_by_time_then_by_kind() {
+        let mut queue = EventQueue::with_capacity(4);
+        for (t, e) in [(2.0, 1), (0.5, 9), (2.0, 0), (1e-9, 5)] {
+            queue.push(t, e);
+        }
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
+        assert_eq!(order, [(1e-9, 5), (0.5, 9), (2.0, 0), (2.0, 1)]);
+    }
+}

@@ -1,0 +1,179 @@
+//! Replay of a schedule under a point-to-point model: one event-driven evaluator for all algorithms, models, rank counts and
+//! mixes of links. The closed forms of the literature are tests of it.
+//!
+//! The machine it replays on: each rank has a processor and a port. A send takes the processor for `send_overhead` and the port
+//! for `gap`; the message is usable at the receiver `transit` after the send's start, and the last `recv_overhead` of that runs
+//! on the receiver's processor and waits while that is busy.
+
+use crate::error::{Error, Result};
+use crate::event::EventQueue;
+use crate::model::{Cost, CostModel};
+use crate::schedule::{Action, Program, Schedule, Trace, matching};
+use crate::topology::{Link, Rank};
+
+/// What a replay finds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replay {
+    /// When each operation started and was complete.
+    pub traces: Vec<Trace>,
+    /// When each rank's port and processor were free after its last send: how long the schedule keeps it from sending more.
+    pub port_free: Vec<f64>,
+}
+
+impl Replay {
+    /// The time when the last operation of all was complete.
+    pub fn completion(&self) -> f64 {
+        self.traces.iter().map(Trace::finish).fold(0.0, f64::max)
+    }
+}
+
+/// The time a schedule takes under a model.
+///
+/// # Errors
+/// As [`replay`].
+pub fn completion(schedule: &Schedule, model: &dyn CostModel) -> Result<f64> {
+    Ok(replay(schedule, model)?.completion())
+}
+
+/// Events of one time: messages are taken in before new ones go out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// A message is there but for the receiver's overhead: receiver, its operation.
+    Arrive(u32, u32),
+    /// A rank turns to its next send or delay.
+    Issue(u32),
+}
+
+/// One rank's state.
+struct Machine<'a> {
+    program: &'a Program,
+    cpu_free: f64,
+    port_free: f64,
+    /// The next send or delay.
+    next: usize,
+    /// Completion by operation; NaN while open.
+    done: Vec<f64>,
+    start: Vec<f64>,
+    /// Messages that came before their receive was posted, with the overhead still to pay.
+    early: Vec<u32>,
+}
+
+impl Machine<'_> {
+    fn skip_receives(&mut self) {
+        while self.next < self.program.len() && matches!(self.program.action(self.next), Action::Recv { .. }) {
+            self.next += 1;
+        }
+    }
+
+    /// When everything an operation comes after was complete, if it is.
+    fn ready(&self, op: usize) -> Option<f64> {
+        self.program.after(op).iter().try_fold(0.0, |latest: f64, &d| {
+            let t = self.done[d as usize];
+            (!t.is_nan()).then(|| latest.max(t))
+        })
+    }
+}
+
+/// Replays a schedule under a model.
+///
+/// # Errors
+/// [`Error::Invalid`] if messages do not match or ranks wait for each other in a circle.
+pub fn replay(schedule: &Schedule, model: &dyn CostModel) -> Result<Replay> {
+    let pairs = matching(schedule)?;
+    let mut queue = EventQueue::with_capacity(2 * schedule.ranks());
+    let mut machines: Vec<Machine> = schedule
+        .programs
+        .iter()
+        .map(|program| Machine {
+            program,
+            cpu_free: 0.0,
+            port_free: 0.0,
+            next: 0,
+            done: vec![f64::NAN; program.len()],
+            start: vec![0.0; program.len()],
+            early: Vec::new(),
+        })
+        .collect();
+    // the overhead that each open receive will pay
+    let mut overhead: Vec<Vec<f64>> = schedule.programs.iter().map(|p| vec![0.0; p.len()]).collect();
+    for (rank, machine) in machines.iter_mut().enumerate() {
+        machine.skip_receives();
+        queue.push(0.0, Event::Issue(rank as u32));
+    }
+    while let Some((now, event)) = queue.pop() {
+        match event {
+            Event::Issue(rank) => {
+                let m = &mut machines[rank as usize];
+                let Some(ready) = (m.next < m.program.len()).then(|| m.ready(m.next)).flatten() else { continue };
+                let start = now.max(ready).max(m.cpu_free).max(match m.program.action(m.next) {
+                    Action::Send { .. } => m.port_free,
+                    _ => 0.0,
+                });
+                if start > now {
+                    queue.push(start, event);
+                    continue;
+                }
+                let op = m.next;
+                m.start[op] = now;
+                match m.program.action(op) {
+                    Action::Send { to, span } => {
+                        let Cost { send_overhead, gap, transit, recv_overhead } = model.cost(Link { from: rank as Rank, to }, span.len);
+                        m.cpu_free = now + send_overhead;
+                        m.port_free = now + gap;
+                        m.done[op] = m.cpu_free;
+                        if let Some((to, their)) = pairs.partner(rank as usize, op) {
+                            overhead[to][their] = recv_overhead;
+                            queue.push(now + (transit - recv_overhead).max(0.0), Event::Arrive(to as u32, their as u32));
+                        }
+                    }
+                    Action::Delay { seconds } => {
+                        m.cpu_free = now + seconds;
+                        m.done[op] = m.cpu_free;
+                    }
+                    Action::Recv { .. } => {}
+                }
+                m.next += 1;
+                m.skip_receives();
+                wake(m, rank, now, &mut queue);
+            }
+            Event::Arrive(rank, op) => {
+                let m = &mut machines[rank as usize];
+                let Some(ready) = m.ready(op as usize) else {
+                    m.early.push(op);
+                    continue;
+                };
+                let cost = overhead[rank as usize][op as usize];
+                let start = if cost > 0.0 { now.max(ready).max(m.cpu_free) } else { now.max(ready) };
+                if start > now {
+                    queue.push(start, event);
+                    continue;
+                }
+                m.start[op as usize] = now;
+                m.done[op as usize] = now + cost;
+                if cost > 0.0 {
+                    m.cpu_free = now + cost;
+                }
+                wake(m, rank, now + cost, &mut queue);
+            }
+        }
+    }
+    collect(machines)
+}
+
+/// After an operation is complete: the rank may turn to its next one, and messages that came early may be taken.
+fn wake(m: &mut Machine, rank: u32, now: f64, queue: &mut EventQueue<Event>) {
+    if m.next < m.program.len() {
+        queue.push(now, Event::Issue(rank));
+    }
+    for op in std::mem::take(&mut m.early) {
+        queue.push(now, Event::Arrive(rank, op));
+    }
+}
+
+fn collect(machines: Vec<Machine>) -> Result<Replay> {
+    if let Some(rank) = machines.iter().position(|m| m.done.iter().any(|t| t.is_nan())) {
+        return Err(Error::invalid(format!("replay the schedule: rank {rank} waits for ever")));
+    }
+    let port_free = machines.iter().map(|m| m.port_free.max(m.cpu_free)).collect();
+    Ok(Replay { port_free, traces: machines.into_iter().map(|m| Trace { start: m.start, end: m.done }).collect() })
+}

@@ -1,0 +1,268 @@
+//! The engine: programs of all ranks, run in virtual time.
+
+use super::network::{Network, affine};
+use super::noise::Disturbance;
+use crate::error::{Error, Result};
+use crate::event::EventQueue;
+use crate::platform::{Placement, Platform};
+use crate::schedule::{Action, Matching, Program, Schedule, Trace, matching};
+
+/// A platform on which schedules run in virtual time.
+#[derive(Debug, Clone)]
+pub struct Simulator {
+    network: Network,
+}
+
+/// Events of one time are taken in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// The receiver's processor may take a message: receiver, its operation.
+    Process(u32, u32),
+    /// The last byte reaches the receiver's port.
+    Arrive(u32, u32),
+    /// A message may leave, its handshake done: sender, its operation.
+    Inject(u32, u32),
+    /// A rank turns to its next send or delay.
+    Issue(u32),
+}
+
+struct Machine<'a> {
+    program: &'a Program,
+    cpu_free: f64,
+    out_free: f64,
+    in_free: f64,
+    next: usize,
+    start: Vec<f64>,
+    done: Vec<f64>,
+    /// Messages, or requests to send one, that came before their receive was posted.
+    early: Vec<Early>,
+}
+
+#[derive(Clone, Copy)]
+enum Early {
+    Message(u32),
+    Request { receive: u32, sender: u32, send: u32 },
+}
+
+impl Machine<'_> {
+    fn ready(&self, op: usize) -> Option<f64> {
+        self.program.after(op).iter().try_fold(0.0, |latest: f64, &d| {
+            let t = self.done[d as usize];
+            (!t.is_nan()).then(|| latest.max(t))
+        })
+    }
+
+    fn skip_receives(&mut self) {
+        while self.next < self.program.len() && matches!(self.program.action(self.next), Action::Recv { .. }) {
+            self.next += 1;
+        }
+    }
+}
+
+struct Run<'a> {
+    network: &'a Network,
+    pairs: Matching,
+    machines: Vec<Machine<'a>>,
+    pipe_free: Vec<f64>,
+    queue: EventQueue<Event>,
+    noise: &'a mut Disturbance,
+}
+
+impl Simulator {
+    /// A simulator of a platform with one rank on each host.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the platform lacks parameters that a simulation needs, or states a latency below its hosts'
+    /// overheads.
+    pub fn new(platform: &Platform, placement: Placement) -> Result<Simulator> {
+        Ok(Simulator { network: Network::new(platform, &platform.place(placement))? })
+    }
+
+    /// The number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.network.hosts.len()
+    }
+
+    /// Runs a schedule on an idle platform; all ranks start at time 0. `noise` decides which messages TCP loses; its factor is
+    /// not used here.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the schedule has more ranks than the platform, if messages do not match or ranks wait in a circle.
+    pub fn run(&self, schedule: &Schedule, noise: &mut Disturbance) -> Result<Vec<Trace>> {
+        if schedule.ranks() > self.ranks() {
+            return Err(Error::invalid(format!("simulate {} ranks on {} hosts", schedule.ranks(), self.ranks())));
+        }
+        let machines = schedule.programs.iter().map(|program| Machine {
+            program,
+            cpu_free: 0.0,
+            out_free: 0.0,
+            in_free: 0.0,
+            next: 0,
+            start: vec![0.0; program.len()],
+            done: vec![f64::NAN; program.len()],
+            early: Vec::new(),
+        });
+        let mut run = Run {
+            network: &self.network,
+            pairs: matching(schedule)?,
+            machines: machines.collect(),
+            pipe_free: vec![0.0; self.network.pipes],
+            queue: EventQueue::with_capacity(4 * schedule.ranks()),
+            noise,
+        };
+        run.go();
+        run.traces()
+    }
+}
+
+impl Run<'_> {
+    fn go(&mut self) {
+        for (rank, m) in self.machines.iter_mut().enumerate().filter(|(_, m)| !m.program.is_empty()) {
+            m.skip_receives();
+            self.queue.push(0.0, Event::Issue(rank as u32));
+        }
+        while let Some((now, event)) = self.queue.pop() {
+            match event {
+                Event::Issue(rank) => self.issue(now, rank),
+                Event::Inject(rank, op) => self.inject(now, rank, op),
+                Event::Arrive(rank, op) => self.arrive(now, rank, op),
+                Event::Process(rank, op) => self.process(now, rank, op),
+            }
+        }
+    }
+
+    fn issue(&mut self, now: f64, rank: u32) {
+        let me = rank as usize;
+        let host = &self.network.hosts[me];
+        let m = &mut self.machines[me];
+        let Some(ready) = (m.next < m.program.len()).then(|| m.ready(m.next)).flatten() else { return };
+        let op = m.next;
+        let action = m.program.action(op);
+        let eager = matches!(action, Action::Send { span, .. } if span.len <= host.eager_limit);
+        let start = now.max(ready).max(m.cpu_free).max(if eager { m.out_free } else { 0.0 });
+        if start > now {
+            return self.queue.push(start, Event::Issue(rank));
+        }
+        m.start[op] = now;
+        m.next += 1;
+        m.skip_receives();
+        match action {
+            Action::Send { .. } if eager => self.inject(now, rank, op as u32),
+            Action::Send { .. } => self.request(now, rank, op as u32),
+            Action::Delay { seconds } => {
+                m.cpu_free = now + seconds;
+                m.done[op] = m.cpu_free;
+            }
+            Action::Recv { .. } => {}
+        }
+        let wake = self.machines[me].cpu_free.max(now);
+        self.wake(rank, wake);
+    }
+
+    /// The first half of a handshake: an empty message asks for leave to send.
+    fn request(&mut self, now: f64, rank: u32, op: u32) {
+        let me = rank as usize;
+        let Some((to, receive)) = self.pairs.partner(me, op as usize) else { return };
+        let host = &self.network.hosts[me];
+        self.machines[me].cpu_free = now + host.send.0;
+        let there = now + host.send.0 + self.network.wire(me, to).latency + self.network.hosts[to].recv.0;
+        match self.machines[to].ready(receive) {
+            Some(posted) => self.grant(there.max(posted), rank, op),
+            None => self.machines[to].early.push(Early::Request { receive: receive as u32, sender: rank, send: op }),
+        }
+    }
+
+    /// The second half: an empty message grants it.
+    fn grant(&mut self, now: f64, sender: u32, op: u32) {
+        let me = sender as usize;
+        let Some((to, _)) = self.pairs.partner(me, op as usize) else { return };
+        let back = self.network.hosts[to].send.0 + self.network.wire(to, me).latency + self.network.hosts[me].recv.0;
+        self.queue.push(now + back, Event::Inject(sender, op));
+    }
+
+    fn inject(&mut self, now: f64, rank: u32, op: u32) {
+        let me = rank as usize;
+        let (host, tcp) = (&self.network.hosts[me], &self.network.tcp);
+        let m = &mut self.machines[me];
+        let start = now.max(m.cpu_free).max(m.out_free);
+        if start > now {
+            return self.queue.push(start, Event::Inject(rank, op));
+        }
+        let Action::Send { to, span } = m.program.action(op as usize) else { return };
+        let bytes = span.len;
+        let ready = now + affine(host.send, bytes);
+        m.cpu_free = ready;
+        m.out_free = now + affine(host.gap, bytes);
+        m.done[op as usize] = ready;
+        let wire = self.network.wire(me, to);
+        let mut out = ready + host.gap.1 * bytes as f64;
+        if let Some((pipe, per_byte)) = wire.pipe {
+            let free = &mut self.pipe_free[pipe];
+            *free = free.max(ready) + per_byte * bytes as f64;
+            out = out.max(*free);
+        }
+        let there = out + wire.latency;
+        if tcp.scatter_leap_bytes.is_some_and(|s| bytes > s) {
+            m.out_free = m.out_free.max(there + tcp.scatter_leap_s);
+        }
+        if let Some((to, receive)) = self.pairs.partner(me, op as usize) {
+            self.queue.push(there, Event::Arrive(to as u32, receive as u32));
+        }
+        self.wake(rank, ready);
+    }
+
+    fn arrive(&mut self, now: f64, rank: u32, op: u32) {
+        let tcp = &self.network.tcp;
+        let m = &mut self.machines[rank as usize];
+        let Action::Recv { span, .. } = m.program.action(op as usize) else { return };
+        let drain = self.network.hosts[rank as usize].gap.1 * span.len as f64;
+        let meets_another = m.in_free > now - drain;
+        let in_range =
+            tcp.gather_low_bytes.is_some_and(|low| span.len >= low) && tcp.gather_high_bytes.is_some_and(|high| span.len <= high);
+        let there = now.max(m.in_free + drain);
+        m.in_free = there;
+        let lost = meets_another && in_range && self.noise.happens(tcp.gather_escalation_share);
+        self.queue.push(there + if lost { tcp.gather_escalation_s } else { 0.0 }, Event::Process(rank, op));
+    }
+
+    fn process(&mut self, now: f64, rank: u32, op: u32) {
+        let m = &mut self.machines[rank as usize];
+        let Some(ready) = m.ready(op as usize) else {
+            return m.early.push(Early::Message(op));
+        };
+        let start = now.max(ready).max(m.cpu_free);
+        if start > now {
+            return self.queue.push(start, Event::Process(rank, op));
+        }
+        let Action::Recv { span, .. } = m.program.action(op as usize) else { return };
+        let end = now + affine(self.network.hosts[rank as usize].recv, span.len);
+        m.cpu_free = end;
+        m.start[op as usize] = ready;
+        m.done[op as usize] = end;
+        self.wake(rank, end);
+    }
+
+    /// Something of a rank was completed: it may go on, and what came early may be taken.
+    fn wake(&mut self, rank: u32, now: f64) {
+        let m = &mut self.machines[rank as usize];
+        if m.next < m.program.len() {
+            self.queue.push(now, Event::Issue(rank));
+        }
+        for early in std::mem::take(&mut m.early) {
+            match early {
+                Early::Message(op) => self.queue.push(now, Event::Process(rank, op)),
+                Early::Request { receive, sender, send } => match self.machines[rank as usize].ready(receive as usize) {
+                    Some(posted) => self.grant(now.max(posted), sender, send),
+                    None => self.machines[rank as usize].early.push(early),
+                },
+            }
+        }
+    }
+
+    fn traces(self) -> Result<Vec<Trace>> {
+        if let Some(rank) = self.machines.iter().position(|m| m.done.iter().any(|t| t.is_nan())) {
+            return Err(Error::invalid(format!("simulate the schedule: rank {rank} waits for ever")));
+        }
+        Ok(self.machines.into_iter().map(|m| Trace { start: m.start, end: m.done }).collect())
+    }
+}

@@ -1,0 +1,275 @@
+//! Statistics on measured times: medians, their confidence intervals, the bootstrap, least squares and structural breaks.
+//!
+//! No function here returns NaN for finite input; where a figure does not exist, it returns `None`.
+
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
+
+/// The generator used everywhere: small, fast, and the same sequence on every machine.
+pub type Random = Xoshiro256PlusPlus;
+
+/// A generator for a seed.
+pub fn random(seed: u64) -> Random {
+    Random::seed_from_u64(seed)
+}
+
+/// Sorts times ascending; NaN, which no caller should hold, goes last.
+fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut v = values.to_vec();
+    v.sort_by(f64::total_cmp);
+    v
+}
+
+/// The q-quantile (0..=1), linear between order statistics.
+///
+/// ```
+/// use collwise::stats::quantile;
+/// assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0], 0.5), Some(2.5));
+/// assert_eq!(quantile(&[], 0.5), None);
+/// ```
+pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
+    let v = sorted(values);
+    let last = v.len().checked_sub(1)?;
+    let at = q.clamp(0.0, 1.0) * last as f64;
+    let (low, part) = (at.floor() as usize, at.fract());
+    Some(if part == 0.0 { v[low] } else { v[low] + (v[low + 1] - v[low]) * part })
+}
+
+/// The median.
+pub fn median(values: &[f64]) -> Option<f64> {
+    quantile(values, 0.5)
+}
+
+/// The arithmetic mean.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The geometric mean of positive values.
+pub fn geometric_mean(values: &[f64]) -> Option<f64> {
+    let logs: Vec<f64> = values.iter().map(|v| v.ln()).collect();
+    mean(&logs).map(f64::exp)
+}
+
+/// A 95 % confidence interval of the median from order statistics (binomial with p = 1/2, normal approximation of the ranks,
+/// conservative rounding), free of any assumption on the distribution. For fewer than 6 values it is the whole range.
+pub fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
+    let v = sorted(values);
+    let n = v.len();
+    let (first, last) = (*v.first()?, *v.last()?);
+    if n < 6 {
+        return Some((first, last));
+    }
+    let half = 1.96 * (n as f64).sqrt() / 2.0;
+    let low = ((n as f64 / 2.0 - half).floor().max(0.0)) as usize;
+    let high = ((n as f64 / 2.0 + half).ceil() as usize).min(n - 1);
+    Some((v[low], v[high]))
+}
+
+/// A value with a 95 % confidence interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Estimate {
+    /// The point estimate.
+    pub value: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+}
+
+impl Estimate {
+    /// An estimate known exactly.
+    pub fn exact(value: f64) -> Estimate {
+        Estimate { value, low: value, high: value }
+    }
+
+    /// The point estimate with the interval spanned by the 2.5 % and 97.5 % quantiles of bootstrap replicates (percentile
+    /// bootstrap, Efron 1979), widened where needed to hold the point.
+    pub fn from_replicates(value: f64, replicates: &[f64]) -> Estimate {
+        let low = quantile(replicates, 0.025).unwrap_or(value).min(value);
+        let high = quantile(replicates, 0.975).unwrap_or(value).max(value);
+        Estimate { value, low, high }
+    }
+}
+
+/// One bootstrap resample: as many values, drawn with replacement.
+pub fn resample(values: &[f64], random: &mut Random) -> Vec<f64> {
+    (0..values.len()).map(|_| values[random.random_range(0..values.len())]).collect()
+}
+
+/// A straight line `intercept + slope * x`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Line {
+    /// Value at x = 0.
+    pub intercept: f64,
+    /// Change per unit of x.
+    pub slope: f64,
+}
+
+impl Line {
+    /// The line's value at `x`.
+    pub fn at(&self, x: f64) -> f64 {
+        self.intercept + self.slope * x
+    }
+}
+
+/// Least squares on relative residuals (weights 1/y^2): the errors of measured times grow with the times, and an ordinary fit
+/// would let the largest message decide the intercept. `None` with fewer than two distinct x or with y <= 0.
+///
+/// ```
+/// use collwise::stats::fit_line;
+/// let line = fit_line(&[(0.0, 1.0), (10.0, 21.0), (20.0, 41.0)]).unwrap();
+/// assert!((line.intercept - 1.0).abs() < 1e-12 && (line.slope - 2.0).abs() < 1e-12);
+/// ```
+pub fn fit_line(points: &[(f64, f64)]) -> Option<Line> {
+    if points.iter().any(|&(_, y)| y <= 0.0) {
+        return None;
+    }
+    let weight = |y: f64| 1.0 / (y * y);
+    let total: f64 = points.iter().map(|&(_, y)| weight(y)).sum();
+    let mean_x = points.iter().map(|&(x, y)| weight(y) * x).sum::<f64>() / total;
+    let mean_y = points.iter().map(|&(_, y)| weight(y) * y).sum::<f64>() / total;
+    let sxx: f64 = points.iter().map(|&(x, y)| weight(y) * (x - mean_x).powi(2)).sum();
+    let sxy: f64 = points.iter().map(|&(x, y)| weight(y) * (x - mean_x) * (y - mean_y)).sum();
+    (sxx > 0.0).then(|| {
+        let slope = sxy / sxx;
+        Line { intercept: mean_y - slope * mean_x, slope }
+    })
+}
+
+/// Piecewise linear interpolation through points with ascending x; outside, the line through the nearest two points, never
+/// below zero. Uses only `+ - * /`, so that every rank gets the same bits.
+///
+/// # Panics
+/// Never; an empty table gives 0.
+pub fn interpolate(xs: &[usize], ys: &[f64], x: usize) -> f64 {
+    match xs.len() {
+        0 => 0.0,
+        1 => ys[0],
+        n => {
+            let right = xs.partition_point(|&p| p < x).clamp(1, n - 1);
+            let (x0, x1, y0, y1) = (xs[right - 1] as f64, xs[right] as f64, ys[right - 1], ys[right]);
+            (y0 + (y1 - y0) * ((x as f64 - x0) / (x1 - x0))).max(0.0)
+        }
+    }
+}
+
+/// Structural breaks of a line (Bai and Perron 1998, as `strucchange::breakpoints` does it): the positions that cut the points,
+/// sorted by x, into segments with a line each. The number of breaks minimises `n ln(RSS/n) + p ln n`; every segment holds at
+/// least `max(3, 15 %)` of the points. Returns the index of the first point of each new segment.
+///
+/// Dynamic programming over the triangular table of residual sums, O(n^2 breaks).
+pub fn breakpoints(points: &[(f64, f64)], max_breaks: usize) -> Vec<usize> {
+    let n = points.len();
+    let least = 3.max((0.15 * n as f64).ceil() as usize);
+    if n < 2 * least {
+        return Vec::new();
+    }
+    let rss = residual_table(points);
+    // best[b][end]: the least residual sum of points[..end] with b breaks, and where the last segment starts
+    let mut best: Vec<Vec<(f64, usize)>> = vec![(0..=n).map(|end| (if end < least { f64::INFINITY } else { rss(0, end) }, 0)).collect()];
+    for b in 1..=max_breaks.min(n / least - 1) {
+        let row = (0..=n)
+            .map(|end| {
+                (b * least..=end.saturating_sub(least))
+                    .map(|start| (best[b - 1][start].0 + rss(start, end), start))
+                    .min_by(|x, y| x.0.total_cmp(&y.0))
+                    .unwrap_or((f64::INFINITY, 0))
+            })
+            .collect();
+        best.push(row);
+    }
+    let scale = points.iter().map(|p| p.1 * p.1).sum::<f64>() / n as f64;
+    let bic = |b: usize| {
+        // the floor stands for the clock: residuals below a millionth of the signal are no evidence
+        let variance = (best[b][n].0 / n as f64).max(1e-12 * scale).max(f64::MIN_POSITIVE);
+        n as f64 * variance.ln() + (3 * b + 3) as f64 * (n as f64).ln()
+    };
+    let chosen = (0..best.len()).filter(|&b| best[b][n].0.is_finite()).min_by(|&x, &y| bic(x).total_cmp(&bic(y))).unwrap_or(0);
+    let (mut breaks, mut end) = (Vec::new(), n);
+    for b in (1..=chosen).rev() {
+        end = best[b][end].1;
+        breaks.push(end);
+    }
+    breaks.reverse();
+    breaks
+}
+
+/// Residual sum of squares of the line through `points[start..end]`, from prefix sums.
+fn residual_table(points: &[(f64, f64)]) -> impl Fn(usize, usize) -> f64 {
+    let (cx, cy) = (points[0].0, points[0].1);
+    let mut prefix = vec![[0.0; 5]];
+    for &(x, y) in points {
+        let (x, y) = (x - cx, y - cy);
+        let last = prefix[prefix.len() - 1];
+        prefix.push([last[0] + x, last[1] + y, last[2] + x * x, last[3] + x * y, last[4] + y * y]);
+    }
+    move |start, end| {
+        let n = (end - start) as f64;
+        let s: Vec<f64> = (0..5).map(|k| prefix[end][k] - prefix[start][k]).collect();
+        let (sxx, sxy, syy) = (s[2] - s[0] * s[0] / n, s[3] - s[0] * s[1] / n, s[4] - s[1] * s[1] / n);
+        if sxx > 0.0 { (syy - sxy * sxy / sxx).max(0.0) } else { syy.max(0.0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_of_a_hand_sized_sample() {
+        let v = [5.0, 1.0, 4.0, 2.0, 3.0];
+        assert_eq!(median(&v), Some(3.0));
+        assert_eq!(quantile(&v, 0.0), Some(1.0));
+        assert_eq!(quantile(&v, 1.0), Some(5.0));
+        assert_eq!(quantile(&v, 0.25), Some(2.0));
+        assert_eq!(mean(&v), Some(3.0));
+        assert_eq!(median(&[]), None);
+        assert!((geometric_mean(&[1.0, 4.0]).unwrap() - 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_interval_of_the_median_covers_it() {
+        let mut random = random(1);
+        let covered = (0..1000)
+            .filter(|_| {
+                let sample: Vec<f64> = (0..31).map(|_| random.random::<f64>()).collect();
+                let (low, high) = median_interval(&sample).unwrap();
+                low <= 0.5 && 0.5 <= high
+            })
+            .count();
+        assert!((930..=1000).contains(&covered), "covered {covered} of 1000");
+    }
+
+    #[test]
+    fn a_line_is_recovered_with_errors_that_grow_with_time() {
+        let points: Vec<(f64, f64)> = (0..10).map(|k| (1000.0 * k as f64, 5e-5 + 8e-9 * 1000.0 * k as f64)).collect();
+        let line = fit_line(&points).unwrap();
+        assert!((line.intercept / 5e-5 - 1.0).abs() < 1e-9 && (line.slope / 8e-9 - 1.0).abs() < 1e-9);
+        assert_eq!(fit_line(&[(1.0, 1.0)]), None);
+        assert_eq!(fit_line(&[(1.0, 0.0), (2.0, 1.0)]), None);
+    }
+
+    #[test]
+    fn interpolation_hits_the_points_and_never_goes_below_zero() {
+        let (xs, ys) = ([0, 10, 20], [1.0, 2.0, 4.0]);
+        assert_eq!(interpolate(&xs, &ys, 10), 2.0);
+        assert_eq!(interpolate(&xs, &ys, 15), 3.0);
+        assert_eq!(interpolate(&xs, &ys, 30), 6.0);
+        assert_eq!(interpolate(&[10, 20], &[1.0, 9.0], 0), 0.0);
+        assert_eq!(interpolate(&[], &[], 3), 0.0);
+    }
+
+    #[test]
+    fn breaks_are_found_where_they_are_and_nowhere_else() {
+        let line: Vec<(f64, f64)> = (0..30).map(|k| (k as f64, 1.0 + 0.5 * k as f64)).collect();
+        assert!(breakpoints(&line, 5).is_empty());
+        let leap: Vec<(f64, f64)> = line.iter().map(|&(x, y)| (x, if x >= 12.0 { y + 7.0 } else { y })).collect();
+        assert_eq!(breakpoints(&leap, 5), [12]);
+        let two: Vec<(f64, f64)> = leap.iter().map(|&(x, y)| (x, if x >= 21.0 { y + 3.0 * (x - 15.0) } else { y })).collect();
+        assert_eq!(breakpoints(&two, 5), [12, 21]);
+        assert!(breakpoints(&line[..4], 5).is_empty());
+    }
+}

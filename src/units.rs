@@ -1,0 +1,161 @@
+//! Units: the only place that reads or prints one.
+//!
+//! Times are `f64` seconds and sizes are `usize` bytes everywhere inside. Sizes are read and printed with binary prefixes
+//! (`512KiB`), times with SI prefixes (`8.6 ms`).
+
+use crate::error::{Error, Result};
+use serde::{Deserialize, Deserializer, de::Error as _};
+
+/// A time in seconds.
+pub type Seconds = f64;
+
+/// The longest time that any file may state: anything above is a slip of units.
+pub const MAX_SECONDS: Seconds = 1e6;
+
+const SIZE_UNITS: [(&str, usize); 10] = [
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("K", 1 << 10),
+    ("M", 1 << 20),
+    ("G", 1 << 30),
+    ("kB", 1000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("B", 1),
+];
+
+/// Reads a size: a whole number, with or without a unit (`B`, `KiB`, `MiB`, `GiB`, their short forms `K`, `M`, `G`, or the
+/// decimal `kB`, `MB`, `GB`).
+///
+/// ```
+/// use collwise::units::parse_bytes;
+/// assert_eq!(parse_bytes("512KiB").unwrap(), 524_288);
+/// assert_eq!(parse_bytes("1 MB").unwrap(), 1_000_000);
+/// assert!(parse_bytes("-3").is_err());
+/// assert!(parse_bytes("5 parsecs").unwrap_err().to_string().contains("KiB"));
+/// ```
+///
+/// # Errors
+/// [`Error::Invalid`], which names the text and the units that are known.
+pub fn parse_bytes(text: &str) -> Result<usize> {
+    let trimmed = text.trim();
+    let digits = trimmed.len() - trimmed.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = trimmed.split_at(digits);
+    let unit = unit.trim();
+    let scale = if unit.is_empty() { Some(1) } else { SIZE_UNITS.iter().find(|(u, _)| *u == unit).map(|(_, s)| *s) };
+    let value = number.parse::<usize>().ok().zip(scale).and_then(|(n, s)| n.checked_mul(s));
+    value.ok_or_else(|| {
+        Error::invalid(format!("read \"{text}\" as a size: write a whole number with B, KiB, MiB, GiB, kB, MB or GB, such as 512KiB"))
+    })
+}
+
+/// Prints a size, shortest exact form: `512KiB`, `1B`, `1000B`.
+///
+/// ```
+/// assert_eq!(collwise::units::bytes(1 << 20), "1MiB");
+/// assert_eq!(collwise::units::bytes(1000), "1000B");
+/// ```
+pub fn bytes(n: usize) -> String {
+    match n {
+        0 => "0B".into(),
+        n if n.is_multiple_of(1 << 30) => format!("{}GiB", n >> 30),
+        n if n.is_multiple_of(1 << 20) => format!("{}MiB", n >> 20),
+        n if n.is_multiple_of(1 << 10) => format!("{}KiB", n >> 10),
+        n => format!("{n}B"),
+    }
+}
+
+/// Prints a time with three significant digits and an SI prefix.
+///
+/// ```
+/// assert_eq!(collwise::units::seconds(0.00862), "8.62 ms");
+/// assert_eq!(collwise::units::seconds(0.0), "0 s");
+/// ```
+pub fn seconds(t: Seconds) -> String {
+    if t == 0.0 {
+        return "0 s".into();
+    }
+    let (scale, unit) = match t.abs() {
+        x if x >= 1.0 => (1.0, "s"),
+        x if x >= 1e-3 => (1e3, "ms"),
+        x if x >= 1e-6 => (1e6, "us"),
+        _ => (1e9, "ns"),
+    };
+    let value = t * scale;
+    let decimals = match value.abs() {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$} {unit}")
+}
+
+/// Reads a list of sizes separated by commas.
+///
+/// # Errors
+/// As [`parse_bytes`]; an empty list is refused too.
+pub fn parse_byte_list(text: &str) -> Result<Vec<usize>> {
+    text.split(',').map(parse_bytes).collect()
+}
+
+/// True for a time that a file may state: finite, not negative, at most [`MAX_SECONDS`].
+pub fn is_time(t: f64) -> bool {
+    t.is_finite() && (0.0..=MAX_SECONDS).contains(&t)
+}
+
+const TIME_RULE: &str = "times are finite seconds, zero or more, at most 1e6 (write 8.6e-3 for 8.6 ms)";
+
+fn check_time<E: serde::de::Error>(t: f64) -> std::result::Result<f64, E> {
+    if is_time(t) { Ok(t) } else { Err(E::custom(format!("{t} is no valid time: {TIME_RULE}"))) }
+}
+
+/// For serde: a time in seconds, checked, so that a bad one is reported with its line.
+pub fn de_seconds<'de, D: Deserializer<'de>>(d: D) -> std::result::Result<f64, D::Error> {
+    check_time(f64::deserialize(d)?)
+}
+
+/// For serde: an optional time in seconds.
+pub fn de_seconds_option<'de, D: Deserializer<'de>>(d: D) -> std::result::Result<Option<f64>, D::Error> {
+    de_seconds(d).map(Some)
+}
+
+/// For serde: a list of times in seconds.
+pub fn de_seconds_list<'de, D: Deserializer<'de>>(d: D) -> std::result::Result<Vec<f64>, D::Error> {
+    Vec::<f64>::deserialize(d)?.into_iter().map(check_time).collect()
+}
+
+/// For serde: a square matrix of times in seconds, row by row.
+pub fn de_seconds_square<'de, D: Deserializer<'de>>(d: D) -> std::result::Result<Vec<Vec<f64>>, D::Error> {
+    let rows = Vec::<Vec<f64>>::deserialize(d)?;
+    if let Some((i, row)) = rows.iter().enumerate().find(|(_, r)| r.len() != rows.len()) {
+        let (have, want) = (row.len(), rows.len());
+        return Err(D::Error::custom(format!("matrix is not square: row {} has {have} entries, there are {want} rows", i + 1)));
+    }
+    rows.iter().flatten().try_for_each(|&t| check_time::<D::Error>(t).map(drop))?;
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_print_as_they_are_read() {
+        for n in [0, 1, 7, 1000, 1024, 1536, 65536, 1 << 20, 3 << 30] {
+            assert_eq!(parse_bytes(&bytes(n)).unwrap(), n);
+        }
+        assert!(parse_bytes("99999999999999999999").is_err());
+        assert!(parse_bytes("18446744073709551615GiB").is_err());
+        assert!(parse_bytes("").is_err());
+        assert_eq!(parse_byte_list("1,1KiB").unwrap(), [1, 1024]);
+    }
+
+    #[test]
+    fn times_keep_three_digits() {
+        assert_eq!(seconds(1234.0), "1234 s");
+        assert_eq!(seconds(0.0999), "99.9 ms");
+        assert_eq!(seconds(48.39e-6), "48.4 us");
+        assert_eq!(seconds(1.5e-9), "1.50 ns");
+    }
+}
