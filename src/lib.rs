@@ -1,7 +1,10 @@
 //! x
+pub mod cluster;
 pub mod collective;
+pub mod discover;
 pub mod error;
 mod event;
+pub mod measure;
 pub mod model;
 pub mod platform;
 pub mod predict;
@@ -9,4 +12,5 @@ pub mod schedule;
 pub mod sim;
 pub mod stats;
 pub mod topology;
+pub mod transport;
 pub mod units;

@@ -104,6 +104,26 @@ pub fn is_time(t: f64) -> bool {
     t.is_finite() && (0.0..=MAX_SECONDS).contains(&t)
 }
 
+/// The present date and time (UTC), such as `2026-11-21 09:05:00 UTC`.
+pub fn utc_now() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let (year, month, day) = civil(since / 86_400);
+    let (hour, minute, second) = (since / 3600 % 24, since / 60 % 60, since % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+/// Year, month and day of a number of days since 1970-01-01 (Gregorian calendar, eras of 400 years that begin in March).
+fn civil(days: u64) -> (u64, u64, u64) {
+    let from_march = days + 719_468;
+    let (era, day_of_era) = (from_march / 146_097, from_march % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
 const TIME_RULE: &str = "times are finite seconds, zero or more, at most 1e6 (write 8.6e-3 for 8.6 ms)";
 
 fn check_time<E: serde::de::Error>(t: f64) -> std::result::Result<f64, E> {
@@ -149,6 +169,13 @@ mod tests {
         assert!(parse_bytes("18446744073709551615GiB").is_err());
         assert!(parse_bytes("").is_err());
         assert_eq!(parse_byte_list("1,1KiB").unwrap(), [1, 1024]);
+    }
+
+    #[test]
+    fn days_become_dates() {
+        assert_eq!(civil(0), (1970, 1, 1));
+        assert_eq!(civil(11_016), (2000, 2, 29));
+        assert_eq!(civil(20_778), (2026, 11, 21));
     }
 
     #[test]

@@ -31,7 +31,8 @@ impl Shape {
 }
 
 /// What can be chosen about an algorithm. Those that do not segment or have no radix ignore it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Parameters {
     /// Bytes of a segment; 0: the whole message at once.
     pub segment: usize,

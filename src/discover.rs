@@ -1,0 +1,237 @@
+//! Discovery: which ranks are alike, and how far the groups are from each other.
+
+use crate::cluster::{Bound, GroupQuality, Method, quality};
+use crate::error::{Error, Result};
+use crate::measure::{Experiment, Session};
+use crate::platform::{Group, GroupLink, HostParameters, Platform};
+use crate::stats;
+use crate::topology::{LatencyMatrix, Rank, pair_rounds};
+use serde::Serialize;
+
+/// A group that was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FoundGroup {
+    /// From the names of its hosts.
+    pub name: String,
+    /// Its ranks, ascending.
+    pub ranks: Vec<Rank>,
+    /// Median latency inside (half a round trip); between ranks of one host if it has only one; `None` for one rank alone.
+    pub latency_s: Option<f64>,
+    /// The hosts of its ranks.
+    #[serde(skip)]
+    pub hosts: Vec<String>,
+}
+
+/// How good the grouping is, and how sure the measurement.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Quality {
+    /// By group, over the hosts' first ranks.
+    pub groups: Vec<GroupQuality>,
+    /// Median time of pairs measured side by side over the same pairs measured alone; `None` if not checked.
+    pub side_by_side_ratio: Option<f64>,
+}
+
+/// What discovery finds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Discovery {
+    /// The groups, in the order of their first ranks.
+    pub groups: Vec<FoundGroup>,
+    /// How good the grouping is.
+    pub quality: Quality,
+    /// Median latency between each two groups.
+    #[serde(skip)]
+    pub between_s: Vec<Vec<f64>>,
+}
+
+/// Hosts (and groups) that the user declares in place of what the machines call themselves.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Declared {
+    /// The host of each rank.
+    pub hosts: Vec<String>,
+    /// The group of each rank, if declared.
+    pub groups: Vec<Option<String>>,
+}
+
+impl Declared {
+    /// Parses a host file: one line a rank, `HOST [GROUP]`; `#` starts a comment.
+    ///
+    /// # Errors
+    /// [`Error::Format`] with the line.
+    pub fn parse(file: &str, text: &str) -> Result<Declared> {
+        let mut declared = Declared::default();
+        for (number, line) in text.lines().enumerate() {
+            let words: Vec<&str> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
+            match words[..] {
+                [] => continue,
+                [host] => declared.push(host, None),
+                [host, group] => declared.push(host, Some(group.into())),
+                _ => {
+                    let reason = "a line holds a host and, if you like, its group: HOST [GROUP]".into();
+                    return Err(Error::Format { file: file.into(), line: Some(number + 1), reason });
+                }
+            }
+        }
+        Ok(declared)
+    }
+
+    fn push(&mut self, host: &str, group: Option<String>) {
+        self.hosts.push(host.into());
+        self.groups.push(group);
+    }
+}
+
+/// Measures the latency matrix and groups the ranks. Ranks of one host are grouped first; the hosts are then clustered by their
+/// first ranks. Declared groups are taken as they are.
+///
+/// # Errors
+/// Fewer than two ranks, declared hosts that are not as many as the ranks, or the session's error.
+pub fn discover(session: &mut Session, declared: Option<&Declared>, method: &Method, bound: Bound) -> Result<Discovery> {
+    let n = session.ranks();
+    if n < 2 {
+        return Err(Error::invalid(format!("discover groups of {n} rank: start at least two, such as mpirun -n 8")));
+    }
+    if let Some(d) = declared.filter(|d| d.hosts.len() != n) {
+        return Err(Error::invalid(format!("use the declared hosts: {} are declared for {n} ranks", d.hosts.len())));
+    }
+    let hosts: Vec<String> = declared.map_or_else(|| session.settings().hosts.clone(), |d| d.hosts.clone());
+    let leaders = first_ranks(&hosts);
+    let pair = |&(a, b): &(usize, usize)| Experiment::RoundTrip { a: leaders[a], b: leaders[b], out: 0, back: 0 };
+    let rounds: Vec<Experiment> = pair_rounds(leaders.len()).iter().flatten().map(pair).collect();
+    session.measure("latencies", &rounds)?;
+    let half = |e: &Experiment| session.samples().need(e).map(|t| (t / 2.0).max(f64::MIN_POSITIVE));
+    let mut latencies = vec![vec![0.0; leaders.len()]; leaders.len()];
+    for &(a, b) in pair_rounds(leaders.len()).iter().flatten() {
+        latencies[a][b] = half(&pair(&(a, b)))?;
+    }
+    let matrix = LatencyMatrix::from_pairs(leaders.len(), "measured", |a, b| latencies[a][b]);
+    let clusters = match declared.and_then(|d| declared_clusters(d, &leaders)) {
+        Some(clusters) => clusters,
+        None => (method.group)(&matrix, bound),
+    };
+    let with_host = |host: &str| (0..n).filter(|&r| hosts[r] == host).collect::<Vec<_>>();
+    let members = |cluster: &Vec<usize>| {
+        let mut ranks: Vec<Rank> = cluster.iter().flat_map(|&l| with_host(&hosts[leaders[l]])).collect();
+        ranks.sort_unstable();
+        ranks
+    };
+    let groups: Vec<Vec<Rank>> = clusters.iter().map(members).collect();
+    let names = match declared {
+        Some(d) => groups.iter().map(|g| d.groups[g[0]].clone()).collect::<Option<Vec<_>>>(),
+        None => None,
+    };
+    let names = names.unwrap_or_else(|| group_names(&groups, &hosts));
+    let quality = quality(&matrix, &clusters);
+    // a group of one host: between its own ranks
+    let own: Vec<Experiment> = groups
+        .iter()
+        .zip(&quality)
+        .filter(|(g, q)| q.latency_s.is_none() && g.len() > 1)
+        .map(|(g, _)| Experiment::RoundTrip { a: g[0], b: g[1], out: 0, back: 0 })
+        .collect();
+    session.measure("latencies inside hosts", &own)?;
+    let mut found = Vec::new();
+    for ((ranks, name), q) in groups.iter().zip(names).zip(&quality) {
+        let inside = match (q.latency_s, &ranks[..]) {
+            (None, [a, b, ..]) => Some(session.samples().need(&Experiment::RoundTrip { a: *a, b: *b, out: 0, back: 0 })? / 2.0),
+            (known, _) => known,
+        };
+        let hosts = ranks.iter().map(|&r| hosts[r].clone()).collect();
+        found.push(FoundGroup { name, ranks: ranks.clone(), latency_s: inside, hosts });
+    }
+    let between = |a: &Vec<usize>, b: &Vec<usize>| if a == b { 0.0 } else { stats::median(&matrix.between(a, b)).unwrap_or(0.0) };
+    let between_s = clusters.iter().map(|a| clusters.iter().map(|b| between(a, b)).collect()).collect();
+    Ok(Discovery { groups: found, quality: Quality { groups: quality, side_by_side_ratio: None }, between_s })
+}
+
+/// Groups a matrix that somebody else measured.
+pub fn discover_matrix(matrix: &LatencyMatrix, method: &Method, bound: Bound) -> Discovery {
+    let groups = (method.group)(matrix, bound);
+    let quality = quality(matrix, &groups);
+    let between = |a: &Vec<usize>, b: &Vec<usize>| if a == b { 0.0 } else { stats::median(&matrix.between(a, b)).unwrap_or(0.0) };
+    let between_s = groups.iter().map(|a| groups.iter().map(|b| between(a, b)).collect()).collect();
+    let found = groups.into_iter().zip(&quality).enumerate().map(|(k, (ranks, q))| FoundGroup {
+        name: format!("group-{}", k + 1),
+        hosts: ranks.iter().map(|r| format!("host-{}", r + 1)).collect(),
+        ranks,
+        latency_s: q.latency_s,
+    });
+    Discovery { groups: found.collect(), quality: Quality { groups: quality.clone(), side_by_side_ratio: None }, between_s }
+}
+
+impl Discovery {
+    /// The findings as a platform: groups, hosts and latencies, without what only a fit can tell.
+    pub fn platform(&self, name: &str, source: &str) -> Platform {
+        let group = |g: &FoundGroup| {
+            let mut hosts: Vec<String> = Vec::new();
+            g.hosts.iter().for_each(|h| {
+                if !hosts.contains(h) {
+                    hosts.push(h.clone())
+                }
+            });
+            let count = hosts.len();
+            Group {
+                name: g.name.clone(),
+                count,
+                latency_s: g.latency_s,
+                host_names: hosts,
+                hosts: HostParameters::default(),
+                variants: vec![],
+            }
+        };
+        let pairs = (0..self.groups.len()).flat_map(|a| (a + 1..self.groups.len()).map(move |b| (a, b)));
+        let link = |(a, b): (usize, usize)| GroupLink {
+            between: [self.groups[a].name.clone(), self.groups[b].name.clone()],
+            latency_s: self.between_s[a][b],
+            bandwidth_bytes_per_s: None,
+            trunk: None,
+        };
+        Platform {
+            format: 1,
+            name: name.into(),
+            source: source.into(),
+            assumed: vec![],
+            hosts: HostParameters::default(),
+            tcp: None,
+            noise: None,
+            groups: self.groups.iter().map(group).collect(),
+            links: pairs.map(link).collect(),
+        }
+    }
+}
+
+/// The first rank of each host, in the order of ranks.
+fn first_ranks(hosts: &[String]) -> Vec<Rank> {
+    let mut seen = std::collections::BTreeSet::new();
+    (0..hosts.len()).filter(|&r| seen.insert(&hosts[r])).collect()
+}
+
+/// The declared groups over leaders, if every rank has one.
+fn declared_clusters(declared: &Declared, leaders: &[Rank]) -> Option<Vec<Vec<usize>>> {
+    let labels: Vec<&String> = leaders.iter().map(|&r| declared.groups[r].as_ref()).collect::<Option<_>>()?;
+    let mut clusters: Vec<(&String, Vec<usize>)> = Vec::new();
+    for (leader, label) in labels.into_iter().enumerate() {
+        match clusters.iter_mut().find(|(l, _)| *l == label) {
+            Some((_, members)) => members.push(leader),
+            None => clusters.push((label, vec![leader])),
+        }
+    }
+    Some(clusters.into_iter().map(|(_, m)| m).collect())
+}
+
+/// A name for each group: what its hosts' short names share at the front; a number where that is nothing or not unique.
+fn group_names(groups: &[Vec<Rank>], hosts: &[String]) -> Vec<String> {
+    let short = |r: Rank| hosts[r].split('.').next().unwrap_or_default();
+    let stem = |ranks: &Vec<Rank>| {
+        let first = short(ranks[0]);
+        let shared = ranks.iter().map(|&r| first.bytes().zip(short(r).bytes()).take_while(|(a, b)| a == b).count()).min().unwrap_or(0);
+        let clean: String = first.chars().take(shared).filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect();
+        clean.trim_end_matches(|c: char| c.is_ascii_digit() || "-_".contains(c)).to_string()
+    };
+    let stems: Vec<String> = groups.iter().map(stem).collect();
+    let unique = |s: &String| !s.is_empty() && stems.iter().filter(|o| *o == s).count() == 1;
+    stems
+        .iter()
+        .enumerate()
+        .map(|(k, s)| if unique(s) { s.clone() } else { format!("{}-{}", if s.is_empty() { "group" } else { s }, k + 1) })
+        .collect()
+}

@@ -1,0 +1,256 @@
+//! Experiments as values. Each is a small schedule and a rule that tells which span of time of which rank is its result, so that
+//! the simulator, MPI and a model's replay all run the same thing.
+
+use crate::collective::{Parameters, Shape, bcast};
+use crate::error::Result;
+use crate::schedule::{Program, Schedule, Span, Trace};
+use crate::topology::Rank;
+use serde::{Deserialize, Serialize};
+
+/// One experiment. Its result is in seconds, taken on one rank's clock.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Experiment {
+    /// RTT(out, back): `a` sends `out` bytes, `b` answers with `back`. Result: a's time for both.
+    RoundTrip {
+        /// The rank whose clock counts.
+        a: Rank,
+        /// The other rank.
+        b: Rank,
+        /// Bytes out.
+        out: usize,
+        /// Bytes back.
+        back: usize,
+    },
+    /// PRTT(n, d, s) of Hoefler et al. (2007): `a` sends `count` messages with `delay_ns` of computing between them, `b` answers
+    /// once, with nothing, after all. Result: a's time for all.
+    Train {
+        /// The sender, whose clock counts.
+        a: Rank,
+        /// The receiver.
+        b: Rank,
+        /// Bytes of a message.
+        bytes: usize,
+        /// Number of messages.
+        count: usize,
+        /// Computing between two sends.
+        delay_ns: u64,
+    },
+    /// os(m): how long a send keeps its caller; the receiver answers with nothing before the next one.
+    SendTime {
+        /// The sender, whose clock counts.
+        a: Rank,
+        /// The receiver.
+        b: Rank,
+        /// Bytes of the message.
+        bytes: usize,
+    },
+    /// or(m): `a` asks with an empty message, computes until `b`'s answer of `bytes` must be there, and then receives it.
+    /// Result: how long that receive takes (Kielmann, Bal, Verstoep 2000).
+    ReceiveTime {
+        /// The receiver, whose clock counts.
+        a: Rank,
+        /// The sender.
+        b: Rank,
+        /// Bytes of the message.
+        bytes: usize,
+        /// Computing before the receive.
+        delay_ns: u64,
+    },
+    /// One to two (LMO), and one to many: the root sends `out` bytes to each leaf in turn, each answers with `back`. Result: the
+    /// root's time for all.
+    Fan {
+        /// The rank whose clock counts.
+        root: Rank,
+        /// The others, in the order in which they are served.
+        leaves: Vec<Rank>,
+        /// Bytes out.
+        out: usize,
+        /// Bytes back.
+        back: usize,
+    },
+    /// A broadcast, confirmed: every rank tells the root, with an empty message, that it has everything. Result: the root's time
+    /// from its start to the last confirmation. One clock is enough, and no barrier's skew is in it; models predict the same
+    /// confirmed broadcast.
+    Broadcast {
+        /// Who takes part.
+        ranks: Vec<Rank>,
+        /// The root's position among them.
+        root: usize,
+        /// Bytes of the message.
+        bytes: usize,
+        /// The algorithm's name.
+        algorithm: String,
+        /// What was chosen about it.
+        parameters: Parameters,
+    },
+}
+
+impl Experiment {
+    /// Who takes part; the first one's clock counts (for a broadcast: the root's).
+    pub fn ranks(&self) -> Vec<Rank> {
+        match self {
+            Experiment::RoundTrip { a, b, .. }
+            | Experiment::Train { a, b, .. }
+            | Experiment::SendTime { a, b, .. }
+            | Experiment::ReceiveTime { a, b, .. } => vec![*a, *b],
+            Experiment::Fan { root, leaves, .. } => std::iter::once(*root).chain(leaves.iter().copied()).collect(),
+            Experiment::Broadcast { ranks, .. } => ranks.clone(),
+        }
+    }
+
+    /// The position, in [`Experiment::ranks`], of the rank whose clock counts.
+    pub fn timer(&self) -> usize {
+        if let Experiment::Broadcast { root, .. } = self { *root } else { 0 }
+    }
+
+    /// The size of the buffer that it works on.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Experiment::RoundTrip { out, back, .. } | Experiment::Fan { out, back, .. } => *out.max(back),
+            Experiment::Train { bytes, .. }
+            | Experiment::SendTime { bytes, .. }
+            | Experiment::ReceiveTime { bytes, .. }
+            | Experiment::Broadcast { bytes, .. } => *bytes,
+        }
+    }
+
+    /// True for the library's own broadcast, which has no program.
+    pub fn is_native(&self) -> bool {
+        matches!(self, Experiment::Broadcast { algorithm, .. } if algorithm == "native")
+    }
+
+    /// The program of the rank at a position of [`Experiment::ranks`]; its ranks are positions too. Of the library's own
+    /// broadcast these are the confirmations alone: whoever runs it calls the library first.
+    ///
+    /// # Errors
+    /// An algorithm that there is not.
+    pub fn program(&self, me: usize) -> Result<Program> {
+        let mut p = Program::new();
+        let (data, empty) = (|n| Span::data(0, n), Span::data(0, 0));
+        match self {
+            Experiment::RoundTrip { out, back, .. } => exchange(&mut p, me, data(*out), data(*back)),
+            Experiment::SendTime { bytes, .. } if me == 0 => {
+                let sent = p.send(1, data(*bytes), &[]);
+                p.recv(1, empty, &[sent]);
+            }
+            Experiment::SendTime { bytes, .. } => exchange(&mut p, me, data(*bytes), empty),
+            Experiment::ReceiveTime { bytes, delay_ns, .. } if me == 0 => {
+                let asked = p.send(1, empty, &[]);
+                let waited = p.push(crate::schedule::Action::Delay { seconds: *delay_ns as f64 * 1e-9 }, &[asked]);
+                p.recv(1, data(*bytes), &[waited]);
+            }
+            Experiment::ReceiveTime { bytes, .. } => exchange(&mut p, me, empty, data(*bytes)),
+            Experiment::Train { bytes, count, delay_ns, .. } => train(&mut p, me, data(*bytes), *count, *delay_ns),
+            Experiment::Fan { leaves, out, back, .. } if me == 0 => {
+                let leaves = 1..=leaves.len();
+                leaves.clone().for_each(|leaf| drop_id(p.send(leaf, data(*out), &[])));
+                leaves.for_each(|leaf| drop_id(p.recv(leaf, data(*back), &[])));
+            }
+            Experiment::Fan { out, back, .. } => {
+                let got = p.recv(0, data(*out), &[]);
+                p.send(0, data(*back), &[got]);
+            }
+            Experiment::Broadcast { ranks, root, bytes, algorithm, parameters } => {
+                let shape = Shape { ranks: ranks.len(), root: *root, bytes: *bytes };
+                let broadcast = bcast::algorithm(algorithm)?.builder.map(|build| build(me, &shape, parameters));
+                confirm(&mut p, broadcast.unwrap_or_default(), me, &shape);
+            }
+        }
+        Ok(p)
+    }
+
+    /// The programs of all its ranks, as positions.
+    ///
+    /// # Errors
+    /// As [`Experiment::program`].
+    pub fn schedule(&self) -> Result<Schedule> {
+        let ranks = self.ranks().len();
+        Ok(Schedule { programs: (0..ranks).map(|me| self.program(me)).collect::<Result<_>>()? })
+    }
+
+    /// The result, from the trace of the rank whose clock counts.
+    pub fn seconds(&self, trace: &Trace) -> f64 {
+        let first = trace.start.iter().copied().fold(f64::INFINITY, f64::min).min(f64::MAX);
+        match self {
+            Experiment::SendTime { .. } => trace.end[0] - trace.start[0],
+            Experiment::ReceiveTime { .. } => trace.end[2] - trace.start[2],
+            _ if trace.end.is_empty() => 0.0,
+            // the first send, not the first receive that was posted, starts the clock
+            Experiment::Broadcast { .. } => trace.finish() - first,
+            _ => trace.finish() - trace.start[0],
+        }
+    }
+}
+
+fn drop_id(_: crate::schedule::OpId) {}
+
+/// `a` sends and is answered; the other side, which answers.
+fn exchange(p: &mut Program, me: usize, out: Span, back: Span) {
+    if me == 0 {
+        p.send(1, out, &[]);
+        p.recv(1, back, &[]);
+    } else {
+        let got = p.recv(0, out, &[]);
+        p.send(0, back, &[got]);
+    }
+}
+
+fn train(p: &mut Program, me: usize, message: Span, count: usize, delay_ns: u64) {
+    let empty = Span::data(0, 0);
+    if me == 0 {
+        for k in 0..count {
+            if k > 0 && delay_ns > 0 {
+                p.push(crate::schedule::Action::Delay { seconds: delay_ns as f64 * 1e-9 }, &[]);
+            }
+            p.send(1, message, &[]);
+        }
+        p.recv(1, empty, &[]);
+    } else {
+        let got: Vec<_> = (0..count).map(|_| p.recv(0, message, &[])).collect();
+        p.send(0, empty, &got);
+    }
+}
+
+/// A broadcast's program, and then the confirmations.
+fn confirm(p: &mut Program, broadcast: Program, me: usize, shape: &Shape) {
+    p.append(&broadcast, |r| r, &[]);
+    if me == shape.root {
+        (0..shape.ranks).filter(|&r| r != me).for_each(|r| drop_id(p.recv(r, Span::data(0, 0), &[])));
+    } else {
+        let received: Vec<_> = (0..broadcast.len())
+            .filter(|&k| matches!(broadcast.action(k), crate::schedule::Action::Recv { .. }))
+            .map(|k| k as u32)
+            .collect();
+        p.send(shape.root, Span::data(0, 0), &received);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_experiment_is_a_valid_schedule() {
+        let ranks: Vec<usize> = (0..7).collect();
+        let mut all = vec![
+            Experiment::RoundTrip { a: 3, b: 9, out: 10, back: 0 },
+            Experiment::Train { a: 1, b: 0, bytes: 8, count: 16, delay_ns: 100 },
+            Experiment::SendTime { a: 0, b: 1, bytes: 1 << 20 },
+            Experiment::ReceiveTime { a: 0, b: 1, bytes: 5, delay_ns: 1000 },
+            Experiment::Fan { root: 4, leaves: vec![1, 2], out: 100, back: 0 },
+        ];
+        all.extend(bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()).map(|a| Experiment::Broadcast {
+            ranks: ranks.clone(),
+            root: 2,
+            bytes: 1000,
+            algorithm: a.name.into(),
+            parameters: Parameters { segment: 128, radix: 0 },
+        }));
+        for e in &all {
+            crate::schedule::check(&e.schedule().unwrap(), e.bytes()).unwrap_or_else(|fault| panic!("{e:?}: {fault}"));
+            let text = serde_json::to_string(e).unwrap();
+            assert_eq!(&serde_json::from_str::<Experiment>(&text).unwrap(), e);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Measuring: experiments are values, a [`Probe`] runs them, a [`Session`] decides how often and keeps the samples.
+//!
+//! Three sources of samples: a simulated platform, a recorded sample file, and MPI. The same program text runs over all three.
+
+mod experiment;
+#[cfg(feature = "mpi")]
+pub mod mpi;
+mod rounds;
+mod samples;
+mod session;
+mod simulated;
+
+use crate::error::Result;
+use serde::{Deserialize, Serialize};
+
+pub use experiment::Experiment;
+pub use rounds::pack;
+pub use samples::{Sample, Samples, Stop};
+pub use session::{Progress, Recorded, Session, StopRule};
+pub use simulated::SimulatedProbe;
+
+/// Where and with what samples are taken; the head of every sample file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Version of the sample file's format: 1.
+    pub format: u32,
+    /// The platform's name, as the user gave it.
+    pub platform: String,
+    /// The host of each rank, as it calls itself.
+    pub hosts: Vec<String>,
+    /// The MPI library and its version, or "simulator".
+    pub library: String,
+    /// The clock that was read.
+    pub timer: String,
+    /// When measuring began (UTC), or "virtual time".
+    pub date: String,
+}
+
+/// Something that can run experiments on ranks.
+pub trait Probe {
+    /// What is measured, and with what.
+    fn settings(&self) -> Settings;
+
+    /// Runs experiments that share no rank at the same time, so many times each; gives the seconds of each repetition.
+    ///
+    /// # Errors
+    /// What failed, and on which rank.
+    fn run(&mut self, batch: &[Experiment], repetitions: usize) -> Result<Vec<Vec<f64>>>;
+
+    /// True if the library's own collectives can be measured.
+    fn has_native(&self) -> bool;
+
+    /// Seconds spent on measuring so far, on the clock of what is measured.
+    fn elapsed(&self) -> f64;
+}

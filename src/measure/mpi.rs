@@ -1,0 +1,208 @@
+//! Measuring over MPI: rank 0 drives, the others serve. The driver hands out a batch as a value, each rank plays its part, the
+//! times come home.
+#![allow(unsafe_code)] // MPI's C interface
+
+use super::{Experiment, Probe, Settings};
+use crate::error::{Error, Result};
+use crate::schedule::{Action, Program, Trace};
+use crate::topology::Rank;
+use crate::transport::mpi::{MpiTransport, abort, broadcast_bytes, check, gather_names, library_version, now};
+use crate::transport::{Executor, Transport};
+use mpi::ffi;
+use rustc_hash::FxHashMap;
+use std::os::raw::{c_int, c_void};
+
+/// What the driver asks of everybody.
+#[derive(serde::Serialize, serde::Deserialize)]
+enum Order {
+    Run { batch: Vec<Experiment>, repetitions: usize },
+    Stop,
+}
+
+/// The driver's probe, on rank 0; dropped, it lets the others go.
+pub struct MpiProbe {
+    player: Player,
+    settings: Settings,
+    began: f64,
+}
+
+/// What one rank needs to play its parts.
+struct Player {
+    transport: MpiTransport,
+    executor: Executor<ffi::MPI_Request>,
+    buffer: Vec<u8>,
+    /// Communicators of those who measured the library's own collectives.
+    groups: FxHashMap<Vec<Rank>, ffi::MPI_Comm>,
+}
+
+/// Starts measuring on a communicator: rank 0 gets the probe, every other rank serves until rank 0 is done and then gets `None`.
+/// Collective; `comm` must be private to this.
+///
+/// # Safety
+/// `comm` must be a valid intra-communicator until the probe is dropped or this returns `None`.
+///
+/// # Errors
+/// MPI's reason. An error while serving ends the job: the others could only wait for this rank.
+pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str) -> Result<Option<MpiProbe>> {
+    // SAFETY: the caller vouches for `comm`
+    let transport = unsafe { MpiTransport::new(comm)? };
+    let hosts = gather_names(comm)?;
+    let mut player = Player { transport, executor: Executor::default(), buffer: Vec::new(), groups: FxHashMap::default() };
+    if transport.rank() > 0 {
+        if let Err(e) = player.serve() {
+            abort(&format!("failed to {e}"));
+        }
+        return Ok(None);
+    }
+    let settings = Settings {
+        format: 1,
+        platform: platform.into(),
+        hosts,
+        library: library_version(),
+        timer: "MPI_Wtime".into(),
+        date: crate::units::utc_now(),
+    };
+    Ok(Some(MpiProbe { player, settings, began: now() }))
+}
+
+impl Probe for MpiProbe {
+    fn settings(&self) -> Settings {
+        self.settings.clone()
+    }
+
+    fn run(&mut self, batch: &[Experiment], repetitions: usize) -> Result<Vec<Vec<f64>>> {
+        self.player.order(&Order::Run { batch: batch.to_vec(), repetitions })?;
+        let mut own = self.player.play(batch, repetitions)?;
+        let clock = |e: &Experiment| e.ranks()[e.timer()];
+        batch.iter().map(|e| if clock(e) == 0 { Ok(std::mem::take(&mut own)) } else { self.player.fetch(clock(e), repetitions) }).collect()
+    }
+
+    fn has_native(&self) -> bool {
+        true
+    }
+
+    fn elapsed(&self) -> f64 {
+        now() - self.began
+    }
+}
+
+impl Drop for MpiProbe {
+    fn drop(&mut self) {
+        if let Err(e) = self.player.order(&Order::Stop) {
+            tracing::error!("failed to {e}");
+        }
+    }
+}
+
+impl Player {
+    fn serve(&mut self) -> Result<()> {
+        loop {
+            let mut text = Vec::new();
+            broadcast_bytes(self.transport.comm(), &mut text)?;
+            match serde_json::from_slice(&text).map_err(|e| Error::invalid(format!("understand the driver: {e}")))? {
+                Order::Stop => return Ok(()),
+                Order::Run { batch, repetitions } => {
+                    let times = self.play(&batch, repetitions)?;
+                    if !times.is_empty() {
+                        self.send_home(&times)?;
+                    }
+                }
+            }
+        }
+    }
+
+    fn order(&mut self, order: &Order) -> Result<()> {
+        let mut text = serde_json::to_vec(order).map_err(|e| Error::invalid(format!("hand out a batch: {e}")))?;
+        broadcast_bytes(self.transport.comm(), &mut text)
+    }
+
+    /// Plays this rank's part in a batch, if it has one; gives the times if its clock counts.
+    fn play(&mut self, batch: &[Experiment], repetitions: usize) -> Result<Vec<f64>> {
+        let me = self.transport.rank();
+        let Some((experiment, members)) = batch.iter().map(|e| (e, e.ranks())).find(|(_, ranks)| ranks.contains(&me)) else {
+            return Ok(Vec::new());
+        };
+        let position = members.iter().position(|&r| r == me).unwrap_or(0);
+        let program = renamed(&experiment.program(position)?, &members);
+        let native = if experiment.is_native() { Some(self.group(&members)?) } else { None };
+        self.buffer.resize(self.buffer.len().max(experiment.bytes()), 0);
+        let mut times = Vec::with_capacity(repetitions);
+        let mut trace = Trace::new(program.len());
+        // the first run opens connections and warms caches; it does not count
+        for repetition in 0..=repetitions {
+            let began = now();
+            if let (Some(comm), Experiment::Broadcast { root, bytes, .. }) = (native, experiment) {
+                let data = self.buffer.as_mut_ptr().cast::<c_void>();
+                // SAFETY: the buffer holds `bytes`; all members of `comm` take part in this experiment
+                let code = unsafe { ffi::PMPI_Bcast(data, *bytes as c_int, ffi::RSMPI_UINT8_T, *root as c_int, comm) };
+                check(me, "MPI_Bcast", code)?;
+            }
+            let len = self.buffer.len();
+            // SAFETY: the buffer is this player's own
+            unsafe { self.executor.run(&mut self.transport, &program, self.buffer.as_mut_ptr(), len, Some(&mut trace))? };
+            if repetition > 0 && position == experiment.timer() {
+                times.push(if native.is_some() { trace.finish().max(now()) - began } else { experiment.seconds(&trace) });
+            }
+        }
+        Ok(times)
+    }
+
+    /// The communicator of some ranks, made at first use by them alone.
+    fn group(&mut self, members: &[Rank]) -> Result<ffi::MPI_Comm> {
+        if let Some(&comm) = self.groups.get(members) {
+            return Ok(comm);
+        }
+        let ranks: Vec<c_int> = members.iter().map(|&r| r as c_int).collect();
+        // SAFETY: out-parameters of the right types; every member makes the same call
+        let comm = unsafe {
+            let (mut all, mut part, mut comm) = (ffi::RSMPI_GROUP_EMPTY, ffi::RSMPI_GROUP_EMPTY, ffi::RSMPI_COMM_NULL);
+            let me = self.transport.rank();
+            check(me, "MPI_Comm_group", ffi::PMPI_Comm_group(self.transport.comm(), &mut all))?;
+            check(me, "MPI_Group_incl", ffi::PMPI_Group_incl(all, ranks.len() as c_int, ranks.as_ptr(), &mut part))?;
+            check(me, "MPI_Comm_create_group", ffi::PMPI_Comm_create_group(self.transport.comm(), part, 0, &mut comm))?;
+            ffi::PMPI_Group_free(&mut part);
+            ffi::PMPI_Group_free(&mut all);
+            comm
+        };
+        self.groups.insert(members.to_vec(), comm);
+        Ok(comm)
+    }
+
+    fn send_home(&mut self, times: &[f64]) -> Result<()> {
+        let bytes: Vec<u8> = times.iter().flat_map(|t| t.to_ne_bytes()).collect();
+        // SAFETY: `bytes` lives until the send is complete
+        let request = unsafe { self.transport.send(0, bytes.as_ptr(), bytes.len())? };
+        self.transport.wait(request)
+    }
+
+    fn fetch(&mut self, from: Rank, count: usize) -> Result<Vec<f64>> {
+        let mut bytes = vec![0u8; 8 * count];
+        // SAFETY: `bytes` lives until the receive is complete
+        let request = unsafe { self.transport.receive(from, bytes.as_mut_ptr(), bytes.len())? };
+        self.transport.wait(request)?;
+        Ok(bytes.chunks_exact(8).map(|b| f64::from_ne_bytes(b.try_into().unwrap_or_default())).collect())
+    }
+}
+
+impl Drop for Player {
+    fn drop(&mut self) {
+        for comm in self.groups.values_mut() {
+            // SAFETY: made in `group`, used by nobody else
+            unsafe { ffi::PMPI_Comm_free(comm) };
+        }
+    }
+}
+
+/// A program of positions, with ranks in their place.
+fn renamed(program: &Program, members: &[Rank]) -> Program {
+    let mut out = Program::new();
+    for op in 0..program.len() {
+        let action = match program.action(op) {
+            Action::Send { to, span } => Action::Send { to: members[to], span },
+            Action::Recv { from, span } => Action::Recv { from: members[from], span },
+            delay => delay,
+        };
+        out.push(action, program.after(op));
+    }
+    out
+}

@@ -1,0 +1,219 @@
+//! A session of measuring: runs what is asked and not known yet, repeats until it is precise, keeps every sample.
+
+use super::samples::SampleFile;
+use super::{Experiment, Probe, Sample, Samples, Settings, Stop, pack};
+use crate::error::{Error, Result};
+use crate::stats;
+use std::path::Path;
+
+/// How often an experiment is repeated.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StopRule {
+    /// Repetitions of a first batch.
+    pub least: usize,
+    /// Repetitions at most.
+    pub most: usize,
+    /// Stop when half the confidence interval of the median is within this share of the median.
+    pub precision: f64,
+}
+
+impl Default for StopRule {
+    fn default() -> Self {
+        StopRule { least: 7, most: 31, precision: 0.05 }
+    }
+}
+
+impl StopRule {
+    fn met(&self, seconds: &[f64]) -> Option<Stop> {
+        let (median, (low, high)) = (stats::median(seconds)?, stats::median_interval(seconds)?);
+        if (high - low) / 2.0 <= self.precision * median {
+            Some(Stop::Precise)
+        } else {
+            (seconds.len() >= self.most).then_some(Stop::Budget)
+        }
+    }
+}
+
+/// Told as measuring goes on: what for, how many experiments are done, of how many.
+pub type Progress<'a> = Box<dyn FnMut(&str, usize, usize) + 'a>;
+
+/// A session of measuring.
+pub struct Session<'a> {
+    probe: &'a mut dyn Probe,
+    settings: Settings,
+    samples: Samples,
+    file: Option<SampleFile>,
+    rule: StopRule,
+    side_by_side: bool,
+    progress: Progress<'a>,
+    runs: usize,
+}
+
+impl<'a> Session<'a> {
+    /// A session over a probe.
+    pub fn new(probe: &'a mut dyn Probe) -> Session<'a> {
+        let settings = probe.settings();
+        let progress: Progress<'a> = Box::new(|_, _, _| ());
+        Session {
+            probe,
+            settings,
+            samples: Samples::default(),
+            file: None,
+            rule: StopRule::default(),
+            side_by_side: true,
+            progress,
+            runs: 0,
+        }
+    }
+
+    /// Keeps the samples in a file too, and starts from those that it holds.
+    ///
+    /// # Errors
+    /// As [`SampleFile::open`].
+    pub fn keep_in(mut self, path: &Path) -> Result<Self> {
+        let (file, samples) = SampleFile::open(path, &self.settings)?;
+        (self.file, self.samples) = (Some(file), samples);
+        Ok(self)
+    }
+
+    /// Sets how often experiments are repeated.
+    pub fn rule(mut self, rule: StopRule) -> Self {
+        self.rule = rule;
+        self
+    }
+
+    /// Runs one experiment at a time.
+    pub fn serial(mut self, serial: bool) -> Self {
+        self.side_by_side = !serial;
+        self
+    }
+
+    /// Reports progress.
+    pub fn progress(mut self, progress: Progress<'a>) -> Self {
+        self.progress = progress;
+        self
+    }
+
+    /// What is measured, and with what.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.settings.hosts.len()
+    }
+
+    /// All samples so far.
+    pub fn samples(&self) -> &Samples {
+        &self.samples
+    }
+
+    /// True if the library's own collectives can be measured.
+    pub fn has_native(&self) -> bool {
+        self.probe.has_native()
+    }
+
+    /// Seconds that measuring took so far, on the clock of what is measured.
+    pub fn elapsed(&self) -> f64 {
+        self.probe.elapsed()
+    }
+
+    /// How many batches were run so far.
+    pub fn batches(&self) -> usize {
+        self.runs
+    }
+
+    /// Measures what is not known yet.
+    ///
+    /// # Errors
+    /// The probe's, or the sample file's. What was measured before is kept.
+    pub fn measure(&mut self, purpose: &str, experiments: &[Experiment]) -> Result<()> {
+        let mut open: Vec<Experiment> = experiments.iter().filter(|e| self.samples.get(e).is_none()).cloned().collect();
+        open.sort_unstable_by_key(|e| std::cmp::Reverse(e.ranks().len()));
+        let mut seen = rustc_hash::FxHashSet::default();
+        open.retain(|e| seen.insert(e.clone()));
+        let total = open.len();
+        for (k, batch) in pack(&open, &self.settings.hosts, self.side_by_side).into_iter().enumerate() {
+            let batch: Vec<Experiment> = batch.into_iter().map(|k| open[k].clone()).collect();
+            let _ = k;
+            let done = self.repeat(batch)?;
+            if let Some(file) = &mut self.file {
+                file.append(&done)?;
+            }
+            done.into_iter().for_each(|s| self.samples.insert(s));
+            let known = open.iter().filter(|e| self.samples.get(e).is_some()).count();
+            (self.progress)(purpose, known, total);
+        }
+        Ok(())
+    }
+
+    /// Measures one batch until every experiment of it is precise enough or has spent its repetitions.
+    fn repeat(&mut self, mut batch: Vec<Experiment>) -> Result<Vec<Sample>> {
+        let mut gathered: Vec<Vec<f64>> = vec![Vec::new(); batch.len()];
+        let (mut done, mut repetitions) = (Vec::new(), self.rule.least);
+        while !batch.is_empty() {
+            self.runs += 1;
+            let results = self.probe.run(&batch, repetitions)?;
+            let (mut open, mut open_seconds) = (Vec::new(), Vec::new());
+            for ((experiment, mut seconds), more) in batch.into_iter().zip(gathered).zip(results) {
+                if more.is_empty() || more.iter().any(|t| !t.is_finite()) {
+                    return Err(Error::data(format!("measure {experiment:?}: the probe gave no finite time")));
+                }
+                seconds.extend(more.into_iter().map(|t| t.max(0.0)));
+                match self.rule.met(&seconds) {
+                    Some(stop) => done.push(Sample { experiment, seconds, stop }),
+                    None => {
+                        open.push(experiment);
+                        open_seconds.push(seconds);
+                    }
+                }
+            }
+            (batch, gathered) = (open, open_seconds);
+            let so_far = gathered.first().map_or(0, Vec::len);
+            repetitions = (so_far / 2).max(self.rule.least).min(self.rule.most.saturating_sub(so_far)).max(1);
+        }
+        Ok(done)
+    }
+}
+
+/// A recorded sample file as a probe: it knows its settings and cannot measure anything new.
+#[derive(Debug)]
+pub struct Recorded {
+    /// The settings of the recording.
+    pub settings: Settings,
+    /// True if the recording has runs of the library's own collectives.
+    pub native: bool,
+}
+
+impl Recorded {
+    /// Opens a recording.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no sample file.
+    pub fn open(path: &Path) -> Result<Recorded> {
+        let (settings, samples) = Samples::parse(&path.display().to_string(), &crate::error::read_text(path)?)?;
+        Ok(Recorded { settings, native: samples.iter().any(|s| s.experiment.is_native()) })
+    }
+}
+
+impl Probe for Recorded {
+    fn settings(&self) -> Settings {
+        self.settings.clone()
+    }
+
+    fn run(&mut self, batch: &[Experiment], _: usize) -> Result<Vec<Vec<f64>>> {
+        Err(Error::data(format!(
+            "find {:?} in the recording: it was not measured; run again under mpirun with the same file to add it",
+            batch.first()
+        )))
+    }
+
+    fn has_native(&self) -> bool {
+        self.native
+    }
+
+    fn elapsed(&self) -> f64 {
+        0.0
+    }
+}

@@ -1,0 +1,96 @@
+//! Measuring a simulated platform: no MPI, no cluster, the same experiments.
+
+use super::{Experiment, Probe, Settings};
+use crate::error::{Error, Result};
+use crate::platform::{Placement, Platform};
+use crate::schedule::{Action, Program, Schedule};
+use crate::sim::{Disturbance, Simulator};
+
+/// A probe over the simulator.
+#[derive(Debug)]
+pub struct SimulatedProbe {
+    simulator: Simulator,
+    settings: Settings,
+    noise: Disturbance,
+    elapsed: f64,
+}
+
+impl SimulatedProbe {
+    /// A probe of a platform, one rank on each host; the seed decides the noise.
+    ///
+    /// # Errors
+    /// The platform lacks what a simulation needs.
+    pub fn new(platform: &Platform, placement: Placement, seed: u64) -> Result<SimulatedProbe> {
+        let names = platform.host_names();
+        Ok(SimulatedProbe {
+            simulator: Simulator::new(platform, placement)?,
+            settings: Settings {
+                format: 1,
+                platform: platform.name.clone(),
+                hosts: platform.place(placement).into_iter().map(|h| names[h].clone()).collect(),
+                library: "simulator".into(),
+                timer: "virtual time".into(),
+                date: "virtual time".into(),
+            },
+            noise: Disturbance::new(platform.noise.clone().unwrap_or_default(), seed),
+            elapsed: 0.0,
+        })
+    }
+
+    /// The simulator underneath, for runs whose truth is wanted without noise.
+    pub fn simulator(&self) -> &Simulator {
+        &self.simulator
+    }
+}
+
+impl Probe for SimulatedProbe {
+    fn settings(&self) -> Settings {
+        self.settings.clone()
+    }
+
+    fn run(&mut self, batch: &[Experiment], repetitions: usize) -> Result<Vec<Vec<f64>>> {
+        if batch.iter().any(Experiment::is_native) {
+            return Err(Error::invalid("simulate the library's own broadcast: a simulated platform has no MPI library"));
+        }
+        let schedule = side_by_side(batch, self.simulator.ranks())?;
+        let mut seconds = vec![Vec::with_capacity(repetitions); batch.len()];
+        for _ in 0..repetitions {
+            let traces = self.simulator.run(&schedule, &mut self.noise)?;
+            for (experiment, out) in batch.iter().zip(&mut seconds) {
+                let clock = experiment.ranks()[experiment.timer()];
+                out.push(experiment.seconds(&traces[clock]) * self.noise.factor());
+            }
+            self.elapsed += traces.iter().map(crate::schedule::Trace::finish).fold(0.0, f64::max);
+        }
+        Ok(seconds)
+    }
+
+    fn has_native(&self) -> bool {
+        false
+    }
+
+    fn elapsed(&self) -> f64 {
+        self.elapsed
+    }
+}
+
+/// One schedule for all ranks that runs a batch's experiments at the same time.
+fn side_by_side(batch: &[Experiment], ranks: usize) -> Result<Schedule> {
+    let mut schedule = Schedule { programs: vec![Program::new(); ranks] };
+    for experiment in batch {
+        let members = experiment.ranks();
+        for (me, &rank) in members.iter().enumerate() {
+            let program = experiment.program(me)?;
+            // copied and not appended: a receive must keep what it comes after
+            for op in 0..program.len() {
+                let action = match program.action(op) {
+                    Action::Send { to, span } => Action::Send { to: members[to], span },
+                    Action::Recv { from, span } => Action::Recv { from: members[from], span },
+                    delay => delay,
+                };
+                schedule.programs[rank].push(action, program.after(op));
+            }
+        }
+    }
+    Ok(schedule)
+}

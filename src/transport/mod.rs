@@ -1,0 +1,51 @@
+//! Moving bytes: the small interface that schedules are executed on, and the executor.
+//!
+//! Buffers are raw pointers, since a message under way outlives the borrow of any one call; the executor completes every
+//! request before it returns.
+#![allow(unsafe_code)] // messages under way hold pointers into the caller's buffer
+
+mod executor;
+#[cfg(feature = "mpi")]
+pub mod mpi;
+pub mod threads;
+
+use crate::error::Result;
+use crate::topology::Rank;
+
+pub use executor::{Executor, WINDOW};
+
+/// Point-to-point messages among ranks, in order for each pair.
+pub trait Transport {
+    /// A message under way.
+    type Request;
+
+    /// This rank.
+    fn rank(&self) -> Rank;
+
+    /// Seconds on this rank's clock: comparable only with this rank's other stamps.
+    fn now(&self) -> f64;
+
+    /// Starts a send.
+    ///
+    /// # Safety
+    /// `data` must be valid for reads of `len` bytes until the request is complete.
+    ///
+    /// # Errors
+    /// The transport's reason.
+    unsafe fn send(&mut self, to: Rank, data: *const u8, len: usize) -> Result<Self::Request>;
+
+    /// Starts a receive.
+    ///
+    /// # Safety
+    /// `data` must be valid for writes of `len` bytes until the request is complete, and not be used meanwhile.
+    ///
+    /// # Errors
+    /// The transport's reason.
+    unsafe fn receive(&mut self, from: Rank, data: *mut u8, len: usize) -> Result<Self::Request>;
+
+    /// Waits until a message is complete.
+    ///
+    /// # Errors
+    /// The transport's reason.
+    fn wait(&mut self, request: Self::Request) -> Result<()>;
+}

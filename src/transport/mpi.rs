@@ -1,0 +1,207 @@
+//! Ranks as MPI processes.
+//!
+//! Only `PMPI_*` calls through the raw interface: the safe one drops return codes, and the profiling names cannot be caught by
+//! an interposer of our own.
+
+use super::Transport;
+use crate::error::{Error, Result};
+use crate::topology::Rank;
+use mpi::ffi;
+use std::os::raw::{c_char, c_int, c_void};
+
+/// All messages of schedules carry this tag; they are told apart by order.
+const TAG: c_int = 0;
+
+/// A communicator as a transport. It does not own the communicator.
+#[derive(Debug, Clone, Copy)]
+pub struct MpiTransport {
+    comm: ffi::MPI_Comm,
+    rank: Rank,
+}
+
+/// Turns a return code into a result with MPI's own words.
+///
+/// # Errors
+/// [`Error::Rank`] for any code but success.
+pub fn check(rank: Rank, call: &str, code: c_int) -> Result<()> {
+    if code == ffi::MPI_SUCCESS as c_int {
+        return Ok(());
+    }
+    let mut text = [0u8; ffi::MPI_MAX_ERROR_STRING as usize];
+    let mut len: c_int = 0;
+    // SAFETY: the buffer has the size that MPI asks for
+    unsafe { ffi::PMPI_Error_string(code, text.as_mut_ptr().cast::<c_char>(), &mut len) };
+    let words = String::from_utf8_lossy(&text[..(len.max(0) as usize).min(text.len())]).into_owned();
+    Err(Error::Rank { rank, reason: format!("{call}: {words}") })
+}
+
+impl MpiTransport {
+    /// Wraps a communicator.
+    ///
+    /// # Safety
+    /// `comm` must be a valid intra-communicator for as long as this is used.
+    ///
+    /// # Errors
+    /// MPI's reason.
+    pub unsafe fn new(comm: ffi::MPI_Comm) -> Result<MpiTransport> {
+        let mut rank: c_int = 0;
+        // SAFETY: the caller vouches for `comm`
+        check(0, "MPI_Comm_rank", unsafe { ffi::PMPI_Comm_rank(comm, &mut rank) })?;
+        Ok(MpiTransport { comm, rank: rank as Rank })
+    }
+
+    /// The communicator.
+    pub fn comm(&self) -> ffi::MPI_Comm {
+        self.comm
+    }
+
+    fn count(&self, len: usize) -> Result<c_int> {
+        c_int::try_from(len)
+            .map_err(|_| Error::Rank { rank: self.rank, reason: format!("one message of {len} bytes is more than MPI counts") })
+    }
+}
+
+/// The clock: the only one that is virtual under a simulated MPI.
+pub fn now() -> f64 {
+    // SAFETY: MPI is initialised wherever a transport exists
+    unsafe { ffi::PMPI_Wtime() }
+}
+
+impl Transport for MpiTransport {
+    type Request = ffi::MPI_Request;
+
+    fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    fn now(&self) -> f64 {
+        now()
+    }
+
+    unsafe fn send(&mut self, to: Rank, data: *const u8, len: usize) -> Result<ffi::MPI_Request> {
+        let count = self.count(len)?;
+        // SAFETY: the caller vouches for the buffer; the request is written before it is read
+        unsafe {
+            let mut request = ffi::RSMPI_REQUEST_NULL;
+            let code = ffi::PMPI_Isend(data.cast::<c_void>(), count, ffi::RSMPI_UINT8_T, to as c_int, TAG, self.comm, &mut request);
+            check(self.rank, "MPI_Isend", code)?;
+            Ok(request)
+        }
+    }
+
+    unsafe fn receive(&mut self, from: Rank, data: *mut u8, len: usize) -> Result<ffi::MPI_Request> {
+        let count = self.count(len)?;
+        // SAFETY: as in `send`
+        unsafe {
+            let mut request = ffi::RSMPI_REQUEST_NULL;
+            let code = ffi::PMPI_Irecv(data.cast::<c_void>(), count, ffi::RSMPI_UINT8_T, from as c_int, TAG, self.comm, &mut request);
+            check(self.rank, "MPI_Irecv", code)?;
+            Ok(request)
+        }
+    }
+
+    fn wait(&mut self, mut request: ffi::MPI_Request) -> Result<()> {
+        // SAFETY: the request came from `send` or `receive` and is given up here
+        let code = unsafe { ffi::PMPI_Wait(&mut request, ffi::RSMPI_STATUS_IGNORE) };
+        check(self.rank, "MPI_Wait", code)
+    }
+}
+
+/// Prints a reason and ends the whole job: for what leaves the other ranks nothing but to wait for ever.
+pub fn abort(reason: &str) -> ! {
+    eprintln!("collwise: {reason}");
+    // SAFETY: only called between MPI_Init and MPI_Finalize; does not return
+    unsafe { ffi::PMPI_Abort(ffi::RSMPI_COMM_WORLD, 101) };
+    std::process::exit(101)
+}
+
+/// Makes a panic on any rank end the job: unwinding would run MPI_Finalize, which waits for the others for ever. Install before
+/// MPI is initialised, in every program.
+pub fn abort_on_panic() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        print(info);
+        let mut running: c_int = 0;
+        // SAFETY: MPI_Initialized may be called at any time
+        unsafe { ffi::PMPI_Initialized(&mut running) };
+        if running != 0 {
+            abort("a rank panicked, the job ends");
+        }
+    }));
+}
+
+/// The MPI library's own words about itself, first line.
+pub fn library_version() -> String {
+    let mut text = vec![0u8; ffi::MPI_MAX_LIBRARY_VERSION_STRING as usize];
+    let mut len: c_int = 0;
+    // SAFETY: the buffer has the size that MPI asks for
+    unsafe { ffi::PMPI_Get_library_version(text.as_mut_ptr().cast::<c_char>(), &mut len) };
+    let text = String::from_utf8_lossy(&text[..(len.max(0) as usize).min(text.len())]).into_owned();
+    let first: Vec<&str> = text.lines().next().unwrap_or_default().split(',').take(1).collect();
+    first.concat().trim_end_matches('\0').trim().to_string()
+}
+
+/// This process's host, as MPI calls it.
+pub fn processor_name() -> String {
+    let mut text = vec![0u8; ffi::MPI_MAX_PROCESSOR_NAME as usize];
+    let mut len: c_int = 0;
+    // SAFETY: the buffer has the size that MPI asks for
+    unsafe { ffi::PMPI_Get_processor_name(text.as_mut_ptr().cast::<c_char>(), &mut len) };
+    String::from_utf8_lossy(&text[..(len.max(0) as usize).min(text.len())]).into_owned()
+}
+
+/// The host of each rank of a communicator, on every rank. Collective.
+///
+/// # Errors
+/// MPI's reason.
+pub fn gather_names(comm: ffi::MPI_Comm) -> Result<Vec<String>> {
+    const WIDTH: usize = 256;
+    let (mut size, mut own) = (0, [0u8; WIDTH]);
+    let name = processor_name();
+    own[..name.len().min(WIDTH)].copy_from_slice(&name.as_bytes()[..name.len().min(WIDTH)]);
+    // SAFETY: buffers of the sizes that are passed
+    unsafe {
+        check(0, "MPI_Comm_size", ffi::PMPI_Comm_size(comm, &mut size))?;
+        let mut all = vec![0u8; WIDTH * size as usize];
+        let (w, byte) = (WIDTH as c_int, ffi::RSMPI_UINT8_T);
+        let code = ffi::PMPI_Allgather(own.as_ptr().cast(), w, byte, all.as_mut_ptr().cast(), w, byte, comm);
+        check(0, "MPI_Allgather", code)?;
+        let text = |b: &[u8]| String::from_utf8_lossy(b).trim_end_matches('\0').to_string();
+        Ok(all.chunks_exact(WIDTH).map(text).collect())
+    }
+}
+
+/// Sends bytes of any length from rank 0 to all. Collective.
+///
+/// # Errors
+/// MPI's reason.
+pub fn broadcast_bytes(comm: ffi::MPI_Comm, bytes: &mut Vec<u8>) -> Result<()> {
+    let mut len = bytes.len() as u64;
+    // SAFETY: buffers of the sizes that are passed
+    unsafe {
+        check(0, "MPI_Bcast", ffi::PMPI_Bcast((&raw mut len).cast(), 8, ffi::RSMPI_UINT8_T, 0, comm))?;
+        bytes.resize(len as usize, 0);
+        for part in bytes.chunks_mut(1 << 30) {
+            check(0, "MPI_Bcast", ffi::PMPI_Bcast(part.as_mut_ptr().cast(), part.len() as c_int, ffi::RSMPI_UINT8_T, 0, comm))?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to go on where a launcher of another MPI library started so many runs of one rank each.
+///
+/// # Errors
+/// [`Error::Invalid`] with the remedy.
+pub fn check_launcher(size: usize) -> Result<()> {
+    for variable in ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"] {
+        let told = std::env::var(variable).ok().and_then(|v| v.parse::<usize>().ok());
+        if let Some(told) = told.filter(|&told| size == 1 && told > 1) {
+            return Err(Error::invalid(format!(
+                "start {told} ranks: the launcher says {told} ({variable}), but this program is alone; it is built for {}: use that \
+                 library's mpirun, or build collwise again with the MPICC of the launcher's library",
+                library_version()
+            )));
+        }
+    }
+    Ok(())
+}

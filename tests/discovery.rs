@@ -1,0 +1,98 @@
+//! Discovery finds the groups that are there.
+
+use collwise::cluster::{Bound, METHODS, Method, method};
+use collwise::discover::discover;
+use collwise::measure::{Session, SimulatedProbe};
+use collwise::platform::{Noise, Placement, Platform};
+use collwise::stats;
+use collwise::topology::LatencyMatrix;
+use rand_distr::{Distribution, Normal};
+use std::path::Path;
+
+fn platform(name: &str) -> Platform {
+    Platform::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("platforms").join(format!("{name}.toml"))).unwrap()
+}
+
+fn sizes(groups: &[Vec<usize>]) -> Vec<usize> {
+    groups.iter().map(Vec::len).collect()
+}
+
+#[test]
+fn the_golden_platform_has_its_six_published_groups() {
+    let matrix = platform("ccgrid2007").latencies();
+    for name in ["eco", "density"] {
+        let groups = (method(name).unwrap().group)(&matrix, Bound::default());
+        assert_eq!(sizes(&groups), [20, 11, 7, 1, 20, 19], "{name}");
+        assert_eq!(groups, platform("ccgrid2007").group_ranks(), "{name}");
+    }
+}
+
+#[test]
+fn the_pmeo_platform_has_its_six_groups() {
+    let groups = (method("eco").unwrap().group)(&platform("pmeo2006").latencies(), Bound::default());
+    assert_eq!(sizes(&groups), [31, 29, 6, 1, 1, 20]);
+}
+
+#[test]
+fn one_sided_noise_of_ten_percent_changes_no_group_in_30_seeds() {
+    let platform = platform("ccgrid2007");
+    let (clean, want) = (platform.latencies(), platform.group_ranks());
+    for seed in 0..30 {
+        let mut random = stats::random(seed);
+        let normal = Normal::new(0.0, 0.1).unwrap();
+        let noise: Vec<f64> = (0..78 * 78).map(|_| 1.0 + f64::abs(normal.sample(&mut random))).collect();
+        let matrix = LatencyMatrix::from_pairs(78, "noisy", |i, j| clean.get(i, j) * noise[i * 78 + j]);
+        assert_eq!((method("eco").unwrap().group)(&matrix, Bound::default()), want, "seed {seed}");
+    }
+}
+
+fn discovered(platform: &Platform, placement: Placement, seed: u64, method: &Method) -> Vec<Vec<usize>> {
+    let mut probe = SimulatedProbe::new(platform, placement, seed).unwrap();
+    let found = discover(&mut Session::new(&mut probe), None, method, Bound::default()).unwrap();
+    found.groups.into_iter().map(|g| g.ranks).collect()
+}
+
+#[test]
+fn measured_discovery_is_exact_with_noise_and_any_placement() {
+    let mut platform = platform("ccgrid2007");
+    platform.noise = Some(Noise { sigma: 0.1, outlier_share: 0.02, outlier_factor: 10.0 });
+    for seed in 0..30 {
+        assert_eq!(discovered(&platform, Placement::Slot, seed, METHODS[0]), platform.group_ranks(), "seed {seed}");
+    }
+    let hosts = platform.place(Placement::Node);
+    for group in discovered(&platform, Placement::Node, 1, METHODS[0]) {
+        let home = platform.host_groups()[hosts[group[0]]];
+        assert!(group.iter().all(|&r| platform.host_groups()[hosts[r]] == home));
+        assert_eq!(group.len(), platform.groups[home].count);
+    }
+}
+
+#[test]
+fn a_uniform_cluster_is_one_group_by_every_method() {
+    for method in METHODS {
+        assert_eq!(sizes(&(method.group)(&platform("icluster2").latencies(), Bound::default())), [100], "{}", method.name);
+    }
+}
+
+#[test]
+fn every_method_puts_each_rank_in_one_group() {
+    let mut random = stats::random(3);
+    for n in [1, 2, 3, 17] {
+        let values: Vec<f64> = (0..n * n).map(|_| 1e-5 * (1.0 + rand::Rng::random::<f64>(&mut random) * 100.0)).collect();
+        let matrix = LatencyMatrix::from_pairs(n, "random", |i, j| values[i * n + j]);
+        for method in METHODS {
+            let mut all: Vec<usize> = (method.group)(&matrix, Bound::default()).into_iter().flatten().collect();
+            all.sort_unstable();
+            assert_eq!(all, (0..n).collect::<Vec<_>>(), "{}", method.name);
+        }
+    }
+}
+
+#[test]
+fn dual_process_hosts_are_one_group_since_hosts_are_grouped_first() {
+    // 20 hosts of two ranks, 1 us inside a host and 48 us between: ECO alone would find 20 pairs
+    let matrix = LatencyMatrix::from_pairs(40, "t", |i, j| if i / 2 == j / 2 { 1e-6 } else { 48e-6 });
+    assert_eq!((METHODS[0].group)(&matrix, Bound::default()).len(), 20);
+    let leaders = matrix.select(&(0..40).step_by(2).collect::<Vec<_>>());
+    assert_eq!((METHODS[0].group)(&leaders, Bound::default()).len(), 1);
+}
