@@ -4,6 +4,8 @@ pub mod collective;
 pub mod discover;
 pub mod error;
 mod event;
+pub mod fit;
+pub mod intercluster;
 pub mod measure;
 pub mod model;
 pub mod platform;

@@ -169,6 +169,11 @@ impl Experiment {
         Ok(Schedule { programs: (0..ranks).map(|me| self.program(me)).collect::<Result<_>>()? })
     }
 
+    /// Computing that was asked for and lies in the measured span.
+    pub fn computing(&self) -> f64 {
+        if let Experiment::Train { count, delay_ns, .. } = self { count.saturating_sub(1) as f64 * *delay_ns as f64 * 1e-9 } else { 0.0 }
+    }
+
     /// The result, from the trace of the rank whose clock counts.
     pub fn seconds(&self, trace: &Trace) -> f64 {
         let first = trace.start.iter().copied().fold(f64::INFINITY, f64::min).min(f64::MAX);

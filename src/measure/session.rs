@@ -133,17 +133,15 @@ impl<'a> Session<'a> {
         open.sort_unstable_by_key(|e| std::cmp::Reverse(e.ranks().len()));
         let mut seen = rustc_hash::FxHashSet::default();
         open.retain(|e| seen.insert(e.clone()));
-        let total = open.len();
-        for (k, batch) in pack(&open, &self.settings.hosts, self.side_by_side).into_iter().enumerate() {
-            let batch: Vec<Experiment> = batch.into_iter().map(|k| open[k].clone()).collect();
-            let _ = k;
-            let done = self.repeat(batch)?;
+        let mut known = 0;
+        for batch in pack(&open, &self.settings.hosts, self.side_by_side) {
+            let done = self.repeat(batch.into_iter().map(|k| open[k].clone()).collect())?;
             if let Some(file) = &mut self.file {
                 file.append(&done)?;
             }
+            known += done.len();
             done.into_iter().for_each(|s| self.samples.insert(s));
-            let known = open.iter().filter(|e| self.samples.get(e).is_some()).count();
-            (self.progress)(purpose, known, total);
+            (self.progress)(purpose, known, open.len());
         }
         Ok(())
     }

@@ -58,7 +58,9 @@ impl Probe for SimulatedProbe {
             let traces = self.simulator.run(&schedule, &mut self.noise)?;
             for (experiment, out) in batch.iter().zip(&mut seconds) {
                 let clock = experiment.ranks()[experiment.timer()];
-                out.push(experiment.seconds(&traces[clock]) * self.noise.factor());
+                // what disturbs the network does not stretch computing of a known length
+                let computing = experiment.computing();
+                out.push(computing + (experiment.seconds(&traces[clock]) - computing) * self.noise.factor());
             }
             self.elapsed += traces.iter().map(crate::schedule::Trace::finish).fold(0.0, f64::max);
         }

@@ -1,6 +1,21 @@
 //! Point-to-point communication models: one model a file.
+//!
+//! A model says what a message costs ([`Cost`]), which experiments its parameters need, how they are fitted from samples, and
+//! where it comes from. A new model is one file and two lines here.
 
-use crate::topology::Link;
+mod hockney;
+mod lmo;
+mod loggp;
+mod logp;
+mod plogp;
+
+use crate::error::{Error, Result};
+use crate::measure::{Experiment, Samples};
+use crate::stats::{self, Estimate, Random};
+use crate::topology::{Link, Rank};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
 /// What a message costs on a link, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Cost {
@@ -15,7 +30,304 @@ pub struct Cost {
 }
 
 /// Anything that can tell what a message costs.
-pub trait CostModel {
+pub trait CostModel: Send + Sync {
     /// The cost of a message on a link.
     fn cost(&self, link: Link, bytes: usize) -> Cost;
+}
+
+/// The parameters of a model without their intervals: single values, and tables with a value for each message size or rank.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Values {
+    /// Single values by name.
+    pub scalars: BTreeMap<String, f64>,
+    /// Tables by name.
+    pub tables: BTreeMap<String, Vec<f64>>,
+}
+
+impl Values {
+    /// Values from names and numbers.
+    pub fn of(scalars: &[(&str, f64)]) -> Values {
+        Values { scalars: scalars.iter().map(|&(k, v)| (k.to_string(), v)).collect(), tables: BTreeMap::new() }
+    }
+
+    /// Adds a table.
+    pub fn table(mut self, name: &str, values: Vec<f64>) -> Values {
+        self.tables.insert(name.into(), values);
+        self
+    }
+
+    /// A single value; 0 if it is not there, which `Model::costs` has excluded.
+    pub fn get(&self, name: &str) -> f64 {
+        self.scalars.get(name).copied().unwrap_or(0.0)
+    }
+
+    /// A table; empty if it is not there.
+    pub fn list(&self, name: &str) -> &[f64] {
+        self.tables.get(name).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// A table with intervals.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// The point estimates.
+    pub value: Vec<f64>,
+    /// Lower ends of the 95 % intervals.
+    pub low: Vec<f64>,
+    /// Upper ends.
+    pub high: Vec<f64>,
+}
+
+/// A fitted model: its name, and its parameters with 95 % confidence intervals.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fitted {
+    /// The model's name.
+    pub model: String,
+    /// Which of the model's estimators made it, if it has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimator: Option<String>,
+    /// What broke the model's assumptions and was clamped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clamped: Vec<String>,
+    /// Single values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, Estimate>,
+    /// Tables.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tables: BTreeMap<String, Table>,
+}
+
+impl Fitted {
+    /// The point estimates.
+    pub fn values(&self) -> Values {
+        Values {
+            scalars: self.parameters.iter().map(|(k, e)| (k.clone(), e.value)).collect(),
+            tables: self.tables.iter().map(|(k, t)| (k.clone(), t.value.clone())).collect(),
+        }
+    }
+
+    /// What messages cost under it. Links are between positions in the group that it was fitted for.
+    ///
+    /// # Errors
+    /// As [`Model::costs`].
+    pub fn costs(&self) -> Result<Box<dyn CostModel>> {
+        model(&self.model)?.costs(&self.values())
+    }
+}
+
+/// The ranks that a model is fitted for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Roster {
+    /// By position in the group; ranks of different hosts where there are any.
+    pub ranks: Vec<Rank>,
+}
+
+impl Roster {
+    /// The pair that stands for all pairs of a homogeneous group.
+    pub fn pair(&self) -> (Rank, Rank) {
+        (self.ranks[0], self.ranks[self.ranks.len().min(2) - 1])
+    }
+}
+
+/// Times by experiment: medians of the samples, or of bootstrap resamples of them.
+pub struct Lookup<'a> {
+    samples: &'a Samples,
+    resampling: Option<std::cell::RefCell<&'a mut Random>>,
+}
+
+impl<'a> Lookup<'a> {
+    /// Medians of the samples.
+    pub fn new(samples: &'a Samples) -> Lookup<'a> {
+        Lookup { samples, resampling: None }
+    }
+
+    /// Medians of a resample, drawn anew at each look.
+    fn resampling(samples: &'a Samples, random: &'a mut Random) -> Lookup<'a> {
+        Lookup { samples, resampling: Some(std::cell::RefCell::new(random)) }
+    }
+
+    /// The median that was measured: what further experiments are designed by.
+    fn measured(&self, experiment: &Experiment) -> Option<f64> {
+        self.samples.median(experiment)
+    }
+
+    /// The time to estimate from.
+    fn time(&self, experiment: &Experiment) -> Option<f64> {
+        match &self.resampling {
+            None => self.measured(experiment),
+            Some(random) => stats::median(&stats::resample(&self.samples.get(experiment)?.seconds, &mut random.borrow_mut())),
+        }
+    }
+}
+
+/// One way to estimate a model's parameters.
+pub struct Estimator {
+    /// Its name; empty if the model has only one.
+    pub name: &'static str,
+    /// Estimates the parameters, and says what it had to clamp. `None` if samples are missing.
+    pub fit: fn(&Roster, &Lookup) -> Option<(Values, Vec<String>)>,
+}
+
+/// A model.
+pub struct Model {
+    /// Name in policies and on the command line.
+    pub name: &'static str,
+    /// Where it comes from.
+    pub citation: &'static str,
+    /// Single parameters: name and meaning, with its unit.
+    pub scalars: &'static [(&'static str, &'static str)],
+    /// Tables: name and meaning.
+    pub tables: &'static [(&'static str, &'static str)],
+    /// The fewest ranks that it can be fitted on.
+    pub least_ranks: usize,
+    /// The experiments that are wanted, given what is measured already; called again until all are there.
+    pub experiments: fn(&Roster, &Lookup) -> Vec<Experiment>,
+    /// Experiments by which the best of several estimators is chosen.
+    pub held_out: fn(&Roster) -> Vec<Experiment>,
+    /// The estimators.
+    pub estimators: &'static [Estimator],
+    /// Builds the costs from parameters that are all there.
+    pub build: fn(&Values) -> Box<dyn CostModel>,
+}
+
+/// Every model, the simplest first.
+pub const MODELS: &[&Model] = &[&hockney::MODEL, &logp::MODEL, &loggp::MODEL, &lmo::MODEL, &plogp::MODEL];
+
+/// Finds a model by name.
+///
+/// # Errors
+/// [`Error::Invalid`] with the names there are.
+pub fn model(name: &str) -> Result<&'static Model> {
+    MODELS.iter().copied().find(|m| m.name == name).ok_or_else(|| {
+        let names: Vec<_> = MODELS.iter().map(|m| m.name).collect();
+        Error::invalid(format!("find the model \"{name}\": there are {}", names.join(", ")))
+    })
+}
+
+impl Model {
+    /// What messages cost with these parameters.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if a parameter is missing, unknown, negative or not finite, or tables differ in length.
+    pub fn costs(&self, values: &Values) -> Result<Box<dyn CostModel>> {
+        let wrong = |reason: String| Err(Error::invalid(format!("use model {}: {reason}", self.name)));
+        let expected = |list: &[(&str, &str)]| list.iter().map(|(n, m)| format!("{n} ({m})")).collect::<Vec<_>>().join(", ");
+        let all = format!("it has {}", [expected(self.scalars), expected(self.tables)].join("; ").trim_end_matches("; "));
+        if let Some((name, _)) = self.scalars.iter().find(|(n, _)| !values.scalars.contains_key(*n)) {
+            return wrong(format!("parameter {name} is missing; {all}"));
+        }
+        if let Some((name, _)) = self.tables.iter().find(|(n, _)| values.list(n).is_empty()) {
+            return wrong(format!("table {name} is missing; {all}"));
+        }
+        let known = |name: &String, list: &[(&str, &str)]| list.iter().any(|(n, _)| n == name);
+        let unknown = values.scalars.keys().find(|k| !known(k, self.scalars)).or(values.tables.keys().find(|k| !known(k, self.tables)));
+        if let Some(name) = unknown {
+            return wrong(format!("there is no parameter {name}; {all}"));
+        }
+        let numbers =
+            values.scalars.iter().map(|(k, v)| (k, *v)).chain(values.tables.iter().flat_map(|(k, t)| t.iter().map(move |v| (k, *v))));
+        for (name, v) in numbers {
+            if !v.is_finite() || v < 0.0 {
+                return wrong(format!("{name} = {v} is no valid value: zero or more"));
+            }
+        }
+        let lengths: Vec<usize> = self.tables.iter().map(|(n, _)| values.list(n).len()).collect();
+        if lengths.windows(2).any(|w| w[0] != w[1]) {
+            return wrong(format!("its tables differ in length: {lengths:?}"));
+        }
+        let sizes = values.list(plogp::SIZES);
+        if sizes.windows(2).any(|w| w[0] >= w[1]) {
+            return wrong(format!("the sizes of table {} must ascend", plogp::SIZES));
+        }
+        Ok((self.build)(values))
+    }
+
+    /// The parameters by every estimator, each with intervals from `replicates` bootstrap resamples of the repetitions.
+    pub fn fit(&self, roster: &Roster, samples: &Samples, replicates: usize, random: &mut Random) -> Vec<Fitted> {
+        if roster.ranks.len() < self.least_ranks {
+            return Vec::new();
+        }
+        self.estimators.iter().filter_map(|e| self.estimate(e, roster, samples, replicates, random)).collect()
+    }
+
+    fn estimate(
+        &self,
+        estimator: &Estimator,
+        roster: &Roster,
+        samples: &Samples,
+        replicates: usize,
+        random: &mut Random,
+    ) -> Option<Fitted> {
+        let (point, clamped) = (estimator.fit)(roster, &Lookup::new(samples))?;
+        let again: Vec<Values> = (0..replicates)
+            .filter_map(|_| (estimator.fit)(roster, &Lookup::resampling(samples, random)).map(|(values, _)| values))
+            .collect();
+        let scalar = |(name, &value): (&String, &f64)| {
+            let all: Vec<f64> = again.iter().filter_map(|v| v.scalars.get(name).copied()).collect();
+            (name.clone(), Estimate::from_replicates(value, &all))
+        };
+        let table = |(name, values): (&String, &Vec<f64>)| {
+            let at = |k: usize| {
+                let all: Vec<f64> = again.iter().filter_map(|v| v.list(name).get(k).copied()).collect();
+                Estimate::from_replicates(values[k], &all)
+            };
+            let cells: Vec<Estimate> = (0..values.len()).map(at).collect();
+            let column = |f: fn(&Estimate) -> f64| cells.iter().map(f).collect();
+            (name.clone(), Table { value: values.clone(), low: column(|e| e.low), high: column(|e| e.high) })
+        };
+        Some(Fitted {
+            model: self.name.into(),
+            estimator: (!estimator.name.is_empty()).then(|| estimator.name.to_string()),
+            clamped,
+            parameters: point.scalars.iter().map(scalar).collect(),
+            tables: point.tables.iter().map(table).collect(),
+        })
+    }
+}
+
+/// How long to wait for an answer that must be there: 1.2 round trips (Kielmann et al.), at least 20 us.
+fn delay_ns(round_trip: f64) -> u64 {
+    ((1.2 * round_trip).max(20e-6) * 1e9).round() as u64
+}
+
+/// The experiment for or(m) on a pair, once the round trip is known that it must wait for.
+fn receive_time(a: Rank, b: Rank, bytes: usize, lookup: &Lookup) -> Option<Experiment> {
+    let round_trip = lookup.measured(&Experiment::RoundTrip { a, b, out: 0, back: bytes })?;
+    Some(Experiment::ReceiveTime { a, b, bytes, delay_ns: delay_ns(round_trip) })
+}
+
+/// Messages of a saturation train: fewer of large ones.
+fn train_count(bytes: usize) -> usize {
+    match bytes {
+        0..=65_536 => 16,
+        65_537..=524_288 => 8,
+        _ => 4,
+    }
+}
+
+/// or(m): the delayed receive, capped by half the round trip: a receive that met a late message measured the network.
+fn receive_overhead(a: Rank, b: Rank, bytes: usize, lookup: &Lookup) -> Option<f64> {
+    let round_trip = lookup.time(&Experiment::RoundTrip { a, b, out: 0, back: bytes })?;
+    Some(lookup.time(&receive_time(a, b, bytes, lookup)?)?.min(round_trip / 2.0))
+}
+
+/// The two trains that give the gap, and the gap: `(PRTT(n,0,m) - PRTT(1,0,m)) / (n-1)` (Hoefler et al. 2007).
+fn gap_experiments(a: Rank, b: Rank, bytes: usize) -> [Experiment; 2] {
+    let train = |count| Experiment::Train { a, b, bytes, count, delay_ns: 0 };
+    [train(train_count(bytes)), train(1)]
+}
+
+fn gap(a: Rank, b: Rank, bytes: usize, lookup: &Lookup) -> Option<f64> {
+    let [many, one] = gap_experiments(a, b, bytes);
+    Some((lookup.time(&many)? - lookup.time(&one)?) / (train_count(bytes) - 1) as f64)
+}
+
+/// Keeps a value at or above zero, and notes it if it was not.
+fn not_negative(name: &str, value: f64, clamped: &mut Vec<String>) -> f64 {
+    if value < 0.0 {
+        clamped.push(format!("{name} came out as {value:.3e} and is taken as 0"));
+    }
+    value.max(0.0)
 }

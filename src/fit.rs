@@ -1,0 +1,94 @@
+//! Fitting: measures what the models need and gives each one's parameters.
+
+use crate::error::{Error, Result};
+use crate::measure::{Experiment, Samples, Session};
+use crate::model::{CostModel, Fitted, Lookup, Model, Roster};
+use crate::predict::replay;
+use crate::stats;
+use crate::topology::Rank;
+
+/// Bootstrap resamples behind each confidence interval.
+pub const REPLICATES: usize = 100;
+
+/// Measures and fits models for several groups at once; experiments of different groups run side by side. Gives, by group, the
+/// models that could be fitted (a model that needs more ranks than a group has is left out).
+///
+/// # Errors
+/// The session's.
+pub fn fit_groups(session: &mut Session, rosters: &[Roster], models: &[&'static Model]) -> Result<Vec<Vec<Fitted>>> {
+    let fits = |r: &Roster, m: &&'static Model| r.ranks.len() >= m.least_ranks;
+    loop {
+        let wanted: Vec<Experiment> = {
+            let lookup = Lookup::new(session.samples());
+            let of = |r: &Roster| -> Vec<Experiment> {
+                models.iter().filter(|m| fits(r, m)).flat_map(|m| [(m.experiments)(r, &lookup), (m.held_out)(r)].concat()).collect()
+            };
+            rosters.iter().flat_map(of).filter(|e| session.samples().get(e).is_none()).collect()
+        };
+        if wanted.is_empty() {
+            break;
+        }
+        session.measure("models", &wanted)?;
+    }
+    let fit = |(k, roster): (usize, &Roster)| {
+        let all = models.iter().map(|m| fit_one(m, roster, session.samples(), k as u64));
+        all.collect::<Vec<_>>().into_iter().flatten().collect()
+    };
+    Ok(rosters.iter().enumerate().map(fit).collect())
+}
+
+/// Fits one model; of several estimators the one that predicts the held-out experiments best.
+pub fn fit_one(model: &'static Model, roster: &Roster, samples: &Samples, seed: u64) -> Option<Fitted> {
+    let mut fitted = model.fit(roster, samples, REPLICATES, &mut stats::random(seed));
+    let held_out = (model.held_out)(roster);
+    let residual = |f: &Fitted| {
+        let errors: Vec<f64> =
+            held_out.iter().filter_map(|e| Some((predict(e, f, &roster.ranks).ok()? / samples.median(e)? - 1.0).abs())).collect();
+        stats::mean(&errors).unwrap_or(f64::INFINITY)
+    };
+    if fitted.len() > 1 {
+        let residuals: Vec<f64> = fitted.iter().map(residual).collect();
+        let best = (0..fitted.len()).min_by(|&a, &b| residuals[a].total_cmp(&residuals[b]))?;
+        return Some(fitted.swap_remove(best));
+    }
+    fitted.pop()
+}
+
+/// What a fitted model says an experiment takes; `members` are the ranks of the group in the order of its positions.
+///
+/// # Errors
+/// A rank outside the group, or a model that lacks parameters.
+pub fn predict(experiment: &Experiment, fitted: &Fitted, members: &[Rank]) -> Result<f64> {
+    predict_with(experiment, fitted.costs()?.as_ref(), members)
+}
+
+/// As [`predict`], for costs at hand.
+///
+/// # Errors
+/// A rank outside the group.
+pub fn predict_with(experiment: &Experiment, costs: &dyn CostModel, members: &[Rank]) -> Result<f64> {
+    let position = |r: &Rank| members.iter().position(|m| m == r);
+    let positions: Vec<usize> = experiment
+        .ranks()
+        .iter()
+        .map(position)
+        .collect::<Option<_>>()
+        .ok_or_else(|| Error::invalid("predict an experiment of ranks outside the group"))?;
+    let among = Among { inner: costs, positions };
+    let traces = replay(&experiment.schedule()?, &among)?.traces;
+    Ok(experiment.seconds(&traces[experiment.timer()]))
+}
+
+/// A model for a part of its group's positions.
+pub struct Among<'a> {
+    /// The group's model.
+    pub inner: &'a dyn CostModel,
+    /// The position in the group of each rank.
+    pub positions: Vec<usize>,
+}
+
+impl CostModel for Among<'_> {
+    fn cost(&self, link: crate::topology::Link, bytes: usize) -> crate::model::Cost {
+        self.inner.cost(crate::topology::Link { from: self.positions[link.from], to: self.positions[link.to] }, bytes)
+    }
+}

@@ -1,0 +1,114 @@
+//! LMO (Lastovetsky, Mkwawa, O'Flynn 2006; extended 2008): processors and network apart, `T_ij(M) = C_i + t_i M + L + M/b +
+//! C_j + t_j M`. C_i and t_i differ by processor; L and b are those of the group's switch, alike for all its links by the way
+//! groups are made.
+//!
+//! Latency and processor delay cannot be told apart by round trips alone: one-to-two experiments tell them. Two estimators:
+//!
+//! - `published` (CPM08): `C_i = (T_ijk(0) - max_x T_ix(0)) / 2`, `t_i = (T_ijk(M) - max_x T_ix(M) - 2 C_i) / M`;
+//! - `corrected`: on a machine whose replies overlap, the root spends one C_i more than in a round trip, not two: the larger of
+//!   both send orders gives `C_i = T*_ijk(0) - max_x T_ix(0)`, `t_i = (T*_ijk(M) - max_x T_ix(M) - C_i) / M` exactly.
+//!
+//! The one that predicts held-out one-to-many experiments better is taken.
+
+use super::{Cost, CostModel, Estimator, Lookup, Model, Roster, Values, not_negative};
+use crate::measure::Experiment;
+use crate::stats::{mean, median};
+use crate::topology::{Link, Rank};
+
+/// LMO.
+pub const MODEL: Model = Model {
+    name: "lmo",
+    citation: "Lastovetsky, Rychkov, O'Flynn, EuroPVM/MPI 2008",
+    scalars: &[("L", "latency of the network, s"), ("inverse_b", "inverse bandwidth of the network, s/B")],
+    tables: &[("C", "fixed processor delay of each position, s"), ("t", "processor delay per byte of each position, s/B")],
+    least_ranks: 3,
+    experiments,
+    held_out,
+    estimators: &[
+        Estimator { name: "corrected", fit: |r, l| fit(r, l, true) },
+        Estimator { name: "published", fit: |r, l| fit(r, l, false) },
+    ],
+    build: |v| {
+        let (c, t) = (v.list("C").to_vec(), v.list("t").to_vec());
+        let typical = (mean(&c).unwrap_or(0.0), mean(&t).unwrap_or(0.0));
+        Box::new(Lmo { l: v.get("L"), inverse_b: v.get("inverse_b"), c, t, typical })
+    },
+};
+
+/// The message of the experiments with data: large enough that t_i shows, below the protocol switch of common libraries.
+const BYTES: usize = 32 << 10;
+
+struct Lmo {
+    l: f64,
+    inverse_b: f64,
+    c: Vec<f64>,
+    t: Vec<f64>,
+    /// For positions that were not there when it was fitted.
+    typical: (f64, f64),
+}
+
+impl Lmo {
+    fn processor(&self, position: Rank, bytes: usize) -> f64 {
+        let (c, t) = self.c.get(position).copied().zip(self.t.get(position).copied()).unwrap_or(self.typical);
+        c + t * bytes as f64
+    }
+}
+
+impl CostModel for Lmo {
+    fn cost(&self, link: Link, bytes: usize) -> Cost {
+        let (send, receive) = (self.processor(link.from, bytes), self.processor(link.to, bytes));
+        let transit = send + self.l + self.inverse_b * bytes as f64 + receive;
+        Cost { send_overhead: send, gap: send, transit, recv_overhead: receive }
+    }
+}
+
+/// Each position's triplets: itself as the root, and two others.
+fn triplets(n: usize) -> impl Iterator<Item = (usize, usize, usize)> {
+    let each = if n < 5 { 1 } else { 2 };
+    (0..n).flat_map(move |i| (0..each).map(move |k| (i, (i + 1 + 2 * k) % n, (i + 2 + 2 * k) % n)))
+}
+
+/// The experiments of one triplet and size: both orders of one-to-two, and both round trips with an empty answer.
+fn of_triplet(roster: &Roster, (i, j, k): (usize, usize, usize), out: usize) -> [Experiment; 4] {
+    let [root, j, k] = [i, j, k].map(|x| roster.ranks[x]);
+    let fan = |leaves: [Rank; 2]| Experiment::Fan { root, leaves: leaves.to_vec(), out, back: 0 };
+    let trip = |b| Experiment::RoundTrip { a: root, b, out, back: 0 };
+    [fan([j, k]), fan([k, j]), trip(j), trip(k)]
+}
+
+fn experiments(roster: &Roster, _: &Lookup) -> Vec<Experiment> {
+    triplets(roster.ranks.len()).flat_map(|t| [0, BYTES].map(|m| of_triplet(roster, t, m))).flatten().collect()
+}
+
+fn held_out(roster: &Roster) -> Vec<Experiment> {
+    let (root, leaves) = (roster.ranks[0], roster.ranks[1..].to_vec());
+    [0, BYTES / 2, BYTES].map(|out| Experiment::Fan { root, leaves: leaves.clone(), out, back: 0 }).to_vec()
+}
+
+fn fit(roster: &Roster, lookup: &Lookup, corrected: bool) -> Option<(Values, Vec<String>)> {
+    let n = roster.ranks.len();
+    let mut clamped = Vec::new();
+    let (mut c, mut t): (Vec<Vec<f64>>, Vec<Vec<f64>>) = (vec![Vec::new(); n], vec![Vec::new(); n]);
+    // pairs: (i, j, T_ij(0), T_ij(M)) with an empty answer
+    let mut pairs = Vec::new();
+    for (i, j, k) in triplets(n) {
+        let times = |m| of_triplet(roster, (i, j, k), m).iter().map(|e| lookup.time(e)).collect::<Option<Vec<f64>>>();
+        let (zero, full) = (times(0)?, times(BYTES)?);
+        let extra = |x: &[f64]| if corrected { x[0].max(x[1]) - x[2].max(x[3]) } else { x[0] - x[2].max(x[3]) };
+        let share = if corrected { 1.0 } else { 2.0 };
+        let c_i = extra(&zero) / share;
+        c[i].push(c_i);
+        t[i].push((extra(&full) - share * c_i) / BYTES as f64);
+        pairs.push((i, j, zero[2], full[2]));
+        pairs.push((i, k, zero[3], full[3]));
+    }
+    let mut settle = |name: &str, lists: &[Vec<f64>]| -> Option<Vec<f64>> {
+        lists.iter().enumerate().map(|(i, l)| Some(not_negative(&format!("{name}[{i}]"), median(l)?, &mut clamped))).collect()
+    };
+    let (c, t) = (settle("C", &c)?, settle("t", &t)?);
+    let latencies: Vec<f64> = pairs.iter().map(|&(i, j, zero, _)| zero / 2.0 - c[i] - c[j]).collect();
+    let inverses: Vec<f64> = pairs.iter().map(|&(i, j, zero, full)| (full - zero) / BYTES as f64 - t[i] - t[j]).collect();
+    let l = not_negative("L", median(&latencies)?, &mut clamped);
+    let inverse_b = not_negative("inverse_b", median(&inverses)?, &mut clamped);
+    Some((Values::of(&[("L", l), ("inverse_b", inverse_b)]).table("C", c).table("t", t), clamped))
+}

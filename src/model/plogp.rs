@@ -1,0 +1,119 @@
+//! pLogP (Kielmann, Bal, Verstoep 2000): gap and overheads are functions of the message size, kept as tables and interpolated.
+//!
+//! `L = RTT(0)/2 - g(0)`; g(m) by saturation trains at every size (the tool's `-flood` mode: its default, a difference of round
+//! trips, is wrong where the protocol changes); os(m) by timed sends; or(m) by delayed receives. Sizes are added where a table's
+//! next entry is not what the two before it extrapolate to.
+
+use super::{
+    Cost, CostModel, Estimator, Lookup, Model, Roster, Values, gap, gap_experiments, not_negative, receive_overhead, receive_time,
+};
+use crate::measure::Experiment;
+use crate::stats::interpolate;
+use crate::topology::Link;
+
+/// The table of message sizes.
+pub(super) const SIZES: &str = "bytes";
+
+/// pLogP.
+pub const MODEL: Model = Model {
+    name: "plogp",
+    citation: "Kielmann, Bal, Verstoep, IPDPS workshops 2000",
+    scalars: &[("L", "latency, s")],
+    tables: &[(SIZES, "message sizes, B, ascending"), ("os", "send overheads, s"), ("or", "receive overheads, s"), ("g", "gaps, s")],
+    least_ranks: 2,
+    experiments,
+    held_out: |_| Vec::new(),
+    estimators: &[Estimator { name: "", fit }],
+    build: |v| {
+        let sizes = v.list(SIZES).iter().map(|&m| m as usize).collect();
+        let table = |name| v.list(name).to_vec();
+        Box::new(PLogP { l: v.get("L"), sizes, os: table("os"), or: table("or"), g: table("g") })
+    },
+};
+
+/// The sizes to begin with.
+const FIRST: [usize; 9] = [0, 1, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
+/// A table entry that differs by so much from its extrapolation asks for a size in between (Kielmann's `max_diff`).
+const MAX_DIFFERENCE: f64 = 0.20;
+/// Sizes are added until they are so many.
+const MOST: usize = 24;
+
+struct PLogP {
+    l: f64,
+    sizes: Vec<usize>,
+    os: Vec<f64>,
+    or: Vec<f64>,
+    g: Vec<f64>,
+}
+
+impl CostModel for PLogP {
+    fn cost(&self, _: Link, bytes: usize) -> Cost {
+        let at = |table: &[f64]| interpolate(&self.sizes, table, bytes);
+        // os and or above g do occur on real networks; the port cannot be free before the processor, nor data come before it
+        let (os, or) = (at(&self.os), at(&self.or));
+        let g = at(&self.g).max(os);
+        Cost { send_overhead: os, gap: g, transit: g + self.l, recv_overhead: or.min(g + self.l) }
+    }
+}
+
+/// The experiments of one size.
+fn of_size(roster: &Roster, bytes: usize, lookup: &Lookup) -> Vec<Experiment> {
+    let (a, b) = roster.pair();
+    let mut all = gap_experiments(a, b, bytes).to_vec();
+    all.push(Experiment::SendTime { a, b, bytes });
+    all.push(Experiment::RoundTrip { a, b, out: 0, back: bytes });
+    all.extend(receive_time(a, b, bytes, lookup));
+    all
+}
+
+fn experiments(roster: &Roster, lookup: &Lookup) -> Vec<Experiment> {
+    sizes(roster, lookup).into_iter().flat_map(|m| of_size(roster, m, lookup)).collect()
+}
+
+/// The sizes that are wanted: the first ones, and midpoints where what is measured so far does not extrapolate.
+fn sizes(roster: &Roster, lookup: &Lookup) -> Vec<usize> {
+    let (a, b) = roster.pair();
+    let mut sizes = FIRST.to_vec();
+    // gaps of the medians that were measured, not of a resample: all fits must agree on the sizes
+    let measured = Lookup::new(lookup.samples);
+    loop {
+        let Some(gaps) = sizes.iter().map(|&m| gap(a, b, m, &measured)).collect::<Option<Vec<f64>>>() else { return sizes };
+        let gap_at = |k: usize| gaps[k];
+        let wanted: Vec<usize> = (2..sizes.len())
+            .filter(|&k| {
+                let expected = interpolate(&sizes[k - 2..k], &gaps[k - 2..k], sizes[k]);
+                (gap_at(k) - expected).abs() > MAX_DIFFERENCE * gap_at(k).max(1e-9)
+            })
+            .map(|k| (sizes[k - 1] + sizes[k]) / 2 / 4 * 4)
+            .filter(|m| sizes.iter().all(|s| s.abs_diff(*m) >= 32.max(*m / 8)))
+            .take(MOST - sizes.len())
+            .collect();
+        if wanted.is_empty() {
+            return sizes;
+        }
+        sizes.extend(wanted);
+        sizes.sort_unstable();
+    }
+}
+
+fn fit(roster: &Roster, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
+    let (a, b) = roster.pair();
+    let mut clamped = Vec::new();
+    let sizes = sizes(roster, lookup);
+    let g: Vec<f64> = sizes.iter().map(|&m| Some(not_negative("g", gap(a, b, m, lookup)?, &mut clamped))).collect::<Option<_>>()?;
+    let os: Vec<f64> = sizes.iter().map(|&bytes| lookup.time(&Experiment::SendTime { a, b, bytes })).collect::<Option<_>>()?;
+    let or: Vec<f64> = sizes.iter().map(|&m| receive_overhead(a, b, m, lookup)).collect::<Option<_>>()?;
+    for (name, table) in [("os", &os), ("or", &or)] {
+        if let Some(k) = (0..sizes.len()).find(|&k| table[k] > 1.1 * g[k]) {
+            clamped.push(format!(
+                "{name} is above g at {} bytes and {} other sizes",
+                sizes[k],
+                (k + 1..sizes.len()).filter(|&j| table[j] > 1.1 * g[j]).count()
+            ));
+        }
+    }
+    let round_trip = lookup.time(&Experiment::RoundTrip { a, b, out: 0, back: 0 })?;
+    let l = not_negative("L", round_trip / 2.0 - g[0], &mut clamped);
+    let bytes = sizes.iter().map(|&m| m as f64).collect();
+    Some((Values::of(&[("L", l)]).table(SIZES, bytes).table("os", os).table("or", or).table("g", g), clamped))
+}
