@@ -76,7 +76,7 @@ pub fn predict_with(experiment: &Experiment, costs: &dyn CostModel, members: &[R
         .ok_or_else(|| Error::invalid("predict an experiment of ranks outside the group"))?;
     let among = Among { inner: costs, positions };
     let traces = replay(&experiment.schedule()?, &among)?.traces;
-    Ok(experiment.seconds(&traces[experiment.timer()]))
+    Ok(experiment.seconds(&traces.iter().collect::<Vec<_>>()))
 }
 
 /// A model for a part of its group's positions.

@@ -107,7 +107,11 @@ pub fn timeline(problem: &Problem, jobs: Vec<Job>) -> Timeline {
     let mut local_start: Vec<f64> = vec![f64::NAN; n];
     let mut sends = Vec::with_capacity(n - 1);
     let mut placed = vec![false; n];
-    jobs.iter().for_each(|job| if let Job::Local(i) = job { placed[*i] = true });
+    jobs.iter().for_each(|job| {
+        if let Job::Local(i) = job {
+            placed[*i] = true
+        }
+    });
     let absent: Vec<Job> = (0..n).filter(|&i| !placed[i]).map(Job::Local).collect();
     for job in jobs.iter().chain(&absent) {
         match *job {

@@ -69,9 +69,8 @@ pub enum Experiment {
         /// Bytes back.
         back: usize,
     },
-    /// A broadcast, confirmed: every rank tells the root, with an empty message, that it has everything. Result: the root's time
-    /// from its start to the last confirmation. One clock is enough, and no barrier's skew is in it; models predict the same
-    /// confirmed broadcast.
+    /// A broadcast. Result: from the root's start until the last rank has everything, on the root's clock; a probe over MPI finds
+    /// the other clocks' offsets first.
     Broadcast {
         /// Who takes part.
         ranks: Vec<Rank>,
@@ -87,7 +86,7 @@ pub enum Experiment {
 }
 
 impl Experiment {
-    /// Who takes part; the first one's clock counts (for a broadcast: the root's).
+    /// Who takes part; the first one's clock counts (for a collective: the root's).
     pub fn ranks(&self) -> Vec<Rank> {
         match self {
             Experiment::RoundTrip { a, b, .. }
@@ -97,6 +96,11 @@ impl Experiment {
             Experiment::Fan { root, leaves, .. } => std::iter::once(*root).chain(leaves.iter().copied()).collect(),
             Experiment::Broadcast { ranks, .. } => ranks.clone(),
         }
+    }
+
+    /// True if the result takes the traces of all ranks.
+    pub fn is_collective(&self) -> bool {
+        matches!(self, Experiment::Broadcast { .. })
     }
 
     /// The position, in [`Experiment::ranks`], of the rank whose clock counts.
@@ -120,8 +124,8 @@ impl Experiment {
         matches!(self, Experiment::Broadcast { algorithm, .. } if algorithm == "native")
     }
 
-    /// The program of the rank at a position of [`Experiment::ranks`]; its ranks are positions too. Of the library's own
-    /// broadcast these are the confirmations alone: whoever runs it calls the library first.
+    /// The program of the rank at a position of [`Experiment::ranks`]; its ranks are positions too. The library's own
+    /// broadcast has nothing in it: whoever runs it calls the library.
     ///
     /// # Errors
     /// An algorithm that there is not.
@@ -153,8 +157,7 @@ impl Experiment {
             }
             Experiment::Broadcast { ranks, root, bytes, algorithm, parameters } => {
                 let shape = Shape { ranks: ranks.len(), root: *root, bytes: *bytes };
-                let broadcast = bcast::algorithm(algorithm)?.builder.map(|build| build(me, &shape, parameters));
-                confirm(&mut p, broadcast.unwrap_or_default(), me, &shape);
+                p = bcast::algorithm(algorithm)?.builder.map(|build| build(me, &shape, parameters)).unwrap_or_default();
             }
         }
         Ok(p)
@@ -174,16 +177,18 @@ impl Experiment {
         if let Experiment::Train { count, delay_ns, .. } = self { count.saturating_sub(1) as f64 * *delay_ns as f64 * 1e-9 } else { 0.0 }
     }
 
-    /// The result, from the trace of the rank whose clock counts.
-    pub fn seconds(&self, trace: &Trace) -> f64 {
-        let first = trace.start.iter().copied().fold(f64::INFINITY, f64::min).min(f64::MAX);
+    /// The result, from the traces of all its ranks on one clock.
+    pub fn seconds(&self, traces: &[&Trace]) -> f64 {
+        if self.is_collective() { traces.iter().map(|t| t.finish()).fold(0.0, f64::max) } else { self.span(traces[0]) }
+    }
+
+    /// The result of what is no collective, from the trace of its first rank.
+    pub fn span(&self, trace: &Trace) -> f64 {
         match self {
             Experiment::SendTime { .. } => trace.end[0] - trace.start[0],
             Experiment::ReceiveTime { .. } => trace.end[2] - trace.start[2],
-            _ if trace.end.is_empty() => 0.0,
-            // the first send, not the first receive that was posted, starts the clock
-            Experiment::Broadcast { .. } => trace.finish() - first,
-            _ => trace.finish() - trace.start[0],
+            // the first operation is a send
+            _ => trace.finish() - trace.start.first().copied().unwrap_or(0.0),
         }
     }
 }
@@ -214,20 +219,6 @@ fn train(p: &mut Program, me: usize, message: Span, count: usize, delay_ns: u64)
     } else {
         let got: Vec<_> = (0..count).map(|_| p.recv(0, message, &[])).collect();
         p.send(0, empty, &got);
-    }
-}
-
-/// A broadcast's program, and then the confirmations.
-fn confirm(p: &mut Program, broadcast: Program, me: usize, shape: &Shape) {
-    p.append(&broadcast, |r| r, &[]);
-    if me == shape.root {
-        (0..shape.ranks).filter(|&r| r != me).for_each(|r| drop_id(p.recv(r, Span::data(0, 0), &[])));
-    } else {
-        let received: Vec<_> = (0..broadcast.len())
-            .filter(|&k| matches!(broadcast.action(k), crate::schedule::Action::Recv { .. }))
-            .map(|k| k as u32)
-            .collect();
-        p.send(shape.root, Span::data(0, 0), &received);
     }
 }
 

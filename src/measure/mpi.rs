@@ -104,7 +104,7 @@ impl Player {
                 Order::Run { batch, repetitions } => {
                     let times = self.play(&batch, repetitions)?;
                     if !times.is_empty() {
-                        self.send_home(&times)?;
+                        self.post(0, &times)?;
                     }
                 }
             }
@@ -124,27 +124,91 @@ impl Player {
         };
         let position = members.iter().position(|&r| r == me).unwrap_or(0);
         let program = renamed(&experiment.program(position)?, &members);
-        let native = if experiment.is_native() { Some(self.group(&members)?) } else { None };
         self.buffer.resize(self.buffer.len().max(experiment.bytes()), 0);
+        if experiment.is_collective() {
+            return self.play_collective(experiment, &members, &program, repetitions);
+        }
         let mut times = Vec::with_capacity(repetitions);
         let mut trace = Trace::new(program.len());
         // the first run opens connections and warms caches; it does not count
         for repetition in 0..=repetitions {
-            let began = now();
+            self.execute(&program, Some(&mut trace))?;
+            if repetition > 0 && position == experiment.timer() {
+                times.push(experiment.span(&trace));
+            }
+        }
+        Ok(times)
+    }
+
+    /// Runs a collective so many times; each run begins when the root knows that everybody is through with the one before. Each
+    /// rank notes when it has everything, and the root turns these stamps into its own clock's.
+    fn play_collective(&mut self, experiment: &Experiment, members: &[Rank], program: &Program, repetitions: usize) -> Result<Vec<f64>> {
+        let (me, root) = (self.transport.rank(), members[experiment.timer()]);
+        let native = if experiment.is_native() { Some(self.group(members)?) } else { None };
+        let others: Vec<Rank> = members.iter().copied().filter(|&r| r != root).collect();
+        let offsets = self.clock_offsets(root, &others)?;
+        let (mut starts, mut ends) = (Vec::new(), Vec::new());
+        for _ in 0..=repetitions {
+            starts.push(now());
             if let (Some(comm), Experiment::Broadcast { root, bytes, .. }) = (native, experiment) {
                 let data = self.buffer.as_mut_ptr().cast::<c_void>();
                 // SAFETY: the buffer holds `bytes`; all members of `comm` take part in this experiment
                 let code = unsafe { ffi::PMPI_Bcast(data, *bytes as c_int, ffi::RSMPI_UINT8_T, *root as c_int, comm) };
                 check(me, "MPI_Bcast", code)?;
+            } else {
+                self.execute(program, None)?;
             }
-            let len = self.buffer.len();
-            // SAFETY: the buffer is this player's own
-            unsafe { self.executor.run(&mut self.transport, &program, self.buffer.as_mut_ptr(), len, Some(&mut trace))? };
-            if repetition > 0 && position == experiment.timer() {
-                times.push(if native.is_some() { trace.finish().max(now()) - began } else { experiment.seconds(&trace) });
+            ends.push(now());
+            if me == root {
+                others.iter().try_for_each(|&r| self.fetch(r, 0).map(drop))?;
+            } else {
+                self.post(root, &[])?;
             }
         }
-        Ok(times)
+        if me != root {
+            self.post(root, &ends)?;
+            return Ok(Vec::new());
+        }
+        for (&r, offset) in others.iter().zip(offsets) {
+            for (latest, end) in ends.iter_mut().zip(self.fetch(r, repetitions + 1)?) {
+                *latest = latest.max(end + offset);
+            }
+        }
+        // the first run opens connections and warms caches; it does not count
+        Ok(ends.iter().zip(&starts).skip(1).map(|(end, start)| (end - start).max(0.0)).collect())
+    }
+
+    /// On the root: what to add to each other rank's clock to get the root's (SKaMPI's method: the stamp that came back with the
+    /// shortest of some round trips was taken half way). Stamps of two ranks are compared nowhere else.
+    fn clock_offsets(&mut self, root: Rank, others: &[Rank]) -> Result<Vec<f64>> {
+        const PINGS: usize = 8;
+        if self.transport.rank() != root {
+            for _ in 0..PINGS {
+                self.fetch(root, 0)?;
+                self.post(root, &[now()])?;
+            }
+            return Ok(Vec::new());
+        }
+        let mut offset = |&r: &Rank| -> Result<f64> {
+            let mut best = (f64::INFINITY, 0.0);
+            for _ in 0..PINGS {
+                let out = now();
+                self.post(r, &[])?;
+                let theirs = self.fetch(r, 1)?[0];
+                let back = now();
+                if back - out < best.0 {
+                    best = (back - out, (out + back) / 2.0 - theirs);
+                }
+            }
+            Ok(best.1)
+        };
+        others.iter().map(&mut offset).collect()
+    }
+
+    fn execute(&mut self, program: &Program, trace: Option<&mut Trace>) -> Result<()> {
+        let len = self.buffer.len();
+        // SAFETY: the buffer is this player's own
+        unsafe { self.executor.run(&mut self.transport, program, self.buffer.as_mut_ptr(), len, trace) }
     }
 
     /// The communicator of some ranks, made at first use by them alone.
@@ -168,10 +232,10 @@ impl Player {
         Ok(comm)
     }
 
-    fn send_home(&mut self, times: &[f64]) -> Result<()> {
+    fn post(&mut self, to: Rank, times: &[f64]) -> Result<()> {
         let bytes: Vec<u8> = times.iter().flat_map(|t| t.to_ne_bytes()).collect();
         // SAFETY: `bytes` lives until the send is complete
-        let request = unsafe { self.transport.send(0, bytes.as_ptr(), bytes.len())? };
+        let request = unsafe { self.transport.send(to, bytes.as_ptr(), bytes.len())? };
         self.transport.wait(request)
     }
 

@@ -3,7 +3,7 @@
 use super::{Experiment, Probe, Settings};
 use crate::error::{Error, Result};
 use crate::platform::{Placement, Platform};
-use crate::schedule::{Action, Program, Schedule};
+use crate::schedule::{Action, Program, Schedule, Trace};
 use crate::sim::{Disturbance, Simulator};
 
 /// A probe over the simulator.
@@ -57,12 +57,12 @@ impl Probe for SimulatedProbe {
         for _ in 0..repetitions {
             let traces = self.simulator.run(&schedule, &mut self.noise)?;
             for (experiment, out) in batch.iter().zip(&mut seconds) {
-                let clock = experiment.ranks()[experiment.timer()];
+                let own: Vec<&Trace> = experiment.ranks().iter().map(|&r| &traces[r]).collect();
                 // what disturbs the network does not stretch computing of a known length
                 let computing = experiment.computing();
-                out.push(computing + (experiment.seconds(&traces[clock]) - computing) * self.noise.factor());
+                out.push(computing + (experiment.seconds(&own) - computing) * self.noise.factor());
             }
-            self.elapsed += traces.iter().map(crate::schedule::Trace::finish).fold(0.0, f64::max);
+            self.elapsed += traces.iter().map(Trace::finish).fold(0.0, f64::max);
         }
         Ok(seconds)
     }

@@ -31,6 +31,8 @@ struct Machine<'a> {
     cpu_free: f64,
     out_free: f64,
     in_free: f64,
+    /// Who sent what came in last.
+    in_from: usize,
     next: usize,
     start: Vec<f64>,
     done: Vec<f64>,
@@ -83,6 +85,11 @@ impl Simulator {
         self.network.hosts.len()
     }
 
+    /// True if runs differ by chance, since TCP loses messages.
+    pub fn is_random(&self) -> bool {
+        self.network.tcp.gather_escalation_share > 0.0
+    }
+
     /// Runs a schedule on an idle platform; all ranks start at time 0. `noise` decides which messages TCP loses; its factor is
     /// not used here.
     ///
@@ -97,6 +104,7 @@ impl Simulator {
             cpu_free: 0.0,
             out_free: 0.0,
             in_free: 0.0,
+            in_from: usize::MAX,
             next: 0,
             start: vec![0.0; program.len()],
             done: vec![f64::NAN; program.len()],
@@ -214,9 +222,11 @@ impl Run<'_> {
     fn arrive(&mut self, now: f64, rank: u32, op: u32) {
         let tcp = &self.network.tcp;
         let m = &mut self.machines[rank as usize];
-        let Action::Recv { span, .. } = m.program.action(op as usize) else { return };
+        let Action::Recv { from, span } = m.program.action(op as usize) else { return };
         let drain = self.network.hosts[rank as usize].gap.1 * span.len as f64;
-        let meets_another = m.in_free > now - drain;
+        // one sender's own stream does not overrun the switch
+        let meets_another = m.in_free > now - drain && m.in_from != from;
+        m.in_from = from;
         let in_range =
             tcp.gather_low_bytes.is_some_and(|low| span.len >= low) && tcp.gather_high_bytes.is_some_and(|high| span.len <= high);
         let there = now.max(m.in_free + drain);

@@ -1,0 +1,125 @@
+//! Looking a policy up: what to do in a group for a size, for the ranks of it that are there.
+
+use super::{GroupPolicy, Policy};
+use crate::collective::{Algorithm, Parameters, bcast};
+use crate::error::Result;
+use crate::model::{Cost, CostModel};
+use crate::select::{Knowledge, rank_candidates};
+use crate::stats;
+use crate::topology::Link;
+
+/// What to do, and why.
+#[derive(Debug, Clone)]
+pub struct Decision {
+    /// The algorithm.
+    pub algorithm: &'static Algorithm,
+    /// Its parameters.
+    pub parameters: Parameters,
+    /// The model that was trusted.
+    pub model: String,
+    /// The time it should take.
+    pub predicted_s: f64,
+    /// The next best.
+    pub runner_up: String,
+    /// How much longer the next best takes, as a share.
+    pub margin: f64,
+    /// True if it comes from a row that was made for this many ranks; else it was computed from the models.
+    pub from_row: bool,
+}
+
+/// A group with its models ready to be asked.
+pub struct CompiledGroup {
+    /// The models' costs, by name.
+    costs: Vec<(String, Box<dyn CostModel>)>,
+}
+
+/// A policy with its models ready to be asked.
+pub struct CompiledPolicy {
+    /// The policy.
+    pub policy: Policy,
+    groups: Vec<CompiledGroup>,
+    /// By pair of groups.
+    links: Vec<Option<Box<dyn CostModel>>>,
+}
+
+impl CompiledPolicy {
+    /// Prepares a policy.
+    ///
+    /// # Errors
+    /// A model that lacks parameters, which a parsed policy has not.
+    pub fn new(policy: Policy) -> Result<CompiledPolicy> {
+        let costs = |g: &GroupPolicy| -> Result<CompiledGroup> {
+            Ok(CompiledGroup { costs: g.models.iter().map(|m| Ok((m.model.clone(), m.costs()?))).collect::<Result<_>>()? })
+        };
+        let groups = policy.groups.iter().map(costs).collect::<Result<_>>()?;
+        let n = policy.groups.len();
+        let links = (0..n * n).map(|k| policy.link(k / n, k % n).map(|l| l.model.costs()).transpose()).collect::<Result<_>>()?;
+        Ok(CompiledPolicy { policy, groups, links })
+    }
+
+    /// The costs of a group under a model of its.
+    pub fn group_costs(&self, group: usize, model: &str) -> Option<&dyn CostModel> {
+        self.groups[group].costs.iter().find(|(name, _)| name == model).map(|(_, c)| c.as_ref())
+    }
+
+    /// The cost of a message between the coordinators of two groups.
+    pub fn link_cost(&self, from: usize, to: usize, bytes: usize) -> Option<Cost> {
+        let link = if from < to { Link { from: 0, to: 1 } } else { Link { from: 1, to: 0 } };
+        self.links[from * self.policy.groups.len() + to].as_ref().map(|m| m.cost(link, bytes))
+    }
+
+    /// What to do in a group for a broadcast among the given positions of it, the first of which is the root.
+    ///
+    /// # Errors
+    /// A model that lacks parameters, which a parsed policy has not.
+    pub fn decide(&self, group: usize, positions: &[usize], bytes: usize) -> Result<Decision> {
+        let g = &self.policy.groups[group];
+        let row = g.bcast.iter().rev().find(|r| r.from_bytes <= bytes);
+        if let Some(row) = row.filter(|_| positions.len() == g.hosts.len()) {
+            return Ok(Decision {
+                algorithm: bcast::algorithm(&row.algorithm)?,
+                parameters: row.parameters(),
+                model: row.model.clone(),
+                predicted_s: self.scaled(g, bytes, row.at_bytes, row.predicted_s),
+                runner_up: row.runner_up.clone(),
+                margin: row.margin,
+                from_row: true,
+            });
+        }
+        let knowledge = Knowledge { models: &g.models, scores: &g.scores, experience: &g.experience };
+        let (model, ranked) = rank_candidates(knowledge, positions, 0, bytes, &candidates(g))?;
+        let best = ranked.first();
+        Ok(Decision {
+            algorithm: best.map_or(bcast::algorithm("binomial")?, |c| c.algorithm),
+            parameters: best.map(|c| c.parameters).unwrap_or_default(),
+            model,
+            predicted_s: best.map_or(0.0, |c| c.predicted),
+            runner_up: ranked.get(1).map_or("none".into(), |c| c.algorithm.name.into()),
+            margin: best.zip(ranked.get(1)).map_or(0.0, |(a, b)| b.predicted / a.predicted - 1.0),
+            from_row: false,
+        })
+    }
+
+    /// A row's time at another size than its own: interpolated between the rows' times.
+    fn scaled(&self, g: &GroupPolicy, bytes: usize, at: usize, predicted: f64) -> f64 {
+        if bytes == at {
+            return predicted;
+        }
+        let sizes: Vec<usize> = g.bcast.iter().map(|r| r.at_bytes).collect();
+        let times: Vec<f64> = g.bcast.iter().map(|r| r.predicted_s).collect();
+        stats::interpolate(&sizes, &times, bytes.max(sizes[0]))
+    }
+}
+
+/// What is worth trying where the rows do not fit: the distinct choices of the rows, and what covers the cases they may not.
+fn candidates(g: &GroupPolicy) -> Vec<(&'static Algorithm, Parameters)> {
+    let rows = g.bcast.iter().filter_map(|r| Some((bcast::algorithm(&r.algorithm).ok()?, r.parameters())));
+    let basic = ["flat", "binomial", "knomial"].iter().filter_map(|n| Some((bcast::algorithm(n).ok()?, Parameters::default())));
+    let mut all: Vec<(&'static Algorithm, Parameters)> = Vec::new();
+    for (a, p) in rows.chain(basic).filter(|(a, _)| a.builder.is_some()) {
+        if !all.iter().any(|(b, q)| a.name == b.name && p == *q) {
+            all.push((a, p));
+        }
+    }
+    all
+}

@@ -1,0 +1,112 @@
+//! A policy: what was decided for a platform, and why. Versioned, strict TOML (`policies/*.toml`).
+
+mod decision;
+mod toml_file;
+
+use crate::model::Fitted;
+use crate::score::{Experience, ModelScore};
+use crate::select::Choice;
+use serde::{Deserialize, Serialize};
+
+pub use decision::{CompiledGroup, CompiledPolicy, Decision};
+
+/// A policy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Policy {
+    /// Version of the file format: 1.
+    pub format: u32,
+    /// Who measured what, when, with what.
+    pub provenance: Provenance,
+    /// The groups.
+    #[serde(rename = "group")]
+    pub groups: Vec<GroupPolicy>,
+    /// The links between groups, one for each two.
+    #[serde(rename = "link", default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<LinkPolicy>,
+    /// The library's own broadcast over all ranks, where there are several groups.
+    #[serde(rename = "whole", default, skip_serializing_if = "Vec::is_empty")]
+    pub whole: Vec<Whole>,
+}
+
+/// Where a policy comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Provenance {
+    /// The platform's name.
+    pub platform: String,
+    /// The number of ranks that were measured.
+    pub ranks: usize,
+    /// The MPI library, or "simulator".
+    pub library: String,
+    /// The clock.
+    pub timer: String,
+    /// When.
+    pub date: String,
+    /// The program that made it, with its version.
+    pub made_by: String,
+    /// Seconds of measuring.
+    pub measuring_s: f64,
+}
+
+/// A group of alike hosts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupPolicy {
+    /// Unique name.
+    pub name: String,
+    /// Latency inside: half a round trip of an empty message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_s: Option<f64>,
+    /// The host of each position: models that tell processors apart are about positions. A host with several ranks is there so
+    /// many times.
+    pub hosts: Vec<String>,
+    /// What to do, by size.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bcast: Vec<Choice>,
+    /// How well each model did.
+    #[serde(rename = "score", default, skip_serializing_if = "Vec::is_empty")]
+    pub scores: Vec<ModelScore>,
+    /// The fitted models.
+    #[serde(rename = "model", default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<Fitted>,
+    /// What measured broadcasts taught.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub experience: Vec<Experience>,
+}
+
+/// What lies between two groups.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkPolicy {
+    /// The two groups.
+    pub between: [String; 2],
+    /// Half a round trip of an empty message.
+    pub latency_s: f64,
+    /// The model of the link.
+    pub model: Fitted,
+}
+
+/// A measured time of the library's own broadcast over all ranks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Whole {
+    /// Size.
+    pub bytes: usize,
+    /// Median time.
+    pub native_s: f64,
+}
+
+impl Policy {
+    /// A number that two policies share only if they decide alike: FNV-1a over the file's text.
+    pub fn fingerprint(&self) -> u64 {
+        let text = self.to_toml().unwrap_or_default();
+        text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    }
+
+    /// The model of the link between two groups.
+    pub fn link(&self, a: usize, b: usize) -> Option<&LinkPolicy> {
+        let (a, b) = (&self.groups.get(a)?.name, &self.groups.get(b)?.name);
+        self.links.iter().find(|l| (&l.between[0] == a && &l.between[1] == b) || (&l.between[0] == b && &l.between[1] == a))
+    }
+}

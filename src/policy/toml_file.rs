@@ -1,0 +1,116 @@
+//! Reading, checking and writing policies.
+
+use super::Policy;
+use crate::collective::bcast;
+use crate::error::{Error, Result, line_starting, parse_toml, read_text};
+use crate::units::is_time;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+impl Policy {
+    /// Reads a policy file.
+    ///
+    /// # Errors
+    /// As [`Policy::parse`], or the file cannot be read.
+    pub fn read(path: &Path) -> Result<Policy> {
+        Policy::parse(&path.display().to_string(), &read_text(path)?)
+    }
+
+    /// Parses a policy strictly.
+    ///
+    /// # Errors
+    /// [`Error::Format`] with file and line: unknown keys, algorithms or models, times that are none, rows out of order.
+    pub fn parse(file: &str, text: &str) -> Result<Policy> {
+        let policy: Policy = parse_toml(file, text)?;
+        match policy.fault() {
+            None => Ok(policy),
+            Some((prefix, n, reason)) => Err(Error::Format { file: file.into(), line: line_starting(text, prefix, n), reason }),
+        }
+    }
+
+    /// The policy as TOML.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if a value cannot be written, which no valid policy has.
+    pub fn to_toml(&self) -> Result<String> {
+        toml::to_string(self).map_err(|e| Error::invalid(format!("write the policy: {e}")))
+    }
+
+    /// The first thing that is wrong: the start of the line to blame, which of these lines, and the reason.
+    fn fault(&self) -> Option<(&'static str, usize, String)> {
+        if self.format != 1 {
+            return Some(("format", 0, format!("format {} is not known, this version reads format = 1", self.format)));
+        }
+        if self.groups.is_empty() {
+            return Some(("format", 0, "the policy has no [[group]]".into()));
+        }
+        let (mut names, mut homes) = (BTreeSet::new(), std::collections::BTreeMap::new());
+        let (mut rows, mut models) = (0, 0);
+        for (n, g) in self.groups.iter().enumerate() {
+            if !names.insert(&g.name) {
+                return Some(("[[group]]", n, format!("group \"{}\" is there twice", g.name)));
+            }
+            if g.hosts.is_empty() {
+                return Some(("[[group]]", n, format!("group \"{}\" has no hosts", g.name)));
+            }
+            if let Some(host) = g.hosts.iter().find(|h| *homes.entry(*h).or_insert(n) != n) {
+                return Some(("[[group]]", n, format!("host \"{host}\" is in two groups")));
+            }
+            if g.latency_s.is_some_and(|t| !is_time(t)) {
+                return Some(("[[group]]", n, format!("latency_s of \"{}\" is no valid time", g.name)));
+            }
+            for (k, row) in g.bcast.iter().enumerate() {
+                if let Err(e) = bcast::algorithm(&row.algorithm) {
+                    return Some(("[[group.bcast]]", rows + k, format!("failed to {e}")));
+                }
+                if !is_time(row.predicted_s) || row.measured_s.is_some_and(|t| !is_time(t)) {
+                    return Some(("[[group.bcast]]", rows + k, "its times are not valid: finite seconds, zero or more".into()));
+                }
+                if (k == 0) != (row.from_bytes == 0) || (k > 0 && g.bcast[k - 1].from_bytes >= row.from_bytes) {
+                    return Some(("[[group.bcast]]", rows + k, "from_bytes must begin with 0 and ascend".into()));
+                }
+                if !g.models.iter().any(|m| m.model == row.model) {
+                    return Some(("[[group.bcast]]", rows + k, format!("the group has no model \"{}\"", row.model)));
+                }
+            }
+            for (k, m) in g.models.iter().enumerate() {
+                if let Err(e) = m.costs() {
+                    return Some(("[[group.model]]", models + k, format!("failed to {e}")));
+                }
+            }
+            if g.experience.iter().any(|e| e.bytes.len() != e.ratio.len() || e.ratio.iter().any(|r| !r.is_finite() || *r <= 0.0)) {
+                return Some((
+                    "[[group]]",
+                    n,
+                    format!("the experience of \"{}\" has ratios that are not positive, one for each size", g.name),
+                ));
+            }
+            rows += g.bcast.len();
+            models += g.models.len();
+        }
+        self.link_fault()
+    }
+
+    fn link_fault(&self) -> Option<(&'static str, usize, String)> {
+        for (n, link) in self.links.iter().enumerate() {
+            if let Some(name) = link.between.iter().find(|name| !self.groups.iter().any(|g| g.name == **name)) {
+                return Some(("[[link]]", n, format!("there is no group \"{name}\"")));
+            }
+            if let Err(e) = link.model.costs() {
+                return Some(("[[link]]", n, format!("failed to {e}")));
+            }
+        }
+        for a in 0..self.groups.len() {
+            for b in a + 1..self.groups.len() {
+                if self.link(a, b).is_none() {
+                    let (a, b) = (&self.groups[a].name, &self.groups[b].name);
+                    return Some(("[[group]]", 0, format!("there is no [[link]] between \"{a}\" and \"{b}\"")));
+                }
+            }
+        }
+        if self.whole.windows(2).any(|w| w[0].bytes >= w[1].bytes) || self.whole.iter().any(|w| !is_time(w.native_s)) {
+            return Some(("[[whole]]", 0, "sizes must ascend, and times be finite and zero or more".into()));
+        }
+        None
+    }
+}

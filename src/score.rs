@@ -1,0 +1,197 @@
+//! Poly-adapt-1: how well each model explains each group and algorithm, on broadcasts whose sizes and rank counts were not in the
+//! fit, with what it cost to measure each model.
+
+use crate::collective::{Parameters, bcast};
+use crate::error::Result;
+use crate::fit::predict_with;
+use crate::measure::{Experiment, Samples, Session};
+use crate::model::{Fitted, Lookup, Roster, model};
+use crate::stats;
+use crate::topology::Rank;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Message sizes that no model is fitted at.
+pub const HELD_OUT_BYTES: [usize; 6] = [96, 3 << 10, 24 << 10, 100_000, 400_000, 1_500_000];
+/// The segment that segmented algorithms are scored with.
+const SEGMENT: usize = 12 << 10;
+
+/// How a model did in a group.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelScore {
+    /// The model.
+    pub model: String,
+    /// Mean over all cases of |predicted / measured - 1|.
+    pub error: f64,
+    /// Its standard error.
+    pub error_se: f64,
+    /// Seconds that its experiments took.
+    pub measuring_s: f64,
+    /// Mean error by size, in the order of `bytes`.
+    pub error_by_bytes: Vec<f64>,
+    /// The sizes.
+    pub bytes: Vec<usize>,
+    /// Mean error by algorithm.
+    pub error_by_algorithm: BTreeMap<String, f64>,
+}
+
+/// What the experiment base knows about an algorithm: measured over predicted time, by size, under the model that is used there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experience {
+    /// The algorithm.
+    pub algorithm: String,
+    /// The model whose predictions are corrected.
+    pub model: String,
+    /// Sizes, ascending.
+    pub bytes: Vec<usize>,
+    /// Measured over predicted.
+    pub ratio: Vec<f64>,
+}
+
+/// The scores of one group.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Scores {
+    /// By model, in the order of the registry.
+    pub models: Vec<ModelScore>,
+    /// By algorithm and model.
+    pub experience: Vec<Experience>,
+}
+
+/// The rank counts that a group of n is scored at: all, and about half, which no experiment of a model uses.
+fn rank_counts(n: usize) -> Vec<usize> {
+    let mut counts = vec![n, n / 2 + 1];
+    counts.retain(|&p| p >= 2 && p <= n);
+    counts.dedup();
+    counts
+}
+
+/// The broadcasts that a group is scored on.
+pub fn experiments(roster: &Roster) -> Vec<Experiment> {
+    let mut all = Vec::new();
+    for p in rank_counts(roster.ranks.len()) {
+        for bytes in HELD_OUT_BYTES {
+            for algorithm in bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()) {
+                if algorithm.segmented && bytes <= SEGMENT {
+                    continue;
+                }
+                let parameters = Parameters { segment: if algorithm.segmented { SEGMENT } else { 0 }, radix: 0 };
+                let (ranks, algorithm) = (roster.ranks[..p].to_vec(), algorithm.name.to_string());
+                all.push(Experiment::Broadcast { ranks, root: 0, bytes, algorithm, parameters });
+            }
+        }
+    }
+    all
+}
+
+/// Measures the held-out broadcasts of all groups, side by side, and scores their models.
+///
+/// # Errors
+/// The session's.
+pub fn score_groups(session: &mut Session, rosters: &[Roster], fitted: &[Vec<Fitted>]) -> Result<Vec<Scores>> {
+    let wanted: Vec<Experiment> = rosters.iter().filter(|r| r.ranks.len() > 1).flat_map(experiments).collect();
+    session.measure("broadcasts to score models by", &wanted)?;
+    rosters.iter().zip(fitted).map(|(r, f)| score(r, f, session.samples())).collect()
+}
+
+/// One held-out broadcast under one model.
+struct Case<'a> {
+    algorithm: &'a str,
+    bytes: usize,
+    /// Measured over predicted.
+    ratio: f64,
+    error: f64,
+}
+
+/// Scores a group's models by samples that are there already.
+///
+/// # Errors
+/// A model that lacks parameters.
+pub fn score(roster: &Roster, fitted: &[Fitted], samples: &Samples) -> Result<Scores> {
+    if roster.ranks.len() < 2 {
+        return Ok(Scores::default());
+    }
+    let all = experiments(roster);
+    let mut scores = Scores::default();
+    for f in fitted {
+        let costs = f.costs()?;
+        let mut cases = Vec::new();
+        for e in &all {
+            let (Experiment::Broadcast { algorithm, bytes, .. }, Some(measured)) = (e, samples.median(e)) else { continue };
+            let predicted = predict_with(e, costs.as_ref(), &roster.ranks)?;
+            if predicted > 0.0 && measured > 0.0 {
+                cases.push(Case { algorithm, bytes: *bytes, ratio: measured / predicted, error: (predicted / measured - 1.0).abs() });
+            }
+        }
+        scores.models.push(summary(f, roster, samples, &cases)?);
+        scores.experience.extend(experience(&f.model, &cases));
+    }
+    Ok(scores)
+}
+
+fn summary(fitted: &Fitted, roster: &Roster, samples: &Samples, cases: &[Case]) -> Result<ModelScore> {
+    let mean_where = |keep: &dyn Fn(&Case) -> bool| stats::mean(&cases.iter().filter(|c| keep(c)).map(|c| c.error).collect::<Vec<_>>());
+    let errors: Vec<f64> = cases.iter().map(|c| c.error).collect();
+    let error = stats::mean(&errors).unwrap_or(f64::MAX);
+    let variance = stats::mean(&errors.iter().map(|e| (e - error).powi(2)).collect::<Vec<_>>()).unwrap_or(0.0);
+    let bytes: Vec<usize> = HELD_OUT_BYTES.into_iter().filter(|b| cases.iter().any(|c| c.bytes == *b)).collect();
+    let names = bcast::ALGORITHMS.iter().map(|a| a.name);
+    let by_algorithm = names.filter_map(|n| Some((n.to_string(), mean_where(&|c| c.algorithm == n)?))).collect();
+    Ok(ModelScore {
+        model: fitted.model.clone(),
+        error,
+        error_se: (variance / cases.len().max(1) as f64).sqrt(),
+        measuring_s: measuring_cost(&fitted.model, roster, samples)?,
+        error_by_bytes: bytes.iter().filter_map(|b| mean_where(&|c| c.bytes == *b)).collect(),
+        bytes,
+        error_by_algorithm: by_algorithm,
+    })
+}
+
+/// Seconds that a model's experiments took.
+fn measuring_cost(name: &str, roster: &Roster, samples: &Samples) -> Result<f64> {
+    let model = model(name)?;
+    let experiments = (model.experiments)(roster, &Lookup::new(samples));
+    Ok(experiments.iter().chain(&(model.held_out)(roster)).filter_map(|e| samples.get(e)).map(|s| s.seconds.iter().sum::<f64>()).sum())
+}
+
+fn experience(model: &str, cases: &[Case]) -> Vec<Experience> {
+    let of = |algorithm: &'static str| {
+        let of_size =
+            |b: usize| cases.iter().filter(move |c| c.algorithm == algorithm && c.bytes == b).map(|c| c.ratio).collect::<Vec<_>>();
+        let points: Vec<(usize, f64)> = HELD_OUT_BYTES.into_iter().filter_map(|b| Some((b, stats::median(&of_size(b))?))).collect();
+        let (bytes, ratio): (Vec<usize>, Vec<f64>) = points.into_iter().unzip();
+        (!bytes.is_empty()).then(|| Experience { algorithm: algorithm.into(), model: model.into(), bytes, ratio })
+    };
+    bcast::ALGORITHMS.iter().filter_map(|a| of(a.name)).collect()
+}
+
+impl Experience {
+    /// The ratio at a size: linear between the sizes that were measured, the nearest one outside.
+    pub fn at(&self, bytes: usize) -> f64 {
+        let inside = bytes.clamp(self.bytes.first().copied().unwrap_or(0), self.bytes.last().copied().unwrap_or(0));
+        if self.bytes.is_empty() { 1.0 } else { stats::interpolate(&self.bytes, &self.ratio, inside) }
+    }
+}
+
+/// The model to trust at a size: the most accurate one near it, unless a simpler and cheaper one (earlier in the registry) is
+/// within the noise of that (one standard error).
+pub fn best_model(scores: &[ModelScore], bytes: usize) -> Option<&ModelScore> {
+    let at = |s: &ModelScore| {
+        let nearest = s
+            .bytes
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, b)| (b.max(&&1).ilog2() as i64 * 1000 - bytes.max(1).ilog2() as i64 * 1000).abs())
+            .map(|(k, _)| k);
+        nearest.and_then(|k| s.error_by_bytes.get(k).copied()).unwrap_or(s.error)
+    };
+    let best = scores.iter().min_by(|a, b| at(a).total_cmp(&at(b)))?;
+    scores.iter().find(|s| at(s) <= at(best) + best.error_se)
+}
+
+/// The ranks of a group, as the roster its models are fitted for.
+pub fn roster(ranks: &[Rank]) -> Roster {
+    Roster { ranks: ranks.to_vec() }
+}
