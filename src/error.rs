@@ -84,6 +84,22 @@ pub fn write_text(path: &Path, text: &str) -> Result<()> {
     })
 }
 
+/// Finds out, before hours of measuring, whether a file could be written.
+///
+/// # Errors
+/// [`Error::Io`] with the path.
+pub fn check_writable(path: &Path) -> Result<()> {
+    let mut probe = path.as_os_str().to_owned();
+    probe.push(format!(".{}.tmp", std::process::id()));
+    let probe = PathBuf::from(probe);
+    let io = |source| Error::Io { action: "write", path: path.into(), source };
+    if path.is_dir() {
+        return Err(io(std::io::Error::new(std::io::ErrorKind::IsADirectory, "it is a folder")));
+    }
+    std::fs::write(&probe, "").map_err(io)?;
+    std::fs::remove_file(&probe).map_err(io)
+}
+
 /// Parses TOML strictly; the error carries the file's name and the line.
 ///
 /// # Errors

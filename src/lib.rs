@@ -1,4 +1,6 @@
 //! x
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod cluster;
 pub mod collective;
 pub mod discover;
@@ -13,6 +15,8 @@ pub mod platform;
 pub mod policy;
 pub mod predict;
 pub mod regret;
+#[cfg(feature = "mpi")]
+pub mod run;
 pub mod schedule;
 pub mod score;
 pub mod select;

@@ -70,10 +70,16 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// As [`SampleFile::open`].
-    pub fn keep_in(mut self, path: &Path) -> Result<Self> {
+    pub fn keep(&mut self, path: &Path) -> Result<()> {
         let (file, samples) = SampleFile::open(path, &self.settings)?;
         (self.file, self.samples) = (Some(file), samples);
-        Ok(self)
+        Ok(())
+    }
+
+    /// Starts from samples at hand.
+    pub fn with_samples(mut self, samples: Samples) -> Self {
+        self.samples = samples;
+        self
     }
 
     /// Sets how often experiments are repeated.

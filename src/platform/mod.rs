@@ -2,6 +2,7 @@
 //! discovery; strict TOML (`platforms/*.toml`).
 
 mod host;
+pub mod simgrid;
 mod toml_file;
 
 use crate::topology::{LatencyMatrix, Rank};

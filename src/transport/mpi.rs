@@ -55,6 +55,11 @@ impl MpiTransport {
         self.comm
     }
 
+    /// True on rank 0, which speaks for all.
+    pub fn rank_is_first(&self) -> bool {
+        self.rank == 0
+    }
+
     fn count(&self, len: usize) -> Result<c_int> {
         c_int::try_from(len)
             .map_err(|_| Error::Rank { rank: self.rank, reason: format!("one message of {len} bytes is more than MPI counts") })
@@ -155,16 +160,24 @@ pub fn processor_name() -> String {
 /// # Errors
 /// MPI's reason.
 pub fn gather_names(comm: ffi::MPI_Comm) -> Result<Vec<String>> {
-    const WIDTH: usize = 256;
-    let (mut size, mut own) = (0, [0u8; WIDTH]);
-    let name = processor_name();
-    own[..name.len().min(WIDTH)].copy_from_slice(&name.as_bytes()[..name.len().min(WIDTH)]);
+    gather_texts(comm, &processor_name())
+}
+
+/// Each rank's text, on every rank; texts are cut after some hundred bytes. Collective.
+///
+/// # Errors
+/// MPI's reason.
+pub fn gather_texts(comm: ffi::MPI_Comm, own: &str) -> Result<Vec<String>> {
+    const WIDTH: usize = 512;
+    let (mut size, mut padded) = (0, [0u8; WIDTH]);
+    let len = own.len().min(WIDTH);
+    padded[..len].copy_from_slice(&own.as_bytes()[..len]);
     // SAFETY: buffers of the sizes that are passed
     unsafe {
         check(0, "MPI_Comm_size", ffi::PMPI_Comm_size(comm, &mut size))?;
         let mut all = vec![0u8; WIDTH * size as usize];
         let (w, byte) = (WIDTH as c_int, ffi::RSMPI_UINT8_T);
-        let code = ffi::PMPI_Allgather(own.as_ptr().cast(), w, byte, all.as_mut_ptr().cast(), w, byte, comm);
+        let code = ffi::PMPI_Allgather(padded.as_ptr().cast(), w, byte, all.as_mut_ptr().cast(), w, byte, comm);
         check(0, "MPI_Allgather", code)?;
         let text = |b: &[u8]| String::from_utf8_lossy(b).trim_end_matches('\0').to_string();
         Ok(all.chunks_exact(WIDTH).map(text).collect())

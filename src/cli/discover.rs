@@ -1,0 +1,73 @@
+//! `collwise discover`
+
+use super::source::{GroupingArgs, SourceArgs};
+use super::table::table;
+use super::{Outcome, print, print_json};
+use crate::cluster::GroupQuality;
+use crate::discover::{Discovery, discover, discover_matrix};
+use crate::error::{check_writable, read_text, write_text};
+use crate::topology::parse_matrix;
+use crate::units;
+use std::path::PathBuf;
+
+/// Measure latencies and group alike ranks.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    source: SourceArgs,
+    #[command(flatten)]
+    grouping: GroupingArgs,
+    /// Group this square matrix of seconds (CSV) instead of measuring.
+    #[arg(long, value_name = "FILE")]
+    matrix: Option<PathBuf>,
+    /// Write the platform here.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let (method, bound) = args.grouping.method()?;
+    args.output.as_deref().map(check_writable).transpose()?;
+    let found = match &args.matrix {
+        Some(path) => {
+            let name = path.display().to_string();
+            Some((discover_matrix(&parse_matrix(&name, &read_text(path)?)?, method, bound), name.clone(), name))
+        }
+        None => {
+            let declared = args.source.declared()?;
+            args.source.measure(|session| {
+                let found = discover(session, declared.as_ref(), method, bound)?;
+                let s = session.settings();
+                Ok((found, s.platform.clone(), format!("measured with {} on {}", s.library, s.date)))
+            })?
+        }
+    };
+    let Some((discovery, name, source)) = found else { return Ok(Outcome::Done) };
+    if let Some(path) = &args.output {
+        write_text(path, &discovery.platform(&name, &source).to_toml()?)?;
+    }
+    if args.json {
+        print_json(&discovery)?
+    } else {
+        print(&describe(&discovery))?
+    }
+    Ok(Outcome::Done)
+}
+
+/// The groups and how sure they are.
+pub fn describe(discovery: &Discovery) -> String {
+    let ratio = |r: Option<f64>| r.map_or("-".into(), |r| format!("{r:.2}"));
+    let row = |(g, q): (&crate::discover::FoundGroup, &GroupQuality)| {
+        let latency = g.latency_s.map_or("-".into(), units::seconds);
+        vec![g.name.clone(), g.ranks.len().to_string(), latency, ratio(q.worst_ratio), ratio(q.p90_p10_ratio), ratio(q.separation)]
+    };
+    let rows: Vec<Vec<String>> = discovery.groups.iter().zip(&discovery.quality.groups).map(row).collect();
+    let mut text = table(&["group", "ranks", "latency", "worst ratio", "p90/p10", "separation"], 1, &rows);
+    if let Some(ratio) = discovery.quality.side_by_side_ratio {
+        text.push_str(&format!("\npairs side by side take {ratio:.2} times what they take alone\n"));
+    }
+    text
+}

@@ -1,0 +1,119 @@
+//! `collwise explain`
+
+use super::table::percent;
+use super::{Outcome, print, print_json};
+use crate::intercluster::gantt;
+use crate::plan::{Member, Plan, plan};
+use crate::policy::{CompiledPolicy, Policy};
+use crate::units;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Say what would run for a size, and why.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The policy.
+    policy: PathBuf,
+    /// Size of the message, such as 512KiB.
+    #[arg(long, value_parser = units::parse_bytes)]
+    bytes: usize,
+    /// The root, as a rank of all the policy's ranks group by group.
+    #[arg(long, default_value_t = 0)]
+    root: usize,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// All ranks that a policy knows, group by group.
+pub fn everybody(policy: &Policy) -> Vec<Member> {
+    let of = |(group, g): (usize, &crate::policy::GroupPolicy)| {
+        (0..g.hosts.len()).map(move |position| Member { group, position }).collect::<Vec<_>>()
+    };
+    policy.groups.iter().enumerate().flat_map(of).collect()
+}
+
+pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let compiled = CompiledPolicy::new(Policy::read(&args.policy)?)?;
+    let plan = plan(&compiled, &everybody(&compiled.policy), args.root, args.bytes)?;
+    if args.json {
+        print_json(&json(&compiled.policy, &plan))?
+    } else {
+        print(&text(&compiled.policy, &plan)?)?
+    }
+    Ok(Outcome::Done)
+}
+
+/// The plan as JSON.
+pub fn json(policy: &Policy, plan: &Plan) -> serde_json::Value {
+    let name = |k: usize| policy.groups[plan.groups[k].group].name.clone();
+    let groups: Vec<_> = plan
+        .groups
+        .iter()
+        .enumerate()
+        .map(|(k, g)| {
+            let d = g.decision.as_ref();
+            serde_json::json!({
+                "group": name(k), "ranks": g.ranks.len(), "coordinator": g.ranks[0],
+                "algorithm": d.map(|d| d.algorithm.name), "segment_bytes": d.map(|d| d.parameters.segment),
+                "radix": d.map(|d| d.parameters.radix), "model": d.map(|d| &d.model),
+                "predicted_s": d.map_or(0.0, |d| d.predicted_s), "runner_up": d.map(|d| &d.runner_up), "margin": d.map(|d| d.margin),
+            })
+        })
+        .collect();
+    let sends: Vec<_> = plan
+        .solution
+        .iter()
+        .flat_map(|s| &s.best.sends)
+        .map(|s| serde_json::json!({ "from": name(s.from), "to": name(s.to), "start_s": s.start_s, "arrive_s": s.arrive_s }))
+        .collect();
+    serde_json::json!({
+        "bytes": plan.shape.bytes, "root": plan.shape.root, "predicted_s": plan.predicted_s, "native_s": plan.native_s,
+        "heuristic": plan.solution.as_ref().map(|s| s.heuristic), "sends": sends, "groups": groups,
+    })
+}
+
+fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
+    let mut out = String::new();
+    let name = |k: usize| policy.groups[plan.groups[k].group].name.clone();
+    writeln!(
+        out,
+        "broadcast of {} from rank {} to {} ranks: {}",
+        units::bytes(plan.shape.bytes),
+        plan.shape.root,
+        plan.shape.ranks,
+        units::seconds(plan.predicted_s)
+    )?;
+    if let Some(t) = plan.native_s {
+        writeln!(out, "the MPI library's own broadcast over all ranks took {}, and is used", units::seconds(t))?;
+    }
+    for (k, g) in plan.groups.iter().enumerate() {
+        let Some(d) = &g.decision else {
+            writeln!(out, "\n{}: one rank, nothing to do inside", name(k))?;
+            continue;
+        };
+        let segment =
+            if d.parameters.segment > 0 { format!(" in segments of {}", units::bytes(d.parameters.segment)) } else { String::new() };
+        let radix = if d.parameters.radix > 0 { format!(" of radix {}", d.parameters.radix) } else { String::new() };
+        writeln!(
+            out,
+            "\n{}: {}{radix}{segment} over {} ranks: {}",
+            name(k),
+            d.algorithm.name,
+            g.ranks.len(),
+            units::seconds(d.predicted_s)
+        )?;
+        let error = policy.groups[g.group].scores.iter().find(|s| s.model == d.model);
+        let error = error.map(|s| format!(", which errs by {} on what it was not fitted to", percent(s.error))).unwrap_or_default();
+        writeln!(out, "  by model {}{error}", d.model)?;
+        writeln!(out, "  next best: {}, slower by {}", d.runner_up, percent(d.margin))?;
+        if !d.from_row {
+            writeln!(out, "  computed from the models: no row is for {} ranks", g.ranks.len())?;
+        }
+    }
+    if let (Some(problem), Some(solution)) = (&plan.problem, &plan.solution) {
+        let names: Vec<String> = (0..plan.groups.len()).map(name).collect();
+        writeln!(out, "\nbetween the groups ({}):\n{}", solution.heuristic, gantt(problem, &solution.best, &names))?;
+    }
+    Ok(out)
+}

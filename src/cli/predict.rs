@@ -1,0 +1,133 @@
+//! `collwise predict`
+
+use super::explain::everybody;
+use super::table::table;
+use super::{Outcome, print, print_json};
+use crate::collective::{Parameters, Shape, bcast};
+use crate::model::{Values, model};
+use crate::plan::{PolyModel, plan};
+use crate::policy::{CompiledPolicy, Policy};
+use crate::predict::completion;
+use crate::units;
+use anyhow::{Context, bail};
+use std::path::PathBuf;
+
+/// Predict times, of a policy or of one algorithm under one model.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The policy; without it, give --model, --ranks and --algorithm.
+    policy: Option<PathBuf>,
+    /// Sizes, separated by commas, such as 1,8KiB,1MiB.
+    #[arg(long, required = true, value_parser = units::parse_bytes, value_delimiter = ',')]
+    bytes: Vec<usize>,
+    /// The root.
+    #[arg(long, default_value_t = 0)]
+    root: usize,
+    /// The model.
+    #[arg(long, conflicts_with = "policy", requires_all = ["ranks", "algorithm"])]
+    model: Option<String>,
+    /// A parameter of the model, NAME=VALUE in seconds or seconds per byte; a table: NAME=V1,V2,...
+    #[arg(long = "param", value_name = "NAME=VALUE", requires = "model")]
+    parameters: Vec<String>,
+    /// Number of ranks.
+    #[arg(long, requires = "model", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    ranks: Option<u32>,
+    /// The algorithm.
+    #[arg(long, requires = "model")]
+    algorithm: Option<String>,
+    /// Segment size of a segmented algorithm; the whole message if not given.
+    #[arg(long, default_value = "0", value_parser = units::parse_bytes)]
+    segment: usize,
+    /// Radix of the knomial tree.
+    #[arg(long, default_value_t = 0)]
+    radix: usize,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+    match (&args.policy, &args.model) {
+        (Some(path), _) => of_policy(args, path),
+        (None, Some(name)) => of_model(args, name),
+        (None, None) => bail!("predict: give a policy, or --model with --ranks and --algorithm"),
+    }
+}
+
+fn of_policy(args: &Args, path: &std::path::Path) -> anyhow::Result<Outcome> {
+    let compiled = CompiledPolicy::new(Policy::read(path)?)?;
+    let members = everybody(&compiled.policy);
+    let (mut all, mut rows) = (Vec::new(), Vec::new());
+    for &bytes in &args.bytes {
+        let plan = plan(&compiled, &members, args.root, bytes)?;
+        let native = (0..plan.groups.len()).any(|k| plan.local_native(k));
+        // the whole plan under the poly-model, message by message; the library's own broadcasts have no messages to replay
+        let replayed = if native { None } else { Some(completion(&plan.schedule(), &PolyModel::new(&compiled, &members, &plan))?) };
+        let groups: Vec<(String, f64)> = plan
+            .groups
+            .iter()
+            .map(|g| (compiled.policy.groups[g.group].name.clone(), g.decision.as_ref().map_or(0.0, |d| d.predicted_s)))
+            .collect();
+        let mut row = vec![units::bytes(bytes), units::seconds(plan.predicted_s), replayed.map_or("-".into(), units::seconds)];
+        row.extend(
+            compiled.policy.groups.iter().map(|p| groups.iter().find(|g| g.0 == p.name).map_or("-".into(), |g| units::seconds(g.1))),
+        );
+        rows.push(row);
+        let groups: serde_json::Map<_, _> = groups.into_iter().map(|(name, t)| (name, t.into())).collect();
+        all.push(serde_json::json!({ "bytes": bytes, "predicted_s": plan.predicted_s, "replayed_s": replayed, "native_s": plan.native_s, "groups_s": groups }));
+    }
+    if args.json {
+        print_json(&all)?;
+    } else {
+        let names: Vec<&str> = compiled.policy.groups.iter().map(|g| g.name.as_str()).collect();
+        print(&table(&[&["bytes", "in all", "replayed"][..], &names].concat(), 0, &rows))?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn of_model(args: &Args, name: &str) -> anyhow::Result<Outcome> {
+    let costs = model(name)?.costs(&values(name, &args.parameters)?)?;
+    let algorithm = bcast::algorithm(args.algorithm.as_deref().unwrap_or_default())?;
+    let ranks = args.ranks.unwrap_or(1) as usize;
+    if args.root >= ranks {
+        bail!("predict a broadcast from rank {} of {ranks} ranks", args.root);
+    }
+    let parameters = Parameters { segment: if algorithm.segmented { args.segment } else { 0 }, radix: args.radix };
+    let (mut all, mut rows) = (Vec::new(), Vec::new());
+    for &bytes in &args.bytes {
+        if parameters.segment > 0 && bytes / parameters.segment > 1 << 16 {
+            bail!("predict {} in segments of {}: that is more than 65536 segments", units::bytes(bytes), units::bytes(parameters.segment));
+        }
+        let shape = Shape { ranks, root: args.root, bytes };
+        let schedule = algorithm
+            .schedule(&shape, &parameters)
+            .with_context(|| format!("predict {}: no model knows the library's own", algorithm.name))?;
+        let t = completion(&schedule, costs.as_ref())?;
+        rows.push(vec![units::bytes(bytes), units::seconds(t)]);
+        all.push(serde_json::json!({
+            "bytes": bytes, "predicted_s": t, "messages": schedule.messages(), "model": name, "algorithm": algorithm.name, "ranks": ranks,
+        }));
+    }
+    if args.json {
+        print_json(&all)?
+    } else {
+        print(&table(&["bytes", "predicted"], 0, &rows))?
+    }
+    Ok(Outcome::Done)
+}
+
+/// Reads NAME=VALUE pairs; what the model keeps as a table takes a list.
+fn values(name: &str, pairs: &[String]) -> anyhow::Result<Values> {
+    let tables = model(name)?.tables;
+    let mut values = Values::default();
+    for pair in pairs {
+        let (key, text) = pair.split_once('=').with_context(|| format!("read --param {pair}: write NAME=VALUE"))?;
+        let read = |t: &str| t.trim().parse::<f64>().with_context(|| format!("read --param {pair}: \"{t}\" is no number"));
+        if tables.iter().any(|(t, _)| *t == key) {
+            values.tables.insert(key.into(), text.split(',').map(read).collect::<anyhow::Result<_>>()?);
+        } else {
+            values.scalars.insert(key.into(), read(text)?);
+        }
+    }
+    Ok(values)
+}

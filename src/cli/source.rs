@@ -1,0 +1,176 @@
+//! Where samples come from: a simulated platform, a recording, or MPI.
+
+use crate::cluster::{self, Bound, Method};
+use crate::discover::Declared;
+use crate::error::{Error, Result, read_text};
+use crate::measure::{Probe, Recorded, Session, SimulatedProbe, StopRule};
+use crate::platform::{Placement, Platform};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::path::PathBuf;
+
+/// Options of everything that measures.
+#[derive(clap::Args, Clone)]
+pub struct SourceArgs {
+    /// Measure this simulated platform instead of MPI.
+    #[arg(long, value_name = "FILE")]
+    pub platform: Option<PathBuf>,
+    /// Use only these recorded samples; measure nothing.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["platform", "samples"])]
+    recorded: Option<PathBuf>,
+    /// Keep samples here; what the file holds already is not measured again.
+    #[arg(long, value_name = "FILE")]
+    pub samples: Option<PathBuf>,
+    /// Measure everything again.
+    #[arg(long)]
+    fresh: bool,
+    /// How simulated ranks are dealt out to hosts: slot or node (round robin over groups).
+    #[arg(long, value_enum, default_value = "slot")]
+    placement: PlacementArg,
+    /// Seed of the simulated noise.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Measure one pair at a time.
+    #[arg(long)]
+    serial: bool,
+    /// Stop repeating when the median is known this well (half its confidence interval, as a share).
+    #[arg(long, default_value_t = 0.05, value_parser = share)]
+    precision: f64,
+    /// Repeat at most so often.
+    #[arg(long, default_value_t = 31)]
+    repetitions: usize,
+    /// Take ranks for these hosts, and groups if given: a line `HOST [GROUP]` for each rank.
+    #[arg(long, value_name = "FILE")]
+    hosts: Option<PathBuf>,
+    /// Name of the platform in what is written.
+    #[arg(long)]
+    name: Option<String>,
+}
+
+/// Options of grouping.
+#[derive(clap::Args, Clone)]
+pub struct GroupingArgs {
+    /// How to group: eco, density or linkage.
+    #[arg(long, default_value = "eco")]
+    method: String,
+    /// Latencies within a group differ by at most this factor, in the sense of the method.
+    #[arg(long, default_value_t = 1.2, value_parser = ratio)]
+    bound: f64,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy)]
+enum PlacementArg {
+    Slot,
+    Node,
+}
+
+fn share(text: &str) -> std::result::Result<f64, String> {
+    text.parse().ok().filter(|x| (0.0..=1.0).contains(x)).ok_or_else(|| "a share from 0 to 1".into())
+}
+
+fn ratio(text: &str) -> std::result::Result<f64, String> {
+    text.parse().ok().filter(|x| (1.0..=100.0).contains(x)).ok_or_else(|| "a factor from 1 to 100".into())
+}
+
+impl GroupingArgs {
+    /// The method and its bound.
+    pub fn method(&self) -> Result<(&'static Method, Bound)> {
+        Ok((cluster::method(&self.method)?, Bound { ratio: self.bound, ..Bound::default() }))
+    }
+}
+
+impl SourceArgs {
+    /// True if samples would be lost with an interrupt.
+    pub fn needs_samples_file(&self) -> bool {
+        self.platform.is_none() && self.recorded.is_none() && self.samples.is_none()
+    }
+
+    /// The declared hosts.
+    pub fn declared(&self) -> Result<Option<Declared>> {
+        self.hosts.as_ref().map(|path| Declared::parse(&path.display().to_string(), &read_text(path)?)).transpose()
+    }
+
+    /// The simulated platform, if that is the source.
+    pub fn simulated(&self) -> Result<Option<SimulatedProbe>> {
+        let placement = match self.placement {
+            PlacementArg::Slot => Placement::Slot,
+            PlacementArg::Node => Placement::Node,
+        };
+        self.platform.as_ref().map(|path| SimulatedProbe::new(&Platform::read(path)?, placement, self.seed)).transpose()
+    }
+
+    /// Runs `work` over a session; `None` on MPI ranks that only served.
+    pub fn measure<T>(&self, work: impl FnOnce(&mut Session) -> Result<T>) -> Result<Option<T>> {
+        if let Some(mut probe) = self.simulated()? {
+            return self.session(&mut probe, work).map(Some);
+        }
+        if let Some(path) = &self.recorded {
+            let mut probe = Recorded::open(path)?;
+            let (_, samples) = crate::measure::Samples::parse(&path.display().to_string(), &read_text(path)?)?;
+            return work(&mut Session::new(&mut probe).with_samples(samples)).map(Some);
+        }
+        self.over_mpi(work)
+    }
+
+    fn session<T>(&self, probe: &mut dyn Probe, work: impl FnOnce(&mut Session) -> Result<T>) -> Result<T> {
+        // a simulation repeats itself exactly
+        let least = if probe.settings().library.contains("SMPI") || probe.settings().library.contains("simulator") { 3 } else { 7 };
+        let rule = StopRule { least: least.min(self.repetitions.max(1)), most: self.repetitions.max(1), precision: self.precision };
+        let mut session = Session::new(probe).rule(rule).serial(self.serial).progress(progress());
+        if let Some(path) = &self.samples {
+            if self.fresh && path.exists() {
+                std::fs::remove_file(path).map_err(|source| Error::Io { action: "remove", path: path.clone(), source })?;
+            }
+            session.keep(path)?;
+            let known = session.samples().len();
+            if known > 0 {
+                eprintln!("collwise: going on from {known} samples in {} (--fresh measures all again)", path.display());
+            }
+        }
+        work(&mut session)
+    }
+
+    #[cfg(feature = "mpi")]
+    fn over_mpi<T>(&self, work: impl FnOnce(&mut Session) -> Result<T>) -> Result<Option<T>> {
+        use mpi::traits::{AsRaw, Communicator};
+        crate::transport::mpi::abort_on_panic();
+        let universe = mpi::initialize().ok_or_else(|| Error::invalid("start MPI: it is running already"))?;
+        let world = universe.world();
+        crate::transport::mpi::check_launcher(world.size() as usize)?;
+        if world.size() < 2 {
+            return Err(Error::invalid(
+                "measure with one rank: start it with several, such as `mpirun -n 8 collwise ...`, or give --platform",
+            ));
+        }
+        let private = world.duplicate();
+        let name = self.name.clone().unwrap_or_else(|| "unnamed".into());
+        // SAFETY: `private` outlives the probe and is used for nothing else
+        #[allow(unsafe_code)]
+        let probe = unsafe { crate::measure::mpi::start(private.as_raw(), &name)? };
+        let Some(mut probe) = probe else { return Ok(None) };
+        self.session(&mut probe, work).map(Some)
+    }
+
+    #[cfg(not(feature = "mpi"))]
+    fn over_mpi<T>(&self, _: impl FnOnce(&mut Session) -> Result<T>) -> Result<Option<T>> {
+        Err(Error::invalid("measure over MPI: this build has none (feature `mpi`); give --platform or --recorded"))
+    }
+}
+
+/// A progress bar on a terminal; nothing elsewhere.
+fn progress() -> crate::measure::Progress<'static> {
+    let mut bar: Option<(String, ProgressBar)> = None;
+    Box::new(move |purpose, done, total| {
+        if bar.as_ref().is_none_or(|(p, _)| p != purpose) {
+            let style = ProgressStyle::with_template("{prefix:32} [{bar:32}] {pos}/{len}").unwrap_or_else(|_| ProgressStyle::default_bar());
+            let fresh = ProgressBar::new(total as u64).with_style(style).with_prefix(purpose.to_string());
+            bar = Some((purpose.to_string(), fresh));
+        }
+        if let Some((_, b)) = &bar {
+            b.set_length(total as u64);
+            b.set_position(done as u64);
+            if done == total {
+                b.finish();
+            }
+        }
+    })
+}

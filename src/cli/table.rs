@@ -1,0 +1,20 @@
+//! Text tables.
+
+use comfy_table::{CellAlignment, Table, presets};
+
+/// A plain table; all columns but the first `left` are aligned to the right.
+pub fn table(header: &[&str], left: usize, rows: &[Vec<String>]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header.iter().copied());
+    rows.iter().for_each(|row| drop(table.add_row(row)));
+    for (k, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        column.set_cell_alignment(if k < left { CellAlignment::Left } else { CellAlignment::Right });
+    }
+    table.lines().map(|l| l.trim_end().to_string() + "\n").collect()
+}
+
+/// A share as percent.
+pub fn percent(share: f64) -> String {
+    if share.abs() < 0.0995 { format!("{:.1} %", share * 100.0) } else { format!("{:.0} %", share * 100.0) }
+}

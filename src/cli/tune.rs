@@ -1,0 +1,76 @@
+//! `collwise tune`
+
+use super::discover::describe;
+use super::source::{GroupingArgs, SourceArgs};
+use super::table::{percent, table};
+use super::{Outcome, print, print_json};
+use crate::error::{check_writable, write_text};
+use crate::policy::Policy;
+use crate::tune::{TuneOptions, tune};
+use crate::units;
+use std::path::{Path, PathBuf};
+
+/// Measure, group, fit, score and select; write the policy.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    source: SourceArgs,
+    #[command(flatten)]
+    grouping: GroupingArgs,
+    /// Write the policy here; samples are kept beside it and measuring goes on from them after an interrupt.
+    #[arg(short, long, value_name = "FILE", default_value = "policy.toml")]
+    output: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let (method, bound) = args.grouping.method()?;
+    let mut source = args.source.clone();
+    let declared = source.declared()?;
+    check_writable(&args.output)?;
+    if source.needs_samples_file() {
+        source.samples = Some(args.output.with_extension("samples.jsonl"));
+    }
+    let options = TuneOptions { declared: declared.as_ref(), method, bound };
+    let tuned = source.measure(|session| tune(session, options))?;
+    let Some((discovery, policy)) = tuned else { return Ok(Outcome::Done) };
+    write_text(&args.output, &format!("{}{}", head(&policy), policy.to_toml()?))?;
+    if args.json {
+        print_json(&policy)?;
+    } else {
+        print(&format!("{}\n{}", describe(&discovery), summary(&policy, &args.output)))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// The comment that opens a policy file.
+fn head(policy: &Policy) -> String {
+    let p = &policy.provenance;
+    let command: Vec<String> = std::env::args().skip(1).collect();
+    format!(
+        "# What collwise decided for {} ({} ranks, {}), and why.\n# Made by: collwise {}\n# `collwise explain FILE --bytes 64KiB` says what runs for a size; `collwise check FILE` checks it after an edit.\n\n",
+        p.platform,
+        p.ranks,
+        p.library,
+        command.join(" ")
+    )
+}
+
+/// What was decided, and why.
+fn summary(policy: &Policy, path: &Path) -> String {
+    let mut rows = Vec::new();
+    for g in &policy.groups {
+        for r in &g.bcast {
+            let segment = if r.segment_bytes > 0 { units::bytes(r.segment_bytes) } else { "-".into() };
+            let measured = r.measured_s.map_or("-".into(), units::seconds);
+            let why = vec![r.model.clone(), units::seconds(r.predicted_s), measured, r.runner_up.clone(), percent(r.margin)];
+            rows.push([vec![g.name.clone(), units::bytes(r.from_bytes), r.algorithm.clone(), segment], why].concat());
+        }
+    }
+    let header = ["group", "from", "algorithm", "segment", "model", "predicted", "measured", "runner-up", "slower by"];
+    let mut text = table(&header, 3, &rows);
+    text.push_str(&format!("\nmeasured for {}; policy written to {}\n", units::seconds(policy.provenance.measuring_s), path.display()));
+    text
+}

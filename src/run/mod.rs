@@ -1,0 +1,27 @@
+//! Running a policy: collectives for the `mpi` crate's communicators.
+//!
+//! ```no_run
+//! use collwise::run::AdaptiveCollectives;
+//! use mpi::traits::*;
+//!
+//! collwise::transport::mpi::abort_on_panic();
+//! let universe = mpi::initialize().unwrap();
+//! let world = universe.world();
+//! // the policy is read from the file that COLLWISE_POLICY names, or given:
+//! collwise::run::use_policy(collwise::policy::Policy::read("policy.toml".as_ref()).unwrap());
+//! let mut data = vec![world.rank() as f64; 1024];
+//! world.adaptive_bcast(0, &mut data[..]).unwrap();
+//! ```
+//!
+//! A communicator gets its plan at first use, which is collective: a private duplicate, the members' hosts matched to the policy's
+//! groups, agreement of all members on the policy. Where that fails, every member uses the library's own collective and the first
+//! one says why, once. Plans are kept by size and root.
+#![allow(unsafe_code)] // MPI's C interface
+
+mod bcast;
+mod communicator;
+mod settings;
+
+pub use bcast::AdaptiveCollectives;
+pub use communicator::{Planned, State};
+pub use settings::use_policy;

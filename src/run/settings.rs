@@ -1,0 +1,59 @@
+//! What this process was told: its policy, and the host that it should take itself for.
+
+use crate::discover::Declared;
+use crate::error::{Error, Result, read_text};
+use crate::policy::{CompiledPolicy, Policy};
+use crate::transport::mpi::processor_name;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// The environment variable that names the policy file.
+pub const POLICY_VARIABLE: &str = "COLLWISE_POLICY";
+/// The environment variable that names a host file (`HOST [GROUP]`, a line for each rank of MPI_COMM_WORLD), by which several
+/// hosts are played on one.
+pub const HOSTS_VARIABLE: &str = "COLLWISE_HOSTS";
+
+type Shared = Mutex<Option<Result<Arc<CompiledPolicy>>>>;
+
+fn slot() -> &'static Shared {
+    static SLOT: OnceLock<Shared> = OnceLock::new();
+    SLOT.get_or_init(|| Mutex::new(None))
+}
+
+/// Uses this policy from now on, for communicators that have none yet. Call it on every rank with the same policy.
+pub fn use_policy(policy: Policy) {
+    *slot().lock().unwrap_or_else(PoisonError::into_inner) = Some(CompiledPolicy::new(policy).map(Arc::new));
+}
+
+/// The policy in use; read from the file that the environment names if none was given.
+///
+/// # Errors
+/// There is none, or it cannot be read.
+pub(super) fn policy() -> Result<Arc<CompiledPolicy>> {
+    let mut slot = slot().lock().unwrap_or_else(PoisonError::into_inner);
+    let loaded = slot.get_or_insert_with(|| {
+        let path = std::env::var_os(POLICY_VARIABLE).map(PathBuf::from);
+        let path = path.ok_or_else(|| Error::invalid(format!("find a policy: {POLICY_VARIABLE} names none")))?;
+        CompiledPolicy::new(Policy::read(&path)?).map(Arc::new)
+    });
+    match loaded {
+        Ok(policy) => Ok(Arc::clone(policy)),
+        Err(e) => Err(Error::invalid(e.to_string())),
+    }
+}
+
+/// The host that this process, rank `world_rank` of MPI_COMM_WORLD, takes itself for.
+///
+/// # Errors
+/// The host file cannot be read, or has no line for this rank.
+pub(super) fn host(world_rank: usize) -> Result<String> {
+    let Some(path) = std::env::var_os(HOSTS_VARIABLE).map(PathBuf::from) else { return Ok(processor_name()) };
+    let name = path.display().to_string();
+    let declared = Declared::parse(&name, &read_text(&path)?)?;
+    let lines = declared.hosts.len();
+    declared
+        .hosts
+        .into_iter()
+        .nth(world_rank)
+        .ok_or_else(|| Error::invalid(format!("find rank {world_rank} in {name}: it has {lines} lines")))
+}
