@@ -65,7 +65,8 @@ pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, P
             measuring_s: session.elapsed(),
         },
     };
-    Ok((discovery, policy))
+    // what is used is what is written, to the last digit
+    Ok((discovery, Policy::parse("the new policy", &policy.to_toml()?)?))
 }
 
 /// The ranks of a group with those of different hosts first: the pair that stands for the group should cross its network.
@@ -83,7 +84,7 @@ fn fit_links(session: &mut Session, discovery: &Discovery, rosters: &[Roster]) -
     let n = rosters.len();
     let pairs: Vec<(usize, usize)> = crate::topology::pair_rounds(n).into_iter().flatten().collect();
     let ends: Vec<Roster> = pairs.iter().map(|&(a, b)| Roster { ranks: vec![rosters[a].ranks[0], rosters[b].ranks[0]] }).collect();
-    let fitted = fit_groups(session, &ends, &[model("plogp")?])?;
+    let fitted = fit_groups(session, &ends, &[model("tables")?])?;
     let link = |(&(a, b), mut models): (&(usize, usize), Vec<Fitted>)| {
         let between = [discovery.groups[a].name.clone(), discovery.groups[b].name.clone()];
         models.pop().map(|model| LinkPolicy { between, latency_s: discovery.between_s[a][b], model })

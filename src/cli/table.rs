@@ -6,7 +6,9 @@ use comfy_table::{CellAlignment, Table, presets};
 pub fn table(header: &[&str], left: usize, rows: &[Vec<String>]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header.iter().copied());
-    rows.iter().for_each(|row| drop(table.add_row(row)));
+    for row in rows {
+        table.add_row(row);
+    }
     for (k, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, 2));
         column.set_cell_alignment(if k < left { CellAlignment::Left } else { CellAlignment::Right });

@@ -8,6 +8,7 @@ mod lmo;
 mod loggp;
 mod logp;
 mod plogp;
+mod tables;
 
 use crate::error::{Error, Result};
 use crate::measure::{Experiment, Samples};
@@ -193,7 +194,7 @@ pub struct Model {
 }
 
 /// Every model, the simplest first.
-pub const MODELS: &[&Model] = &[&hockney::MODEL, &logp::MODEL, &loggp::MODEL, &lmo::MODEL, &plogp::MODEL];
+pub const MODELS: &[&Model] = &[&hockney::MODEL, &logp::MODEL, &loggp::MODEL, &lmo::MODEL, &plogp::MODEL, &tables::MODEL];
 
 /// Finds a model by name.
 ///

@@ -49,10 +49,10 @@ struct PLogP {
 impl CostModel for PLogP {
     fn cost(&self, _: Link, bytes: usize) -> Cost {
         let at = |table: &[f64]| interpolate(&self.sizes, table, bytes);
-        // os and or above g do occur on real networks; the port cannot be free before the processor, nor data come before it
-        let (os, or) = (at(&self.os), at(&self.or));
-        let g = at(&self.g).max(os);
-        Cost { send_overhead: os, gap: g, transit: g + self.l, recv_overhead: or.min(g + self.l) }
+        // os and or above g do occur on real networks, above all where a send waits for a handshake: such waiting keeps neither
+        // the port nor the processor from other messages
+        let g = at(&self.g);
+        Cost { send_overhead: at(&self.os).min(g), gap: g, transit: g + self.l, recv_overhead: at(&self.or).min(g) }
     }
 }
 
@@ -66,12 +66,12 @@ fn of_size(roster: &Roster, bytes: usize, lookup: &Lookup) -> Vec<Experiment> {
     all
 }
 
-fn experiments(roster: &Roster, lookup: &Lookup) -> Vec<Experiment> {
+pub(super) fn experiments(roster: &Roster, lookup: &Lookup) -> Vec<Experiment> {
     sizes(roster, lookup).into_iter().flat_map(|m| of_size(roster, m, lookup)).collect()
 }
 
 /// The sizes that are wanted: the first ones, and midpoints where what is measured so far does not extrapolate.
-fn sizes(roster: &Roster, lookup: &Lookup) -> Vec<usize> {
+pub(super) fn sizes(roster: &Roster, lookup: &Lookup) -> Vec<usize> {
     let (a, b) = roster.pair();
     let mut sizes = FIRST.to_vec();
     // gaps of the medians that were measured, not of a resample: all fits must agree on the sizes
@@ -96,7 +96,7 @@ fn sizes(roster: &Roster, lookup: &Lookup) -> Vec<usize> {
     }
 }
 
-fn fit(roster: &Roster, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
+pub(super) fn fit(roster: &Roster, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
     let (a, b) = roster.pair();
     let mut clamped = Vec::new();
     let sizes = sizes(roster, lookup);

@@ -9,7 +9,7 @@ use std::fmt::Write;
 /// What smpirun is best told: the latencies and bandwidths of the file as they stand, and no time for computing, so that runs
 /// repeat to the digit.
 pub const OPTIONS: &[&str] =
-    &["--cfg=smpi/simulate-computation:no", "--cfg=smpi/lat-factor:1", "--cfg=smpi/bw-factor:1", "--cfg=network/crosstraffic:0"];
+    &["--cfg=smpi/simulate-computation:no", "--cfg=smpi/lat-factor:0:1", "--cfg=smpi/bw-factor:0:1", "--cfg=network/crosstraffic:0"];
 
 /// The platform's bandwidth where a file states none: 1 Gbit/s of payload.
 const BANDWIDTH: f64 = 117.5e6;
@@ -46,6 +46,8 @@ pub fn xml(platform: &Platform) -> String {
         }
         out.push_str("  </zone>\n");
     }
+    // links come before routes
+    let mut routes = String::new();
     for (a, b) in (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))) {
         let Some(link) = platform.link(a, b) else { continue };
         let latency = (link.latency_s - half(a) - half(b)).max(0.0);
@@ -56,11 +58,12 @@ pub fn xml(platform: &Platform) -> String {
             writeln!(out, "  <link id=\"{id}\" bandwidth=\"{bandwidth:.3}Bps\" latency=\"{latency:.9}s\" sharing_policy=\"SPLITDUPLEX\"/>");
         for (from, to, direction) in [(a, b, "UP"), (b, a, "DOWN")] {
             let _ = writeln!(
-                out,
+                routes,
                 "  <zoneRoute src=\"{from}\" dst=\"{to}\" gw_src=\"{from}.router\" gw_dst=\"{to}.router\" symmetrical=\"NO\"><link_ctn id=\"{id}\" direction=\"{direction}\"/></zoneRoute>"
             );
         }
     }
+    out.push_str(&routes);
     out.push_str("</zone>\n</platform>\n");
     out
 }

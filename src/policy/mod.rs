@@ -2,6 +2,7 @@
 
 mod decision;
 mod toml_file;
+mod writer;
 
 use crate::model::Fitted;
 use crate::score::{Experience, ModelScore};

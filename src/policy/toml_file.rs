@@ -1,4 +1,4 @@
-//! Reading, checking and writing policies.
+//! Reading and checking policies.
 
 use super::Policy;
 use crate::collective::bcast;
@@ -28,14 +28,6 @@ impl Policy {
         }
     }
 
-    /// The policy as TOML.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] if a value cannot be written, which no valid policy has.
-    pub fn to_toml(&self) -> Result<String> {
-        toml::to_string(self).map_err(|e| Error::invalid(format!("write the policy: {e}")))
-    }
-
     /// The first thing that is wrong: the start of the line to blame, which of these lines, and the reason.
     fn fault(&self) -> Option<(&'static str, usize, String)> {
         if self.format != 1 {
@@ -61,21 +53,21 @@ impl Policy {
             }
             for (k, row) in g.bcast.iter().enumerate() {
                 if let Err(e) = bcast::algorithm(&row.algorithm) {
-                    return Some(("[[group.bcast]]", rows + k, format!("failed to {e}")));
+                    return Some(("{ from_bytes", rows + k, format!("failed to {e}")));
                 }
                 if !is_time(row.predicted_s) || row.measured_s.is_some_and(|t| !is_time(t)) {
-                    return Some(("[[group.bcast]]", rows + k, "its times are not valid: finite seconds, zero or more".into()));
+                    return Some(("{ from_bytes", rows + k, "its times are not valid: finite seconds, zero or more".into()));
                 }
                 if (k == 0) != (row.from_bytes == 0) || (k > 0 && g.bcast[k - 1].from_bytes >= row.from_bytes) {
-                    return Some(("[[group.bcast]]", rows + k, "from_bytes must begin with 0 and ascend".into()));
+                    return Some(("{ from_bytes", rows + k, "from_bytes must begin with 0 and ascend".into()));
                 }
                 if !g.models.iter().any(|m| m.model == row.model) {
-                    return Some(("[[group.bcast]]", rows + k, format!("the group has no model \"{}\"", row.model)));
+                    return Some(("{ from_bytes", rows + k, format!("the group has no model \"{}\"", row.model)));
                 }
             }
             for (k, m) in g.models.iter().enumerate() {
                 if let Err(e) = m.costs() {
-                    return Some(("[[group.model]]", models + k, format!("failed to {e}")));
+                    return Some(("{ model = \"", models + k, format!("failed to {e}")));
                 }
             }
             if g.experience.iter().any(|e| e.bytes.len() != e.ratio.len() || e.ratio.iter().any(|r| !r.is_finite() || *r <= 0.0)) {
@@ -109,7 +101,7 @@ impl Policy {
             }
         }
         if self.whole.windows(2).any(|w| w[0].bytes >= w[1].bytes) || self.whole.iter().any(|w| !is_time(w.native_s)) {
-            return Some(("[[whole]]", 0, "sizes must ascend, and times be finite and zero or more".into()));
+            return Some(("whole", 0, "sizes must ascend, and times be finite and zero or more".into()));
         }
         None
     }

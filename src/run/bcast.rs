@@ -2,6 +2,7 @@
 
 use super::communicator::{Action, GENERATION, Planned, State, state};
 use crate::error::{Error, Result};
+use crate::schedule::Program;
 use crate::topology::Rank;
 use crate::transport::mpi::check;
 use mpi::ffi;
@@ -36,14 +37,33 @@ impl<C: Communicator + AsRaw<Raw = ffi::MPI_Comm>> AdaptiveCollectives for C {
 #[derive(Clone, Copy, PartialEq)]
 struct Call {
     comm: ffi::MPI_Comm,
-    datatype: ffi::MPI_Datatype,
-    count: c_int,
+    bytes: usize,
     root: c_int,
     generation: u64,
 }
 
 thread_local! {
     static LAST_NATIVE: Cell<Option<Call>> = const { Cell::new(None) };
+}
+
+/// The arguments of `MPI_Bcast`.
+#[derive(Clone, Copy)]
+struct Arguments {
+    data: *mut c_void,
+    count: c_int,
+    datatype: ffi::MPI_Datatype,
+    root: c_int,
+    comm: ffi::MPI_Comm,
+}
+
+impl Arguments {
+    /// Calls the library.
+    unsafe fn native(self) -> Result<()> {
+        // an empty slice's address may be 1, which is MPI_IN_PLACE in some libraries
+        let data = if self.count == 0 { std::ptr::null_mut() } else { self.data };
+        // SAFETY: the arguments of a caller who vouched for them
+        check(0, "MPI_Bcast", unsafe { ffi::PMPI_Bcast(data, self.count, self.datatype, self.root, self.comm) })
+    }
 }
 
 /// The broadcast with the arguments of `MPI_Bcast`.
@@ -54,97 +74,64 @@ thread_local! {
 /// # Errors
 /// As [`AdaptiveCollectives::adaptive_bcast`].
 pub unsafe fn bcast(data: *mut c_void, count: c_int, datatype: ffi::MPI_Datatype, root: c_int, comm: ffi::MPI_Comm) -> Result<()> {
-    let call = Call { comm, datatype, count, root, generation: GENERATION.load(Ordering::Relaxed) };
-    if LAST_NATIVE.get() == Some(call) {
-        // SAFETY: the caller's arguments
-        return check(0, "MPI_Bcast", unsafe { ffi::PMPI_Bcast(data, count, datatype, root, comm) });
-    }
-    // SAFETY: the caller vouches for the arguments
-    unsafe { planned_bcast(data, call) }
-}
-
-unsafe fn planned_bcast(data: *mut c_void, call: Call) -> Result<()> {
-    let Call { comm, datatype, count, root, .. } = call;
-    // SAFETY: the caller of `bcast` vouches for the communicator; MPI allows one collective on it at a time
-    let state = unsafe { state(comm)? };
+    let mut size = 0;
     // SAFETY: a valid datatype
-    let layout = unsafe { Layout::of(datatype, count)? };
-    let action = match state {
-        State::Native(_) => None,
+    check(0, "MPI_Type_size", unsafe { ffi::PMPI_Type_size(datatype, &mut size) })?;
+    let bytes = size.max(0) as usize * count.max(0) as usize;
+    let call = Call { comm, bytes, root, generation: GENERATION.load(Ordering::Relaxed) };
+    let arguments = Arguments { data, count, datatype, root, comm };
+    if bytes == 0 || LAST_NATIVE.get() == Some(call) {
+        // SAFETY: the caller's arguments
+        return unsafe { arguments.native() };
+    }
+    // SAFETY: the caller vouches for the communicator; MPI allows one collective on it at a time
+    let (action, planned) = match unsafe { state(comm)? } {
+        State::Native(_) => (None, None),
         State::Planned(planned) => {
             let root = usize::try_from(root).map_err(|_| Error::invalid(format!("broadcast from rank {root}")))?;
-            Some((planned.action(layout.bytes, root)?, planned))
+            (Some(planned.action(bytes, root)?), Some(planned))
         }
     };
-    match action.as_ref().map(|(a, p)| (&**a, p)) {
-        None | Some((Action::Native, _)) => {
-            // a handle of a type that the user made may come to mean another type
-            if layout.named {
-                LAST_NATIVE.set(Some(Call { generation: GENERATION.load(Ordering::Relaxed), ..call }));
-            }
+    match (action.as_deref(), planned) {
+        // SAFETY: the caller's arguments
+        (Some(Action::Run(program, then_from)), Some(planned)) => unsafe { run(planned, program, *then_from, bytes, arguments) },
+        _ => {
+            LAST_NATIVE.set(Some(Call { generation: GENERATION.load(Ordering::Relaxed), ..call }));
             // SAFETY: the caller's arguments
-            check(0, "MPI_Bcast", unsafe { ffi::PMPI_Bcast(data, count, datatype, root, comm) })
-        }
-        Some((Action::Run(..), _)) => {
-            let Some((action, planned)) = action else { return Ok(()) };
-            let Action::Run(program, then_from) = &*action else { return Ok(()) };
-            // SAFETY: `layout` describes the caller's buffer
-            unsafe { run(planned, program, *then_from, data, &layout, call) }
+            unsafe { arguments.native() }
         }
     }
 }
 
-unsafe fn run(
-    planned: &mut Planned,
-    program: &crate::schedule::Program,
-    then_from: Option<usize>,
-    data: *mut c_void,
-    layout: &Layout,
-    call: Call,
-) -> Result<()> {
-    if layout.contiguous {
+unsafe fn run(planned: &mut Planned, program: &Program, then_from: Option<usize>, bytes: usize, arguments: Arguments) -> Result<()> {
+    let Arguments { data, count, datatype, comm, .. } = arguments;
+    // SAFETY: a valid datatype
+    if let Some(start) = unsafe { one_piece(datatype, count)? } {
         // SAFETY: the bytes of a contiguous buffer begin at its true lower bound
-        return unsafe { planned.run(program, then_from, data.cast::<u8>().offset(layout.start), layout.bytes) };
+        return unsafe { planned.run(program, then_from, data.cast::<u8>().wrapping_offset(start), bytes) };
     }
-    let mut packed = vec![0u8; layout.bytes];
-    let (size, mut at) = (layout.bytes as c_int, 0);
+    let mut packed = vec![0u8; bytes];
+    let too_large = |_| Error::invalid(format!("broadcast {bytes} bytes that are not contiguous: MPI packs at most 2 GiB"));
+    let (size, mut at) = (c_int::try_from(bytes).map_err(too_large)?, 0);
     // SAFETY: `packed` has the size of the type map; MPI checks the rest
     unsafe {
         let out = packed.as_mut_ptr();
-        check(0, "MPI_Pack", ffi::PMPI_Pack(data, call.count, call.datatype, out.cast(), size, &mut at, call.comm))?;
-        planned.run(program, then_from, out, layout.bytes)?;
+        check(0, "MPI_Pack", ffi::PMPI_Pack(data, count, datatype, out.cast(), size, &mut at, comm))?;
+        planned.run(program, then_from, out, bytes)?;
         at = 0;
-        check(0, "MPI_Unpack", ffi::PMPI_Unpack(out.cast(), size, &mut at, data, call.count, call.datatype, call.comm))
+        check(0, "MPI_Unpack", ffi::PMPI_Unpack(out.cast(), size, &mut at, data, count, datatype, comm))
     }
 }
 
-/// How a buffer lies in memory.
-struct Layout {
-    /// Bytes of data in it.
-    bytes: usize,
-    /// True if they lie in one piece.
-    contiguous: bool,
-    /// Where the piece begins, from the buffer's address.
-    start: isize,
-    /// True for a type of the library.
-    named: bool,
-}
-
-impl Layout {
-    unsafe fn of(datatype: ffi::MPI_Datatype, count: c_int) -> Result<Layout> {
-        let (mut size, mut combiner, mut unused) = (0, 0, [0; 3]);
-        let (mut lb, mut extent, mut true_lb, mut true_extent) = (0, 0, 0, 0);
-        // SAFETY: out-parameters of the right types
-        unsafe {
-            check(0, "MPI_Type_size", ffi::PMPI_Type_size(datatype, &mut size))?;
-            let [a, b, c] = &mut unused;
-            check(0, "MPI_Type_get_envelope", ffi::PMPI_Type_get_envelope(datatype, a, b, c, &mut combiner))?;
-            let named = combiner == ffi::MPI_COMBINER_NAMED as c_int;
-            check(0, "MPI_Type_get_extent", ffi::PMPI_Type_get_extent(datatype, &mut lb, &mut extent))?;
-            check(0, "MPI_Type_get_true_extent", ffi::PMPI_Type_get_true_extent(datatype, &mut true_lb, &mut true_extent))?;
-            let one_piece = true_extent == size as ffi::MPI_Aint && (count <= 1 || extent == true_extent);
-            let bytes = size as usize * count.max(0) as usize;
-            Ok(Layout { bytes, contiguous: one_piece, start: true_lb as isize, named })
-        }
+/// Where the bytes of a buffer begin, from its address, if they lie in one piece.
+unsafe fn one_piece(datatype: ffi::MPI_Datatype, count: c_int) -> Result<Option<isize>> {
+    let (mut size, mut lb, mut extent, mut true_lb, mut true_extent) = (0, 0, 0, 0, 0);
+    // SAFETY: out-parameters of the right types
+    unsafe {
+        check(0, "MPI_Type_size", ffi::PMPI_Type_size(datatype, &mut size))?;
+        check(0, "MPI_Type_get_extent", ffi::PMPI_Type_get_extent(datatype, &mut lb, &mut extent))?;
+        check(0, "MPI_Type_get_true_extent", ffi::PMPI_Type_get_true_extent(datatype, &mut true_lb, &mut true_extent))?;
     }
+    let piece = true_extent == size as ffi::MPI_Aint && (count <= 1 || extent == true_extent);
+    Ok(piece.then_some(true_lb as isize))
 }

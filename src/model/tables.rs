@@ -1,0 +1,62 @@
+//! All four costs as measured tables: pLogP with a transit time of its own.
+//!
+//! pLogP derives the transit of m bytes, `g(m) + L`, from a gap that was measured on a stream and a latency that was measured on
+//! empty messages. Between sites this misses what a single large message waits for: the handshake of a rendezvous takes a round
+//! trip before any byte moves, and a stream hides it. Here the transit is measured: `RTT(0, m) - RTT(0)/2`.
+
+use super::{Cost, CostModel, Estimator, Lookup, Model, Roster, Values, not_negative, plogp};
+use crate::measure::Experiment;
+use crate::stats::interpolate;
+use crate::topology::Link;
+
+/// Tables of all four costs.
+pub const MODEL: Model = Model {
+    name: "tables",
+    citation: "this project; pLogP of Kielmann, Bal, Verstoep 2000 with a measured transit",
+    scalars: &[],
+    tables: &[
+        (plogp::SIZES, "message sizes, B, ascending"),
+        ("os", "send overheads, s"),
+        ("or", "receive overheads, s"),
+        ("g", "gaps, s"),
+        ("transit", "from a send's start until the message is usable, s"),
+    ],
+    least_ranks: 2,
+    experiments: plogp::experiments,
+    held_out: |_| Vec::new(),
+    estimators: &[Estimator { name: "", fit }],
+    build: |v| {
+        let sizes = v.list(plogp::SIZES).iter().map(|&m| m as usize).collect();
+        let table = |name| v.list(name).to_vec();
+        Box::new(Tables { sizes, os: table("os"), or: table("or"), g: table("g"), transit: table("transit") })
+    },
+};
+
+struct Tables {
+    sizes: Vec<usize>,
+    os: Vec<f64>,
+    or: Vec<f64>,
+    g: Vec<f64>,
+    transit: Vec<f64>,
+}
+
+impl CostModel for Tables {
+    fn cost(&self, _: Link, bytes: usize) -> Cost {
+        let at = |table: &[f64]| interpolate(&self.sizes, table, bytes);
+        let (g, transit) = (at(&self.g), at(&self.transit));
+        // a send that waits for a handshake keeps neither port nor processor meanwhile
+        Cost { send_overhead: at(&self.os).min(g), gap: g, transit, recv_overhead: at(&self.or).min(transit) }
+    }
+}
+
+fn fit(roster: &Roster, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
+    let (a, b) = roster.pair();
+    let (mut values, mut clamped) = plogp::fit(roster, lookup)?;
+    let trip = |back: usize| lookup.time(&Experiment::RoundTrip { a, b, out: 0, back });
+    let empty = trip(0)?;
+    let sizes = values.list(plogp::SIZES).to_vec();
+    let transit =
+        sizes.iter().map(|&m| Some(not_negative("transit", trip(m as usize)? - empty / 2.0, &mut clamped))).collect::<Option<_>>()?;
+    values.scalars.clear();
+    Some((values.table("transit", transit), clamped))
+}
