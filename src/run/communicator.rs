@@ -4,13 +4,14 @@ use super::settings;
 use crate::error::{Error, Result};
 use crate::plan::{Member, members, plan};
 use crate::policy::CompiledPolicy;
-use crate::schedule::Program;
+use crate::schedule::{Program, Trace};
 use crate::topology::Rank;
 use crate::transport::Executor;
 use crate::transport::mpi::{MpiTransport, check, gather_texts};
 use mpi::ffi;
 use rustc_hash::FxHashMap;
 use std::os::raw::{c_int, c_void};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -143,14 +144,32 @@ impl Planned {
     /// # Errors
     /// MPI's reason.
     pub unsafe fn run(&mut self, program: &Program, then_from: Option<usize>, data: *mut u8, len: usize) -> Result<()> {
-        // SAFETY: the caller vouches for `data`
-        unsafe { self.executor.run(&mut self.transport, program, data, len, None)? };
+        if let Some(folder) = settings::trace_folder() {
+            let mut trace = Trace::new(program.len());
+            // SAFETY: the caller vouches for `data`
+            unsafe { self.executor.run(&mut self.transport, program, data, len, Some(&mut trace))? };
+            self.write_trace(folder, program, &trace, len)?;
+        } else {
+            // SAFETY: the caller vouches for `data`
+            unsafe { self.executor.run(&mut self.transport, program, data, len, None)? };
+        }
         let Some(root) = then_from else { return Ok(()) };
         let me = crate::transport::Transport::rank(&self.transport);
         let count = c_int::try_from(len).map_err(|_| Error::Rank { rank: me, reason: format!("{len} bytes are more than MPI counts") })?;
         // SAFETY: as above
         let code = unsafe { ffi::PMPI_Bcast(data.cast::<c_void>(), count, ffi::RSMPI_UINT8_T, root as c_int, self.group_comm) };
         check(me, "MPI_Bcast", code)
+    }
+
+    /// Appends what this rank did to its file in the trace folder: a JSON line for each broadcast, with each operation's start and
+    /// end on this rank's clock.
+    fn write_trace(&self, folder: &Path, program: &Program, trace: &Trace, bytes: usize) -> Result<()> {
+        use std::io::Write;
+        let path = folder.join(format!("rank-{}.jsonl", world_rank()?));
+        let actions: Vec<_> = program.actions().collect();
+        let line = serde_json::json!({ "bytes": bytes, "ranks": self.members.len(), "actions": actions, "start_s": trace.start, "end_s": trace.end });
+        let written = std::fs::OpenOptions::new().create(true).append(true).open(&path).and_then(|mut file| writeln!(file, "{line}"));
+        written.map_err(|source| Error::Io { action: "write", path, source })
     }
 
     /// Each member's place in the policy.

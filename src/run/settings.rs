@@ -4,7 +4,7 @@ use crate::discover::Declared;
 use crate::error::{Error, Result, read_text};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::transport::mpi::processor_name;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The environment variable that names the policy file.
@@ -12,6 +12,15 @@ pub const POLICY_VARIABLE: &str = "COLLWISE_POLICY";
 /// The environment variable that names a host file (`HOST [GROUP]`, a line for each rank of MPI_COMM_WORLD), by which several
 /// hosts are played on one.
 pub const HOSTS_VARIABLE: &str = "COLLWISE_HOSTS";
+
+/// The environment variable that names a folder for traces of what every rank did.
+pub const TRACE_VARIABLE: &str = "COLLWISE_TRACE";
+
+/// The folder for traces, if they are wanted.
+pub(super) fn trace_folder() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    FOLDER.get_or_init(|| std::env::var_os(TRACE_VARIABLE).map(PathBuf::from)).as_deref()
+}
 
 type Shared = Mutex<Option<Result<Arc<CompiledPolicy>>>>;
 

@@ -68,10 +68,7 @@ impl<R> Executor<R> {
                     self.requests[op] = Some(unsafe { transport.send(to, at, span.len)? });
                 }
                 Action::Delay { seconds } => {
-                    let until = transport.now() + seconds;
-                    while transport.now() < until {
-                        std::hint::spin_loop();
-                    }
+                    transport.delay(seconds);
                     stamp(&mut trace, op, transport, |t| &mut t.end);
                 }
                 Action::Recv { .. } => {}

@@ -25,6 +25,14 @@ pub trait Transport {
     /// Seconds on this rank's clock: comparable only with this rank's other stamps.
     fn now(&self) -> f64;
 
+    /// Keeps the processor busy for some seconds.
+    fn delay(&mut self, seconds: f64) {
+        let until = self.now() + seconds;
+        while self.now() < until {
+            std::hint::spin_loop();
+        }
+    }
+
     /// Starts a send.
     ///
     /// # Safety

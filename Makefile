@@ -1,0 +1,35 @@
+# make demo   the whole pipeline on this machine and on a simulated grid
+# make test   all tests
+# make check  formatting, lints, docs, and the tests without MPI, as CI runs them
+
+CARGO ?= cargo
+# the mpi crate takes the compiler of the MPI library from MPICC
+export MPICC ?= $(shell command -v mpicc.openmpi || command -v mpicc || ls /usr/lib64/openmpi/bin/mpicc 2>/dev/null)
+# SMPI builds go to a folder of their own: cargo does not notice another MPICC
+SMPI = MPICC=$(CURDIR)/smpi/smpicc-rs CARGO_TARGET_DIR=target/smpi $(CARGO) rustc --release
+NO_MPI = --no-default-features --features cli --target-dir target/no-mpi
+
+.PHONY: demo test check build smpi setup
+
+setup:
+	scripts/setup.sh
+
+build: setup
+	$(CARGO) build --release --bins --examples
+
+smpi: setup
+	$(SMPI) --bin collwise -- -C link-arg=-shared -C strip=debuginfo
+	$(SMPI) --example adaptive_bcast -- -C link-arg=-shared -C strip=debuginfo
+
+demo: build smpi
+	scripts/demo.sh
+
+test: build smpi
+	$(CARGO) test --release
+
+check: setup
+	$(CARGO) fmt --check
+	$(CARGO) clippy --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps
+	$(CARGO) clippy $(NO_MPI) --all-targets -- -D warnings
+	$(CARGO) test $(NO_MPI) --release

@@ -1,0 +1,58 @@
+#!/bin/sh
+# Installs what building and testing collwise needs beyond a Rust toolchain and a C compiler: an MPI library with its headers,
+# libclang (for the mpi crate's bindings), and SimGrid for the simulated grid. Does nothing where all is there; run it as often as
+# you like. --print only says what it would do.
+set -eu
+
+say() { printf 'setup: %s\n' "$*"; }
+missing=""
+need() { # what for, apt packages, dnf packages; missing when $found is empty
+    [ -n "$found" ] || { say "missing: $1"; apt="$apt $2"; dnf="$dnf $3"; missing=yes; }
+}
+clang_header() { find /usr/lib/clang /usr/lib/llvm-*/lib/clang /usr/lib64/clang -name stddef.h 2>/dev/null | head -n 1; }
+
+apt="" dnf=""
+found=$(command -v cc || true)
+need "a C compiler" build-essential gcc
+found=$(command -v mpirun.openmpi || command -v mpirun || ls /usr/lib64/openmpi/bin/mpirun 2>/dev/null || true)
+need "Open MPI (mpirun)" openmpi-bin openmpi
+found=$(command -v mpicc.openmpi || command -v mpicc || ls /usr/lib64/openmpi/bin/mpicc 2>/dev/null || true)
+need "Open MPI headers (mpicc)" libopenmpi-dev openmpi-devel
+found=$(find /usr/lib /usr/lib64 /usr/local/lib -maxdepth 4 -name 'libclang*.so*' 2>/dev/null | head -n 1)
+need "libclang" libclang-dev clang-libs
+found=$(clang_header)
+need "clang's own headers" libclang-dev clang-devel
+found=$(command -v smpirun || true)
+need "SimGrid SMPI (the simulated grid)" libsimgrid-dev simgrid-devel
+
+if [ -z "$missing" ]; then
+    say "everything is there"
+    exit 0
+fi
+as_root=""
+[ "$(id -u)" = 0 ] || as_root=sudo
+if command -v apt-get >/dev/null; then
+    install="$as_root apt-get install -y --no-install-recommends$apt"
+elif command -v dnf >/dev/null; then
+    install="$as_root dnf install -y$dnf"
+else
+    say "this system has neither apt-get nor dnf: install by hand what is missing, in the packages of your system"
+    say "for Debian they are:$apt"
+    exit 1
+fi
+if [ "${1:-}" = --print ]; then
+    say "would run: $install"
+    exit 0
+fi
+if [ -n "$as_root" ] && ! command -v sudo >/dev/null; then
+    say "run as root: $install"
+    exit 1
+fi
+if command -v apt-get >/dev/null; then
+    say "running: $as_root apt-get update"
+    $as_root apt-get update -q
+fi
+say "running: $install"
+export DEBIAN_FRONTEND=noninteractive
+# shellcheck disable=SC2086 # a command with its words
+$install

@@ -1,0 +1,19 @@
+#!/bin/sh
+# Runs a program on every host of a platform, simulated by SimGrid SMPI, in virtual time.
+#   smpi/smpirun.sh PLATFORM.toml slot|node [OPTION...] PROGRAM [ARGUMENT...]
+# Options that begin with -- before PROGRAM go to smpirun (such as --cfg=smpi/bcast:ompi). COLLWISE names the collwise command
+# that exports the platform (default: target/release/collwise of this checkout).
+set -eu
+root=$(dirname "$(dirname "$(readlink -f "$0")")")
+platform=$1 placement=$2
+shift 2
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT INT TERM
+"${COLLWISE:-$root/target/release/collwise}" export "$platform" --to simgrid -o "$folder" >"$folder/said"
+xml=$(ls "$folder"/*.xml)
+hosts=${xml%.xml}.$placement.hosts
+options=$(sed -n 's/.*-hostfile [^ ]* \(.*\) PROGRAM$/\1/p' "$folder/said")
+# each rank is a copy of the program in one process: make room for their thread-local data
+export GLIBC_TUNABLES=glibc.rtld.optional_static_tls=200000
+# shellcheck disable=SC2086 # options are words
+smpirun -np "$(grep -c . "$hosts")" -platform "$xml" -hostfile "$hosts" $options --log=root.fmt:%m%n --log=smpi_coll.thresh:warning "$@"

@@ -1,0 +1,337 @@
+//! Over MPI. Each test starts itself again under `mpirun --oversubscribe`: as a child it runs its part on every rank.
+#![cfg(feature = "mpi")]
+
+mod common;
+
+use collwise::cluster::{Bound, METHODS};
+use collwise::measure::{Session, SimulatedProbe};
+use collwise::platform::{Placement, Platform};
+use collwise::policy::Policy;
+use collwise::run::AdaptiveCollectives;
+use collwise::transport::mpi::{MpiTransport, abort_on_panic};
+use collwise::tune::{TuneOptions, tune};
+use mpi::datatype::{MutView, UserDatatype};
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::*;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Mutex;
+
+/// One mpirun at a time: there are few cores.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// A command under mpirun that cannot hang: it is ended after two minutes.
+fn mpirun(ranks: usize) -> Command {
+    let launcher = std::env::var("MPIEXEC").unwrap_or_else(|_| {
+        let openmpi = Command::new("mpirun.openmpi").arg("--version").output().is_ok();
+        if openmpi { "mpirun.openmpi".into() } else { "mpirun".into() }
+    });
+    let mut command = Command::new("timeout");
+    command.args(["-k", "5", "120", &launcher, "--oversubscribe", "-n", &ranks.to_string()]);
+    command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"), ("OMPI_MCA_mpi_yield_when_idle", "1")]);
+    command.env_remove("COLLWISE_POLICY").env_remove("COLLWISE_HOSTS");
+    command
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// In the parent: runs the test of this name on so many ranks, and gives the output. In a child: runs `part`.
+fn on_ranks(name: &str, ranks: usize, environment: &[(&str, &Path)], part: impl FnOnce(&SimpleCommunicator)) -> Option<Output> {
+    if std::env::var_os("COLLWISE_TEST_CHILD").is_some() {
+        abort_on_panic();
+        let universe = mpi::initialize().unwrap();
+        part(&universe.world());
+        return None;
+    }
+    let _lock = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut command = mpirun(ranks);
+    command.arg(std::env::current_exe().unwrap()).args(["--exact", name, "--nocapture", "--test-threads=1"]);
+    command.env("COLLWISE_TEST_CHILD", "1").envs(environment.iter().copied());
+    Some(command.output().expect("start mpirun: scripts/setup.sh installs it"))
+}
+
+fn must_succeed(output: Option<Output>) -> String {
+    let Some(output) = output else { return String::new() };
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(text(&output).contains("1 passed"), "the children ran nothing: {}", text(&output));
+    text(&output)
+}
+
+#[test]
+fn every_algorithm_delivers_every_byte() {
+    must_succeed(on_ranks("every_algorithm_delivers_every_byte", 33, &[], |world| {
+        let private = world.duplicate();
+        // SAFETY: `private` outlives the transport
+        #[allow(unsafe_code)]
+        let mut transport = unsafe { MpiTransport::new(private.as_raw()) }.unwrap();
+        common::deliver_everything(&mut transport, 33);
+        world.barrier();
+    }));
+}
+
+/// A policy of three groups with 4, 3 and 1 hosts, and the host file for ranks dealt out round robin.
+fn three_groups(folder: &Path, ranks: usize) -> (PathBuf, PathBuf) {
+    let platform = "format = 1\nname = \"three\"\n[hosts]\nsend_overhead_s = 5e-6\nrecv_overhead_s = 6e-6\ngap_s = 8e-6\ngap_s_per_byte = 8.5e-9\n\
+        [[group]]\nname = \"a\"\ncount = 4\nlatency_s = 50e-6\n[[group]]\nname = \"b\"\ncount = 3\nlatency_s = 30e-6\n[[group]]\nname = \"c\"\ncount = 1\n\
+        [[link]]\nbetween = [\"a\", \"b\"]\nlatency_s = 5e-3\n[[link]]\nbetween = [\"a\", \"c\"]\nlatency_s = 8e-3\n[[link]]\nbetween = [\"b\", \"c\"]\nlatency_s = 2e-3\n";
+    let platform = Platform::parse("three", platform).unwrap();
+    let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
+    let (_, policy) =
+        tune(&mut Session::new(&mut probe), TuneOptions { declared: None, method: METHODS[0], bound: Bound::default() }).unwrap();
+    let (policy_file, hosts_file) = (folder.join("three.toml"), folder.join("hosts"));
+    std::fs::write(&policy_file, policy.to_toml().unwrap()).unwrap();
+    let (names, places) = (platform.host_names(), platform.place(Placement::Node));
+    // more ranks than hosts share the hosts
+    let lines: String = (0..ranks).map(|r| names[places[r % places.len()]].clone() + "\n").collect();
+    std::fs::write(&hosts_file, lines).unwrap();
+    (policy_file, hosts_file)
+}
+
+/// Broadcasts from every root and checks every byte.
+fn check_bcast<C: Communicator + AsRaw<Raw = mpi::ffi::MPI_Comm>>(comm: &C, sizes: &[usize]) {
+    for &bytes in sizes {
+        for root in 0..comm.size() as usize {
+            let mut data: Vec<u8> =
+                if comm.rank() as usize == root { (0..bytes).map(|k| common::byte(k, root)).collect() } else { vec![0xAA; bytes] };
+            comm.adaptive_bcast(root, &mut data[..]).unwrap();
+            let wrong = (0..bytes).find(|&k| data[k] != common::byte(k, root));
+            assert_eq!(wrong, None, "{bytes} bytes from {root} at {}", comm.rank());
+        }
+    }
+}
+
+fn adaptive(name: &str, ranks: usize, part: impl Fn(&SimpleCommunicator)) {
+    let folder = tempfile::tempdir().unwrap();
+    let (policy, hosts) = three_groups(folder.path(), ranks);
+    let said = must_succeed(on_ranks(name, ranks, &[("COLLWISE_POLICY", &policy), ("COLLWISE_HOSTS", &hosts)], part));
+    assert!(!said.contains("library's own collectives"), "it fell back: {said}");
+}
+
+const SIZES: [usize; 6] = [0, 1, 8, 1000, 65_537, 1 << 20];
+
+#[test]
+fn adaptive_bcast_on_2_ranks() {
+    adaptive("adaptive_bcast_on_2_ranks", 2, |world| check_bcast(world, &SIZES));
+}
+
+#[test]
+fn adaptive_bcast_on_5_ranks() {
+    adaptive("adaptive_bcast_on_5_ranks", 5, |world| check_bcast(world, &SIZES));
+}
+
+#[test]
+fn adaptive_bcast_on_16_ranks() {
+    adaptive("adaptive_bcast_on_16_ranks", 16, |world| check_bcast(world, &SIZES));
+}
+
+#[test]
+fn adaptive_bcast_of_64_mib() {
+    adaptive("adaptive_bcast_of_64_mib", 4, |world| check_bcast(world, &[64 << 20]));
+}
+
+#[test]
+fn sub_communicators_and_many_at_once() {
+    adaptive("sub_communicators_and_many_at_once", 8, |world| {
+        // parts in another order than the world's, used in turns
+        let color = mpi::topology::Color::with_value(world.rank() % 3);
+        let part = world.split_by_color_with_key(color, -world.rank()).unwrap();
+        let many: Vec<SimpleCommunicator> = (0..12).map(|_| world.duplicate()).collect();
+        for round in 0..3 {
+            check_bcast(&part, &[1 + round, 5000]);
+            many.iter().for_each(|comm| check_bcast(comm, &[100 + round]));
+        }
+        drop(many);
+        // handles may come back for other communicators: their plans must not
+        for _ in 0..10 {
+            check_bcast(&world.duplicate(), &[64, 3000]);
+            check_bcast(&world.split_by_color(color).unwrap(), &[64, 3000]);
+        }
+    });
+}
+
+#[test]
+fn buffers_of_any_datatype() {
+    adaptive("buffers_of_any_datatype", 7, |world| {
+        let me = world.rank();
+        let mut reals: Vec<f64> = (0..5000).map(|k| if me == 2 { k as f64 } else { -1.0 }).collect();
+        world.adaptive_bcast(2, &mut reals[..]).unwrap();
+        assert!(reals.iter().enumerate().all(|(k, x)| *x == k as f64));
+        let mut one = if me == 0 { 7i32 } else { 0 };
+        world.adaptive_bcast(0, &mut one).unwrap();
+        assert_eq!(one, 7);
+        // one signature, cut into items in different ways: segments must not follow the items
+        let items = UserDatatype::contiguous(100, &u8::equivalent_datatype());
+        let mut bytes: Vec<u8> = (0..200_000).map(|k| if me == 0 { common::byte(k, 1) } else { 0 }).collect();
+        if me % 2 == 0 {
+            world.adaptive_bcast(0, &mut bytes[..]).unwrap();
+        } else {
+            // SAFETY: 2000 items of 100 bytes
+            #[allow(unsafe_code)]
+            let mut view = unsafe { MutView::with_count_and_datatype(&mut bytes[..], 2000, &items) };
+            world.adaptive_bcast(0, &mut view).unwrap();
+        }
+        assert!((0..bytes.len()).all(|k| bytes[k] == common::byte(k, 1)));
+        // every third byte only: not contiguous, and the bytes between stay as they are
+        let spread = UserDatatype::vector(1000, 1, 3, &u8::equivalent_datatype());
+        let mut holes: Vec<u8> = (0..3000).map(|k| if me == 1 { common::byte(k, 2) } else { 9 }).collect();
+        // SAFETY: one item that spans 2998 bytes
+        #[allow(unsafe_code)]
+        let mut view = unsafe { MutView::with_count_and_datatype(&mut holes[..], 1, &spread) };
+        world.adaptive_bcast(1, &mut view).unwrap();
+        assert!((0..3000).all(|k| holes[k] == if k % 3 == 0 || me == 1 { common::byte(k, 2) } else { 9 }));
+    });
+}
+
+#[test]
+fn a_host_that_the_policy_does_not_know_falls_back_and_says_so_once() {
+    let name = "a_host_that_the_policy_does_not_know_falls_back_and_says_so_once";
+    let folder = tempfile::tempdir().unwrap();
+    let (policy, _) = three_groups(folder.path(), 4);
+    let said = must_succeed(on_ranks(name, 4, &[("COLLWISE_POLICY", &policy)], |world| check_bcast(world, &[1, 5000])));
+    if std::env::var_os("COLLWISE_TEST_CHILD").is_none() {
+        assert_eq!(said.matches("is in no group of the policy").count(), 1, "{said}");
+    }
+}
+
+#[test]
+fn ranks_with_different_policies_fall_back() {
+    let name = "ranks_with_different_policies_fall_back";
+    let folder = tempfile::tempdir().unwrap();
+    let (policy, hosts) = three_groups(folder.path(), 4);
+    let said = must_succeed(on_ranks(name, 4, &[("COLLWISE_POLICY", &policy), ("COLLWISE_HOSTS", &hosts)], |world| {
+        if world.rank() == 3 {
+            let mut other = Policy::read(Path::new(&std::env::var_os("COLLWISE_POLICY").unwrap())).unwrap();
+            other.groups[0].bcast[0].predicted_s *= 2.0;
+            collwise::run::use_policy(other);
+        }
+        check_bcast(world, &[1, 5000]);
+    }));
+    if std::env::var_os("COLLWISE_TEST_CHILD").is_none() {
+        assert!(said.contains("rank 3 has another policy than rank 0"), "{said}");
+    }
+}
+
+#[test]
+fn a_missing_policy_on_one_rank_falls_back() {
+    let name = "a_missing_policy_on_one_rank_falls_back";
+    let folder = tempfile::tempdir().unwrap();
+    let (policy, hosts) = three_groups(folder.path(), 4);
+    let said = must_succeed(on_ranks(name, 4, &[("COLLWISE_HOSTS", &hosts), ("POLICY_OF_SOME", &policy)], |world| {
+        if world.rank() != 2 {
+            collwise::run::use_policy(Policy::read(Path::new(&std::env::var_os("POLICY_OF_SOME").unwrap())).unwrap());
+        }
+        check_bcast(world, &[1, 5000]);
+    }));
+    if std::env::var_os("COLLWISE_TEST_CHILD").is_none() {
+        assert!(said.contains("rank 2 failed to find a policy"), "{said}");
+    }
+}
+
+#[test]
+fn a_root_that_is_not_there_is_an_error() {
+    adaptive("a_root_that_is_not_there_is_an_error", 3, |world| {
+        let e = world.adaptive_bcast(3, &mut [0u8; 4][..]).unwrap_err();
+        assert!(e.to_string().contains("rank 3 of 3"), "{e}");
+    });
+}
+
+#[test]
+fn a_panic_on_one_rank_ends_the_job() {
+    let name = "a_panic_on_one_rank_ends_the_job";
+    let output = on_ranks(name, 4, &[], |world| {
+        assert!(world.rank() != 1, "rank 1 panics on purpose");
+        world.barrier();
+    });
+    if let Some(output) = output {
+        assert!(!output.status.success());
+        assert_ne!(output.status.code(), Some(124), "it hung: {}", text(&output));
+        assert!(text(&output).contains("panics on purpose"));
+    }
+}
+
+/// `collwise` under mpirun.
+fn collwise(ranks: usize, arguments: &[&str], folder: &Path) -> Output {
+    let _lock = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    mpirun(ranks).arg(env!("CARGO_BIN_EXE_collwise")).args(arguments).current_dir(folder).output().unwrap()
+}
+
+#[test]
+fn tuning_writes_a_policy_that_checks_and_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let hosts = folder.path().join("hosts");
+    std::fs::write(&hosts, "a1 left\na2 left\na3 left\nb1 right\nb2 right # played by one host\n").unwrap();
+    let output = collwise(5, &["tune", "--name", "played", "--hosts", "hosts", "-o", "policy.toml"], folder.path());
+    assert!(output.status.success(), "{}", text(&output));
+    let policy = Policy::read(&folder.path().join("policy.toml")).unwrap();
+    let groups: Vec<(&str, usize)> = policy.groups.iter().map(|g| (g.name.as_str(), g.hosts.len())).collect();
+    assert_eq!(groups, [("left", 3), ("right", 2)]);
+    assert!(!policy.whole.is_empty(), "the library's own broadcast was measured over all");
+    // the same samples, no measuring
+    let recorded = Command::new(env!("CARGO_BIN_EXE_collwise"))
+        .args(["tune", "--recorded", "policy.samples.jsonl", "--hosts", "hosts", "-o", "again.toml"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(recorded.status.success(), "{}", text(&recorded));
+    let again = Policy::read(&folder.path().join("again.toml")).unwrap();
+    assert_eq!((again.groups, again.links), (policy.groups, policy.links), "the same samples make the same policy");
+    // resumed: nothing is left to measure
+    let resumed = collwise(5, &["tune", "--name", "played", "--hosts", "hosts", "-o", "policy.toml"], folder.path());
+    assert!(text(&resumed).contains("going on from"), "{}", text(&resumed));
+}
+
+#[test]
+fn a_rank_that_dies_while_measuring_ends_the_job_and_loses_nothing() {
+    let _lock = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let policy = folder.path().join("killed.toml");
+    let samples = folder.path().join("killed.samples.jsonl");
+    let lines = || std::fs::read_to_string(&samples).map_or(0, |t| t.lines().count());
+    let arguments = ["tune", "--name", "t", "--repetitions", "101", "--precision", "0.0001", "-o", policy.to_str().unwrap()];
+    let mut job = mpirun(4).arg(env!("CARGO_BIN_EXE_collwise")).args(arguments).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let began = std::time::Instant::now();
+    while lines() < 20 && began.elapsed().as_secs() < 60 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    // the newest process that runs this command line is a rank
+    Command::new("pkill").args(["-9", "-n", "-f", policy.to_str().unwrap()]).status().unwrap();
+    assert!(!job.wait().unwrap().success(), "a job without one of its ranks cannot succeed");
+    let kept = lines();
+    assert!(kept >= 20, "{kept} lines of samples");
+    assert!(!policy.exists());
+    let again = mpirun(4).arg(env!("CARGO_BIN_EXE_collwise")).args(["tune", "--name", "t", "-o"]).arg(&policy).output().unwrap();
+    assert!(again.status.success(), "{}", text(&again));
+    assert!(text(&again).contains("going on from"), "{}", text(&again));
+    assert!(Policy::read(&policy).is_ok());
+}
+
+#[test]
+fn starting_it_wrong_is_said_and_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let alone = |variables: &[(&str, &str)]| {
+        let _lock = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut command = Command::new("timeout");
+        command.args(["60", env!("CARGO_BIN_EXE_collwise"), "tune"]).current_dir(folder.path());
+        command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]).envs(variables.iter().copied());
+        command.output().unwrap()
+    };
+    let one = alone(&[]);
+    assert_eq!(one.status.code(), Some(1));
+    assert!(text(&one).contains("one rank") && text(&one).contains("mpirun -n"), "{}", text(&one));
+    // another library's launcher: many programs, each of one rank
+    let foreign = alone(&[("PMI_SIZE", "4")]);
+    assert_eq!(foreign.status.code(), Some(1));
+    assert!(text(&foreign).contains("the launcher says 4"), "{}", text(&foreign));
+    let unwritable = collwise(2, &["tune", "-o", "/proc/no/such/policy.toml"], folder.path());
+    assert!(
+        !unwritable.status.success() && text(&unwritable).contains("failed to write /proc/no/such/policy.toml"),
+        "{}",
+        text(&unwritable)
+    );
+    let short = folder.path().join("short");
+    std::fs::write(&short, "a\n").unwrap();
+    let hosts = collwise(2, &["tune", "--hosts", "short", "-o", "p.toml"], folder.path());
+    assert!(!hosts.status.success() && text(&hosts).contains("1 are declared for 2 ranks"), "{}", text(&hosts));
+}

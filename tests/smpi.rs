@@ -1,0 +1,112 @@
+//! The unchanged code on all 78 hosts of the CCGrid 2007 platform, simulated by SimGrid SMPI: discovery, tuning and broadcast over
+//! real MPI calls in virtual time. `make smpi` builds what runs here.
+#![cfg(feature = "mpi")]
+
+mod common;
+
+use collwise::plan::{members, plan};
+use collwise::platform::{Placement, Platform};
+use collwise::policy::{CompiledPolicy, Policy};
+use collwise::schedule::Action;
+use common::file;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+const PLATFORM: &str = "platforms/ccgrid2007.toml";
+const SIZES: &str = "1,16,1KiB,16KiB,64KiB,256KiB,1MiB,4MiB";
+
+/// Runs a program of the SMPI build on the platform; gives its standard output.
+fn smpi(placement: &str, options: &[&str], program: &str, arguments: &[&str], environment: &[(&str, &Path)]) -> String {
+    let program = file("target/smpi/release").join(program);
+    assert!(program.exists(), "{} is not there: run `make smpi` first (make test does)", program.display());
+    let mut command = Command::new("timeout");
+    command.args(["-k", "5", "600"]).arg(file("smpi/smpirun.sh")).arg(file(PLATFORM)).arg(placement).args(options).arg(program).args(arguments);
+    command.env("COLLWISE", env!("CARGO_BIN_EXE_collwise")).envs(environment.iter().copied());
+    let output = command.output().unwrap();
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The adaptive and the native seconds of each size, from the example's table.
+fn table(text: &str) -> BTreeMap<String, (f64, f64)> {
+    let seconds = |number: &str, unit: &str| {
+        number.parse::<f64>().unwrap() * BTreeMap::from([("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)])[unit]
+    };
+    let rows = text.lines().filter(|l| l.ends_with('x'));
+    rows.map(|l| l.split_whitespace().collect::<Vec<_>>()).map(|w| (w[0].to_string(), (seconds(w[1], w[2]), seconds(w[3], w[4])))).collect()
+}
+
+#[test]
+fn the_hierarchy_runs_for_real_on_78_simulated_hosts() {
+    let platform = Platform::read(&file(PLATFORM)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+
+    // the groups found are the platform's, with ranks placed by slot and by node
+    let found: serde_json::Value = serde_json::from_str(&smpi("slot", &[], "collwise", &["discover", "--json"], &[])).unwrap();
+    let ranks: Vec<Vec<usize>> = found["groups"].as_array().unwrap().iter().map(|g| serde_json::from_value(g["ranks"].clone()).unwrap()).collect();
+    assert_eq!(ranks, platform.group_ranks());
+
+    let policy_file = folder.path().join("policy.toml");
+    smpi("slot", &[], "collwise", &["tune", "--name", "ccgrid2007", "-o", policy_file.to_str().unwrap()], &[]);
+    let policy = Policy::read(&policy_file).unwrap();
+    assert_eq!(policy.groups.iter().map(|g| g.hosts.len()).collect::<Vec<_>>(), [20, 11, 7, 1, 20, 19]);
+
+    // every byte (the program checks them) and the times, beside SMPI's own broadcasts; ranks placed by node
+    let traces = folder.path().join("traces");
+    std::fs::create_dir(&traces).unwrap();
+    let mut columns: Vec<(&str, BTreeMap<String, (f64, f64)>)> = Vec::new();
+    for selector in ["binomial_tree", "ompi", "mpich", "mvapich2", "impi", "SMP_binomial"] {
+        let mut environment = vec![("COLLWISE_POLICY", policy_file.as_path())];
+        if columns.is_empty() {
+            environment.push(("COLLWISE_TRACE", traces.as_path()));
+        }
+        let option = format!("--cfg=smpi/bcast:{selector}");
+        columns.push((selector, table(&smpi("node", &[&option], "examples/adaptive_bcast", &[SIZES, "1"], &environment))));
+    }
+    println!("78 ranks by node, ms; {:>14} {}", "adaptive", columns.iter().map(|c| format!("{:>14}", c.0)).collect::<String>());
+    for size in SIZES.split(',') {
+        let key = if size.chars().all(|c| c.is_ascii_digit()) { format!("{size}B") } else { size.to_string() };
+        let own = columns[0].1[&key].0;
+        println!("{key:>22} {:>14.2} {}", own * 1e3, columns.iter().map(|c| format!("{:>14.2}", c.1[&key].1 * 1e3)).collect::<String>());
+        assert!(own <= 0.5 * columns[0].1[&key].1, "{key}: {own} s, the binomial tree takes {} s", columns[0].1[&key].1);
+    }
+    sends_follow_the_schedule(&platform, policy, &traces);
+}
+
+/// What crossed between groups is the plan's tree, and each coordinator sent in the plan's order.
+fn sends_follow_the_schedule(platform: &Platform, policy: Policy, traces: &Path) {
+    let names = platform.host_names();
+    let hosts: Vec<String> = platform.place(Placement::Node).into_iter().map(|h| names[h].clone()).collect();
+    let places = members(&policy, &hosts).unwrap();
+    let compiled = CompiledPolicy::new(policy).unwrap();
+    for bytes in [1usize, 65_536, 4 << 20] {
+        let plan = plan(&compiled, &places, 0, bytes).unwrap();
+        let mut crossed = 0;
+        for rank in 0..hosts.len() {
+            let text = std::fs::read_to_string(traces.join(format!("rank-{rank}.jsonl"))).unwrap();
+            let line = text.lines().map(|l| serde_json::from_str::<serde_json::Value>(l).unwrap()).find(|l| l["bytes"] == bytes).unwrap();
+            let actions: Vec<Action> = serde_json::from_value(line["actions"].clone()).unwrap();
+            let start: Vec<f64> = serde_json::from_value(line["start_s"].clone()).unwrap();
+            let mut sent: Vec<(f64, usize)> = Vec::new();
+            for (action, t) in actions.iter().zip(start) {
+                if let Action::Send { to, .. } = action {
+                    if places[*to].group != places[rank].group {
+                        sent.push((t, plan.group_of(*to)));
+                    }
+                }
+            }
+            sent.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let k = plan.group_of(rank);
+            let planned: Vec<usize> = if plan.groups[k].ranks[0] == rank {
+                plan.solution.as_ref().unwrap().best.sends.iter().filter(|s| s.from == k).map(|s| s.to).collect()
+            } else {
+                Vec::new()
+            };
+            assert_eq!(sent.iter().map(|s| s.1).collect::<Vec<_>>(), planned, "{bytes} bytes, rank {rank}");
+            crossed += sent.len();
+        }
+        assert_eq!(crossed, plan.groups.len() - 1);
+    }
+}
