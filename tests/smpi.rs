@@ -21,7 +21,14 @@ fn smpi(placement: &str, options: &[&str], program: &str, arguments: &[&str], en
     let program = file("target/smpi/release").join(program);
     assert!(program.exists(), "{} is not there: run `make smpi` first (make test does)", program.display());
     let mut command = Command::new("timeout");
-    command.args(["-k", "5", "600"]).arg(file("smpi/smpirun.sh")).arg(file(PLATFORM)).arg(placement).args(options).arg(program).args(arguments);
+    command
+        .args(["-k", "5", "600"])
+        .arg(file("smpi/smpirun.sh"))
+        .arg(file(PLATFORM))
+        .arg(placement)
+        .args(options)
+        .arg(program)
+        .args(arguments);
     command.env("COLLWISE", env!("CARGO_BIN_EXE_collwise")).envs(environment.iter().copied());
     let output = command.output().unwrap();
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -45,7 +52,8 @@ fn the_hierarchy_runs_for_real_on_78_simulated_hosts() {
 
     // the groups found are the platform's, with ranks placed by slot and by node
     let found: serde_json::Value = serde_json::from_str(&smpi("slot", &[], "collwise", &["discover", "--json"], &[])).unwrap();
-    let ranks: Vec<Vec<usize>> = found["groups"].as_array().unwrap().iter().map(|g| serde_json::from_value(g["ranks"].clone()).unwrap()).collect();
+    let ranks: Vec<Vec<usize>> =
+        found["groups"].as_array().unwrap().iter().map(|g| serde_json::from_value(g["ranks"].clone()).unwrap()).collect();
     assert_eq!(ranks, platform.group_ranks());
 
     let policy_file = folder.path().join("policy.toml");

@@ -1,0 +1,226 @@
+//! The command as users meet it: results, JSON, bad input, exit codes.
+#![cfg(feature = "cli")]
+
+mod common;
+
+use common::file;
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn collwise(arguments: &[&str], folder: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_collwise")).args(arguments).current_dir(folder).output().unwrap()
+}
+
+fn ok(arguments: &[&str], folder: &Path) -> String {
+    let output = collwise(arguments, folder);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(arguments: &[&str], folder: &Path) -> Value {
+    serde_json::from_str(&ok(&[arguments, &["--json"]].concat(), folder)).unwrap()
+}
+
+/// The command fails with this code, says all these words, and does not panic.
+fn fails(arguments: &[&str], folder: &Path, code: i32, words: &[&str]) {
+    let output = collwise(arguments, folder);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+    assert!(!said.contains("panicked"), "{arguments:?}: {said}");
+    words.iter().for_each(|w| assert!(said.contains(w), "{arguments:?}: \"{w}\" is not in: {said}"));
+}
+
+fn platform(name: &str) -> String {
+    file(&format!("platforms/{name}.toml")).display().to_string()
+}
+
+#[test]
+fn discover_groups_a_matrix_and_a_simulated_platform() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("m.csv"), "0,1e-5,1e-3\n1e-5,0,1e-3\n1e-3,1e-3,0\n").unwrap();
+    let found = json(&["discover", "--matrix", "m.csv"], folder.path());
+    assert_eq!(found["groups"][0]["ranks"], serde_json::json!([0, 1]));
+    assert_eq!(found["groups"][0]["latency_s"], 1e-5);
+    assert_eq!(found["groups"][1]["ranks"], serde_json::json!([2]));
+    assert_eq!(found["quality"]["groups"][0]["worst_ratio"], 1.0);
+    let names: Vec<Value> = json(&["discover", "--platform", &platform("ccgrid2007"), "-o", "p.toml"], folder.path())["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|g| g["name"].clone())
+        .collect();
+    assert_eq!(names, ["orsay", "grenoble-a", "grenoble-b", "grenoble-c", "toulouse", "sophia"]);
+    let written = collwise::platform::Platform::read(&folder.path().join("p.toml")).unwrap();
+    assert_eq!(written.groups.iter().map(|g| g.count).collect::<Vec<_>>(), [20, 11, 7, 1, 20, 19]);
+    let latency = written.link(0, 5).unwrap().latency_s;
+    assert!((latency / 8602.73e-6 - 1.0).abs() < 1e-3, "{latency}");
+    ok(&["discover", "--platform", &platform("ccgrid2007"), "--method", "density"], folder.path());
+}
+
+#[test]
+fn discover_says_what_is_wrong_with_a_matrix() {
+    let folder = tempfile::tempdir().unwrap();
+    for (text, words) in [
+        ("0,1\n1,0,2\n", ["m.csv, line 2", "not square"]),
+        ("0,x\n1,0\n", ["m.csv, line 1", "\"x\" in column 2"]),
+        ("0,-1\n1,0\n", ["m.csv, line 1", "-1"]),
+        ("0,NaN\n1,0\n", ["m.csv, line 1", "NaN"]),
+        ("0\n", ["m.csv", "at least two rows"]),
+    ] {
+        std::fs::write(folder.path().join("m.csv"), text).unwrap();
+        fails(&["discover", "--matrix", "m.csv"], folder.path(), 1, &words);
+    }
+    fails(&["discover", "--matrix", "none.csv"], folder.path(), 1, &["failed to read none.csv"]);
+    fails(&["discover", "--method", "magic", "--matrix", "m.csv"], folder.path(), 1, &["eco, density, linkage"]);
+}
+
+#[test]
+fn schedule_prints_what_it_should() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "format = 1\nroot = 0\ngap_s = [[0,1,2],[1,0,1],[2,1,0]]\nlatency_s = [[0,0.5,0.5],[0.5,0,0.5],[0.5,0.5,0]]\nlocal_s = [0.1, 3, 1]\n";
+    std::fs::write(folder.path().join("s.toml"), text).unwrap();
+    let found = json(&["schedule", "s.toml"], folder.path());
+    // 0 -> 1 arrives at 1.5 and is done at 4.5; 1 -> 2 arrives at 3 and is done at 4: no schedule is done before 4.5
+    assert_eq!(found["best"]["completion_s"], 4.5);
+    assert_eq!(found["lower_bound_s"], 4.5);
+    assert_eq!(found["best"]["sends"][0], serde_json::json!({ "from": 0, "to": 1, "start_s": 0.0, "arrive_s": 1.5 }));
+    for name in ["Flat", "FEF", "ECEF", "ECEF-LA", "ECEF-LAt", "ECEF-LAT", "BottomUp"] {
+        assert!(found["heuristics"][name].as_f64().unwrap() >= 4.5, "{name}");
+    }
+    let said = ok(&["schedule", "s.toml"], folder.path());
+    assert!(said.contains("the optimum") && said.contains("|-- ") | said.contains("`-- ") && said.contains('L'), "{said}");
+    std::fs::write(folder.path().join("s.toml"), text.replace("3, 1]", "3]")).unwrap();
+    fails(&["schedule", "s.toml"], folder.path(), 1, &["s.toml, line 5", "2 entries for 3 groups"]);
+    std::fs::write(folder.path().join("s.toml"), text.replace("[1,0,1]", "[1,0]")).unwrap();
+    fails(&["schedule", "s.toml"], folder.path(), 1, &["s.toml, line 3", "not square"]);
+}
+
+#[test]
+fn predict_replays_one_algorithm_under_one_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["predict", "--model", "loggp", "--param", "L=5e-6", "--param", "o=1e-6", "--param", "g=2e-6", "--param", "G=1e-9"];
+    let arguments = [&arguments[..], &["--ranks", "64", "--algorithm", "binomial", "--bytes", "8KiB"]].concat();
+    let t = json(&arguments, folder.path())[0]["predicted_s"].as_f64().unwrap();
+    // six levels of o + (m-1) G + L + o; a node's next send waits g + (m-1) G, which is shorter than a level
+    let level = 2.0 * 1e-6 + 8191.0 * 1e-9 + 5e-6;
+    assert!((t / (6.0 * level) - 1.0).abs() < 1e-9, "{t} against {}", 6.0 * level);
+    let wrong = |more: &[&str], words: &[&str]| {
+        let all = [&["predict", "--model", "loggp", "--ranks", "4", "--algorithm", "flat", "--bytes", "1"], more].concat();
+        fails(&all, folder.path(), 1, words);
+    };
+    wrong(&["--param", "L=5e-6"], &["parameter o is missing", "gap per byte"]);
+    let three = ["--param", "L=1", "--param", "o=1", "--param", "g=1"];
+    wrong(&[&three[..], &["--param", "G=-1"]].concat(), &["G = -1"]);
+    wrong(&[&three[..], &["--param", "G=nan"]].concat(), &["G = NaN"]);
+    wrong(&[&three[..], &["--param", "G=1us"]].concat(), &["\"1us\" is no number"]);
+    wrong(&[&three[..], &["--param", "G=1", "--param", "x=1"]].concat(), &["there is no parameter x"]);
+    fails(&["predict", "--model", "loggp", "--bytes", "1"], folder.path(), 2, &["--ranks"]);
+    fails(&["predict", "--bytes", "1"], folder.path(), 1, &["--model"]);
+    fails(&["predict", "--model", "nonsense", "--ranks", "4", "--algorithm", "flat", "--bytes", "1"], folder.path(), 1, &["hockney"]);
+    fails(&["predict", "p.toml", "--bytes", "5 parsecs"], folder.path(), 2, &["KiB"]);
+}
+
+#[test]
+fn tune_explain_predict_check_and_compare_over_a_simulated_platform() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    ok(&["tune", "--platform", &platform("ccgrid2007"), "-o", "p.toml"], at);
+    let text = std::fs::read_to_string(at.join("p.toml")).unwrap();
+    ok(&["tune", "--platform", &platform("ccgrid2007"), "-o", "q.toml"], at);
+    let again = std::fs::read_to_string(at.join("q.toml")).unwrap().replace("q.toml", "p.toml");
+    assert_eq!(text, again, "the same input and seed give the same policy");
+    assert!(ok(&["check", "p.toml"], at).starts_with("valid: ccgrid2007, 6 groups"));
+    ok(&["check", "p.toml", "--platform", &platform("ccgrid2007")], at);
+    fails(&["check", "p.toml", "--platform", &platform("pmeo2006")], at, 3, &["host \"orsay-a-1\" is in no group"]);
+    let explained = json(&["explain", "p.toml", "--bytes", "512KiB"], at);
+    assert_eq!(explained["groups"].as_array().unwrap().len(), 6);
+    assert_eq!(explained["sends"].as_array().unwrap().len(), 5);
+    let said = ok(&["explain", "p.toml", "--bytes", "512KiB", "--root", "77"], at);
+    assert!(said.starts_with("broadcast of 512KiB from rank 77 to 78 ranks") && said.contains("next best"), "{said}");
+    fails(&["explain", "p.toml", "--bytes", "1", "--root", "78"], at, 1, &["rank 78 of 78"]);
+    let predicted = json(&["predict", "p.toml", "--bytes", "1,1MiB"], at);
+    let (plan, replay) = (predicted[1]["predicted_s"].as_f64().unwrap(), predicted[1]["replayed_s"].as_f64().unwrap());
+    assert!((plan / replay - 1.0).abs() < 0.05, "the schedule says {plan} s, the replay {replay} s");
+    let compared = json(&["compare", "p.toml", "--bytes", "1,64KiB"], at);
+    assert_eq!(compared["groups"][0]["choices"].as_array().unwrap().len(), 2);
+    assert_eq!(compared["groups"][0]["scores"].as_array().unwrap().len(), collwise::model::MODELS.len());
+    // edits that must be refused, with file and line
+    for (from, to, words) in [
+        ("algorithm = \"knomial\"", "algorithm = \"gnomial\"", ["find the broadcast algorithm \"gnomial\"", "p.toml, line"]),
+        ("predicted_s", "predicted", ["unknown field", "p.toml, line"]),
+        ("format = 1", "format = 9", ["format 9", "p.toml, line"]),
+        ("from_bytes = 8,", "from_bytes = 0,", ["ascend", "p.toml, line"]),
+        ("model = \"tables\", algorithm", "model = \"crystal\", algorithm", ["no model \"crystal\"", "p.toml, line"]),
+    ] {
+        assert!(text.contains(from), "{from}");
+        std::fs::write(at.join("p.toml"), text.replacen(from, to, 1)).unwrap();
+        fails(&["check", "p.toml"], at, 3, &words);
+        fails(&["explain", "p.toml", "--bytes", "1"], at, 1, &words);
+    }
+    fails(&["check", "none.toml"], at, 1, &["failed to read none.toml"]);
+}
+
+#[test]
+fn platforms_that_cannot_be_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let good = std::fs::read_to_string(platform("icluster2")).unwrap();
+    for (from, to, words) in [
+        ("latency_s = 50e-6", "latency_s = 1e-6", ["below the hosts' own overheads", "icluster2"]),
+        ("gap_s = 15e-6", "", ["gap_s", "icluster2"]),
+        ("gap_s = 15e-6", "gap_s = -1", ["line", "no valid time"]),
+        ("count = 100", "count = 1", ["1 rank", "at least two"]),
+        ("latency_s = 50e-6", "latencys = 50e-6", ["line", "unknown field"]),
+    ] {
+        std::fs::write(at.join("p.toml"), good.replacen(from, to, 1)).unwrap();
+        fails(&["tune", "--platform", "p.toml"], at, 1, &words);
+    }
+    fails(&["tune", "--platform", &platform("icluster2"), "-o", "/proc/no/p.toml"], at, 1, &["failed to write /proc/no/p.toml"]);
+    fails(&["tune", "--recorded", "none.jsonl"], at, 1, &["failed to read none.jsonl"]);
+    fails(&["export", &platform("icluster2"), "--to", "simgrid", "-o", "no/such"], at, 1, &["failed to write no/such"]);
+    fails(&["frobnicate"], at, 2, &["unrecognized subcommand"]);
+    #[cfg(not(feature = "mpi"))]
+    fails(&["tune"], at, 1, &["this build has none", "--platform"]);
+}
+
+#[test]
+fn an_interrupted_simulated_tuning_goes_on_from_its_samples() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let arguments = ["tune", "--platform", &platform("hcl16"), "--samples", "s.jsonl", "-o", "p.toml"];
+    ok(&arguments, at);
+    let (samples, policy) = (std::fs::read_to_string(at.join("s.jsonl")).unwrap(), std::fs::read_to_string(at.join("p.toml")).unwrap());
+    // cut it in the middle of a line
+    std::fs::write(at.join("s.jsonl"), &samples[..samples.len() / 2]).unwrap();
+    let output = collwise(&arguments, at);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("going on from"));
+    let measuring = |text: &str| text.lines().filter(|l| !l.starts_with("measuring_s")).collect::<Vec<_>>().join("\n");
+    assert!(output.status.success());
+    let lines = std::fs::read_to_string(at.join("s.jsonl")).unwrap().lines().count();
+    assert_eq!(lines, samples.lines().count(), "what was kept is not measured again");
+    let resumed = std::fs::read_to_string(at.join("p.toml")).unwrap();
+    assert_eq!(measuring(&resumed).lines().count(), measuring(&policy).lines().count());
+}
+
+#[test]
+fn export_writes_a_platform_that_names_every_host() {
+    let folder = tempfile::tempdir().unwrap();
+    ok(&["export", &platform("ccgrid2007"), "--to", "simgrid", "-o", "."], folder.path());
+    let xml = std::fs::read_to_string(folder.path().join("ccgrid2007.xml")).unwrap();
+    assert_eq!(xml.matches("<host ").count(), 78);
+    assert_eq!(xml.matches("<zoneRoute ").count(), 30);
+    let by_node = std::fs::read_to_string(folder.path().join("ccgrid2007.node.hosts")).unwrap();
+    assert!(by_node.starts_with("orsay-1\ngrenoble-a-1\ngrenoble-b-1\ngrenoble-c-1\ntoulouse-1\nsophia-1\norsay-2\n"));
+}
+
+#[test]
+fn list_names_every_entry_of_the_registries() {
+    let entries = json(&["list"], Path::new("."));
+    let count = collwise::model::MODELS.len()
+        + collwise::collective::bcast::ALGORITHMS.len()
+        + collwise::cluster::METHODS.len()
+        + collwise::intercluster::HEURISTICS.len();
+    assert_eq!(entries.as_array().unwrap().len(), count);
+    assert!(entries.as_array().unwrap().iter().all(|e| !e["citation"].as_str().unwrap().is_empty()));
+}

@@ -1,0 +1,97 @@
+//! Dependencies run down the list of rooms only, and only a few files see MPI.
+
+mod common;
+
+use std::path::Path;
+
+/// The rooms in order: each may use those before it. Rooms of one line may use each other.
+const ROOMS: &[&[&str]] = &[
+    &["error", "units", "stats", "event"],
+    &["topology"],
+    &["platform"],
+    &["schedule"],
+    &["collective", "transport", "cluster", "intercluster", "sim"],
+    &["measure"],
+    &["model"],
+    &["predict", "discover"],
+    &["fit"],
+    &["score"],
+    &["select"],
+    &["policy"],
+    &["plan"],
+    &["regret", "tune"],
+    &["run"],
+    &["cli"],
+];
+
+/// Who may name the MPI crate.
+const MPI: &[&str] = &["transport/mpi.rs", "measure/mpi.rs", "run/", "cli/source.rs"];
+
+fn sources(folder: &Path, out: &mut Vec<(String, String)>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, out);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            let name = path.strip_prefix(common::file("src")).unwrap().display().to_string();
+            out.push((name, std::fs::read_to_string(&path).unwrap()));
+        }
+    }
+}
+
+fn all() -> Vec<(String, String)> {
+    let mut out = Vec::new();
+    sources(&common::file("src"), &mut out);
+    out
+}
+
+fn room(name: &str) -> Option<usize> {
+    ROOMS.iter().position(|line| line.contains(&name))
+}
+
+#[test]
+fn dependencies_run_down_only() {
+    let mut seen = 0;
+    for (file, text) in all() {
+        let own = file.split(['/', '.']).next().unwrap().to_string();
+        if ["lib", "main"].contains(&own.as_str()) {
+            continue;
+        }
+        let own_line = room(&own).unwrap_or_else(|| panic!("src/{file} is in a room that tests/layers.rs does not know"));
+        for (_, rest) in text.match_indices("crate::").map(|(at, m)| text.split_at(at + m.len())) {
+            let used: String = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+            if let Some(line) = room(&used) {
+                seen += 1;
+                assert!(line <= own_line, "src/{file} uses crate::{used}, which is above it");
+            }
+        }
+    }
+    assert!(seen > 100, "the test found only {seen} uses");
+}
+
+#[test]
+fn the_simulator_uses_no_model() {
+    for (file, text) in all().iter().filter(|(f, _)| f.starts_with("sim/")) {
+        assert!(!text.contains("crate::model"), "src/{file}: scores against it would be circular");
+    }
+    for (file, text) in all().iter().filter(|(f, _)| f.starts_with("model/")) {
+        assert!(!text.contains("collective"), "src/{file}: a model knows no algorithm");
+    }
+}
+
+#[test]
+fn only_a_few_files_see_mpi() {
+    for (file, text) in all() {
+        let sees = ["mpi::ffi", "use mpi::", "mpi::initialize", "mpi::traits"]
+            .iter()
+            .any(|w| text.lines().any(|l| !l.trim_start().starts_with("//") && l.contains(w) && !l.contains("::mpi::")));
+        assert!(!sees || MPI.iter().any(|m| file.starts_with(m)), "src/{file} sees MPI");
+    }
+}
+
+#[test]
+fn files_have_one_subject() {
+    for (file, text) in all() {
+        assert!(text.lines().count() <= 500, "src/{file} has {} lines: one subject?", text.lines().count());
+    }
+}
