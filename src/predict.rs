@@ -10,6 +10,7 @@ use crate::event::EventQueue;
 use crate::model::{Cost, CostModel};
 use crate::schedule::{Action, Program, Schedule, Trace, matching};
 use crate::topology::{Link, Rank};
+use std::collections::VecDeque;
 
 /// What a replay finds.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +39,8 @@ pub fn completion(schedule: &Schedule, model: &dyn CostModel) -> Result<f64> {
 /// Events of one time: messages are taken in before new ones go out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
+    /// A processor may take the next message that waits for it.
+    Take(u32),
     /// A message is there but for the receiver's overhead: receiver, its operation.
     Arrive(u32, u32),
     /// A rank turns to its next send or delay.
@@ -54,14 +57,44 @@ struct Machine<'a> {
     /// Completion by operation; NaN while open.
     done: Vec<f64>,
     start: Vec<f64>,
-    /// Messages that came before their receive was posted, with the overhead still to pay.
+    /// Messages that came before their receive was posted.
     early: Vec<u32>,
+    /// Messages that wait for the processor, first come, first served.
+    waiting: VecDeque<u32>,
+    /// When this rank next turns to its sends; one such event is enough.
+    issue_at: f64,
 }
 
 impl Machine<'_> {
     fn skip_receives(&mut self) {
         while self.next < self.program.len() && matches!(self.program.action(self.next), Action::Recv { .. }) {
             self.next += 1;
+        }
+    }
+
+    /// The rank turns to its next send at `time`, unless it does so before.
+    fn issue(&mut self, rank: u32, time: f64, queue: &mut EventQueue<Event>) {
+        if self.next < self.program.len() && time < self.issue_at {
+            self.issue_at = time;
+            queue.push(time, Event::Issue(rank));
+        }
+    }
+
+    /// A message's overhead is paid, and the message usable after it.
+    fn take(&mut self, rank: u32, op: u32, cost: f64, now: f64, queue: &mut EventQueue<Event>) {
+        self.start[op as usize] = now;
+        self.done[op as usize] = now + cost;
+        if cost > 0.0 {
+            self.cpu_free = now + cost;
+        }
+        self.wake(rank, now + cost, queue);
+    }
+
+    /// Something is complete at `time`: the rank may turn to its next send, and messages that came early may be taken.
+    fn wake(&mut self, rank: u32, time: f64, queue: &mut EventQueue<Event>) {
+        self.issue(rank, time, queue);
+        for op in std::mem::take(&mut self.early) {
+            queue.push(time, Event::Arrive(rank, op));
         }
     }
 
@@ -92,6 +125,8 @@ pub fn replay(schedule: &Schedule, model: &dyn CostModel) -> Result<Replay> {
             done: vec![f64::NAN; program.len()],
             start: vec![0.0; program.len()],
             early: Vec::new(),
+            waiting: VecDeque::new(),
+            issue_at: 0.0,
         })
         .collect();
     // the overhead that each open receive will pay
@@ -104,13 +139,15 @@ pub fn replay(schedule: &Schedule, model: &dyn CostModel) -> Result<Replay> {
         match event {
             Event::Issue(rank) => {
                 let m = &mut machines[rank as usize];
+                if m.issue_at != now {
+                    continue; // an earlier one has done its work
+                }
+                m.issue_at = f64::INFINITY;
                 let Some(ready) = (m.next < m.program.len()).then(|| m.ready(m.next)).flatten() else { continue };
-                let start = now.max(ready).max(m.cpu_free).max(match m.program.action(m.next) {
-                    Action::Send { .. } => m.port_free,
-                    _ => 0.0,
-                });
+                let sends = matches!(m.program.action(m.next), Action::Send { .. });
+                let start = now.max(ready).max(m.cpu_free).max(if sends { m.port_free } else { 0.0 });
                 if start > now {
-                    queue.push(start, event);
+                    m.issue(rank, start, &mut queue);
                     continue;
                 }
                 let op = m.next;
@@ -134,40 +171,39 @@ pub fn replay(schedule: &Schedule, model: &dyn CostModel) -> Result<Replay> {
                 }
                 m.next += 1;
                 m.skip_receives();
-                wake(m, rank, now, &mut queue);
+                m.wake(rank, now, &mut queue);
             }
             Event::Arrive(rank, op) => {
                 let m = &mut machines[rank as usize];
-                let Some(ready) = m.ready(op as usize) else {
-                    m.early.push(op);
-                    continue;
-                };
                 let cost = overhead[rank as usize][op as usize];
-                let start = if cost > 0.0 { now.max(ready).max(m.cpu_free) } else { now.max(ready) };
-                if start > now {
-                    queue.push(start, event);
-                    continue;
+                let posted = m.ready(op as usize);
+                if posted.is_none() {
+                    m.early.push(op);
+                } else if let Some(later) = posted.filter(|&t| t > now) {
+                    queue.push(later, event);
+                } else if cost > 0.0 && (m.cpu_free > now || !m.waiting.is_empty()) {
+                    if m.waiting.is_empty() {
+                        queue.push(m.cpu_free.max(now), Event::Take(rank));
+                    }
+                    m.waiting.push_back(op);
+                } else {
+                    m.take(rank, op, cost, now, &mut queue);
                 }
-                m.start[op as usize] = now;
-                m.done[op as usize] = now + cost;
-                if cost > 0.0 {
-                    m.cpu_free = now + cost;
+            }
+            Event::Take(rank) => {
+                let m = &mut machines[rank as usize];
+                if m.cpu_free > now {
+                    queue.push(m.cpu_free, Event::Take(rank));
+                } else if let Some(op) = m.waiting.pop_front() {
+                    m.take(rank, op, overhead[rank as usize][op as usize], now, &mut queue);
+                    if !m.waiting.is_empty() {
+                        queue.push(m.cpu_free, Event::Take(rank));
+                    }
                 }
-                wake(m, rank, now + cost, &mut queue);
             }
         }
     }
     collect(machines)
-}
-
-/// After an operation is complete: the rank may turn to its next one, and messages that came early may be taken.
-fn wake(m: &mut Machine, rank: u32, now: f64, queue: &mut EventQueue<Event>) {
-    if m.next < m.program.len() {
-        queue.push(now, Event::Issue(rank));
-    }
-    for op in std::mem::take(&mut m.early) {
-        queue.push(now, Event::Arrive(rank, op));
-    }
 }
 
 fn collect(machines: Vec<Machine>) -> Result<Replay> {

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::event::EventQueue;
 use crate::platform::{Placement, Platform};
 use crate::schedule::{Action, Matching, Program, Schedule, Trace, matching};
+use std::collections::VecDeque;
 
 /// A platform on which schedules run in virtual time.
 #[derive(Debug, Clone)]
@@ -16,6 +17,10 @@ pub struct Simulator {
 /// Events of one time are taken in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
+    /// A processor may take the next message that waits for it.
+    Take(u32),
+    /// A port may take the next message that waits for it.
+    Leave(u32),
     /// The receiver's processor may take a message: receiver, its operation.
     Process(u32, u32),
     /// The last byte reaches the receiver's port.
@@ -38,6 +43,12 @@ struct Machine<'a> {
     done: Vec<f64>,
     /// Messages, or requests to send one, that came before their receive was posted.
     early: Vec<Early>,
+    /// Messages that wait for the processor, first come, first served.
+    waiting: VecDeque<u32>,
+    /// Messages that wait for the port.
+    leaving: VecDeque<u32>,
+    /// When this rank next turns to its sends; one such event is enough.
+    issue_at: f64,
 }
 
 #[derive(Clone, Copy)]
@@ -109,6 +120,9 @@ impl Simulator {
             start: vec![0.0; program.len()],
             done: vec![f64::NAN; program.len()],
             early: Vec::new(),
+            waiting: VecDeque::new(),
+            leaving: VecDeque::new(),
+            issue_at: f64::INFINITY,
         });
         let mut run = Run {
             network: &self.network,
@@ -127,6 +141,7 @@ impl Run<'_> {
     fn go(&mut self) {
         for (rank, m) in self.machines.iter_mut().enumerate().filter(|(_, m)| !m.program.is_empty()) {
             m.skip_receives();
+            m.issue_at = 0.0;
             self.queue.push(0.0, Event::Issue(rank as u32));
         }
         while let Some((now, event)) = self.queue.pop() {
@@ -135,6 +150,8 @@ impl Run<'_> {
                 Event::Inject(rank, op) => self.inject(now, rank, op),
                 Event::Arrive(rank, op) => self.arrive(now, rank, op),
                 Event::Process(rank, op) => self.process(now, rank, op),
+                Event::Take(rank) => self.take_next(now, rank),
+                Event::Leave(rank) => self.leave_next(now, rank),
             }
         }
     }
@@ -143,19 +160,23 @@ impl Run<'_> {
         let me = rank as usize;
         let host = &self.network.hosts[me];
         let m = &mut self.machines[me];
+        if m.issue_at != now {
+            return; // an earlier one has done its work
+        }
+        m.issue_at = f64::INFINITY;
         let Some(ready) = (m.next < m.program.len()).then(|| m.ready(m.next)).flatten() else { return };
         let op = m.next;
         let action = m.program.action(op);
         let eager = matches!(action, Action::Send { span, .. } if span.len <= host.eager_limit);
         let start = now.max(ready).max(m.cpu_free).max(if eager { m.out_free } else { 0.0 });
         if start > now {
-            return self.queue.push(start, Event::Issue(rank));
+            return self.issue_again(rank, start);
         }
         m.start[op] = now;
         m.next += 1;
         m.skip_receives();
         match action {
-            Action::Send { .. } if eager => self.inject(now, rank, op as u32),
+            Action::Send { .. } if eager => self.leave(now, rank, op as u32),
             Action::Send { .. } => self.request(now, rank, op as u32),
             Action::Delay { seconds } => {
                 m.cpu_free = now + seconds;
@@ -188,14 +209,38 @@ impl Run<'_> {
         self.queue.push(now + back, Event::Inject(sender, op));
     }
 
+    /// A message whose handshake is done leaves when processor and port are free.
     fn inject(&mut self, now: f64, rank: u32, op: u32) {
+        let m = &mut self.machines[rank as usize];
+        let free = m.cpu_free.max(m.out_free);
+        if free > now || !m.leaving.is_empty() {
+            if m.leaving.is_empty() {
+                self.queue.push(free.max(now), Event::Leave(rank));
+            }
+            return m.leaving.push_back(op);
+        }
+        self.leave(now, rank, op);
+    }
+
+    fn leave_next(&mut self, now: f64, rank: u32) {
+        let m = &mut self.machines[rank as usize];
+        let free = m.cpu_free.max(m.out_free);
+        if free > now {
+            return self.queue.push(free, Event::Leave(rank));
+        }
+        if let Some(op) = m.leaving.pop_front() {
+            self.leave(now, rank, op);
+            let m = &self.machines[rank as usize];
+            if !m.leaving.is_empty() {
+                self.queue.push(m.cpu_free.max(m.out_free), Event::Leave(rank));
+            }
+        }
+    }
+
+    fn leave(&mut self, now: f64, rank: u32, op: u32) {
         let me = rank as usize;
         let (host, tcp) = (&self.network.hosts[me], &self.network.tcp);
         let m = &mut self.machines[me];
-        let start = now.max(m.cpu_free).max(m.out_free);
-        if start > now {
-            return self.queue.push(start, Event::Inject(rank, op));
-        }
         let Action::Send { to, span } = m.program.action(op as usize) else { return };
         let bytes = span.len;
         let ready = now + affine(host.send, bytes);
@@ -237,32 +282,61 @@ impl Run<'_> {
 
     fn process(&mut self, now: f64, rank: u32, op: u32) {
         let m = &mut self.machines[rank as usize];
-        let Some(ready) = m.ready(op as usize) else {
-            return m.early.push(Early::Message(op));
-        };
-        let start = now.max(ready).max(m.cpu_free);
-        if start > now {
-            return self.queue.push(start, Event::Process(rank, op));
+        match m.ready(op as usize) {
+            None => return m.early.push(Early::Message(op)),
+            Some(posted) if posted > now => return self.queue.push(posted, Event::Process(rank, op)),
+            Some(_) => {}
         }
+        if m.cpu_free > now || !m.waiting.is_empty() {
+            if m.waiting.is_empty() {
+                self.queue.push(m.cpu_free.max(now), Event::Take(rank));
+            }
+            return m.waiting.push_back(op);
+        }
+        self.take(now, rank, op);
+    }
+
+    fn take_next(&mut self, now: f64, rank: u32) {
+        let m = &mut self.machines[rank as usize];
+        if m.cpu_free > now {
+            return self.queue.push(m.cpu_free, Event::Take(rank));
+        }
+        if let Some(op) = m.waiting.pop_front() {
+            self.take(now, rank, op);
+            let m = &self.machines[rank as usize];
+            if !m.waiting.is_empty() {
+                self.queue.push(m.cpu_free, Event::Take(rank));
+            }
+        }
+    }
+
+    fn take(&mut self, now: f64, rank: u32, op: u32) {
+        let m = &mut self.machines[rank as usize];
         let Action::Recv { span, .. } = m.program.action(op as usize) else { return };
         let end = now + affine(self.network.hosts[rank as usize].recv, span.len);
         m.cpu_free = end;
-        m.start[op as usize] = ready;
+        m.start[op as usize] = m.ready(op as usize).unwrap_or(now);
         m.done[op as usize] = end;
         self.wake(rank, end);
     }
 
-    /// Something of a rank was completed: it may go on, and what came early may be taken.
-    fn wake(&mut self, rank: u32, now: f64) {
+    /// The rank turns to its next send at `time`, unless it does so before.
+    fn issue_again(&mut self, rank: u32, time: f64) {
         let m = &mut self.machines[rank as usize];
-        if m.next < m.program.len() {
-            self.queue.push(now, Event::Issue(rank));
+        if m.next < m.program.len() && time < m.issue_at {
+            m.issue_at = time;
+            self.queue.push(time, Event::Issue(rank));
         }
-        for early in std::mem::take(&mut m.early) {
+    }
+
+    /// Something of a rank is complete at `time`: it may go on, and what came early may be taken.
+    fn wake(&mut self, rank: u32, time: f64) {
+        self.issue_again(rank, time);
+        for early in std::mem::take(&mut self.machines[rank as usize].early) {
             match early {
-                Early::Message(op) => self.queue.push(now, Event::Process(rank, op)),
+                Early::Message(op) => self.queue.push(time, Event::Process(rank, op)),
                 Early::Request { receive, sender, send } => match self.machines[rank as usize].ready(receive as usize) {
-                    Some(posted) => self.grant(now.max(posted), sender, send),
+                    Some(posted) => self.grant(time.max(posted), sender, send),
                     None => self.machines[rank as usize].early.push(early),
                 },
             }

@@ -1,0 +1,109 @@
+//! How fast the parts are: `cargo bench`. Build, predict, simulate, schedule between groups, look up.
+
+use collwise::collective::{Parameters, Shape, bcast};
+use collwise::intercluster::{HEURISTICS, Problem, solve};
+use collwise::model::{CostModel, Values, model};
+use collwise::plan::{Member, plan};
+use collwise::platform::{Noise, Placement, Platform};
+use collwise::policy::{CompiledPolicy, Policy};
+use collwise::predict::completion;
+use collwise::schedule::Schedule;
+use collwise::sim::{Disturbance, Simulator};
+use collwise::stats;
+use divan::{Bencher, black_box};
+use rand::Rng;
+use std::path::Path;
+
+fn main() {
+    divan::main();
+}
+
+const RANKS: [usize; 3] = [16, 128, 1024];
+
+fn pipeline(ranks: usize) -> Schedule {
+    let shape = Shape { ranks, root: 0, bytes: 1 << 20 };
+    bcast::algorithm("segmented_chain").unwrap().schedule(&shape, &Parameters { segment: 16 << 10, radix: 0 }).unwrap()
+}
+
+fn loggp() -> Box<dyn CostModel> {
+    model("loggp").unwrap().costs(&Values::of(&[("L", 30e-6), ("o", 5e-6), ("g", 8e-6), ("G", 8.5e-9)])).unwrap()
+}
+
+/// All programs of a pipeline of 64 segments.
+#[divan::bench(args = RANKS)]
+fn build(bencher: Bencher, ranks: usize) {
+    bencher.bench(|| pipeline(black_box(ranks)));
+}
+
+/// Its replay under LogGP.
+#[divan::bench(args = RANKS)]
+fn predict(bencher: Bencher, ranks: usize) {
+    let (schedule, costs) = (pipeline(ranks), loggp());
+    bencher.counter(divan::counter::ItemsCount::new(schedule.messages())).bench(|| completion(&schedule, costs.as_ref()).unwrap());
+}
+
+/// Its run on a simulated cluster.
+#[divan::bench(args = RANKS)]
+fn simulate(bencher: Bencher, ranks: usize) {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("platforms/icluster2.toml")).unwrap();
+    let platform = Platform::parse("p", &text.replace("count = 100", &format!("count = {ranks}"))).unwrap();
+    let (simulator, schedule) = (Simulator::new(&platform, Placement::Slot).unwrap(), pipeline(ranks));
+    bencher
+        .counter(divan::counter::ItemsCount::new(schedule.messages()))
+        .bench_local(|| simulator.run(&schedule, &mut Disturbance::new(Noise::default(), 1)).unwrap());
+}
+
+/// A million messages: 1,000 segments down a chain of 1,001 ranks.
+#[divan::bench(sample_count = 3)]
+fn simulate_a_million_messages(bencher: Bencher) {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("platforms/icluster2.toml")).unwrap();
+    let platform = Platform::parse("p", &text.replace("count = 100", "count = 1001")).unwrap();
+    let simulator = Simulator::new(&platform, Placement::Slot).unwrap();
+    let shape = Shape { ranks: 1001, root: 0, bytes: 1_000_000 };
+    let schedule = bcast::algorithm("segmented_chain").unwrap().schedule(&shape, &Parameters { segment: 1000, radix: 0 }).unwrap();
+    assert_eq!(schedule.messages(), 1_000_000);
+    bencher.bench_local(|| simulator.run(&schedule, &mut Disturbance::new(Noise::default(), 1)).unwrap());
+}
+
+fn problem(n: usize) -> Problem {
+    let mut random = stats::random(1);
+    let mut draw = |low: f64, high: f64| (0..n * n).map(|_| random.random_range(low..high)).collect::<Vec<f64>>();
+    let (gap, latency) = (draw(0.1, 0.6), draw(0.001, 0.015));
+    Problem { groups: n, root: 0, gap, latency, local: vec![0.5; n], local_busy: vec![0.0; n] }
+}
+
+/// ECEF alone.
+#[divan::bench(args = [10, 100, 1000, 10_000], sample_count = 5)]
+fn ecef(bencher: Bencher, groups: usize) {
+    let (problem, ecef) = (problem(groups), HEURISTICS.iter().find(|h| h.name == "ECEF").unwrap());
+    bencher.bench_local(|| (ecef.sends)(&problem));
+}
+
+/// The whole portfolio, polished.
+#[divan::bench(args = [6, 20, 50])]
+fn portfolio(bencher: Bencher, groups: usize) {
+    let problem = problem(groups);
+    bencher.bench_local(|| solve(&problem));
+}
+
+fn grid() -> (CompiledPolicy, Vec<Member>) {
+    let policy = Policy::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/ccgrid2007.toml")).unwrap();
+    let of = |(group, n): (usize, usize)| (0..n).map(move |position| Member { group, position });
+    let members = policy.groups.iter().map(|g| g.hosts.len()).enumerate().flat_map(of).collect();
+    (CompiledPolicy::new(policy).unwrap(), members)
+}
+
+/// A plan for 78 ranks in six groups: what a communicator's first broadcast of a size costs.
+#[divan::bench(args = [1, 65_536, 4_194_304])]
+fn first_plan(bencher: Bencher, bytes: usize) {
+    let (policy, members) = grid();
+    bencher.bench_local(|| plan(&policy, &members, 0, black_box(bytes)).unwrap());
+}
+
+/// A policy's row for a size.
+#[divan::bench]
+fn look_up_row(bencher: Bencher) {
+    let (policy, _) = grid();
+    let positions: Vec<usize> = (0..20).collect();
+    bencher.bench_local(|| policy.decide(0, &positions, black_box(100_000)).unwrap());
+}
