@@ -4,7 +4,7 @@ use super::{GroupPolicy, Policy};
 use crate::collective::{Algorithm, Parameters, bcast};
 use crate::error::Result;
 use crate::model::{Cost, CostModel};
-use crate::select::{Knowledge, rank_candidates};
+use crate::select::{Knowledge, all_candidates, rank_candidates};
 use crate::stats;
 use crate::topology::Link;
 
@@ -87,10 +87,13 @@ impl CompiledPolicy {
             });
         }
         let knowledge = Knowledge { models: &g.models, scores: &g.scores, experience: &g.experience };
-        let (model, ranked) = rank_candidates(knowledge, positions, 0, bytes, &candidates(g))?;
+        let (model, ranked) = rank_candidates(knowledge, positions, 0, bytes, &all_candidates(bytes))?;
         let best = ranked.first();
+        // where the library's own was best with all ranks, no model can tell that it is not with some
+        let native = row.filter(|r| r.algorithm == "native").map(|r| bcast::algorithm(&r.algorithm)).transpose()?;
+        let chosen = best.map_or(bcast::algorithm("binomial")?, |c| c.algorithm);
         Ok(Decision {
-            algorithm: best.map_or(bcast::algorithm("binomial")?, |c| c.algorithm),
+            algorithm: native.unwrap_or(chosen),
             parameters: best.map(|c| c.parameters).unwrap_or_default(),
             model,
             predicted_s: best.map_or(0.0, |c| c.predicted),
@@ -109,17 +112,4 @@ impl CompiledPolicy {
         let times: Vec<f64> = g.bcast.iter().map(|r| r.predicted_s).collect();
         stats::interpolate(&sizes, &times, bytes.max(sizes[0]))
     }
-}
-
-/// What is worth trying where the rows do not fit: the distinct choices of the rows, and what covers the cases they may not.
-fn candidates(g: &GroupPolicy) -> Vec<(&'static Algorithm, Parameters)> {
-    let rows = g.bcast.iter().filter_map(|r| Some((bcast::algorithm(&r.algorithm).ok()?, r.parameters())));
-    let basic = ["flat", "binomial", "knomial"].iter().filter_map(|n| Some((bcast::algorithm(n).ok()?, Parameters::default())));
-    let mut all: Vec<(&'static Algorithm, Parameters)> = Vec::new();
-    for (a, p) in rows.chain(basic).filter(|(a, _)| a.builder.is_some()) {
-        if !all.iter().any(|(b, q)| a.name == b.name && p == *q) {
-            all.push((a, p));
-        }
-    }
-    all
 }

@@ -5,9 +5,11 @@ use crate::error::{Error, Result};
 use crate::schedule::Program;
 use crate::topology::Rank;
 use crate::transport::mpi::check;
+use mpi::datatype::SystemDatatype;
 use mpi::ffi;
 use mpi::raw::AsRaw;
 use mpi::traits::{BufferMut, Communicator};
+use std::any::type_name;
 use std::cell::Cell;
 use std::os::raw::{c_int, c_void};
 use std::sync::atomic::Ordering;
@@ -26,20 +28,37 @@ pub trait AdaptiveCollectives {
 }
 
 impl<C: Communicator + AsRaw<Raw = ffi::MPI_Comm>> AdaptiveCollectives for C {
+    #[inline]
     fn adaptive_bcast<B: BufferMut + ?Sized>(&self, root: Rank, buffer: &mut B) -> Result<()> {
         let (count, datatype) = (buffer.count(), buffer.as_datatype().as_raw());
-        // SAFETY: a buffer is valid for `count` items of its datatype, and borrowed exclusively
-        unsafe { bcast(buffer.pointer_mut(), count, datatype, root as c_int, self.as_raw()) }
+        let arguments = Arguments { data: buffer.pointer_mut(), count, datatype, root: root as c_int, comm: self.as_raw() };
+        // the handle of a type that the user made may be freed and come to mean another one; decided when this is compiled
+        let lasting = type_name::<B::Out>() == type_name::<SystemDatatype>();
+        if lasting && LAST_NATIVE.get().is_some_and(|last| last.is(&arguments)) {
+            // SAFETY: a buffer is valid for `count` items of its datatype, and borrowed exclusively
+            return unsafe { arguments.native() };
+        }
+        // SAFETY: as above
+        unsafe { bcast(arguments, lasting) }
     }
 }
 
 /// A call that ends in the library's own broadcast, remembered so that the next one like it goes there at once.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 struct Call {
     comm: ffi::MPI_Comm,
-    bytes: usize,
+    datatype: ffi::MPI_Datatype,
+    count: c_int,
     root: c_int,
     generation: u64,
+}
+
+impl Call {
+    #[inline]
+    fn is(&self, a: &Arguments) -> bool {
+        (self.comm == a.comm) & (self.count == a.count) & (self.root == a.root) & (self.datatype == a.datatype)
+            && self.generation == GENERATION.load(Ordering::Relaxed)
+    }
 }
 
 thread_local! {
@@ -58,6 +77,7 @@ struct Arguments {
 
 impl Arguments {
     /// Calls the library.
+    #[inline]
     unsafe fn native(self) -> Result<()> {
         // an empty slice's address may be 1, which is MPI_IN_PLACE in some libraries
         let data = if self.count == 0 { std::ptr::null_mut() } else { self.data };
@@ -66,21 +86,14 @@ impl Arguments {
     }
 }
 
-/// The broadcast with the arguments of `MPI_Bcast`.
-///
-/// # Safety
-/// As `MPI_Bcast`: a buffer of `count` items, and valid handles.
-///
-/// # Errors
-/// As [`AdaptiveCollectives::adaptive_bcast`].
-pub unsafe fn bcast(data: *mut c_void, count: c_int, datatype: ffi::MPI_Datatype, root: c_int, comm: ffi::MPI_Comm) -> Result<()> {
+/// The broadcast as planned. `lasting`: the datatype's handle means this type for ever.
+unsafe fn bcast(arguments: Arguments, lasting: bool) -> Result<()> {
+    let Arguments { count, datatype, root, comm, .. } = arguments;
     let mut size = 0;
     // SAFETY: a valid datatype
     check(0, "MPI_Type_size", unsafe { ffi::PMPI_Type_size(datatype, &mut size) })?;
     let bytes = size.max(0) as usize * count.max(0) as usize;
-    let call = Call { comm, bytes, root, generation: GENERATION.load(Ordering::Relaxed) };
-    let arguments = Arguments { data, count, datatype, root, comm };
-    if bytes == 0 || LAST_NATIVE.get() == Some(call) {
+    if bytes == 0 {
         // SAFETY: the caller's arguments
         return unsafe { arguments.native() };
     }
@@ -96,7 +109,9 @@ pub unsafe fn bcast(data: *mut c_void, count: c_int, datatype: ffi::MPI_Datatype
         // SAFETY: the caller's arguments
         (Some(Action::Run(program, then_from)), Some(planned)) => unsafe { run(planned, program, *then_from, bytes, arguments) },
         _ => {
-            LAST_NATIVE.set(Some(Call { generation: GENERATION.load(Ordering::Relaxed), ..call }));
+            if lasting {
+                LAST_NATIVE.set(Some(Call { comm, datatype, count, root, generation: GENERATION.load(Ordering::Relaxed) }));
+            }
             // SAFETY: the caller's arguments
             unsafe { arguments.native() }
         }

@@ -23,16 +23,19 @@ pub struct MpiTransport {
 ///
 /// # Errors
 /// [`Error::Rank`] for any code but success.
+#[inline]
 pub fn check(rank: Rank, call: &str, code: c_int) -> Result<()> {
-    if code == ffi::MPI_SUCCESS as c_int {
-        return Ok(());
-    }
+    if code == ffi::MPI_SUCCESS as c_int { Ok(()) } else { Err(failure(rank, call, code)) }
+}
+
+#[cold]
+fn failure(rank: Rank, call: &str, code: c_int) -> Error {
     let mut text = [0u8; ffi::MPI_MAX_ERROR_STRING as usize];
     let mut len: c_int = 0;
     // SAFETY: the buffer has the size that MPI asks for
     unsafe { ffi::PMPI_Error_string(code, text.as_mut_ptr().cast::<c_char>(), &mut len) };
     let words = String::from_utf8_lossy(&text[..(len.max(0) as usize).min(text.len())]).into_owned();
-    Err(Error::Rank { rank, reason: format!("{call}: {words}") })
+    Error::Rank { rank, reason: format!("{call}: {words}") }
 }
 
 impl MpiTransport {
