@@ -36,8 +36,11 @@ fn smpi(placement: &str, options: &[&str], program: &str, arguments: &[&str], en
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// Adaptive and native seconds by size.
+type Table = BTreeMap<String, (f64, f64)>;
+
 /// The adaptive and the native seconds of each size, from the example's table.
-fn table(text: &str) -> BTreeMap<String, (f64, f64)> {
+fn table(text: &str) -> Table {
     let seconds = |number: &str, unit: &str| {
         number.parse::<f64>().unwrap() * BTreeMap::from([("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)])[unit]
     };
@@ -64,7 +67,7 @@ fn the_hierarchy_runs_for_real_on_78_simulated_hosts() {
     // every byte (the program checks them) and the times, beside SMPI's own broadcasts; ranks placed by node
     let traces = folder.path().join("traces");
     std::fs::create_dir(&traces).unwrap();
-    let mut columns: Vec<(&str, BTreeMap<String, (f64, f64)>)> = Vec::new();
+    let mut columns: Vec<(&str, Table)> = Vec::new();
     for selector in ["binomial_tree", "ompi", "mpich", "mvapich2", "impi", "SMP_binomial"] {
         let mut environment = vec![("COLLWISE_POLICY", policy_file.as_path())];
         if columns.is_empty() {
@@ -99,10 +102,10 @@ fn sends_follow_the_schedule(platform: &Platform, policy: Policy, traces: &Path)
             let start: Vec<f64> = serde_json::from_value(line["start_s"].clone()).unwrap();
             let mut sent: Vec<(f64, usize)> = Vec::new();
             for (action, t) in actions.iter().zip(start) {
-                if let Action::Send { to, .. } = action {
-                    if places[*to].group != places[rank].group {
-                        sent.push((t, plan.group_of(*to)));
-                    }
+                if let Action::Send { to, .. } = action
+                    && places[*to].group != places[rank].group
+                {
+                    sent.push((t, plan.group_of(*to)));
                 }
             }
             sent.sort_by(|a, b| a.0.total_cmp(&b.0));

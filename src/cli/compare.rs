@@ -87,7 +87,7 @@ fn errors(policy: &Policy) -> String {
         for s in &g.scores {
             let by = |name: &str| s.error_by_algorithm.get(name).map_or("-".into(), |e| format!("{:.0}", e * 100.0));
             let mut row = vec![g.name.clone(), s.model.clone(), format!("{:.1}", s.error * 100.0), units::seconds(s.measuring_s)];
-            row.extend(algorithms().map(|a| by(a)));
+            row.extend(algorithms().map(by));
             rows.push(row);
         }
     }

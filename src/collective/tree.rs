@@ -40,7 +40,7 @@ pub fn knomial(v: usize, ranks: usize, radix: usize) -> Node {
     let radix = radix.max(2);
     // `step` is the weight of v's lowest digit that is not zero; for the root, the first power that is not below `ranks`
     let mut step = 1;
-    while step < ranks && v / step % radix == 0 {
+    while step < ranks && (v / step).is_multiple_of(radix) {
         step *= radix;
     }
     let parent = (v > 0).then(|| v - (v / step % radix) * step);
@@ -94,7 +94,8 @@ mod tests {
 
     #[test]
     fn parents_and_children_agree_and_reach_everybody() {
-        let shapes: [(&str, &dyn Fn(usize, usize) -> Node); 6] = [
+        type Tree = dyn Fn(usize, usize) -> Node;
+        let shapes: [(&str, &Tree); 6] = [
             ("flat", &flat),
             ("chain", &chain),
             ("binary", &binary),

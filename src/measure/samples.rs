@@ -108,10 +108,10 @@ impl Samples {
             if let Some(r) = sample.experiment.ranks().into_iter().find(|&r| r >= ranks) {
                 return Err(wrong(number, format!("rank {r} is outside the {ranks} ranks of the settings")));
             }
-            if let Experiment::Broadcast { ranks, root, .. } = &sample.experiment {
-                if *root >= ranks.len() {
-                    return Err(wrong(number, format!("root {root} is outside its {} ranks", ranks.len())));
-                }
+            if let Experiment::Broadcast { ranks, root, .. } = &sample.experiment
+                && *root >= ranks.len()
+            {
+                return Err(wrong(number, format!("root {root} is outside its {} ranks", ranks.len())));
             }
             samples.insert(sample);
         }

@@ -69,7 +69,7 @@ impl<'a> Session<'a> {
     /// Keeps the samples in a file too, and starts from those that it holds.
     ///
     /// # Errors
-    /// As [`SampleFile::open`].
+    /// The file cannot be read or written, or holds samples of other hosts or another library.
     pub fn keep(&mut self, path: &Path) -> Result<()> {
         let (file, samples) = SampleFile::open(path, &self.settings)?;
         (self.file, self.samples) = (Some(file), samples);

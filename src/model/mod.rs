@@ -163,12 +163,15 @@ impl<'a> Lookup<'a> {
     }
 }
 
+/// Parameters, and what had to be clamped; `None` if samples are missing.
+pub type Estimated = Option<(Values, Vec<String>)>;
+
 /// One way to estimate a model's parameters.
 pub struct Estimator {
     /// Its name; empty if the model has only one.
     pub name: &'static str,
-    /// Estimates the parameters, and says what it had to clamp. `None` if samples are missing.
-    pub fit: fn(&Roster, &Lookup) -> Option<(Values, Vec<String>)>,
+    /// Estimates the parameters.
+    pub fit: fn(&Roster, &Lookup) -> Estimated,
 }
 
 /// A model.

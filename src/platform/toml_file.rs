@@ -100,15 +100,15 @@ impl Platform {
 
     fn noise_fault(&self) -> Option<(&'static str, usize, String)> {
         let share = |x: f64| (0.0..=1.0).contains(&x);
-        if let Some(n) = &self.noise {
-            if !(0.0..=10.0).contains(&n.sigma) || !share(n.outlier_share) || !(0.0..=1e6).contains(&n.outlier_factor) {
-                return Some(("[noise]", 0, "sigma is 0 to 10, outlier_share 0 to 1, outlier_factor 0 to 1e6".into()));
-            }
+        if let Some(n) = &self.noise
+            && (!(0.0..=10.0).contains(&n.sigma) || !share(n.outlier_share) || !(0.0..=1e6).contains(&n.outlier_factor))
+        {
+            return Some(("[noise]", 0, "sigma is 0 to 10, outlier_share 0 to 1, outlier_factor 0 to 1e6".into()));
         }
-        if let Some(t) = &self.tcp {
-            if !share(t.gather_escalation_share) {
-                return Some(("[tcp]", 0, "gather_escalation_share is 0 to 1".into()));
-            }
+        if let Some(t) = &self.tcp
+            && !share(t.gather_escalation_share)
+        {
+            return Some(("[tcp]", 0, "gather_escalation_share is 0 to 1".into()));
         }
         None
     }

@@ -148,5 +148,6 @@ unsafe fn one_piece(datatype: ffi::MPI_Datatype, count: c_int) -> Result<Option<
         check(0, "MPI_Type_get_true_extent", ffi::PMPI_Type_get_true_extent(datatype, &mut true_lb, &mut true_extent))?;
     }
     let piece = true_extent == size as ffi::MPI_Aint && (count <= 1 || extent == true_extent);
+    #[allow(clippy::unnecessary_cast)] // MPI_Aint is another type elsewhere
     Ok(piece.then_some(true_lb as isize))
 }

@@ -231,11 +231,11 @@ unsafe extern "C" fn dropped(_: ffi::MPI_Comm, _: c_int, state: *mut c_void, _: 
     GENERATION.fetch_add(1, Ordering::Relaxed);
     // SAFETY: set in `state` below from a box, and given up here for good
     let state = unsafe { Box::from_raw(state.cast::<State>()) };
-    if let State::Planned(planned) = *state {
-        if !planned.for_ever {
-            free(planned.group_comm);
-            free(planned.transport.comm());
-        }
+    if let State::Planned(planned) = *state
+        && !planned.for_ever
+    {
+        free(planned.group_comm);
+        free(planned.transport.comm());
     }
     ffi::MPI_SUCCESS as c_int
 }

@@ -18,6 +18,9 @@ impl Matching {
     }
 }
 
+/// The receives of one pair (operation, bytes), and how many sends were met.
+type Lane = (Vec<(u32, usize)>, usize);
+
 /// Pairs the k-th send from a to b with the k-th receive at b from a.
 ///
 /// # Errors
@@ -26,7 +29,7 @@ pub fn matching(schedule: &Schedule) -> Result<Matching> {
     let ranks = schedule.ranks();
     let mut partner: Vec<Vec<Option<(u32, u32)>>> = schedule.programs.iter().map(|p| vec![None; p.len()]).collect();
     // receives of each (from, to) in order; the cursor counts the sends met
-    let mut receives: FxHashMap<(u32, u32), (Vec<(u32, usize)>, usize)> = FxHashMap::default();
+    let mut receives: FxHashMap<(u32, u32), Lane> = FxHashMap::default();
     for (me, program) in schedule.programs.iter().enumerate() {
         for (k, action) in program.actions().enumerate() {
             if let Action::Recv { from, span } = action {

@@ -29,10 +29,10 @@ pub fn goal(schedule: &Schedule) -> String {
             for d in program.after(k) {
                 let _ = writeln!(text, "l{k} requires l{d}");
             }
-            if !matches!(action, Action::Recv { .. }) {
-                if let Some(previous) = last_issued.replace(k) {
-                    let _ = writeln!(text, "l{k} requires l{previous}");
-                }
+            if !matches!(action, Action::Recv { .. })
+                && let Some(previous) = last_issued.replace(k)
+            {
+                let _ = writeln!(text, "l{k} requires l{previous}");
             }
         }
         text.push_str("}\n");
