@@ -140,7 +140,20 @@ pub fn discover(session: &mut Session, declared: Option<&Declared>, method: &Met
     }
     let between = |a: &Vec<usize>, b: &Vec<usize>| if a == b { 0.0 } else { stats::median(&matrix.between(a, b)).unwrap_or(0.0) };
     let between_s = clusters.iter().map(|a| clusters.iter().map(|b| between(a, b)).collect()).collect();
-    Ok(Discovery { groups: found, quality: Quality { groups: quality, side_by_side_ratio: None }, between_s })
+    let side_by_side_ratio = disturbance(session, &rounds);
+    Ok(Discovery { groups: found, quality: Quality { groups: quality, side_by_side_ratio }, between_s })
+}
+
+/// Does measuring pairs side by side disturb them? Some of them are measured again, alone. `None` if they never ran side by side,
+/// or nothing can be measured (a recording).
+fn disturbance(session: &mut Session, rounds: &[Experiment]) -> Option<f64> {
+    const CHECKED: usize = 8;
+    if !session.is_side_by_side() || rounds.len() < 6 {
+        return None;
+    }
+    let picked = rounds.iter().step_by(rounds.len().div_ceil(CHECKED));
+    let ratios: Option<Vec<f64>> = picked.map(|e| Some(session.samples().median(e)? / session.alone(e).ok()?)).collect();
+    stats::median(&ratios?).filter(|r| r.is_finite())
 }
 
 /// Groups a matrix that somebody else measured.

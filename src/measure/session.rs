@@ -152,6 +152,21 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// The median of an experiment that runs alone now, whatever is known about it; it is not kept.
+    ///
+    /// # Errors
+    /// The probe's.
+    pub fn alone(&mut self, experiment: &Experiment) -> Result<f64> {
+        self.runs += 1;
+        let seconds = self.probe.run(std::slice::from_ref(experiment), self.rule.least)?;
+        stats::median(&seconds.concat()).ok_or_else(|| Error::data(format!("measure {experiment:?}: the probe gave no time")))
+    }
+
+    /// True if experiments run side by side.
+    pub fn is_side_by_side(&self) -> bool {
+        self.side_by_side
+    }
+
     /// Measures one batch until every experiment of it is precise enough or has spent its repetitions.
     fn repeat(&mut self, mut batch: Vec<Experiment>) -> Result<Vec<Sample>> {
         let mut gathered: Vec<Vec<f64>> = vec![Vec::new(); batch.len()];
