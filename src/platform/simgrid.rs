@@ -8,8 +8,14 @@ use std::fmt::Write;
 
 /// What smpirun is best told: the latencies and bandwidths of the file as they stand, and no time for computing, so that runs
 /// repeat to the digit.
-pub const OPTIONS: &[&str] =
-    &["--cfg=smpi/simulate-computation:no", "--cfg=smpi/lat-factor:0:1", "--cfg=smpi/bw-factor:0:1", "--cfg=network/crosstraffic:0"];
+pub const OPTIONS: &[&str] = &[
+    "--cfg=smpi/simulate-computation:no",
+    "--cfg=smpi/lat-factor:0:1",
+    "--cfg=smpi/bw-factor:0:1",
+    "--cfg=network/crosstraffic:0",
+    "--cfg=smpi/host-speed:1Gf",
+    "--log=xbt_cfg.thresh:warning",
+];
 
 /// The platform's bandwidth where a file states none: 1 Gbit/s of payload.
 const BANDWIDTH: f64 = 117.5e6;

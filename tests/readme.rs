@@ -1,0 +1,53 @@
+//! The README's commands run, and print what it says.
+#![cfg(feature = "cli")]
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+
+/// Commands of the README's console blocks, each with the output it shows (none: only success is asked).
+fn commands(text: &str) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    let mut inside = false;
+    for line in text.lines() {
+        if line.starts_with("```") {
+            inside = line == "```console";
+        } else if inside {
+            match (line.strip_prefix("$ "), found.last_mut()) {
+                (Some(command), _) => found.push((command.into(), String::new())),
+                (None, Some((_, output))) => *output += &format!("{line}\n"),
+                (None, None) => panic!("output before any command: {line}"),
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn commands_of_the_readme_run_and_print_what_it_says() {
+    let text = std::fs::read_to_string(common::file("README.md")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(common::file("platforms"), folder.path().join("platforms")).unwrap();
+    // the files that recipes name
+    std::fs::write(folder.path().join("latencies.csv"), "0,1e-5,1e-3\n1e-5,0,1e-3\n1e-3,1e-3,0\n").unwrap();
+    let problem = "format = 1\nroot = 0\ngap_s = [[0, 1], [1, 0]]\nlatency_s = [[0, 1], [1, 0]]\nlocal_s = [2, 3]\n";
+    std::fs::write(folder.path().join("between.toml"), problem).unwrap();
+    let binaries = Path::new(env!("CARGO_BIN_EXE_collwise")).parent().unwrap();
+    let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap_or_default());
+    let commands = commands(&text);
+    assert!(commands.len() >= 12, "{commands:?}");
+    for (command, expected) in commands {
+        let needs_mpi = command.starts_with("mpirun") || command.contains("here.toml");
+        if needs_mpi && cfg!(not(feature = "mpi")) {
+            continue;
+        }
+        let mut shell = Command::new("timeout");
+        shell.args(["120", "bash", "-o", "pipefail", "-c", &command]).current_dir(folder.path()).env("PATH", &path);
+        shell.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
+        let output = shell.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{command}: {said}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(expected.is_empty() || said.trim_end() == expected.trim_end(), "{command} printed\n{said}\nthe README says\n{expected}");
+    }
+}
