@@ -64,7 +64,7 @@ fn case(policy: &CompiledPolicy, simulator: &Simulator, group: usize, ranks: &[R
     let run = |schedule: &Schedule| -> Result<f64> {
         let mut all = Schedule { programs: vec![Program::new(); simulator.ranks()] };
         for (me, program) in schedule.programs.iter().enumerate() {
-            all.programs[ranks[me]].append(program, |r| ranks[r], &[]);
+            all.programs[ranks[me]] = program.clone().renamed(|r| ranks[r]);
         }
         // where TCP loses messages by chance, the median of some runs is the truth
         let seeds = if simulator.is_random() { 0..9 } else { 0..1 };

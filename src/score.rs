@@ -7,7 +7,6 @@ use crate::fit::predict_with;
 use crate::measure::{Experiment, Samples, Session};
 use crate::model::{Fitted, Lookup, Roster, model};
 use crate::stats;
-use crate::topology::Rank;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -175,8 +174,8 @@ impl Experience {
     }
 }
 
-/// The model to trust at a size: the most accurate one near it, unless a simpler and cheaper one (earlier in the registry) is
-/// within the noise of that (one standard error).
+/// The model to trust at a size: of those that are as accurate near it as the best one, within the noise (one standard error), the
+/// one that was cheapest to measure; of these the simplest (the first in the registry).
 pub fn best_model(scores: &[ModelScore], bytes: usize) -> Option<&ModelScore> {
     let at = |s: &ModelScore| {
         let nearest = s
@@ -188,10 +187,33 @@ pub fn best_model(scores: &[ModelScore], bytes: usize) -> Option<&ModelScore> {
         nearest.and_then(|k| s.error_by_bytes.get(k).copied()).unwrap_or(s.error)
     };
     let best = scores.iter().min_by(|a, b| at(a).total_cmp(&at(b)))?;
-    scores.iter().find(|s| at(s) <= at(best) + best.error_se)
+    scores.iter().filter(|s| at(s) <= at(best) + best.error_se).min_by(|a, b| a.measuring_s.total_cmp(&b.measuring_s))
 }
 
-/// The ranks of a group, as the roster its models are fitted for.
-pub fn roster(ranks: &[Rank]) -> Roster {
-    Roster { ranks: ranks.to_vec() }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn score(model: &str, error: f64, measuring_s: f64) -> ModelScore {
+        ModelScore {
+            model: model.into(),
+            error,
+            error_se: 0.02,
+            measuring_s,
+            error_by_bytes: vec![error, 2.0 * error],
+            bytes: vec![96, 3072],
+            error_by_algorithm: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn accuracy_comes_first_then_cost_then_simplicity() {
+        let pick = |scores: &[ModelScore], bytes| best_model(scores, bytes).map(|s| s.model.clone()).unwrap_or_default();
+        let all = [score("simple", 0.30, 1.0), score("dear", 0.05, 9.0), score("cheap", 0.06, 2.0), score("twin", 0.06, 2.0)];
+        assert_eq!(pick(&all, 100), "cheap");
+        // twice the error at the larger size, and so twice the difference: no longer within the noise
+        let apart = [score("dear", 0.05, 9.0), score("cheap", 0.065, 2.0)];
+        assert_eq!((pick(&apart, 100), pick(&apart, 4000)), ("cheap".into(), "dear".into()));
+        assert_eq!(pick(&[], 1), "");
+    }
 }

@@ -115,6 +115,10 @@ fn predict_replays_one_algorithm_under_one_model() {
     wrong(&[&three[..], &["--param", "G=nan"]].concat(), &["G = NaN"]);
     wrong(&[&three[..], &["--param", "G=1us"]].concat(), &["\"1us\" is no number"]);
     wrong(&[&three[..], &["--param", "G=1", "--param", "x=1"]].concat(), &["there is no parameter x"]);
+    let four = [&three[..], &["--param", "G=1", "--segment", "1B"]].concat();
+    let huge =
+        [&["predict", "--model", "loggp", "--ranks", "1000", "--algorithm", "segmented_chain", "--bytes", "1GiB"], &four[..]].concat();
+    fails(&huge, folder.path(), 1, &["messages, at most"]);
     fails(&["predict", "--model", "loggp", "--bytes", "1"], folder.path(), 2, &["--ranks"]);
     fails(&["predict", "--bytes", "1"], folder.path(), 1, &["--model"]);
     fails(&["predict", "--model", "nonsense", "--ranks", "4", "--algorithm", "flat", "--bytes", "1"], folder.path(), 1, &["hockney"]);
@@ -139,6 +143,7 @@ fn tune_explain_predict_check_and_compare_over_a_simulated_platform() {
     let said = ok(&["explain", "p.toml", "--bytes", "512KiB", "--root", "77"], at);
     assert!(said.starts_with("broadcast of 512KiB from rank 77 to 78 ranks") && said.contains("next best"), "{said}");
     fails(&["explain", "p.toml", "--bytes", "1", "--root", "78"], at, 1, &["rank 78 of 78"]);
+    ok(&["explain", "p.toml", "--bytes", "1000000GiB"], at);
     let predicted = json(&["predict", "p.toml", "--bytes", "1,1MiB"], at);
     let (plan, replay) = (predicted[1]["predicted_s"].as_f64().unwrap(), predicted[1]["replayed_s"].as_f64().unwrap());
     assert!((plan / replay - 1.0).abs() < 0.05, "the schedule says {plan} s, the replay {replay} s");

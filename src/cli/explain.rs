@@ -106,7 +106,12 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
         let error = policy.groups[g.group].scores.iter().find(|s| s.model == d.model);
         let error = error.map(|s| format!(", which errs by {} on what it was not fitted to", percent(s.error))).unwrap_or_default();
         writeln!(out, "  by model {}{error}", d.model)?;
-        writeln!(out, "  next best: {}, slower by {}", d.runner_up, percent(d.margin))?;
+        let margin = if d.margin < 0.0 {
+            "as fast within the noise, where the library's own is preferred".into()
+        } else {
+            format!("slower by {}", percent(d.margin))
+        };
+        writeln!(out, "  next best: {}, {margin}", d.runner_up)?;
         if !d.from_row {
             writeln!(out, "  computed from the models: no row is for {} ranks", g.ranks.len())?;
         }

@@ -12,6 +12,9 @@ use crate::units;
 use anyhow::{Context, bail};
 use std::path::PathBuf;
 
+/// What a replay holds in memory: some gigabytes.
+const MOST_MESSAGES: usize = 20_000_000;
+
 /// Predict times, of a policy or of one algorithm under one model.
 #[derive(clap::Args)]
 pub struct Args {
@@ -95,10 +98,17 @@ fn of_model(args: &Args, name: &str) -> anyhow::Result<Outcome> {
     let parameters = Parameters { segment: if algorithm.segmented { args.segment } else { 0 }, radix: args.radix };
     let (mut all, mut rows) = (Vec::new(), Vec::new());
     for &bytes in &args.bytes {
-        if parameters.segment > 0 && bytes / parameters.segment > 1 << 16 {
-            bail!("predict {} in segments of {}: that is more than 65536 segments", units::bytes(bytes), units::bytes(parameters.segment));
-        }
         let shape = Shape { ranks, root: args.root, bytes };
+        // what does not fit into memory is refused before it is built
+        let segments = if parameters.segment > 0 { bytes / parameters.segment } else { 1 };
+        let rounds = if algorithm.name.starts_with("scatter") { ranks } else { 1 };
+        if ranks.saturating_mul(segments.max(rounds)) > MOST_MESSAGES {
+            bail!(
+                "predict {} over {ranks} ranks: that is about {} messages, at most {MOST_MESSAGES} are replayed",
+                units::bytes(bytes),
+                ranks as f64 * segments.max(rounds) as f64
+            );
+        }
         let schedule = algorithm
             .schedule(&shape, &parameters)
             .with_context(|| format!("predict {}: no model knows the library's own", algorithm.name))?;

@@ -4,7 +4,7 @@
 
 use super::{Experiment, Probe, Settings};
 use crate::error::{Error, Result};
-use crate::schedule::{Action, Program, Trace};
+use crate::schedule::{Program, Trace};
 use crate::topology::Rank;
 use crate::transport::mpi::{MpiTransport, abort, broadcast_bytes, check, gather_names, library_version, now};
 use crate::transport::{Executor, Transport};
@@ -123,7 +123,7 @@ impl Player {
             return Ok(Vec::new());
         };
         let position = members.iter().position(|&r| r == me).unwrap_or(0);
-        let program = renamed(&experiment.program(position)?, &members);
+        let program = experiment.program(position)?.renamed(|position| members[position]);
         self.buffer.resize(self.buffer.len().max(experiment.bytes()), 0);
         if experiment.is_collective() {
             return self.play_collective(experiment, &members, &program, repetitions);
@@ -255,18 +255,4 @@ impl Drop for Player {
             unsafe { ffi::PMPI_Comm_free(comm) };
         }
     }
-}
-
-/// A program of positions, with ranks in their place.
-fn renamed(program: &Program, members: &[Rank]) -> Program {
-    let mut out = Program::new();
-    for op in 0..program.len() {
-        let action = match program.action(op) {
-            Action::Send { to, span } => Action::Send { to: members[to], span },
-            Action::Recv { from, span } => Action::Recv { from: members[from], span },
-            delay => delay,
-        };
-        out.push(action, program.after(op));
-    }
-    out
 }

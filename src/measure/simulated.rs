@@ -3,7 +3,7 @@
 use super::{Experiment, Probe, Settings};
 use crate::error::{Error, Result};
 use crate::platform::{Placement, Platform};
-use crate::schedule::{Action, Program, Schedule, Trace};
+use crate::schedule::{Program, Schedule, Trace};
 use crate::sim::{Disturbance, Simulator};
 
 /// A probe over the simulator.
@@ -82,16 +82,7 @@ fn side_by_side(batch: &[Experiment], ranks: usize) -> Result<Schedule> {
     for experiment in batch {
         let members = experiment.ranks();
         for (me, &rank) in members.iter().enumerate() {
-            let program = experiment.program(me)?;
-            // copied and not appended: a receive must keep what it comes after
-            for op in 0..program.len() {
-                let action = match program.action(op) {
-                    Action::Send { to, span } => Action::Send { to: members[to], span },
-                    Action::Recv { from, span } => Action::Recv { from: members[from], span },
-                    delay => delay,
-                };
-                schedule.programs[rank].push(action, program.after(op));
-            }
+            schedule.programs[rank] = experiment.program(me)?.renamed(|position| members[position]);
         }
     }
     Ok(schedule)

@@ -8,6 +8,9 @@ use crate::select::{Knowledge, all_candidates, rank_candidates};
 use crate::stats;
 use crate::topology::Link;
 
+/// A message is cut into at most so many segments.
+const MOST_SEGMENTS: usize = 1024;
+
 /// What to do, and why.
 #[derive(Debug, Clone)]
 pub struct Decision {
@@ -76,9 +79,14 @@ impl CompiledPolicy {
         let g = &self.policy.groups[group];
         let row = g.bcast.iter().rev().find(|r| r.from_bytes <= bytes);
         if let Some(row) = row.filter(|_| positions.len() == g.hosts.len()) {
+            // far above the sizes that were measured, longer segments: more of them cost memory and win nothing
+            let mut parameters = row.parameters();
+            if parameters.segment > 0 {
+                parameters.segment = parameters.segment.max(bytes.div_ceil(MOST_SEGMENTS));
+            }
             return Ok(Decision {
                 algorithm: bcast::algorithm(&row.algorithm)?,
-                parameters: row.parameters(),
+                parameters,
                 model: row.model.clone(),
                 predicted_s: self.scaled(g, bytes, row.at_bytes, row.predicted_s),
                 runner_up: row.runner_up.clone(),

@@ -140,6 +140,17 @@ impl Program {
         self.ops.iter().map(|op| op.action)
     }
 
+    /// The same program with other names for the ranks.
+    pub fn renamed(mut self, rename: impl Fn(Rank) -> Rank) -> Program {
+        for op in &mut self.ops {
+            match &mut op.action {
+                Action::Send { to: other, .. } | Action::Recv { from: other, .. } => *other = rename(*other),
+                Action::Delay { .. } => {}
+            }
+        }
+        self
+    }
+
     /// Appends another program whose ranks are renamed by `rename`; its operations that come after nothing come after `after`.
     pub fn append(&mut self, other: &Program, rename: impl Fn(Rank) -> Rank, after: &[OpId]) {
         let base = self.ops.len() as OpId;
