@@ -100,10 +100,11 @@ fn first_plan(bencher: Bencher, bytes: usize) {
     bencher.bench_local(|| plan(&policy, &members, 0, black_box(bytes)).unwrap());
 }
 
-/// A policy's row for a size.
-#[divan::bench]
-fn look_up_row(bencher: Bencher) {
-    let (policy, _) = grid();
-    let positions: Vec<usize> = (0..20).collect();
+/// A policy's row for a size, in a group of so many ranks.
+#[divan::bench(args = RANKS)]
+fn look_up(bencher: Bencher, ranks: usize) {
+    let mut policy = Policy::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/icluster2.toml")).unwrap();
+    policy.groups[0].hosts = (0..ranks).map(|k| format!("h{k}")).collect();
+    let (policy, positions) = (CompiledPolicy::new(policy).unwrap(), (0..ranks).collect::<Vec<_>>());
     bencher.bench_local(|| policy.decide(0, &positions, black_box(100_000)).unwrap());
 }

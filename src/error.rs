@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file could not be read or written.
-    #[error("{action} {path}: {source}", path = path.display())]
+    #[error("{action} {path}: {reason}", path = path.display())]
     Io {
         /// "read", "write" and the like.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// The system's reason.
-        source: std::io::Error,
+        /// The system's reason; part of the text, and so no source of its own.
+        reason: std::io::Error,
     },
     /// A file's text is not what it should be.
     #[error("read {file}{at}: {reason}", at = line.map(|l| format!(", line {l}")).unwrap_or_default())]
@@ -64,7 +64,7 @@ impl Error {
 /// # Errors
 /// [`Error::Io`] with the path.
 pub fn read_text(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).map_err(|source| Error::Io { action: "read", path: path.into(), source })
+    std::fs::read_to_string(path).map_err(|reason| Error::Io { action: "read", path: path.into(), reason })
 }
 
 /// Writes a file in one step: to a temporary neighbour first, renamed when complete, so that a reader or an interrupt never
@@ -73,14 +73,14 @@ pub fn read_text(path: &Path) -> Result<String> {
 /// # Errors
 /// [`Error::Io`] with the path.
 pub fn write_text(path: &Path, text: &str) -> Result<()> {
-    let io = |source| Error::Io { action: "write", path: path.into(), source };
+    let io = |reason| Error::Io { action: "write", path: path.into(), reason };
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(format!(".{}.tmp", std::process::id()));
     let temporary = PathBuf::from(temporary);
     std::fs::write(&temporary, text).map_err(io)?;
-    std::fs::rename(&temporary, path).map_err(|source| {
+    std::fs::rename(&temporary, path).map_err(|reason| {
         let _ = std::fs::remove_file(&temporary);
-        io(source)
+        io(reason)
     })
 }
 
@@ -92,7 +92,7 @@ pub fn check_writable(path: &Path) -> Result<()> {
     let mut probe = path.as_os_str().to_owned();
     probe.push(format!(".{}.tmp", std::process::id()));
     let probe = PathBuf::from(probe);
-    let io = |source| Error::Io { action: "write", path: path.into(), source };
+    let io = |reason| Error::Io { action: "write", path: path.into(), reason };
     if path.is_dir() {
         return Err(io(std::io::Error::new(std::io::ErrorKind::IsADirectory, "it is a folder")));
     }

@@ -118,7 +118,7 @@ impl SourceArgs {
         let mut session = Session::new(probe).rule(rule).serial(self.serial).progress(progress());
         if let Some(path) = &self.samples {
             if self.fresh && path.exists() {
-                std::fs::remove_file(path).map_err(|source| Error::Io { action: "remove", path: path.clone(), source })?;
+                std::fs::remove_file(path).map_err(|reason| Error::Io { action: "remove", path: path.clone(), reason })?;
             }
             session.keep(path)?;
             let known = session.samples().len();

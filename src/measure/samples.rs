@@ -132,7 +132,7 @@ impl SampleFile {
     /// # Errors
     /// The file cannot be read or written, or holds samples of other settings (hosts or library), which is said.
     pub fn open(path: &Path, settings: &Settings) -> Result<(SampleFile, Samples)> {
-        let io = |source| Error::Io { action: "write", path: path.into(), source };
+        let io = |reason| Error::Io { action: "write", path: path.into(), reason };
         let name = path.display().to_string();
         let exists = path.exists() && std::fs::metadata(path).map_err(io)?.len() > 0;
         let (samples, ends_well) = if exists {
@@ -166,12 +166,12 @@ impl SampleFile {
     /// [`Error::Io`].
     pub fn append(&mut self, samples: &[Sample]) -> Result<()> {
         samples.iter().try_for_each(|s| self.line(s))?;
-        self.file.flush().map_err(|source| Error::Io { action: "write", path: self.path.clone(), source })
+        self.file.flush().map_err(|reason| Error::Io { action: "write", path: self.path.clone(), reason })
     }
 
     fn line(&mut self, value: &impl Serialize) -> Result<()> {
         let text = serde_json::to_string(value).map_err(|e| Error::invalid(format!("write a sample: {e}")))?;
-        writeln!(self.file, "{text}").map_err(|source| Error::Io { action: "write", path: self.path.clone(), source })
+        writeln!(self.file, "{text}").map_err(|reason| Error::Io { action: "write", path: self.path.clone(), reason })
     }
 }
 

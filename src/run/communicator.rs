@@ -169,7 +169,7 @@ impl Planned {
         let actions: Vec<_> = program.actions().collect();
         let line = serde_json::json!({ "bytes": bytes, "ranks": self.members.len(), "actions": actions, "start_s": trace.start, "end_s": trace.end });
         let written = std::fs::OpenOptions::new().create(true).append(true).open(&path).and_then(|mut file| writeln!(file, "{line}"));
-        written.map_err(|source| Error::Io { action: "write", path, source })
+        written.map_err(|reason| Error::Io { action: "write", path, reason })
     }
 
     /// Each member's place in the policy.
