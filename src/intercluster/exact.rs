@@ -12,7 +12,6 @@ struct Search<'a> {
     distance: Vec<f64>,
     free: Vec<Option<f64>>,
     local_open: Vec<bool>,
-    arrival: Vec<f64>,
     jobs: Vec<Job>,
     best: Timeline,
 }
@@ -28,7 +27,6 @@ pub fn exact(problem: &Problem) -> Option<Timeline> {
         distance: all_pairs(problem),
         free: vec![None; n],
         local_open: (0..n).map(|i| problem.local_busy[i] > 0.0).collect(),
-        arrival: vec![0.0; n],
         jobs: Vec::new(),
         best: solve(problem).best,
     };
@@ -92,7 +90,7 @@ impl Search<'_> {
                     continue;
                 }
                 let arrival = start + self.problem.transfer(i, j);
-                (self.free[i], self.free[j], self.arrival[j]) = (Some(start + self.problem.gap(i, j)), Some(arrival), arrival);
+                (self.free[i], self.free[j]) = (Some(start + self.problem.gap(i, j)), Some(arrival));
                 self.jobs.push(Job::Send { from: i, to: j });
                 let local = if self.local_open[j] { 0.0 } else { self.problem.local[j] };
                 self.branch(done.max(arrival + local), start);
