@@ -49,7 +49,11 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
 fn head(policy: &Policy) -> String {
     let p = &policy.provenance;
     let command: Vec<String> = std::env::args().skip(1).collect();
-    let launcher = if p.library == "simulator" { String::new() } else { format!("mpirun -n {} ", p.ranks) };
+    let launcher = match p.library.as_str() {
+        "simulator" => String::new(),
+        smpi if smpi.contains("SMPI") => format!("smpi/smpirun.sh platforms/{}.toml slot ", p.platform),
+        _ => format!("mpirun -n {} ", p.ranks),
+    };
     format!(
         "# What collwise decided for {} ({} ranks, {}), and why.\n# Made by: {launcher}collwise {}\n# `collwise explain FILE --bytes 64KiB` says what runs for a size; `collwise check FILE` checks it after an edit.\n\n",
         p.platform,
