@@ -100,7 +100,7 @@ fn of_model(args: &Args, name: &str) -> anyhow::Result<Outcome> {
     for &bytes in &args.bytes {
         let shape = Shape { ranks, root: args.root, bytes };
         // what does not fit into memory is refused before it is built
-        let segments = if parameters.segment > 0 { bytes / parameters.segment } else { 1 };
+        let segments = bytes.checked_div(parameters.segment).unwrap_or(1);
         let rounds = if algorithm.name.starts_with("scatter") { ranks } else { 1 };
         if ranks.saturating_mul(segments.max(rounds)) > MOST_MESSAGES {
             bail!(
