@@ -282,6 +282,16 @@ fn tuning_writes_a_policy_that_checks_and_runs() {
     assert!(text(&resumed).contains("going on from"), "{}", text(&resumed));
 }
 
+/// The process of a rank: of those with this argument, one that is `collwise` itself and not its launcher.
+fn a_rank_of(argument: &str) -> u32 {
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(|e| e.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let is_rank = |pid: &u32| {
+        let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split('\0').next() == Some(env!("CARGO_BIN_EXE_collwise")) && line.contains(argument)
+    };
+    processes.filter(is_rank).max().expect("a rank is running")
+}
+
 #[test]
 fn a_rank_that_dies_while_measuring_ends_the_job_and_loses_nothing() {
     let _lock = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -295,8 +305,7 @@ fn a_rank_that_dies_while_measuring_ends_the_job_and_loses_nothing() {
     while lines() < 20 && began.elapsed().as_secs() < 60 {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    // the newest process that runs this command line is a rank
-    Command::new("pkill").args(["-9", "-n", "-f", policy.to_str().unwrap()]).status().unwrap();
+    Command::new("bash").args(["-c", &format!("kill -9 {}", a_rank_of(policy.to_str().unwrap()))]).status().unwrap();
     assert!(!job.wait().unwrap().success(), "a job without one of its ranks cannot succeed");
     let kept = lines();
     assert!(kept >= 20, "{kept} lines of samples");
