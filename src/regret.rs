@@ -51,10 +51,10 @@ pub fn regret(policy: &CompiledPolicy, probe: &SimulatedProbe, group_ranks: &[Ve
     Ok(cases)
 }
 
-/// All ranks of a group, and counts that nothing was measured at.
+/// All ranks of a group (where only the sizes are held out), and counts that no broadcast was measured at.
 fn held_out_counts(n: usize) -> Vec<usize> {
     let mut counts = vec![n, n - 1, 3 * n / 4, n / 3];
-    counts.retain(|&p| p >= 2);
+    counts.retain(|&p| p >= 2 && (p == n || !crate::score::rank_counts(n).contains(&p)));
     counts.dedup();
     counts
 }

@@ -59,7 +59,7 @@ pub struct Scores {
 }
 
 /// The rank counts that a group of n is scored at: all, and about half, which no experiment of a model uses.
-fn rank_counts(n: usize) -> Vec<usize> {
+pub(crate) fn rank_counts(n: usize) -> Vec<usize> {
     let mut counts = vec![n, n / 2 + 1];
     counts.retain(|&p| p >= 2 && p <= n);
     counts.dedup();

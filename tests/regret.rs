@@ -1,5 +1,5 @@
 //! On the simulated platforms the chosen algorithm is at most 5 % slower than the best in the mean, and never above 30 %, at sizes
-//! and rank counts that nothing was measured at.
+//! that nothing was measured at, over all ranks of a group and over rank counts that were not measured either.
 
 use collwise::cluster::{Bound, METHODS};
 use collwise::measure::{Session, SimulatedProbe};

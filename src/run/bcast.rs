@@ -22,7 +22,8 @@ pub trait AdaptiveCollectives {
     /// Buffers of any datatype work; one whose bytes are not contiguous is packed first.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if there is no such root, [`Error::Rank`] with MPI's reason if a message failed. Without a policy that
+    /// [`Error::Invalid`] if there is no such root, [`Error::Rank`] with MPI's reason if a message failed: other messages of the
+    /// broadcast may then still be open, so keep the buffer until the job ends and use the communicator no more. Without a policy that
     /// fits, the library's own broadcast runs, which is no error.
     fn adaptive_bcast<B: BufferMut + ?Sized>(&self, root: Rank, buffer: &mut B) -> Result<()>;
 }
