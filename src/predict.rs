@@ -8,7 +8,7 @@
 use crate::error::{Error, Result};
 use crate::event::EventQueue;
 use crate::model::{Cost, CostModel};
-use crate::schedule::{Action, Program, Schedule, Trace, matching};
+use crate::schedule::{Action, Cursors, Program, Schedule, Trace, matching};
 use crate::topology::{Link, Rank};
 use std::collections::VecDeque;
 
@@ -52,8 +52,8 @@ struct Machine<'a> {
     program: &'a Program,
     cpu_free: f64,
     port_free: f64,
-    /// The next send or delay.
-    next: usize,
+    /// The sends and delays to come.
+    cursors: Cursors,
     /// Completion by operation; NaN while open.
     done: Vec<f64>,
     start: Vec<f64>,
@@ -66,15 +66,19 @@ struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    fn skip_receives(&mut self) {
-        while self.next < self.program.len() && matches!(self.program.action(self.next), Action::Recv { .. }) {
-            self.next += 1;
-        }
+    /// The send or delay that may start first, and when; of those that may start by `now`, the first in the program.
+    fn next(&self, now: f64) -> Option<(f64, usize)> {
+        let start = |op: usize| {
+            let sends = matches!(self.program.action(op), Action::Send { .. });
+            Some(now.max(self.ready(op)?).max(self.cpu_free).max(if sends { self.port_free } else { 0.0 }))
+        };
+        let ready = self.cursors.open().filter_map(|op| Some((start(op)?, op)));
+        ready.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
     }
 
     /// The rank turns to its next send at `time`, unless it does so before.
     fn issue(&mut self, rank: u32, time: f64, queue: &mut EventQueue<Event>) {
-        if self.next < self.program.len() && time < self.issue_at {
+        if !self.cursors.is_empty() && time < self.issue_at {
             self.issue_at = time;
             queue.push(time, Event::Issue(rank));
         }
@@ -121,7 +125,7 @@ pub fn replay(schedule: &Schedule, model: &dyn CostModel) -> Result<Replay> {
             program,
             cpu_free: 0.0,
             port_free: 0.0,
-            next: 0,
+            cursors: Cursors::new(program),
             done: vec![f64::NAN; program.len()],
             start: vec![0.0; program.len()],
             early: Vec::new(),
@@ -131,8 +135,7 @@ pub fn replay(schedule: &Schedule, model: &dyn CostModel) -> Result<Replay> {
         .collect();
     // the overhead that each open receive will pay
     let mut overhead: Vec<Vec<f64>> = schedule.programs.iter().map(|p| vec![0.0; p.len()]).collect();
-    for (rank, machine) in machines.iter_mut().enumerate() {
-        machine.skip_receives();
+    for rank in 0..machines.len() {
         queue.push(0.0, Event::Issue(rank as u32));
     }
     while let Some((now, event)) = queue.pop() {
@@ -143,14 +146,11 @@ pub fn replay(schedule: &Schedule, model: &dyn CostModel) -> Result<Replay> {
                     continue; // an earlier one has done its work
                 }
                 m.issue_at = f64::INFINITY;
-                let Some(ready) = (m.next < m.program.len()).then(|| m.ready(m.next)).flatten() else { continue };
-                let sends = matches!(m.program.action(m.next), Action::Send { .. });
-                let start = now.max(ready).max(m.cpu_free).max(if sends { m.port_free } else { 0.0 });
+                let Some((start, op)) = m.next(now) else { continue };
                 if start > now {
                     m.issue(rank, start, &mut queue);
                     continue;
                 }
-                let op = m.next;
                 m.start[op] = now;
                 match m.program.action(op) {
                     Action::Send { to, span } => {
@@ -169,8 +169,7 @@ pub fn replay(schedule: &Schedule, model: &dyn CostModel) -> Result<Replay> {
                     }
                     Action::Recv { .. } => {}
                 }
-                m.next += 1;
-                m.skip_receives();
+                m.cursors.advance(m.program, op);
                 m.wake(rank, now, &mut queue);
             }
             Event::Arrive(rank, op) => {

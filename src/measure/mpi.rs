@@ -235,14 +235,14 @@ impl Player {
     fn post(&mut self, to: Rank, times: &[f64]) -> Result<()> {
         let bytes: Vec<u8> = times.iter().flat_map(|t| t.to_ne_bytes()).collect();
         // SAFETY: `bytes` lives until the send is complete
-        let request = unsafe { self.transport.send(to, bytes.as_ptr(), bytes.len())? };
+        let request = unsafe { self.transport.send(to, 0, bytes.as_ptr(), bytes.len())? };
         self.transport.wait(request)
     }
 
     fn fetch(&mut self, from: Rank, count: usize) -> Result<Vec<f64>> {
         let mut bytes = vec![0u8; 8 * count];
         // SAFETY: `bytes` lives until the receive is complete
-        let request = unsafe { self.transport.receive(from, bytes.as_mut_ptr(), bytes.len())? };
+        let request = unsafe { self.transport.receive(from, 0, bytes.as_mut_ptr(), bytes.len())? };
         self.transport.wait(request)?;
         Ok(bytes.chunks_exact(8).map(|b| f64::from_ne_bytes(b.try_into().unwrap_or_default())).collect())
     }

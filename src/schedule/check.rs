@@ -1,6 +1,6 @@
 //! Is a schedule valid? Every message is sent and received alike, spans lie in their buffers, and nothing waits for itself.
 
-use super::{Action, Buffer, Schedule};
+use super::{Action, Buffer, Lane, Schedule};
 use crate::error::{Error, Result};
 use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::FxHashMap;
@@ -18,22 +18,22 @@ impl Matching {
     }
 }
 
-/// The receives of one pair (operation, bytes), and how many sends were met.
-type Lane = (Vec<(u32, usize)>, usize);
+/// The receives of one pair and lane (operation, bytes), and how many sends were met.
+type Stream = (Vec<(u32, usize)>, usize);
 
-/// Pairs the k-th send from a to b with the k-th receive at b from a.
+/// Pairs the k-th send from a to b in a lane with the k-th receive at b from a in that lane.
 ///
 /// # Errors
 /// [`Error::Invalid`] if a message has no other end, or ends that differ in length.
 pub fn matching(schedule: &Schedule) -> Result<Matching> {
     let ranks = schedule.ranks();
     let mut partner: Vec<Vec<Option<(u32, u32)>>> = schedule.programs.iter().map(|p| vec![None; p.len()]).collect();
-    // receives of each (from, to) in order; the cursor counts the sends met
-    let mut receives: FxHashMap<(u32, u32), Lane> = FxHashMap::default();
+    // receives of each (from, to, lane) in order; the cursor counts the sends met
+    let mut receives: FxHashMap<(u32, u32, Lane), Stream> = FxHashMap::default();
     for (me, program) in schedule.programs.iter().enumerate() {
         for (k, action) in program.actions().enumerate() {
             if let Action::Recv { from, span } = action {
-                receives.entry((from as u32, me as u32)).or_default().0.push((k as u32, span.len));
+                receives.entry((from as u32, me as u32, program.lane(k))).or_default().0.push((k as u32, span.len));
             }
         }
     }
@@ -43,7 +43,7 @@ pub fn matching(schedule: &Schedule) -> Result<Matching> {
             if to >= ranks {
                 return Err(Error::invalid(format!("check the schedule: rank {me} sends to rank {to}, there are {ranks} ranks")));
             }
-            let slot = receives.get_mut(&(me as u32, to as u32));
+            let slot = receives.get_mut(&(me as u32, to as u32, program.lane(k)));
             let found = slot.and_then(|(list, next)| {
                 *next += 1;
                 list.get(*next - 1).copied()
@@ -63,7 +63,7 @@ pub fn matching(schedule: &Schedule) -> Result<Matching> {
             }
         }
     }
-    for ((from, to), (list, met)) in &receives {
+    for ((from, to, _), (list, met)) in &receives {
         if *met < list.len() {
             return Err(Error::invalid(format!("check the schedule: rank {to} waits for a message that rank {from} never sends")));
         }
@@ -81,7 +81,7 @@ pub fn check(schedule: &Schedule, bytes: usize) -> Result<()> {
     let mut graph: DiGraph<(), ()> = DiGraph::new();
     let nodes: Vec<Vec<NodeIndex>> = schedule.programs.iter().map(|p| (0..p.len()).map(|_| graph.add_node(())).collect()).collect();
     for (me, program) in schedule.programs.iter().enumerate() {
-        let mut last_issued = None;
+        let mut last_issued = FxHashMap::default();
         for (k, action) in program.actions().enumerate() {
             for &d in program.after(k) {
                 if d as usize >= k {
@@ -105,7 +105,7 @@ pub fn check(schedule: &Schedule, bytes: usize) -> Result<()> {
                 Action::Delay { .. } => {}
             }
             if !matches!(action, Action::Recv { .. }) {
-                if let Some(previous) = last_issued.replace(nodes[me][k]) {
+                if let Some(previous) = last_issued.insert(program.lane(k), nodes[me][k]) {
                     graph.add_edge(previous, nodes[me][k], ());
                 }
                 if let Some((to, op)) = pairs.partner(me, k) {

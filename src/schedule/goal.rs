@@ -4,7 +4,8 @@
 use super::{Action, Schedule};
 use std::fmt::Write;
 
-/// Writes a schedule as GOAL text. Sends and delays of a rank are chained, since they start in program order. Delays are `calc`
+/// Writes a schedule as GOAL text. Sends and delays of a lane are chained, since they start in order; the
+/// lane is the tag. Delays are `calc`
 /// in nanoseconds.
 ///
 /// ```
@@ -19,18 +20,19 @@ pub fn goal(schedule: &Schedule) -> String {
     let mut text = format!("num_ranks {}\n", schedule.ranks());
     for (rank, program) in schedule.programs.iter().enumerate() {
         let _ = writeln!(text, "\nrank {rank} {{");
-        let mut last_issued = None;
+        let mut last_issued = std::collections::BTreeMap::new();
         for (k, action) in program.actions().enumerate() {
+            let lane = program.lane(k);
             let _ = match action {
-                Action::Send { to, span } => writeln!(text, "l{k}: send {}b to {to} tag 0", span.len),
-                Action::Recv { from, span } => writeln!(text, "l{k}: recv {}b from {from} tag 0", span.len),
+                Action::Send { to, span } => writeln!(text, "l{k}: send {}b to {to} tag {lane}", span.len),
+                Action::Recv { from, span } => writeln!(text, "l{k}: recv {}b from {from} tag {lane}", span.len),
                 Action::Delay { seconds } => writeln!(text, "l{k}: calc {:.0}", seconds * 1e9),
             };
             for d in program.after(k) {
                 let _ = writeln!(text, "l{k} requires l{d}");
             }
             if !matches!(action, Action::Recv { .. })
-                && let Some(previous) = last_issued.replace(k)
+                && let Some(previous) = last_issued.insert(lane, k)
             {
                 let _ = writeln!(text, "l{k} requires l{previous}");
             }

@@ -4,9 +4,12 @@
 //! GOAL export and the picture.
 //!
 //! Rules of execution, the same everywhere:
-//! - sends and delays of a rank start in program order, each when the operations it comes after are complete;
+//! - every operation is in a lane, lane 0 unless said otherwise; sends and delays of a rank start in the order of their lane, each
+//!   when the operations it comes after are complete; of several lanes, the one whose turn came first in the program goes first;
 //! - receives are posted in program order, at once if they come after nothing, and complete when their message is there;
-//! - the k-th send from a to b matches the k-th receive at b from a, so that operations need no tags.
+//! - the k-th send from a to b in a lane matches the k-th receive at b from a in that lane.
+//!
+//! Lanes let a rank pass on what comes from one sender while it waits for another.
 
 mod check;
 mod goal;
@@ -81,13 +84,26 @@ struct Op {
     action: Action,
     /// Range in `Program::after`.
     after: (u32, u32),
+    lane: Lane,
+    /// The next send or delay of the same lane; [`NONE`] at its end.
+    next: OpId,
 }
+
+/// An ordered stream of operations.
+pub type Lane = u16;
+
+/// No operation.
+const NONE: OpId = OpId::MAX;
 
 /// What one rank does.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Program {
     ops: Vec<Op>,
     after: Vec<OpId>,
+    /// The first and the last send or delay of each lane.
+    lanes: Vec<(OpId, OpId)>,
+    /// The lane that operations are added to.
+    lane: Lane,
 }
 
 impl Program {
@@ -96,12 +112,29 @@ impl Program {
         Program::default()
     }
 
+    /// Adds what follows to a lane.
+    pub fn in_lane(&mut self, lane: Lane) {
+        self.lane = lane;
+    }
+
     /// Adds an operation that comes after others of the same rank.
     pub fn push(&mut self, action: Action, after: &[OpId]) -> OpId {
-        let start = self.after.len() as u32;
+        let (start, op, lane) = (self.after.len() as u32, self.ops.len() as OpId, usize::from(self.lane));
         self.after.extend_from_slice(after);
-        self.ops.push(Op { action, after: (start, self.after.len() as u32) });
-        self.ops.len() as OpId - 1
+        self.ops.push(Op { action, after: (start, self.after.len() as u32), lane: self.lane, next: NONE });
+        if !matches!(action, Action::Recv { .. }) {
+            if self.lanes.len() <= lane {
+                self.lanes.resize(lane + 1, (NONE, NONE));
+            }
+            match &mut self.lanes[lane] {
+                (first, last) if *first == NONE => (*first, *last) = (op, op),
+                (_, last) => {
+                    self.ops[*last as usize].next = op;
+                    *last = op;
+                }
+            }
+        }
+        op
     }
 
     /// Adds a send.
@@ -127,6 +160,11 @@ impl Program {
     /// What an operation does.
     pub fn action(&self, op: usize) -> Action {
         self.ops[op].action
+    }
+
+    /// The lane of an operation.
+    pub fn lane(&self, op: usize) -> Lane {
+        self.ops[op].lane
     }
 
     /// The operations that one comes after.
@@ -161,9 +199,53 @@ impl Program {
                 Action::Recv { from, span } => Action::Recv { from: rename(from), span },
                 delay => delay,
             };
+            self.in_lane(other.lane(k));
             // receives bring their bytes whenever they come: only what acts must wait
             let free = deps.is_empty() && !matches!(action, Action::Recv { .. });
             self.push(action, if free { after } else { &deps });
+        }
+    }
+}
+
+/// What each lane of a program does next. All that run programs walk them with this.
+#[derive(Debug, Clone, Default)]
+pub struct Cursors {
+    next: Vec<OpId>,
+}
+
+impl Cursors {
+    /// At the beginning of a program.
+    pub fn new(program: &Program) -> Cursors {
+        let mut cursors = Cursors::default();
+        cursors.restart(program);
+        cursors
+    }
+
+    /// Goes to the beginning of a program.
+    pub fn restart(&mut self, program: &Program) {
+        self.next.clear();
+        self.next.extend(program.lanes.iter().map(|l| l.0).filter(|&op| op != NONE));
+    }
+
+    /// The next send or delay of each lane that has one left, in no order.
+    pub fn open(&self) -> impl Iterator<Item = usize> + '_ {
+        self.next.iter().map(|&op| op as usize)
+    }
+
+    /// True if all sends and delays were started.
+    pub fn is_empty(&self) -> bool {
+        self.next.is_empty()
+    }
+
+    /// Goes on from a lane's next operation, which was started.
+    pub fn advance(&mut self, program: &Program, op: usize) {
+        if let Some(k) = self.next.iter().position(|&n| n as usize == op) {
+            match program.ops[op].next {
+                NONE => {
+                    self.next.swap_remove(k);
+                }
+                next => self.next[k] = next,
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use super::noise::Disturbance;
 use crate::error::{Error, Result};
 use crate::event::EventQueue;
 use crate::platform::{Placement, Platform};
-use crate::schedule::{Action, Matching, Program, Schedule, Trace, matching};
+use crate::schedule::{Action, Cursors, Matching, Program, Schedule, Trace, matching};
 use std::collections::VecDeque;
 
 /// A platform on which schedules run in virtual time.
@@ -38,7 +38,8 @@ struct Machine<'a> {
     in_free: f64,
     /// Who sent what came in last.
     in_from: usize,
-    next: usize,
+    /// The sends and delays to come.
+    cursors: Cursors,
     start: Vec<f64>,
     done: Vec<f64>,
     /// Messages, or requests to send one, that came before their receive was posted.
@@ -65,10 +66,14 @@ impl Machine<'_> {
         })
     }
 
-    fn skip_receives(&mut self) {
-        while self.next < self.program.len() && matches!(self.program.action(self.next), Action::Recv { .. }) {
-            self.next += 1;
-        }
+    /// The send or delay that may start first, and when; of those that may start by `now`, the first in the program.
+    fn next(&self, now: f64, eager_limit: usize) -> Option<(f64, usize)> {
+        let start = |op: usize| {
+            let eager = matches!(self.program.action(op), Action::Send { span, .. } if span.len <= eager_limit);
+            Some(now.max(self.ready(op)?).max(self.cpu_free).max(if eager { self.out_free } else { 0.0 }))
+        };
+        let ready = self.cursors.open().filter_map(|op| Some((start(op)?, op)));
+        ready.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
     }
 }
 
@@ -116,7 +121,7 @@ impl Simulator {
             out_free: 0.0,
             in_free: 0.0,
             in_from: usize::MAX,
-            next: 0,
+            cursors: Cursors::new(program),
             start: vec![0.0; program.len()],
             done: vec![f64::NAN; program.len()],
             early: Vec::new(),
@@ -140,7 +145,6 @@ impl Simulator {
 impl Run<'_> {
     fn go(&mut self) {
         for (rank, m) in self.machines.iter_mut().enumerate().filter(|(_, m)| !m.program.is_empty()) {
-            m.skip_receives();
             m.issue_at = 0.0;
             self.queue.push(0.0, Event::Issue(rank as u32));
         }
@@ -164,19 +168,14 @@ impl Run<'_> {
             return; // an earlier one has done its work
         }
         m.issue_at = f64::INFINITY;
-        let Some(ready) = (m.next < m.program.len()).then(|| m.ready(m.next)).flatten() else { return };
-        let op = m.next;
-        let action = m.program.action(op);
-        let eager = matches!(action, Action::Send { span, .. } if span.len <= host.eager_limit);
-        let start = now.max(ready).max(m.cpu_free).max(if eager { m.out_free } else { 0.0 });
+        let Some((start, op)) = m.next(now, host.eager_limit) else { return };
         if start > now {
             return self.issue_again(rank, start);
         }
         m.start[op] = now;
-        m.next += 1;
-        m.skip_receives();
-        match action {
-            Action::Send { .. } if eager => self.leave(now, rank, op as u32),
+        m.cursors.advance(m.program, op);
+        match m.program.action(op) {
+            Action::Send { span, .. } if span.len <= host.eager_limit => self.leave(now, rank, op as u32),
             Action::Send { .. } => self.request(now, rank, op as u32),
             Action::Delay { seconds } => {
                 m.cpu_free = now + seconds;
@@ -323,7 +322,7 @@ impl Run<'_> {
     /// The rank turns to its next send at `time`, unless it does so before.
     fn issue_again(&mut self, rank: u32, time: f64) {
         let m = &mut self.machines[rank as usize];
-        if m.next < m.program.len() && time < m.issue_at {
+        if !m.cursors.is_empty() && time < m.issue_at {
             m.issue_at = time;
             self.queue.push(time, Event::Issue(rank));
         }

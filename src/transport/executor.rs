@@ -1,12 +1,12 @@
-//! Executes one rank's program: receives are posted ahead, sends go out in program order, each once what it comes after is
-//! complete.
+//! Executes one rank's program: receives are posted ahead, sends go out in the order of their lane, each once what it comes after
+//! is complete.
 
 use super::Transport;
 use crate::error::{Error, Result};
-use crate::schedule::{Action, Buffer, Program, Span, Trace};
+use crate::schedule::{Action, Buffer, Cursors, Program, Span, Trace};
 
-/// How many receives are posted ahead. Enough that a pipeline's next segments find their buffers, few enough that matching
-/// stays short.
+/// How many operations receives are posted ahead. Enough that a pipeline's next segments find their buffers, few enough that
+/// matching stays short.
 pub const WINDOW: usize = 32;
 
 /// The state of one execution; kept between calls to spare allocations.
@@ -14,21 +14,28 @@ pub const WINDOW: usize = 32;
 pub struct Executor<R> {
     requests: Vec<Option<R>>,
     control: Vec<u8>,
+    cursors: Cursors,
+    /// The requests that lanes wait for, and their operations.
+    awaited: (Vec<R>, Vec<usize>),
 }
 
 impl<R> Default for Executor<R> {
     fn default() -> Self {
-        Executor { requests: Vec::new(), control: Vec::new() }
+        Executor { requests: Vec::new(), control: Vec::new(), cursors: Cursors::default(), awaited: (Vec::new(), Vec::new()) }
     }
 }
 
-/// The caller's message during one execution.
-struct Message {
+/// One execution: what is run, on what, and how far it is.
+struct Run<'a> {
+    program: &'a Program,
     data: *mut u8,
     len: usize,
+    trace: Option<&'a mut Trace>,
+    /// Operations before this one are sends, or receives that are posted.
+    posted: usize,
 }
 
-impl<R> Executor<R> {
+impl<R: Copy> Executor<R> {
     /// Runs a program on the message at `data`. With a trace, the start and end of each operation are recorded (the end as this
     /// rank notices it). A send that another operation comes after is over when its buffer may be used again.
     ///
@@ -43,43 +50,69 @@ impl<R> Executor<R> {
         program: &Program,
         data: *mut u8,
         len: usize,
-        mut trace: Option<&mut Trace>,
+        trace: Option<&mut Trace>,
     ) -> Result<()> {
         self.requests.clear();
         self.requests.resize_with(program.len(), || None);
         self.control.resize(program.len(), 0);
-        let message = Message { data, len };
-        let mut posted = 0; // operations before this one are sends, or receives that are posted
-        for op in 0..program.len() {
+        self.cursors.restart(program);
+        let mut run = Run { program, data, len, trace, posted: 0 };
+        while let Some(furthest) = self.cursors.open().max() {
             // SAFETY: the caller vouches for `data`
-            unsafe { self.post_ahead(transport, program, &message, &mut posted, op, &mut trace)? };
-            let action = program.action(op);
-            if matches!(action, Action::Recv { .. }) {
-                continue;
-            }
-            for &before in program.after(op) {
-                self.complete(transport, before as usize, &mut trace)?;
-            }
-            stamp(&mut trace, op, transport, |t| &mut t.start);
-            match action {
+            unsafe { self.post_ahead(transport, &mut run, furthest)? };
+            let op = self.next(transport, &mut run)?;
+            stamp(&mut run.trace, op, transport, |t| &mut t.start);
+            match program.action(op) {
                 Action::Send { to, span } => {
-                    let at = self.place(&message, op, span)?;
+                    let at = self.place(&run, op, span)?;
                     // SAFETY: `place` checked the span; the request is completed below, before the caller gets `data` back
-                    self.requests[op] = Some(unsafe { transport.send(to, at, span.len)? });
+                    self.requests[op] = Some(unsafe { transport.send(to, program.lane(op), at, span.len)? });
                 }
                 Action::Delay { seconds } => {
                     transport.delay(seconds);
-                    stamp(&mut trace, op, transport, |t| &mut t.end);
+                    stamp(&mut run.trace, op, transport, |t| &mut t.end);
                 }
                 Action::Recv { .. } => {}
             }
+            self.cursors.advance(program, op);
         }
         for op in 0..program.len() {
             // SAFETY: as above
-            unsafe { self.post_ahead(transport, program, &message, &mut posted, op, &mut trace)? };
-            self.complete(transport, op, &mut trace)?;
+            unsafe { self.post_ahead(transport, &mut run, op)? };
+            self.complete(transport, &mut run, op)?;
         }
         Ok(())
+    }
+
+    /// The send or delay to start next: the first in the program of those that wait for nothing. Waits if all do.
+    fn next<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run) -> Result<usize> {
+        loop {
+            let (requests, ops) = &mut self.awaited;
+            requests.clear();
+            ops.clear();
+            let mut first: Option<usize> = None;
+            for op in self.cursors.open() {
+                let open = run.program.after(op).iter().find_map(|&d| Some((self.requests[d as usize]?, d as usize)));
+                match open {
+                    Some((request, before)) => {
+                        requests.push(request);
+                        ops.push(before);
+                    }
+                    None => first = Some(first.map_or(op, |f| f.min(op))),
+                }
+            }
+            if let Some(op) = first {
+                return Ok(op);
+            }
+            let k = if requests.len() == 1 {
+                transport.wait(requests[0])?;
+                0
+            } else {
+                transport.wait_any(requests)?
+            };
+            self.requests[ops[k]] = None;
+            stamp(&mut run.trace, ops[k], transport, |t| &mut t.end);
+        }
     }
 
     /// Posts receives in program order, up to [`WINDOW`] operations after `op`. One that comes after others is posted when `op`
@@ -87,49 +120,42 @@ impl<R> Executor<R> {
     ///
     /// # Safety
     /// As [`Executor::run`].
-    unsafe fn post_ahead<T: Transport<Request = R>>(
-        &mut self,
-        transport: &mut T,
-        program: &Program,
-        message: &Message,
-        posted: &mut usize,
-        op: usize,
-        trace: &mut Option<&mut Trace>,
-    ) -> Result<()> {
-        while *posted < program.len() && *posted <= op + WINDOW {
-            let k = *posted;
+    unsafe fn post_ahead<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run, op: usize) -> Result<()> {
+        let program = run.program;
+        while run.posted < program.len() && run.posted <= op + WINDOW {
+            let k = run.posted;
             if let Action::Recv { from, span } = program.action(k) {
                 if !program.after(k).is_empty() {
                     if k > op {
                         return Ok(());
                     }
                     for &before in program.after(k) {
-                        self.complete(transport, before as usize, trace)?;
+                        self.complete(transport, run, before as usize)?;
                     }
                 }
-                let at = self.place(message, k, span)?;
-                stamp(trace, k, transport, |t| &mut t.start);
+                let at = self.place(run, k, span)?;
+                stamp(&mut run.trace, k, transport, |t| &mut t.start);
                 // SAFETY: `place` checked the span; programs write no byte twice at a time, and every request is completed
-                self.requests[k] = Some(unsafe { transport.receive(from, at, span.len)? });
+                self.requests[k] = Some(unsafe { transport.receive(from, program.lane(k), at, span.len)? });
             }
-            *posted += 1;
+            run.posted += 1;
         }
         Ok(())
     }
 
-    fn complete<T: Transport<Request = R>>(&mut self, transport: &mut T, op: usize, trace: &mut Option<&mut Trace>) -> Result<()> {
+    fn complete<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run, op: usize) -> Result<()> {
         if let Some(request) = self.requests[op].take() {
             transport.wait(request)?;
-            stamp(trace, op, transport, |t| &mut t.end);
+            stamp(&mut run.trace, op, transport, |t| &mut t.end);
         }
         Ok(())
     }
 
-    fn place(&mut self, message: &Message, op: usize, span: Span) -> Result<*mut u8> {
+    fn place(&mut self, run: &Run, op: usize, span: Span) -> Result<*mut u8> {
         match span.buffer {
-            Buffer::Data if span.offset + span.len <= message.len => Ok(message.data.wrapping_add(span.offset)),
+            Buffer::Data if span.offset + span.len <= run.len => Ok(run.data.wrapping_add(span.offset)),
             Buffer::Control if span.len <= 1 => Ok(self.control.as_mut_ptr().wrapping_add(op)),
-            _ => Err(Error::invalid(format!("execute operation {op}: its span lies outside the {} bytes", message.len))),
+            _ => Err(Error::invalid(format!("execute operation {op}: its span lies outside the {} bytes", run.len))),
         }
     }
 }

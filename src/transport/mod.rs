@@ -10,14 +10,15 @@ pub mod mpi;
 pub mod threads;
 
 use crate::error::Result;
+use crate::schedule::Lane;
 use crate::topology::Rank;
 
 pub use executor::{Executor, WINDOW};
 
-/// Point-to-point messages among ranks, in order for each pair.
+/// Point-to-point messages among ranks, in order for each pair and lane.
 pub trait Transport {
     /// A message under way.
-    type Request;
+    type Request: Copy;
 
     /// This rank.
     fn rank(&self) -> Rank;
@@ -40,7 +41,7 @@ pub trait Transport {
     ///
     /// # Errors
     /// The transport's reason.
-    unsafe fn send(&mut self, to: Rank, data: *const u8, len: usize) -> Result<Self::Request>;
+    unsafe fn send(&mut self, to: Rank, lane: Lane, data: *const u8, len: usize) -> Result<Self::Request>;
 
     /// Starts a receive.
     ///
@@ -49,11 +50,17 @@ pub trait Transport {
     ///
     /// # Errors
     /// The transport's reason.
-    unsafe fn receive(&mut self, from: Rank, data: *mut u8, len: usize) -> Result<Self::Request>;
+    unsafe fn receive(&mut self, from: Rank, lane: Lane, data: *mut u8, len: usize) -> Result<Self::Request>;
 
     /// Waits until a message is complete.
     ///
     /// # Errors
     /// The transport's reason.
     fn wait(&mut self, request: Self::Request) -> Result<()>;
+
+    /// Waits until one of some messages is complete, and tells which.
+    ///
+    /// # Errors
+    /// The transport's reason.
+    fn wait_any(&mut self, requests: &mut [Self::Request]) -> Result<usize>;
 }

@@ -5,12 +5,10 @@
 
 use super::Transport;
 use crate::error::{Error, Result};
+use crate::schedule::Lane;
 use crate::topology::Rank;
 use mpi::ffi;
 use std::os::raw::{c_char, c_int, c_void};
-
-/// All messages of schedules carry this tag; they are told apart by order.
-const TAG: c_int = 0;
 
 /// A communicator as a transport. It does not own the communicator.
 #[derive(Debug, Clone, Copy)]
@@ -118,23 +116,25 @@ impl Transport for MpiTransport {
         }
     }
 
-    unsafe fn send(&mut self, to: Rank, data: *const u8, len: usize) -> Result<ffi::MPI_Request> {
+    unsafe fn send(&mut self, to: Rank, lane: Lane, data: *const u8, len: usize) -> Result<ffi::MPI_Request> {
         let count = self.count(len)?;
         // SAFETY: the caller vouches for the buffer; the request is written before it is read
         unsafe {
             let mut request = ffi::RSMPI_REQUEST_NULL;
-            let code = ffi::PMPI_Isend(data.cast::<c_void>(), count, ffi::RSMPI_UINT8_T, to as c_int, TAG, self.comm, &mut request);
+            let (byte, tag) = (ffi::RSMPI_UINT8_T, c_int::from(lane));
+            let code = ffi::PMPI_Isend(data.cast::<c_void>(), count, byte, to as c_int, tag, self.comm, &mut request);
             check(self.rank, "MPI_Isend", code)?;
             Ok(request)
         }
     }
 
-    unsafe fn receive(&mut self, from: Rank, data: *mut u8, len: usize) -> Result<ffi::MPI_Request> {
+    unsafe fn receive(&mut self, from: Rank, lane: Lane, data: *mut u8, len: usize) -> Result<ffi::MPI_Request> {
         let count = self.count(len)?;
         // SAFETY: as in `send`
         unsafe {
             let mut request = ffi::RSMPI_REQUEST_NULL;
-            let code = ffi::PMPI_Irecv(data.cast::<c_void>(), count, ffi::RSMPI_UINT8_T, from as c_int, TAG, self.comm, &mut request);
+            let (byte, tag) = (ffi::RSMPI_UINT8_T, c_int::from(lane));
+            let code = ffi::PMPI_Irecv(data.cast::<c_void>(), count, byte, from as c_int, tag, self.comm, &mut request);
             check(self.rank, "MPI_Irecv", code)?;
             Ok(request)
         }
@@ -144,6 +144,14 @@ impl Transport for MpiTransport {
         // SAFETY: the request came from `send` or `receive` and is given up here
         let code = unsafe { ffi::PMPI_Wait(&mut request, ffi::RSMPI_STATUS_IGNORE) };
         check(self.rank, "MPI_Wait", code)
+    }
+
+    fn wait_any(&mut self, requests: &mut [ffi::MPI_Request]) -> Result<usize> {
+        let mut index: c_int = 0;
+        // SAFETY: the requests came from `send` or `receive`; the complete one is given up here
+        let code = unsafe { ffi::PMPI_Waitany(requests.len() as c_int, requests.as_mut_ptr(), &mut index, ffi::RSMPI_STATUS_IGNORE) };
+        check(self.rank, "MPI_Waitany", code)?;
+        usize::try_from(index).map_err(|_| Error::Rank { rank: self.rank, reason: "MPI_Waitany: no request was open".into() })
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::{Executor, Transport};
 use crate::error::{Error, Result};
-use crate::schedule::Schedule;
+use crate::schedule::{Lane, Schedule};
 use crate::topology::Rank;
+use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -11,16 +12,16 @@ use std::time::{Duration, Instant};
 /// A receive that has waited so long has met a schedule that is wrong.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Messages of one sender to one receiver; those taken leave the queue from the front.
+/// Messages of one sender to one receiver in one lane; those taken leave the queue from the front.
 #[derive(Default)]
-struct Lane {
+struct Stream {
     queue: VecDeque<Option<Vec<u8>>>,
     taken: usize,
 }
 
 #[derive(Default)]
 struct Mailbox {
-    lanes: Mutex<Vec<Lane>>,
+    streams: Mutex<FxHashMap<(Rank, Lane), Stream>>,
     news: Condvar,
 }
 
@@ -28,13 +29,13 @@ struct Mailbox {
 pub struct ThreadTransport {
     rank: Rank,
     mailboxes: Arc<Vec<Mailbox>>,
-    /// Receives started, by sender.
-    started: Vec<usize>,
+    /// Receives started, by sender and lane.
+    started: FxHashMap<(Rank, Lane), usize>,
     epoch: Instant,
 }
 
 /// A message under way: sends are complete at once.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub enum ThreadRequest {
     /// A send.
     Sent,
@@ -42,7 +43,9 @@ pub enum ThreadRequest {
     Receive {
         /// The sender.
         from: Rank,
-        /// Its position among the receives from this sender.
+        /// The lane.
+        lane: Lane,
+        /// Its position among the receives from this sender in this lane.
         index: usize,
         /// Where the bytes go.
         data: *mut u8,
@@ -53,10 +56,10 @@ pub enum ThreadRequest {
 
 /// Ends for so many ranks.
 pub fn transports(ranks: usize) -> Vec<ThreadTransport> {
-    let lanes = || Mutex::new((0..ranks).map(|_| Lane::default()).collect());
-    let mailboxes = Arc::new((0..ranks).map(|_| Mailbox { lanes: lanes(), news: Condvar::new() }).collect::<Vec<_>>());
+    let mailboxes = Arc::new((0..ranks).map(|_| Mailbox::default()).collect::<Vec<_>>());
     let epoch = Instant::now();
-    (0..ranks).map(|rank| ThreadTransport { rank, mailboxes: Arc::clone(&mailboxes), started: vec![0; ranks], epoch }).collect()
+    let end = |rank| ThreadTransport { rank, mailboxes: Arc::clone(&mailboxes), started: FxHashMap::default(), epoch };
+    (0..ranks).map(end).collect()
 }
 
 impl Transport for ThreadTransport {
@@ -70,50 +73,59 @@ impl Transport for ThreadTransport {
         self.epoch.elapsed().as_secs_f64()
     }
 
-    unsafe fn send(&mut self, to: Rank, data: *const u8, len: usize) -> Result<ThreadRequest> {
+    unsafe fn send(&mut self, to: Rank, lane: Lane, data: *const u8, len: usize) -> Result<ThreadRequest> {
         // SAFETY: the caller vouches for `len` readable bytes
         let bytes = unsafe { std::slice::from_raw_parts(data, len) }.to_vec();
         let mailbox = &self.mailboxes[to];
-        let mut lanes = mailbox.lanes.lock().map_err(|_| self.poisoned())?;
-        lanes[self.rank].queue.push_back(Some(bytes));
+        let mut streams = mailbox.streams.lock().map_err(|_| self.poisoned())?;
+        streams.entry((self.rank, lane)).or_default().queue.push_back(Some(bytes));
         mailbox.news.notify_all();
         Ok(ThreadRequest::Sent)
     }
 
-    unsafe fn receive(&mut self, from: Rank, data: *mut u8, len: usize) -> Result<ThreadRequest> {
-        self.started[from] += 1;
-        Ok(ThreadRequest::Receive { from, index: self.started[from] - 1, data, len })
+    unsafe fn receive(&mut self, from: Rank, lane: Lane, data: *mut u8, len: usize) -> Result<ThreadRequest> {
+        let started = self.started.entry((from, lane)).or_default();
+        *started += 1;
+        Ok(ThreadRequest::Receive { from, lane, index: *started - 1, data, len })
     }
 
     fn wait(&mut self, request: ThreadRequest) -> Result<()> {
-        let ThreadRequest::Receive { from, index, data, len } = request else { return Ok(()) };
+        self.wait_any(&mut [request]).map(drop)
+    }
+
+    fn wait_any(&mut self, requests: &mut [ThreadRequest]) -> Result<usize> {
         let mailbox = &self.mailboxes[self.rank];
-        let mut lanes = mailbox.lanes.lock().map_err(|_| self.poisoned())?;
-        let bytes = loop {
-            let lane = &mut lanes[from];
-            if let Some(slot) = lane.queue.get_mut(index - lane.taken) {
-                let bytes = slot.take();
-                while lane.queue.front().is_some_and(Option::is_none) {
-                    lane.queue.pop_front();
-                    lane.taken += 1;
+        let mut streams = mailbox.streams.lock().map_err(|_| self.poisoned())?;
+        loop {
+            for (k, request) in requests.iter().enumerate() {
+                let ThreadRequest::Receive { from, lane, index, data, len } = *request else { return Ok(k) };
+                let Some(bytes) = streams.get_mut(&(from, lane)).and_then(|s| s.take(index)) else { continue };
+                if bytes.len() != len {
+                    let reason = format!("{} bytes came from rank {from}, {len} were expected", bytes.len());
+                    return Err(Error::Rank { rank: self.rank, reason });
                 }
-                break bytes.unwrap_or_default();
+                // SAFETY: the caller vouched for `len` writable bytes until this request is complete
+                unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, len) };
+                return Ok(k);
             }
-            let (guard, timeout) = mailbox.news.wait_timeout(lanes, DEADLINE).map_err(|_| self.poisoned())?;
-            lanes = guard;
+            let (guard, timeout) = mailbox.news.wait_timeout(streams, DEADLINE).map_err(|_| self.poisoned())?;
+            streams = guard;
             if timeout.timed_out() {
-                return Err(Error::Rank { rank: self.rank, reason: format!("no message from rank {from} within {DEADLINE:?}") });
+                return Err(Error::Rank { rank: self.rank, reason: format!("no message within {DEADLINE:?}: {requests:?}") });
             }
-        };
-        if bytes.len() != len {
-            return Err(Error::Rank {
-                rank: self.rank,
-                reason: format!("{} bytes came from rank {from}, {len} were expected", bytes.len()),
-            });
         }
-        // SAFETY: the caller vouched for `len` writable bytes until this request is complete
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, len) };
-        Ok(())
+    }
+}
+
+impl Stream {
+    /// Takes the message with this number, if it is there.
+    fn take(&mut self, index: usize) -> Option<Vec<u8>> {
+        let bytes = self.queue.get_mut(index.checked_sub(self.taken)?)?.take();
+        while self.queue.front().is_some_and(Option::is_none) {
+            self.queue.pop_front();
+            self.taken += 1;
+        }
+        bytes
     }
 }
 
