@@ -73,6 +73,8 @@
 //! - registries, not switches: [`model::MODELS`], [`collective::bcast::ALGORITHMS`], [`cluster::METHODS`],
 //!   [`intercluster::HEURISTICS`]. A new entry is one file and two lines, and tests, command line and docs follow.
 
+#[cfg(feature = "mpi")]
+pub mod bench;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod cluster;

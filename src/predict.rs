@@ -2,7 +2,7 @@
 //! mixes of links. The closed forms of the literature are tests of it.
 //!
 //! The machine it replays on: each rank has a processor and a port. A send takes the processor for `send_overhead` and the port
-//! for `gap`; the message is usable at the receiver `transit` after the send's start, and the last `recv_overhead` of that runs
+//! for `gap`, and leaves when the link is free of the sender's message before it; the message is usable at the receiver `transit` after it left, and the last `recv_overhead` of that runs
 //! on the receiver's processor and waits while that is busy.
 
 use crate::error::{Error, Result};
@@ -10,6 +10,7 @@ use crate::event::EventQueue;
 use crate::model::{Cost, CostModel};
 use crate::schedule::{Action, Cursors, Program, Schedule, Trace, matching};
 use crate::topology::{Link, Rank};
+use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
 /// What a replay finds.
@@ -133,6 +134,8 @@ pub fn replay(schedule: &Schedule, model: &dyn CostModel) -> Result<Replay> {
             issue_at: 0.0,
         })
         .collect();
+    // when the links are free on which a stream is slower than its sender's port
+    let mut link_free: FxHashMap<(u32, u32), f64> = FxHashMap::default();
     // the overhead that each open receive will pay
     let mut overhead: Vec<Vec<f64>> = schedule.programs.iter().map(|p| vec![0.0; p.len()]).collect();
     for rank in 0..machines.len() {
@@ -154,13 +157,20 @@ pub fn replay(schedule: &Schedule, model: &dyn CostModel) -> Result<Replay> {
                 m.start[op] = now;
                 match m.program.action(op) {
                     Action::Send { to, span } => {
-                        let Cost { send_overhead, gap, transit, recv_overhead } = model.cost(Link { from: rank as Rank, to }, span.len);
+                        let cost = model.cost(Link { from: rank as Rank, to }, span.len);
+                        let Cost { send_overhead, gap, link_gap, transit, recv_overhead } = cost;
                         m.cpu_free = now + send_overhead;
                         m.port_free = now + gap;
                         m.done[op] = m.cpu_free;
                         if let Some((to, their)) = pairs.partner(rank as usize, op) {
                             overhead[to][their] = recv_overhead;
-                            queue.push(now + (transit - recv_overhead).max(0.0), Event::Arrive(to as u32, their as u32));
+                            let mut leaves = now;
+                            if link_gap > gap {
+                                let free = link_free.entry((rank, to as u32)).or_insert(0.0);
+                                leaves = now.max(*free);
+                                *free = leaves + link_gap;
+                            }
+                            queue.push(leaves + (transit - recv_overhead).max(0.0), Event::Arrive(to as u32, their as u32));
                         }
                     }
                     Action::Delay { seconds } => {

@@ -2,7 +2,8 @@
 
 use super::table::percent;
 use super::{Outcome, print, print_json};
-use crate::intercluster::gantt;
+use crate::collective::Route;
+use crate::intercluster::{Job, RouteKind, gantt};
 use crate::plan::{Member, Plan, plan};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::units;
@@ -54,22 +55,24 @@ pub fn json(policy: &Policy, plan: &Plan) -> serde_json::Value {
         .map(|(k, g)| {
             let d = g.decision.as_ref();
             serde_json::json!({
-                "group": name(k), "ranks": g.ranks.len(), "coordinator": g.ranks[0],
+                "group": name(k), "ranks": plan.hierarchy.groups[k].len(), "coordinator": plan.hierarchy.groups[k][0],
                 "algorithm": d.map(|d| d.algorithm.name), "segment_bytes": d.map(|d| d.parameters.segment),
                 "radix": d.map(|d| d.parameters.radix), "model": d.map(|d| &d.model),
                 "predicted_s": d.map_or(0.0, |d| d.predicted_s), "runner_up": d.map(|d| &d.runner_up), "margin": d.map(|d| d.margin),
             })
         })
         .collect();
-    let sends: Vec<_> = plan
-        .solution
+    let solution = plan.schedule_between.as_ref().map(|(_, s)| s);
+    let sends: Vec<_> = solution
         .iter()
         .flat_map(|s| &s.best.sends)
         .map(|s| serde_json::json!({ "from": name(s.from), "to": name(s.to), "start_s": s.start_s, "arrive_s": s.arrive_s }))
         .collect();
     serde_json::json!({
         "bytes": plan.shape.bytes, "root": plan.shape.root, "predicted_s": plan.predicted_s, "native_s": plan.native_s,
-        "heuristic": plan.solution.as_ref().map(|s| s.heuristic), "sends": sends, "groups": groups,
+        "route": plan.route.map(RouteKind::name), "segment_bytes": plan.route.map(|_| plan.hierarchy.segment),
+        "local": plan.route.map(|_| plan.hierarchy.local[0].algorithm.clone()),
+        "heuristic": solution.map(|s| s.heuristic), "sends": sends, "groups": groups,
     })
 }
 
@@ -87,7 +90,11 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
     if let Some(t) = plan.native_s {
         writeln!(out, "the MPI library's own broadcast over all ranks took {}, and is used", units::seconds(t))?;
     }
+    if let Some(route) = plan.route {
+        return Ok(out + &crossing(plan, route, &name));
+    }
     for (k, g) in plan.groups.iter().enumerate() {
+        let ranks = plan.hierarchy.groups[k].len();
         let Some(d) = &g.decision else {
             writeln!(out, "\n{}: one rank, nothing to do inside", name(k))?;
             continue;
@@ -95,14 +102,7 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
         let segment =
             if d.parameters.segment > 0 { format!(" in segments of {}", units::bytes(d.parameters.segment)) } else { String::new() };
         let radix = if d.parameters.radix > 0 { format!(" of radix {}", d.parameters.radix) } else { String::new() };
-        writeln!(
-            out,
-            "\n{}: {}{radix}{segment} over {} ranks: {}",
-            name(k),
-            d.algorithm.name,
-            g.ranks.len(),
-            units::seconds(d.predicted_s)
-        )?;
+        writeln!(out, "\n{}: {}{radix}{segment} over {} ranks: {}", name(k), d.algorithm.name, ranks, units::seconds(d.predicted_s))?;
         let error = policy.groups[g.group].scores.iter().find(|s| s.model == d.model);
         let error = error.map(|s| format!(", which errs by {} on what it was not fitted to", percent(s.error))).unwrap_or_default();
         writeln!(out, "  by model {}{error}", d.model)?;
@@ -113,12 +113,40 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
         };
         writeln!(out, "  next best: {}, {margin}", d.runner_up)?;
         if !d.from_row {
-            writeln!(out, "  computed from the models: no row is for {} ranks", g.ranks.len())?;
+            writeln!(out, "  computed from the models: no row is for {ranks} ranks")?;
         }
     }
-    if let (Some(problem), Some(solution)) = (&plan.problem, &plan.solution) {
+    if let Some((problem, solution)) = &plan.schedule_between {
         let names: Vec<String> = (0..plan.groups.len()).map(name).collect();
         writeln!(out, "\nbetween the groups ({}):\n{}", solution.heuristic, gantt(problem, &solution.best, &names))?;
     }
     Ok(out)
+}
+
+/// How segments cross the groups.
+fn crossing(plan: &Plan, route: RouteKind, name: &impl Fn(usize) -> String) -> String {
+    let h = &plan.hierarchy;
+    let segments = h.bytes.div_ceil(h.segment).max(1);
+    let pieces = if segments > 1 { format!("{segments} segments of {}", units::bytes(h.segment)) } else { "one piece".into() };
+    let mut out = format!("\nroute {}, in {pieces}; inside every group: {}\n", route.name(), h.local[0].algorithm);
+    match &h.route {
+        Route::Relay => {
+            out += &format!("  {} deals the segments out to the other {} groups", name(0), h.groups.len() - 1);
+            out += ", and each passes its share on to the rest\n";
+        }
+        Route::Tree(jobs) => {
+            for (k, _) in h.groups.iter().enumerate() {
+                let to = |job: &Job| match job {
+                    Job::Send { from, to } if *from == k => Some(name(*to)),
+                    _ => None,
+                };
+                let to: Vec<String> = jobs.iter().filter_map(to).collect();
+                if !to.is_empty() {
+                    out += &format!("  {} sends to {}\n", name(k), to.join(", "));
+                }
+            }
+        }
+    }
+    let counts: Vec<String> = h.groups.iter().enumerate().map(|(k, g)| format!("{} {}", name(k), g.len())).collect();
+    out + &format!("  ranks: {}\n", counts.join(", "))
 }

@@ -1,5 +1,7 @@
 //! The command line: one subcommand a file, which reads, calls the library and writes.
 
+#[cfg(feature = "mpi")]
+mod bench;
 mod check;
 mod compare;
 mod discover;
@@ -37,6 +39,9 @@ enum Command {
     Predict(predict::Args),
     /// Compare the models: choices per group and size, and each model's errors.
     Compare(compare::Args),
+    /// Compare adaptive_bcast with the MPI library's broadcasts, in one run under mpirun.
+    #[cfg(feature = "mpi")]
+    Bench(bench::Args),
     /// Schedule a broadcast between groups.
     Schedule(schedule::Args),
     /// Write a platform in another tool's format.
@@ -67,6 +72,8 @@ impl Cli {
             Command::Explain(args) => explain::run(&args),
             Command::Predict(args) => predict::run(&args),
             Command::Compare(args) => compare::run(&args),
+            #[cfg(feature = "mpi")]
+            Command::Bench(args) => bench::run(&args),
             Command::Schedule(args) => schedule::run(&args),
             Command::Export(args) => export::run(&args),
             Command::List(args) => list::run(&args),

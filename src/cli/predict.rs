@@ -63,9 +63,9 @@ fn of_policy(args: &Args, path: &std::path::Path) -> anyhow::Result<Outcome> {
     let (mut all, mut rows) = (Vec::new(), Vec::new());
     for &bytes in &args.bytes {
         let plan = plan(&compiled, &members, args.root, bytes)?;
-        let native = (0..plan.groups.len()).any(|k| plan.local_native(k));
+        let native = (0..plan.groups.len()).any(|k| plan.hierarchy.local_native(k));
         // the whole plan under the poly-model, message by message; the library's own broadcasts have no messages to replay
-        let replayed = if native { None } else { Some(completion(&plan.schedule(), &PolyModel::new(&compiled, &members, &plan))?) };
+        let replayed = if native { None } else { Some(completion(&plan.schedule(), &PolyModel::new(&compiled, &members, bytes))?) };
         let groups: Vec<(String, f64)> = plan
             .groups
             .iter()

@@ -156,6 +156,30 @@ impl SourceArgs {
     }
 }
 
+/// Runs a comparison of broadcasts under a policy; the report on rank 0.
+#[cfg(feature = "mpi")]
+pub fn compare(policy: crate::policy::Policy, settings: &crate::bench::Settings) -> Result<Option<crate::bench::Report>> {
+    use mpi::traits::Communicator;
+    crate::transport::mpi::abort_on_panic();
+    // SAFETY: this process has one thread
+    #[allow(unsafe_code)]
+    crate::bench::ENVIRONMENT.iter().for_each(|(name, value)| unsafe { std::env::set_var(name, value) });
+    let universe = mpi::initialize().ok_or_else(|| Error::invalid("start MPI: it is running already"))?;
+    let world = universe.world();
+    crate::transport::mpi::check_launcher(world.size() as usize)?;
+    crate::run::use_policy(policy);
+    let mut progress = progress();
+    let first = world.rank() == 0;
+    let (total, mut done) = (settings.roots.len() * settings.sizes.len(), 0);
+    let report = crate::bench::compare(&world, settings, || {
+        done += 1;
+        if first {
+            progress("comparing", done, total);
+        }
+    });
+    report.map_err(|e| if world.size() > 1 { crate::transport::mpi::abort(&format!("failed to {e}")) } else { e })
+}
+
 /// A progress bar on a terminal; nothing elsewhere.
 fn progress() -> crate::measure::Progress<'static> {
     let mut bar: Option<(String, ProgressBar)> = None;

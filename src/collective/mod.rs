@@ -1,11 +1,15 @@
 //! The collective operations: a folder each, one algorithm a file. Builders are pure and know no model.
 
 pub mod bcast;
+mod hierarchy;
 mod tree;
 
 use crate::schedule::Program;
 use crate::topology::Rank;
 use serde::{Deserialize, Serialize};
+
+pub use hierarchy::{Hierarchy, Local, Route};
+pub use tree::Node;
 
 /// What a collective is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -58,6 +62,8 @@ pub struct Algorithm {
     pub radices: &'static [usize],
     /// The builder; `None` for the library's own collective, which is called and not built.
     pub builder: Option<Builder>,
+    /// The tree that it sends along, if it is a tree and nothing else: a node's place, for a number of nodes and a radix.
+    pub tree: Option<fn(v: usize, ranks: usize, radix: usize) -> Node>,
 }
 
 impl Algorithm {

@@ -14,15 +14,17 @@ mod flat;
 mod gantt;
 mod look_ahead;
 mod polish;
+mod route;
 
 use crate::units::Seconds;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub use bounds::lower_bound;
 pub use exact::{EXACT_GROUPS, exact};
 pub use gantt::gantt;
 pub use polish::polish;
+pub use route::{ROUTES, RouteKind};
 
 /// A broadcast among coordinators.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,7 +61,8 @@ impl Problem {
 }
 
 /// A job on a coordinator's port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Job {
     /// Send to another coordinator.
     Send {

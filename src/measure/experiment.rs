@@ -1,10 +1,11 @@
 //! Experiments as values. Each is a small schedule and a rule that tells which span of time of which rank is its result, so that
 //! the simulator, MPI and a model's replay all run the same thing.
 
-use crate::collective::{Parameters, Shape, bcast};
+use crate::collective::{Hierarchy, Parameters, Shape, bcast};
 use crate::error::Result;
 use crate::schedule::{Program, Schedule, Span, Trace};
 use crate::topology::Rank;
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 /// One experiment. Its result is in seconds, taken on one rank's clock.
@@ -69,6 +70,23 @@ pub enum Experiment {
         /// Bytes back.
         back: usize,
     },
+    /// `count` rounds of messages from the root to each leaf in turn; each leaf answers once, with nothing, after its last. Result:
+    /// the root's time for all.
+    Spread {
+        /// The rank whose clock counts.
+        root: Rank,
+        /// The others.
+        leaves: Vec<Rank>,
+        /// Bytes of a message.
+        bytes: usize,
+        /// Messages to each leaf.
+        count: usize,
+    },
+    /// A broadcast over groups. Result: as for a broadcast.
+    Hierarchical {
+        /// The groups and the way between them; the root is the first rank of the first group.
+        hierarchy: Hierarchy,
+    },
     /// A broadcast. Result: from the root's start until the last rank has everything, on the root's clock; a probe over MPI finds
     /// the other clocks' offsets first.
     Broadcast {
@@ -93,14 +111,17 @@ impl Experiment {
             | Experiment::Train { a, b, .. }
             | Experiment::SendTime { a, b, .. }
             | Experiment::ReceiveTime { a, b, .. } => vec![*a, *b],
-            Experiment::Fan { root, leaves, .. } => std::iter::once(*root).chain(leaves.iter().copied()).collect(),
+            Experiment::Hierarchical { hierarchy } => hierarchy.ranks(),
+            Experiment::Fan { root, leaves, .. } | Experiment::Spread { root, leaves, .. } => {
+                std::iter::once(*root).chain(leaves.iter().copied()).collect()
+            }
             Experiment::Broadcast { ranks, .. } => ranks.clone(),
         }
     }
 
     /// True if the result takes the traces of all ranks.
     pub fn is_collective(&self) -> bool {
-        matches!(self, Experiment::Broadcast { .. })
+        matches!(self, Experiment::Broadcast { .. } | Experiment::Hierarchical { .. })
     }
 
     /// The position, in [`Experiment::ranks`], of the rank whose clock counts.
@@ -112,7 +133,9 @@ impl Experiment {
     pub fn bytes(&self) -> usize {
         match self {
             Experiment::RoundTrip { out, back, .. } | Experiment::Fan { out, back, .. } => *out.max(back),
+            Experiment::Hierarchical { hierarchy } => hierarchy.bytes,
             Experiment::Train { bytes, .. }
+            | Experiment::Spread { bytes, .. }
             | Experiment::SendTime { bytes, .. }
             | Experiment::ReceiveTime { bytes, .. }
             | Experiment::Broadcast { bytes, .. } => *bytes,
@@ -150,6 +173,20 @@ impl Experiment {
                 let leaves = 1..=leaves.len();
                 leaves.clone().for_each(|leaf| drop_id(p.send(leaf, data(*out), &[])));
                 leaves.for_each(|leaf| drop_id(p.recv(leaf, data(*back), &[])));
+            }
+            Experiment::Spread { leaves, bytes, count, .. } if me == 0 => {
+                let leaves = 1..=leaves.len();
+                (0..*count).for_each(|_| leaves.clone().for_each(|leaf| drop_id(p.send(leaf, data(*bytes), &[]))));
+                leaves.for_each(|leaf| drop_id(p.recv(leaf, empty, &[])));
+            }
+            Experiment::Spread { bytes, count, .. } => {
+                let got: Vec<_> = (0..*count).map(|_| p.recv(0, data(*bytes), &[])).collect();
+                p.send(0, empty, &got);
+            }
+            Experiment::Hierarchical { hierarchy } => {
+                let ranks = hierarchy.ranks();
+                let places: FxHashMap<Rank, usize> = ranks.iter().enumerate().map(|(place, &r)| (r, place)).collect();
+                p = hierarchy.program(ranks[me])?.renamed(|r| places[&r]);
             }
             Experiment::Fan { out, back, .. } => {
                 let got = p.recv(0, data(*out), &[]);

@@ -6,6 +6,7 @@ use super::{Experiment, Probe, Settings};
 use crate::error::{Error, Result};
 use crate::schedule::{Program, Trace};
 use crate::topology::Rank;
+use crate::transport::clock::Offsets;
 use crate::transport::mpi::{MpiTransport, abort, broadcast_bytes, check, gather_names, library_version, now};
 use crate::transport::{Executor, Transport};
 use mpi::ffi;
@@ -31,6 +32,7 @@ struct Player {
     transport: MpiTransport,
     executor: Executor<ffi::MPI_Request>,
     buffer: Vec<u8>,
+    offsets: Offsets,
     /// Communicators of those who measured the library's own collectives.
     groups: FxHashMap<Vec<Rank>, ffi::MPI_Comm>,
 }
@@ -47,7 +49,8 @@ pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str) -> Result<Option<MpiPro
     // SAFETY: the caller vouches for `comm`
     let transport = unsafe { MpiTransport::new(comm)? };
     let hosts = gather_names(comm)?;
-    let mut player = Player { transport, executor: Executor::default(), buffer: Vec::new(), groups: FxHashMap::default() };
+    let mut player =
+        Player { transport, executor: Executor::default(), buffer: Vec::new(), offsets: Offsets::default(), groups: FxHashMap::default() };
     if transport.rank() > 0 {
         if let Err(e) = player.serve() {
             abort(&format!("failed to {e}"));
@@ -74,7 +77,10 @@ impl Probe for MpiProbe {
         self.player.order(&Order::Run { batch: batch.to_vec(), repetitions })?;
         let mut own = self.player.play(batch, repetitions)?;
         let clock = |e: &Experiment| e.ranks()[e.timer()];
-        batch.iter().map(|e| if clock(e) == 0 { Ok(std::mem::take(&mut own)) } else { self.player.fetch(clock(e), repetitions) }).collect()
+        batch
+            .iter()
+            .map(|e| if clock(e) == 0 { Ok(std::mem::take(&mut own)) } else { self.player.transport.fetch(clock(e), repetitions) })
+            .collect()
     }
 
     fn has_native(&self) -> bool {
@@ -104,7 +110,7 @@ impl Player {
                 Order::Run { batch, repetitions } => {
                     let times = self.play(&batch, repetitions)?;
                     if !times.is_empty() {
-                        self.post(0, &times)?;
+                        self.transport.post(0, &times)?;
                     }
                 }
             }
@@ -146,7 +152,7 @@ impl Player {
         let (me, root) = (self.transport.rank(), members[experiment.timer()]);
         let native = if experiment.is_native() { Some(self.group(members)?) } else { None };
         let others: Vec<Rank> = members.iter().copied().filter(|&r| r != root).collect();
-        let offsets = self.clock_offsets(root, &others)?;
+        let offsets = self.transport.clock_offsets(root, &others, &mut self.offsets)?;
         let (mut starts, mut ends) = (Vec::new(), Vec::new());
         for _ in 0..=repetitions {
             starts.push(now());
@@ -160,49 +166,22 @@ impl Player {
             }
             ends.push(now());
             if me == root {
-                others.iter().try_for_each(|&r| self.fetch(r, 0).map(drop))?;
+                others.iter().try_for_each(|&r| self.transport.fetch(r, 0).map(drop))?;
             } else {
-                self.post(root, &[])?;
+                self.transport.post(root, &[])?;
             }
         }
         if me != root {
-            self.post(root, &ends)?;
+            self.transport.post(root, &ends)?;
             return Ok(Vec::new());
         }
         for (&r, offset) in others.iter().zip(offsets) {
-            for (latest, end) in ends.iter_mut().zip(self.fetch(r, repetitions + 1)?) {
+            for (latest, end) in ends.iter_mut().zip(self.transport.fetch(r, repetitions + 1)?) {
                 *latest = latest.max(end + offset);
             }
         }
         // the first run opens connections and warms caches; it does not count
         Ok(ends.iter().zip(&starts).skip(1).map(|(end, start)| (end - start).max(0.0)).collect())
-    }
-
-    /// On the root: what to add to each other rank's clock to get the root's (SKaMPI's method: the stamp that came back with the
-    /// shortest of some round trips was taken half way). Stamps of two ranks are compared nowhere else.
-    fn clock_offsets(&mut self, root: Rank, others: &[Rank]) -> Result<Vec<f64>> {
-        const PINGS: usize = 8;
-        if self.transport.rank() != root {
-            for _ in 0..PINGS {
-                self.fetch(root, 0)?;
-                self.post(root, &[now()])?;
-            }
-            return Ok(Vec::new());
-        }
-        let mut offset = |&r: &Rank| -> Result<f64> {
-            let mut best = (f64::INFINITY, 0.0);
-            for _ in 0..PINGS {
-                let out = now();
-                self.post(r, &[])?;
-                let theirs = self.fetch(r, 1)?[0];
-                let back = now();
-                if back - out < best.0 {
-                    best = (back - out, (out + back) / 2.0 - theirs);
-                }
-            }
-            Ok(best.1)
-        };
-        others.iter().map(&mut offset).collect()
     }
 
     fn execute(&mut self, program: &Program, trace: Option<&mut Trace>) -> Result<()> {
@@ -230,21 +209,6 @@ impl Player {
         };
         self.groups.insert(members.to_vec(), comm);
         Ok(comm)
-    }
-
-    fn post(&mut self, to: Rank, times: &[f64]) -> Result<()> {
-        let bytes: Vec<u8> = times.iter().flat_map(|t| t.to_ne_bytes()).collect();
-        // SAFETY: `bytes` lives until the send is complete
-        let request = unsafe { self.transport.send(to, 0, bytes.as_ptr(), bytes.len())? };
-        self.transport.wait(request)
-    }
-
-    fn fetch(&mut self, from: Rank, count: usize) -> Result<Vec<f64>> {
-        let mut bytes = vec![0u8; 8 * count];
-        // SAFETY: `bytes` lives until the receive is complete
-        let request = unsafe { self.transport.receive(from, 0, bytes.as_mut_ptr(), bytes.len())? };
-        self.transport.wait(request)?;
-        Ok(bytes.chunks_exact(8).map(|b| f64::from_ne_bytes(b.try_into().unwrap_or_default())).collect())
     }
 }
 

@@ -28,7 +28,7 @@ struct Hockney {
 impl CostModel for Hockney {
     fn cost(&self, _: Link, bytes: usize) -> Cost {
         let t = self.alpha + self.beta * bytes as f64;
-        Cost { send_overhead: t, gap: t, transit: t, recv_overhead: 0.0 }
+        Cost { send_overhead: t, gap: t, transit: t, link_gap: 0.0, recv_overhead: 0.0 }
     }
 }
 

@@ -58,7 +58,7 @@ impl CostModel for Lmo {
     fn cost(&self, link: Link, bytes: usize) -> Cost {
         let (send, receive) = (self.processor(link.from, bytes), self.processor(link.to, bytes));
         let transit = send + self.l + self.inverse_b * bytes as f64 + receive;
-        Cost { send_overhead: send, gap: send, transit, recv_overhead: receive }
+        Cost { send_overhead: send, gap: send, transit, link_gap: 0.0, recv_overhead: receive }
     }
 }
 

@@ -38,7 +38,13 @@ struct LogGP {
 impl CostModel for LogGP {
     fn cost(&self, _: Link, bytes: usize) -> Cost {
         let long = bytes.saturating_sub(1) as f64 * self.big_g;
-        Cost { send_overhead: self.o, gap: self.o.max(self.g) + long, transit: self.o + long + self.l + self.o, recv_overhead: self.o }
+        Cost {
+            send_overhead: self.o,
+            gap: self.o.max(self.g) + long,
+            transit: self.o + long + self.l + self.o,
+            link_gap: 0.0,
+            recv_overhead: self.o,
+        }
     }
 }
 

@@ -40,6 +40,7 @@ impl CostModel for LogP {
             gap: packets * pace,
             transit: self.o + (packets - 1.0) * pace + self.l + self.o,
             // the receives of earlier packets overlap the sends of later ones
+            link_gap: 0.0,
             recv_overhead: (packets * self.o).min(self.o + (packets - 1.0) * pace + self.l + self.o),
         }
     }

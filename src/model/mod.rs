@@ -24,6 +24,9 @@ pub struct Cost {
     pub send_overhead: f64,
     /// The sender's port is busy, from the start of this message to the earliest start of the next.
     pub gap: f64,
+    /// The link is busy, from the start of this message to the earliest start of the next to the same receiver. Where it is
+    /// not longer than `gap` it delays nothing.
+    pub link_gap: f64,
     /// From the send's start until the message is usable at the receiver, both overheads included.
     pub transit: f64,
     /// The last part of `transit`, which runs on the receiver's processor.

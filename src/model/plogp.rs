@@ -52,7 +52,7 @@ impl CostModel for PLogP {
         // os and or above g do occur on real networks, above all where a send waits for a handshake: such waiting keeps neither
         // the port nor the processor from other messages
         let g = at(&self.g);
-        Cost { send_overhead: at(&self.os).min(g), gap: g, transit: g + self.l, recv_overhead: at(&self.or).min(g) }
+        Cost { send_overhead: at(&self.os).min(g), gap: g, transit: g + self.l, link_gap: 0.0, recv_overhead: at(&self.or).min(g) }
     }
 }
 
@@ -66,8 +66,13 @@ fn of_size(roster: &Roster, bytes: usize, lookup: &Lookup) -> Vec<Experiment> {
     all
 }
 
-pub(super) fn experiments(roster: &Roster, lookup: &Lookup) -> Vec<Experiment> {
-    sizes(roster, lookup).into_iter().flat_map(|m| of_size(roster, m, lookup)).collect()
+fn experiments(roster: &Roster, lookup: &Lookup) -> Vec<Experiment> {
+    experiments_at(sizes(roster, lookup), roster, lookup)
+}
+
+/// The experiments of some sizes.
+pub(super) fn experiments_at(sizes: Vec<usize>, roster: &Roster, lookup: &Lookup) -> Vec<Experiment> {
+    sizes.into_iter().flat_map(|m| of_size(roster, m, lookup)).collect()
 }
 
 /// The sizes that are wanted: the first ones, and midpoints where what is measured so far does not extrapolate.
@@ -96,10 +101,14 @@ pub(super) fn sizes(roster: &Roster, lookup: &Lookup) -> Vec<usize> {
     }
 }
 
-pub(super) fn fit(roster: &Roster, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
+fn fit(roster: &Roster, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
+    fit_at(sizes(roster, lookup), roster, lookup)
+}
+
+/// The parameters with tables at some sizes.
+pub(super) fn fit_at(sizes: Vec<usize>, roster: &Roster, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
     let (a, b) = roster.pair();
     let mut clamped = Vec::new();
-    let sizes = sizes(roster, lookup);
     let g: Vec<f64> = sizes.iter().map(|&m| Some(not_negative("g", gap(a, b, m, lookup)?, &mut clamped))).collect::<Option<_>>()?;
     let os: Vec<f64> = sizes.iter().map(|&bytes| lookup.time(&Experiment::SendTime { a, b, bytes })).collect::<Option<_>>()?;
     let or: Vec<f64> = sizes.iter().map(|&m| receive_overhead(a, b, m, lookup)).collect::<Option<_>>()?;

@@ -2,9 +2,10 @@
 //!
 //! pLogP derives the transit of m bytes, `g(m) + L`, from a gap that was measured on a stream and a latency that was measured on
 //! empty messages. Between sites this misses what a single large message waits for: the handshake of a rendezvous takes a round
-//! trip before any byte moves, and a stream hides it. Here the transit is measured: `RTT(0, m) - RTT(0)/2`.
+//! trip before any byte moves, and a stream hides it. Here the transit is measured: `RTT(0, m) - RTT(0)/2`,
+//! and where it jumps the size is searched for at which it does, since just below it is the best size for a segment.
 
-use super::{Cost, CostModel, Estimator, Lookup, Model, Roster, Values, not_negative, plogp};
+use super::{Cost, CostModel, Estimator, Lookup, Model, Roster, Values, gap, not_negative, plogp};
 use crate::measure::Experiment;
 use crate::stats::interpolate;
 use crate::topology::Link;
@@ -22,7 +23,7 @@ pub const MODEL: Model = Model {
         ("transit", "from a send's start until the message is usable, s"),
     ],
     least_ranks: 2,
-    experiments: plogp::experiments,
+    experiments,
     held_out: |_| Vec::new(),
     estimators: &[Estimator { name: "", fit }],
     build: |v| {
@@ -45,13 +46,44 @@ impl CostModel for Tables {
         let at = |table: &[f64]| interpolate(&self.sizes, table, bytes);
         let (g, transit) = (at(&self.g), at(&self.transit));
         // a send that waits for a handshake keeps neither port nor processor meanwhile
-        Cost { send_overhead: at(&self.os).min(g), gap: g, transit, recv_overhead: at(&self.or).min(transit) }
+        Cost { send_overhead: at(&self.os).min(g), gap: g, transit, link_gap: 0.0, recv_overhead: at(&self.or).min(transit) }
     }
+}
+
+/// Sizes are added where the transit jumps until they are so many.
+const MOST: usize = 34;
+/// Two sizes this close (as a share) enclose a jump tightly enough.
+const CLOSE: usize = 64;
+
+fn experiments(roster: &Roster, lookup: &Lookup) -> Vec<Experiment> {
+    plogp::experiments_at(sizes(roster, lookup), roster, lookup)
+}
+
+/// pLogP's sizes, and those that close in on each jump: where a message takes half a round trip more than the next smaller one, beyond
+/// what its bytes take.
+fn sizes(roster: &Roster, lookup: &Lookup) -> Vec<usize> {
+    let (a, b) = roster.pair();
+    let mut sizes = plogp::sizes(roster, lookup);
+    // as for pLogP: the medians that were measured, not those of a resample
+    let measured = Lookup::new(lookup.samples);
+    let time = |bytes: usize| Some((measured.time(&Experiment::RoundTrip { a, b, out: 0, back: bytes })?, gap(a, b, bytes, &measured)?));
+    while sizes.len() < MOST {
+        let Some(times) = sizes.iter().map(|&m| time(m)).collect::<Option<Vec<(f64, f64)>>>() else { break };
+        let jumps = |k: usize| times[k].0 - times[k - 1].0 - (times[k].1 - times[k - 1].1).max(0.0) > times[0].0 / 2.0;
+        let wide = |k: usize| sizes[k] - sizes[k - 1] > (sizes[k] / CLOSE).max(64);
+        let wanted: Vec<usize> = (1..sizes.len()).filter(|&k| wide(k) && jumps(k)).map(|k| (sizes[k - 1] + sizes[k]) / 16 * 8).collect();
+        if wanted.is_empty() {
+            break;
+        }
+        sizes.extend(wanted);
+        sizes.sort_unstable();
+    }
+    sizes
 }
 
 fn fit(roster: &Roster, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
     let (a, b) = roster.pair();
-    let (mut values, mut clamped) = plogp::fit(roster, lookup)?;
+    let (mut values, mut clamped) = plogp::fit_at(sizes(roster, lookup), roster, lookup)?;
     let trip = |back: usize| lookup.time(&Experiment::RoundTrip { a, b, out: 0, back });
     let empty = trip(0)?;
     let sizes = values.list(plogp::SIZES).to_vec();

@@ -1,6 +1,6 @@
 //! Looking a policy up: what to do in a group for a size, for the ranks of it that are there.
 
-use super::{GroupPolicy, Policy};
+use super::{Across, GroupPolicy, Policy};
 use crate::collective::{Algorithm, Parameters, bcast};
 use crate::error::Result;
 use crate::model::{Cost, CostModel};
@@ -68,7 +68,22 @@ impl CompiledPolicy {
     /// The cost of a message between the coordinators of two groups.
     pub fn link_cost(&self, from: usize, to: usize, bytes: usize) -> Option<Cost> {
         let link = if from < to { Link { from: 0, to: 1 } } else { Link { from: 1, to: 0 } };
-        self.links[from * self.policy.groups.len() + to].as_ref().map(|m| m.cost(link, bytes))
+        let cost = self.links[from * self.policy.groups.len() + to].as_ref()?.cost(link, bytes);
+        // the link itself is busy for its gap; the sender's port only for its part of it
+        let gap = (cost.gap * self.policy.groups[from].fan_out).max(cost.send_overhead.min(cost.gap));
+        Some(Cost { gap, link_gap: cost.gap, ..cost })
+    }
+
+    /// The row that says how a message of this size crosses groups.
+    pub fn across(&self, bytes: usize) -> Option<&Across> {
+        self.policy.across.iter().rev().find(|r| r.from_bytes <= bytes)
+    }
+
+    /// What a message of this size takes over all ranks, between the rows' times; 0 without rows.
+    pub fn across_seconds(&self, bytes: usize) -> f64 {
+        let sizes: Vec<usize> = self.policy.across.iter().map(|r| r.at_bytes).collect();
+        let times: Vec<f64> = self.policy.across.iter().map(|r| r.measured_s.unwrap_or(r.predicted_s)).collect();
+        if sizes.is_empty() { 0.0 } else { stats::interpolate(&sizes, &times, bytes.max(sizes[0])) }
     }
 
     /// What to do in a group for a broadcast among the given positions of it, the first of which is the root.

@@ -4,6 +4,7 @@ mod decision;
 mod toml_file;
 mod writer;
 
+use crate::intercluster::RouteKind;
 use crate::model::Fitted;
 use crate::score::{Experience, ModelScore};
 use crate::select::Choice;
@@ -25,9 +26,9 @@ pub struct Policy {
     /// The links between groups, one for each two.
     #[serde(rename = "link", default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkPolicy>,
-    /// The library's own broadcast over all ranks, where there are several groups.
-    #[serde(rename = "whole", default, skip_serializing_if = "Vec::is_empty")]
-    pub whole: Vec<Whole>,
+    /// How messages cross groups, by size; without rows, whole messages go from group to group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub across: Vec<Across>,
 }
 
 /// Where a policy comes from.
@@ -59,6 +60,10 @@ pub struct GroupPolicy {
     /// Latency inside: half a round trip of an empty message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_s: Option<f64>,
+    /// How much of a link's gap a message to another group keeps its sender from sending to a third one: 1 where one port carries all,
+    /// down to one over the number of links where each has a capacity of its own.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub fan_out: f64,
     /// The host of each position: models that tell processors apart are about positions. A host with several ranks is there so
     /// many times.
     pub hosts: Vec<String>,
@@ -88,14 +93,44 @@ pub struct LinkPolicy {
     pub model: Fitted,
 }
 
-/// A measured time of the library's own broadcast over all ranks.
+/// How a message crosses groups, for sizes from `from_bytes` on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Whole {
-    /// Size.
-    pub bytes: usize,
-    /// Median time.
-    pub native_s: f64,
+pub struct Across {
+    /// It holds from this size up to the next row's.
+    pub from_bytes: usize,
+    /// The size it was made at.
+    pub at_bytes: usize,
+    /// The route between groups.
+    pub route: RouteKind,
+    /// Bytes of a segment; 0: the whole message at once.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub segment_bytes: usize,
+    /// The tree inside groups.
+    pub local: String,
+    /// Predicted time.
+    pub predicted_s: f64,
+    /// Measured time over all ranks, if it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_s: Option<f64>,
+    /// What the library's own broadcast over all ranks took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native_s: Option<f64>,
+    /// True if the library's own broadcast is used when all ranks take part.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub native: bool,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+fn is_one(x: &f64) -> bool {
+    *x == 1.0
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 impl Policy {

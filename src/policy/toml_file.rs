@@ -37,7 +37,8 @@ impl Policy {
             return Some(("format", 0, "the policy has no [[group]]".into()));
         }
         let (mut names, mut homes) = (BTreeSet::new(), std::collections::BTreeMap::new());
-        let (mut rows, mut models) = (0, 0);
+        // the rows across groups come first in the file
+        let (mut rows, mut models) = (self.across.len(), 0);
         for (n, g) in self.groups.iter().enumerate() {
             if !names.insert(&g.name) {
                 return Some(("[[group]]", n, format!("group \"{}\" is there twice", g.name)));
@@ -50,6 +51,9 @@ impl Policy {
             }
             if g.latency_s.is_some_and(|t| !is_time(t)) {
                 return Some(("[[group]]", n, format!("latency_s of \"{}\" is no valid time", g.name)));
+            }
+            if !(g.fan_out > 0.0 && g.fan_out <= 1.0) {
+                return Some(("[[group]]", n, format!("fan_out of \"{}\" must be above 0 and at most 1", g.name)));
             }
             for (k, row) in g.bcast.iter().enumerate() {
                 if let Err(e) = bcast::algorithm(&row.algorithm) {
@@ -80,7 +84,7 @@ impl Policy {
             rows += g.bcast.len();
             models += g.models.len();
         }
-        self.link_fault()
+        self.across_fault().or_else(|| self.link_fault())
     }
 
     fn link_fault(&self) -> Option<(&'static str, usize, String)> {
@@ -100,8 +104,26 @@ impl Policy {
                 }
             }
         }
-        if self.whole.windows(2).any(|w| w[0].bytes >= w[1].bytes) || self.whole.iter().any(|w| !is_time(w.native_s)) {
-            return Some(("whole", 0, "sizes must ascend, and times be finite and zero or more".into()));
+        None
+    }
+
+    fn across_fault(&self) -> Option<(&'static str, usize, String)> {
+        for (k, row) in self.across.iter().enumerate() {
+            let blame = |reason: &str| Some(("{ from_bytes", k, reason.to_string()));
+            if (k == 0) != (row.from_bytes == 0) || (k > 0 && self.across[k - 1].from_bytes >= row.from_bytes) {
+                return blame("from_bytes must begin with 0 and ascend");
+            }
+            match bcast::algorithm(&row.local) {
+                Err(e) => return blame(&format!("failed to {e}")),
+                Ok(a) if a.tree.is_none() => return blame(&format!("\"{}\" is no tree: segments cannot pass through it", row.local)),
+                Ok(_) => {}
+            }
+            if [Some(row.predicted_s), row.measured_s, row.native_s].into_iter().flatten().any(|t| !is_time(t)) {
+                return blame("its times are not valid: finite seconds, zero or more");
+            }
+            if row.native && row.native_s.is_none() {
+                return blame("native = true needs native_s");
+            }
         }
         None
     }

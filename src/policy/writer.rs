@@ -13,7 +13,7 @@ impl Policy {
     /// [`Error::Invalid`] if a value cannot be written, which no valid policy has.
     pub fn to_toml(&self) -> Result<String> {
         let mut out = format!("format = {}\n", self.format);
-        rows(&mut out, "whole", &self.whole)?;
+        rows(&mut out, "across", &self.across)?;
         out.push_str("\n[provenance]\n");
         pairs(&mut out, &self.provenance)?;
         for g in &self.groups {
@@ -21,6 +21,9 @@ impl Policy {
             let _ = writeln!(out, "name = {}", inline(&value(&g.name)?));
             if let Some(t) = g.latency_s {
                 let _ = writeln!(out, "latency_s = {}", inline(&Value::Float(t)));
+            }
+            if g.fan_out != 1.0 {
+                let _ = writeln!(out, "fan_out = {}", inline(&Value::Float(g.fan_out)));
             }
             let _ = writeln!(out, "hosts = {}", inline(&value(&g.hosts)?));
             rows(&mut out, "bcast", &g.bcast)?;

@@ -9,6 +9,7 @@ use crate::topology::Rank;
 use crate::transport::Executor;
 use crate::transport::mpi::{MpiTransport, check, gather_texts};
 use mpi::ffi;
+use mpi::raw::AsRaw;
 use rustc_hash::FxHashMap;
 use std::os::raw::{c_int, c_void};
 use std::path::Path;
@@ -127,10 +128,10 @@ impl Planned {
         let action = Arc::new(if plan.is_native() {
             Action::Native
         } else {
-            let k = plan.group_of(me);
-            let coordinator = plan.groups[k].ranks[0];
+            let k = plan.hierarchy.group_of(me);
+            let coordinator = plan.hierarchy.groups[k][0];
             let position = self.group_ranks.iter().position(|&r| r == coordinator);
-            Action::Run(plan.program(me), position.filter(|_| plan.local_native(k)))
+            Action::Run(plan.program(me), position.filter(|_| plan.hierarchy.local_native(k)))
         });
         self.plans.insert((bytes, root), Arc::clone(&action));
         Ok(action)
@@ -175,6 +176,15 @@ impl Planned {
     /// Each member's place in the policy.
     pub fn members(&self) -> &[Member] {
         &self.members
+    }
+}
+
+/// The policy's group of each rank of a communicator, if it has a policy. Collective.
+pub(crate) fn groups_in_use(comm: &impl AsRaw<Raw = ffi::MPI_Comm>) -> Result<Option<Vec<usize>>> {
+    // SAFETY: a communicator of the `mpi` crate is valid
+    match unsafe { state(comm.as_raw())? } {
+        State::Planned(planned) => Ok(Some(planned.members().iter().map(|m| m.group).collect())),
+        State::Native(_) => Ok(None),
     }
 }
 

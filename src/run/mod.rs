@@ -24,4 +24,5 @@ mod settings;
 
 pub use bcast::AdaptiveCollectives;
 pub use communicator::{Planned, State};
+pub(crate) use communicator::{duplicate, groups_in_use};
 pub use settings::use_policy;

@@ -5,9 +5,9 @@ use super::Transport;
 use crate::error::{Error, Result};
 use crate::schedule::{Action, Buffer, Cursors, Program, Span, Trace};
 
-/// How many operations receives are posted ahead. Enough that a pipeline's next segments find their buffers, few enough that
-/// matching stays short.
-pub const WINDOW: usize = 32;
+/// How many receives are open at a time: posted ahead of the sends that pass on what they bring. Enough that a pipeline's next
+/// segments find their buffers, few enough that matching stays short.
+pub const WINDOW: usize = 64;
 
 /// The state of one execution; kept between calls to spare allocations.
 #[derive(Debug)]
@@ -33,6 +33,15 @@ struct Run<'a> {
     trace: Option<&'a mut Trace>,
     /// Operations before this one are sends, or receives that are posted.
     posted: usize,
+    /// Receives that are posted and not complete.
+    open: usize,
+}
+
+impl Run<'_> {
+    /// An operation is complete.
+    fn close(&mut self, op: usize) {
+        self.open -= usize::from(matches!(self.program.action(op), Action::Recv { .. }));
+    }
 }
 
 impl<R: Copy> Executor<R> {
@@ -56,7 +65,7 @@ impl<R: Copy> Executor<R> {
         self.requests.resize_with(program.len(), || None);
         self.control.resize(program.len(), 0);
         self.cursors.restart(program);
-        let mut run = Run { program, data, len, trace, posted: 0 };
+        let mut run = Run { program, data, len, trace, posted: 0, open: 0 };
         while let Some(furthest) = self.cursors.open().max() {
             // SAFETY: the caller vouches for `data`
             unsafe { self.post_ahead(transport, &mut run, furthest)? };
@@ -110,19 +119,21 @@ impl<R: Copy> Executor<R> {
             } else {
                 transport.wait_any(requests)?
             };
-            self.requests[ops[k]] = None;
-            stamp(&mut run.trace, ops[k], transport, |t| &mut t.end);
+            let before = ops[k];
+            self.requests[before] = None;
+            run.close(before);
+            stamp(&mut run.trace, before, transport, |t| &mut t.end);
         }
     }
 
-    /// Posts receives in program order, up to [`WINDOW`] operations after `op`. One that comes after others is posted when `op`
-    /// has reached it, and holds back those behind it, since receives match in order.
+    /// Posts receives in program order: all before `op`, and further ones while fewer than [`WINDOW`] are open. One that comes after
+    /// others is posted when `op` has reached it, and holds back those behind it, since receives match in order.
     ///
     /// # Safety
     /// As [`Executor::run`].
     unsafe fn post_ahead<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run, op: usize) -> Result<()> {
         let program = run.program;
-        while run.posted < program.len() && run.posted <= op + WINDOW {
+        while run.posted < program.len() && (run.posted <= op || run.open < WINDOW) {
             let k = run.posted;
             if let Action::Recv { from, span } = program.action(k) {
                 if !program.after(k).is_empty() {
@@ -137,6 +148,7 @@ impl<R: Copy> Executor<R> {
                 stamp(&mut run.trace, k, transport, |t| &mut t.start);
                 // SAFETY: `place` checked the span; programs write no byte twice at a time, and every request is completed
                 self.requests[k] = Some(unsafe { transport.receive(from, program.lane(k), at, span.len)? });
+                run.open += 1;
             }
             run.posted += 1;
         }
@@ -146,6 +158,7 @@ impl<R: Copy> Executor<R> {
     fn complete<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run, op: usize) -> Result<()> {
         if let Some(request) = self.requests[op].take() {
             transport.wait(request)?;
+            run.close(op);
             stamp(&mut run.trace, op, transport, |t| &mut t.end);
         }
         Ok(())

@@ -4,6 +4,8 @@
 //! request before it returns.
 #![allow(unsafe_code)] // messages under way hold pointers into the caller's buffer
 
+#[cfg(feature = "mpi")]
+pub mod clock;
 mod executor;
 #[cfg(feature = "mpi")]
 pub mod mpi;

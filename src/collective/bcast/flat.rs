@@ -13,6 +13,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     segmented: false,
     radices: &[],
     builder: Some(program),
+    tree: Some(|v, n, _| flat(v, n)),
 };
 
 fn program(me: Rank, shape: &Shape, _: &Parameters) -> Program {

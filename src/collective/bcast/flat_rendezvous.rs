@@ -13,6 +13,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     segmented: false,
     radices: &[],
     builder: Some(program),
+    tree: None,
 };
 
 fn program(me: Rank, shape: &Shape, _: &Parameters) -> Program {

@@ -14,6 +14,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     segmented: false,
     radices: &[3, 4, 8],
     builder: Some(program),
+    tree: Some(|v, n, radix| knomial(v, n, if radix == 0 { 4 } else { radix })),
 };
 
 fn program(me: Rank, shape: &Shape, parameters: &Parameters) -> Program {

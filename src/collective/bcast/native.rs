@@ -10,4 +10,5 @@ pub const ALGORITHM: Algorithm = Algorithm {
     segmented: false,
     radices: &[],
     builder: None,
+    tree: None,
 };

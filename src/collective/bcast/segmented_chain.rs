@@ -20,6 +20,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     segmented: true,
     radices: &[],
     builder: Some(program),
+    tree: None,
 };
 
 fn program(me: Rank, shape: &Shape, parameters: &Parameters) -> Program {

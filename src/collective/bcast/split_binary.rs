@@ -19,6 +19,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     segmented: true,
     radices: &[],
     builder: Some(program),
+    tree: None,
 };
 
 /// The two halves: what the left and what the right tree carries.

@@ -1,0 +1,207 @@
+//! The run of a comparison.
+//!
+//! Contestants take turns within a repetition, so that they see the same conditions. A repetition begins when the root knows that all
+//! others have entered it, and takes from the root's start until the last rank is done, on the root's clock. Buffers are checked and
+//! filled when everybody is done.
+
+use super::library::{Forced, forced};
+use super::report::{Report, Row};
+use crate::collective::{Hierarchy, Local, Parameters, Route};
+use crate::error::{Error, Result};
+use crate::intercluster::Job;
+use crate::run::{AdaptiveCollectives, groups_in_use};
+use crate::schedule::Program;
+use crate::topology::Rank;
+use crate::transport::clock::Offsets;
+use crate::transport::mpi::{MpiTransport, check, gather_names, library_version, now};
+use crate::transport::{Executor, Transport};
+use mpi::ffi;
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::{AsRaw, Communicator};
+use std::os::raw::c_int;
+
+pub use super::library::ENVIRONMENT;
+
+/// What is compared.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Sizes.
+    pub sizes: Vec<usize>,
+    /// Roots.
+    pub roots: Vec<Rank>,
+    /// Repetitions that count.
+    pub repetitions: usize,
+    /// Repetitions before them.
+    pub warm_ups: usize,
+    /// Compare with each of the library's algorithms too.
+    pub forced: bool,
+}
+
+/// A way to broadcast.
+enum Contestant {
+    Adaptive,
+    Library(ffi::MPI_Comm),
+    TwoLevel,
+}
+
+/// A comparison on a communicator.
+pub struct Comparison<'a> {
+    world: &'a SimpleCommunicator,
+    transport: MpiTransport,
+    executor: Executor<ffi::MPI_Request>,
+    groups: Vec<usize>,
+    contestants: Vec<(String, Contestant)>,
+}
+
+/// Runs a comparison; the report on rank 0. Collective. `note` is called after each root and size.
+///
+/// # Errors
+/// A root that there is not, or MPI's reason.
+pub fn compare(world: &SimpleCommunicator, settings: &Settings, mut note: impl FnMut()) -> Result<Option<Report>> {
+    let ranks = world.size() as usize;
+    if let Some(root) = settings.roots.iter().find(|&&r| r >= ranks) {
+        return Err(Error::invalid(format!("compare broadcasts from rank {root} of {ranks} ranks")));
+    }
+    let mut comparison = Comparison::new(world, settings.forced)?;
+    let mut rows = Vec::new();
+    for &root in &settings.roots {
+        let offset = comparison.offset(root)?;
+        for &bytes in &settings.sizes {
+            rows.extend(comparison.size(root, bytes, settings, offset)?);
+            note();
+        }
+    }
+    let hosts = gather_names(comparison.transport.comm())?;
+    Ok((world.rank() == 0).then(|| Report { library: library_version(), hosts, rows }))
+}
+
+impl<'a> Comparison<'a> {
+    fn new(world: &'a SimpleCommunicator, with_forced: bool) -> Result<Comparison<'a>> {
+        let private = crate::run::duplicate(world.as_raw())?;
+        // SAFETY: `private` was made here and lives until MPI ends
+        let transport = unsafe { MpiTransport::new(private)? };
+        let groups = groups_in_use(world)?.ok_or_else(|| Error::invalid("compare: the policy does not fit these ranks"))?;
+        let mut contestants = vec![
+            ("adaptive".to_string(), Contestant::Adaptive),
+            ("native".into(), Contestant::Library(crate::run::duplicate(world.as_raw())?)),
+            ("two-level".into(), Contestant::TwoLevel),
+        ];
+        if with_forced {
+            let all = forced(world.as_raw())?;
+            contestants.extend(all.into_iter().map(|Forced { name, comm }| (name, Contestant::Library(comm))));
+        }
+        Ok(Comparison { world, transport, executor: Executor::default(), groups, contestants })
+    }
+
+    /// What to add to this rank's clock to get the root's.
+    fn offset(&mut self, root: Rank) -> Result<f64> {
+        let me = self.transport.rank();
+        let others: Vec<Rank> = (0..self.groups.len()).filter(|&r| r != root).collect();
+        let offsets = self.transport.clock_offsets(root, &others, &mut Offsets::default())?;
+        if me != root {
+            return Ok(self.transport.fetch(root, 1)?[0]);
+        }
+        others.iter().zip(offsets).try_for_each(|(&r, o)| self.transport.post(r, &[o]))?;
+        Ok(0.0)
+    }
+
+    /// All contestants on one size; the rows are right on rank 0.
+    fn size(&mut self, root: Rank, bytes: usize, settings: &Settings, offset: f64) -> Result<Vec<Row>> {
+        let programs = self.two_level(root, bytes)?;
+        let mut data = vec![0u8; bytes];
+        let mut seconds = vec![Vec::new(); self.contestants.len()];
+        let mut wrong = vec![0.0; self.contestants.len()];
+        for repetition in 0..settings.warm_ups + settings.repetitions {
+            for k in 0..self.contestants.len() {
+                let mark = repetition * 64 + k;
+                fill(&mut data, (self.transport.rank() == root).then_some(mark));
+                let (start, end) = self.once(k, root, &mut data, &programs)?;
+                let bad = if is_right(&data, mark) { 0.0 } else { 1.0 };
+                let last = self.largest(end + offset)?;
+                let first = self.largest(if self.transport.rank() == root { start } else { f64::NEG_INFINITY })?;
+                wrong[k] += self.largest(bad)?;
+                if repetition >= settings.warm_ups {
+                    seconds[k].push(last - first);
+                }
+            }
+        }
+        let row = |((name, _), (seconds, wrong)): (&(String, Contestant), (Vec<f64>, f64))| Row {
+            root,
+            bytes,
+            contestant: name.clone(),
+            seconds,
+            wrong: wrong as usize,
+        };
+        Ok(self.contestants.iter().zip(seconds.into_iter().zip(wrong)).map(row).collect())
+    }
+
+    /// One broadcast: this rank's start and end.
+    fn once(&mut self, k: usize, root: Rank, data: &mut [u8], two_level: &Program) -> Result<(f64, f64)> {
+        let (me, ranks) = (self.transport.rank(), self.groups.len());
+        let others = (0..ranks).filter(|&r| r != root);
+        if me == root {
+            others.clone().try_for_each(|r| self.transport.fetch(r, 0).map(drop))?;
+        } else {
+            self.transport.post(root, &[])?;
+        }
+        let start = now();
+        match self.contestants[k].1 {
+            Contestant::Adaptive => self.world.adaptive_bcast(root, data)?,
+            Contestant::Library(comm) => {
+                // SAFETY: a buffer of the size that is passed
+                let code =
+                    unsafe { ffi::PMPI_Bcast(data.as_mut_ptr().cast(), data.len() as c_int, ffi::RSMPI_UINT8_T, root as c_int, comm) };
+                check(me, "MPI_Bcast", code)?;
+            }
+            // SAFETY: the buffer is borrowed for this call
+            Contestant::TwoLevel => unsafe { self.executor.run(&mut self.transport, two_level, data.as_mut_ptr(), data.len(), None)? },
+        }
+        let end = now();
+        // nobody checks bytes while others still wait for theirs
+        if me == root {
+            others.clone().try_for_each(|r| self.transport.fetch(r, 0).map(drop))?;
+            others.clone().try_for_each(|r| self.transport.post(r, &[]))?;
+        } else {
+            self.transport.post(root, &[])?;
+            self.transport.fetch(root, 0)?;
+        }
+        Ok((start, end))
+    }
+
+    /// The textbook's broadcast over groups: the root sends to every other group's first rank, then a binomial tree in each group.
+    fn two_level(&self, root: Rank, bytes: usize) -> Result<Program> {
+        let mut groups: Vec<Vec<Rank>> = Vec::new();
+        for group in std::iter::once(self.groups[root]).chain((0..self.groups.len()).filter(|&g| g != self.groups[root])) {
+            let mut ranks: Vec<Rank> = (0..self.groups.len()).filter(|&r| self.groups[r] == group).collect();
+            ranks.sort_by_key(|&r| (r != root, r));
+            groups.push(ranks);
+        }
+        groups.retain(|g| !g.is_empty());
+        let local = Local { algorithm: "binomial".into(), parameters: Parameters::default() };
+        let jobs = (1..groups.len()).map(|to| Job::Send { from: 0, to }).collect();
+        let hierarchy = Hierarchy { bytes, local: vec![local; groups.len()], groups, route: Route::Tree(jobs), segment: 0 };
+        hierarchy.program(self.transport.rank())
+    }
+
+    /// The largest of all ranks' values, on rank 0.
+    fn largest(&self, value: f64) -> Result<f64> {
+        let mut out = 0.0f64;
+        let (from, to) = ((&raw const value).cast(), (&raw mut out).cast());
+        // SAFETY: one double in, one out
+        let code = unsafe { ffi::PMPI_Reduce(from, to, 1, ffi::RSMPI_DOUBLE, ffi::RSMPI_MAX, 0, self.transport.comm()) };
+        check(self.transport.rank(), "MPI_Reduce", code)?;
+        Ok(out)
+    }
+}
+
+fn byte(place: usize, mark: usize) -> u8 {
+    (place.wrapping_mul(31) ^ (place >> 8) ^ mark.wrapping_mul(37)) as u8
+}
+
+fn fill(data: &mut [u8], mark: Option<usize>) {
+    data.iter_mut().enumerate().for_each(|(k, b)| *b = mark.map_or(!byte(k, 0), |m| byte(k, m)));
+}
+
+fn is_right(data: &[u8], mark: usize) -> bool {
+    data.iter().enumerate().all(|(k, &b)| b == byte(k, mark))
+}

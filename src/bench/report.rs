@@ -1,0 +1,86 @@
+//! What a comparison found.
+
+use crate::platform::Platform;
+use crate::stats;
+use crate::topology::Rank;
+use serde::Serialize;
+
+/// One way to broadcast, for one root and size.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// The root.
+    pub root: Rank,
+    /// The size.
+    pub bytes: usize,
+    /// The way.
+    pub contestant: String,
+    /// Each repetition's time.
+    pub seconds: Vec<f64>,
+    /// Repetitions after which some rank held a wrong byte.
+    pub wrong: usize,
+}
+
+impl Row {
+    /// Quartiles.
+    pub fn quartiles(&self) -> [f64; 3] {
+        [0.25, 0.5, 0.75].map(|q| stats::quantile(&self.seconds, q).unwrap_or(f64::NAN))
+    }
+}
+
+/// A comparison.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// The MPI library.
+    pub library: String,
+    /// Each rank's host.
+    pub hosts: Vec<String>,
+    /// What was measured.
+    pub rows: Vec<Row>,
+}
+
+impl Report {
+    /// The row of a way.
+    pub fn row(&self, root: Rank, bytes: usize, contestant: &str) -> Option<&Row> {
+        self.rows.iter().find(|r| r.root == root && r.bytes == bytes && r.contestant == contestant)
+    }
+
+    /// The ways, in the order of their turns.
+    pub fn contestants(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        self.rows.iter().for_each(|r| {
+            if !names.contains(&r.contestant) {
+                names.push(r.contestant.clone())
+            }
+        });
+        names
+    }
+
+    /// The roots and sizes.
+    pub fn cases(&self) -> Vec<(Rank, usize)> {
+        let mut cases: Vec<(Rank, usize)> = self.rows.iter().map(|r| (r.root, r.bytes)).collect();
+        cases.dedup();
+        cases
+    }
+
+    /// How many times faster one way is than another: the median of the ratios of neighbouring runs.
+    pub fn speedup(&self, root: Rank, bytes: usize, of: &str, over: &str) -> Option<f64> {
+        let (own, other) = (self.row(root, bytes, of)?, self.row(root, bytes, over)?);
+        stats::median(&own.seconds.iter().zip(&other.seconds).map(|(a, b)| b / a).collect::<Vec<_>>())
+    }
+
+    /// The platform's lower bound: to the farthest group, latency and the message's time on the link to it.
+    pub fn bound(&self, platform: &Platform, root: Rank, bytes: usize) -> Option<f64> {
+        let (names, groups) = (platform.host_names(), platform.host_groups());
+        let group = |host: &str| {
+            let of_group = platform.groups.iter().position(|g| g.name == host);
+            of_group.or_else(|| names.iter().position(|n| n == host).map(|k| groups[k]))
+        };
+        let home = group(self.hosts.get(root)?)?;
+        let others = self.hosts.iter().filter_map(|h| group(h)).filter(|&g| g != home);
+        let there = |g: usize| {
+            let link = platform.link(home, g)?;
+            Some(link.latency_s + link.bandwidth_bytes_per_s.map_or(0.0, |b| bytes as f64 / b))
+        };
+        others.filter_map(there).reduce(f64::max)
+    }
+}

@@ -1,0 +1,101 @@
+//! `collwise bench`
+
+use super::table::table;
+use super::{Outcome, print, print_json};
+use crate::bench::{Report, Settings};
+use crate::platform::Platform;
+use crate::policy::Policy;
+use crate::stats;
+use crate::units;
+use std::path::PathBuf;
+
+/// Compare adaptive_bcast with the MPI library's broadcasts, in one run under mpirun.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The policy.
+    policy: PathBuf,
+    /// Sizes, separated by commas.
+    #[arg(long, value_parser = units::parse_bytes, value_delimiter = ',', default_value = "1,1KiB,16KiB,64KiB,256KiB,1MiB,4MiB")]
+    bytes: Vec<usize>,
+    /// Roots, separated by commas.
+    #[arg(long, value_delimiter = ',', default_value = "0")]
+    roots: Vec<usize>,
+    /// Repetitions.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    repetitions: u32,
+    /// Repetitions before them, which open connections and let TCP's windows grow.
+    #[arg(long, default_value_t = 3)]
+    warm_ups: u32,
+    /// Compare with each of Open MPI's algorithms too.
+    #[arg(long)]
+    all: bool,
+    /// Compare with the lower bound of this platform.
+    #[arg(long, value_name = "FILE")]
+    platform: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let policy = Policy::read(&args.policy)?;
+    let platform = args.platform.as_ref().map(|p| Platform::read(p)).transpose()?;
+    let settings = Settings {
+        sizes: args.bytes.clone(),
+        roots: args.roots.clone(),
+        repetitions: args.repetitions as usize,
+        warm_ups: args.warm_ups as usize,
+        forced: args.all,
+    };
+    let Some(report) = super::source::compare(policy, &settings)? else { return Ok(Outcome::Done) };
+    if args.json {
+        print_json(&report)?;
+    } else {
+        print(&text(&report, platform.as_ref()))?;
+    }
+    Ok(if report.rows.iter().any(|r| r.wrong > 0) { Outcome::Negative } else { Outcome::Done })
+}
+
+fn text(report: &Report, platform: Option<&Platform>) -> String {
+    let names = report.contestants();
+    let mut header = vec!["root", "bytes", "bound"];
+    header.extend(names.iter().map(String::as_str));
+    let bound = |root, bytes| platform.and_then(|p| report.bound(p, root, bytes));
+    let cell = |root, bytes, name: &String| {
+        let Some(row) = report.row(root, bytes, name) else { return "-".to_string() };
+        let [low, median, high] = row.quartiles();
+        let wrong = if row.wrong > 0 { format!(" WRONG {}", row.wrong) } else { String::new() };
+        format!("{} ±{:.0}%{wrong}", units::seconds(median), (high - low) / 2.0 / median * 100.0)
+    };
+    let mut rows = Vec::new();
+    for (root, bytes) in report.cases() {
+        let mut row = vec![root.to_string(), units::bytes(bytes), bound(root, bytes).map_or("-".into(), units::seconds)];
+        row.extend(names.iter().map(|n| cell(root, bytes, n)));
+        rows.push(row);
+    }
+    let mut out = format!("{} ranks, {}\n\n{}\n", report.hosts.len(), report.library, table(&header, 0, &rows));
+    for rival in names.iter().filter(|n| *n != "adaptive") {
+        let all = report.cases().into_iter().filter_map(|(root, bytes)| report.speedup(root, bytes, "adaptive", rival));
+        out += &summary(&format!("adaptive over {rival}"), &all.collect::<Vec<_>>());
+    }
+    let medians = |root, bytes| {
+        let others = names.iter().filter(|n| *n != "adaptive").filter_map(move |n| Some(report.row(root, bytes, n)?.quartiles()[1]));
+        others.reduce(f64::min)
+    };
+    let own = |root, bytes| report.row(root, bytes, "adaptive").map(|r| r.quartiles()[1]);
+    let best = report.cases().into_iter().filter_map(|(root, bytes)| Some(medians(root, bytes)? / own(root, bytes)?));
+    out += &summary("adaptive over the best of the others", &best.collect::<Vec<_>>());
+    let above = report.cases().into_iter().filter_map(|(root, bytes)| Some(own(root, bytes)? / bound(root, bytes)?));
+    let above: Vec<f64> = above.collect();
+    if !above.is_empty() {
+        let all: Vec<String> = above.iter().map(|x| format!("{x:.2}")).collect();
+        out += &format!("adaptive over the bound: {}\n", all.join(" "));
+    }
+    out
+}
+
+fn summary(what: &str, ratios: &[f64]) -> String {
+    let (low, high) = ratios.iter().fold((f64::INFINITY, 0.0f64), |(l, h), &r| (l.min(r), h.max(r)));
+    let mean = stats::geometric_mean(ratios).unwrap_or(f64::NAN);
+    format!("{what}: {low:.2} to {high:.2} times faster, geometric mean {mean:.2}\n")
+}

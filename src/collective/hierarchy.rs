@@ -1,0 +1,170 @@
+//! A broadcast over groups: between their coordinators by one of several routes, inside each group by an algorithm of its own,
+//! and, where the message is cut into segments, both at once: a coordinator passes a segment on while it receives the next.
+
+use super::{Parameters, Shape, bcast};
+use crate::error::Result;
+use crate::intercluster::Job;
+use crate::schedule::{Lane, OpId, Program, Schedule, segments};
+use crate::topology::Rank;
+use serde::{Deserialize, Serialize};
+
+/// Which way the message takes between groups.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Route {
+    /// Down a tree. Each coordinator does its jobs in this order, for each segment; a local broadcast that is not among them comes
+    /// last.
+    Tree(Vec<Job>),
+    /// The root deals the segments out to the other coordinators in turn, and each passes its share on to the rest: van de Geijn's
+    /// scatter and allgather, pipelined. Every link between two groups carries a part of the message, and the root sends it once.
+    Relay,
+}
+
+/// The broadcast inside a group.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Local {
+    /// The algorithm's name.
+    pub algorithm: String,
+    /// What was chosen about it.
+    pub parameters: Parameters,
+}
+
+/// A broadcast over groups.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Hierarchy {
+    /// Size of the message.
+    pub bytes: usize,
+    /// Ranks by group: the root's group first, in each group the coordinator first; the root coordinates its own.
+    pub groups: Vec<Vec<Rank>>,
+    /// The way between them.
+    pub route: Route,
+    /// Bytes of a segment; 0: the whole message at once.
+    pub segment: usize,
+    /// The broadcast inside each group. With segments, those that are plain trees pass each segment on at once; others start when
+    /// the whole message is there.
+    pub local: Vec<Local>,
+}
+
+/// What one coordinator does with one segment.
+struct Part {
+    lane: Lane,
+    /// The group that it comes from.
+    from: Option<usize>,
+    jobs: Vec<Job>,
+}
+
+impl Hierarchy {
+    /// The position in `groups` of a rank's group.
+    pub fn group_of(&self, rank: Rank) -> usize {
+        self.groups.iter().position(|g| g.contains(&rank)).unwrap_or(0)
+    }
+
+    /// All ranks, group by group; the root is the first.
+    pub fn ranks(&self) -> Vec<Rank> {
+        self.groups.concat()
+    }
+
+    /// True if a group's local broadcast is the library's own, which comes after the program.
+    pub fn local_native(&self, k: usize) -> bool {
+        self.groups[k].len() > 1 && self.local[k].algorithm == "native"
+    }
+
+    /// What a rank sends and receives; local broadcasts by the library come after it.
+    ///
+    /// # Errors
+    /// An algorithm that there is not.
+    pub fn program(&self, me: Rank) -> Result<Program> {
+        let k = self.group_of(me);
+        let local = bcast::algorithm(&self.local[k].algorithm)?;
+        let (group, radix) = (&self.groups[k], self.local[k].parameters.radix);
+        let position = group.iter().position(|&r| r == me).unwrap_or(0);
+        let pipelined = local.tree.filter(|_| self.segment > 0);
+        let node = pipelined.map(|tree| tree(position, group.len(), radix));
+        let mut program = Program::new();
+        let mut got: Vec<OpId> = Vec::new();
+        for (n, span) in segments(self.bytes, self.segment).enumerate() {
+            let part = self.part(k, n);
+            program.in_lane(part.lane);
+            if position > 0 {
+                let Some(node) = &node else { break };
+                let come: Vec<OpId> = node.parent.iter().map(|&p| program.recv(group[p], span, &[])).collect();
+                node.children.iter().for_each(|&c| drop_id(program.send(group[c], span, &come)));
+                continue;
+            }
+            let come: Vec<OpId> = part.from.iter().map(|&g| program.recv(self.groups[g][0], span, &[])).collect();
+            got.extend(&come);
+            let whole = self.segment == 0 || self.bytes <= self.segment;
+            for job in part.jobs {
+                match (job, &node) {
+                    (Job::Send { to, .. }, _) => drop_id(program.send(self.groups[to][0], span, &come)),
+                    (Job::Local(_), Some(node)) => node.children.iter().for_each(|&c| drop_id(program.send(group[c], span, &come))),
+                    (Job::Local(_), None) if whole => self.append_local(&mut program, k, position, &come),
+                    (Job::Local(_), None) => {}
+                }
+            }
+            if node.is_none() && whole {
+                return Ok(program);
+            }
+        }
+        if node.is_none() {
+            program.in_lane(0);
+            self.append_local(&mut program, k, position, &got);
+        }
+        Ok(program)
+    }
+
+    /// What the coordinator of group `k` does with the `n`-th segment. Its local broadcast is always among the jobs.
+    fn part(&self, k: usize, n: usize) -> Part {
+        let others = self.groups.len() - 1;
+        match &self.route {
+            Route::Tree(jobs) => {
+                let parent = |job: &Job| matches!(job, Job::Send { to, .. } if *to == k);
+                let from = jobs.iter().find(|j| parent(j)).and_then(|j| if let Job::Send { from, .. } = j { Some(*from) } else { None });
+                let own = |job: &&Job| match job {
+                    Job::Send { from, .. } => *from == k,
+                    Job::Local(g) => *g == k,
+                };
+                let mut own: Vec<Job> = jobs.iter().filter(own).copied().collect();
+                if !own.contains(&Job::Local(k)) {
+                    own.push(Job::Local(k));
+                }
+                Part { lane: 0, from, jobs: own }
+            }
+            Route::Relay if others == 0 => Part { lane: 0, from: None, jobs: vec![Job::Local(k)] },
+            Route::Relay => {
+                let relay = 1 + n % others;
+                let from = if k == 0 { None } else { Some(if k == relay { 0 } else { relay }) };
+                let mut jobs: Vec<Job> = if k == 0 {
+                    vec![Job::Send { from: 0, to: relay }]
+                } else if k == relay {
+                    (1..=others).filter(|&to| to != k).map(|to| Job::Send { from: k, to }).collect()
+                } else {
+                    Vec::new()
+                };
+                jobs.push(Job::Local(k));
+                Part { lane: (relay - 1) as Lane, from, jobs }
+            }
+        }
+    }
+
+    fn append_local(&self, program: &mut Program, k: usize, position: usize, after: &[OpId]) {
+        let (group, local) = (&self.groups[k], &self.local[k]);
+        let Some(build) = bcast::algorithm(&local.algorithm).ok().and_then(|a| a.builder) else { return };
+        let shape = Shape { ranks: group.len(), root: 0, bytes: self.bytes };
+        program.append(&build(position, &shape, &local.parameters), |p| group[p], after);
+    }
+
+    /// The programs of ranks 0 to `ranks - 1`; those in no group do nothing.
+    ///
+    /// # Errors
+    /// An algorithm that there is not.
+    pub fn schedule(&self, ranks: usize) -> Result<Schedule> {
+        let mut programs = vec![Program::new(); ranks];
+        for me in self.ranks() {
+            programs[me] = self.program(me)?;
+        }
+        Ok(Schedule { programs })
+    }
+}
+
+fn drop_id(_: OpId) {}

@@ -1,0 +1,144 @@
+//! A plan: what crosses between groups and what happens inside them, put together for one communicator, root and size.
+
+mod across;
+mod members;
+mod poly_model;
+
+use crate::collective::{Hierarchy, Local, Parameters, Route, Shape, bcast};
+use crate::error::{Error, Result};
+use crate::fit::Among;
+use crate::intercluster::{Problem, RouteKind, Solution, solve};
+use crate::policy::{Across, CompiledPolicy, Decision};
+use crate::predict::replay;
+use crate::schedule::{Program, Schedule};
+use crate::topology::Rank;
+
+pub use across::{Way, hierarchy, predict};
+pub use members::{Member, group_ranks, members};
+pub use poly_model::PolyModel;
+
+/// The part of a group that is in the communicator; its ranks are the hierarchy's.
+#[derive(Debug, Clone)]
+pub struct PlannedGroup {
+    /// The policy's group.
+    pub group: usize,
+    /// What it does when the whole message is there; `None` for one rank, and where segments pass through.
+    pub decision: Option<Decision>,
+}
+
+/// A plan.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// What is done.
+    pub shape: Shape,
+    /// The groups that take part, the root's first.
+    pub groups: Vec<PlannedGroup>,
+    /// Who sends what to whom.
+    pub hierarchy: Hierarchy,
+    /// The route, where segments pass through the groups.
+    pub route: Option<RouteKind>,
+    /// Where the whole message goes from group to group: the problem between them and its solution.
+    pub schedule_between: Option<(Problem, Solution)>,
+    /// The time it should take.
+    pub predicted_s: f64,
+    /// The library's own broadcast over everybody took this and is better.
+    pub native_s: Option<f64>,
+}
+
+/// Plans a broadcast. The same input gives the same plan on every rank.
+///
+/// # Errors
+/// [`Error::Invalid`] if the root is outside, or a link between two groups is not in the policy.
+pub fn plan(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize) -> Result<Plan> {
+    if root >= members.len() {
+        return Err(Error::invalid(format!("plan a broadcast from rank {root} of {} ranks", members.len())));
+    }
+    let groups = group_ranks(members, root);
+    match policy.across(bytes) {
+        Some(row) if groups.len() > 1 => pipelined(policy, members, root, bytes, row),
+        _ => whole(policy, members, root, bytes, groups),
+    }
+}
+
+/// Segments pass through the groups, in the way that a row of the policy says.
+fn pipelined(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize, row: &Across) -> Result<Plan> {
+    let way = Way { route: row.route, segment: row.segment_bytes, local: bcast::algorithm(&row.local)? };
+    let hierarchy = hierarchy(policy, members, root, bytes, way)?;
+    let everybody = members.len() == policy.policy.provenance.ranks;
+    let planned = |(group, _): &(usize, Vec<Rank>)| PlannedGroup { group: *group, decision: None };
+    Ok(Plan {
+        shape: Shape { ranks: members.len(), root, bytes },
+        groups: group_ranks(members, root).iter().map(planned).collect(),
+        predicted_s: if everybody { policy.across_seconds(bytes) } else { predict(policy, members, &hierarchy)? },
+        native_s: row.native_s.filter(|_| everybody && row.native),
+        hierarchy,
+        route: Some(row.route),
+        schedule_between: None,
+    })
+}
+
+/// The whole message goes from group to group, and each group does what is best for it when it has it.
+fn whole(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize, groups: Vec<(usize, Vec<Rank>)>) -> Result<Plan> {
+    let (mut planned, mut local, mut local_busy) = (Vec::new(), Vec::new(), Vec::new());
+    for (group, ranks) in &groups {
+        let positions: Vec<usize> = ranks.iter().map(|&r| members[r].position).collect();
+        let decision = if ranks.len() > 1 { Some(policy.decide(*group, &positions, bytes)?) } else { None };
+        local.push(decision.as_ref().map_or(0.0, |d| d.predicted_s));
+        local_busy.push(decision.as_ref().map_or(Ok(0.0), |d| busy(policy, *group, &positions, d, bytes))?);
+        planned.push(PlannedGroup { group: *group, decision });
+    }
+    let (indices, ranks): (Vec<usize>, Vec<Vec<Rank>>) = groups.into_iter().unzip();
+    let predicted_inside = local[0];
+    let schedule_between = if ranks.len() > 1 {
+        let problem = across::problem(policy, &indices, bytes, local, local_busy)?;
+        let solution = solve(&problem);
+        Some((problem, solution))
+    } else {
+        None
+    };
+    let decided = |g: &PlannedGroup| {
+        let (algorithm, parameters) = g.decision.as_ref().map_or(("flat", Parameters::default()), |d| (d.algorithm.name, d.parameters));
+        Local { algorithm: algorithm.into(), parameters }
+    };
+    let jobs = schedule_between.as_ref().map_or(Vec::new(), |(_, s)| s.best.jobs.clone());
+    let local = planned.iter().map(decided).collect();
+    Ok(Plan {
+        shape: Shape { ranks: members.len(), root, bytes },
+        hierarchy: Hierarchy { bytes, groups: ranks, route: Route::Tree(jobs), segment: 0, local },
+        groups: planned,
+        route: None,
+        predicted_s: schedule_between.as_ref().map_or(predicted_inside, |(_, s)| s.best.completion),
+        schedule_between,
+        native_s: None,
+    })
+}
+
+/// How long a local broadcast keeps its coordinator from sending.
+fn busy(policy: &CompiledPolicy, group: usize, positions: &[usize], decision: &Decision, bytes: usize) -> Result<f64> {
+    let shape = Shape { ranks: positions.len(), root: 0, bytes };
+    let schedule = decision.algorithm.schedule(&shape, &decision.parameters);
+    let (Some(schedule), Some(inner)) = (schedule, policy.group_costs(group, &decision.model)) else {
+        return Ok(decision.predicted_s);
+    };
+    let found = replay(&schedule, &Among { inner, positions: positions.to_vec() })?;
+    // what corrects the whole corrects its part
+    Ok(found.port_free[0] * decision.predicted_s / found.completion().max(f64::MIN_POSITIVE))
+}
+
+impl Plan {
+    /// True if everybody should call the library's own broadcast.
+    pub fn is_native(&self) -> bool {
+        self.native_s.is_some() || (self.groups.len() == 1 && self.hierarchy.local_native(0))
+    }
+
+    /// What a rank sends and receives; local broadcasts by the library come after it.
+    pub fn program(&self, me: Rank) -> Program {
+        // the algorithms were looked up when the plan was made
+        self.hierarchy.program(me).unwrap_or_default()
+    }
+
+    /// The programs of all ranks.
+    pub fn schedule(&self) -> Schedule {
+        Schedule::build(self.shape.ranks, |me| self.program(me))
+    }
+}

@@ -1,0 +1,143 @@
+//! How messages cross groups: ways that the poly-model predicts to be fast are measured over all ranks, beside the library's own
+//! broadcast.
+
+use crate::collective::{Algorithm, Hierarchy, Parameters, bcast};
+use crate::error::Result;
+use crate::intercluster::ROUTES;
+use crate::measure::{Experiment, Session};
+use crate::plan::{Member, Way, hierarchy, predict};
+use crate::policy::{Across, CompiledPolicy, Policy};
+use crate::select::SIZES;
+use crate::stats;
+use crate::topology::Rank;
+
+/// Segments below this cost more in overheads than they win in overlap.
+const LEAST_SEGMENT: usize = 4 << 10;
+/// A message is cut into at most so many segments.
+const MOST_SEGMENTS: usize = 512;
+/// So many of the best predicted ways are measured.
+const FINALISTS: usize = 5;
+/// Medians closer than this are told apart only by their intervals.
+const NATIVE_MARGIN: f64 = 0.05;
+
+/// A way with what it makes of a message.
+struct Candidate {
+    way: Way,
+    hierarchy: Hierarchy,
+    predicted: f64,
+}
+
+/// Chooses a way for each size. `ranks` are the ranks of each group of the policy, in the order of its positions.
+///
+/// # Errors
+/// The session's.
+pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>]) -> Result<Vec<Across>> {
+    let compiled = CompiledPolicy::new(policy.clone())?;
+    let mut members = vec![Member { group: 0, position: 0 }; session.ranks()];
+    for (group, ranks) in ranks.iter().enumerate() {
+        ranks.iter().enumerate().for_each(|(position, &r)| members[r] = Member { group, position });
+    }
+    let by_size: Vec<Vec<Candidate>> = SIZES.iter().map(|&bytes| candidates(&compiled, &members, bytes)).collect::<Result<_>>()?;
+    let everybody: Vec<Rank> = (0..session.ranks()).collect();
+    let native = |bytes: usize| Experiment::Broadcast {
+        ranks: everybody.clone(),
+        root: 0,
+        bytes,
+        algorithm: "native".into(),
+        parameters: Parameters::default(),
+    };
+    let mut wanted: Vec<Experiment> = by_size.iter().flatten().map(experiment).collect();
+    if session.has_native() {
+        wanted.extend(SIZES.map(native));
+    }
+    session.measure("ways across groups", &wanted)?;
+    let mut rows: Vec<Across> =
+        SIZES.iter().zip(&by_size).filter_map(|(&bytes, of_size)| row(session, bytes, of_size, &native(bytes))).collect();
+    // a row begins half way (in factors) between its size and the one before
+    for k in (1..rows.len()).rev() {
+        rows[k].from_bytes = ((rows[k - 1].at_bytes as f64 * rows[k].at_bytes as f64).sqrt().ceil() as usize).max(1);
+    }
+    Ok(rows)
+}
+
+fn experiment(candidate: &Candidate) -> Experiment {
+    Experiment::Hierarchical { hierarchy: candidate.hierarchy.clone() }
+}
+
+/// The trees worth trying inside groups.
+fn trees() -> impl Iterator<Item = &'static Algorithm> {
+    bcast::ALGORITHMS.iter().copied().filter(|a| a.tree.is_some())
+}
+
+/// The best predicted ways, the best first: of each route the best two, and at most [`FINALISTS`].
+fn candidates(policy: &CompiledPolicy, members: &[Member], bytes: usize) -> Result<Vec<Candidate>> {
+    let sizes = segment_sizes(policy, bytes);
+    let mut found: Vec<Candidate> = Vec::new();
+    for route in ROUTES {
+        for local in trees() {
+            for &segment in &sizes {
+                let way = Way { route, segment, local };
+                let hierarchy = hierarchy(policy, members, 0, bytes, way)?;
+                if found.iter().all(|c| c.hierarchy != hierarchy) {
+                    let predicted = predict(policy, members, &hierarchy)?;
+                    found.push(Candidate { way, hierarchy, predicted });
+                }
+            }
+        }
+    }
+    found.sort_by(|a, b| a.predicted.total_cmp(&b.predicted));
+    let mut kept: Vec<Candidate> = Vec::new();
+    for c in found {
+        let same_route = kept.iter().filter(|k| k.way.route == c.way.route).count();
+        if kept.len() < FINALISTS && same_route < 2 {
+            kept.push(c);
+        }
+    }
+    Ok(kept)
+}
+
+/// Segment sizes to try: powers of two, the sizes that the links were measured at (which lie close on both sides of where the library
+/// changes its protocol), and the whole message.
+fn segment_sizes(policy: &CompiledPolicy, bytes: usize) -> Vec<usize> {
+    let mut sizes: Vec<usize> = (12..24).map(|i| 1 << i).collect();
+    for link in &policy.policy.links {
+        sizes.extend(link.model.tables.get("bytes").iter().flat_map(|t| &t.value).map(|&s| s as usize));
+    }
+    sizes.retain(|&s| s >= LEAST_SEGMENT && s < bytes && bytes.div_ceil(s) <= MOST_SEGMENTS);
+    sizes.sort_unstable();
+    sizes.dedup();
+    // of sizes that differ by less than a tenth, the smaller: it is on the safe side of a limit
+    let mut kept: Vec<usize> = Vec::new();
+    for s in sizes {
+        if kept.last().is_none_or(|&k| s as f64 > k as f64 * 1.1) {
+            kept.push(s);
+        }
+    }
+    kept.push(0);
+    kept
+}
+
+/// The row of a size: the fastest candidate as measured, and whether the library's own is to be preferred.
+fn row(session: &Session, bytes: usize, candidates: &[Candidate], native: &Experiment) -> Option<Across> {
+    let median = |e: &Experiment| session.samples().median(e);
+    let interval = |e: &Experiment| session.samples().get(e).and_then(|s| stats::median_interval(&s.seconds));
+    let measured = candidates.iter().filter_map(|c| Some((c, median(&experiment(c))?)));
+    let (best, time) = measured.min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let native_s = median(native);
+    // adaptive must never be a loss: what is not clearly faster stays with the library
+    let clearly = match (interval(&experiment(best)), interval(native)) {
+        (Some((_, high)), Some((low, _))) => high < low,
+        _ => false,
+    };
+    Some(Across {
+        from_bytes: 0,
+        at_bytes: bytes,
+        route: best.way.route,
+        segment_bytes: if best.way.segment < bytes { best.way.segment } else { 0 },
+        local: best.way.local.name.into(),
+        predicted_s: best.predicted,
+        measured_s: Some(time),
+        native_s,
+        native: native_s.is_some_and(|n| !clearly && time * (1.0 + NATIVE_MARGIN) > n),
+    })
+}

@@ -1,0 +1,86 @@
+//! The pipeline from measuring to a policy.
+
+mod across;
+mod links;
+
+use crate::cluster::{Bound, Method};
+use crate::discover::{Declared, Discovery, discover};
+use crate::error::Result;
+use crate::fit::fit_groups;
+use crate::measure::Session;
+use crate::model::{MODELS, Roster};
+use crate::policy::{GroupPolicy, Policy, Provenance};
+use crate::score::score_groups;
+use crate::select::choose;
+
+/// What tuning may be told.
+#[derive(Clone, Copy)]
+pub struct TuneOptions<'a> {
+    /// Hosts and groups that the user declares.
+    pub declared: Option<&'a Declared>,
+    /// The way to group.
+    pub method: &'static Method,
+    /// Its bound.
+    pub bound: Bound,
+}
+
+/// Measures, groups, fits, scores and selects.
+///
+/// # Errors
+/// The session's, or fewer than two ranks.
+pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, Policy)> {
+    let discovery = discover(session, options.declared, options.method, options.bound)?;
+    let rosters: Vec<Roster> = discovery.groups.iter().map(|g| Roster { ranks: by_host(&g.ranks, &g.hosts) }).collect();
+    let fitted = fit_groups(session, &rosters, MODELS)?;
+    let links = links::fit(session, &discovery, &rosters)?;
+    let fan_out = links::fan_out(session, &rosters, &links)?;
+    let mut scores = score_groups(session, &rosters, &fitted)?;
+    let choices = choose(session, &rosters, &fitted, &mut scores)?;
+    let settings = session.settings().clone();
+    let parts = discovery.groups.iter().zip(&rosters).zip(fitted).zip(scores).zip(choices).zip(fan_out);
+    let groups = parts.map(|(((((g, roster), models), scores), bcast), fan_out)| {
+        let host = |r: &usize| g.hosts[g.ranks.iter().position(|x| x == r).unwrap_or(0)].clone();
+        GroupPolicy {
+            name: g.name.clone(),
+            latency_s: g.latency_s,
+            fan_out,
+            hosts: roster.ranks.iter().map(host).collect(),
+            bcast,
+            scores: scores.models,
+            models,
+            experience: scores.experience,
+        }
+    });
+    let mut policy = Policy {
+        format: 1,
+        groups: groups.collect(),
+        links,
+        across: Vec::new(),
+        provenance: Provenance {
+            platform: settings.platform,
+            ranks: settings.hosts.len(),
+            library: settings.library,
+            timer: settings.timer,
+            date: settings.date,
+            made_by: concat!("collwise ", env!("CARGO_PKG_VERSION")).into(),
+            measuring_s: session.elapsed(),
+        },
+    };
+    if rosters.len() > 1 {
+        let ranks: Vec<Vec<usize>> = rosters.iter().map(|r| r.ranks.clone()).collect();
+        policy.across = across::choose(session, &policy, &ranks)?;
+        policy.provenance.measuring_s = session.elapsed();
+    }
+    // what is used is what is written, to the last digit
+    Ok((discovery, Policy::parse("the new policy", &policy.to_toml()?)?))
+}
+
+/// The ranks of a group with those of different hosts first: the pair that stands for the group should cross its network.
+fn by_host(ranks: &[usize], hosts: &[String]) -> Vec<usize> {
+    let mut rounds: Vec<(usize, usize)> = Vec::new();
+    for (k, host) in hosts.iter().enumerate() {
+        rounds.push((hosts[..k].iter().filter(|h| *h == host).count(), ranks[k]));
+    }
+    rounds.sort_unstable();
+    rounds.into_iter().map(|(_, r)| r).collect()
+}

@@ -1,0 +1,253 @@
+//! Bringing a platform up and taking it down.
+
+use crate::nodes::{Node, nodes};
+use crate::router::{DUMP, Port, Router, STOP, Server, Wires};
+use crate::sys;
+use anyhow::{Context, Result, bail, ensure};
+use collwise::platform::Platform;
+use std::fs;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Where the emulator that is up keeps what it knows.
+pub const STATE: &str = "/run/gridemu";
+/// Namespaces are named by this and the node.
+pub const PREFIX: &str = "ge-";
+
+/// A file of the state.
+pub fn state(name: &str) -> PathBuf {
+    Path::new(STATE).join(name)
+}
+
+/// How the platform is played.
+#[derive(clap::Args, Clone)]
+pub struct Options {
+    /// The platform, such as platforms/ccgrid2007.toml.
+    pub platform: PathBuf,
+    /// A node for each host, with latencies inside groups; without it one for each group, inside which ranks talk over loopback.
+    #[arg(long)]
+    pub hosts: bool,
+    /// Rate of each node's NIC; unlimited if not given.
+    #[arg(long, value_name = "MBIT_PER_S")]
+    pub nic: Option<f64>,
+    /// Rate between two groups whose link states none.
+    #[arg(long, value_name = "MBIT_PER_S", default_value_t = 1000.0)]
+    pub pair: f64,
+    /// Multiply latencies by this and divide rates by it: for what the processors cannot play in real time.
+    #[arg(long, default_value_t = 1.0)]
+    pub scale: f64,
+    /// Let TCP fall back to slow start after a pause, as kernels do unless told otherwise.
+    #[arg(long)]
+    pub idle_restart: bool,
+    /// TCP's congestion control.
+    #[arg(long, default_value = "reno")]
+    pub congestion: String,
+    /// The longest queue before a pipe, MB; what does not fit is dropped.
+    #[arg(long, default_value_t = 256.0)]
+    pub queue_mb: f64,
+    /// Take the platform down after so many seconds.
+    #[arg(long, default_value_t = 3600)]
+    pub most_seconds: u32,
+}
+
+/// Why this machine cannot, if it cannot.
+pub fn obstacle() -> Option<String> {
+    if !sys::is_root() {
+        return Some("network namespaces need root: run it with sudo, or in a container that has CAP_NET_ADMIN and CAP_SYS_ADMIN".into());
+    }
+    if !Path::new("/dev/net/tun").exists() {
+        return Some("/dev/net/tun is not there: load the module tun, or start the container with --device /dev/net/tun".into());
+    }
+    let probe = format!("{PREFIX}probe");
+    let ip = |verb: &str| Command::new("ip").args(["netns", verb, &probe]).stderr(Stdio::null()).status();
+    let Ok(made) = ip("add") else { return Some("the command ip is not there: install iproute2".into()) };
+    let entered = made.success().then(|| sys::in_network(&probe, || sys::open_tun("wan", true)));
+    let _ = ip("del");
+    match entered {
+        None => Some("network namespaces may not be created here".into()),
+        Some(Err(e)) => Some(format!("a TUN device cannot be made in a namespace: {e}")),
+        Some(Ok(_)) => None,
+    }
+}
+
+/// Brings a platform up in a process of its own, and returns when it is ready.
+pub fn up(options: &[String]) -> Result<()> {
+    if let Some(why) = obstacle() {
+        bail!("{why}");
+    }
+    if let Some(pid) = running() {
+        bail!("a platform is up (process {pid}): take it down with `gridemu down`");
+    }
+    fs::create_dir_all(STATE)?;
+    let _ = fs::remove_file(state("ready"));
+    let log = fs::File::create(state("log"))?;
+    let mut router = Command::new(std::env::current_exe()?);
+    router.arg("route").args(options).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
+    let mut child = router.spawn()?;
+    let start = Instant::now();
+    while !state("ready").exists() {
+        if child.try_wait()?.is_some() || start.elapsed() > Duration::from_secs(60) {
+            bail!("{}", fs::read_to_string(state("log"))?.trim().trim_start_matches("Error: "));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// The process that routes, if one does.
+pub fn running() -> Option<i32> {
+    let pid = fs::read_to_string(state("pid")).ok()?.trim().parse().ok()?;
+    sys::signal(pid, 0).then_some(pid)
+}
+
+/// Takes everything down, also what a killed emulator left.
+pub fn down() -> Result<()> {
+    if let Some(pid) = running() {
+        sys::signal(pid, libc::SIGTERM);
+        let start = Instant::now();
+        while sys::signal(pid, 0) && start.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    for entry in fs::read_dir("/run/netns").into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with(PREFIX) {
+            Command::new("ip").args(["netns", "del", &name]).status()?;
+        }
+    }
+    for name in ["ready", "pid"] {
+        let _ = fs::remove_file(state(name));
+    }
+    Ok(())
+}
+
+/// The router's counters since the last call.
+pub fn stats() -> Result<String> {
+    let pid = running().context("no platform is up")?;
+    let _ = fs::remove_file(state("stats"));
+    sys::signal(pid, libc::SIGUSR1);
+    let start = Instant::now();
+    while !state("stats").exists() {
+        ensure!(start.elapsed() < Duration::from_secs(5), "the router does not answer");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(fs::read_to_string(state("stats"))?)
+}
+
+/// The nodes that are up.
+pub fn nodes_up() -> Result<Vec<Node>> {
+    running().context("no platform is up: `gridemu up PLATFORM` brings one up")?;
+    let platform = Platform::read(&state("platform.toml"))?;
+    nodes(&platform, state("by-host").exists())
+}
+
+/// Makes the nodes and routes until told to stop; then takes them down.
+pub fn route(options: &Options) -> Result<()> {
+    let platform = Platform::read(&options.platform)?;
+    let nodes = nodes(&platform, options.hosts)?;
+    sys::on_signals(&STOP, &DUMP)?;
+    sys::alarm(options.most_seconds);
+    fs::write(state("pid"), std::process::id().to_string())?;
+    fs::copy(&options.platform, state("platform.toml"))?;
+    let _ = fs::remove_file(state("by-host"));
+    if options.hosts {
+        fs::write(state("by-host"), "")?;
+    }
+    let hosts: String = nodes.iter().map(|n| format!("{} {}\n", n.address(), n.name)).collect();
+    fs::write(state("hosts"), format!("127.0.0.1 localhost\n{hosts}"))?;
+    let routed = serve(&platform, &nodes, options);
+    for node in &nodes {
+        let _ = Command::new("ip").args(["netns", "del", &format!("{PREFIX}{}", node.name)]).stderr(Stdio::null()).status();
+    }
+    for name in ["ready", "pid"] {
+        let _ = fs::remove_file(state(name));
+    }
+    routed
+}
+
+fn serve(platform: &Platform, nodes: &[Node], options: &Options) -> Result<()> {
+    let wires = wires(platform, options);
+    let manager = wires.latency_ns.len() - 1;
+    let nic = options.nic.map(|mbit| mbit * 1e6 / options.scale);
+    let mut ports = Vec::new();
+    for node in nodes {
+        let tun = make(node, options).with_context(|| format!("make the node {}", node.name))?;
+        let nic = Server::new(nic.filter(|_| node.group.is_some()));
+        ports.push(Port { group: node.group.unwrap_or(manager), address: [node.ip[2], node.ip[3]], tun, up: nic, down: nic });
+    }
+    let mut router = Router::new(ports, wires, state("stats"));
+    sys::be_exact();
+    sys::keep_awake(&STOP);
+    if let Err(e) = sys::set_scheduler(libc::SCHED_FIFO, 10) {
+        eprintln!("no real-time priority, delays will be less exact: {e}");
+    }
+    fs::write(state("ready"), "")?;
+    router.run()?;
+    Ok(())
+}
+
+/// Bits on the wire for a byte of payload: frames of 1,538 bytes carry 1,448.
+const WIRE_BITS_PER_BYTE: f64 = 8.0 * 1538.0 / 1448.0;
+/// What the kernels of both ends add to a packet's way, as measured with processors kept awake.
+const KERNEL_NS: u64 = 25_000;
+
+fn wires(platform: &Platform, options: &Options) -> Wires {
+    let n = platform.groups.len(); // the manager's group, at no distance and with no limit
+    let mut wires = Wires {
+        latency_ns: vec![vec![0; n + 1]; n + 1],
+        pipe: vec![vec![0; n + 1]; n + 1],
+        pipes: vec![Server::new(None)],
+        queue_bytes: (options.queue_mb * 1e6) as usize,
+        compensate_ns: KERNEL_NS,
+        names: platform.groups.iter().map(|g| g.name.clone()).chain(["manager".into()]).collect(),
+    };
+    let mut trunks: Vec<(String, bool, usize)> = Vec::new(); // name, direction, pipe
+    for (i, j) in (0..n * n).map(|k| (k / n, k % n)) {
+        wires.latency_ns[i][j] = (platform.group_latency(i, j) * options.scale * 1e9) as u64;
+        let Some(link) = platform.link(i, j).filter(|_| i != j) else { continue };
+        let rate = link.bandwidth_bytes_per_s.map_or(options.pair * 1e6, |b| b * WIRE_BITS_PER_BYTE) / options.scale;
+        let shared = link.trunk.as_ref().and_then(|name| trunks.iter().find(|t| t.0 == *name && t.1 == (i < j)));
+        wires.pipe[i][j] = match shared {
+            Some(&(_, _, pipe)) => pipe,
+            None => {
+                wires.pipes.push(Server::new(Some(rate)));
+                trunks.extend(link.trunk.clone().map(|name| (name, i < j, wires.pipes.len() - 1)));
+                wires.pipes.len() - 1
+            }
+        };
+    }
+    wires
+}
+
+/// Makes a node: its namespace, its TUN device, its TCP settings.
+fn make(node: &Node, options: &Options) -> Result<fs::File> {
+    let name = format!("{PREFIX}{}", node.name);
+    let _ = Command::new("ip").args(["netns", "del", &name]).stderr(Stdio::null()).status();
+    ip(None, &format!("netns add {name}\n"))?;
+    let tun = sys::in_network(&name, || {
+        let set = |key: &str, value: &str| fs::write(format!("/proc/sys/net/{key}"), value);
+        // a machine without IPv6 has nothing to turn off
+        let _ = set("ipv6/conf/all/disable_ipv6", "1");
+        let refused = |e| std::io::Error::other(format!("use congestion control {}: {e}", options.congestion));
+        set("ipv4/tcp_congestion_control", &options.congestion).map_err(refused)?;
+        set("ipv4/tcp_no_metrics_save", "1")?;
+        set("ipv4/tcp_slow_start_after_idle", if options.idle_restart { "1" } else { "0" })?;
+        sys::open_tun("wan", true)
+    })?;
+    ip(Some(&name), &format!("link set lo up\naddr add {}/16 dev wan\nlink set wan mtu 1500 txqueuelen 20000 up\n", node.address()))?;
+    Ok(tun)
+}
+
+fn ip(namespace: Option<&str>, script: &str) -> Result<()> {
+    let mut command = Command::new("ip");
+    command.args(namespace.iter().flat_map(|n| ["-n", n])).args(["-batch", "-"]).stdin(Stdio::piped());
+    let mut child = command.spawn().context("run ip (of iproute2)")?;
+    if let Some(mut input) = child.stdin.take() {
+        input.write_all(script.as_bytes())?;
+    }
+    ensure!(child.wait()?.success(), "ip failed on:\n{script}");
+    Ok(())
+}
