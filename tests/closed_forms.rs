@@ -23,7 +23,7 @@ impl PLogP {
 impl CostModel for PLogP {
     fn cost(&self, _: Link, bytes: usize) -> Cost {
         let g = self.g(bytes);
-        Cost { send_overhead: self.overheads.0 * g, gap: g, transit: g + self.l, recv_overhead: self.overheads.1 * g }
+        Cost { send_overhead: self.overheads.0 * g, gap: g, transit: g + self.l, recv_overhead: self.overheads.1 * g, link_gap: 0.0 }
     }
 }
 
@@ -145,7 +145,7 @@ fn a_relay_with_one_processor_sets_the_pace_of_a_pipeline() {
     struct Slow;
     impl CostModel for Slow {
         fn cost(&self, _: Link, _: usize) -> Cost {
-            Cost { send_overhead: 0.9, gap: 1.0, transit: 1.5, recv_overhead: 0.6 }
+            Cost { send_overhead: 0.9, gap: 1.0, transit: 1.5, recv_overhead: 0.6, link_gap: 0.0 }
         }
     }
     let shape = Shape { ranks: 3, root: 0, bytes: 50 };

@@ -2,7 +2,8 @@
 
 mod common;
 
-use collwise::collective::{Parameters, Shape, bcast};
+use collwise::collective::{Hierarchy, Local, Parameters, Route, Shape, bcast};
+use collwise::intercluster::{Problem, ROUTES};
 use collwise::schedule::{Action, check};
 use collwise::transport::threads::{run, transports};
 use proptest::prelude::*;
@@ -53,6 +54,65 @@ proptest! {
             run(&schedule, &mut buffers).unwrap();
             prop_assert!(buffers.iter().all(|b| *b == message), "{} {:?}", a.name, shape);
         }
+    }
+}
+
+/// A hierarchy of groups, with hosts of several ranks in them, from a seed.
+fn random_hierarchy(seed: u64, bytes: usize, segment: usize) -> Hierarchy {
+    use rand::Rng;
+    let mut random = collwise::stats::random(seed);
+    let sizes: Vec<usize> = (0..random.random_range(1..6)).map(|_| random.random_range(1..7)).collect();
+    let ranks: usize = sizes.iter().sum();
+    let mut order: Vec<usize> = (0..ranks).collect();
+    (1..ranks).rev().for_each(|k| order.swap(k, random.random_range(0..=k)));
+    let mut rest = &order[..];
+    let mut groups = Vec::new();
+    for n in &sizes {
+        groups.push(rest[..*n].to_vec());
+        rest = &rest[*n..];
+    }
+    let n = groups.len();
+    let mut draw = |low: f64, high: f64, count: usize| (0..count).map(|_| random.random_range(low..high)).collect::<Vec<f64>>();
+    let problem = Problem {
+        groups: n,
+        root: 0,
+        gap: draw(0.1, 0.6, n * n),
+        latency: draw(0.001, 1.0, n * n),
+        local: draw(0.1, 1.0, n),
+        local_busy: draw(0.0, 0.1, n),
+    };
+    let route = ROUTES[random.random_range(0..ROUTES.len())];
+    let with_builder: Vec<_> = bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()).collect();
+    let mut local = || Local {
+        algorithm: with_builder[random.random_range(0..with_builder.len())].name.into(),
+        parameters: Parameters { segment: 100, radix: 0 },
+    };
+    let local = (0..n).map(|_| local()).collect();
+    let hosts = if seed.is_multiple_of(2) {
+        Vec::new()
+    } else {
+        sizes.iter().map(|&n| (0..n).map(|_| random.random_range(0..3)).collect()).collect()
+    };
+    Hierarchy { bytes, groups, hosts, route: route.jobs(&problem).map_or(Route::Relay, Route::Tree), segment, local }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn every_route_with_every_local_broadcast_delivers(seed in 0u64..1_000_000, bytes in 0usize..3000, segment in 0usize..900) {
+        let hierarchy = random_hierarchy(seed, bytes, segment);
+        let ranks = hierarchy.ranks().len();
+        let schedule = hierarchy.schedule(ranks).unwrap();
+        check(&schedule, bytes).map_err(|e| TestCaseError::fail(format!("{hierarchy:?}: {e}")))?;
+        let message: Vec<u8> = (0..bytes).map(|k| common::byte(k, bytes)).collect();
+        let mut buffers = vec![vec![0; bytes]; ranks];
+        buffers[hierarchy.ranks()[0]] = message.clone();
+        run(&schedule, &mut buffers).unwrap();
+        prop_assert!(buffers.iter().all(|b| *b == message), "{:?}", hierarchy);
+        // the replay and the simulator run the same lanes
+        let costs = collwise::model::model("hockney").unwrap().costs(&collwise::model::Values::of(&[("alpha_s", 1e-5), ("beta_s_per_byte", 1e-9)])).unwrap();
+        prop_assert!(collwise::predict::completion(&schedule, costs.as_ref()).is_ok());
     }
 }
 

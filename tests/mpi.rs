@@ -267,7 +267,10 @@ fn tuning_writes_a_policy_that_checks_and_runs() {
     let policy = Policy::read(&folder.path().join("policy.toml")).unwrap();
     let groups: Vec<(&str, usize)> = policy.groups.iter().map(|g| (g.name.as_str(), g.hosts.len())).collect();
     assert_eq!(groups, [("left", 3), ("right", 2)]);
-    assert!(!policy.whole.is_empty(), "the library's own broadcast was measured over all");
+    assert!(
+        policy.across.iter().all(|r| r.measured_s.is_some() && r.native_s.is_some()),
+        "ways across were measured beside the library's own"
+    );
     // the same samples, no measuring
     let recorded = Command::new(env!("CARGO_BIN_EXE_collwise"))
         .args(["tune", "--recorded", "policy.samples.jsonl", "--hosts", "hosts", "-o", "again.toml"])
@@ -276,7 +279,11 @@ fn tuning_writes_a_policy_that_checks_and_runs() {
         .unwrap();
     assert!(recorded.status.success(), "{}", text(&recorded));
     let again = Policy::read(&folder.path().join("again.toml")).unwrap();
-    assert_eq!((again.groups, again.links), (policy.groups, policy.links), "the same samples make the same policy");
+    assert_eq!(
+        (again.groups, again.links, again.across),
+        (policy.groups, policy.links, policy.across),
+        "the same samples make the same policy"
+    );
     // resumed: nothing is left to measure
     let resumed = collwise(5, &["tune", "--name", "played", "--hosts", "hosts", "-o", "policy.toml"], folder.path());
     assert!(text(&resumed).contains("going on from"), "{}", text(&resumed));

@@ -5,10 +5,11 @@
 //! filled when everybody is done.
 
 use super::library::{Forced, forced};
-use super::report::{Report, Row};
+use super::report::{Report, Row, group_of_host};
 use crate::collective::{Hierarchy, Local, Parameters, Route};
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
+use crate::platform::Platform;
 use crate::run::{AdaptiveCollectives, groups_in_use};
 use crate::schedule::Program;
 use crate::topology::Rank;
@@ -35,6 +36,8 @@ pub struct Settings {
     pub warm_ups: usize,
     /// Compare with each of the library's algorithms too.
     pub forced: bool,
+    /// The platform whose groups the two-level broadcast takes; without it, the policy's.
+    pub platform: Option<Platform>,
 }
 
 /// A way to broadcast.
@@ -63,6 +66,10 @@ pub fn compare(world: &SimpleCommunicator, settings: &Settings, mut note: impl F
         return Err(Error::invalid(format!("compare broadcasts from rank {root} of {ranks} ranks")));
     }
     let mut comparison = Comparison::new(world, settings.forced)?;
+    let hosts = gather_names(comparison.transport.comm())?;
+    if let Some(groups) = settings.platform.as_ref().and_then(|p| hosts.iter().map(|h| group_of_host(p, h)).collect::<Option<Vec<_>>>()) {
+        comparison.groups = groups;
+    }
     let mut rows = Vec::new();
     for &root in &settings.roots {
         let offset = comparison.offset(root)?;
@@ -71,7 +78,6 @@ pub fn compare(world: &SimpleCommunicator, settings: &Settings, mut note: impl F
             note();
         }
     }
-    let hosts = gather_names(comparison.transport.comm())?;
     Ok((world.rank() == 0).then(|| Report { library: library_version(), hosts, rows }))
 }
 
@@ -179,7 +185,8 @@ impl<'a> Comparison<'a> {
         groups.retain(|g| !g.is_empty());
         let local = Local { algorithm: "binomial".into(), parameters: Parameters::default() };
         let jobs = (1..groups.len()).map(|to| Job::Send { from: 0, to }).collect();
-        let hierarchy = Hierarchy { bytes, local: vec![local; groups.len()], groups, route: Route::Tree(jobs), segment: 0 };
+        let hierarchy =
+            Hierarchy { bytes, local: vec![local; groups.len()], groups, hosts: Vec::new(), route: Route::Tree(jobs), segment: 0 };
         hierarchy.program(self.transport.rank())
     }
 

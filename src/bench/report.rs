@@ -5,6 +5,12 @@ use crate::stats;
 use crate::topology::Rank;
 use serde::Serialize;
 
+/// The group of a host, or of a machine that stands for a whole group and has its name.
+pub(super) fn group_of_host(platform: &Platform, host: &str) -> Option<usize> {
+    let of_group = platform.groups.iter().position(|g| g.name == host);
+    of_group.or_else(|| platform.host_names().iter().position(|n| n == host).map(|k| platform.host_groups()[k]))
+}
+
 /// One way to broadcast, for one root and size.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
@@ -70,13 +76,8 @@ impl Report {
 
     /// The platform's lower bound: to the farthest group, latency and the message's time on the link to it.
     pub fn bound(&self, platform: &Platform, root: Rank, bytes: usize) -> Option<f64> {
-        let (names, groups) = (platform.host_names(), platform.host_groups());
-        let group = |host: &str| {
-            let of_group = platform.groups.iter().position(|g| g.name == host);
-            of_group.or_else(|| names.iter().position(|n| n == host).map(|k| groups[k]))
-        };
-        let home = group(self.hosts.get(root)?)?;
-        let others = self.hosts.iter().filter_map(|h| group(h)).filter(|&g| g != home);
+        let home = group_of_host(platform, self.hosts.get(root)?)?;
+        let others = self.hosts.iter().filter_map(|h| group_of_host(platform, h)).filter(|&g| g != home);
         let there = |g: usize| {
             let link = platform.link(home, g)?;
             Some(link.latency_s + link.bandwidth_bytes_per_s.map_or(0.0, |b| bytes as f64 / b))

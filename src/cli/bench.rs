@@ -29,7 +29,7 @@ pub struct Args {
     /// Compare with each of Open MPI's algorithms too.
     #[arg(long)]
     all: bool,
-    /// Compare with the lower bound of this platform.
+    /// Compare with the lower bound of this platform; its groups are those of the two-level broadcast.
     #[arg(long, value_name = "FILE")]
     platform: Option<PathBuf>,
     /// Print JSON.
@@ -46,6 +46,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         repetitions: args.repetitions as usize,
         warm_ups: args.warm_ups as usize,
         forced: args.all,
+        platform: platform.clone(),
     };
     let Some(report) = super::source::compare(policy, &settings)? else { return Ok(Outcome::Done) };
     if args.json {

@@ -3,9 +3,9 @@
 use super::table::percent;
 use super::{Outcome, print, print_json};
 use crate::collective::Route;
-use crate::intercluster::{Job, RouteKind, gantt};
+use crate::intercluster::{Job, RouteKind, Sent, gantt};
 use crate::plan::{Member, Plan, plan};
-use crate::policy::{CompiledPolicy, Policy};
+use crate::policy::{Across, CompiledPolicy, Policy};
 use crate::units;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -63,11 +63,17 @@ pub fn json(policy: &Policy, plan: &Plan) -> serde_json::Value {
         })
         .collect();
     let solution = plan.schedule_between.as_ref().map(|(_, s)| s);
-    let sends: Vec<_> = solution
-        .iter()
-        .flat_map(|s| &s.best.sends)
-        .map(|s| serde_json::json!({ "from": name(s.from), "to": name(s.to), "start_s": s.start_s, "arrive_s": s.arrive_s }))
-        .collect();
+    let timed = |s: &Sent| serde_json::json!({ "from": name(s.from), "to": name(s.to), "start_s": s.start_s, "arrive_s": s.arrive_s });
+    let sends: Vec<_> = match (solution, &plan.hierarchy.route) {
+        (Some(s), _) => s.best.sends.iter().map(timed).collect(),
+        (None, Route::Tree(jobs)) => jobs
+            .iter()
+            .filter_map(|j| {
+                if let Job::Send { from, to } = j { Some(serde_json::json!({ "from": name(*from), "to": name(*to) })) } else { None }
+            })
+            .collect(),
+        (None, Route::Relay) => Vec::new(),
+    };
     serde_json::json!({
         "bytes": plan.shape.bytes, "root": plan.shape.root, "predicted_s": plan.predicted_s, "native_s": plan.native_s,
         "route": plan.route.map(RouteKind::name), "segment_bytes": plan.route.map(|_| plan.hierarchy.segment),
@@ -90,8 +96,8 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
     if let Some(t) = plan.native_s {
         writeln!(out, "the MPI library's own broadcast over all ranks took {}, and is used", units::seconds(t))?;
     }
-    if let Some(route) = plan.route {
-        return Ok(out + &crossing(plan, route, &name));
+    if let Some((route, row)) = plan.route.zip(policy.across.iter().rev().find(|r| r.from_bytes <= plan.shape.bytes)) {
+        return Ok(out + &crossing(plan, route, &name) + &reasons(row));
     }
     for (k, g) in plan.groups.iter().enumerate() {
         let ranks = plan.hierarchy.groups[k].len();
@@ -121,6 +127,17 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
         writeln!(out, "\nbetween the groups ({}):\n{}", solution.heuristic, gantt(problem, &solution.best, &names))?;
     }
     Ok(out)
+}
+
+/// Why they cross them so.
+fn reasons(row: &Across) -> String {
+    let measured = row.measured_s.map_or("not measured".into(), |t| format!("measured {}", units::seconds(t)));
+    let mut out = format!("  at {}: predicted {}, {measured}\n", units::bytes(row.at_bytes), units::seconds(row.predicted_s));
+    out += &format!("  next best: {}, slower by {}\n", row.runner_up, percent(row.margin));
+    if let Some(t) = row.native_s {
+        out += &format!("  the MPI library's own broadcast over all ranks: {}\n", units::seconds(t));
+    }
+    out
 }
 
 /// How segments cross the groups.

@@ -1,7 +1,7 @@
 //! A broadcast over groups: between their coordinators by one of several routes, inside each group by an algorithm of its own,
 //! and, where the message is cut into segments, both at once: a coordinator passes a segment on while it receives the next.
 
-use super::{Parameters, Shape, bcast};
+use super::{Node, Parameters, Shape, bcast};
 use crate::error::Result;
 use crate::intercluster::Job;
 use crate::schedule::{Lane, OpId, Program, Schedule, segments};
@@ -36,6 +36,10 @@ pub struct Hierarchy {
     pub bytes: usize,
     /// Ranks by group: the root's group first, in each group the coordinator first; the root coordinates its own.
     pub groups: Vec<Vec<Rank>>,
+    /// The host of each rank, in the order of `groups`: segments go down a tree of the hosts' first ranks, and from each of them down a
+    /// tree inside its host. Empty: each rank has a host of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<Vec<usize>>,
     /// The way between them.
     pub route: Route,
     /// Bytes of a segment; 0: the whole message at once.
@@ -76,10 +80,10 @@ impl Hierarchy {
     pub fn program(&self, me: Rank) -> Result<Program> {
         let k = self.group_of(me);
         let local = bcast::algorithm(&self.local[k].algorithm)?;
-        let (group, radix) = (&self.groups[k], self.local[k].parameters.radix);
+        let group = &self.groups[k];
         let position = group.iter().position(|&r| r == me).unwrap_or(0);
         let pipelined = local.tree.filter(|_| self.segment > 0);
-        let node = pipelined.map(|tree| tree(position, group.len(), radix));
+        let node = pipelined.map(|tree| self.node(k, position, &|v, n| tree(v, n, self.local[k].parameters.radix)));
         let mut program = Program::new();
         let mut got: Vec<OpId> = Vec::new();
         for (n, span) in segments(self.bytes, self.segment).enumerate() {
@@ -111,6 +115,22 @@ impl Hierarchy {
             self.append_local(&mut program, k, position, &got);
         }
         Ok(program)
+    }
+
+    /// The place of a position of group `k` in its tree of hosts and of ranks inside hosts.
+    fn node(&self, k: usize, position: usize, tree: &dyn Fn(usize, usize) -> Node) -> Node {
+        let Some(hosts) = self.hosts.get(k) else { return tree(position, self.groups[k].len()) };
+        let same: Vec<usize> = (0..hosts.len()).filter(|&p| hosts[p] == hosts[position]).collect();
+        let inside = tree(same.iter().position(|&p| p == position).unwrap_or(0), same.len());
+        let mut node = Node { parent: inside.parent.map(|v| same[v]), children: Vec::new() };
+        if position == same[0] {
+            let leaders: Vec<usize> = (0..hosts.len()).filter(|&p| !hosts[..p].contains(&hosts[p])).collect();
+            let among = tree(leaders.iter().position(|&p| p == position).unwrap_or(0), leaders.len());
+            node.parent = among.parent.map(|v| leaders[v]);
+            node.children = among.children.into_iter().map(|v| leaders[v]).collect();
+        }
+        node.children.extend(inside.children.into_iter().map(|v| same[v]));
+        node
     }
 
     /// What the coordinator of group `k` does with the `n`-th segment. Its local broadcast is always among the jobs.

@@ -45,8 +45,8 @@ impl CostModel for Tables {
     fn cost(&self, _: Link, bytes: usize) -> Cost {
         let at = |table: &[f64]| interpolate(&self.sizes, table, bytes);
         let (g, transit) = (at(&self.g), at(&self.transit));
-        // a send that waits for a handshake keeps neither port nor processor meanwhile
-        Cost { send_overhead: at(&self.os).min(g), gap: g, transit, link_gap: 0.0, recv_overhead: at(&self.or).min(transit) }
+        // waiting for a handshake keeps neither port nor processor, and in a stream, whose gap this is, both keep up with it
+        Cost { send_overhead: at(&self.os).min(g), gap: g, transit, recv_overhead: at(&self.or).min(g).min(transit), link_gap: 0.0 }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::intercluster::{Problem, RouteKind};
 use crate::policy::CompiledPolicy;
 use crate::predict::{completion, replay};
 use crate::topology::Rank;
+use crate::units;
 
 /// How a message crosses groups.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +19,15 @@ pub struct Way {
     pub segment: usize,
     /// The broadcast inside each group, which must be a tree.
     pub local: &'static Algorithm,
+}
+
+impl Way {
+    /// In words, for a message of some bytes.
+    pub fn words(&self, bytes: usize) -> String {
+        let segment =
+            if self.segment == 0 || self.segment >= bytes { String::new() } else { format!(" in {}", units::bytes(self.segment)) };
+        format!("{} and {}{segment}", self.route.name(), self.local.name)
+    }
 }
 
 /// The problem between groups for messages of `bytes`, with the times of the local broadcasts of as many bytes.
@@ -60,11 +70,24 @@ pub fn hierarchy(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes:
     Ok(Hierarchy {
         bytes,
         local: vec![local; groups.len()],
+        hosts: hosts(policy, members, &groups),
         groups,
         route: way.route.jobs(&problem).map_or(Route::Relay, Route::Tree),
         // one segment is a pipeline too: the trees inside groups are entered from the route
         segment: segment.max(1),
     })
+}
+
+/// The host of each rank by number, if any host has several.
+fn hosts(policy: &CompiledPolicy, members: &[Member], groups: &[Vec<Rank>]) -> Vec<Vec<usize>> {
+    let of_group = |ranks: &Vec<Rank>| {
+        let names = &policy.policy.groups[members[ranks[0]].group].hosts;
+        let first = |r: &Rank| names.iter().position(|h| *h == names[members[*r].position]).unwrap_or(0);
+        ranks.iter().map(first).collect::<Vec<usize>>()
+    };
+    let all: Vec<Vec<usize>> = groups.iter().map(of_group).collect();
+    let shared = |hosts: &Vec<usize>| hosts.iter().enumerate().any(|(k, h)| hosts[..k].contains(h));
+    if all.iter().any(shared) { all } else { Vec::new() }
 }
 
 /// What a broadcast takes under the poly-model.

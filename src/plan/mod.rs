@@ -104,7 +104,7 @@ fn whole(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize, 
     let local = planned.iter().map(decided).collect();
     Ok(Plan {
         shape: Shape { ranks: members.len(), root, bytes },
-        hierarchy: Hierarchy { bytes, groups: ranks, route: Route::Tree(jobs), segment: 0, local },
+        hierarchy: Hierarchy { bytes, groups: ranks, hosts: Vec::new(), route: Route::Tree(jobs), segment: 0, local },
         groups: planned,
         route: None,
         predicted_s: schedule_between.as_ref().map_or(predicted_inside, |(_, s)| s.best.completion),

@@ -116,6 +116,10 @@ pub struct Across {
     /// What the library's own broadcast over all ranks took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native_s: Option<f64>,
+    /// The next best way.
+    pub runner_up: String,
+    /// How much longer the next best takes, as a share.
+    pub margin: f64,
     /// True if the library's own broadcast is used when all ranks take part.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub native: bool,

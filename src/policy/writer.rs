@@ -81,9 +81,11 @@ fn inline(value: &Value) -> String {
 
 /// Six significant digits, with an exponent where that is shorter; always a TOML float.
 fn float(x: f64) -> String {
-    let rounded: f64 = format!("{x:.5e}").parse().unwrap_or(x);
-    if rounded == 0.0 || (1e-3..1e7).contains(&rounded.abs()) {
-        if rounded.fract() == 0.0 { format!("{rounded:.1}") } else { format!("{rounded}") }
+    // sizes stay exact
+    let whole = x.fract() == 0.0 && x.abs() < 1e15;
+    let rounded: f64 = if whole { x } else { format!("{x:.5e}").parse().unwrap_or(x) };
+    if whole || (1e-3..1e7).contains(&rounded.abs()) {
+        if whole { format!("{rounded:.1}") } else { format!("{rounded}") }
     } else {
         format!("{rounded:e}")
     }
@@ -95,9 +97,15 @@ mod tests {
 
     #[test]
     fn floats_are_short_and_stay_floats() {
-        for (x, want) in
-            [(0.0, "0.0"), (1.0, "1.0"), (0.000137085806, "1.37086e-4"), (8.5e-9, "8.5e-9"), (0.25, "0.25"), (53.877323, "53.8773")]
-        {
+        for (x, want) in [
+            (0.0, "0.0"),
+            (1.0, "1.0"),
+            (0.000137085806, "1.37086e-4"),
+            (8.5e-9, "8.5e-9"),
+            (0.25, "0.25"),
+            (53.877323, "53.8773"),
+            (4194304.0, "4194304.0"),
+        ] {
             assert_eq!(float(x), want);
             assert!(matches!(toml::from_str::<toml::Table>(&format!("x = {want}")).unwrap()["x"], toml::Value::Float(_)));
         }

@@ -28,11 +28,12 @@ pub trait Transport {
     /// Seconds on this rank's clock: comparable only with this rank's other stamps.
     fn now(&self) -> f64;
 
-    /// Keeps the processor busy for some seconds.
+    /// Keeps this rank busy for some seconds, and the processor as far as nobody else wants it: where ranks share processors, the one
+    /// that this rank waits for may need it.
     fn delay(&mut self, seconds: f64) {
         let until = self.now() + seconds;
         while self.now() < until {
-            std::hint::spin_loop();
+            std::thread::yield_now();
         }
     }
 

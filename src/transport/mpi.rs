@@ -110,7 +110,7 @@ impl Transport for MpiTransport {
             None => {
                 let until = now() + seconds;
                 while now() < until {
-                    std::hint::spin_loop();
+                    std::thread::yield_now();
                 }
             }
         }

@@ -16,7 +16,7 @@ const LEAST_SEGMENT: usize = 4 << 10;
 /// A message is cut into at most so many segments.
 const MOST_SEGMENTS: usize = 512;
 /// So many of the best predicted ways are measured.
-const FINALISTS: usize = 5;
+const FINALISTS: usize = 7;
 /// Medians closer than this are told apart only by their intervals.
 const NATIVE_MARGIN: f64 = 0.05;
 
@@ -37,7 +37,6 @@ pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>]) -> Re
     for (group, ranks) in ranks.iter().enumerate() {
         ranks.iter().enumerate().for_each(|(position, &r)| members[r] = Member { group, position });
     }
-    let by_size: Vec<Vec<Candidate>> = SIZES.iter().map(|&bytes| candidates(&compiled, &members, bytes)).collect::<Result<_>>()?;
     let everybody: Vec<Rank> = (0..session.ranks()).collect();
     let native = |bytes: usize| Experiment::Broadcast {
         ranks: everybody.clone(),
@@ -46,11 +45,23 @@ pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>]) -> Re
         algorithm: "native".into(),
         parameters: Parameters::default(),
     };
+    let mut by_size: Vec<Vec<Candidate>> = SIZES.iter().map(|&bytes| candidates(&compiled, &members, bytes)).collect::<Result<_>>()?;
     let mut wanted: Vec<Experiment> = by_size.iter().flatten().map(experiment).collect();
     if session.has_native() {
         wanted.extend(SIZES.map(native));
     }
     session.measure("ways across groups", &wanted)?;
+    // the best way is tried with other segments
+    for (&bytes, of_size) in SIZES.iter().zip(&mut by_size) {
+        let Some(best) = fastest(session, of_size).map(|(c, _)| c.way) else { continue };
+        for segment in neighbours(&segment_sizes(&compiled, bytes), best.segment) {
+            let way = Way { segment, ..best };
+            let hierarchy = hierarchy(&compiled, &members, 0, bytes, way)?;
+            of_size.push(Candidate { way, predicted: predict(&compiled, &members, &hierarchy)?, hierarchy });
+        }
+    }
+    let wanted: Vec<Experiment> = by_size.iter().flatten().map(experiment).collect();
+    session.measure("segments of the best ways", &wanted)?;
     let mut rows: Vec<Across> =
         SIZES.iter().zip(&by_size).filter_map(|(&bytes, of_size)| row(session, bytes, of_size, &native(bytes))).collect();
     // a row begins half way (in factors) between its size and the one before
@@ -58,6 +69,18 @@ pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>]) -> Re
         rows[k].from_bytes = ((rows[k - 1].at_bytes as f64 * rows[k].at_bytes as f64).sqrt().ceil() as usize).max(1);
     }
     Ok(rows)
+}
+
+/// The fastest candidate as measured, with its time.
+fn fastest<'a>(session: &Session, candidates: &'a [Candidate]) -> Option<(&'a Candidate, f64)> {
+    let measured = candidates.iter().filter_map(|c| Some((c, session.samples().median(&experiment(c))?)));
+    measured.min_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// The next smaller and the next larger segment size; 0 is the whole message.
+fn neighbours(sizes: &[usize], segment: usize) -> Vec<usize> {
+    let Some(k) = sizes.iter().position(|&s| s == segment) else { return Vec::new() };
+    [k.checked_sub(1), Some(k + 1)].into_iter().flatten().filter_map(|k| sizes.get(k).copied()).collect()
 }
 
 fn experiment(candidate: &Candidate) -> Experiment {
@@ -69,27 +92,31 @@ fn trees() -> impl Iterator<Item = &'static Algorithm> {
     bcast::ALGORITHMS.iter().copied().filter(|a| a.tree.is_some())
 }
 
-/// The best predicted ways, the best first: of each route the best two, and at most [`FINALISTS`].
+/// The best predicted ways, the best first: each pair of a route and a tree with its best segment, and few of each route and of each
+/// tree: they should be different bets.
 fn candidates(policy: &CompiledPolicy, members: &[Member], bytes: usize) -> Result<Vec<Candidate>> {
     let sizes = segment_sizes(policy, bytes);
     let mut found: Vec<Candidate> = Vec::new();
     for route in ROUTES {
         for local in trees() {
+            let mut best: Option<Candidate> = None;
             for &segment in &sizes {
                 let way = Way { route, segment, local };
                 let hierarchy = hierarchy(policy, members, 0, bytes, way)?;
-                if found.iter().all(|c| c.hierarchy != hierarchy) {
-                    let predicted = predict(policy, members, &hierarchy)?;
-                    found.push(Candidate { way, hierarchy, predicted });
+                let predicted = predict(policy, members, &hierarchy)?;
+                if best.as_ref().is_none_or(|b| predicted < b.predicted) {
+                    best = Some(Candidate { way, hierarchy, predicted });
                 }
             }
+            found.extend(best.filter(|b| found.iter().all(|c| c.hierarchy != b.hierarchy)));
         }
     }
     found.sort_by(|a, b| a.predicted.total_cmp(&b.predicted));
     let mut kept: Vec<Candidate> = Vec::new();
     for c in found {
-        let same_route = kept.iter().filter(|k| k.way.route == c.way.route).count();
-        if kept.len() < FINALISTS && same_route < 2 {
+        let same = |f: &dyn Fn(&Candidate) -> bool| kept.iter().filter(|k| f(k)).count();
+        let (route, tree) = (same(&|k| k.way.route == c.way.route), same(&|k| k.way.local.name == c.way.local.name));
+        if kept.len() < FINALISTS && route < 3 && tree < 3 {
             kept.push(c);
         }
     }
@@ -119,11 +146,12 @@ fn segment_sizes(policy: &CompiledPolicy, bytes: usize) -> Vec<usize> {
 
 /// The row of a size: the fastest candidate as measured, and whether the library's own is to be preferred.
 fn row(session: &Session, bytes: usize, candidates: &[Candidate], native: &Experiment) -> Option<Across> {
-    let median = |e: &Experiment| session.samples().median(e);
     let interval = |e: &Experiment| session.samples().get(e).and_then(|s| stats::median_interval(&s.seconds));
-    let measured = candidates.iter().filter_map(|c| Some((c, median(&experiment(c))?)));
-    let (best, time) = measured.min_by(|a, b| a.1.total_cmp(&b.1))?;
-    let native_s = median(native);
+    let (best, time) = fastest(session, candidates)?;
+    let rivals = candidates.iter().filter(|c| c.hierarchy != best.hierarchy);
+    let rivals = rivals.filter_map(|c| Some((c, session.samples().median(&experiment(c))?)));
+    let runner_up = rivals.min_by(|a, b| a.1.total_cmp(&b.1));
+    let native_s = session.samples().median(native);
     // adaptive must never be a loss: what is not clearly faster stays with the library
     let clearly = match (interval(&experiment(best)), interval(native)) {
         (Some((_, high)), Some((low, _))) => high < low,
@@ -137,6 +165,8 @@ fn row(session: &Session, bytes: usize, candidates: &[Candidate], native: &Exper
         local: best.way.local.name.into(),
         predicted_s: best.predicted,
         measured_s: Some(time),
+        runner_up: runner_up.map_or("none".into(), |(c, _)| c.way.words(bytes)),
+        margin: runner_up.map_or(0.0, |(_, t)| t / time - 1.0),
         native_s,
         native: native_s.is_some_and(|n| !clearly && time * (1.0 + NATIVE_MARGIN) > n),
     })
