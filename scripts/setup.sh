@@ -22,6 +22,8 @@ found=$(find /usr/lib /usr/lib64 /usr/local/lib -maxdepth 4 -name 'libclang*.so*
 need "libclang" libclang-dev clang-libs
 found=$(clang_header)
 need "clang's own headers" libclang-dev clang-devel
+found=$(command -v ip || ls /usr/sbin/ip /sbin/ip 2>/dev/null || true)
+need "ip (for make grid-demo)" iproute2 iproute
 found=$(command -v smpirun || true)
 need "SimGrid SMPI (the simulated grid)" libsimgrid-dev simgrid-devel
 

@@ -106,7 +106,7 @@ pub fn discover(session: &mut Session, declared: Option<&Declared>, method: &Met
     let matrix = LatencyMatrix::from_pairs(leaders.len(), "measured", |a, b| latencies[a][b]);
     let clusters = match declared.and_then(|d| declared_clusters(d, &leaders)) {
         Some(clusters) => clusters,
-        None => (method.group)(&matrix, bound),
+        None => (method.group)(&matrix, bound).into_iter().flat_map(|c| apart(&matrix, c, &leaders, &hosts)).collect(),
     };
     let with_host = |host: &str| (0..n).filter(|&r| hosts[r] == host).collect::<Vec<_>>();
     let members = |cluster: &Vec<usize>| {
@@ -142,6 +142,21 @@ pub fn discover(session: &mut Session, declared: Option<&Declared>, method: &Met
     let between_s = clusters.iter().map(|a| clusters.iter().map(|b| between(a, b)).collect()).collect();
     let side_by_side_ratio = disturbance(session, &rounds);
     Ok(Discovery { groups: found, quality: Quality { groups: quality, side_by_side_ratio }, between_s })
+}
+
+/// Hosts of several ranks that are so far from each other (half a round trip) are sites of their own.
+const SITES_APART_S: f64 = 0.5e-3;
+
+/// A cluster as it is, or its hosts one by one if they are sites of their own. Two hosts always look alike, and so do three at about the
+/// same distance; but no local network is that slow, and what is inside them is nearer by far.
+fn apart(matrix: &LatencyMatrix, cluster: Vec<usize>, leaders: &[Rank], hosts: &[String]) -> Vec<Vec<usize>> {
+    let several = |&l: &usize| hosts.iter().filter(|h| **h == hosts[leaders[l]]).count() > 1;
+    let inside = stats::median(&matrix.between(&cluster, &cluster));
+    if cluster.iter().any(several) && inside.is_some_and(|t| t > SITES_APART_S) {
+        cluster.into_iter().map(|l| vec![l]).collect()
+    } else {
+        vec![cluster]
+    }
 }
 
 /// Does measuring pairs side by side disturb them? Some of them are measured again, alone. `None` if they never ran side by side,

@@ -72,6 +72,7 @@
 //! - registries, not switches: [`model::MODELS`], [`collective::bcast::ALGORITHMS`], [`cluster::METHODS`],
 //!   [`intercluster::HEURISTICS`]. A new entry is one file and two lines, and tests, command line and docs follow.
 
+pub mod accuracy;
 #[cfg(feature = "mpi")]
 pub mod bench;
 #[cfg(feature = "cli")]

@@ -19,7 +19,7 @@ const ROOMS: &[&[&str]] = &[
     &["select"],
     &["policy"],
     &["plan"],
-    &["regret", "tune"],
+    &["accuracy", "regret", "tune"],
     &["run"],
     &["bench"],
     &["cli"],

@@ -1,5 +1,6 @@
 //! The command line: one subcommand a file, which reads, calls the library and writes.
 
+mod accuracy;
 #[cfg(feature = "mpi")]
 mod bench;
 mod check;
@@ -7,6 +8,7 @@ mod compare;
 mod discover;
 mod explain;
 mod export;
+mod generate;
 mod list;
 mod predict;
 mod schedule;
@@ -39,6 +41,8 @@ enum Command {
     Predict(predict::Args),
     /// Compare the models: choices per group and size, and each model's errors.
     Compare(compare::Args),
+    /// Say how well the broadcasts over all groups that tuning measured were predicted.
+    Accuracy(accuracy::Args),
     /// Compare adaptive_bcast with the MPI library's broadcasts, in one run under mpirun.
     #[cfg(feature = "mpi")]
     Bench(bench::Args),
@@ -46,6 +50,8 @@ enum Command {
     Schedule(schedule::Args),
     /// Write a platform in another tool's format.
     Export(export::Args),
+    /// Draw a random platform of several sites.
+    Generate(generate::Args),
     /// List the models, algorithms, grouping methods and schedule heuristics there are.
     List(list::Args),
 }
@@ -72,10 +78,12 @@ impl Cli {
             Command::Explain(args) => explain::run(&args),
             Command::Predict(args) => predict::run(&args),
             Command::Compare(args) => compare::run(&args),
+            Command::Accuracy(args) => accuracy::run(&args),
             #[cfg(feature = "mpi")]
             Command::Bench(args) => bench::run(&args),
             Command::Schedule(args) => schedule::run(&args),
             Command::Export(args) => export::run(&args),
+            Command::Generate(args) => generate::run(&args),
             Command::List(args) => list::run(&args),
         }
     }

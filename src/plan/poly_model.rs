@@ -17,9 +17,15 @@ pub struct PolyModel<'a> {
 impl<'a> PolyModel<'a> {
     /// The poly-model for messages of about so many bytes. Groups in which no model was scored get the first they have.
     pub fn new(policy: &'a CompiledPolicy, members: &'a [Member], bytes: usize) -> PolyModel<'a> {
+        PolyModel::with(policy, members, bytes, None)
+    }
+
+    /// As [`PolyModel::new`], with this model inside every group that has it, if one is named.
+    pub fn with(policy: &'a CompiledPolicy, members: &'a [Member], bytes: usize, model: Option<&str>) -> PolyModel<'a> {
         let costs = |(k, g): (usize, &crate::policy::GroupPolicy)| {
-            let trusted = best_model(&g.scores, bytes).map(|s| &s.model).or(g.models.first().map(|m| &m.model));
-            trusted.and_then(|m| policy.group_costs(k, m)).unwrap_or(&FREE)
+            let trusted = best_model(&g.scores, bytes).map(|s| s.model.as_str()).or(g.models.first().map(|m| m.model.as_str()));
+            let named = model.and_then(|m| policy.group_costs(k, m));
+            named.or_else(|| trusted.and_then(|m| policy.group_costs(k, m))).unwrap_or(&FREE)
         };
         PolyModel { policy, members, models: policy.policy.groups.iter().enumerate().map(costs).collect() }
     }

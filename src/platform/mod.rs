@@ -1,6 +1,7 @@
 //! What a machine room is: groups of alike hosts and the links between them. The input of the simulator and the output of
 //! discovery; strict TOML (`platforms/*.toml`).
 
+pub mod generate;
 mod host;
 pub mod simgrid;
 mod toml_file;

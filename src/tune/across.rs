@@ -7,16 +7,17 @@ use crate::intercluster::ROUTES;
 use crate::measure::{Experiment, Session};
 use crate::plan::{Member, Way, hierarchy, predict};
 use crate::policy::{Across, CompiledPolicy, Policy};
-use crate::select::SIZES;
 use crate::stats;
 use crate::topology::Rank;
 
 /// Segments below this cost more in overheads than they win in overlap.
 const LEAST_SEGMENT: usize = 4 << 10;
 /// A message is cut into at most so many segments.
-const MOST_SEGMENTS: usize = 512;
+const MOST_SEGMENTS: usize = 256;
 /// So many of the best predicted ways are measured.
-const FINALISTS: usize = 7;
+const FINALISTS: usize = 6;
+/// The sizes that ways are chosen at; a choice holds for the sizes near its own, the last one for all larger ones.
+const SIZES: [usize; 11] = [1, 1 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
 /// Medians closer than this are told apart only by their intervals.
 const NATIVE_MARGIN: f64 = 0.05;
 

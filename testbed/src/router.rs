@@ -152,10 +152,7 @@ impl Router {
             }
             let wait = self.deliver_due().map(|due| due.saturating_sub(sys::now_ns()).saturating_sub(SPIN_NS));
             let n = epoll.wait(&mut events, wait);
-            for k in 0..n {
-                let port = events[k].u64 as usize;
-                self.drain(port);
-            }
+            events[..n].iter().map(|e| e.u64 as usize).for_each(|port| self.drain(port));
         }
         self.dump();
         Ok(())

@@ -1,0 +1,54 @@
+//! `collwise accuracy`
+
+use super::table::{percent, table};
+use super::{Outcome, print, print_json};
+use crate::accuracy::{TRUSTED, accuracy};
+use crate::error::{Error, read_text};
+use crate::measure::Samples;
+use crate::plan::members;
+use crate::policy::{CompiledPolicy, Policy};
+use crate::stats;
+use crate::units;
+use std::path::PathBuf;
+
+/// Say how well the broadcasts over all groups that tuning measured were predicted.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The policy.
+    policy: PathBuf,
+    /// The samples beside it.
+    samples: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let compiled = CompiledPolicy::new(Policy::read(&args.policy)?)?;
+    let (settings, samples) = Samples::parse(&args.samples.display().to_string(), &read_text(&args.samples)?)?;
+    let sizes = accuracy(&compiled, &members(&compiled.policy, &settings.hosts)?, &samples)?;
+    if sizes.is_empty() {
+        let file = args.samples.display();
+        return Err(Error::data(format!("compare predictions: {file} has no broadcasts over several groups")).into());
+    }
+    if args.json {
+        print_json(&sizes)?;
+        return Ok(Outcome::Done);
+    }
+    let models: Vec<&String> = sizes[0].error.keys().filter(|n| *n != TRUSTED).collect();
+    let mut header = vec!["bytes", "ways", "regret", TRUSTED];
+    header.extend(models.iter().map(|m| m.as_str()));
+    let cell = |x: Option<&f64>| x.map_or("-".into(), |x| percent(*x));
+    let row = |s: &crate::accuracy::SizeAccuracy| {
+        let mut row = vec![units::bytes(s.bytes), s.ways.to_string(), percent(s.regret), cell(s.error.get(TRUSTED))];
+        row.extend(models.iter().map(|m| cell(s.error.get(*m))));
+        row
+    };
+    let mut text = table(&header, 0, &sizes.iter().map(row).collect::<Vec<_>>());
+    let mean = stats::mean(&sizes.iter().map(|s| s.regret).collect::<Vec<_>>()).unwrap_or(f64::NAN);
+    let trusted: Vec<f64> = sizes.iter().filter_map(|s| s.error.get(TRUSTED).copied()).collect();
+    let median = stats::median(&trusted).unwrap_or(f64::NAN);
+    text += &format!("\nmedian error {}, mean regret {} if the predictions alone were trusted\n", percent(median), percent(mean));
+    print(&text)?;
+    Ok(Outcome::Done)
+}
