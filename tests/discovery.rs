@@ -3,6 +3,7 @@
 use collwise::cluster::{Bound, METHODS, Method, method};
 use collwise::discover::discover;
 use collwise::measure::{Session, SimulatedProbe};
+use collwise::platform::generate::{Wanted, generate};
 use collwise::platform::{Noise, Placement, Platform};
 use collwise::stats;
 use collwise::topology::LatencyMatrix;
@@ -64,6 +65,53 @@ fn measured_discovery_is_exact_with_noise_and_any_placement() {
         let home = platform.host_groups()[hosts[group[0]]];
         assert!(group.iter().all(|&r| platform.host_groups()[hosts[r]] == home));
         assert_eq!(group.len(), platform.groups[home].count);
+    }
+}
+
+/// Discovers a simulated platform with noise; gives the groups, seconds of measuring, rounds, the most probes of one host, and their mean.
+fn sampled_discovery(platform: &Platform, seed: u64) -> (Vec<Vec<usize>>, f64, usize, usize, f64) {
+    let mut probe = SimulatedProbe::new(platform, Placement::Node, seed).unwrap();
+    let (found, elapsed, experiments) = {
+        let mut session = Session::new(&mut probe);
+        let found = discover(&mut session, None, METHODS[0], Bound::default()).unwrap();
+        (found, session.elapsed(), session.samples().iter().count())
+    };
+    let (rounds, most) = found.quality.sampled.expect("so many hosts are sampled");
+    let mean = 2.0 * experiments as f64 / platform.host_count() as f64;
+    (found.groups.into_iter().map(|g| g.ranks).collect(), elapsed, rounds, most, mean)
+}
+
+/// The groups as sets of ranks, whatever the order of ranks.
+fn truth(platform: &Platform) -> std::collections::BTreeSet<Vec<usize>> {
+    let (hosts, groups) = (platform.place(Placement::Node), platform.host_groups());
+    (0..platform.groups.len()).map(|g| (0..hosts.len()).filter(|&r| groups[hosts[r]] == g).collect()).collect()
+}
+
+#[test]
+fn thousands_of_hosts_are_sampled_and_grouped_exactly() {
+    let mut cases = vec![];
+    for (factor, seeds) in [(13, 5), (128, 1)] {
+        let mut large = platform("ccgrid2007");
+        large.groups.iter_mut().for_each(|g| g.count *= factor);
+        // 13 hosts alike have a latency between them
+        large.groups[3].latency_s = Some(45e-6);
+        cases.extend((0..seeds).map(|seed| (large.clone(), seed)));
+    }
+    for seed in 0..4 {
+        cases.push((generate(Wanted { sites: 3 + seed as usize, hosts: 1000, seed }).unwrap(), seed));
+    }
+    cases.push((generate(Wanted { sites: 8, hosts: 10_000, seed: 8 }).unwrap(), 1));
+    for (mut platform, seed) in cases {
+        platform.noise = Some(Noise { sigma: 0.1, outlier_share: 0.02, outlier_factor: 10.0 });
+        let (groups, seconds, rounds, most, mean) = sampled_discovery(&platform, seed);
+        println!(
+            "{} {} hosts, {} groups: {rounds} rounds, {seconds:.1} s, probes of a host: {mean:.1} in the mean, at most {most}",
+            platform.name,
+            platform.host_count(),
+            groups.len()
+        );
+        assert_eq!(groups.into_iter().collect::<std::collections::BTreeSet<_>>(), truth(&platform), "{} seed {seed}", platform.name);
+        assert!(mean <= 20.0, "{} seed {seed}: {mean} probes of a host", platform.name);
     }
 }
 

@@ -66,6 +66,9 @@ pub fn describe(discovery: &Discovery) -> String {
     };
     let rows: Vec<Vec<String>> = discovery.groups.iter().zip(&discovery.quality.groups).map(row).collect();
     let mut text = table(&["group", "ranks", "latency", "worst ratio", "p90/p10", "separation"], 1, &rows);
+    if let Some((rounds, probes)) = discovery.quality.sampled {
+        text += &format!("\nsampled: {rounds} rounds of pairs, at most {probes} probes of one host\n");
+    }
     if let Some(ratio) = discovery.quality.side_by_side_ratio {
         text.push_str(&format!("\npairs side by side take {ratio:.2} times what they take alone\n"));
     }

@@ -8,7 +8,7 @@ mod quality;
 use crate::error::{Error, Result};
 use crate::topology::{LatencyMatrix, Rank};
 
-pub use quality::{GroupQuality, quality};
+pub use quality::{GroupQuality, quality, quality_of};
 
 /// What a grouping may be told.
 #[derive(Debug, Clone, Copy, PartialEq)]

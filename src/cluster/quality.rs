@@ -21,9 +21,14 @@ pub struct GroupQuality {
 
 /// The quality of each group.
 pub fn quality(matrix: &LatencyMatrix, groups: &[Vec<Rank>]) -> Vec<GroupQuality> {
-    let of = |(g, ranks): (usize, &Vec<Rank>)| {
-        let inside = matrix.between(ranks, ranks);
-        let outside = groups.iter().enumerate().filter(|(o, _)| *o != g).flat_map(|(_, other)| matrix.between(ranks, other));
+    quality_of(groups.len(), |g, o| matrix.between(&groups[g], &groups[o]))
+}
+
+/// The quality of each of `groups` groups, from the latencies that are known between each two of them, and inside each.
+pub fn quality_of(groups: usize, between: impl Fn(usize, usize) -> Vec<f64>) -> Vec<GroupQuality> {
+    let of = |g: usize| {
+        let inside = between(g, g);
+        let outside = (0..groups).filter(|o| *o != g).flat_map(|o| between(g, o));
         let nearest = outside.fold(None, |least: Option<f64>, t| Some(least.map_or(t, |l| l.min(t))));
         let ratio = |high: f64, low: f64| quantile(&inside, high).zip(quantile(&inside, low)).map(|(h, l)| h / l);
         GroupQuality {
@@ -34,7 +39,7 @@ pub fn quality(matrix: &LatencyMatrix, groups: &[Vec<Rank>]) -> Vec<GroupQuality
             separation: nearest.zip(median(&inside)).map(|(out, inside)| out / inside),
         }
     };
-    groups.iter().enumerate().map(of).collect()
+    (0..groups).map(of).collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::topology::Rank;
 use rustc_hash::FxHashMap;
 
 /// Round trips of which the shortest is taken.
-const PINGS: usize = 8;
+const PINGS: usize = 16;
 /// An offset holds for so long: clocks that NTP keeps drift by less than a millionth.
 const LASTING_S: f64 = 20.0;
 

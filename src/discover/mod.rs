@@ -1,12 +1,17 @@
 //! Discovery: which ranks are alike, and how far the groups are from each other.
 
-use crate::cluster::{Bound, GroupQuality, Method, quality};
+mod sampled;
+
+use crate::cluster::{Bound, GroupQuality, Method, quality, quality_of};
 use crate::error::{Error, Result};
 use crate::measure::{Experiment, Session};
 use crate::platform::{Group, GroupLink, HostParameters, Platform};
 use crate::stats;
 use crate::topology::{LatencyMatrix, Rank, pair_rounds};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
+
+pub use sampled::{Measure, Sampled, sampled};
 
 /// A group that was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -29,6 +34,9 @@ pub struct Quality {
     pub groups: Vec<GroupQuality>,
     /// Median time of pairs measured side by side over the same pairs measured alone; `None` if not checked.
     pub side_by_side_ratio: Option<f64>,
+    /// Where not all pairs were measured: rounds, and the most probes that one host took part in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<(usize, usize)>,
 }
 
 /// What discovery finds.
@@ -95,22 +103,21 @@ pub fn discover(session: &mut Session, declared: Option<&Declared>, method: &Met
     }
     let hosts: Vec<String> = declared.map_or_else(|| session.settings().hosts.clone(), |d| d.hosts.clone());
     let leaders = first_ranks(&hosts);
-    let pair = |&(a, b): &(usize, usize)| Experiment::RoundTrip { a: leaders[a], b: leaders[b], out: 0, back: 0 };
-    let rounds: Vec<Experiment> = pair_rounds(leaders.len()).iter().flatten().map(pair).collect();
-    session.measure("latencies", &rounds)?;
-    let half = |e: &Experiment| session.samples().need(e).map(|t| (t / 2.0).max(f64::MIN_POSITIVE));
-    let mut latencies = vec![vec![0.0; leaders.len()]; leaders.len()];
-    for &(a, b) in pair_rounds(leaders.len()).iter().flatten() {
-        latencies[a][b] = half(&pair(&(a, b)))?;
-    }
-    let matrix = LatencyMatrix::from_pairs(leaders.len(), "measured", |a, b| latencies[a][b]);
-    let clusters = match declared.and_then(|d| declared_clusters(d, &leaders)) {
-        Some(clusters) => clusters,
-        None => (method.group)(&matrix, bound).into_iter().flat_map(|c| apart(&matrix, c, &leaders, &hosts)).collect(),
+    let clusters = declared.and_then(|d| declared_clusters(d, &leaders));
+    let known = if leaders.len() > MOST_IN_MATRIX && clusters.is_none() {
+        Known::Sampled(sample(session, &leaders, method, bound)?)
+    } else {
+        Known::All(matrix(session, &leaders)?)
     };
-    let with_host = |host: &str| (0..n).filter(|&r| hosts[r] == host).collect::<Vec<_>>();
+    let clusters = match (clusters, &known) {
+        (Some(clusters), _) => clusters,
+        (None, Known::Sampled(found)) => found.groups.clone(),
+        (None, Known::All(matrix)) => (method.group)(matrix, bound).into_iter().flat_map(|c| apart(matrix, c, &leaders, &hosts)).collect(),
+    };
+    let mut on_host: FxHashMap<&str, Vec<Rank>> = FxHashMap::default();
+    (0..n).for_each(|r| on_host.entry(&hosts[r]).or_default().push(r));
     let members = |cluster: &Vec<usize>| {
-        let mut ranks: Vec<Rank> = cluster.iter().flat_map(|&l| with_host(&hosts[leaders[l]])).collect();
+        let mut ranks: Vec<Rank> = cluster.iter().flat_map(|&l| on_host[hosts[leaders[l]].as_str()].clone()).collect();
         ranks.sort_unstable();
         ranks
     };
@@ -120,7 +127,8 @@ pub fn discover(session: &mut Session, declared: Option<&Declared>, method: &Met
         None => None,
     };
     let names = names.unwrap_or_else(|| group_names(&groups, &hosts));
-    let quality = quality(&matrix, &clusters);
+    let between = |a: usize, b: usize| known.between(&clusters, a, b);
+    let quality = quality_of(clusters.len(), between);
     // a group of one host: between its own ranks
     let own: Vec<Experiment> = groups
         .iter()
@@ -138,10 +146,66 @@ pub fn discover(session: &mut Session, declared: Option<&Declared>, method: &Met
         let hosts = ranks.iter().map(|&r| hosts[r].clone()).collect();
         found.push(FoundGroup { name, ranks: ranks.clone(), latency_s: inside, hosts });
     }
-    let between = |a: &Vec<usize>, b: &Vec<usize>| if a == b { 0.0 } else { stats::median(&matrix.between(a, b)).unwrap_or(0.0) };
-    let between_s = clusters.iter().map(|a| clusters.iter().map(|b| between(a, b)).collect()).collect();
-    let side_by_side_ratio = disturbance(session, &rounds);
-    Ok(Discovery { groups: found, quality: Quality { groups: quality, side_by_side_ratio }, between_s })
+    let n = clusters.len();
+    let median_between = |a: usize, b: usize| if a == b { 0.0 } else { stats::median(&between(a, b)).unwrap_or(0.0) };
+    let between_s = (0..n).map(|a| (0..n).map(|b| median_between(a, b)).collect()).collect();
+    let (side_by_side_ratio, sampled) = match &known {
+        Known::All(_) => (disturbance(session, &all_pairs(&leaders)), None),
+        Known::Sampled(found) => (None, Some((found.rounds, found.probes.iter().copied().max().unwrap_or(0)))),
+    };
+    Ok(Discovery { groups: found, quality: Quality { groups: quality, side_by_side_ratio, sampled }, between_s })
+}
+
+/// More hosts than this are sampled: a full matrix takes `n(n-1)/2` pairs in `n` rounds.
+const MOST_IN_MATRIX: usize = 160;
+
+/// What is known about the latencies between hosts.
+enum Known {
+    All(LatencyMatrix),
+    Sampled(Sampled),
+}
+
+impl Known {
+    /// The latencies that are known between two groups, or inside one.
+    fn between(&self, clusters: &[Vec<usize>], a: usize, b: usize) -> Vec<f64> {
+        match self {
+            Known::All(matrix) => matrix.between(&clusters[a], &clusters[b]),
+            Known::Sampled(found) => found.between(a, b).to_vec(),
+        }
+    }
+}
+
+fn round_trip(leaders: &[Rank], a: usize, b: usize) -> Experiment {
+    Experiment::RoundTrip { a: leaders[a], b: leaders[b], out: 0, back: 0 }
+}
+
+fn all_pairs(leaders: &[Rank]) -> Vec<Experiment> {
+    pair_rounds(leaders.len()).into_iter().flatten().map(|(a, b)| round_trip(leaders, a, b)).collect()
+}
+
+/// Half a round trip; never 0, which would be alike to nothing.
+fn half(session: &Session, e: &Experiment) -> Result<f64> {
+    session.samples().need(e).map(|t| (t / 2.0).max(f64::MIN_POSITIVE))
+}
+
+/// Measures all latencies between hosts.
+fn matrix(session: &mut Session, leaders: &[Rank]) -> Result<LatencyMatrix> {
+    session.measure("latencies", &all_pairs(leaders))?;
+    let n = leaders.len();
+    let mut latencies = vec![vec![0.0; n]; n];
+    for (a, b) in pair_rounds(n).into_iter().flatten() {
+        latencies[a][b] = half(session, &round_trip(leaders, a, b))?;
+    }
+    Ok(LatencyMatrix::from_pairs(n, "measured", |a, b| latencies[a][b]))
+}
+
+/// Measures some latencies between hosts and groups them.
+fn sample(session: &mut Session, leaders: &[Rank], method: &Method, bound: Bound) -> Result<Sampled> {
+    sampled(leaders.len(), method, bound, &mut |pairs| {
+        let experiments: Vec<Experiment> = pairs.iter().map(|&(a, b)| round_trip(leaders, a.min(b), a.max(b))).collect();
+        session.measure("latencies of some hosts", &experiments)?;
+        experiments.iter().map(|e| half(session, e)).collect()
+    })
 }
 
 /// Hosts of several ranks that are so far from each other (half a round trip) are sites of their own.
@@ -183,7 +247,7 @@ pub fn discover_matrix(matrix: &LatencyMatrix, method: &Method, bound: Bound) ->
         ranks,
         latency_s: q.latency_s,
     });
-    Discovery { groups: found.collect(), quality: Quality { groups: quality.clone(), side_by_side_ratio: None }, between_s }
+    Discovery { groups: found.collect(), quality: Quality { groups: quality.clone(), side_by_side_ratio: None, sampled: None }, between_s }
 }
 
 impl Discovery {
