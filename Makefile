@@ -1,9 +1,11 @@
 # make demo   the whole pipeline on this machine and on a simulated grid
-# make grid-demo  a real grid of network namespaces on this machine (root): tune, compare
+# make grid-demo [RANKS=24] [PLATFORM=platforms/ccgrid2007.toml]   a real grid of network namespaces (root): tune, compare
 # make test   all tests
 # make check  formatting, lints, docs, and the tests without MPI, as CI runs them
 
 CARGO ?= cargo
+RANKS ?= 24
+PLATFORM ?= platforms/ccgrid2007.toml
 # the mpi crate takes the compiler of the MPI library from MPICC
 export MPICC ?= $(shell command -v mpicc.openmpi || command -v mpicc || ls /usr/lib64/openmpi/bin/mpicc 2>/dev/null)
 # SMPI builds go to a folder of their own: cargo does not notice another MPICC
@@ -26,7 +28,7 @@ demo: build smpi
 	scripts/demo.sh
 
 grid-demo: build
-	scripts/grid-demo.sh
+	scripts/grid-demo.sh $(RANKS) $(PLATFORM)
 
 # the grid needs root and network namespaces: where they are not, its test is skipped, and counted
 test: build smpi

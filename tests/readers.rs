@@ -77,3 +77,15 @@ proptest! {
         let _ = (parse_matrix("m", &noise), collwise::units::parse_bytes(&noise));
     }
 }
+
+#[test]
+fn every_policy_and_platform_of_the_repository_is_valid() {
+    let files = |folder: &str| -> Vec<std::path::PathBuf> {
+        let all = std::fs::read_dir(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).unwrap().map(|e| e.unwrap().path());
+        all.filter(|p| p.extension().is_some_and(|e| e == "toml")).collect()
+    };
+    let (policies, platforms) = (files("policies"), files("platforms"));
+    assert!(policies.len() >= 6 && platforms.len() >= 4);
+    policies.iter().for_each(|p| drop(collwise::policy::Policy::read(p).unwrap()));
+    platforms.iter().for_each(|p| drop(collwise::platform::Platform::read(p).unwrap()));
+}

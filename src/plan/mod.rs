@@ -39,7 +39,7 @@ pub struct Plan {
     pub route: Option<RouteKind>,
     /// Where the whole message goes from group to group: the problem between them and its solution.
     pub schedule_between: Option<(Problem, Solution)>,
-    /// The time it should take.
+    /// The time it should take; where segments pass through the groups, what it takes over all the policy's ranks from rank 0.
     pub predicted_s: f64,
     /// The library's own broadcast over everybody took this and is better.
     pub native_s: Option<f64>,
@@ -69,7 +69,7 @@ fn pipelined(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usi
     Ok(Plan {
         shape: Shape { ranks: members.len(), root, bytes },
         groups: group_ranks(members, root).iter().map(planned).collect(),
-        predicted_s: if everybody { policy.across_seconds(bytes) } else { predict(policy, members, &hierarchy)? },
+        predicted_s: policy.across_seconds(bytes),
         native_s: row.native_s.filter(|_| everybody && row.native),
         hierarchy,
         route: Some(row.route),

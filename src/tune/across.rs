@@ -9,6 +9,7 @@ use crate::plan::{Member, Way, hierarchy, predict};
 use crate::policy::{Across, CompiledPolicy, Policy};
 use crate::stats;
 use crate::topology::Rank;
+use std::collections::BTreeSet;
 
 /// Segments below this cost more in overheads than they win in overlap.
 const LEAST_SEGMENT: usize = 4 << 10;
@@ -93,8 +94,7 @@ fn trees() -> impl Iterator<Item = &'static Algorithm> {
     bcast::ALGORITHMS.iter().copied().filter(|a| a.tree.is_some())
 }
 
-/// The best predicted ways, the best first: each pair of a route and a tree with its best segment, and few of each route and of each
-/// tree: they should be different bets.
+/// The best predicted ways, the best first: pairs of a route and a tree, each with its best segment, one of each route among them.
 fn candidates(policy: &CompiledPolicy, members: &[Member], bytes: usize) -> Result<Vec<Candidate>> {
     let sizes = segment_sizes(policy, bytes);
     let mut found: Vec<Candidate> = Vec::new();
@@ -113,15 +113,11 @@ fn candidates(policy: &CompiledPolicy, members: &[Member], bytes: usize) -> Resu
         }
     }
     found.sort_by(|a, b| a.predicted.total_cmp(&b.predicted));
-    let mut kept: Vec<Candidate> = Vec::new();
-    for c in found {
-        let same = |f: &dyn Fn(&Candidate) -> bool| kept.iter().filter(|k| f(k)).count();
-        let (route, tree) = (same(&|k| k.way.route == c.way.route), same(&|k| k.way.local.name == c.way.local.name));
-        if kept.len() < FINALISTS && route < 3 && tree < 3 {
-            kept.push(c);
-        }
-    }
-    Ok(kept)
+    // what a prediction misses, it misses for all of a route: the best of each route comes first
+    let first = |c: &Candidate, before: &[Candidate]| before.iter().all(|b| b.way.route != c.way.route);
+    let (best, rest): (Vec<usize>, Vec<usize>) = (0..found.len()).partition(|&k| first(&found[k], &found[..k]));
+    let chosen: BTreeSet<usize> = best.into_iter().chain(rest).take(FINALISTS).collect();
+    Ok(found.into_iter().enumerate().filter(|(k, _)| chosen.contains(k)).map(|(_, c)| c).collect())
 }
 
 /// Segment sizes to try: powers of two, the sizes that the links were measured at (which lie close on both sides of where the library
