@@ -43,6 +43,12 @@ pub fn members(policy: &Policy, hosts: &[String]) -> Result<Vec<Member>> {
         .collect()
 }
 
+/// How ranks are placed: a hash (FNV-1a) of each rank's group.
+pub fn placement(members: &[Member]) -> String {
+    let hash = members.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, m| (hash ^ m.group as u64).wrapping_mul(0x0100_0000_01b3));
+    format!("{hash:016x}")
+}
+
 /// The groups that take part, each as the policy's group and its ranks: the root's first, then by first rank; the coordinator, which
 /// is the root or else the lowest rank, comes first in its group.
 pub fn group_ranks(members: &[Member], root: Rank) -> Vec<(usize, Vec<Rank>)> {

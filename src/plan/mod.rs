@@ -14,7 +14,7 @@ use crate::schedule::{Program, Schedule};
 use crate::topology::Rank;
 
 pub use across::{Way, hierarchy, predict};
-pub use members::{Member, group_ranks, members};
+pub use members::{Member, group_ranks, members, placement};
 pub use poly_model::PolyModel;
 
 /// The part of a group that is in the communicator; its ranks are the hierarchy's.
@@ -64,13 +64,15 @@ pub fn plan(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usiz
 fn pipelined(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize, row: &Across) -> Result<Plan> {
     let way = Way { route: row.route, segment: row.segment_bytes, local: bcast::algorithm(&row.local)? };
     let hierarchy = hierarchy(policy, members, root, bytes, way)?;
-    let everybody = members.len() == policy.policy.provenance.ranks;
+    // the library's own depends on who has which rank
+    let as_measured =
+        members.len() == policy.policy.provenance.ranks && policy.policy.placement.as_ref().is_none_or(|p| *p == placement(members));
     let planned = |(group, _): &(usize, Vec<Rank>)| PlannedGroup { group: *group, decision: None };
     Ok(Plan {
         shape: Shape { ranks: members.len(), root, bytes },
         groups: group_ranks(members, root).iter().map(planned).collect(),
         predicted_s: policy.across_seconds(bytes),
-        native_s: row.native_s.filter(|_| everybody && row.native),
+        native_s: row.native_s.filter(|_| as_measured && row.native),
         hierarchy,
         route: Some(row.route),
         schedule_between: None,

@@ -26,6 +26,10 @@ pub struct Policy {
     /// The links between groups, one for each two.
     #[serde(rename = "link", default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkPolicy>,
+    /// How the ranks were placed when the library's own broadcast was measured over all of them: a hash of each rank's group. Placed
+    /// otherwise, it takes other times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<String>,
     /// How messages cross groups, by size; without rows, whole messages go from group to group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub across: Vec<Across>,

@@ -13,6 +13,9 @@ impl Policy {
     /// [`Error::Invalid`] if a value cannot be written, which no valid policy has.
     pub fn to_toml(&self) -> Result<String> {
         let mut out = format!("format = {}\n", self.format);
+        if let Some(placement) = &self.placement {
+            let _ = writeln!(out, "placement = {}", inline(&value(placement)?));
+        }
         rows(&mut out, "across", &self.across)?;
         out.push_str("\n[provenance]\n");
         pairs(&mut out, &self.provenance)?;

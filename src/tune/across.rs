@@ -5,7 +5,7 @@ use crate::collective::{Algorithm, Hierarchy, Parameters, bcast};
 use crate::error::Result;
 use crate::intercluster::ROUTES;
 use crate::measure::{Experiment, Session};
-use crate::plan::{Member, Way, hierarchy, predict};
+use crate::plan::{Member, Way, hierarchy, placement, predict};
 use crate::policy::{Across, CompiledPolicy, Policy};
 use crate::stats;
 use crate::topology::Rank;
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 /// Segments below this cost more in overheads than they win in overlap.
 const LEAST_SEGMENT: usize = 4 << 10;
 /// A message is cut into at most so many segments.
-const MOST_SEGMENTS: usize = 256;
+const MOST_SEGMENTS: usize = 512;
 /// So many of the best predicted ways are measured.
 const FINALISTS: usize = 6;
 /// The sizes that ways are chosen at; a choice holds for the sizes near its own, the last one for all larger ones.
@@ -29,11 +29,11 @@ struct Candidate {
     predicted: f64,
 }
 
-/// Chooses a way for each size. `ranks` are the ranks of each group of the policy, in the order of its positions.
+/// Chooses a way for each size, and says how ranks were placed. `ranks` are the ranks of each group of the policy, in the order of its positions.
 ///
 /// # Errors
 /// The session's.
-pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>]) -> Result<Vec<Across>> {
+pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>]) -> Result<(Vec<Across>, String)> {
     let compiled = CompiledPolicy::new(policy.clone())?;
     let mut members = vec![Member { group: 0, position: 0 }; session.ranks()];
     for (group, ranks) in ranks.iter().enumerate() {
@@ -70,7 +70,7 @@ pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>]) -> Re
     for k in (1..rows.len()).rev() {
         rows[k].from_bytes = ((rows[k - 1].at_bytes as f64 * rows[k].at_bytes as f64).sqrt().ceil() as usize).max(1);
     }
-    Ok(rows)
+    Ok((rows, placement(&members)))
 }
 
 /// The fastest candidate as measured, with its time.

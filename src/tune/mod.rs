@@ -56,6 +56,7 @@ pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, P
         groups: groups.collect(),
         links,
         across: Vec::new(),
+        placement: None,
         provenance: Provenance {
             platform: settings.platform,
             ranks: settings.hosts.len(),
@@ -68,7 +69,8 @@ pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, P
     };
     if rosters.len() > 1 {
         let ranks: Vec<Vec<usize>> = rosters.iter().map(|r| r.ranks.clone()).collect();
-        policy.across = across::choose(session, &policy, &ranks)?;
+        let (across, placement) = across::choose(session, &policy, &ranks)?;
+        (policy.across, policy.placement) = (across, Some(placement));
         policy.provenance.measuring_s = session.elapsed();
     }
     // what is used is what is written, to the last digit
