@@ -120,7 +120,7 @@ impl<'a> Comparison<'a> {
         for repetition in 0..settings.warm_ups + settings.repetitions {
             for k in 0..self.contestants.len() {
                 let mark = repetition * 64 + k;
-                fill(&mut data, (self.transport.rank() == root).then_some(mark));
+                fill(&mut data, mark, self.transport.rank() == root);
                 let (start, end) = self.once(k, root, &mut data, &programs)?;
                 let bad = if is_right(&data, mark) { 0.0 } else { 1.0 };
                 let last = self.largest(end + offset)?;
@@ -205,8 +205,9 @@ fn byte(place: usize, mark: usize) -> u8 {
     (place.wrapping_mul(31) ^ (place >> 8) ^ mark.wrapping_mul(37)) as u8
 }
 
-fn fill(data: &mut [u8], mark: Option<usize>) {
-    data.iter_mut().enumerate().for_each(|(k, b)| *b = mark.map_or(!byte(k, 0), |m| byte(k, m)));
+/// The root's message; elsewhere, bytes of which each is wrong.
+fn fill(data: &mut [u8], mark: usize, root: bool) {
+    data.iter_mut().enumerate().for_each(|(k, b)| *b = if root { byte(k, mark) } else { !byte(k, mark) });
 }
 
 fn is_right(data: &[u8], mark: usize) -> bool {
