@@ -4,7 +4,7 @@
 use crate::error::Result;
 use crate::measure::{Experiment, Samples};
 use crate::plan::{Member, PolyModel};
-use crate::policy::CompiledPolicy;
+use crate::policy::{CompiledPolicy, Policy};
 use crate::predict::completion;
 use crate::stats;
 use serde::Serialize;
@@ -42,6 +42,10 @@ pub fn accuracy(policy: &CompiledPolicy, members: &[Member], samples: &Samples) 
         let (Experiment::Hierarchical { hierarchy }, Some(measured)) = (&sample.experiment, stats::median(&sample.seconds)) else {
             continue;
         };
+        // no model knows the library's own
+        if sample.experiment.is_native() {
+            continue;
+        }
         let schedule = hierarchy.schedule(members.len())?;
         let predict = |name: &String| {
             let model = Some(name.as_str()).filter(|n| *n != TRUSTED);
@@ -61,4 +65,46 @@ pub fn accuracy(policy: &CompiledPolicy, members: &[Member], samples: &Samples) 
         }
     };
     Ok(by_size.into_iter().map(of_size).collect())
+}
+
+/// What a choice of the policy costs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ChoiceRegret {
+    /// The group inside which it was made; `None`: over all groups.
+    pub group: Option<String>,
+    /// The size that it was made at.
+    pub bytes: usize,
+    /// How many broadcasts of this size were measured there.
+    pub measured: usize,
+    /// How much longer it took than the fastest of them, as a share.
+    pub regret: f64,
+}
+
+/// Compares the policy's choices with everything that was measured over the same ranks: after `tune --exhaustive` on the same samples, what
+/// it cost to measure only what was predicted to be fast.
+pub fn regrets(policy: &Policy, members: &[Member], samples: &Samples) -> Vec<ChoiceRegret> {
+    // (group, size) -> how many, and the fastest
+    let mut measured: BTreeMap<(Option<usize>, usize), (usize, f64)> = BTreeMap::new();
+    for sample in samples.iter().filter(|s| s.experiment.is_collective()) {
+        let (ranks, Some(t)) = (sample.experiment.ranks(), stats::median(&sample.seconds)) else { continue };
+        let group = members[ranks[0]].group;
+        let place = if ranks.len() == members.len() && policy.groups.len() > 1 {
+            None
+        } else if ranks.len() == policy.groups[group].hosts.len() && ranks.iter().all(|&r| members[r].group == group) {
+            Some(group)
+        } else {
+            continue;
+        };
+        let (count, best) = measured.entry((place, sample.experiment.bytes())).or_insert((0, f64::INFINITY));
+        (*count, *best) = (*count + 1, best.min(t));
+    }
+    let regret = |group: Option<usize>, bytes: usize, time: Option<f64>| {
+        let (measured, best) = *measured.get(&(group, bytes))?;
+        Some(ChoiceRegret { group: group.map(|g| policy.groups[g].name.clone()), bytes, measured, regret: time? / best - 1.0 })
+    };
+    let across = policy.across.iter().filter_map(|r| regret(None, r.at_bytes, if r.native { r.native_s } else { r.measured_s }));
+    let of_group = |(k, g): (usize, &crate::policy::GroupPolicy)| {
+        g.bcast.iter().filter_map(|r| regret(Some(k), r.at_bytes, r.measured_s)).collect::<Vec<_>>()
+    };
+    across.chain(policy.groups.iter().enumerate().flat_map(of_group)).collect()
 }

@@ -12,7 +12,6 @@
 //! MPI:
 //!
 //! ```
-//! use collwise::cluster::{Bound, METHODS};
 //! use collwise::measure::{Session, SimulatedProbe};
 //! use collwise::plan::{members, plan};
 //! use collwise::platform::{Placement, Platform};
@@ -43,7 +42,7 @@
 //!
 //! // measure, group, fit, score, select
 //! let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1)?;
-//! let options = TuneOptions { declared: None, method: METHODS[0], bound: Bound::default() };
+//! let options = TuneOptions::default();
 //! let (discovery, policy) = tune(&mut Session::new(&mut probe), options)?;
 //! assert_eq!(discovery.groups.len(), 2);
 //!

@@ -152,11 +152,17 @@ fn predicted(
 }
 
 /// Chooses for all groups at all sizes: the best predicted candidates are measured side by side with the library's own broadcast,
-/// and the best measured one is taken.
+/// and the best measured one is taken. `exhaustive`: all candidates are measured.
 ///
 /// # Errors
 /// The session's, or a model that lacks parameters.
-pub fn choose(session: &mut Session, rosters: &[Roster], fitted: &[Vec<Fitted>], scores: &mut [Scores]) -> Result<Vec<Vec<Choice>>> {
+pub fn choose(
+    session: &mut Session,
+    rosters: &[Roster],
+    fitted: &[Vec<Fitted>],
+    scores: &mut [Scores],
+    exhaustive: bool,
+) -> Result<Vec<Vec<Choice>>> {
     let mut finals = Vec::new(); // by group: (size, model, finalists)
     for (k, roster) in rosters.iter().enumerate() {
         let mut of_group = Vec::new();
@@ -165,7 +171,7 @@ pub fn choose(session: &mut Session, rosters: &[Roster], fitted: &[Vec<Fitted>],
             let positions: Vec<usize> = (0..roster.ranks.len()).collect();
             for bytes in SIZES {
                 let (model, ranked) = rank_candidates(knowledge, &positions, 0, bytes, &all_candidates(bytes))?;
-                of_group.push((bytes, model, finalists(ranked)));
+                of_group.push((bytes, model, if exhaustive { ranked } else { finalists(ranked) }));
             }
         }
         finals.push(of_group);
@@ -180,7 +186,7 @@ pub fn choose(session: &mut Session, rosters: &[Roster], fitted: &[Vec<Fitted>],
             }
         }
     }
-    session.measure("finalists", &wanted)?;
+    session.measure("finalists inside groups", &wanted)?;
     let mut choices = Vec::new();
     for (roster, of_group) in rosters.iter().zip(&finals) {
         let mut rows: Vec<Choice> =

@@ -3,7 +3,6 @@
 
 mod common;
 
-use collwise::cluster::{Bound, METHODS};
 use collwise::measure::{Session, SimulatedProbe};
 use collwise::platform::{Placement, Platform};
 use collwise::policy::Policy;
@@ -78,8 +77,7 @@ fn three_groups(folder: &Path, ranks: usize) -> (PathBuf, PathBuf) {
         [[link]]\nbetween = [\"a\", \"b\"]\nlatency_s = 5e-3\n[[link]]\nbetween = [\"a\", \"c\"]\nlatency_s = 8e-3\n[[link]]\nbetween = [\"b\", \"c\"]\nlatency_s = 2e-3\n";
     let platform = Platform::parse("three", platform).unwrap();
     let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
-    let (_, policy) =
-        tune(&mut Session::new(&mut probe), TuneOptions { declared: None, method: METHODS[0], bound: Bound::default() }).unwrap();
+    let (_, policy) = tune(&mut Session::new(&mut probe), TuneOptions::default()).unwrap();
     let (policy_file, hosts_file) = (folder.join("three.toml"), folder.join("hosts"));
     std::fs::write(&policy_file, policy.to_toml().unwrap()).unwrap();
     let (names, places) = (platform.host_names(), platform.place(Placement::Node));

@@ -1,7 +1,6 @@
 //! On the simulated platforms the chosen algorithm is at most 5 % slower than the best in the mean, and never above 30 %, at sizes
 //! that nothing was measured at, over all ranks of a group and over rank counts that were not measured either.
 
-use collwise::cluster::{Bound, METHODS};
 use collwise::measure::{Session, SimulatedProbe};
 use collwise::platform::{Placement, Platform};
 use collwise::policy::{CompiledPolicy, Policy};
@@ -14,7 +13,7 @@ fn check(name: &str) {
     let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
     let (discovery, policy) = {
         let mut session = Session::new(&mut probe);
-        tune(&mut session, TuneOptions { declared: None, method: METHODS[0], bound: Bound::default() }).unwrap()
+        tune(&mut session, TuneOptions::default()).unwrap()
     };
     let again = Policy::parse("policy", &policy.to_toml().unwrap()).unwrap();
     assert_eq!(again, policy, "a policy reads back as it was written");

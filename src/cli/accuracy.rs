@@ -2,7 +2,7 @@
 
 use super::table::{percent, table};
 use super::{Outcome, print, print_json};
-use crate::accuracy::{TRUSTED, accuracy};
+use crate::accuracy::{ChoiceRegret, TRUSTED, accuracy, regrets};
 use crate::error::{Error, read_text};
 use crate::measure::Samples;
 use crate::plan::members;
@@ -26,13 +26,15 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let compiled = CompiledPolicy::new(Policy::read(&args.policy)?)?;
     let (settings, samples) = Samples::parse(&args.samples.display().to_string(), &read_text(&args.samples)?)?;
-    let sizes = accuracy(&compiled, &members(&compiled.policy, &settings.hosts)?, &samples)?;
+    let members = members(&compiled.policy, &settings.hosts)?;
+    let sizes = accuracy(&compiled, &members, &samples)?;
+    let choices = regrets(&compiled.policy, &members, &samples);
     if sizes.is_empty() {
         let file = args.samples.display();
         return Err(Error::data(format!("compare predictions: {file} has no broadcasts over several groups")).into());
     }
     if args.json {
-        print_json(&sizes)?;
+        print_json(&serde_json::json!({ "sizes": sizes, "choices": choices }))?;
         return Ok(Outcome::Done);
     }
     let models: Vec<&String> = sizes[0].error.keys().filter(|n| *n != TRUSTED).collect();
@@ -49,6 +51,22 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let trusted: Vec<f64> = sizes.iter().filter_map(|s| s.error.get(TRUSTED).copied()).collect();
     let median = stats::median(&trusted).unwrap_or(f64::NAN);
     text += &format!("\nmedian error {}, mean regret {} if the predictions alone were trusted\n", percent(median), percent(mean));
+    text += &regret("all groups", choices.iter().filter(|c| c.group.is_none()));
+    text += &regret("one group", choices.iter().filter(|c| c.group.is_some()));
     print(&text)?;
     Ok(Outcome::Done)
+}
+
+/// How much longer the policy's choices took than the fastest that was measured.
+fn regret<'a>(over: &str, choices: impl Iterator<Item = &'a ChoiceRegret>) -> String {
+    let choices: Vec<&ChoiceRegret> = choices.collect();
+    let regrets: Vec<f64> = choices.iter().map(|c| c.regret).collect();
+    let (Some(mean), Some(worst)) = (stats::mean(&regrets), regrets.iter().copied().reduce(f64::max)) else { return String::new() };
+    let measured: usize = choices.iter().map(|c| c.measured).sum();
+    format!(
+        "the policy's {} choices over {over}: mean regret {}, at most {}, against {measured} broadcasts measured\n",
+        choices.len(),
+        percent(mean),
+        percent(worst)
+    )
 }

@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         Some(path) => Some((None, Policy::read(path)?)),
         None => {
             let declared = args.source.declared()?;
-            let tuned = args.source.measure(|s| tune(s, TuneOptions { declared: declared.as_ref(), method, bound }))?;
+            let tuned = args.source.measure(|s| tune(s, TuneOptions { declared: declared.as_ref(), method, bound, exhaustive: false }))?;
             tuned.map(|(d, p)| (Some(d.groups.into_iter().map(|g| g.ranks).collect::<Vec<Vec<Rank>>>()), p))
         }
     };

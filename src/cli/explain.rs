@@ -96,8 +96,13 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
     if let Some(t) = plan.native_s {
         writeln!(out, "the MPI library's own broadcast over all ranks took {}, and is used", units::seconds(t))?;
     }
-    if let Some((route, row)) = plan.route.zip(policy.across.iter().rev().find(|r| r.from_bytes <= plan.shape.bytes)) {
-        return Ok(out + &crossing(plan, route, &name) + &reasons(row));
+    let row = policy.across.iter().rev().find(|r| r.from_bytes <= plan.shape.bytes).filter(|_| plan.groups.len() > 1);
+    if let Some(row) = row {
+        let way = plan.route.map_or("\nthe whole message, inside each group as it is best there\n".into(), |r| crossing(plan, r, &name));
+        out += &(way + &reasons(row));
+    }
+    if plan.route.is_some() {
+        return Ok(out);
     }
     for (k, g) in plan.groups.iter().enumerate() {
         let ranks = plan.hierarchy.groups[k].len();

@@ -5,6 +5,7 @@ use super::source::{GroupingArgs, SourceArgs};
 use super::table::{percent, table};
 use super::{Outcome, print, print_json};
 use crate::error::{check_writable, write_text};
+use crate::measure::Spent;
 use crate::policy::Policy;
 use crate::tune::{TuneOptions, tune};
 use crate::units;
@@ -20,6 +21,9 @@ pub struct Args {
     /// Write the policy here; samples are kept beside it and measuring goes on from them after an interrupt.
     #[arg(short, long, value_name = "FILE", default_value = "policy.toml")]
     output: PathBuf,
+    /// Measure every candidate, and not only those predicted to be fast: what the predictions save, and what they cost.
+    #[arg(long)]
+    exhaustive: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -33,14 +37,14 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     if source.needs_samples_file() {
         source.samples = Some(args.output.with_extension("samples.jsonl"));
     }
-    let options = TuneOptions { declared: declared.as_ref(), method, bound };
-    let tuned = source.measure(|session| tune(session, options))?;
-    let Some((discovery, policy)) = tuned else { return Ok(Outcome::Done) };
+    let options = TuneOptions { declared: declared.as_ref(), method, bound, exhaustive: args.exhaustive };
+    let tuned = source.measure(|session| Ok((tune(session, options)?, session.spent().to_vec())))?;
+    let Some(((discovery, policy), spent)) = tuned else { return Ok(Outcome::Done) };
     write_text(&args.output, &format!("{}{}", head(&policy), policy.to_toml()?))?;
     if args.json {
         print_json(&policy)?;
     } else {
-        print(&format!("{}\n{}", describe(&discovery), summary(&policy, &args.output)))?;
+        print(&format!("{}\n{}", describe(&discovery), summary(&policy, &spent, &args.output)))?;
     }
     Ok(Outcome::Done)
 }
@@ -64,7 +68,7 @@ fn head(policy: &Policy) -> String {
 }
 
 /// What was decided, and why.
-fn summary(policy: &Policy, path: &Path) -> String {
+fn summary(policy: &Policy, spent: &[Spent], path: &Path) -> String {
     let mut rows = Vec::new();
     for g in &policy.groups {
         for r in &g.bcast {
@@ -76,6 +80,8 @@ fn summary(policy: &Policy, path: &Path) -> String {
     }
     let header = ["group", "from", "algorithm", "segment", "model", "predicted", "measured", "runner-up", "slower by"];
     let mut text = table(&header, 3, &rows);
-    text.push_str(&format!("\nmeasured for {}; policy written to {}\n", units::seconds(policy.provenance.measuring_s), path.display()));
-    text
+    text.push_str(&format!("\nmeasured for {}:\n", units::seconds(policy.provenance.measuring_s)));
+    let share = |s: &Spent| vec![s.purpose.clone(), s.experiments.to_string(), units::seconds(s.seconds)];
+    text.push_str(&table(&["what", "experiments", "took"], 1, &spent.iter().map(share).collect::<Vec<_>>()));
+    text + &format!("\npolicy written to {}\n", path.display())
 }

@@ -142,9 +142,24 @@ impl Experiment {
         }
     }
 
-    /// True for the library's own broadcast, which has no program.
+    /// The library's own broadcast that a rank calls after its program, if it does: among these ranks, from the root's position.
+    pub fn native(&self, me: Rank) -> Option<(Vec<Rank>, usize)> {
+        match self {
+            Experiment::Broadcast { ranks, root, algorithm, .. } if algorithm == "native" => Some((ranks.clone(), *root)),
+            Experiment::Hierarchical { hierarchy } => {
+                let k = hierarchy.group_of(me);
+                hierarchy.local_native(k).then(|| (hierarchy.groups[k].clone(), 0))
+            }
+            _ => None,
+        }
+    }
+
+    /// True if any of its ranks calls the library's own broadcast.
     pub fn is_native(&self) -> bool {
-        matches!(self, Experiment::Broadcast { algorithm, .. } if algorithm == "native")
+        match self {
+            Experiment::Hierarchical { hierarchy } => (0..hierarchy.groups.len()).any(|k| hierarchy.local_native(k)),
+            _ => self.native(0).is_some(),
+        }
     }
 
     /// The program of the rank at a position of [`Experiment::ranks`]; its ranks are positions too. The library's own

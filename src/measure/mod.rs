@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use experiment::Experiment;
 pub use rounds::pack;
 pub use samples::{Sample, Samples, Stop};
-pub use session::{Progress, Recorded, Session, StopRule};
+pub use session::{Progress, Recorded, Session, Spent, StopRule};
 pub use simulated::SimulatedProbe;
 
 /// Where and with what samples are taken; the head of every sample file.

@@ -150,19 +150,18 @@ impl Player {
     /// rank notes when it has everything, and the root turns these stamps into its own clock's.
     fn play_collective(&mut self, experiment: &Experiment, members: &[Rank], program: &Program, repetitions: usize) -> Result<Vec<f64>> {
         let (me, root) = (self.transport.rank(), members[experiment.timer()]);
-        let native = if experiment.is_native() { Some(self.group(members)?) } else { None };
+        let native = experiment.native(me).map(|(among, root)| Ok::<_, Error>((self.group(&among)?, root as c_int))).transpose()?;
         let others: Vec<Rank> = members.iter().copied().filter(|&r| r != root).collect();
         let offsets = self.transport.clock_offsets(root, &others, &mut self.offsets)?;
         let (mut starts, mut ends) = (Vec::new(), Vec::new());
         for _ in 0..=repetitions {
             starts.push(now());
-            if let (Some(comm), Experiment::Broadcast { root, bytes, .. }) = (native, experiment) {
-                let data = self.buffer.as_mut_ptr().cast::<c_void>();
+            self.execute(program, None)?;
+            if let Some((comm, root)) = native {
+                let (data, bytes) = (self.buffer.as_mut_ptr().cast::<c_void>(), experiment.bytes() as c_int);
                 // SAFETY: the buffer holds `bytes`; all members of `comm` take part in this experiment
-                let code = unsafe { ffi::PMPI_Bcast(data, *bytes as c_int, ffi::RSMPI_UINT8_T, *root as c_int, comm) };
+                let code = unsafe { ffi::PMPI_Bcast(data, bytes, ffi::RSMPI_UINT8_T, root, comm) };
                 check(me, "MPI_Bcast", code)?;
-            } else {
-                self.execute(program, None)?;
             }
             ends.push(now());
             if me == root {

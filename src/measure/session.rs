@@ -37,6 +37,17 @@ impl StopRule {
 /// Told as measuring goes on: what for, how many experiments are done, of how many.
 pub type Progress<'a> = Box<dyn FnMut(&str, usize, usize) + 'a>;
 
+/// What measuring took for one purpose.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spent {
+    /// What for.
+    pub purpose: String,
+    /// Experiments that were not known before.
+    pub experiments: usize,
+    /// Seconds on the clock of what is measured.
+    pub seconds: f64,
+}
+
 /// A session of measuring.
 pub struct Session<'a> {
     probe: &'a mut dyn Probe,
@@ -47,6 +58,7 @@ pub struct Session<'a> {
     side_by_side: bool,
     progress: Progress<'a>,
     runs: usize,
+    spent: Vec<Spent>,
 }
 
 impl<'a> Session<'a> {
@@ -63,6 +75,7 @@ impl<'a> Session<'a> {
             side_by_side: true,
             progress,
             runs: 0,
+            spent: Vec::new(),
         }
     }
 
@@ -125,6 +138,11 @@ impl<'a> Session<'a> {
         self.probe.elapsed()
     }
 
+    /// What it took, by purpose.
+    pub fn spent(&self) -> &[Spent] {
+        &self.spent
+    }
+
     /// How many batches were run so far.
     pub fn batches(&self) -> usize {
         self.runs
@@ -139,7 +157,7 @@ impl<'a> Session<'a> {
         open.sort_unstable_by_key(|e| std::cmp::Reverse(e.ranks().len()));
         let mut seen = rustc_hash::FxHashSet::default();
         open.retain(|e| seen.insert(e.clone()));
-        let mut known = 0;
+        let (mut known, began) = (0, self.elapsed());
         for batch in pack(&open, &self.settings.hosts, self.side_by_side) {
             let done = self.repeat(batch.into_iter().map(|k| open[k].clone()).collect())?;
             if let Some(file) = &mut self.file {
@@ -149,7 +167,19 @@ impl<'a> Session<'a> {
             done.into_iter().for_each(|s| self.samples.insert(s));
             (self.progress)(purpose, known, open.len());
         }
+        self.note(purpose, open.len(), self.elapsed() - began);
         Ok(())
+    }
+
+    /// Adds to what a purpose took.
+    fn note(&mut self, purpose: &str, experiments: usize, seconds: f64) {
+        if experiments == 0 {
+            return;
+        }
+        match self.spent.iter_mut().find(|s| s.purpose == purpose) {
+            Some(s) => (s.experiments, s.seconds) = (s.experiments + experiments, s.seconds + seconds),
+            None => self.spent.push(Spent { purpose: purpose.into(), experiments, seconds }),
+        }
     }
 
     /// The median of an experiment that runs alone now, whatever is known about it; it is not kept.

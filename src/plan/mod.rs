@@ -8,7 +8,7 @@ use crate::collective::{Hierarchy, Local, Parameters, Route, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::fit::Among;
 use crate::intercluster::{Problem, RouteKind, Solution, solve};
-use crate::policy::{Across, CompiledPolicy, Decision};
+use crate::policy::{Across, CompiledPolicy, Decision, OWN};
 use crate::predict::replay;
 use crate::schedule::{Program, Schedule};
 use crate::topology::Rank;
@@ -53,34 +53,41 @@ pub fn plan(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usiz
     if root >= members.len() {
         return Err(Error::invalid(format!("plan a broadcast from rank {root} of {} ranks", members.len())));
     }
-    let groups = group_ranks(members, root);
-    match policy.across(bytes) {
-        Some(row) if groups.len() > 1 => pipelined(policy, members, root, bytes, row),
-        _ => whole(policy, members, root, bytes, groups),
-    }
+    let several = members.iter().any(|m| m.group != members[0].group);
+    let row = policy.across(bytes).filter(|_| several);
+    let mut plan = match row {
+        Some(row) if row.local != OWN => pipelined(policy, members, root, bytes, row)?,
+        _ => whole(policy, members, root, bytes)?,
+    };
+    // the library's own depends on who has which rank
+    let as_measured =
+        members.len() == policy.policy.provenance.ranks && policy.policy.placement.as_ref().is_none_or(|p| *p == placement(members));
+    plan.native_s = row.and_then(|row| row.native_s.filter(|_| as_measured && row.native));
+    Ok(plan)
 }
 
 /// Segments pass through the groups, in the way that a row of the policy says.
 fn pipelined(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize, row: &Across) -> Result<Plan> {
     let way = Way { route: row.route, segment: row.segment_bytes, local: bcast::algorithm(&row.local)? };
     let hierarchy = hierarchy(policy, members, root, bytes, way)?;
-    // the library's own depends on who has which rank
-    let as_measured =
-        members.len() == policy.policy.provenance.ranks && policy.policy.placement.as_ref().is_none_or(|p| *p == placement(members));
     let planned = |(group, _): &(usize, Vec<Rank>)| PlannedGroup { group: *group, decision: None };
     Ok(Plan {
         shape: Shape { ranks: members.len(), root, bytes },
         groups: group_ranks(members, root).iter().map(planned).collect(),
         predicted_s: policy.across_seconds(bytes),
-        native_s: row.native_s.filter(|_| as_measured && row.native),
+        native_s: None,
         hierarchy,
         route: Some(row.route),
         schedule_between: None,
     })
 }
 
-/// The whole message goes from group to group, and each group does what is best for it when it has it.
-fn whole(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize, groups: Vec<(usize, Vec<Rank>)>) -> Result<Plan> {
+/// The plan by which the whole message goes from group to group, and each group does what is best for it when it has it.
+///
+/// # Errors
+/// As [`plan`].
+pub fn whole(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize) -> Result<Plan> {
+    let groups = group_ranks(members, root);
     let (mut planned, mut local, mut local_busy) = (Vec::new(), Vec::new(), Vec::new());
     for (group, ranks) in &groups {
         let positions: Vec<usize> = ranks.iter().map(|&r| members[r].position).collect();

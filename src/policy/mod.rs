@@ -110,7 +110,8 @@ pub struct Across {
     /// Bytes of a segment; 0: the whole message at once.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub segment_bytes: usize,
-    /// The tree inside groups.
+    /// The tree inside groups that segments pass through; [`OWN`]: the whole message goes from group to group, and each group does what
+    /// its own row says when it has it.
     pub local: String,
     /// Predicted time.
     pub predicted_s: f64,
@@ -128,6 +129,9 @@ pub struct Across {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub native: bool,
 }
+
+/// What a row says of groups that follow their own rows.
+pub const OWN: &str = "own";
 
 fn one() -> f64 {
     1.0

@@ -1,6 +1,6 @@
 //! Reading and checking policies.
 
-use super::Policy;
+use super::{OWN, Policy};
 use crate::collective::bcast;
 use crate::error::{Error, Result, line_starting, parse_toml, read_text};
 use crate::units::is_time;
@@ -114,6 +114,7 @@ impl Policy {
                 return blame("from_bytes must begin with 0 and ascend");
             }
             match bcast::algorithm(&row.local) {
+                _ if row.local == OWN => {}
                 Err(e) => return blame(&format!("failed to {e}")),
                 Ok(a) if a.tree.is_none() => return blame(&format!("\"{}\" is no tree: segments cannot pass through it", row.local)),
                 Ok(_) => {}

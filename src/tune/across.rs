@@ -3,10 +3,10 @@
 
 use crate::collective::{Algorithm, Hierarchy, Parameters, bcast};
 use crate::error::Result;
-use crate::intercluster::ROUTES;
+use crate::intercluster::{ROUTES, RouteKind};
 use crate::measure::{Experiment, Session};
-use crate::plan::{Member, Way, hierarchy, placement, predict};
-use crate::policy::{Across, CompiledPolicy, Policy};
+use crate::plan::{self, Member, Way, hierarchy, placement, predict};
+use crate::policy::{Across, CompiledPolicy, OWN, Policy};
 use crate::stats;
 use crate::topology::Rank;
 use std::collections::BTreeSet;
@@ -22,18 +22,23 @@ const SIZES: [usize; 11] = [1, 1 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 1
 /// Medians closer than this are told apart only by their intervals.
 const NATIVE_MARGIN: f64 = 0.05;
 
+/// Ways predicted to take so many times the best one's time are not measured.
+const HOPELESS: f64 = 1.5;
+
 /// A way with what it makes of a message.
 struct Candidate {
-    way: Way,
+    /// None: the whole message, and inside each group what its own row says.
+    way: Option<Way>,
     hierarchy: Hierarchy,
     predicted: f64,
 }
 
-/// Chooses a way for each size, and says how ranks were placed. `ranks` are the ranks of each group of the policy, in the order of its positions.
+/// Chooses a way for each size, and says how ranks were placed. `ranks` are the ranks of each group of the policy, in the order of its
+/// positions. `exhaustive`: all ways are measured.
 ///
 /// # Errors
 /// The session's.
-pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>]) -> Result<(Vec<Across>, String)> {
+pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>], exhaustive: bool) -> Result<(Vec<Across>, String)> {
     let compiled = CompiledPolicy::new(policy.clone())?;
     let mut members = vec![Member { group: 0, position: 0 }; session.ranks()];
     for (group, ranks) in ranks.iter().enumerate() {
@@ -47,7 +52,8 @@ pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>]) -> Re
         algorithm: "native".into(),
         parameters: Parameters::default(),
     };
-    let mut by_size: Vec<Vec<Candidate>> = SIZES.iter().map(|&bytes| candidates(&compiled, &members, bytes)).collect::<Result<_>>()?;
+    let select = if exhaustive { all_ways } else { candidates };
+    let mut by_size: Vec<Vec<Candidate>> = SIZES.iter().map(|&bytes| select(&compiled, &members, bytes)).collect::<Result<_>>()?;
     let mut wanted: Vec<Experiment> = by_size.iter().flatten().map(experiment).collect();
     if session.has_native() {
         wanted.extend(SIZES.map(native));
@@ -55,11 +61,9 @@ pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>]) -> Re
     session.measure("ways across groups", &wanted)?;
     // the best way is tried with other segments
     for (&bytes, of_size) in SIZES.iter().zip(&mut by_size) {
-        let Some(best) = fastest(session, of_size).map(|(c, _)| c.way) else { continue };
+        let Some(best) = fastest(session, of_size).and_then(|(c, _)| c.way) else { continue };
         for segment in neighbours(&segment_sizes(&compiled, bytes), best.segment) {
-            let way = Way { segment, ..best };
-            let hierarchy = hierarchy(&compiled, &members, 0, bytes, way)?;
-            of_size.push(Candidate { way, predicted: predict(&compiled, &members, &hierarchy)?, hierarchy });
+            of_size.push(segmented(&compiled, &members, bytes, Way { segment, ..best })?);
         }
     }
     let wanted: Vec<Experiment> = by_size.iter().flatten().map(experiment).collect();
@@ -94,7 +98,32 @@ fn trees() -> impl Iterator<Item = &'static Algorithm> {
     bcast::ALGORITHMS.iter().copied().filter(|a| a.tree.is_some())
 }
 
-/// The best predicted ways, the best first: pairs of a route and a tree, each with its best segment, one of each route among them.
+/// Every way: each route with each tree and each segment, and the whole message.
+fn all_ways(policy: &CompiledPolicy, members: &[Member], bytes: usize) -> Result<Vec<Candidate>> {
+    let sizes = segment_sizes(policy, bytes);
+    let mut all = vec![whole(policy, members, bytes)?];
+    for route in ROUTES {
+        for local in trees() {
+            for &segment in &sizes {
+                all.push(segmented(policy, members, bytes, Way { route, segment, local })?);
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn segmented(policy: &CompiledPolicy, members: &[Member], bytes: usize, way: Way) -> Result<Candidate> {
+    let hierarchy = hierarchy(policy, members, 0, bytes, way)?;
+    Ok(Candidate { way: Some(way), predicted: predict(policy, members, &hierarchy)?, hierarchy })
+}
+
+fn whole(policy: &CompiledPolicy, members: &[Member], bytes: usize) -> Result<Candidate> {
+    let plan = plan::whole(policy, members, 0, bytes)?;
+    Ok(Candidate { way: None, hierarchy: plan.hierarchy, predicted: plan.predicted_s })
+}
+
+/// The best predicted ways, the best first: pairs of a route and a tree, each with its best segment, one of each route among them
+/// unless it is hopeless; and the whole message.
 fn candidates(policy: &CompiledPolicy, members: &[Member], bytes: usize) -> Result<Vec<Candidate>> {
     let sizes = segment_sizes(policy, bytes);
     let mut found: Vec<Candidate> = Vec::new();
@@ -102,22 +131,24 @@ fn candidates(policy: &CompiledPolicy, members: &[Member], bytes: usize) -> Resu
         for local in trees() {
             let mut best: Option<Candidate> = None;
             for &segment in &sizes {
-                let way = Way { route, segment, local };
-                let hierarchy = hierarchy(policy, members, 0, bytes, way)?;
-                let predicted = predict(policy, members, &hierarchy)?;
-                if best.as_ref().is_none_or(|b| predicted < b.predicted) {
-                    best = Some(Candidate { way, hierarchy, predicted });
+                let candidate = segmented(policy, members, bytes, Way { route, segment, local })?;
+                if best.as_ref().is_none_or(|b| candidate.predicted < b.predicted) {
+                    best = Some(candidate);
                 }
             }
             found.extend(best.filter(|b| found.iter().all(|c| c.hierarchy != b.hierarchy)));
         }
     }
     found.sort_by(|a, b| a.predicted.total_cmp(&b.predicted));
+    let limit = found.first().map_or(0.0, |best| best.predicted * HOPELESS);
+    found.retain(|c| c.predicted <= limit);
     // what a prediction misses, it misses for all of a route: the best of each route comes first
-    let first = |c: &Candidate, before: &[Candidate]| before.iter().all(|b| b.way.route != c.way.route);
+    let first = |c: &Candidate, before: &[Candidate]| before.iter().all(|b| b.way.map(|w| w.route) != c.way.map(|w| w.route));
     let (best, rest): (Vec<usize>, Vec<usize>) = (0..found.len()).partition(|&k| first(&found[k], &found[..k]));
     let chosen: BTreeSet<usize> = best.into_iter().chain(rest).take(FINALISTS).collect();
-    Ok(found.into_iter().enumerate().filter(|(k, _)| chosen.contains(k)).map(|(_, c)| c).collect())
+    let mut chosen: Vec<Candidate> = found.into_iter().enumerate().filter(|(k, _)| chosen.contains(k)).map(|(_, c)| c).collect();
+    chosen.push(whole(policy, members, bytes)?);
+    Ok(chosen)
 }
 
 /// Segment sizes to try: powers of two, the sizes that the links were measured at (which lie close on both sides of where the library
@@ -157,12 +188,12 @@ fn row(session: &Session, bytes: usize, candidates: &[Candidate], native: &Exper
     Some(Across {
         from_bytes: 0,
         at_bytes: bytes,
-        route: best.way.route,
-        segment_bytes: if best.way.segment < bytes { best.way.segment } else { 0 },
-        local: best.way.local.name.into(),
+        route: best.way.map_or(RouteKind::Tree, |w| w.route),
+        segment_bytes: best.way.map_or(0, |w| if w.segment < bytes { w.segment } else { 0 }),
+        local: best.way.map_or(OWN, |w| w.local.name).into(),
         predicted_s: best.predicted,
         measured_s: Some(time),
-        runner_up: runner_up.map_or("none".into(), |(c, _)| c.way.words(bytes)),
+        runner_up: runner_up.map_or("none".into(), |(c, _)| c.way.map_or(OWN.into(), |w| w.words(bytes))),
         margin: runner_up.map_or(0.0, |(_, t)| t / time - 1.0),
         native_s,
         native: native_s.is_some_and(|n| !clearly && time * (1.0 + NATIVE_MARGIN) > n),

@@ -3,7 +3,7 @@
 mod across;
 mod links;
 
-use crate::cluster::{Bound, Method};
+use crate::cluster::{Bound, METHODS, Method};
 use crate::discover::{Declared, Discovery, discover};
 use crate::error::Result;
 use crate::fit::fit_groups;
@@ -22,6 +22,14 @@ pub struct TuneOptions<'a> {
     pub method: &'static Method,
     /// Its bound.
     pub bound: Bound,
+    /// Measure every candidate, and not only those that the models predict to be fast: to see what prediction saves and what it costs.
+    pub exhaustive: bool,
+}
+
+impl Default for TuneOptions<'_> {
+    fn default() -> Self {
+        TuneOptions { declared: None, method: METHODS[0], bound: Bound::default(), exhaustive: false }
+    }
 }
 
 /// Measures, groups, fits, scores and selects.
@@ -35,7 +43,7 @@ pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, P
     let links = links::fit(session, &discovery, &rosters)?;
     let fan_out = links::fan_out(session, &rosters, &links)?;
     let mut scores = score_groups(session, &rosters, &fitted)?;
-    let choices = choose(session, &rosters, &fitted, &mut scores)?;
+    let choices = choose(session, &rosters, &fitted, &mut scores, options.exhaustive)?;
     let settings = session.settings().clone();
     let parts = discovery.groups.iter().zip(&rosters).zip(fitted).zip(scores).zip(choices).zip(fan_out);
     let groups = parts.map(|(((((g, roster), models), scores), bcast), fan_out)| {
@@ -69,7 +77,7 @@ pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, P
     };
     if rosters.len() > 1 {
         let ranks: Vec<Vec<usize>> = rosters.iter().map(|r| r.ranks.clone()).collect();
-        let (across, placement) = across::choose(session, &policy, &ranks)?;
+        let (across, placement) = across::choose(session, &policy, &ranks, options.exhaustive)?;
         (policy.across, policy.placement) = (across, Some(placement));
         policy.provenance.measuring_s = session.elapsed();
     }
