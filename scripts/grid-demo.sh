@@ -11,8 +11,12 @@ mkdir -p "$out"
 title() { printf '\n== %s\n\n' "$*"; }
 
 if ! why=$($gridemu check 2>&1); then
-    echo "grid-demo: skipped: ${why#Error: }"
+    echo "grid-demo: skipped: ${why#gridemu: }"
     exit 0
+fi
+if $gridemu stats >"$out/stats" 2>&1; then
+    echo "a platform is up already: take it down first, with \`target/release/gridemu down\`"
+    exit 1
 fi
 trap '$gridemu down' EXIT
 trap 'exit 130' INT TERM

@@ -100,7 +100,9 @@ pub fn regrets(policy: &Policy, members: &[Member], samples: &Samples) -> Vec<Ch
     }
     let regret = |group: Option<usize>, bytes: usize, time: Option<f64>| {
         let (measured, best) = *measured.get(&(group, bytes))?;
-        Some(ChoiceRegret { group: group.map(|g| policy.groups[g].name.clone()), bytes, measured, regret: time? / best - 1.0 })
+        // a policy's times are rounded
+        let regret = (time? / best - 1.0).max(0.0);
+        Some(ChoiceRegret { group: group.map(|g| policy.groups[g].name.clone()), bytes, measured, regret })
     };
     let across = policy.across.iter().filter_map(|r| regret(None, r.at_bytes, if r.native { r.native_s } else { r.measured_s }));
     let of_group = |(k, g): (usize, &crate::policy::GroupPolicy)| {

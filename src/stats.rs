@@ -52,13 +52,17 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     mean(&logs).map(f64::exp)
 }
 
+/// Fewer values than this have no 95 % confidence interval of their median.
+pub const LEAST_FOR_INTERVAL: usize = 6;
+
 /// A 95 % confidence interval of the median from order statistics (binomial with p = 1/2, normal approximation of the ranks,
-/// conservative rounding), free of any assumption on the distribution. For fewer than 6 values it is the whole range.
+/// conservative rounding), free of any assumption on the distribution. For fewer than [`LEAST_FOR_INTERVAL`] values it is the whole
+/// range.
 pub fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
     let v = sorted(values);
     let n = v.len();
     let (first, last) = (*v.first()?, *v.last()?);
-    if n < 6 {
+    if n < LEAST_FOR_INTERVAL {
         return Some((first, last));
     }
     let half = 1.96 * (n as f64).sqrt() / 2.0;

@@ -5,8 +5,9 @@
 
 use crate::error::Result;
 use crate::run::duplicate;
+use crate::transport::mpi::symbol;
 use mpi::ffi;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// Open MPI's broadcasts: the values of `coll_tuned_bcast_algorithm` (`ompi_info --param coll tuned --level 9`).
 const ALGORITHMS: &[(&str, c_int)] = &[
@@ -96,14 +97,4 @@ impl Tools {
         // SAFETY: a handle of a variable of one int
         unsafe { (self.write)(variable, (&raw const value).cast()) == 0 }
     }
-}
-
-fn symbol(name: &CStr) -> Option<*mut c_void> {
-    unsafe extern "C" {
-        fn dlsym(handle: *mut c_void, symbol: *const c_char) -> *mut c_void;
-    }
-    let name = CString::from(name);
-    // SAFETY: a null handle is RTLD_DEFAULT
-    let found = unsafe { dlsym(std::ptr::null_mut(), name.as_ptr()) };
-    (!found.is_null()).then_some(found)
 }

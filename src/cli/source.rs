@@ -113,7 +113,11 @@ impl SourceArgs {
 
     fn session<T>(&self, probe: &mut dyn Probe, work: impl FnOnce(&mut Session) -> Result<T>) -> Result<T> {
         // a simulation repeats itself exactly
-        let least = if probe.settings().library.contains("SMPI") || probe.settings().library.contains("simulator") { 3 } else { 7 };
+        let least = if probe.settings().library.contains("SMPI") || probe.settings().library.contains("simulator") {
+            3
+        } else {
+            StopRule::default().least
+        };
         let rule = StopRule { least: least.min(self.repetitions.max(1)), most: self.repetitions.max(1), precision: self.precision };
         let mut session = Session::new(probe).rule(rule).serial(self.serial).progress(progress());
         if let Some(path) = &self.samples {

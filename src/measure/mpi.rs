@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::schedule::{Program, Trace};
 use crate::topology::Rank;
 use crate::transport::clock::Offsets;
-use crate::transport::mpi::{MpiTransport, abort, broadcast_bytes, check, gather_names, library_version, now};
+use crate::transport::mpi::{MpiTransport, abort, check, gather_names, library_version, now};
 use crate::transport::{Executor, Transport};
 use mpi::ffi;
 use rustc_hash::FxHashMap;
@@ -30,6 +30,8 @@ pub struct MpiProbe {
 /// What one rank needs to play its parts.
 struct Player {
     transport: MpiTransport,
+    /// How many ranks there are.
+    ranks: usize,
     executor: Executor<ffi::MPI_Request>,
     buffer: Vec<u8>,
     offsets: Offsets,
@@ -49,8 +51,14 @@ pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str) -> Result<Option<MpiPro
     // SAFETY: the caller vouches for `comm`
     let transport = unsafe { MpiTransport::new(comm)? };
     let hosts = gather_names(comm)?;
-    let mut player =
-        Player { transport, executor: Executor::default(), buffer: Vec::new(), offsets: Offsets::default(), groups: FxHashMap::default() };
+    let mut player = Player {
+        transport,
+        ranks: hosts.len(),
+        executor: Executor::default(),
+        buffer: Vec::new(),
+        offsets: Offsets::default(),
+        groups: FxHashMap::default(),
+    };
     if transport.rank() > 0 {
         if let Err(e) = player.serve() {
             abort(&format!("failed to {e}"));
@@ -103,8 +111,7 @@ impl Drop for MpiProbe {
 impl Player {
     fn serve(&mut self) -> Result<()> {
         loop {
-            let mut text = Vec::new();
-            broadcast_bytes(self.transport.comm(), &mut text)?;
+            let text = self.transport.hear(0)?;
             match serde_json::from_slice(&text).map_err(|e| Error::invalid(format!("understand the driver: {e}")))? {
                 Order::Stop => return Ok(()),
                 Order::Run { batch, repetitions } => {
@@ -118,8 +125,8 @@ impl Player {
     }
 
     fn order(&mut self, order: &Order) -> Result<()> {
-        let mut text = serde_json::to_vec(order).map_err(|e| Error::invalid(format!("hand out a batch: {e}")))?;
-        broadcast_bytes(self.transport.comm(), &mut text)
+        let text = serde_json::to_vec(order).map_err(|e| Error::invalid(format!("hand out a batch: {e}")))?;
+        self.transport.tell(self.ranks, &text)
     }
 
     /// Plays this rank's part in a batch, if it has one; gives the times if its clock counts.

@@ -13,24 +13,22 @@ pub struct StopRule {
     pub least: usize,
     /// Repetitions at most.
     pub most: usize,
-    /// Stop when half the confidence interval of the median is within this share of the median.
+    /// Stop when half the confidence interval of the median is within this share of the median; half this share while repetitions are
+    /// too few for such an interval, which then is their whole range.
     pub precision: f64,
 }
 
 impl Default for StopRule {
     fn default() -> Self {
-        StopRule { least: 7, most: 31, precision: 0.05 }
+        StopRule { least: 4, most: 31, precision: 0.05 }
     }
 }
 
 impl StopRule {
     fn met(&self, seconds: &[f64]) -> Option<Stop> {
         let (median, (low, high)) = (stats::median(seconds)?, stats::median_interval(seconds)?);
-        if (high - low) / 2.0 <= self.precision * median {
-            Some(Stop::Precise)
-        } else {
-            (seconds.len() >= self.most).then_some(Stop::Budget)
-        }
+        let precision = if seconds.len() < stats::LEAST_FOR_INTERVAL { self.precision / 2.0 } else { self.precision };
+        if (high - low) / 2.0 <= precision * median { Some(Stop::Precise) } else { (seconds.len() >= self.most).then_some(Stop::Budget) }
     }
 }
 
@@ -264,5 +262,19 @@ impl Probe for Recorded {
 
     fn elapsed(&self) -> f64 {
         0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_repetitions_must_agree_more_closely() {
+        let rule = StopRule { least: 4, most: 8, precision: 0.05 };
+        assert_eq!(rule.met(&[1.00, 1.01, 1.02, 1.04]), Some(Stop::Precise), "half the range is 2 %");
+        assert_eq!(rule.met(&[1.00, 1.02, 1.04, 1.08]), None, "half the range is 4 %");
+        assert_eq!(rule.met(&[1.00, 1.02, 1.03, 1.04, 1.05, 1.06, 1.08]), Some(Stop::Precise), "now it is an interval");
+        assert_eq!(rule.met(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0]), Some(Stop::Budget));
     }
 }

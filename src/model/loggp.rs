@@ -59,7 +59,6 @@ fn experiments(roster: &Roster, lookup: &Lookup) -> Vec<Experiment> {
     let (a, b) = roster.pair();
     let mut all: Vec<Experiment> = SIZES.iter().flat_map(|&m| gap_experiments(a, b, m)).collect();
     all.push(Experiment::RoundTrip { a, b, out: 1, back: 1 });
-    all.push(Experiment::RoundTrip { a, b, out: 0, back: 1 });
     all.extend(delayed(roster, lookup).map(|(e, _)| e));
     all.extend(receive_time(a, b, 1, lookup));
     all

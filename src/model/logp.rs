@@ -48,11 +48,7 @@ impl CostModel for LogP {
 
 fn experiments(roster: &Roster, lookup: &Lookup) -> Vec<Experiment> {
     let (a, b) = roster.pair();
-    let mut all = vec![
-        Experiment::RoundTrip { a, b, out: PACKET, back: PACKET },
-        Experiment::RoundTrip { a, b, out: 0, back: PACKET },
-        Experiment::SendTime { a, b, bytes: PACKET },
-    ];
+    let mut all = vec![Experiment::RoundTrip { a, b, out: PACKET, back: PACKET }, Experiment::SendTime { a, b, bytes: PACKET }];
     all.extend(gap_experiments(a, b, PACKET));
     all.extend(receive_time(a, b, PACKET, lookup));
     all

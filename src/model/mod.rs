@@ -299,9 +299,14 @@ fn delay_ns(round_trip: f64) -> u64 {
     ((1.2 * round_trip).max(20e-6) * 1e9).round() as u64
 }
 
+/// A message and an empty answer to it: PRTT(1,0,m).
+fn trip(a: Rank, b: Rank, bytes: usize) -> Experiment {
+    Experiment::Train { a, b, bytes, count: 1, delay_ns: 0 }
+}
+
 /// The experiment for or(m) on a pair, once the round trip is known that it must wait for.
 fn receive_time(a: Rank, b: Rank, bytes: usize, lookup: &Lookup) -> Option<Experiment> {
-    let round_trip = lookup.measured(&Experiment::RoundTrip { a, b, out: 0, back: bytes })?;
+    let round_trip = lookup.measured(&trip(a, b, bytes))?;
     Some(Experiment::ReceiveTime { a, b, bytes, delay_ns: delay_ns(round_trip) })
 }
 
@@ -316,19 +321,29 @@ fn train_count(bytes: usize) -> usize {
 
 /// or(m): the delayed receive, capped by half the round trip: a receive that met a late message measured the network.
 fn receive_overhead(a: Rank, b: Rank, bytes: usize, lookup: &Lookup) -> Option<f64> {
-    let round_trip = lookup.time(&Experiment::RoundTrip { a, b, out: 0, back: bytes })?;
+    let round_trip = lookup.time(&trip(a, b, bytes))?;
     Some(lookup.time(&receive_time(a, b, bytes, lookup)?)?.min(round_trip / 2.0))
 }
 
 /// The two trains that give the gap, and the gap: `(PRTT(n,0,m) - PRTT(1,0,m)) / (n-1)` (Hoefler et al. 2007).
 fn gap_experiments(a: Rank, b: Rank, bytes: usize) -> [Experiment; 2] {
-    let train = |count| Experiment::Train { a, b, bytes, count, delay_ns: 0 };
-    [train(train_count(bytes)), train(1)]
+    [Experiment::Train { a, b, bytes, count: train_count(bytes), delay_ns: 0 }, trip(a, b, bytes)]
 }
 
 fn gap(a: Rank, b: Rank, bytes: usize, lookup: &Lookup) -> Option<f64> {
     let [many, one] = gap_experiments(a, b, bytes);
     Some((lookup.time(&many)? - lookup.time(&one)?) / (train_count(bytes) - 1) as f64)
+}
+
+/// How far off a gap may be: half the confidence interval of each train's median, over the messages between.
+fn gap_noise(a: Rank, b: Rank, bytes: usize, samples: &Samples) -> f64 {
+    gap_experiments(a, b, bytes).iter().map(|e| half_interval(e, samples)).sum::<f64>() / (train_count(bytes) - 1) as f64
+}
+
+/// Half the confidence interval of an experiment's median.
+fn half_interval(experiment: &Experiment, samples: &Samples) -> f64 {
+    let interval = samples.get(experiment).and_then(|s| stats::median_interval(&s.seconds));
+    interval.map_or(0.0, |(low, high)| (high - low) / 2.0)
 }
 
 /// Keeps a value at or above zero, and notes it if it was not.

@@ -2,10 +2,10 @@
 //!
 //! pLogP derives the transit of m bytes, `g(m) + L`, from a gap that was measured on a stream and a latency that was measured on
 //! empty messages. Between sites this misses what a single large message waits for: the handshake of a rendezvous takes a round
-//! trip before any byte moves, and a stream hides it. Here the transit is measured: `RTT(0, m) - RTT(0)/2`,
+//! trip before any byte moves, and a stream hides it. Here the transit is measured: `PRTT(1, 0, m) - PRTT(1, 0, 0)/2`,
 //! and where it jumps the size is searched for at which it does, since just below it is the best size for a segment.
 
-use super::{Cost, CostModel, Estimator, Lookup, Model, Roster, Values, gap, not_negative, plogp};
+use super::{Cost, CostModel, Estimator, Lookup, Model, Roster, Values, gap, gap_noise, half_interval, not_negative, plogp, trip};
 use crate::measure::Experiment;
 use crate::stats::interpolate;
 use crate::topology::Link;
@@ -60,16 +60,18 @@ fn experiments(roster: &Roster, lookup: &Lookup) -> Vec<Experiment> {
 }
 
 /// pLogP's sizes, and those that close in on each jump: where a message takes half a round trip more than the next smaller one, beyond
-/// what its bytes take.
+/// what its bytes take and noise explains.
 fn sizes(roster: &Roster, lookup: &Lookup) -> Vec<usize> {
     let (a, b) = roster.pair();
     let mut sizes = plogp::sizes(roster, lookup);
     // as for pLogP: the medians that were measured, not those of a resample
     let measured = Lookup::new(lookup.samples);
-    let time = |bytes: usize| Some((measured.time(&Experiment::RoundTrip { a, b, out: 0, back: bytes })?, gap(a, b, bytes, &measured)?));
+    let time = |bytes: usize| Some((measured.time(&trip(a, b, bytes))?, gap(a, b, bytes, &measured)?));
+    let noise = |bytes: usize| half_interval(&trip(a, b, bytes), lookup.samples) + gap_noise(a, b, bytes, lookup.samples);
     while sizes.len() < MOST {
         let Some(times) = sizes.iter().map(|&m| time(m)).collect::<Option<Vec<(f64, f64)>>>() else { break };
-        let jumps = |k: usize| times[k].0 - times[k - 1].0 - (times[k].1 - times[k - 1].1).max(0.0) > times[0].0 / 2.0;
+        let more = |k: usize| times[k].0 - times[k - 1].0 - (times[k].1 - times[k - 1].1).max(0.0);
+        let jumps = |k: usize| more(k) > times[0].0 / 2.0 + noise(sizes[k]) + noise(sizes[k - 1]);
         let wide = |k: usize| sizes[k] - sizes[k - 1] > (sizes[k] / CLOSE).max(64);
         let wanted: Vec<usize> = (1..sizes.len()).filter(|&k| wide(k) && jumps(k)).map(|k| (sizes[k - 1] + sizes[k]) / 16 * 8).collect();
         if wanted.is_empty() {
@@ -84,11 +86,11 @@ fn sizes(roster: &Roster, lookup: &Lookup) -> Vec<usize> {
 fn fit(roster: &Roster, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
     let (a, b) = roster.pair();
     let (mut values, mut clamped) = plogp::fit_at(sizes(roster, lookup), roster, lookup)?;
-    let trip = |back: usize| lookup.time(&Experiment::RoundTrip { a, b, out: 0, back });
-    let empty = trip(0)?;
+    let time = |bytes: usize| lookup.time(&trip(a, b, bytes));
+    let empty = time(0)?;
     let sizes = values.list(plogp::SIZES).to_vec();
     let transit =
-        sizes.iter().map(|&m| Some(not_negative("transit", trip(m as usize)? - empty / 2.0, &mut clamped))).collect::<Option<_>>()?;
+        sizes.iter().map(|&m| Some(not_negative("transit", time(m as usize)? - empty / 2.0, &mut clamped))).collect::<Option<_>>()?;
     values.scalars.clear();
     Some((values.table("transit", transit), clamped))
 }

@@ -41,6 +41,38 @@ impl MpiTransport {
         Ok(bytes.chunks_exact(8).map(|b| f64::from_ne_bytes(b.try_into().unwrap_or_default())).collect())
     }
 
+    /// Tells every other rank something, straight: between sites a tree of messages would take several latencies.
+    ///
+    /// # Errors
+    /// MPI's reason.
+    pub fn tell(&mut self, ranks: usize, text: &[u8]) -> Result<()> {
+        let (me, length) = (self.rank(), text.len().to_ne_bytes());
+        let mut under_way = Vec::with_capacity(2 * ranks);
+        for to in (0..ranks).filter(|&r| r != me) {
+            for part in [&length[..], text] {
+                // SAFETY: both parts live until all requests are complete
+                under_way.push(unsafe { self.send(to, 0, part.as_ptr(), part.len())? });
+            }
+        }
+        under_way.into_iter().try_for_each(|request| self.wait(request))
+    }
+
+    /// Hears what a rank tells.
+    ///
+    /// # Errors
+    /// MPI's reason.
+    pub fn hear(&mut self, from: Rank) -> Result<Vec<u8>> {
+        let mut length = [0u8; size_of::<usize>()];
+        // SAFETY: each buffer lives until its request is complete
+        let request = unsafe { self.receive(from, 0, length.as_mut_ptr(), length.len())? };
+        self.wait(request)?;
+        let mut text = vec![0u8; usize::from_ne_bytes(length)];
+        // SAFETY: as above
+        let request = unsafe { self.receive(from, 0, text.as_mut_ptr(), text.len())? };
+        self.wait(request)?;
+        Ok(text)
+    }
+
     /// On the root: what to add to each other rank's clock to get the root's. Stamps of two ranks are compared nowhere else.
     /// `known` keeps what was found on the root, for a while; the others only serve.
     ///

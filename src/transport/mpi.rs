@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::schedule::Lane;
 use crate::topology::Rank;
 use mpi::ffi;
-use std::os::raw::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// A communicator as a transport. It does not own the communicator.
 #[derive(Debug, Clone, Copy)]
@@ -79,17 +79,19 @@ fn drop_code(_: c_int) {}
 
 /// Under SMPI, computing takes no time and reading the clock nearly none: only its own sleep lets time pass.
 fn virtual_sleep() -> Option<Usleep> {
+    static FOUND: std::sync::OnceLock<Option<Usleep>> = std::sync::OnceLock::new();
+    // SAFETY: the symbol, where it exists, is a function of this type
+    *FOUND.get_or_init(|| symbol(c"smpi_usleep").map(|found| unsafe { std::mem::transmute::<*mut c_void, Usleep>(found) }))
+}
+
+/// A function of the MPI library that not every one has, by its name.
+pub fn symbol(name: &CStr) -> Option<*mut c_void> {
     unsafe extern "C" {
         fn dlsym(handle: *mut c_void, symbol: *const c_char) -> *mut c_void;
     }
-    static FOUND: std::sync::OnceLock<Option<Usleep>> = std::sync::OnceLock::new();
-    *FOUND.get_or_init(|| {
-        // SAFETY: a null handle is RTLD_DEFAULT; the symbol, where it exists, is a function of this type
-        unsafe {
-            let found = dlsym(std::ptr::null_mut(), c"smpi_usleep".as_ptr());
-            (!found.is_null()).then(|| std::mem::transmute::<*mut c_void, Usleep>(found))
-        }
-    })
+    // SAFETY: a null handle is RTLD_DEFAULT
+    let found = unsafe { dlsym(std::ptr::null_mut(), name.as_ptr()) };
+    (!found.is_null()).then_some(found)
 }
 
 impl Transport for MpiTransport {
@@ -225,23 +227,6 @@ pub fn gather_texts(comm: ffi::MPI_Comm, own: &str) -> Result<Vec<String>> {
         let text = |b: &[u8]| String::from_utf8_lossy(b).trim_end_matches('\0').to_string();
         Ok(all.chunks_exact(WIDTH).map(text).collect())
     }
-}
-
-/// Sends bytes of any length from rank 0 to all. Collective.
-///
-/// # Errors
-/// MPI's reason.
-pub fn broadcast_bytes(comm: ffi::MPI_Comm, bytes: &mut Vec<u8>) -> Result<()> {
-    let mut len = bytes.len() as u64;
-    // SAFETY: buffers of the sizes that are passed
-    unsafe {
-        check(0, "MPI_Bcast", ffi::PMPI_Bcast((&raw mut len).cast(), 8, ffi::RSMPI_UINT8_T, 0, comm))?;
-        bytes.resize(len as usize, 0);
-        for part in bytes.chunks_mut(1 << 30) {
-            check(0, "MPI_Bcast", ffi::PMPI_Bcast(part.as_mut_ptr().cast(), part.len() as c_int, ffi::RSMPI_UINT8_T, 0, comm))?;
-        }
-    }
-    Ok(())
 }
 
 /// Refuses to go on where a launcher of another MPI library started so many runs of one rank each.

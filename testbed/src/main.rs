@@ -13,6 +13,7 @@ mod up;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use std::process::ExitCode;
 
 /// Emulate a multi-site grid on one machine.
 #[derive(Parser)]
@@ -54,7 +55,17 @@ enum Command {
     },
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("gridemu: {e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     match Cli::parse().command {
         Command::Check => match up::obstacle() {
             None => println!("this machine can emulate a grid"),

@@ -100,28 +100,43 @@ pub fn up(options: &[String]) -> Result<()> {
 /// The process that routes, if one does.
 pub fn running() -> Option<i32> {
     let pid = fs::read_to_string(state("pid")).ok()?.trim().parse().ok()?;
-    sys::signal(pid, 0).then_some(pid)
+    is_alive(pid).then_some(pid)
 }
 
-/// Takes everything down, also what a killed emulator left.
+/// Takes everything down, also what a killed emulator left; programs that still run on the nodes are killed.
 pub fn down() -> Result<()> {
+    for name in namespaces() {
+        let pids = Command::new("ip").args(["netns", "pids", &name]).output()?;
+        for pid in String::from_utf8_lossy(&pids.stdout).split_whitespace().filter_map(|p| p.parse().ok()) {
+            sys::signal(pid, libc::SIGKILL);
+        }
+    }
     if let Some(pid) = running() {
         sys::signal(pid, libc::SIGTERM);
         let start = Instant::now();
-        while sys::signal(pid, 0) && start.elapsed() < Duration::from_secs(10) {
+        while is_alive(pid) && start.elapsed() < Duration::from_secs(10) {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
-    for entry in fs::read_dir("/run/netns").into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with(PREFIX) {
-            Command::new("ip").args(["netns", "del", &name]).status()?;
-        }
+    for name in namespaces() {
+        Command::new("ip").args(["netns", "del", &name]).status()?;
     }
     for name in ["ready", "pid"] {
         let _ = fs::remove_file(state(name));
     }
     Ok(())
+}
+
+/// The nodes' namespaces.
+fn namespaces() -> Vec<String> {
+    let names = fs::read_dir("/run/netns").into_iter().flatten().flatten().map(|e| e.file_name().to_string_lossy().into_owned());
+    names.filter(|n| n.starts_with(PREFIX)).collect()
+}
+
+/// True unless a process is gone, or dead and not yet noticed by its parent.
+fn is_alive(pid: i32) -> bool {
+    let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    state.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
 }
 
 /// The router's counters since the last call.
