@@ -314,8 +314,8 @@ fn receive_time(a: Rank, b: Rank, bytes: usize, lookup: &Lookup) -> Option<Exper
 fn train_count(bytes: usize) -> usize {
     match bytes {
         0..=65_536 => 16,
-        65_537..=524_288 => 8,
-        _ => 4,
+        65_537..=524_288 => 4,
+        _ => 2,
     }
 }
 

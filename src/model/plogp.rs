@@ -66,13 +66,8 @@ fn of_size(roster: &Roster, bytes: usize, lookup: &Lookup) -> Vec<Experiment> {
     all
 }
 
-fn experiments(roster: &Roster, lookup: &Lookup) -> Vec<Experiment> {
-    experiments_at(sizes(roster, lookup), roster, lookup)
-}
-
-/// The experiments of some sizes.
-pub(super) fn experiments_at(sizes: Vec<usize>, roster: &Roster, lookup: &Lookup) -> Vec<Experiment> {
-    sizes.into_iter().flat_map(|m| of_size(roster, m, lookup)).collect()
+pub(super) fn experiments(roster: &Roster, lookup: &Lookup) -> Vec<Experiment> {
+    sizes(roster, lookup).into_iter().flat_map(|m| of_size(roster, m, lookup)).collect()
 }
 
 /// The sizes that are wanted: the first ones, and midpoints where what is measured so far does not extrapolate.
@@ -108,13 +103,22 @@ fn fit(roster: &Roster, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
     fit_at(sizes(roster, lookup), roster, lookup)
 }
 
-/// The parameters with tables at some sizes.
+/// The parameters with tables at some sizes. Overheads were measured at pLogP's own; to others they go on from the two below.
 pub(super) fn fit_at(sizes: Vec<usize>, roster: &Roster, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
     let (a, b) = roster.pair();
     let mut clamped = Vec::new();
+    let own = self::sizes(roster, lookup);
+    let at_all = |overhead: &dyn Fn(usize) -> Option<f64>| -> Option<Vec<f64>> {
+        let known: Vec<f64> = own.iter().map(|&m| overhead(m)).collect::<Option<_>>()?;
+        let at = |m: &usize| match own.binary_search(m) {
+            Ok(k) => known[k],
+            Err(k) => interpolate(&own[k.saturating_sub(2)..k], &known[k.saturating_sub(2)..k], *m),
+        };
+        Some(sizes.iter().map(at).collect())
+    };
     let g: Vec<f64> = sizes.iter().map(|&m| Some(not_negative("g", gap(a, b, m, lookup)?, &mut clamped))).collect::<Option<_>>()?;
-    let os: Vec<f64> = sizes.iter().map(|&bytes| lookup.time(&Experiment::SendTime { a, b, bytes })).collect::<Option<_>>()?;
-    let or: Vec<f64> = sizes.iter().map(|&m| receive_overhead(a, b, m, lookup)).collect::<Option<_>>()?;
+    let os = at_all(&|bytes| lookup.time(&Experiment::SendTime { a, b, bytes }))?;
+    let or = at_all(&|m| receive_overhead(a, b, m, lookup))?;
     for (name, table) in [("os", &os), ("or", &or)] {
         if let Some(k) = (0..sizes.len()).find(|&k| table[k] > 1.1 * g[k]) {
             clamped.push(format!(

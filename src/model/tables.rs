@@ -5,7 +5,9 @@
 //! trip before any byte moves, and a stream hides it. Here the transit is measured: `PRTT(1, 0, m) - PRTT(1, 0, 0)/2`,
 //! and where it jumps the size is searched for at which it does, since just below it is the best size for a segment.
 
-use super::{Cost, CostModel, Estimator, Lookup, Model, Roster, Values, gap, gap_noise, half_interval, not_negative, plogp, trip};
+use super::{
+    Cost, CostModel, Estimator, Lookup, Model, Roster, Values, gap, gap_experiments, gap_noise, half_interval, not_negative, plogp, trip,
+};
 use crate::measure::Experiment;
 use crate::stats::interpolate;
 use crate::topology::Link;
@@ -56,7 +58,10 @@ const MOST: usize = 34;
 const CLOSE: usize = 64;
 
 fn experiments(roster: &Roster, lookup: &Lookup) -> Vec<Experiment> {
-    plogp::experiments_at(sizes(roster, lookup), roster, lookup)
+    let (a, b) = roster.pair();
+    // sizes beside a jump are about the network: overheads go on from the sizes below
+    let beside = sizes(roster, lookup).into_iter().flat_map(|m| gap_experiments(a, b, m));
+    plogp::experiments(roster, lookup).into_iter().chain(beside).collect()
 }
 
 /// pLogP's sizes, and those that close in on each jump: where a message takes half a round trip more than the next smaller one, beyond
