@@ -74,7 +74,8 @@ impl Report {
         stats::median(&own.seconds.iter().zip(&other.seconds).map(|(a, b)| b / a).collect::<Vec<_>>())
     }
 
-    /// The platform's lower bound: to the farthest group, latency and the message's time on the link to it.
+    /// What the direct way takes at least: to the farthest group, latency and the message's time on the link to it. Where links differ, a
+    /// message that goes over several of them can be there before.
     pub fn bound(&self, platform: &Platform, root: Rank, bytes: usize) -> Option<f64> {
         let home = group_of_host(platform, self.hosts.get(root)?)?;
         let others = self.hosts.iter().filter_map(|h| group_of_host(platform, h)).filter(|&g| g != home);

@@ -29,7 +29,7 @@ pub struct Args {
     /// Compare with each of Open MPI's algorithms too.
     #[arg(long)]
     all: bool,
-    /// Compare with the lower bound of this platform; its groups are those of the two-level broadcast.
+    /// Compare with the bound of this platform, what the direct way to its farthest group takes at least; its groups are those of the two-level broadcast.
     #[arg(long, value_name = "FILE")]
     platform: Option<PathBuf>,
     /// Print JSON.
