@@ -30,13 +30,18 @@ demo: build smpi
 grid-demo: build
 	scripts/grid-demo.sh $(RANKS) $(PLATFORM)
 
-# the grid needs root and network namespaces: where they are not, its test is skipped, and counted
+# the grid needs root and network namespaces, netem user-mode Linux: where they are not, the test is skipped, and counted
 test: build smpi
 	$(CARGO) test --release --workspace
 	@if why=$$(target/release/gridemu check 2>&1); then \
 	    $(CARGO) test --release -p collwise-testbed --test grid -- --ignored; \
 	else \
 	    echo "SKIPPED 1 test: the grid of network namespaces: $$why"; \
+	fi
+	@if why=$$(scripts/on-uml.sh --check); then \
+	    $(CARGO) test --release -p collwise-testbed --test netem -- --ignored; \
+	else \
+	    echo "SKIPPED 1 test: the grid with netem: $$why"; \
 	fi
 
 check: setup

@@ -4,12 +4,14 @@
 //! rate of the way that it takes. Real MPI programs run over real TCP; nothing about them is changed but how they wait.
 
 mod launch;
+mod netem;
 mod nodes;
 mod packet;
 mod router;
 mod stats;
 mod sys;
 mod up;
+mod ways;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -74,7 +76,8 @@ fn run() -> Result<()> {
         Command::Up(_) => {
             let options: Vec<String> = std::env::args().skip_while(|a| a != "up").skip(1).collect();
             up::up(&options)?;
-            println!("up: {} nodes", up::nodes_up()?.len() - 1);
+            let network = std::fs::read_to_string(up::state("network"))?;
+            println!("up: {} nodes; {network} delays packets", up::nodes_up()?.len() - 1);
         }
         Command::Down => up::down()?,
         Command::Mpirun(job) => launch::run(&job)?,

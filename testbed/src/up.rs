@@ -1,8 +1,8 @@
 //! Bringing a platform up and taking it down.
 
 use crate::nodes::{Node, nodes};
-use crate::router::{DUMP, Port, Router, STOP, Server, Wires};
-use crate::sys;
+use crate::router::{DUMP, Port, Router, STOP, Server};
+use crate::{netem, sys, ways};
 use anyhow::{Context, Result, bail, ensure};
 use collwise::platform::Platform;
 use std::fs;
@@ -10,6 +10,7 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Where the emulator that is up keeps what it knows.
@@ -22,6 +23,17 @@ pub fn state(name: &str) -> PathBuf {
     Path::new(STATE).join(name)
 }
 
+/// What delays packets.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq)]
+pub enum Network {
+    /// netem where the kernel has it, else the router.
+    Auto,
+    /// netem, in the kernel.
+    Netem,
+    /// A router in user space.
+    Router,
+}
+
 /// How the platform is played.
 #[derive(clap::Args, Clone)]
 pub struct Options {
@@ -30,6 +42,9 @@ pub struct Options {
     /// A node for each host, with latencies inside groups; without it one for each group, inside which ranks talk over loopback.
     #[arg(long)]
     pub hosts: bool,
+    /// What delays packets.
+    #[arg(long, value_enum, default_value = "auto")]
+    pub network: Network,
     /// Rate of each node's NIC; unlimited if not given.
     #[arg(long, value_name = "MBIT_PER_S")]
     pub nic: Option<f64>,
@@ -58,18 +73,19 @@ pub fn obstacle() -> Option<String> {
     if !sys::is_root() {
         return Some("network namespaces need root: run it with sudo, or in a container that has CAP_NET_ADMIN and CAP_SYS_ADMIN".into());
     }
-    if !Path::new("/dev/net/tun").exists() {
-        return Some("/dev/net/tun is not there: load the module tun, or start the container with --device /dev/net/tun".into());
-    }
     let probe = format!("{PREFIX}probe");
     let ip = |verb: &str| Command::new("ip").args(["netns", verb, &probe]).stderr(Stdio::null()).status();
     let Ok(made) = ip("add") else { return Some("the command ip is not there: install iproute2".into()) };
     let entered = made.success().then(|| sys::in_network(&probe, || sys::open_tun("wan", true)));
+    let netem = made.success() && netem::works_in(&probe);
     let _ = ip("del");
     match entered {
         None => Some("network namespaces may not be created here".into()),
-        Some(Err(e)) => Some(format!("a TUN device cannot be made in a namespace: {e}")),
-        Some(Ok(_)) => None,
+        Some(Err(_)) if !netem && !Path::new("/dev/net/tun").exists() => {
+            Some("/dev/net/tun is not there: load the module tun, or start the container with --device /dev/net/tun".into())
+        }
+        Some(Err(e)) if !netem => Some(format!("a TUN device cannot be made in a namespace: {e}")),
+        Some(_) => None,
     }
 }
 
@@ -90,7 +106,7 @@ pub fn up(options: &[String]) -> Result<()> {
     let start = Instant::now();
     while !state("ready").exists() {
         if child.try_wait()?.is_some() || start.elapsed() > Duration::from_secs(60) {
-            bail!("{}", fs::read_to_string(state("log"))?.trim().trim_start_matches("Error: "));
+            bail!("{}", fs::read_to_string(state("log"))?.trim().trim_start_matches("gridemu: "));
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -174,8 +190,8 @@ pub fn route(options: &Options) -> Result<()> {
     let hosts: String = nodes.iter().map(|n| format!("{} {}\n", n.address(), n.name)).collect();
     fs::write(state("hosts"), format!("127.0.0.1 localhost\n{hosts}"))?;
     let routed = serve(&platform, &nodes, options);
-    for node in &nodes {
-        let _ = Command::new("ip").args(["netns", "del", &format!("{PREFIX}{}", node.name)]).stderr(Stdio::null()).status();
+    for name in namespaces() {
+        let _ = Command::new("ip").args(["netns", "del", &name]).stderr(Stdio::null()).status();
     }
     for name in ["ready", "pid"] {
         let _ = fs::remove_file(state(name));
@@ -184,85 +200,89 @@ pub fn route(options: &Options) -> Result<()> {
 }
 
 fn serve(platform: &Platform, nodes: &[Node], options: &Options) -> Result<()> {
-    let wires = wires(platform, options);
+    for node in nodes {
+        make(node, options).with_context(|| format!("make the node {}", node.name))?;
+    }
+    sys::be_exact();
+    sys::keep_awake(&STOP);
+    if uses_netem(platform, options)? {
+        netem::join(platform, nodes, options)?;
+        fs::write(state("network"), "netem")?;
+        fs::write(state("ready"), "")?;
+        while !STOP.load(Ordering::Relaxed) {
+            if DUMP.swap(false, Ordering::Relaxed) {
+                fs::write(state("stats.new"), netem::counters(platform))?;
+                fs::rename(state("stats.new"), state("stats"))?;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        return Ok(());
+    }
+    let wires = ways::wires(platform, options);
     let manager = wires.latency_ns.len() - 1;
-    let nic = options.nic.map(|mbit| mbit * 1e6 / options.scale);
     let mut ports = Vec::new();
     for node in nodes {
-        let tun = make(node, options).with_context(|| format!("make the node {}", node.name))?;
-        let nic = Server::new(nic.filter(|_| node.group.is_some()));
+        let tun = open_wan(node).with_context(|| format!("make the node {}", node.name))?;
+        let nic = Server::new(ways::nic(options).filter(|_| node.group.is_some()));
         ports.push(Port { group: node.group.unwrap_or(manager), address: [node.ip[2], node.ip[3]], tun, up: nic, down: nic });
     }
     let mut router = Router::new(ports, wires, state("stats"));
-    sys::be_exact();
-    sys::keep_awake(&STOP);
     if let Err(e) = sys::set_scheduler(libc::SCHED_FIFO, 10) {
         eprintln!("no real-time priority, delays will be less exact: {e}");
     }
+    fs::write(state("network"), "the router")?;
     fs::write(state("ready"), "")?;
     router.run()?;
     Ok(())
 }
 
-/// Bits on the wire for a byte of payload: frames of 1,538 bytes carry 1,448.
-const WIRE_BITS_PER_BYTE: f64 = 8.0 * 1538.0 / 1448.0;
-/// What the kernels of both ends add to a packet's way, as measured with processors kept awake.
-const KERNEL_NS: u64 = 25_000;
-
-fn wires(platform: &Platform, options: &Options) -> Wires {
-    let n = platform.groups.len(); // the manager's group, at no distance and with no limit
-    let mut wires = Wires {
-        latency_ns: vec![vec![0; n + 1]; n + 1],
-        pipe: vec![vec![0; n + 1]; n + 1],
-        pipes: vec![Server::new(None)],
-        queue_bytes: (options.queue_mb * 1e6) as usize,
-        compensate_ns: KERNEL_NS,
-        names: platform.groups.iter().map(|g| g.name.clone()).chain(["manager".into()]).collect(),
-    };
-    let mut trunks: Vec<(String, bool, usize)> = Vec::new(); // name, direction, pipe
-    for (i, j) in (0..n * n).map(|k| (k / n, k % n)) {
-        wires.latency_ns[i][j] = (platform.group_latency(i, j) * options.scale * 1e9) as u64;
-        let Some(link) = platform.link(i, j).filter(|_| i != j) else { continue };
-        let rate = link.bandwidth_bytes_per_s.map_or(options.pair * 1e6, |b| b * WIRE_BITS_PER_BYTE) / options.scale;
-        let shared = link.trunk.as_ref().and_then(|name| trunks.iter().find(|t| t.0 == *name && t.1 == (i < j)));
-        wires.pipe[i][j] = match shared {
-            Some(&(_, _, pipe)) => pipe,
-            None => {
-                wires.pipes.push(Server::new(Some(rate)));
-                trunks.extend(link.trunk.clone().map(|name| (name, i < j, wires.pipes.len() - 1)));
-                wires.pipes.len() - 1
-            }
-        };
+/// Which of both delays packets.
+fn uses_netem(platform: &Platform, options: &Options) -> Result<bool> {
+    match (options.network, netem::obstacle(platform)) {
+        (Network::Router, _) | (Network::Auto, Some(_)) => Ok(false),
+        (Network::Auto | Network::Netem, None) => Ok(true),
+        (Network::Netem, Some(why)) => bail!("{why}; or leave out --network netem"),
     }
-    wires
 }
 
-/// Makes a node: its namespace, its TUN device, its TCP settings.
-fn make(node: &Node, options: &Options) -> Result<fs::File> {
+/// Makes a node: its namespace, its TCP settings.
+fn make(node: &Node, options: &Options) -> Result<()> {
     let name = format!("{PREFIX}{}", node.name);
     let _ = Command::new("ip").args(["netns", "del", &name]).stderr(Stdio::null()).status();
-    ip(None, &format!("netns add {name}\n"))?;
-    let tun = sys::in_network(&name, || {
-        let set = |key: &str, value: &str| fs::write(format!("/proc/sys/net/{key}"), value);
+    run_batch("ip", None, &format!("netns add {name}\n"))?;
+    sys::in_network(&name, || {
         // a machine without IPv6 has nothing to turn off
-        let _ = set("ipv6/conf/all/disable_ipv6", "1");
-        let refused = |e| std::io::Error::other(format!("use congestion control {}: {e}", options.congestion));
-        set("ipv4/tcp_congestion_control", &options.congestion).map_err(refused)?;
-        set("ipv4/tcp_no_metrics_save", "1")?;
-        set("ipv4/tcp_slow_start_after_idle", if options.idle_restart { "1" } else { "0" })?;
-        sys::open_tun("wan", true)
+        let _ = sysctl("ipv6/conf/all/disable_ipv6", "1");
+        sysctl("ipv4/tcp_congestion_control", &options.congestion)?;
+        sysctl("ipv4/tcp_no_metrics_save", "1")?;
+        sysctl("ipv4/tcp_slow_start_after_idle", if options.idle_restart { "1" } else { "0" })
     })?;
-    ip(Some(&name), &format!("link set lo up\naddr add {}/16 dev wan\nlink set wan mtu 1500 txqueuelen 20000 up\n", node.address()))?;
+    Ok(())
+}
+
+/// Sets a value of the current network namespace.
+pub fn sysctl(key: &str, value: &str) -> std::io::Result<()> {
+    let refused = |e| std::io::Error::other(format!("set net/{key} to {value}: {e}"));
+    fs::write(format!("/proc/sys/net/{key}"), value).map_err(refused)
+}
+
+/// A node's TUN device.
+fn open_wan(node: &Node) -> Result<fs::File> {
+    let name = format!("{PREFIX}{}", node.name);
+    let tun = sys::in_network(&name, || sys::open_tun("wan", true))?;
+    let script = format!("link set lo up\naddr add {}/16 dev wan\nlink set wan mtu 1500 txqueuelen 20000 up\n", node.address());
+    run_batch("ip", Some(&name), &script)?;
     Ok(tun)
 }
 
-fn ip(namespace: Option<&str>, script: &str) -> Result<()> {
-    let mut command = Command::new("ip");
+/// Runs commands of ip or tc, in a namespace if one is given.
+pub fn run_batch(program: &str, namespace: Option<&str>, script: &str) -> Result<()> {
+    let mut command = Command::new(program);
     command.args(namespace.iter().flat_map(|n| ["-n", n])).args(["-batch", "-"]).stdin(Stdio::piped());
-    let mut child = command.spawn().context("run ip (of iproute2)")?;
+    let mut child = command.spawn().with_context(|| format!("run {program} (of iproute2)"))?;
     if let Some(mut input) = child.stdin.take() {
         input.write_all(script.as_bytes())?;
     }
-    ensure!(child.wait()?.success(), "ip failed on:\n{script}");
+    ensure!(child.wait()?.success(), "{program} failed on:\n{script}");
     Ok(())
 }
