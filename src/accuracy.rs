@@ -3,10 +3,11 @@
 
 use crate::error::Result;
 use crate::measure::{Experiment, Samples};
-use crate::plan::{Member, PolyModel};
-use crate::policy::{CompiledPolicy, Policy};
+use crate::plan::{Member, PolyModel, plan};
+use crate::policy::CompiledPolicy;
 use crate::predict::completion;
 use crate::stats;
+use crate::topology::Rank;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -82,7 +83,11 @@ pub struct ChoiceRegret {
 
 /// Compares the policy's choices with everything that was measured over the same ranks: after `tune --exhaustive` on the same samples, what
 /// it cost to measure only what was predicted to be fast.
-pub fn regrets(policy: &Policy, members: &[Member], samples: &Samples) -> Vec<ChoiceRegret> {
+///
+/// # Errors
+/// The policy lacks a link.
+pub fn regrets(compiled: &CompiledPolicy, members: &[Member], samples: &Samples) -> Result<Vec<ChoiceRegret>> {
+    let policy = &compiled.policy;
     // (group, size) -> how many, and the fastest
     let mut measured: BTreeMap<(Option<usize>, usize), (usize, f64)> = BTreeMap::new();
     for sample in samples.iter().filter(|s| s.experiment.is_collective()) {
@@ -104,9 +109,20 @@ pub fn regrets(policy: &Policy, members: &[Member], samples: &Samples) -> Vec<Ch
         let regret = (time? / best - 1.0).max(0.0);
         Some(ChoiceRegret { group: group.map(|g| policy.groups[g].name.clone()), bytes, measured, regret })
     };
-    let across = policy.across.iter().filter_map(|r| regret(None, r.at_bytes, if r.native { r.native_s } else { r.measured_s }));
-    let of_group = |(k, g): (usize, &crate::policy::GroupPolicy)| {
-        g.bcast.iter().filter_map(|r| regret(Some(k), r.at_bytes, r.measured_s)).collect::<Vec<_>>()
-    };
-    across.chain(policy.groups.iter().enumerate().flat_map(of_group)).collect()
+    let mut choices = Vec::new();
+    for row in &policy.across {
+        let hierarchy = plan(compiled, members, 0, row.at_bytes)?.hierarchy;
+        let now = if row.native { None } else { samples.median(&Experiment::Hierarchical { hierarchy }) };
+        choices.extend(regret(None, row.at_bytes, now.or(if row.native { row.native_s } else { row.measured_s })));
+    }
+    for (k, group) in policy.groups.iter().enumerate() {
+        let mut ranks: Vec<Rank> = (0..members.len()).filter(|&r| members[r].group == k).collect();
+        ranks.sort_by_key(|&r| members[r].position);
+        for row in &group.bcast {
+            let (bytes, algorithm, parameters) = (row.at_bytes, row.algorithm.clone(), row.parameters());
+            let chosen = Experiment::Broadcast { ranks: ranks.clone(), root: 0, bytes, algorithm, parameters };
+            choices.extend(regret(Some(k), bytes, samples.median(&chosen).or(row.measured_s)));
+        }
+    }
+    Ok(choices)
 }

@@ -35,7 +35,7 @@ pub struct ModelScore {
     pub error_by_algorithm: BTreeMap<String, f64>,
 }
 
-/// What the experiment base knows about an algorithm: measured over predicted time, by size, under the model that is used there.
+/// What the experiment base knows about an algorithm: measured over predicted time, by size, under a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experience {
@@ -56,6 +56,8 @@ pub struct Scores {
     pub models: Vec<ModelScore>,
     /// By algorithm and model.
     pub experience: Vec<Experience>,
+    /// The same of broadcasts over the whole group only, which has ways of its own: a host that is farther away, say.
+    pub of_all: Vec<Experience>,
 }
 
 /// The rank counts that a group of n is scored at: all, and about half, which no experiment of a model uses.
@@ -90,13 +92,14 @@ pub fn experiments(roster: &Roster) -> Vec<Experiment> {
 /// The session's.
 pub fn score_groups(session: &mut Session, rosters: &[Roster], fitted: &[Vec<Fitted>]) -> Result<Vec<Scores>> {
     let wanted: Vec<Experiment> = rosters.iter().filter(|r| r.ranks.len() > 1).flat_map(experiments).collect();
-    session.measure("broadcasts to score models by", &wanted)?;
+    session.measure_roughly("broadcasts to score models by", &wanted)?;
     rosters.iter().zip(fitted).map(|(r, f)| score(r, f, session.samples())).collect()
 }
 
 /// One held-out broadcast under one model.
 struct Case<'a> {
     algorithm: &'a str,
+    ranks: usize,
     bytes: usize,
     /// Measured over predicted.
     ratio: f64,
@@ -117,14 +120,17 @@ pub fn score(roster: &Roster, fitted: &[Fitted], samples: &Samples) -> Result<Sc
         let costs = f.costs()?;
         let mut cases = Vec::new();
         for e in &all {
-            let (Experiment::Broadcast { algorithm, bytes, .. }, Some(measured)) = (e, samples.median(e)) else { continue };
+            let (Experiment::Broadcast { algorithm, ranks, bytes, .. }, Some(measured)) = (e, samples.median(e)) else { continue };
             let predicted = predict_with(e, costs.as_ref(), &roster.ranks)?;
             if predicted > 0.0 && measured > 0.0 {
-                cases.push(Case { algorithm, bytes: *bytes, ratio: measured / predicted, error: (predicted / measured - 1.0).abs() });
+                let (ratio, error) = (measured / predicted, (predicted / measured - 1.0).abs());
+                cases.push(Case { algorithm, ranks: ranks.len(), bytes: *bytes, ratio, error });
             }
         }
         scores.models.push(summary(f, roster, samples, &cases)?);
         scores.experience.extend(experience(&f.model, &cases));
+        cases.retain(|c| c.ranks == roster.ranks.len());
+        scores.of_all.extend(experience(&f.model, &cases));
     }
     Ok(scores)
 }

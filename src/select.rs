@@ -10,9 +10,9 @@ use crate::predict::completion;
 use crate::score::{Experience, ModelScore, Scores, best_model};
 use serde::{Deserialize, Serialize};
 
-/// The sizes that choices are made at; a choice holds for the sizes near its own.
-pub const SIZES: [usize; 14] =
-    [1, 64, 512, 2 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20, 16 << 20];
+/// The sizes that choices are made at; a choice holds for the sizes near its own, the last one for all larger ones.
+pub const SIZES: [usize; 13] =
+    [1, 64, 512, 2 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
 /// Segments below this cost more in overheads than they win in overlap on any network this project knows.
 const LEAST_SEGMENT: usize = 512;
 /// A message is cut into at most so many segments when choosing.
@@ -167,7 +167,7 @@ pub fn choose(
     for (k, roster) in rosters.iter().enumerate() {
         let mut of_group = Vec::new();
         if roster.ranks.len() > 1 {
-            let knowledge = Knowledge { models: &fitted[k], scores: &scores[k].models, experience: &scores[k].experience };
+            let knowledge = Knowledge { models: &fitted[k], scores: &scores[k].models, experience: &scores[k].of_all };
             let positions: Vec<usize> = (0..roster.ranks.len()).collect();
             for bytes in SIZES {
                 let (model, ranked) = rank_candidates(knowledge, &positions, 0, bytes, &all_candidates(bytes))?;
@@ -177,16 +177,24 @@ pub fn choose(
         finals.push(of_group);
     }
     let native = session.has_native();
-    let mut wanted = Vec::new();
+    let mut fields = Vec::new();
     for (roster, of_group) in rosters.iter().zip(&finals) {
         for (bytes, _, candidates) in of_group {
-            wanted.extend(candidates.iter().map(|c| experiment(roster, *bytes, c.algorithm.name, c.parameters)));
+            let mut field: Vec<Experiment> =
+                candidates.iter().map(|c| experiment(roster, *bytes, c.algorithm.name, c.parameters)).collect();
             if native {
-                wanted.push(experiment(roster, *bytes, "native", Parameters::default()));
+                field.push(experiment(roster, *bytes, "native", Parameters::default()));
             }
+            fields.push(field);
         }
     }
-    session.measure("finalists inside groups", &wanted)?;
+    let purpose = "finalists inside groups";
+    if exhaustive {
+        session.measure(purpose, &fields.concat())?;
+        session.again("the fastest, once more", &fields)?;
+    } else {
+        session.race(purpose, &fields)?;
+    }
     let mut choices = Vec::new();
     for (roster, of_group) in rosters.iter().zip(&finals) {
         let mut rows: Vec<Choice> =

@@ -2,12 +2,15 @@
 //! that nothing was measured at, over all ranks of a group and over rank counts that were not measured either.
 
 use collwise::accuracy::regrets;
+use collwise::collective::bcast;
 use collwise::measure::{Session, SimulatedProbe};
-use collwise::plan::members;
+use collwise::plan::{Way, hierarchy, members, plan};
 use collwise::platform::generate::{Wanted, generate};
 use collwise::platform::{Placement, Platform};
 use collwise::policy::{CompiledPolicy, Policy};
 use collwise::regret::regret;
+use collwise::schedule::{Program, Schedule, Trace};
+use collwise::sim::Disturbance;
 use collwise::tune::{TuneOptions, tune};
 use std::path::Path;
 
@@ -73,11 +76,43 @@ fn measuring_what_is_predicted_to_be_fast_takes_a_tenth_of_measuring_everything_
         let tuned = session.elapsed();
         tune(&mut session, TuneOptions { exhaustive: true, ..Default::default() }).unwrap();
         let rest = session.elapsed() - tuned;
-        let choices = regrets(&policy, &members(&policy, &platform.host_names()).unwrap(), session.samples());
+        let members = members(&policy, &platform.host_names()).unwrap();
+        let choices = regrets(&CompiledPolicy::new(policy).unwrap(), &members, session.samples()).unwrap();
         assert!(choices.iter().filter(|c| c.group.is_none()).count() >= 10 && choices.iter().all(|c| c.measured > 5), "{choices:?}");
         let mean = choices.iter().map(|c| c.regret).sum::<f64>() / choices.len() as f64;
         println!("seed {seed}: {tuned:.0} s, everything else {rest:.0} s, mean regret {:.2} %", mean * 100.0);
         assert!((0.0..=0.03).contains(&mean), "seed {seed}: mean regret {mean}");
         assert!(tuned * 10.0 <= rest, "seed {seed}: tuning took {tuned} s, measuring the rest {rest} s");
+    }
+}
+
+#[test]
+fn where_groups_are_smaller_than_those_tuned_the_tree_inside_them_is_chosen_anew() {
+    let file = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    let platform = Platform::read(&file("platforms/ccgrid2007.toml")).unwrap();
+    let policy = CompiledPolicy::new(Policy::read(&file("policies/ccgrid2007.toml")).unwrap()).unwrap();
+    let probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
+    for step in [2, 5] {
+        let ranks: Vec<usize> = (0..78).step_by(step).collect();
+        let hosts: Vec<String> = ranks.iter().map(|&r| platform.host_names()[r].clone()).collect();
+        let members = members(&policy.policy, &hosts).unwrap();
+        let seconds = |schedule: Schedule| {
+            let mut all = Schedule { programs: vec![Program::new(); 78] };
+            for (me, program) in schedule.programs.into_iter().enumerate() {
+                all.programs[ranks[me]] = program.renamed(|r| ranks[r]);
+            }
+            let traces = probe.simulator().run(&all, &mut Disturbance::new(Default::default(), 1)).unwrap();
+            traces.iter().map(Trace::finish).fold(0.0, f64::max)
+        };
+        for bytes in [20, 40_000, 200_000, 700_000, 2_500_000] {
+            let row = policy.across(bytes).unwrap();
+            let chosen = seconds(plan(&policy, &members, 0, bytes).unwrap().schedule());
+            let of_tree = |local| {
+                let way = Way { route: row.route, segment: row.segment_bytes, local };
+                seconds(hierarchy(&policy, &members, 0, bytes, way).unwrap().schedule(members.len()).unwrap())
+            };
+            let best = bcast::trees().map(of_tree).fold(f64::INFINITY, f64::min);
+            assert!(chosen <= 1.06 * best, "{} ranks, {bytes} bytes: {chosen} s, the best tree {best} s", ranks.len());
+        }
     }
 }

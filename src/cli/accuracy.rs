@@ -28,7 +28,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let (settings, samples) = Samples::parse(&args.samples.display().to_string(), &read_text(&args.samples)?)?;
     let members = members(&compiled.policy, &settings.hosts)?;
     let sizes = accuracy(&compiled, &members, &samples)?;
-    let choices = regrets(&compiled.policy, &members, &samples);
+    let choices = regrets(&compiled, &members, &samples)?;
     if sizes.is_empty() {
         let file = args.samples.display();
         return Err(Error::data(format!("compare predictions: {file} has no broadcasts over several groups")).into());

@@ -112,13 +112,8 @@ impl SourceArgs {
     }
 
     fn session<T>(&self, probe: &mut dyn Probe, work: impl FnOnce(&mut Session) -> Result<T>) -> Result<T> {
-        // a simulation repeats itself exactly
-        let least = if probe.settings().library.contains("SMPI") || probe.settings().library.contains("simulator") {
-            3
-        } else {
-            StopRule::default().least
-        };
-        let rule = StopRule { least: least.min(self.repetitions.max(1)), most: self.repetitions.max(1), precision: self.precision };
+        let most = self.repetitions.max(1);
+        let rule = StopRule { least: StopRule::default().least.min(most), most, precision: self.precision };
         let mut session = Session::new(probe).rule(rule).serial(self.serial).progress(progress());
         if let Some(path) = &self.samples {
             if self.fresh && path.exists() {

@@ -14,7 +14,7 @@ use crate::error::Result;
 use serde::{Deserialize, Serialize};
 
 pub use experiment::Experiment;
-pub use rounds::pack;
+pub use rounds::{Part, pack, parts};
 pub use samples::{Sample, Samples, Stop};
 pub use session::{Progress, Recorded, Session, Spent, StopRule};
 pub use simulated::SimulatedProbe;
@@ -42,14 +42,20 @@ pub trait Probe {
     /// What is measured, and with what.
     fn settings(&self) -> Settings;
 
-    /// Runs experiments that share no rank at the same time, so many times each; gives the seconds of each repetition.
+    /// Runs batches, on each host one after the other: the experiments of a batch, which share no host, at the same time, so many times
+    /// each. Gives the seconds of each repetition, by experiment, in order.
     ///
     /// # Errors
     /// What failed, and on which rank.
-    fn run(&mut self, batch: &[Experiment], repetitions: usize) -> Result<Vec<Vec<f64>>>;
+    fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Vec<f64>>>;
 
     /// True if the library's own collectives can be measured.
     fn has_native(&self) -> bool;
+
+    /// True unless it knows only what was measured before.
+    fn can_measure(&self) -> bool {
+        true
+    }
 
     /// Seconds spent on measuring so far, on the clock of what is measured.
     fn elapsed(&self) -> f64;

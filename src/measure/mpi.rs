@@ -1,8 +1,8 @@
-//! Measuring over MPI: rank 0 drives, the others serve. The driver hands out a batch as a value, each rank plays its part, the
+//! Measuring over MPI: rank 0 drives, the others serve. The driver hands out to each rank its parts in some batches, the ranks play them, the
 //! times come home.
 #![allow(unsafe_code)] // MPI's C interface
 
-use super::{Experiment, Probe, Settings};
+use super::{Experiment, Part, Probe, Settings, parts};
 use crate::error::{Error, Result};
 use crate::schedule::{Program, Trace};
 use crate::topology::Rank;
@@ -11,12 +11,13 @@ use crate::transport::mpi::{MpiTransport, abort, check, gather_names, library_ve
 use crate::transport::{Executor, Transport};
 use mpi::ffi;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::os::raw::{c_int, c_void};
 
-/// What the driver asks of everybody.
+/// What the driver asks of a rank.
 #[derive(serde::Serialize, serde::Deserialize)]
 enum Order {
-    Run { batch: Vec<Experiment>, repetitions: usize },
+    Run { parts: Vec<Part>, repetitions: usize },
     Stop,
 }
 
@@ -30,8 +31,6 @@ pub struct MpiProbe {
 /// What one rank needs to play its parts.
 struct Player {
     transport: MpiTransport,
-    /// How many ranks there are.
-    ranks: usize,
     executor: Executor<ffi::MPI_Request>,
     buffer: Vec<u8>,
     offsets: Offsets,
@@ -51,14 +50,8 @@ pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str) -> Result<Option<MpiPro
     // SAFETY: the caller vouches for `comm`
     let transport = unsafe { MpiTransport::new(comm)? };
     let hosts = gather_names(comm)?;
-    let mut player = Player {
-        transport,
-        ranks: hosts.len(),
-        executor: Executor::default(),
-        buffer: Vec::new(),
-        offsets: Offsets::default(),
-        groups: FxHashMap::default(),
-    };
+    let mut player =
+        Player { transport, executor: Executor::default(), buffer: Vec::new(), offsets: Offsets::default(), groups: FxHashMap::default() };
     if transport.rank() > 0 {
         if let Err(e) = player.serve() {
             abort(&format!("failed to {e}"));
@@ -81,14 +74,27 @@ impl Probe for MpiProbe {
         self.settings.clone()
     }
 
-    fn run(&mut self, batch: &[Experiment], repetitions: usize) -> Result<Vec<Vec<f64>>> {
-        self.player.order(&Order::Run { batch: batch.to_vec(), repetitions })?;
-        let mut own = self.player.play(batch, repetitions)?;
+    fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Vec<f64>>> {
+        let mut parts = parts(batches, &self.settings.hosts);
+        let own = parts.remove(&0).unwrap_or_default();
+        self.player.order(parts.into_iter().map(|(r, parts)| (r, Order::Run { parts, repetitions })).collect())?;
         let clock = |e: &Experiment| e.ranks()[e.timer()];
-        batch
-            .iter()
-            .map(|e| if clock(e) == 0 { Ok(std::mem::take(&mut own)) } else { self.player.transport.fetch(clock(e), repetitions) })
-            .collect()
+        // each rank sends all its times at once, when it is through
+        let mut times = FxHashMap::from_iter([(0, self.player.play(own, repetitions)?)]);
+        let mut counts: BTreeMap<Rank, usize> = BTreeMap::new();
+        batches.iter().flatten().for_each(|e| *counts.entry(clock(e)).or_default() += repetitions);
+        for (r, count) in counts.into_iter().filter(|(r, _)| *r > 0) {
+            times.insert(r, self.player.transport.fetch(r, count)?);
+        }
+        let mut rest: FxHashMap<Rank, &[f64]> = times.iter().map(|(&r, t)| (r, &t[..])).collect();
+        let of = |e: &Experiment| {
+            let rest = rest.get_mut(&clock(e))?;
+            let (own, later) = rest.split_at_checked(repetitions)?;
+            *rest = later;
+            Some(own.to_vec())
+        };
+        let all: Option<_> = batches.iter().flatten().map(of).collect();
+        all.ok_or_else(|| Error::data("measure: a rank gave fewer times than it was asked for"))
     }
 
     fn has_native(&self) -> bool {
@@ -102,7 +108,8 @@ impl Probe for MpiProbe {
 
 impl Drop for MpiProbe {
     fn drop(&mut self) {
-        if let Err(e) = self.player.order(&Order::Stop) {
+        let everybody = 1..self.settings.hosts.len();
+        if let Err(e) = self.player.order(everybody.map(|r| (r, Order::Stop)).collect()) {
             tracing::error!("failed to {e}");
         }
     }
@@ -114,8 +121,8 @@ impl Player {
             let text = self.transport.hear(0)?;
             match serde_json::from_slice(&text).map_err(|e| Error::invalid(format!("understand the driver: {e}")))? {
                 Order::Stop => return Ok(()),
-                Order::Run { batch, repetitions } => {
-                    let times = self.play(&batch, repetitions)?;
+                Order::Run { parts, repetitions } => {
+                    let times = self.play(parts, repetitions)?;
                     if !times.is_empty() {
                         self.transport.post(0, &times)?;
                     }
@@ -124,17 +131,26 @@ impl Player {
         }
     }
 
-    fn order(&mut self, order: &Order) -> Result<()> {
-        let text = serde_json::to_vec(order).map_err(|e| Error::invalid(format!("hand out a batch: {e}")))?;
-        self.transport.tell(self.ranks, &text)
+    fn order(&mut self, orders: Vec<(Rank, Order)>) -> Result<()> {
+        let text = |order: &Order| serde_json::to_vec(order).map_err(|e| Error::invalid(format!("hand out a batch: {e}")));
+        let texts: Vec<(Rank, Vec<u8>)> = orders.iter().map(|(r, order)| Ok((*r, text(order)?))).collect::<Result<_>>()?;
+        self.transport.tell(&texts)
     }
 
-    /// Plays this rank's part in a batch, if it has one; gives the times if its clock counts.
-    fn play(&mut self, batch: &[Experiment], repetitions: usize) -> Result<Vec<f64>> {
-        let me = self.transport.rank();
-        let Some((experiment, members)) = batch.iter().map(|e| (e, e.ranks())).find(|(_, ranks)| ranks.contains(&me)) else {
-            return Ok(Vec::new());
-        };
+    /// Plays this rank's parts; gives the times of those where its clock counts.
+    fn play(&mut self, parts: Vec<Part>, repetitions: usize) -> Result<Vec<f64>> {
+        let mut times = Vec::new();
+        for part in parts {
+            match part {
+                Part::Play(experiment) => times.extend(self.play_one(&experiment, repetitions)?),
+                Part::Meet(ranks) => self.transport.meet(&ranks)?,
+            }
+        }
+        Ok(times)
+    }
+
+    fn play_one(&mut self, experiment: &Experiment, repetitions: usize) -> Result<Vec<f64>> {
+        let (me, members) = (self.transport.rank(), experiment.ranks());
         let position = members.iter().position(|&r| r == me).unwrap_or(0);
         let program = experiment.program(position)?.renamed(|position| members[position]);
         self.buffer.resize(self.buffer.len().max(experiment.bytes()), 0);

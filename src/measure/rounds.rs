@@ -1,7 +1,11 @@
-//! Packing experiments into batches that share no host: what runs side by side must not disturb each other.
+//! Packing experiments into batches that share no host, since what runs side by side must not disturb each other; and what each rank does
+//! when several batches run one after the other.
 
 use super::Experiment;
-use std::collections::BTreeSet;
+use crate::topology::Rank;
+use petgraph::unionfind::UnionFind;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Packs experiments, in order, each into the first batch where none of its hosts is in use. Gives the positions.
 pub fn pack(experiments: &[Experiment], hosts: &[String], side_by_side: bool) -> Vec<Vec<usize>> {
@@ -27,9 +31,105 @@ pub fn pack(experiments: &[Experiment], hosts: &[String], side_by_side: bool) ->
     batches.into_iter().map(|(_, members)| members).collect()
 }
 
+/// What a rank does in its turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// It plays its part in an experiment.
+    Play(Experiment),
+    /// It waits until these ranks, itself among them, have come so far.
+    Meet(Vec<Rank>),
+}
+
+/// What each rank does so that batches run one after the other on every host. A rank's own order is enough where no other rank of its host
+/// takes part, and nobody waits for batches far away. Otherwise those who share hosts, straight or over others, meet after each batch; they
+/// need not before another collective of the same ranks and root, which nobody begins before the root does.
+pub fn parts(batches: &[Vec<Experiment>], hosts: &[String]) -> BTreeMap<Rank, Vec<Part>> {
+    let mut parts: BTreeMap<Rank, Vec<Part>> = BTreeMap::new();
+    let circles = circles(batches, hosts);
+    for (k, batch) in batches.iter().enumerate() {
+        for experiment in batch {
+            experiment.ranks().into_iter().for_each(|r| parts.entry(r).or_default().push(Part::Play(experiment.clone())));
+        }
+        let Some(next) = batches.get(k + 1) else { break };
+        for circle in circles.iter().filter(|circle| !goes_on(circle, batch, next)) {
+            circle.iter().for_each(|&r| parts.entry(r).or_default().push(Part::Meet(circle.clone())));
+        }
+    }
+    parts
+}
+
+/// The ranks that take part and are bound by shared hosts, where several are of one host.
+fn circles(batches: &[Vec<Experiment>], hosts: &[String]) -> Vec<Vec<Rank>> {
+    let host = |r: Rank| hosts.get(r).map_or("", String::as_str);
+    let (mut bound, mut on_host) = (UnionFind::<Rank>::new(hosts.len()), BTreeMap::<&str, BTreeSet<Rank>>::new());
+    for ranks in batches.iter().flatten().map(Experiment::ranks) {
+        ranks.iter().for_each(|&r| {
+            bound.union(ranks[0], r);
+            on_host.entry(host(r)).or_default().insert(r);
+        });
+    }
+    for ranks in on_host.values() {
+        for (&a, &b) in ranks.iter().zip(ranks.iter().skip(1)) {
+            bound.union(a, b);
+        }
+    }
+    let mut circles: BTreeMap<Rank, Vec<Rank>> = BTreeMap::new();
+    on_host.values().flatten().for_each(|&r| circles.entry(bound.find(r)).or_default().push(r));
+    let shared = |circle: &[Rank]| circle.iter().any(|&r| on_host[host(r)].len() > 1);
+    let mut circles: Vec<Vec<Rank>> = circles.into_values().filter(|circle| shared(circle)).collect();
+    circles.iter_mut().for_each(|circle| circle.sort_unstable());
+    circles
+}
+
+/// True if a whole circle is in one collective of two batches, with the same root.
+fn goes_on(circle: &[Rank], batch: &[Experiment], next: &[Experiment]) -> bool {
+    let of_all = |batch: &[Experiment]| {
+        let experiment = batch.iter().find(|e| e.is_collective() && e.ranks().contains(&circle[0]))?;
+        let mut ranks = experiment.ranks();
+        let root = ranks[experiment.timer()];
+        ranks.sort_unstable();
+        (ranks == circle).then_some(root)
+    };
+    of_all(batch).is_some_and(|root| of_all(next) == Some(root))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn pair(a: Rank, b: Rank) -> Experiment {
+        Experiment::RoundTrip { a, b, out: 0, back: 0 }
+    }
+
+    fn broadcast(ranks: &[Rank], bytes: usize) -> Experiment {
+        let (ranks, algorithm) = (ranks.to_vec(), "flat".to_string());
+        Experiment::Broadcast { ranks, root: 0, bytes, algorithm, parameters: Default::default() }
+    }
+
+    #[test]
+    fn ranks_of_one_host_meet_and_others_go_on() {
+        let hosts: Vec<String> = ["a", "a", "a", "b", "c"].iter().map(|s| s.to_string()).collect();
+        // rank 1 must not start on host a before rank 0 is through; ranks 3 and 4 meet nobody
+        let of = parts(&[vec![pair(0, 2), pair(3, 4)], vec![pair(1, 2), pair(4, 3)]], &hosts);
+        let circle = Part::Meet(vec![0, 1, 2]);
+        assert_eq!(of[&0], [Part::Play(pair(0, 2)), circle.clone()]);
+        assert_eq!(of[&1], [circle.clone(), Part::Play(pair(1, 2))]);
+        assert_eq!(of[&2], [Part::Play(pair(0, 2)), circle, Part::Play(pair(1, 2))]);
+        assert_eq!(of[&3], [Part::Play(pair(3, 4)), Part::Play(pair(4, 3))]);
+        // host b is bound to host a by an experiment: its rank meets too
+        let of = parts(&[vec![pair(0, 3)], vec![pair(1, 2)]], &hosts);
+        assert_eq!(of[&3], [Part::Play(pair(0, 3)), Part::Meet(vec![0, 1, 2, 3])]);
+    }
+
+    #[test]
+    fn collectives_of_the_same_ranks_follow_each_other() {
+        let hosts: Vec<String> = ["a", "a", "a"].iter().map(|s| s.to_string()).collect();
+        let meetings = |batches: &[Vec<Experiment>]| parts(batches, &hosts)[&0].iter().filter(|p| matches!(p, Part::Meet(_))).count();
+        assert_eq!(meetings(&[vec![broadcast(&[0, 1, 2], 1)], vec![broadcast(&[0, 2, 1], 2)]]), 0, "the root begins both");
+        assert_eq!(meetings(&[vec![broadcast(&[0, 1, 2], 1)], vec![broadcast(&[1, 0, 2], 2)]]), 1, "another root");
+        assert_eq!(meetings(&[vec![broadcast(&[0, 1, 2], 1)], vec![broadcast(&[0, 1], 2)]]), 1, "rank 2 may still be busy");
+    }
 
     #[test]
     fn batches_share_no_host_and_lose_nothing() {

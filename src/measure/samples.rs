@@ -17,6 +17,8 @@ pub enum Stop {
     Precise,
     /// The most repetitions were spent.
     Budget,
+    /// It was clearly slower than another experiment that it raced.
+    Beaten,
 }
 
 /// The repetitions of one experiment.
@@ -41,6 +43,11 @@ impl Samples {
     /// Adds a sample; one of the same experiment is replaced.
     pub fn insert(&mut self, sample: Sample) {
         self.by_experiment.insert(sample.experiment.clone(), sample);
+    }
+
+    /// Takes a sample out.
+    pub fn remove(&mut self, experiment: &Experiment) -> Option<Sample> {
+        self.by_experiment.remove(experiment)
     }
 
     /// The sample of an experiment.

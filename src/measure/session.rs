@@ -4,7 +4,14 @@ use super::samples::SampleFile;
 use super::{Experiment, Probe, Sample, Samples, Settings, Stop, pack};
 use crate::error::{Error, Result};
 use crate::stats;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::Path;
+
+/// As many batches are handed out at once as take about so long.
+const AT_ONCE_S: f64 = 4.0;
+
+/// So many of a field are measured once more.
+const AGAIN: usize = 6;
 
 /// How often an experiment is repeated.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -13,23 +20,52 @@ pub struct StopRule {
     pub least: usize,
     /// Repetitions at most.
     pub most: usize,
-    /// Stop when half the confidence interval of the median is within this share of the median; half this share while repetitions are
-    /// too few for such an interval, which then is their whole range.
+    /// Stop when half the confidence interval of the median is within this share of the median; while repetitions are too few for such an
+    /// interval, which then is their whole range, they must agree the more closely the fewer they are.
     pub precision: f64,
 }
 
 impl Default for StopRule {
     fn default() -> Self {
-        StopRule { least: 4, most: 31, precision: 0.05 }
+        StopRule { least: 3, most: 31, precision: 0.05 }
     }
 }
 
 impl StopRule {
     fn met(&self, seconds: &[f64]) -> Option<Stop> {
         let (median, (low, high)) = (stats::median(seconds)?, stats::median_interval(seconds)?);
-        let precision = if seconds.len() < stats::LEAST_FOR_INTERVAL { self.precision / 2.0 } else { self.precision };
-        if (high - low) / 2.0 <= precision * median { Some(Stop::Precise) } else { (seconds.len() >= self.most).then_some(Stop::Budget) }
+        let n = seconds.len();
+        let precision = if n < stats::LEAST_FOR_INTERVAL { self.precision * n as f64 / 8.0 } else { self.precision };
+        if (high - low) / 2.0 <= precision * median { Some(Stop::Precise) } else { (n >= self.most).then_some(Stop::Budget) }
     }
+}
+
+/// Experiments that race each other.
+#[derive(Default)]
+struct Rivals {
+    /// The field of each.
+    field: FxHashMap<Experiment, usize>,
+    /// By field, the lowest upper end of a median's interval.
+    lowest_high: Vec<f64>,
+}
+
+impl Rivals {
+    fn note(&mut self, experiment: &Experiment, seconds: &[f64]) {
+        if let (Some(&field), Some(high)) = (self.field.get(experiment), high(seconds)) {
+            self.lowest_high[field] = self.lowest_high[field].min(high);
+        }
+    }
+
+    /// True if another one is clearly faster.
+    fn beat(&self, experiment: &Experiment, seconds: &[f64]) -> bool {
+        let low = stats::median_interval(seconds).map(|(low, _)| low);
+        self.field.get(experiment).zip(low).is_some_and(|(&field, low)| low > self.lowest_high[field])
+    }
+}
+
+/// The upper end of the median's interval.
+fn high(seconds: &[f64]) -> Option<f64> {
+    stats::median_interval(seconds).map(|(_, high)| high)
 }
 
 /// Told as measuring goes on: what for, how many experiments are done, of how many.
@@ -55,7 +91,6 @@ pub struct Session<'a> {
     rule: StopRule,
     side_by_side: bool,
     progress: Progress<'a>,
-    runs: usize,
     spent: Vec<Spent>,
 }
 
@@ -72,7 +107,6 @@ impl<'a> Session<'a> {
             rule: StopRule::default(),
             side_by_side: true,
             progress,
-            runs: 0,
             spent: Vec::new(),
         }
     }
@@ -141,29 +175,83 @@ impl<'a> Session<'a> {
         &self.spent
     }
 
-    /// How many batches were run so far.
-    pub fn batches(&self) -> usize {
-        self.runs
-    }
-
     /// Measures what is not known yet.
     ///
     /// # Errors
     /// The probe's, or the sample file's. What was measured before is kept.
     pub fn measure(&mut self, purpose: &str, experiments: &[Experiment]) -> Result<()> {
+        self.run(purpose, experiments, Rivals::default(), self.rule)
+    }
+
+    /// As [`Session::measure`], with few repetitions of each: for experiments of which a mean over many is wanted.
+    ///
+    /// # Errors
+    /// As for [`Session::measure`].
+    pub fn measure_roughly(&mut self, purpose: &str, experiments: &[Experiment]) -> Result<()> {
+        self.run(purpose, experiments, Rivals::default(), StopRule { most: (2 * self.rule.least).min(self.rule.most), ..self.rule })
+    }
+
+    /// As [`Session::measure`], for fields of experiments of which the fastest one is wanted: what is clearly slower than another one of
+    /// its field is not repeated any more (racing: Maron, Moore 1994).
+    ///
+    /// # Errors
+    /// As for [`Session::measure`].
+    pub fn race(&mut self, purpose: &str, fields: &[Vec<Experiment>]) -> Result<()> {
+        let mut rivals = Rivals::default();
+        for (field, experiments) in fields.iter().enumerate() {
+            rivals.field.extend(experiments.iter().map(|e| (e.clone(), field)));
+            rivals.lowest_high.push(experiments.iter().filter_map(|e| high(&self.samples.get(e)?.seconds)).fold(f64::INFINITY, f64::min));
+        }
+        self.run(purpose, &fields.concat(), rivals, self.rule)
+    }
+
+    /// Measures the fastest of each field once more and adds what is found: the best of many noisy medians is one that was lucky. A recording
+    /// is left as it is.
+    ///
+    /// # Errors
+    /// As for [`Session::measure`].
+    pub fn again(&mut self, purpose: &str, fields: &[Vec<Experiment>]) -> Result<()> {
+        let mut wanted: Vec<Experiment> = Vec::new();
+        for field in fields.iter().filter(|_| self.probe.can_measure()) {
+            let mut known: Vec<(f64, &Experiment)> = field.iter().filter_map(|e| Some((self.samples.median(e)?, e))).collect();
+            known.sort_by(|a, b| a.0.total_cmp(&b.0));
+            wanted.extend(known.into_iter().take(AGAIN).map(|(_, e)| e.clone()));
+        }
+        let before: Vec<Sample> = wanted.iter().filter_map(|e| self.samples.remove(e)).collect();
+        let measured = self.measure(purpose, &wanted);
+        let mut merged = Vec::new();
+        for mut sample in before {
+            sample.seconds.extend(self.samples.get(&sample.experiment).map_or(Vec::new(), |s| s.seconds.clone()));
+            self.samples.insert(sample.clone());
+            merged.push(sample);
+        }
+        if let Some(file) = &mut self.file {
+            file.append(&merged)?;
+        }
+        measured
+    }
+
+    fn run(&mut self, purpose: &str, experiments: &[Experiment], mut rivals: Rivals, rule: StopRule) -> Result<()> {
         let mut open: Vec<Experiment> = experiments.iter().filter(|e| self.samples.get(e).is_none()).cloned().collect();
         open.sort_unstable_by_key(|e| std::cmp::Reverse(e.ranks().len()));
-        let mut seen = rustc_hash::FxHashSet::default();
+        let mut seen = FxHashSet::default();
         open.retain(|e| seen.insert(e.clone()));
-        let (mut known, began) = (0, self.elapsed());
-        for batch in pack(&open, &self.settings.hosts, self.side_by_side) {
-            let done = self.repeat(batch.into_iter().map(|k| open[k].clone()).collect())?;
+        let began = self.elapsed();
+        let batches = pack(&open, &self.settings.hosts, self.side_by_side);
+        let (mut rest, mut known, mut at_once) = (&batches[..], 0, 4);
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(at_once.min(rest.len()));
+            let start = self.elapsed();
+            let done = self.repeat(now.iter().flatten().map(|&k| open[k].clone()).collect(), &mut rivals, rule)?;
             if let Some(file) = &mut self.file {
                 file.append(&done)?;
             }
             known += done.len();
             done.into_iter().for_each(|s| self.samples.insert(s));
             (self.progress)(purpose, known, open.len());
+            // handing out batches one by one would cost latencies each; an interrupt loses what was handed out last
+            at_once = if self.elapsed() - start < AT_ONCE_S / 2.0 { 2 * at_once } else { (at_once / 2).max(1) };
+            rest = later;
         }
         self.note(purpose, open.len(), self.elapsed() - began);
         Ok(())
@@ -185,8 +273,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// The probe's.
     pub fn alone(&mut self, experiment: &Experiment) -> Result<f64> {
-        self.runs += 1;
-        let seconds = self.probe.run(std::slice::from_ref(experiment), self.rule.least)?;
+        let seconds = self.probe.run(&[vec![experiment.clone()]], self.rule.least)?;
         stats::median(&seconds.concat()).ok_or_else(|| Error::data(format!("measure {experiment:?}: the probe gave no time")))
     }
 
@@ -195,30 +282,35 @@ impl<'a> Session<'a> {
         self.side_by_side
     }
 
-    /// Measures one batch until every experiment of it is precise enough or has spent its repetitions.
-    fn repeat(&mut self, mut batch: Vec<Experiment>) -> Result<Vec<Sample>> {
-        let mut gathered: Vec<Vec<f64>> = vec![Vec::new(); batch.len()];
-        let (mut done, mut repetitions) = (Vec::new(), self.rule.least);
-        while !batch.is_empty() {
-            self.runs += 1;
-            let results = self.probe.run(&batch, repetitions)?;
-            let (mut open, mut open_seconds) = (Vec::new(), Vec::new());
-            for ((experiment, mut seconds), more) in batch.into_iter().zip(gathered).zip(results) {
+    /// Measures experiments until every one is precise enough, beaten by a rival, or has spent its repetitions.
+    fn repeat(&mut self, experiments: Vec<Experiment>, rivals: &mut Rivals, rule: StopRule) -> Result<Vec<Sample>> {
+        let mut open: Vec<(Experiment, Vec<f64>)> = experiments.into_iter().map(|e| (e, Vec::new())).collect();
+        let (mut done, mut repetitions) = (Vec::new(), rule.least);
+        while !open.is_empty() {
+            let experiments: Vec<Experiment> = open.iter().map(|(e, _)| e.clone()).collect();
+            let batches = pack(&experiments, &self.settings.hosts, self.side_by_side);
+            let handed_out: Vec<Vec<Experiment>> = batches.iter().map(|b| b.iter().map(|&k| experiments[k].clone()).collect()).collect();
+            let results = if self.side_by_side {
+                self.probe.run(&handed_out, repetitions)?
+            } else {
+                let alone = handed_out.chunks(1).map(|one| self.probe.run(one, repetitions));
+                alone.collect::<Result<Vec<_>>>()?.concat()
+            };
+            for (k, more) in batches.into_iter().flatten().zip(results) {
+                let (experiment, seconds) = &mut open[k];
                 if more.is_empty() || more.iter().any(|t| !t.is_finite()) {
                     return Err(Error::data(format!("measure {experiment:?}: the probe gave no finite time")));
                 }
                 seconds.extend(more.into_iter().map(|t| t.max(0.0)));
-                match self.rule.met(&seconds) {
-                    Some(stop) => done.push(Sample { experiment, seconds, stop }),
-                    None => {
-                        open.push(experiment);
-                        open_seconds.push(seconds);
-                    }
-                }
             }
-            (batch, gathered) = (open, open_seconds);
-            let so_far = gathered.first().map_or(0, Vec::len);
-            repetitions = (so_far / 2).max(self.rule.least).min(self.rule.most.saturating_sub(so_far)).max(1);
+            open.iter().for_each(|(experiment, seconds)| rivals.note(experiment, seconds));
+            open.retain_mut(|(experiment, seconds)| {
+                let stop = rule.met(seconds).or(rivals.beat(experiment, seconds).then_some(Stop::Beaten));
+                done.extend(stop.map(|stop| Sample { experiment: experiment.clone(), seconds: std::mem::take(seconds), stop }));
+                stop.is_none()
+            });
+            let so_far = open.first().map_or(0, |(_, seconds)| seconds.len());
+            repetitions = so_far.min(rule.most.saturating_sub(so_far)).max(1);
         }
         Ok(done)
     }
@@ -249,15 +341,19 @@ impl Probe for Recorded {
         self.settings.clone()
     }
 
-    fn run(&mut self, batch: &[Experiment], _: usize) -> Result<Vec<Vec<f64>>> {
+    fn run(&mut self, batches: &[Vec<Experiment>], _: usize) -> Result<Vec<Vec<f64>>> {
         Err(Error::data(format!(
             "find {:?} in the recording: it was not measured; run again under mpirun with the same file to add it",
-            batch.first()
+            batches.iter().flatten().next()
         )))
     }
 
     fn has_native(&self) -> bool {
         self.native
+    }
+
+    fn can_measure(&self) -> bool {
+        false
     }
 
     fn elapsed(&self) -> f64 {
@@ -270,8 +366,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_clearly_slower_is_not_repeated() {
+        let of = |bytes| Experiment::RoundTrip { a: 0, b: 1, out: bytes, back: 0 };
+        let mut rivals = Rivals { field: (0..3).map(|k| (of(k), 0)).collect(), lowest_high: vec![f64::INFINITY] };
+        rivals.note(&of(0), &[1.0, 1.3, 1.1, 1.2]);
+        assert!(rivals.beat(&of(1), &[1.4, 1.5, 1.6, 1.9]));
+        assert!(!rivals.beat(&of(2), &[1.25, 1.5, 1.6, 1.9]), "the ranges overlap");
+        assert!(!rivals.beat(&of(9), &[2.0, 2.0, 2.0, 2.0]), "not in the field");
+    }
+
+    #[test]
     fn few_repetitions_must_agree_more_closely() {
         let rule = StopRule { least: 4, most: 8, precision: 0.05 };
+        assert_eq!(rule.met(&[1.00, 1.01, 1.03]), Some(Stop::Precise), "half the range is 1.5 %");
+        assert_eq!(rule.met(&[1.00, 1.02, 1.04]), None, "half the range is 2 %");
         assert_eq!(rule.met(&[1.00, 1.01, 1.02, 1.04]), Some(Stop::Precise), "half the range is 2 %");
         assert_eq!(rule.met(&[1.00, 1.02, 1.04, 1.08]), None, "half the range is 4 %");
         assert_eq!(rule.met(&[1.00, 1.02, 1.03, 1.04, 1.05, 1.06, 1.08]), Some(Stop::Precise), "now it is an interval");

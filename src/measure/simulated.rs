@@ -43,12 +43,8 @@ impl SimulatedProbe {
     }
 }
 
-impl Probe for SimulatedProbe {
-    fn settings(&self) -> Settings {
-        self.settings.clone()
-    }
-
-    fn run(&mut self, batch: &[Experiment], repetitions: usize) -> Result<Vec<Vec<f64>>> {
+impl SimulatedProbe {
+    fn run_batch(&mut self, batch: &[Experiment], repetitions: usize) -> Result<Vec<Vec<f64>>> {
         if batch.iter().any(Experiment::is_native) {
             return Err(Error::invalid("simulate the library's own broadcast: a simulated platform has no MPI library"));
         }
@@ -63,6 +59,20 @@ impl Probe for SimulatedProbe {
                 out.push(computing + (experiment.seconds(&own) - computing) * self.noise.factor());
             }
             self.elapsed += traces.iter().map(Trace::finish).fold(0.0, f64::max);
+        }
+        Ok(seconds)
+    }
+}
+
+impl Probe for SimulatedProbe {
+    fn settings(&self) -> Settings {
+        self.settings.clone()
+    }
+
+    fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Vec<f64>>> {
+        let mut seconds = Vec::new();
+        for batch in batches {
+            seconds.extend(self.run_batch(batch, repetitions)?);
         }
         Ok(seconds)
     }

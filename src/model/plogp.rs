@@ -57,10 +57,16 @@ impl CostModel for PLogP {
     }
 }
 
+/// Sizes at which overheads are not measured but taken from both neighbours: copying is linear between changes of protocol.
+const BETWEEN: [usize; 3] = [1, 4 << 10, 1 << 20];
+
 /// The experiments of one size.
 fn of_size(roster: &Roster, bytes: usize, lookup: &Lookup) -> Vec<Experiment> {
     let (a, b) = roster.pair();
     let mut all = gap_experiments(a, b, bytes).to_vec();
+    if BETWEEN.contains(&bytes) {
+        return all;
+    }
     all.push(Experiment::SendTime { a, b, bytes });
     all.extend(receive_time(a, b, bytes, lookup));
     all
@@ -107,11 +113,13 @@ fn fit(roster: &Roster, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
 pub(super) fn fit_at(sizes: Vec<usize>, roster: &Roster, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
     let (a, b) = roster.pair();
     let mut clamped = Vec::new();
-    let own = self::sizes(roster, lookup);
+    let mut own = self::sizes(roster, lookup);
+    own.retain(|m| !BETWEEN.contains(m));
     let at_all = |overhead: &dyn Fn(usize) -> Option<f64>| -> Option<Vec<f64>> {
         let known: Vec<f64> = own.iter().map(|&m| overhead(m)).collect::<Option<_>>()?;
         let at = |m: &usize| match own.binary_search(m) {
             Ok(k) => known[k],
+            Err(_) if BETWEEN.contains(m) => interpolate(&own, &known, *m),
             Err(k) => interpolate(&own[k.saturating_sub(2)..k], &known[k.saturating_sub(2)..k], *m),
         };
         Some(sizes.iter().map(at).collect())

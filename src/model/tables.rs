@@ -65,10 +65,12 @@ fn experiments(roster: &Roster, lookup: &Lookup) -> Vec<Experiment> {
 }
 
 /// pLogP's sizes, and those that close in on each jump: where a message takes half a round trip more than the next smaller one, beyond
-/// what its bytes take and noise explains.
+/// what its bytes take and noise explains. Libraries change protocols at powers of two, or just below with their headers: both ends of an
+/// interval are tried before its middle.
 fn sizes(roster: &Roster, lookup: &Lookup) -> Vec<usize> {
     let (a, b) = roster.pair();
-    let mut sizes = plogp::sizes(roster, lookup);
+    let own = plogp::sizes(roster, lookup);
+    let mut sizes = own.clone();
     // as for pLogP: the medians that were measured, not those of a resample
     let measured = Lookup::new(lookup.samples);
     let time = |bytes: usize| Some((measured.time(&trip(a, b, bytes))?, gap(a, b, bytes, &measured)?));
@@ -77,8 +79,15 @@ fn sizes(roster: &Roster, lookup: &Lookup) -> Vec<usize> {
         let Some(times) = sizes.iter().map(|&m| time(m)).collect::<Option<Vec<(f64, f64)>>>() else { break };
         let more = |k: usize| times[k].0 - times[k - 1].0 - (times[k].1 - times[k - 1].1).max(0.0);
         let jumps = |k: usize| more(k) > times[0].0 / 2.0 + noise(sizes[k]) + noise(sizes[k - 1]);
-        let wide = |k: usize| sizes[k] - sizes[k - 1] > (sizes[k] / CLOSE).max(64);
-        let wanted: Vec<usize> = (1..sizes.len()).filter(|&k| wide(k) && jumps(k)).map(|k| (sizes[k - 1] + sizes[k]) / 16 * 8).collect();
+        let close = |size: usize| (size / CLOSE).max(64);
+        let wide = |k: usize| sizes[k] - sizes[k - 1] > close(sizes[k]);
+        let inside = |k: usize| {
+            let (low, high) = (sizes[k - 1], sizes[k]);
+            let ends = [low + close(low), high - close(high)];
+            let fresh = own.contains(&low) && own.contains(&high) && ends[0] < ends[1];
+            if fresh { ends.to_vec() } else { vec![(low + high) / 16 * 8] }
+        };
+        let wanted: Vec<usize> = (1..sizes.len()).filter(|&k| wide(k) && jumps(k)).flat_map(inside).collect();
         if wanted.is_empty() {
             break;
         }

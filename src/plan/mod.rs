@@ -4,7 +4,7 @@ mod across;
 mod members;
 mod poly_model;
 
-use crate::collective::{Hierarchy, Local, Parameters, Route, Shape, bcast};
+use crate::collective::{Algorithm, Hierarchy, Local, Parameters, Route, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::fit::Among;
 use crate::intercluster::{Problem, RouteKind, Solution, solve};
@@ -56,7 +56,8 @@ pub fn plan(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usiz
     let several = members.iter().any(|m| m.group != members[0].group);
     let row = policy.across(bytes).filter(|_| several);
     let mut plan = match row {
-        Some(row) if row.local != OWN => pipelined(policy, members, root, bytes, row)?,
+        Some(row) if !as_tuned(policy, members) => adapted(policy, members, root, bytes, row)?,
+        Some(row) if row.local != OWN => pipelined(policy, members, root, bytes, row, bcast::algorithm(&row.local)?)?,
         _ => whole(policy, members, root, bytes)?,
     };
     // the library's own depends on who has which rank
@@ -66,9 +67,47 @@ pub fn plan(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usiz
     Ok(plan)
 }
 
-/// Segments pass through the groups, in the way that a row of the policy says.
-fn pipelined(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize, row: &Across) -> Result<Plan> {
-    let way = Way { route: row.route, segment: row.segment_bytes, local: bcast::algorithm(&row.local)? };
+/// True if the groups are as large as those that were tuned.
+fn as_tuned(policy: &CompiledPolicy, members: &[Member]) -> bool {
+    let size = |group: usize| members.iter().filter(|m| m.group == group).count();
+    policy.policy.groups.iter().enumerate().all(|(k, g)| size(k) == g.hosts.len())
+}
+
+/// Another way inside groups must be predicted to take so much less than the one that was measured, if in smaller or larger groups.
+const CLEARLY: f64 = 0.95;
+/// Predictions go by so many segments: more change little and take long.
+const SEGMENTS: usize = 64;
+
+/// As the row says, but where groups are smaller or larger than those that were tuned, the tree inside them (or each group's own row) is
+/// chosen anew, by prediction.
+fn adapted(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize, row: &Across) -> Result<Plan> {
+    let segment = if row.segment_bytes == 0 { bytes } else { row.segment_bytes };
+    let sample = bytes.min(segment.saturating_mul(SEGMENTS));
+    let mut found = vec![(whole(policy, members, root, sample)?.predicted_s, None)];
+    for local in bcast::trees() {
+        let way = Way { route: row.route, segment: row.segment_bytes, local };
+        found.push((predict(policy, members, &hierarchy(policy, members, root, sample, way)?)?, Some(local)));
+    }
+    // the row's own comes first where it is not clearly beaten
+    let handicap = |(seconds, local): &(f64, Option<&Algorithm>)| {
+        if local.map_or(OWN, |a| a.name) == row.local { seconds * CLEARLY } else { *seconds }
+    };
+    let best = found.into_iter().min_by(|a, b| handicap(a).total_cmp(&handicap(b)));
+    let Some((seconds, Some(local))) = best else { return whole(policy, members, root, bytes) };
+    let predicted_s = seconds * bytes.max(1) as f64 / sample.max(1) as f64;
+    Ok(Plan { predicted_s, ..pipelined(policy, members, root, bytes, row, local)? })
+}
+
+/// Segments pass through the groups, in the way that a row of the policy says, by a tree inside them.
+fn pipelined(
+    policy: &CompiledPolicy,
+    members: &[Member],
+    root: Rank,
+    bytes: usize,
+    row: &Across,
+    local: &'static Algorithm,
+) -> Result<Plan> {
+    let way = Way { route: row.route, segment: row.segment_bytes, local };
     let hierarchy = hierarchy(policy, members, root, bytes, way)?;
     let planned = |(group, _): &(usize, Vec<Rank>)| PlannedGroup { group: *group, decision: None };
     Ok(Plan {

@@ -8,13 +8,34 @@ use rustc_hash::FxHashMap;
 
 /// Round trips of which the shortest is taken.
 const PINGS: usize = 16;
-/// An offset holds for so long: clocks that NTP keeps drift by less than a millionth.
+/// So many ranks are pinged at the same time: between sites most of a round trip is waiting.
+const AT_ONCE: usize = 4;
+/// An offset holds for so long at least...
 const LASTING_S: f64 = 20.0;
+/// ...and for so many round trips: clocks that NTP keeps drift by less than a millionth, and so by less than a hundredth of the round trip.
+const LASTING_TRIPS: f64 = 1e4;
 
-/// Offsets that were found, with the time of each.
+/// What is known about another rank's clock.
+#[derive(Debug, Clone, Copy)]
+struct Offset {
+    /// When it was found.
+    when: f64,
+    /// The shortest round trip.
+    trip: f64,
+    /// What to add to the other clock.
+    add: f64,
+}
+
+/// Offsets that were found.
 #[derive(Debug, Default)]
 pub struct Offsets {
-    found: FxHashMap<Rank, (f64, f64)>,
+    found: FxHashMap<Rank, Offset>,
+}
+
+impl Offsets {
+    fn holds(&self, rank: Rank) -> bool {
+        self.found.get(&rank).is_some_and(|o| now() - o.when < LASTING_S.max(LASTING_TRIPS * o.trip))
+    }
 }
 
 impl MpiTransport {
@@ -41,20 +62,34 @@ impl MpiTransport {
         Ok(bytes.chunks_exact(8).map(|b| f64::from_ne_bytes(b.try_into().unwrap_or_default())).collect())
     }
 
-    /// Tells every other rank something, straight: between sites a tree of messages would take several latencies.
+    /// Tells each rank something, straight: between sites a tree of messages would take several latencies.
     ///
     /// # Errors
     /// MPI's reason.
-    pub fn tell(&mut self, ranks: usize, text: &[u8]) -> Result<()> {
-        let (me, length) = (self.rank(), text.len().to_ne_bytes());
-        let mut under_way = Vec::with_capacity(2 * ranks);
-        for to in (0..ranks).filter(|&r| r != me) {
+    pub fn tell(&mut self, texts: &[(Rank, Vec<u8>)]) -> Result<()> {
+        let lengths: Vec<[u8; size_of::<usize>()]> = texts.iter().map(|(_, text)| text.len().to_ne_bytes()).collect();
+        let mut under_way = Vec::with_capacity(2 * texts.len());
+        for ((to, text), length) in texts.iter().zip(&lengths) {
             for part in [&length[..], text] {
                 // SAFETY: both parts live until all requests are complete
-                under_way.push(unsafe { self.send(to, 0, part.as_ptr(), part.len())? });
+                under_way.push(unsafe { self.send(*to, 0, part.as_ptr(), part.len())? });
             }
         }
         under_way.into_iter().try_for_each(|request| self.wait(request))
+    }
+
+    /// Returns when all these ranks, this one among them, have called it.
+    ///
+    /// # Errors
+    /// MPI's reason.
+    pub fn meet(&mut self, ranks: &[Rank]) -> Result<()> {
+        let (me, first) = (self.rank(), ranks[0]);
+        if me != first {
+            self.post(first, &[])?;
+            return self.fetch(first, 0).map(drop);
+        }
+        ranks[1..].iter().try_for_each(|&r| self.fetch(r, 0).map(drop))?;
+        ranks[1..].iter().try_for_each(|&r| self.post(r, &[]))
     }
 
     /// Hears what a rank tells.
@@ -79,35 +114,45 @@ impl MpiTransport {
     /// # Errors
     /// MPI's reason.
     pub fn clock_offsets(&mut self, root: Rank, others: &[Rank], known: &mut Offsets) -> Result<Vec<f64>> {
-        if self.rank() == root {
-            return others.iter().map(|&r| self.clock_offset(r, known)).collect();
+        if self.rank() != root {
+            while self.fetch(root, 1)?[0] > 0.0 {
+                self.post(root, &[now()])?;
+            }
+            return Ok(Vec::new());
         }
-        while self.fetch(root, 1)?[0] > 0.0 {
-            self.post(root, &[now()])?;
+        let unknown: Vec<Rank> = others.iter().copied().filter(|&r| !known.holds(r)).collect();
+        for few in unknown.chunks(AT_ONCE) {
+            for (&r, offset) in few.iter().zip(self.ping(few)?) {
+                known.found.insert(r, offset);
+            }
         }
-        Ok(Vec::new())
+        others.iter().try_for_each(|&r| self.post(r, &[0.0]))?;
+        Ok(others.iter().filter_map(|r| known.found.get(r)).map(|o| o.add).collect())
     }
 
     /// SKaMPI's method: the stamp that came back with the shortest of some round trips was taken half way.
-    fn clock_offset(&mut self, other: Rank, known: &mut Offsets) -> Result<f64> {
-        if let Some(&(when, offset)) = known.found.get(&other)
-            && now() - when < LASTING_S
-        {
-            self.post(other, &[0.0])?;
-            return Ok(offset);
-        }
-        let mut best = (f64::INFINITY, 0.0);
+    fn ping(&mut self, others: &[Rank]) -> Result<Vec<Offset>> {
+        let mut best = vec![Offset { when: 0.0, trip: f64::INFINITY, add: 0.0 }; others.len()];
         for _ in 0..PINGS {
-            let out = now();
-            self.post(other, &[1.0])?;
-            let theirs = self.fetch(other, 1)?[0];
-            let back = now();
-            if back - out < best.0 {
-                best = (back - out, (out + back) / 2.0 - theirs);
+            let mut stamps = vec![[0u8; size_of::<f64>()]; others.len()];
+            let (mut under_way, mut outs) = (Vec::new(), Vec::new());
+            for (&r, stamp) in others.iter().zip(&mut stamps) {
+                // SAFETY: `stamps` lives, in its place, until all receives are complete
+                under_way.push(unsafe { self.receive(r, 0, stamp.as_mut_ptr(), stamp.len())? });
+                outs.push(now());
+                self.post(r, &[1.0])?;
+            }
+            let mut open: Vec<usize> = (0..others.len()).collect();
+            while !open.is_empty() {
+                let k = self.wait_any(&mut under_way)?;
+                let (back, _) = (now(), under_way.remove(k));
+                let k = open.remove(k);
+                let (trip, theirs) = (back - outs[k], f64::from_ne_bytes(stamps[k]));
+                if trip < best[k].trip {
+                    best[k] = Offset { when: back, trip, add: (outs[k] + back) / 2.0 - theirs };
+                }
             }
         }
-        self.post(other, &[0.0])?;
-        known.found.insert(other, (now(), best.1));
-        Ok(best.1)
+        Ok(best)
     }
 }

@@ -1,7 +1,7 @@
 //! How messages cross groups: ways that the poly-model predicts to be fast are measured over all ranks, beside the library's own
 //! broadcast.
 
-use crate::collective::{Algorithm, Hierarchy, Parameters, bcast};
+use crate::collective::{Hierarchy, Parameters, bcast};
 use crate::error::Result;
 use crate::intercluster::{ROUTES, RouteKind};
 use crate::measure::{Experiment, Session};
@@ -13,10 +13,12 @@ use std::collections::BTreeSet;
 
 /// Segments below this cost more in overheads than they win in overlap.
 const LEAST_SEGMENT: usize = 4 << 10;
+/// The best way's neighbours are measured, and the best one's among them, so many times.
+const ROUNDS: usize = 3;
 /// A message is cut into at most so many segments.
 const MOST_SEGMENTS: usize = 512;
 /// So many of the best predicted ways are measured.
-const FINALISTS: usize = 6;
+const FINALISTS: usize = 4;
 /// The sizes that ways are chosen at; a choice holds for the sizes near its own, the last one for all larger ones.
 const SIZES: [usize; 11] = [1, 1 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
 /// Medians closer than this are told apart only by their intervals.
@@ -54,20 +56,46 @@ pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>], exhau
     };
     let select = if exhaustive { all_ways } else { candidates };
     let mut by_size: Vec<Vec<Candidate>> = SIZES.iter().map(|&bytes| select(&compiled, &members, bytes)).collect::<Result<_>>()?;
-    let mut wanted: Vec<Experiment> = by_size.iter().flatten().map(experiment).collect();
-    if session.has_native() {
-        wanted.extend(SIZES.map(native));
-    }
-    session.measure("ways across groups", &wanted)?;
-    // the best way is tried with other segments
-    for (&bytes, of_size) in SIZES.iter().zip(&mut by_size) {
-        let Some(best) = fastest(session, of_size).and_then(|(c, _)| c.way) else { continue };
-        for segment in neighbours(&segment_sizes(&compiled, bytes), best.segment) {
-            of_size.push(segmented(&compiled, &members, bytes, Way { segment, ..best })?);
+    let has_native = session.has_native();
+    let fields = |by_size: &[Vec<Candidate>]| {
+        let mut fields: Vec<Vec<Experiment>> = by_size.iter().map(|of_size| of_size.iter().map(experiment).collect()).collect();
+        if has_native {
+            fields.iter_mut().zip(SIZES).for_each(|(field, bytes)| field.push(native(bytes)));
         }
+        fields
+    };
+    let measure = |session: &mut Session, purpose: &str, by_size: &[Vec<Candidate>]| {
+        let fields = fields(by_size);
+        if exhaustive { session.measure(purpose, &fields.concat()) } else { session.race(purpose, &fields) }
+    };
+    measure(session, "ways across groups", &by_size)?;
+    // the best way is tried with other segments; and a pipeline with other trees, since its speed is a matter of the processors and ports
+    // that ranks share, which predictions know least of; until the best is the best of its neighbours
+    let mut tried: Vec<Vec<String>> = vec![Vec::new(); SIZES.len()];
+    for _ in 0..ROUNDS {
+        for ((&bytes, of_size), tried) in SIZES.iter().zip(&mut by_size).zip(&mut tried) {
+            let Some(best) = fastest(session, of_size).and_then(|(c, _)| c.way) else { continue };
+            if tried.contains(&best.words(bytes)) {
+                continue;
+            }
+            tried.push(best.words(bytes));
+            let segments = segment_sizes(&compiled, bytes);
+            let mut more: Vec<Way> = neighbours(&segments, best.segment).map(|segment| Way { segment, ..best }).collect();
+            if best.segment > 0 {
+                more.extend(bcast::trees().map(|local| Way { local, ..best }));
+            }
+            for way in more {
+                let candidate = segmented(&compiled, &members, bytes, way)?;
+                if of_size.iter().all(|c| c.hierarchy != candidate.hierarchy) {
+                    of_size.push(candidate);
+                }
+            }
+        }
+        measure(session, "neighbours of the best ways", &by_size)?;
     }
-    let wanted: Vec<Experiment> = by_size.iter().flatten().map(experiment).collect();
-    session.measure("segments of the best ways", &wanted)?;
+    if exhaustive {
+        session.again("the fastest, once more", &fields(&by_size))?;
+    }
     let mut rows: Vec<Across> =
         SIZES.iter().zip(&by_size).filter_map(|(&bytes, of_size)| row(session, bytes, of_size, &native(bytes))).collect();
     // a row begins half way (in factors) between its size and the one before
@@ -84,18 +112,14 @@ fn fastest<'a>(session: &Session, candidates: &'a [Candidate]) -> Option<(&'a Ca
 }
 
 /// The next smaller and the next larger segment size; 0 is the whole message.
-fn neighbours(sizes: &[usize], segment: usize) -> Vec<usize> {
-    let Some(k) = sizes.iter().position(|&s| s == segment) else { return Vec::new() };
-    [k.checked_sub(1), Some(k + 1)].into_iter().flatten().filter_map(|k| sizes.get(k).copied()).collect()
+fn neighbours(sizes: &[usize], segment: usize) -> impl Iterator<Item = usize> {
+    let place = sizes.iter().position(|&s| s == segment);
+    let beside = place.map_or([None; 2], |k| [k.checked_sub(1), Some(k + 1)]);
+    beside.into_iter().flatten().filter_map(|k| sizes.get(k).copied())
 }
 
 fn experiment(candidate: &Candidate) -> Experiment {
     Experiment::Hierarchical { hierarchy: candidate.hierarchy.clone() }
-}
-
-/// The trees worth trying inside groups.
-fn trees() -> impl Iterator<Item = &'static Algorithm> {
-    bcast::ALGORITHMS.iter().copied().filter(|a| a.tree.is_some())
 }
 
 /// Every way: each route with each tree and each segment, and the whole message.
@@ -103,7 +127,7 @@ fn all_ways(policy: &CompiledPolicy, members: &[Member], bytes: usize) -> Result
     let sizes = segment_sizes(policy, bytes);
     let mut all = vec![whole(policy, members, bytes)?];
     for route in ROUTES {
-        for local in trees() {
+        for local in bcast::trees() {
             for &segment in &sizes {
                 all.push(segmented(policy, members, bytes, Way { route, segment, local })?);
             }
@@ -128,7 +152,7 @@ fn candidates(policy: &CompiledPolicy, members: &[Member], bytes: usize) -> Resu
     let sizes = segment_sizes(policy, bytes);
     let mut found: Vec<Candidate> = Vec::new();
     for route in ROUTES {
-        for local in trees() {
+        for local in bcast::trees() {
             let mut best: Option<Candidate> = None;
             for &segment in &sizes {
                 let candidate = segmented(policy, members, bytes, Way { route, segment, local })?;

@@ -7,12 +7,17 @@ use crate::measure::{Experiment, Session};
 use crate::model::{Fitted, Roster, model};
 use crate::policy::LinkPolicy;
 use crate::topology::Link;
+use std::collections::BTreeSet;
 
-/// Fits a model of each link between groups, on their first ranks.
+/// Fits a model of each link between groups. Each of a group's links is measured from another of its hosts, as far as there are so many, so
+/// that they are measured side by side.
 pub fn fit(session: &mut Session, discovery: &Discovery, rosters: &[Roster]) -> Result<Vec<LinkPolicy>> {
     let n = rosters.len();
     let pairs: Vec<(usize, usize)> = crate::topology::pair_rounds(n).into_iter().flatten().collect();
-    let ends: Vec<Roster> = pairs.iter().map(|&(a, b)| Roster { ranks: vec![rosters[a].ranks[0], rosters[b].ranks[0]] }).collect();
+    let hosts: Vec<usize> = discovery.groups.iter().map(|g| g.hosts.iter().collect::<BTreeSet<_>>().len()).collect();
+    // a roster begins with a rank of each host
+    let end = |of: usize, to: usize| rosters[of].ranks[(if to < of { to } else { to - 1 }) % hosts[of]];
+    let ends: Vec<Roster> = pairs.iter().map(|&(a, b)| Roster { ranks: vec![end(a, b), end(b, a)] }).collect();
     let fitted = fit_groups(session, &ends, &[model("tables")?])?;
     let link = |(&(a, b), mut models): (&(usize, usize), Vec<Fitted>)| {
         let between = [discovery.groups[a].name.clone(), discovery.groups[b].name.clone()];

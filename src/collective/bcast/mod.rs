@@ -54,3 +54,8 @@ pub fn algorithm(name: &str) -> Result<&'static Algorithm> {
         Error::invalid(format!("find the broadcast algorithm \"{name}\": there are {}", names.join(", ")))
     })
 }
+
+/// The trees, which can be entered segment by segment.
+pub fn trees() -> impl Iterator<Item = &'static Algorithm> {
+    ALGORITHMS.iter().copied().filter(|a| a.tree.is_some())
+}
