@@ -113,7 +113,9 @@ impl SourceArgs {
 
     fn session<T>(&self, probe: &mut dyn Probe, work: impl FnOnce(&mut Session) -> Result<T>) -> Result<T> {
         let most = self.repetitions.max(1);
-        let rule = StopRule { least: StopRule::default().least.min(most), most, precision: self.precision };
+        // SMPI repeats itself exactly, and takes long
+        let least = if probe.settings().library.contains("SMPI") { 1 } else { StopRule::default().least };
+        let rule = StopRule { least: least.min(most), most, precision: self.precision };
         let mut session = Session::new(probe).rule(rule).serial(self.serial).progress(progress());
         if let Some(path) = &self.samples {
             if self.fresh && path.exists() {
