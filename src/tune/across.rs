@@ -18,7 +18,7 @@ const ROUNDS: usize = 3;
 /// A message is cut into at most so many segments.
 const MOST_SEGMENTS: usize = 512;
 /// So many of the best predicted ways are measured.
-const FINALISTS: usize = 4;
+const FINALISTS: usize = 6;
 /// The sizes that ways are chosen at; a choice holds for the sizes near its own, the last one for all larger ones.
 const SIZES: [usize; 11] = [1, 1 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
 /// Medians closer than this are told apart only by their intervals.
