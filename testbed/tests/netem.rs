@@ -30,7 +30,7 @@ latency_s = 13e-3
 "#;
 
 #[test]
-#[ignore = "needs user-mode Linux; make test runs it where it is"]
+#[ignore = "needs user-mode Linux; `make netem-test` runs it"]
 fn netem_gives_each_way_its_latency() {
     let folder = tempfile::tempdir().unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
