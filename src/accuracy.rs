@@ -77,21 +77,22 @@ pub struct ChoiceRegret {
     pub bytes: usize,
     /// How many broadcasts of this size were measured there.
     pub measured: usize,
-    /// How much longer it took than the fastest of them, as a share.
+    /// How much longer it took than the fastest of them, as a share; below 0 where noise makes it so.
     pub regret: f64,
 }
 
 /// Compares the policy's choices with everything that was measured over the same ranks: after `tune --exhaustive` on the same samples, what
-/// it cost to measure only what was predicted to be fast.
+/// it cost to measure only what was predicted to be fast. The fastest of many noisy medians was a lucky one (the winner's curse), so the
+/// fastest is found by the first half of each one's runs, and timed by the second.
 ///
 /// # Errors
 /// The policy lacks a link.
 pub fn regrets(compiled: &CompiledPolicy, members: &[Member], samples: &Samples) -> Result<Vec<ChoiceRegret>> {
     let policy = &compiled.policy;
-    // (group, size) -> how many, and the fastest
-    let mut measured: BTreeMap<(Option<usize>, usize), (usize, f64)> = BTreeMap::new();
+    // (group, size) -> how many; of the fastest, the first half and the second
+    let mut measured: BTreeMap<(Option<usize>, usize), (usize, [f64; 2])> = BTreeMap::new();
     for sample in samples.iter().filter(|s| s.experiment.is_collective()) {
-        let (ranks, Some(t)) = (sample.experiment.ranks(), stats::median(&sample.seconds)) else { continue };
+        let (ranks, Some(times)) = (sample.experiment.ranks(), halves(&sample.seconds)) else { continue };
         let group = members[ranks[0]].group;
         let place = if ranks.len() == members.len() && policy.groups.len() > 1 {
             None
@@ -100,19 +101,22 @@ pub fn regrets(compiled: &CompiledPolicy, members: &[Member], samples: &Samples)
         } else {
             continue;
         };
-        let (count, best) = measured.entry((place, sample.experiment.bytes())).or_insert((0, f64::INFINITY));
-        (*count, *best) = (*count + 1, best.min(t));
+        let (count, best) = measured.entry((place, sample.experiment.bytes())).or_insert((0, [f64::INFINITY; 2]));
+        *count += 1;
+        if times[0] < best[0] {
+            *best = times;
+        }
     }
+    let second = |e: &Experiment| samples.get(e).and_then(|s| halves(&s.seconds)).map(|times| times[1]);
     let regret = |group: Option<usize>, bytes: usize, time: Option<f64>| {
-        let (measured, best) = *measured.get(&(group, bytes))?;
-        // a policy's times are rounded
-        let regret = (time? / best - 1.0).max(0.0);
+        let (measured, [_, best]) = *measured.get(&(group, bytes))?;
+        let regret = time? / best - 1.0;
         Some(ChoiceRegret { group: group.map(|g| policy.groups[g].name.clone()), bytes, measured, regret })
     };
     let mut choices = Vec::new();
     for row in &policy.across {
         let hierarchy = plan(compiled, members, 0, row.at_bytes)?.hierarchy;
-        let now = if row.native { None } else { samples.median(&Experiment::Hierarchical { hierarchy }) };
+        let now = if row.native { None } else { second(&Experiment::Hierarchical { hierarchy }) };
         choices.extend(regret(None, row.at_bytes, now.or(if row.native { row.native_s } else { row.measured_s })));
     }
     for (k, group) in policy.groups.iter().enumerate() {
@@ -121,8 +125,14 @@ pub fn regrets(compiled: &CompiledPolicy, members: &[Member], samples: &Samples)
         for row in &group.bcast {
             let (bytes, algorithm, parameters) = (row.at_bytes, row.algorithm.clone(), row.parameters());
             let chosen = Experiment::Broadcast { ranks: ranks.clone(), root: 0, bytes, algorithm, parameters };
-            choices.extend(regret(Some(k), bytes, samples.median(&chosen).or(row.measured_s)));
+            choices.extend(regret(Some(k), bytes, second(&chosen).or(row.measured_s)));
         }
     }
     Ok(choices)
+}
+
+/// The medians of the first half of some runs and of the second; of a single run, that one.
+fn halves(seconds: &[f64]) -> Option<[f64; 2]> {
+    let middle = seconds.len().div_ceil(2);
+    Some([stats::median(&seconds[..middle])?, stats::median(&seconds[middle.min(seconds.len().saturating_sub(1))..])?])
 }

@@ -193,7 +193,7 @@ pub fn choose(
         session.measure(purpose, &fields.concat())?;
         session.again("the fastest, once more", &fields)?;
     } else {
-        session.race(purpose, &fields)?;
+        session.race(purpose, &fields, None)?;
     }
     let mut choices = Vec::new();
     for (roster, of_group) in rosters.iter().zip(&finals) {

@@ -81,7 +81,7 @@ fn measuring_what_is_predicted_to_be_fast_takes_a_tenth_of_measuring_everything_
         assert!(choices.iter().filter(|c| c.group.is_none()).count() >= 10 && choices.iter().all(|c| c.measured > 5), "{choices:?}");
         let mean = choices.iter().map(|c| c.regret).sum::<f64>() / choices.len() as f64;
         println!("seed {seed}: {tuned:.0} s, everything else {rest:.0} s, mean regret {:.2} %", mean * 100.0);
-        assert!((0.0..=0.03).contains(&mean), "seed {seed}: mean regret {mean}");
+        assert!((-1e-4..=0.03).contains(&mean), "seed {seed}: mean regret {mean}");
         assert!(tuned * 10.0 <= rest, "seed {seed}: tuning took {tuned} s, measuring the rest {rest} s");
     }
 }

@@ -146,7 +146,7 @@ impl<'a> Comparison<'a> {
         let (me, ranks) = (self.transport.rank(), self.groups.len());
         let others = (0..ranks).filter(|&r| r != root);
         if me == root {
-            others.clone().try_for_each(|r| self.transport.fetch(r, 0).map(drop))?;
+            self.transport.fetch_signals(others.clone())?;
         } else {
             self.transport.post(root, &[])?;
         }
@@ -165,7 +165,7 @@ impl<'a> Comparison<'a> {
         let end = now();
         // nobody checks bytes while others still wait for theirs
         if me == root {
-            others.clone().try_for_each(|r| self.transport.fetch(r, 0).map(drop))?;
+            self.transport.fetch_signals(others.clone())?;
             others.clone().try_for_each(|r| self.transport.post(r, &[]))?;
         } else {
             self.transport.post(root, &[])?;

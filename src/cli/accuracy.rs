@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// How much longer the policy's choices took than the fastest that was measured.
+/// How much longer the policy's choices took than the fastest that was measured, found by other runs than those that are compared.
 fn regret<'a>(over: &str, choices: impl Iterator<Item = &'a ChoiceRegret>) -> String {
     let choices: Vec<&ChoiceRegret> = choices.collect();
     let regrets: Vec<f64> = choices.iter().map(|c| c.regret).collect();

@@ -18,5 +18,7 @@ pub fn table(header: &[&str], left: usize, rows: &[Vec<String>]) -> String {
 
 /// A share as percent.
 pub fn percent(share: f64) -> String {
+    // no "-0.0 %"
+    let share = if share.abs() < 0.0005 { 0.0 } else { share };
     if share.abs() < 0.0995 { format!("{:.1} %", share * 100.0) } else { format!("{:.0} %", share * 100.0) }
 }

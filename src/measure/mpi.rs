@@ -83,9 +83,8 @@ impl Probe for MpiProbe {
         let mut times = FxHashMap::from_iter([(0, self.player.play(own, repetitions)?)]);
         let mut counts: BTreeMap<Rank, usize> = BTreeMap::new();
         batches.iter().flatten().for_each(|e| *counts.entry(clock(e)).or_default() += repetitions);
-        for (r, count) in counts.into_iter().filter(|(r, _)| *r > 0) {
-            times.insert(r, self.player.transport.fetch(r, count)?);
-        }
+        let wanted: Vec<(Rank, usize)> = counts.into_iter().filter(|(r, _)| *r > 0).collect();
+        times.extend(wanted.iter().map(|w| w.0).zip(self.player.transport.fetch_each(&wanted)?));
         let mut rest: FxHashMap<Rank, &[f64]> = times.iter().map(|(&r, t)| (r, &t[..])).collect();
         let of = |e: &Experiment| {
             let rest = rest.get_mut(&clock(e))?;
@@ -188,7 +187,7 @@ impl Player {
             }
             ends.push(now());
             if me == root {
-                others.iter().try_for_each(|&r| self.transport.fetch(r, 0).map(drop))?;
+                self.transport.fetch_signals(others.iter().copied())?;
             } else {
                 self.transport.post(root, &[])?;
             }
@@ -197,8 +196,9 @@ impl Player {
             self.transport.post(root, &ends)?;
             return Ok(Vec::new());
         }
-        for (&r, offset) in others.iter().zip(offsets) {
-            for (latest, end) in ends.iter_mut().zip(self.transport.fetch(r, repetitions + 1)?) {
+        let wanted: Vec<(Rank, usize)> = others.iter().map(|&r| (r, repetitions + 1)).collect();
+        for (theirs, offset) in self.transport.fetch_each(&wanted)?.into_iter().zip(offsets) {
+            for (latest, end) in ends.iter_mut().zip(theirs) {
                 *latest = latest.max(end + offset);
             }
         }

@@ -33,6 +33,9 @@ impl Default for StopRule {
 
 impl StopRule {
     fn met(&self, seconds: &[f64]) -> Option<Stop> {
+        if seconds.len() < self.least.min(self.most) {
+            return None;
+        }
         let (median, (low, high)) = (stats::median(seconds)?, stats::median_interval(seconds)?);
         let n = seconds.len();
         let precision = if n < stats::LEAST_FOR_INTERVAL { self.precision * n as f64 / 8.0 } else { self.precision };
@@ -47,19 +50,33 @@ struct Rivals {
     field: FxHashMap<Experiment, usize>,
     /// By field, the lowest upper end of a median's interval.
     lowest_high: Vec<f64>,
+    /// By field, the shortest run.
+    shortest: Vec<f64>,
+    /// What takes so many times the shortest run of its field in its first run has lost.
+    hopeless: Option<f64>,
 }
 
 impl Rivals {
-    fn note(&mut self, experiment: &Experiment, seconds: &[f64]) {
-        if let (Some(&field), Some(high)) = (self.field.get(experiment), high(seconds)) {
+    /// Runs before anything can be told about an experiment.
+    fn first(&self, rule: StopRule) -> usize {
+        if self.hopeless.is_some() { 1 } else { rule.least }
+    }
+
+    fn note(&mut self, experiment: &Experiment, seconds: &[f64], rule: StopRule) {
+        let Some(&field) = self.field.get(experiment) else { return };
+        self.shortest[field] = seconds.iter().copied().fold(self.shortest[field], f64::min);
+        if let Some(high) = high(seconds).filter(|_| seconds.len() >= rule.least) {
             self.lowest_high[field] = self.lowest_high[field].min(high);
         }
     }
 
     /// True if another one is clearly faster.
-    fn beat(&self, experiment: &Experiment, seconds: &[f64]) -> bool {
-        let low = stats::median_interval(seconds).map(|(low, _)| low);
-        self.field.get(experiment).zip(low).is_some_and(|(&field, low)| low > self.lowest_high[field])
+    fn beat(&self, experiment: &Experiment, seconds: &[f64], rule: StopRule) -> bool {
+        let (Some(&field), Some((low, _))) = (self.field.get(experiment), stats::median_interval(seconds)) else { return false };
+        match self.hopeless {
+            Some(hopeless) if seconds.len() < rule.least => low > self.shortest[field] * hopeless,
+            _ => low > self.lowest_high[field],
+        }
     }
 }
 
@@ -175,7 +192,7 @@ impl<'a> Session<'a> {
         &self.spent
     }
 
-    /// Measures what is not known yet.
+    /// Measures what is not known yet, and anew what lost a race after few repetitions.
     ///
     /// # Errors
     /// The probe's, or the sample file's. What was measured before is kept.
@@ -192,15 +209,20 @@ impl<'a> Session<'a> {
     }
 
     /// As [`Session::measure`], for fields of experiments of which the fastest one is wanted: what is clearly slower than another one of
-    /// its field is not repeated any more (racing: Maron, Moore 1994).
+    /// its field is not repeated any more (racing: Maron, Moore 1994). `hopeless`: what takes so many times the shortest run of its field
+    /// in its first run is not even run again; for times that scatter by less than that.
     ///
     /// # Errors
     /// As for [`Session::measure`].
-    pub fn race(&mut self, purpose: &str, fields: &[Vec<Experiment>]) -> Result<()> {
-        let mut rivals = Rivals::default();
+    pub fn race(&mut self, purpose: &str, fields: &[Vec<Experiment>], hopeless: Option<f64>) -> Result<()> {
+        let mut rivals = Rivals { hopeless, ..Rivals::default() };
         for (field, experiments) in fields.iter().enumerate() {
             rivals.field.extend(experiments.iter().map(|e| (e.clone(), field)));
-            rivals.lowest_high.push(experiments.iter().filter_map(|e| high(&self.samples.get(e)?.seconds)).fold(f64::INFINITY, f64::min));
+            rivals.lowest_high.push(f64::INFINITY);
+            rivals.shortest.push(f64::INFINITY);
+            for known in experiments.iter().filter_map(|e| self.samples.get(e)) {
+                rivals.note(&known.experiment, &known.seconds, self.rule);
+            }
         }
         self.run(purpose, &fields.concat(), rivals, self.rule)
     }
@@ -232,7 +254,9 @@ impl<'a> Session<'a> {
     }
 
     fn run(&mut self, purpose: &str, experiments: &[Experiment], mut rivals: Rivals, rule: StopRule) -> Result<()> {
-        let mut open: Vec<Experiment> = experiments.iter().filter(|e| self.samples.get(e).is_none()).cloned().collect();
+        let racing = !rivals.field.is_empty();
+        let known = |e: &Experiment| self.samples.get(e).is_some_and(|s| racing || s.stop != Stop::Beaten || !self.probe.can_measure());
+        let mut open: Vec<Experiment> = experiments.iter().filter(|e| !known(e)).cloned().collect();
         open.sort_unstable_by_key(|e| std::cmp::Reverse(e.ranks().len()));
         let mut seen = FxHashSet::default();
         open.retain(|e| seen.insert(e.clone()));
@@ -285,7 +309,7 @@ impl<'a> Session<'a> {
     /// Measures experiments until every one is precise enough, beaten by a rival, or has spent its repetitions.
     fn repeat(&mut self, experiments: Vec<Experiment>, rivals: &mut Rivals, rule: StopRule) -> Result<Vec<Sample>> {
         let mut open: Vec<(Experiment, Vec<f64>)> = experiments.into_iter().map(|e| (e, Vec::new())).collect();
-        let (mut done, mut repetitions) = (Vec::new(), rule.least);
+        let (mut done, mut repetitions) = (Vec::new(), rivals.first(rule));
         while !open.is_empty() {
             let experiments: Vec<Experiment> = open.iter().map(|(e, _)| e.clone()).collect();
             let batches = pack(&experiments, &self.settings.hosts, self.side_by_side);
@@ -303,14 +327,14 @@ impl<'a> Session<'a> {
                 }
                 seconds.extend(more.into_iter().map(|t| t.max(0.0)));
             }
-            open.iter().for_each(|(experiment, seconds)| rivals.note(experiment, seconds));
+            open.iter().for_each(|(experiment, seconds)| rivals.note(experiment, seconds, rule));
             open.retain_mut(|(experiment, seconds)| {
-                let stop = rule.met(seconds).or(rivals.beat(experiment, seconds).then_some(Stop::Beaten));
+                let stop = rule.met(seconds).or(rivals.beat(experiment, seconds, rule).then_some(Stop::Beaten));
                 done.extend(stop.map(|stop| Sample { experiment: experiment.clone(), seconds: std::mem::take(seconds), stop }));
                 stop.is_none()
             });
             let so_far = open.first().map_or(0, |(_, seconds)| seconds.len());
-            repetitions = so_far.min(rule.most.saturating_sub(so_far)).max(1);
+            repetitions = so_far.max(rule.least.saturating_sub(so_far)).min(rule.most.saturating_sub(so_far)).max(1);
         }
         Ok(done)
     }
@@ -368,16 +392,23 @@ mod tests {
     #[test]
     fn what_is_clearly_slower_is_not_repeated() {
         let of = |bytes| Experiment::RoundTrip { a: 0, b: 1, out: bytes, back: 0 };
-        let mut rivals = Rivals { field: (0..3).map(|k| (of(k), 0)).collect(), lowest_high: vec![f64::INFINITY] };
-        rivals.note(&of(0), &[1.0, 1.3, 1.1, 1.2]);
-        assert!(rivals.beat(&of(1), &[1.4, 1.5, 1.6, 1.9]));
-        assert!(!rivals.beat(&of(2), &[1.25, 1.5, 1.6, 1.9]), "the ranges overlap");
-        assert!(!rivals.beat(&of(9), &[2.0, 2.0, 2.0, 2.0]), "not in the field");
+        let rule = StopRule::default();
+        let field = (0..3).map(|k| (of(k), 0)).collect();
+        let mut rivals = Rivals { field, lowest_high: vec![f64::INFINITY], shortest: vec![f64::INFINITY], hopeless: Some(1.25) };
+        rivals.note(&of(0), &[1.0], rule);
+        assert!(rivals.beat(&of(1), &[1.3], rule));
+        assert!(!rivals.beat(&of(1), &[1.2], rule), "one run says little");
+        assert!(!rivals.beat(&of(1), &[1.1, 1.1, 1.1], rule), "one run of the other says little");
+        rivals.note(&of(0), &[1.0, 1.3, 1.1, 1.2], rule);
+        assert!(rivals.beat(&of(1), &[1.4, 1.5, 1.6, 1.9], rule));
+        assert!(!rivals.beat(&of(2), &[1.25, 1.5, 1.6, 1.9], rule), "the ranges overlap");
+        assert!(!rivals.beat(&of(9), &[2.0, 2.0, 2.0, 2.0], rule), "not in the field");
     }
 
     #[test]
     fn few_repetitions_must_agree_more_closely() {
-        let rule = StopRule { least: 4, most: 8, precision: 0.05 };
+        let rule = StopRule { least: 3, most: 8, precision: 0.05 };
+        assert_eq!(rule.met(&[1.0, 1.0]), None, "the least is three");
         assert_eq!(rule.met(&[1.00, 1.01, 1.03]), Some(Stop::Precise), "half the range is 1.5 %");
         assert_eq!(rule.met(&[1.00, 1.02, 1.04]), None, "half the range is 2 %");
         assert_eq!(rule.met(&[1.00, 1.01, 1.02, 1.04]), Some(Stop::Precise), "half the range is 2 %");

@@ -55,11 +55,33 @@ impl MpiTransport {
     /// # Errors
     /// MPI's reason.
     pub fn fetch(&mut self, from: Rank, count: usize) -> Result<Vec<f64>> {
-        let mut bytes = vec![0u8; 8 * count];
-        // SAFETY: `bytes` lives until the receive is complete
-        let request = unsafe { self.receive(from, 0, bytes.as_mut_ptr(), bytes.len())? };
-        self.wait(request)?;
-        Ok(bytes.chunks_exact(8).map(|b| f64::from_ne_bytes(b.try_into().unwrap_or_default())).collect())
+        Ok(self.fetch_each(&[(from, count)])?.concat())
+    }
+
+    /// Receives so many stamps from each rank, all at the same time: where a message sets out only when its receive is posted (rendezvous;
+    /// any message in `SimGrid`), one after the other would take a latency each.
+    ///
+    /// # Errors
+    /// MPI's reason.
+    pub fn fetch_each(&mut self, wanted: &[(Rank, usize)]) -> Result<Vec<Vec<f64>>> {
+        let mut stamps: Vec<Vec<u8>> = wanted.iter().map(|(_, count)| vec![0; 8 * count]).collect();
+        let mut under_way = Vec::with_capacity(wanted.len());
+        for ((from, _), bytes) in wanted.iter().zip(&mut stamps) {
+            // SAFETY: `stamps` lives, in its place, until all receives are complete
+            under_way.push(unsafe { self.receive(*from, 0, bytes.as_mut_ptr(), bytes.len())? });
+        }
+        under_way.into_iter().try_for_each(|request| self.wait(request))?;
+        let number = |b: &[u8]| f64::from_ne_bytes(b.try_into().unwrap_or_default());
+        Ok(stamps.iter().map(|bytes| bytes.chunks_exact(8).map(number).collect()).collect())
+    }
+
+    /// Returns when each of these ranks has posted a signal without stamps.
+    ///
+    /// # Errors
+    /// MPI's reason.
+    pub fn fetch_signals(&mut self, from: impl IntoIterator<Item = Rank>) -> Result<()> {
+        let wanted: Vec<(Rank, usize)> = from.into_iter().map(|r| (r, 0)).collect();
+        self.fetch_each(&wanted).map(drop)
     }
 
     /// Tells each rank something, straight: between sites a tree of messages would take several latencies.
@@ -88,7 +110,7 @@ impl MpiTransport {
             self.post(first, &[])?;
             return self.fetch(first, 0).map(drop);
         }
-        ranks[1..].iter().try_for_each(|&r| self.fetch(r, 0).map(drop))?;
+        self.fetch_signals(ranks[1..].iter().copied())?;
         ranks[1..].iter().try_for_each(|&r| self.post(r, &[]))
     }
 

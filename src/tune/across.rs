@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 /// Segments below this cost more in overheads than they win in overlap.
 const LEAST_SEGMENT: usize = 4 << 10;
-/// The best way's neighbours are measured, and the best one's among them, so many times.
+/// The neighbours of each route's best way are measured, and those of the best among them, so many times.
 const ROUNDS: usize = 3;
 /// A message is cut into at most so many segments.
 const MOST_SEGMENTS: usize = 512;
@@ -24,8 +24,11 @@ const SIZES: [usize; 11] = [1, 1 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 1
 /// Medians closer than this are told apart only by their intervals.
 const NATIVE_MARGIN: f64 = 0.05;
 
-/// Ways predicted to take so many times the best one's time are not measured.
+/// Ways predicted to take so many times the best one's time are not measured, nor are neighbours of those measured to.
 const HOPELESS: f64 = 1.5;
+
+/// A way whose first run takes so many times the shortest run at its size is not run again.
+const FIRST_RUN: f64 = 1.25;
 
 /// A way with what it makes of a message.
 struct Candidate {
@@ -66,28 +69,30 @@ pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>], exhau
     };
     let measure = |session: &mut Session, purpose: &str, by_size: &[Vec<Candidate>]| {
         let fields = fields(by_size);
-        if exhaustive { session.measure(purpose, &fields.concat()) } else { session.race(purpose, &fields) }
+        if exhaustive { session.measure(purpose, &fields.concat()) } else { session.race(purpose, &fields, Some(FIRST_RUN)) }
     };
     measure(session, "ways across groups", &by_size)?;
-    // the best way is tried with other segments; and a pipeline with other trees, since its speed is a matter of the processors and ports
-    // that ranks share, which predictions know least of; until the best is the best of its neighbours
-    let mut tried: Vec<Vec<String>> = vec![Vec::new(); SIZES.len()];
+    // the best of each route is tried with other segments, and the best pipeline with other trees, since their speed is a matter of the
+    // processors and ports that ranks share, which predictions know least of; until each is the best of its neighbours
+    let mut tried: Vec<Vec<(String, bool)>> = vec![Vec::new(); SIZES.len()];
     for _ in 0..ROUNDS {
         for ((&bytes, of_size), tried) in SIZES.iter().zip(&mut by_size).zip(&mut tried) {
-            let Some(best) = fastest(session, of_size).and_then(|(c, _)| c.way) else { continue };
-            if tried.contains(&best.words(bytes)) {
-                continue;
-            }
-            tried.push(best.words(bytes));
             let segments = segment_sizes(&compiled, bytes);
-            let mut more: Vec<Way> = neighbours(&segments, best.segment).map(|segment| Way { segment, ..best }).collect();
-            if best.segment > 0 {
-                more.extend(bcast::trees().map(|local| Way { local, ..best }));
-            }
-            for way in more {
-                let candidate = segmented(&compiled, &members, bytes, way)?;
-                if of_size.iter().all(|c| c.hierarchy != candidate.hierarchy) {
-                    of_size.push(candidate);
+            for (k, best) in best_of_routes(session, of_size).into_iter().enumerate() {
+                let all = k == 0 && best.segment > 0;
+                if tried.contains(&(best.words(bytes), all)) {
+                    continue;
+                }
+                tried.push((best.words(bytes), all));
+                let mut more: Vec<Way> = neighbours(&segments, best.segment).map(|segment| Way { segment, ..best }).collect();
+                if all {
+                    more.extend(bcast::trees().map(|local| Way { local, ..best }));
+                }
+                for way in more {
+                    let candidate = segmented(&compiled, &members, bytes, way)?;
+                    if of_size.iter().all(|c| c.hierarchy != candidate.hierarchy) {
+                        of_size.push(candidate);
+                    }
                 }
             }
         }
@@ -109,6 +114,21 @@ pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>], exhau
 fn fastest<'a>(session: &Session, candidates: &'a [Candidate]) -> Option<(&'a Candidate, f64)> {
     let measured = candidates.iter().filter_map(|c| Some((c, session.samples().median(&experiment(c))?)));
     measured.min_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// The fastest way of each route as measured, the fastest first, without those that are hopelessly behind.
+fn best_of_routes(session: &Session, candidates: &[Candidate]) -> Vec<Way> {
+    let measured = candidates.iter().filter_map(|c| Some((c.way?, session.samples().median(&experiment(c))?)));
+    let mut measured: Vec<(Way, f64)> = measured.collect();
+    measured.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let limit = measured.first().map_or(0.0, |m| m.1 * HOPELESS);
+    let mut best: Vec<Way> = Vec::new();
+    for (way, _) in measured.into_iter().take_while(|m| m.1 <= limit) {
+        if best.iter().all(|b| b.route != way.route) {
+            best.push(way);
+        }
+    }
+    best
 }
 
 /// The next smaller and the next larger segment size; 0 is the whole message.

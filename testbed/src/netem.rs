@@ -5,7 +5,7 @@
 //! pair. What nodes add is taken off the latency between groups.
 
 use crate::nodes::Node;
-use crate::up::{Options, PREFIX, run_batch, sysctl};
+use crate::up::{Options, PREFIX, in_probe, run_batch, sysctl};
 use crate::{sys, ways};
 use anyhow::Result;
 use collwise::platform::Platform;
@@ -21,10 +21,7 @@ pub fn obstacle(platform: &Platform) -> Option<String> {
     if let Some(link) = platform.links.iter().find(|l| l.trunk.is_some()) {
         return Some(format!("the link {} is part of a trunk, which netem cannot share among links", link.between.join(" - ")));
     }
-    let probe = format!("{PREFIX}probe");
-    quiet(Command::new("ip").args(["netns", "add", &probe]));
-    let works = works_in(&probe);
-    quiet(Command::new("ip").args(["netns", "del", &probe]));
+    let works = in_probe(works_in).is_ok_and(|works| works == Some(true));
     (!works).then(|| "the kernel has no netem: load the module sch_netem (and install tc, of iproute2)".into())
 }
 

@@ -73,20 +73,28 @@ pub fn obstacle() -> Option<String> {
     if !sys::is_root() {
         return Some("network namespaces need root: run it with sudo, or in a container that has CAP_NET_ADMIN and CAP_SYS_ADMIN".into());
     }
-    let probe = format!("{PREFIX}probe");
-    let ip = |verb: &str| Command::new("ip").args(["netns", verb, &probe]).stderr(Stdio::null()).status();
-    let Ok(made) = ip("add") else { return Some("the command ip is not there: install iproute2".into()) };
-    let entered = made.success().then(|| sys::in_network(&probe, || sys::open_tun("wan", true)));
-    let netem = made.success() && netem::works_in(&probe);
-    let _ = ip("del");
-    match entered {
+    let probed = in_probe(|name| (sys::in_network(name, || sys::open_tun("wan", true)), netem::works_in(name)));
+    let Ok(probed) = probed else { return Some("the command ip is not there: install iproute2".into()) };
+    match probed {
         None => Some("network namespaces may not be created here".into()),
-        Some(Err(_)) if !netem && !Path::new("/dev/net/tun").exists() => {
+        Some((Err(_), false)) if !Path::new("/dev/net/tun").exists() => {
             Some("/dev/net/tun is not there: load the module tun, or start the container with --device /dev/net/tun".into())
         }
-        Some(Err(e)) if !netem => Some(format!("a TUN device cannot be made in a namespace: {e}")),
+        Some((Err(e), false)) => Some(format!("a TUN device cannot be made in a namespace: {e}")),
         Some(_) => None,
     }
+}
+
+/// What something finds in a namespace made for it; nothing if none may be made.
+///
+/// # Errors
+/// The command ip is not there.
+pub fn in_probe<T>(find: impl FnOnce(&str) -> T) -> std::io::Result<Option<T>> {
+    let name = format!("{PREFIX}probe");
+    let ip = |verb: &str| Command::new("ip").args(["netns", verb, &name]).stderr(Stdio::null()).status();
+    let found = ip("add")?.success().then(|| find(&name));
+    let _ = ip("del");
+    Ok(found)
 }
 
 /// Brings a platform up in a process of its own, and returns when it is ready.
