@@ -48,13 +48,15 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         forced: args.all,
         platform: platform.clone(),
     };
-    let Some(report) = super::source::compare(policy, &settings)? else { return Ok(Outcome::Done) };
-    if args.json {
-        print_json(&report)?;
-    } else {
-        print(&text(&report, platform.as_ref()))?;
-    }
-    Ok(if report.rows.iter().any(|r| r.wrong > 0) { Outcome::Negative } else { Outcome::Done })
+    let show = |report: Report| -> anyhow::Result<Outcome> {
+        if args.json {
+            print_json(&report)?;
+        } else {
+            print(&text(&report, platform.as_ref()))?;
+        }
+        Ok(if report.rows.iter().any(|r| r.wrong > 0) { Outcome::Negative } else { Outcome::Done })
+    };
+    super::source::compare(policy, &settings, show)?.unwrap_or(Ok(Outcome::Done))
 }
 
 fn text(report: &Report, platform: Option<&Platform>) -> String {

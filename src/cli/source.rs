@@ -157,9 +157,14 @@ impl SourceArgs {
     }
 }
 
-/// Runs a comparison of broadcasts under a policy; the report on rank 0.
+/// Runs a comparison of broadcasts under a policy; on rank 0 `show` gets the report, while MPI still runs: some libraries hang or crash when
+/// they end.
 #[cfg(feature = "mpi")]
-pub fn compare(policy: crate::policy::Policy, settings: &crate::bench::Settings) -> Result<Option<crate::bench::Report>> {
+pub fn compare<T>(
+    policy: crate::policy::Policy,
+    settings: &crate::bench::Settings,
+    show: impl FnOnce(crate::bench::Report) -> T,
+) -> Result<Option<T>> {
     use mpi::traits::Communicator;
     crate::transport::mpi::abort_on_panic();
     // SAFETY: this process has one thread
@@ -178,7 +183,8 @@ pub fn compare(policy: crate::policy::Policy, settings: &crate::bench::Settings)
             progress("comparing", done, total);
         }
     });
-    report.map_err(|e| if world.size() > 1 { crate::transport::mpi::abort(&format!("failed to {e}")) } else { e })
+    let report = report.map_err(|e| if world.size() > 1 { crate::transport::mpi::abort(&format!("failed to {e}")) } else { e });
+    Ok(report?.map(show))
 }
 
 /// A progress bar on a terminal; nothing elsewhere.

@@ -38,9 +38,13 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         source.samples = Some(args.output.with_extension("samples.jsonl"));
     }
     let options = TuneOptions { declared: declared.as_ref(), method, bound, exhaustive: args.exhaustive };
-    let tuned = source.measure(|session| Ok((tune(session, options)?, session.spent().to_vec())))?;
-    let Some(((discovery, policy), spent)) = tuned else { return Ok(Outcome::Done) };
-    write_text(&args.output, &format!("{}{}", head(&policy), policy.to_toml()?))?;
+    // written while MPI still runs: some libraries hang or crash when they end
+    let tuned = source.measure(|session| {
+        let (discovery, policy) = tune(session, options)?;
+        write_text(&args.output, &format!("{}{}", head(&policy), policy.to_toml()?))?;
+        Ok((discovery, policy, session.spent().to_vec()))
+    })?;
+    let Some((discovery, policy, spent)) = tuned else { return Ok(Outcome::Done) };
     if args.json {
         print_json(&policy)?;
     } else {
