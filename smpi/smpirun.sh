@@ -15,6 +15,7 @@ hosts=${xml%.xml}.$placement.hosts
 options=$(sed -n 's/.*-hostfile [^ ]* \(.*\) PROGRAM$/\1/p' "$folder/said")
 # each rank is a copy of the program in one process: make room for their thread-local data
 export GLIBC_TUNABLES=glibc.rtld.optional_static_tls=200000
-# SMPI's default allgather posts n * n messages at once, which takes it hours for hundreds of ranks; Bruck's takes a minute
+# SMPI's default allgather posts n * n messages at once, among which it searches for each one's end: with hundreds of ranks
+# nothing else gets done
 # shellcheck disable=SC2086 # options are words
 smpirun -np "$(grep -c . "$hosts")" -platform "$xml" -hostfile "$hosts" $options --log=root.fmt:%m%n --log=smpi_coll.thresh:warning --cfg=smpi/allgather:bruck "$@"
