@@ -240,6 +240,17 @@ mod tests {
         assert!(e.contains("rank 1 was on \"b\", is now on \"c\""), "{e}");
     }
 
+    /// A prediction between two events of equal time can turn on the last digit of a parameter.
+    #[test]
+    fn times_come_back_to_the_last_digit() {
+        let head = serde_json::to_string(&settings()).unwrap();
+        let times: Vec<f64> = (1..2000).map(|k| f64::from(k) * 5.864_999_998_994_591e-7 / 7.0).collect();
+        let before = Sample { seconds: times, ..sample(1) };
+        let text = format!("{head}\n{}\n", serde_json::to_string(&before).unwrap());
+        let (_, after) = Samples::parse("s", &text).unwrap();
+        assert_eq!(after.get(&before.experiment), Some(&before));
+    }
+
     #[test]
     fn bad_lines_are_named() {
         let head = serde_json::to_string(&settings()).unwrap();
