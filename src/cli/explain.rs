@@ -164,11 +164,24 @@ fn crossing(plan: &Plan, route: RouteKind, name: &impl Fn(usize) -> String) -> S
                 };
                 let to: Vec<String> = jobs.iter().filter_map(to).collect();
                 if !to.is_empty() {
+                    let to: Vec<String> = to.chunk_by(|a, b| a == b).map(|part| times(part.len(), &part[0])).collect();
                     out += &format!("  {} sends to {}\n", name(k), to.join(", "));
                 }
             }
         }
     }
-    let counts: Vec<String> = h.groups.iter().enumerate().map(|(k, g)| format!("{} {}", name(k), g.len())).collect();
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for (k, ranks) in h.groups.iter().enumerate() {
+        match counts.iter_mut().find(|c| c.0 == name(k)) {
+            Some(c) => c.1 += ranks.len(),
+            None => counts.push((name(k), ranks.len())),
+        }
+    }
+    let counts: Vec<String> = counts.into_iter().map(|(name, ranks)| format!("{name} {ranks}")).collect();
     out + &format!("  ranks: {}\n", counts.join(", "))
+}
+
+/// A group that hears the message in one place, or in several.
+fn times(places: usize, name: &str) -> String {
+    if places == 1 { name.into() } else { format!("{places} ranks of {name}") }
 }

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 pub enum RouteKind {
     /// The root sends to every other coordinator.
     Star,
+    /// The root sends to every other coordinator, and to more ranks of the groups that would be done last: over a long way, a message that
+    /// is short costs less than the hops inside a group.
+    Direct,
     /// The best tree of the portfolio for one segment.
     Tree,
     /// From each coordinator to the nearest one that has not got it: the longest way, on which each sends once.
@@ -19,23 +22,29 @@ pub enum RouteKind {
 }
 
 /// Every kind, in the order in which ties are broken.
-pub const ROUTES: [RouteKind; 4] = [RouteKind::Star, RouteKind::Tree, RouteKind::Path, RouteKind::Relay];
+pub const ROUTES: [RouteKind; 5] = [RouteKind::Star, RouteKind::Direct, RouteKind::Tree, RouteKind::Path, RouteKind::Relay];
 
 impl RouteKind {
     /// Its name in policies.
     pub fn name(self) -> &'static str {
         match self {
             RouteKind::Star => "star",
+            RouteKind::Direct => "direct",
             RouteKind::Tree => "tree",
             RouteKind::Path => "path",
             RouteKind::Relay => "relay",
         }
     }
 
+    /// True if messages may be cut into segments on it.
+    pub fn is_segmented(self) -> bool {
+        self != RouteKind::Direct
+    }
+
     /// The coordinators' jobs; `None` where they differ from segment to segment.
     pub fn jobs(self, problem: &Problem) -> Option<Vec<Job>> {
         match self {
-            RouteKind::Star => Some(star(problem)),
+            RouteKind::Star | RouteKind::Direct => Some(star(problem)),
             RouteKind::Tree => Some(solve(problem).best.jobs),
             RouteKind::Path => Some(path(problem)),
             RouteKind::Relay => None,

@@ -38,6 +38,11 @@ pub fn problem(policy: &CompiledPolicy, groups: &[usize], bytes: usize, local: V
     let n = groups.len();
     let mut problem = Problem { groups: n, root: 0, gap: vec![0.0; n * n], latency: vec![0.0; n * n], local, local_busy };
     for (i, j) in (0..n * n).map(|k| (k / n, k % n)).filter(|(i, j)| i != j) {
+        if groups[i] == groups[j] {
+            // parts of one group hear it from outside
+            (problem.gap[i * n + j], problem.latency[i * n + j]) = (f64::INFINITY, f64::INFINITY);
+            continue;
+        }
         let cost = policy.link_cost(groups[i], groups[j], bytes).ok_or_else(|| {
             let name = |k: usize| &policy.policy.groups[groups[k]].name;
             Error::invalid(format!("plan a broadcast: the policy has no link between \"{}\" and \"{}\"", name(i), name(j)))
@@ -53,18 +58,24 @@ pub fn problem(policy: &CompiledPolicy, groups: &[usize], bytes: usize, local: V
 /// # Errors
 /// The policy lacks a link.
 pub fn hierarchy(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize, way: Way) -> Result<Hierarchy> {
-    let groups = group_ranks(members, root);
+    let groups = group_ranks(members, root).into_iter().map(|(_, ranks)| ranks).collect();
+    let hierarchy = over(policy, members, groups, bytes, way)?;
+    if way.route == RouteKind::Direct { in_parts(policy, members, hierarchy, way) } else { Ok(hierarchy) }
+}
+
+/// The broadcast that goes a way over these groups, or parts of groups.
+fn over(policy: &CompiledPolicy, members: &[Member], groups: Vec<Vec<Rank>>, bytes: usize, way: Way) -> Result<Hierarchy> {
     let segment = if way.segment == 0 { bytes } else { way.segment.min(bytes) };
     let costs = PolyModel::new(policy, members, bytes);
     let (mut local, mut local_busy) = (Vec::new(), Vec::new());
-    for (_, ranks) in &groups {
+    for ranks in &groups {
         let shape = Shape { ranks: ranks.len(), root: 0, bytes: segment };
         let schedule = way.local.schedule(&shape, &Parameters::default()).unwrap_or_default();
         let found = replay(&schedule, &Among { inner: &costs, positions: ranks.clone() })?;
         local.push(found.completion());
         local_busy.push(found.port_free.first().copied().unwrap_or(0.0));
     }
-    let (indices, groups): (Vec<usize>, Vec<Vec<Rank>>) = groups.into_iter().unzip();
+    let indices: Vec<usize> = groups.iter().map(|ranks| members[ranks[0]].group).collect();
     let problem = problem(policy, &indices, segment, local, local_busy)?;
     let local = Local { algorithm: way.local.name.into(), parameters: Parameters::default() };
     Ok(Hierarchy {
@@ -76,6 +87,43 @@ pub fn hierarchy(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes:
         // one segment is a pipeline too: the trees inside groups are entered from the route
         segment: segment.max(1),
     })
+}
+
+/// As a broadcast along the star, where the group that is done last hears it in as many parts at once as let everybody be done the soonest;
+/// then the group that is done last then, until parts gain nothing.
+fn in_parts(policy: &CompiledPolicy, members: &[Member], star: Hierarchy, way: Way) -> Result<Hierarchy> {
+    let costs = PolyModel::new(policy, members, star.bytes);
+    let finish = |h: &Hierarchy| -> Result<Vec<f64>> {
+        Ok(replay(&h.schedule(members.len())?, &costs)?.traces.iter().map(|t| t.finish()).collect())
+    };
+    let last = |times: &[f64]| (0..times.len()).fold(0, |last, r| if times[r] > times[last] { r } else { last });
+    let (mut best, mut times) = (star.clone(), finish(&star)?);
+    loop {
+        let (latest, time) = (last(&times), times[last(&times)]);
+        // the wide-area link carries every copy
+        let group = members[latest].group;
+        let copy = policy.link_cost(members[star.groups[0][0]].group, group, star.bytes).map_or(f64::INFINITY, |cost| cost.gap);
+        let Some(ranks) = star.groups[1..]
+            .iter()
+            .find(|ranks| ranks.contains(&latest))
+            .filter(|_| best.groups.iter().any(|g| g.len() > 1 && g.contains(&latest)))
+        else {
+            return Ok(best);
+        };
+        let (mut found, mut soonest) = (None, time);
+        for parts in (1..).map(|k| 1 << k).take_while(|&parts| parts < ranks.len()).chain([ranks.len()]) {
+            let rest = best.groups.iter().filter(|g| members[g[0]].group != group).cloned();
+            let parted = (0..parts).map(|k| ranks[k * ranks.len() / parts..(k + 1) * ranks.len() / parts].to_vec());
+            let candidate = over(policy, members, rest.chain(parted).collect(), star.bytes, way)?;
+            let times = finish(&candidate)?;
+            let time = times[last(&times)] + (parts - 1) as f64 * copy;
+            if time < soonest {
+                (found, soonest) = (Some((candidate, times)), time);
+            }
+        }
+        let Some(next) = found else { return Ok(best) };
+        (best, times) = next;
+    }
 }
 
 /// The host of each rank by number, if any host has several.
@@ -96,4 +144,38 @@ fn hosts(policy: &CompiledPolicy, members: &[Member], groups: &[Vec<Rank>]) -> V
 /// An algorithm that there is not.
 pub fn predict(policy: &CompiledPolicy, members: &[Member], hierarchy: &Hierarchy) -> Result<f64> {
     completion(&hierarchy.schedule(members.len())?, &PolyModel::new(policy, members, hierarchy.bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::bcast;
+    use crate::plan::Member;
+    use crate::policy::Policy;
+    use std::path::Path;
+
+    #[test]
+    fn parts_are_of_the_groups_done_last_and_pay() {
+        let policy = CompiledPolicy::new(Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
+        let of = |(group, g): (usize, &crate::policy::GroupPolicy)| (0..g.hosts.len()).map(move |position| Member { group, position });
+        let members: Vec<Member> = policy.policy.groups.iter().enumerate().flat_map(of).collect();
+        let mut parted = 0;
+        for (root, bytes, local) in
+            [0, 40, 77].into_iter().flat_map(|r| [1, 4096].into_iter().flat_map(move |b| bcast::trees().map(move |t| (r, b, t))))
+        {
+            let of = |route| hierarchy(&policy, &members, root, bytes, Way { route, segment: 0, local }).unwrap();
+            let (star, direct) = (of(RouteKind::Star), of(RouteKind::Direct));
+            let seconds = |h: &Hierarchy| predict(&policy, &members, h).unwrap();
+            assert_eq!(direct.groups[0], star.groups[0], "the root's group is whole");
+            let (mut all, mut everybody) = (direct.ranks(), star.ranks());
+            (all.sort_unstable(), everybody.sort_unstable());
+            assert_eq!(all, everybody);
+            assert_eq!(direct == star, direct.groups.len() == star.groups.len());
+            if direct != star {
+                assert!(seconds(&direct) < seconds(&star), "{bytes} bytes from {root}, {}", local.name);
+                parted += 1;
+            }
+        }
+        assert!(parted > 0, "parts pay somewhere");
+    }
 }

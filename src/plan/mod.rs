@@ -31,7 +31,7 @@ pub struct PlannedGroup {
 pub struct Plan {
     /// What is done.
     pub shape: Shape,
-    /// The groups that take part, the root's first.
+    /// The groups that take part, the root's first; those that hear a message in several places are there in parts.
     pub groups: Vec<PlannedGroup>,
     /// Who sends what to whom.
     pub hierarchy: Hierarchy,
@@ -109,10 +109,10 @@ fn pipelined(
 ) -> Result<Plan> {
     let way = Way { route: row.route, segment: row.segment_bytes, local };
     let hierarchy = hierarchy(policy, members, root, bytes, way)?;
-    let planned = |(group, _): &(usize, Vec<Rank>)| PlannedGroup { group: *group, decision: None };
+    let planned = |ranks: &Vec<Rank>| PlannedGroup { group: members[ranks[0]].group, decision: None };
     Ok(Plan {
         shape: Shape { ranks: members.len(), root, bytes },
-        groups: group_ranks(members, root).iter().map(planned).collect(),
+        groups: hierarchy.groups.iter().map(planned).collect(),
         predicted_s: policy.across_seconds(bytes),
         native_s: None,
         hierarchy,

@@ -119,6 +119,9 @@ impl Policy {
                 Ok(a) if a.tree.is_none() => return blame(&format!("\"{}\" is no tree: segments cannot pass through it", row.local)),
                 Ok(_) => {}
             }
+            if row.segment_bytes > 0 && !row.route.is_segmented() {
+                return blame(&format!("route \"{}\" goes in one piece, without segment_bytes", row.route.name()));
+            }
             if [Some(row.predicted_s), row.measured_s, row.native_s].into_iter().flatten().any(|t| !is_time(t)) {
                 return blame("its times are not valid: finite seconds, zero or more");
             }

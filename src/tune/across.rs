@@ -84,7 +84,10 @@ pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>], exhau
                     continue;
                 }
                 tried.push((best.words(bytes), all));
-                let mut more: Vec<Way> = neighbours(&segments, best.segment).map(|segment| Way { segment, ..best }).collect();
+                let mut more: Vec<Way> = neighbours(&segments, best.segment)
+                    .filter(|_| best.route.is_segmented())
+                    .map(|segment| Way { segment, ..best })
+                    .collect();
                 if all {
                     more.extend(bcast::trees().map(|local| Way { local, ..best }));
                 }
@@ -148,7 +151,7 @@ fn all_ways(policy: &CompiledPolicy, members: &[Member], bytes: usize) -> Result
     let mut all = vec![whole(policy, members, bytes)?];
     for route in ROUTES {
         for local in bcast::trees() {
-            for &segment in &sizes {
+            for &segment in sizes.iter().filter(|&&s| s == 0 || route.is_segmented()) {
                 all.push(segmented(policy, members, bytes, Way { route, segment, local })?);
             }
         }
@@ -174,7 +177,7 @@ fn candidates(policy: &CompiledPolicy, members: &[Member], bytes: usize) -> Resu
     for route in ROUTES {
         for local in bcast::trees() {
             let mut best: Option<Candidate> = None;
-            for &segment in &sizes {
+            for &segment in sizes.iter().filter(|&&s| s == 0 || route.is_segmented()) {
                 let candidate = segmented(policy, members, bytes, Way { route, segment, local })?;
                 if best.as_ref().is_none_or(|b| candidate.predicted < b.predicted) {
                     best = Some(candidate);
