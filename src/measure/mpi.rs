@@ -5,6 +5,7 @@
 use super::{Experiment, Part, Probe, Settings, parts};
 use crate::error::{Error, Result};
 use crate::schedule::{Program, Trace};
+use crate::stats;
 use crate::topology::Rank;
 use crate::transport::clock::Offsets;
 use crate::transport::mpi::{MpiTransport, abort, check, gather_names, library_version, now};
@@ -26,7 +27,19 @@ pub struct MpiProbe {
     player: Player,
     settings: Settings,
     began: f64,
+    /// By [`path`], the largest message that was sent, and what the shortest experiment took.
+    warm: FxHashMap<Path, (usize, f64)>,
 }
+
+/// What a first run warms: connections and their windows between two ranks, all that one collective uses.
+type Path = (Vec<Rank>, Option<Experiment>);
+
+fn path(experiment: &Experiment) -> Path {
+    (experiment.ranks(), experiment.is_collective().then(|| experiment.clone()))
+}
+
+/// Runs that take longer than so many seconds need no warm caches, once their paths are warm.
+const LONG_S: f64 = 1e-3;
 
 /// What one rank needs to play its parts.
 struct Player {
@@ -66,7 +79,7 @@ pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str) -> Result<Option<MpiPro
         timer: "MPI_Wtime".into(),
         date: crate::units::utc_now(),
     };
-    Ok(Some(MpiProbe { player, settings, began: now() }))
+    Ok(Some(MpiProbe { player, settings, began: now(), warm: FxHashMap::default() }))
 }
 
 impl Probe for MpiProbe {
@@ -75,7 +88,10 @@ impl Probe for MpiProbe {
     }
 
     fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Vec<f64>>> {
-        let mut parts = parts(batches, &self.settings.hosts);
+        let is_warm = |e: &Experiment| {
+            self.warm.get(&path(e)).is_some_and(|&(bytes, seconds)| e.bytes() <= bytes && seconds > LONG_S && seconds.is_finite())
+        };
+        let mut parts = parts(batches, &self.settings.hosts, |e| !is_warm(e));
         let own = parts.remove(&0).unwrap_or_default();
         self.player.order(parts.into_iter().map(|(r, parts)| (r, Order::Run { parts, repetitions })).collect())?;
         let clock = |e: &Experiment| e.ranks()[e.timer()];
@@ -92,8 +108,16 @@ impl Probe for MpiProbe {
             *rest = later;
             Some(own.to_vec())
         };
-        let all: Option<_> = batches.iter().flatten().map(of).collect();
-        all.ok_or_else(|| Error::data("measure: a rank gave fewer times than it was asked for"))
+        let all: Option<Vec<Vec<f64>>> = batches.iter().flatten().map(of).collect();
+        let all = all.ok_or_else(|| Error::data("measure: a rank gave fewer times than it was asked for"))?;
+        for (experiment, seconds) in batches.iter().flatten().zip(&all) {
+            // what a sender or receiver spends says nothing of the way
+            let overhead = matches!(experiment, Experiment::SendTime { .. } | Experiment::ReceiveTime { .. });
+            let run = stats::median(seconds).filter(|_| !overhead).unwrap_or(f64::INFINITY);
+            let known = self.warm.entry(path(experiment)).or_insert((0, f64::INFINITY));
+            *known = (known.0.max(experiment.bytes()), known.1.min(run));
+        }
+        Ok(all)
     }
 
     fn has_native(&self) -> bool {
@@ -141,27 +165,27 @@ impl Player {
         let mut times = Vec::new();
         for part in parts {
             match part {
-                Part::Play(experiment) => times.extend(self.play_one(&experiment, repetitions)?),
+                Part::Play { experiment, warm_up } => times.extend(self.play_one(&experiment, usize::from(warm_up), repetitions)?),
                 Part::Meet(ranks) => self.transport.meet(&ranks)?,
             }
         }
         Ok(times)
     }
 
-    fn play_one(&mut self, experiment: &Experiment, repetitions: usize) -> Result<Vec<f64>> {
+    /// Runs an experiment so many times to warm up, and then so many times that count.
+    fn play_one(&mut self, experiment: &Experiment, warm_ups: usize, repetitions: usize) -> Result<Vec<f64>> {
         let (me, members) = (self.transport.rank(), experiment.ranks());
         let position = members.iter().position(|&r| r == me).unwrap_or(0);
         let program = experiment.program(position)?.renamed(|position| members[position]);
         self.buffer.resize(self.buffer.len().max(experiment.bytes()), 0);
         if experiment.is_collective() {
-            return self.play_collective(experiment, &members, &program, repetitions);
+            return self.play_collective(experiment, &members, &program, warm_ups, repetitions);
         }
         let mut times = Vec::with_capacity(repetitions);
         let mut trace = Trace::new(program.len());
-        // the first run opens connections and warms caches; it does not count
-        for repetition in 0..=repetitions {
+        for run in 0..warm_ups + repetitions {
             self.execute(&program, Some(&mut trace))?;
-            if repetition > 0 && position == experiment.timer() {
+            if run >= warm_ups && position == experiment.timer() {
                 times.push(experiment.span(&trace));
             }
         }
@@ -170,13 +194,20 @@ impl Player {
 
     /// Runs a collective so many times; each run begins when the root knows that everybody is through with the one before. Each
     /// rank notes when it has everything, and the root turns these stamps into its own clock's.
-    fn play_collective(&mut self, experiment: &Experiment, members: &[Rank], program: &Program, repetitions: usize) -> Result<Vec<f64>> {
+    fn play_collective(
+        &mut self,
+        experiment: &Experiment,
+        members: &[Rank],
+        program: &Program,
+        warm_ups: usize,
+        repetitions: usize,
+    ) -> Result<Vec<f64>> {
         let (me, root) = (self.transport.rank(), members[experiment.timer()]);
         let native = experiment.native(me).map(|(among, root)| Ok::<_, Error>((self.group(&among)?, root as c_int))).transpose()?;
         let others: Vec<Rank> = members.iter().copied().filter(|&r| r != root).collect();
         let offsets = self.transport.clock_offsets(root, &others, &mut self.offsets)?;
         let (mut starts, mut ends) = (Vec::new(), Vec::new());
-        for _ in 0..=repetitions {
+        for _ in 0..warm_ups + repetitions {
             starts.push(now());
             self.execute(program, None)?;
             if let Some((comm, root)) = native {
@@ -196,14 +227,13 @@ impl Player {
             self.transport.post(root, &ends)?;
             return Ok(Vec::new());
         }
-        let wanted: Vec<(Rank, usize)> = others.iter().map(|&r| (r, repetitions + 1)).collect();
+        let wanted: Vec<(Rank, usize)> = others.iter().map(|&r| (r, warm_ups + repetitions)).collect();
         for (theirs, offset) in self.transport.fetch_each(&wanted)?.into_iter().zip(offsets) {
             for (latest, end) in ends.iter_mut().zip(theirs) {
                 *latest = latest.max(end + offset);
             }
         }
-        // the first run opens connections and warms caches; it does not count
-        Ok(ends.iter().zip(&starts).skip(1).map(|(end, start)| (end - start).max(0.0)).collect())
+        Ok(ends.iter().zip(&starts).skip(warm_ups).map(|(end, start)| (end - start).max(0.0)).collect())
     }
 
     fn execute(&mut self, program: &Program, trace: Option<&mut Trace>) -> Result<()> {

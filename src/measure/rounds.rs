@@ -35,8 +35,13 @@ pub fn pack(experiments: &[Experiment], hosts: &[String], side_by_side: bool) ->
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// It plays its part in an experiment.
-    Play(Experiment),
+    /// It plays its part in an experiment, once more before it counts if it must warm up.
+    Play {
+        /// What is played.
+        experiment: Experiment,
+        /// A run that does not count comes first.
+        warm_up: bool,
+    },
     /// It waits until these ranks, itself among them, have come so far.
     Meet(Vec<Rank>),
 }
@@ -44,12 +49,13 @@ pub enum Part {
 /// What each rank does so that batches run one after the other on every host. A rank's own order is enough where no other rank of its host
 /// takes part, and nobody waits for batches far away. Otherwise those who share hosts, straight or over others, meet after each batch; they
 /// need not before another collective of the same ranks and root, which nobody begins before the root does.
-pub fn parts(batches: &[Vec<Experiment>], hosts: &[String]) -> BTreeMap<Rank, Vec<Part>> {
+pub fn parts(batches: &[Vec<Experiment>], hosts: &[String], warms_up: impl Fn(&Experiment) -> bool) -> BTreeMap<Rank, Vec<Part>> {
     let mut parts: BTreeMap<Rank, Vec<Part>> = BTreeMap::new();
     let circles = circles(batches, hosts);
     for (k, batch) in batches.iter().enumerate() {
         for experiment in batch {
-            experiment.ranks().into_iter().for_each(|r| parts.entry(r).or_default().push(Part::Play(experiment.clone())));
+            let part = Part::Play { experiment: experiment.clone(), warm_up: warms_up(experiment) };
+            experiment.ranks().into_iter().for_each(|r| parts.entry(r).or_default().push(part.clone()));
         }
         let Some(next) = batches.get(k + 1) else { break };
         for circle in circles.iter().filter(|circle| !goes_on(circle, batch, next)) {
@@ -111,21 +117,23 @@ mod tests {
     fn ranks_of_one_host_meet_and_others_go_on() {
         let hosts: Vec<String> = ["a", "a", "a", "b", "c"].iter().map(|s| s.to_string()).collect();
         // rank 1 must not start on host a before rank 0 is through; ranks 3 and 4 meet nobody
-        let of = parts(&[vec![pair(0, 2), pair(3, 4)], vec![pair(1, 2), pair(4, 3)]], &hosts);
+        let of = parts(&[vec![pair(0, 2), pair(3, 4)], vec![pair(1, 2), pair(4, 3)]], &hosts, |_| true);
+        let play = |a, b| Part::Play { experiment: pair(a, b), warm_up: true };
         let circle = Part::Meet(vec![0, 1, 2]);
-        assert_eq!(of[&0], [Part::Play(pair(0, 2)), circle.clone()]);
-        assert_eq!(of[&1], [circle.clone(), Part::Play(pair(1, 2))]);
-        assert_eq!(of[&2], [Part::Play(pair(0, 2)), circle, Part::Play(pair(1, 2))]);
-        assert_eq!(of[&3], [Part::Play(pair(3, 4)), Part::Play(pair(4, 3))]);
+        assert_eq!(of[&0], [play(0, 2), circle.clone()]);
+        assert_eq!(of[&1], [circle.clone(), play(1, 2)]);
+        assert_eq!(of[&2], [play(0, 2), circle, play(1, 2)]);
+        assert_eq!(of[&3], [play(3, 4), play(4, 3)]);
         // host b is bound to host a by an experiment: its rank meets too
-        let of = parts(&[vec![pair(0, 3)], vec![pair(1, 2)]], &hosts);
-        assert_eq!(of[&3], [Part::Play(pair(0, 3)), Part::Meet(vec![0, 1, 2, 3])]);
+        let of = parts(&[vec![pair(0, 3)], vec![pair(1, 2)]], &hosts, |_| true);
+        assert_eq!(of[&3], [play(0, 3), Part::Meet(vec![0, 1, 2, 3])]);
     }
 
     #[test]
     fn collectives_of_the_same_ranks_follow_each_other() {
         let hosts: Vec<String> = ["a", "a", "a"].iter().map(|s| s.to_string()).collect();
-        let meetings = |batches: &[Vec<Experiment>]| parts(batches, &hosts)[&0].iter().filter(|p| matches!(p, Part::Meet(_))).count();
+        let meetings =
+            |batches: &[Vec<Experiment>]| parts(batches, &hosts, |_| true)[&0].iter().filter(|p| matches!(p, Part::Meet(_))).count();
         assert_eq!(meetings(&[vec![broadcast(&[0, 1, 2], 1)], vec![broadcast(&[0, 2, 1], 2)]]), 0, "the root begins both");
         assert_eq!(meetings(&[vec![broadcast(&[0, 1, 2], 1)], vec![broadcast(&[1, 0, 2], 2)]]), 1, "another root");
         assert_eq!(meetings(&[vec![broadcast(&[0, 1, 2], 1)], vec![broadcast(&[0, 1], 2)]]), 1, "rank 2 may still be busy");

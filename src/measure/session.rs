@@ -32,15 +32,28 @@ impl Default for StopRule {
 }
 
 impl StopRule {
-    fn met(&self, seconds: &[f64]) -> Option<Stop> {
+    /// Times below `floor` need not be known more precisely than it.
+    fn met(&self, seconds: &[f64], floor: f64) -> Option<Stop> {
         if seconds.len() < self.least.min(self.most) {
             return None;
         }
         let (median, (low, high)) = (stats::median(seconds)?, stats::median_interval(seconds)?);
         let n = seconds.len();
         let precision = if n < stats::LEAST_FOR_INTERVAL { self.precision * n as f64 / 8.0 } else { self.precision };
-        if (high - low) / 2.0 <= precision * median { Some(Stop::Precise) } else { (n >= self.most).then_some(Stop::Budget) }
+        if (high - low) / 2.0 <= precision * median.max(floor) { Some(Stop::Precise) } else { (n >= self.most).then_some(Stop::Budget) }
     }
+}
+
+/// Overheads matter beside what their messages take on the way: a tenth of that is their floor.
+fn floor(experiment: &Experiment, samples: &Samples) -> f64 {
+    let way = match experiment {
+        Experiment::ReceiveTime { delay_ns, .. } => *delay_ns as f64 * 1e-9,
+        Experiment::SendTime { a, b, .. } => {
+            samples.median(&Experiment::Train { a: *a, b: *b, bytes: 0, count: 1, delay_ns: 0 }).unwrap_or(0.0)
+        }
+        _ => 0.0,
+    };
+    way / 10.0
 }
 
 /// Experiments that race each other.
@@ -52,14 +65,17 @@ struct Rivals {
     lowest_high: Vec<f64>,
     /// By field, the shortest run.
     shortest: Vec<f64>,
-    /// What takes so many times the shortest run of its field in its first run has lost.
+    /// What takes so many times the shortest run of its field in its first run has lost; after two runs, half as much above it is enough.
     hopeless: Option<f64>,
 }
 
 impl Rivals {
-    /// Runs before anything can be told about an experiment.
-    fn first(&self, rule: StopRule) -> usize {
-        if self.hopeless.is_some() { 1 } else { rule.least }
+    /// So many more runs before anything can be told about an experiment that ran so often.
+    fn more(&self, runs: usize, rule: StopRule) -> usize {
+        match self.hopeless {
+            Some(_) if runs < rule.least => 1,
+            _ => runs.max(rule.least.saturating_sub(runs)).min(rule.most.saturating_sub(runs)).max(1),
+        }
     }
 
     fn note(&mut self, experiment: &Experiment, seconds: &[f64], rule: StopRule) {
@@ -74,7 +90,7 @@ impl Rivals {
     fn beat(&self, experiment: &Experiment, seconds: &[f64], rule: StopRule) -> bool {
         let (Some(&field), Some((low, _))) = (self.field.get(experiment), stats::median_interval(seconds)) else { return false };
         match self.hopeless {
-            Some(hopeless) if seconds.len() < rule.least => low > self.shortest[field] * hopeless,
+            Some(hopeless) if seconds.len() < rule.least => low > self.shortest[field] * (1.0 + (hopeless - 1.0) / seconds.len() as f64),
             _ => low > self.lowest_high[field],
         }
     }
@@ -200,12 +216,12 @@ impl<'a> Session<'a> {
         self.run(purpose, experiments, Rivals::default(), self.rule)
     }
 
-    /// As [`Session::measure`], with few repetitions of each: for experiments of which a mean over many is wanted.
+    /// As [`Session::measure`], with the fewest repetitions of each: for experiments of which a mean over many is wanted.
     ///
     /// # Errors
     /// As for [`Session::measure`].
     pub fn measure_roughly(&mut self, purpose: &str, experiments: &[Experiment]) -> Result<()> {
-        self.run(purpose, experiments, Rivals::default(), StopRule { most: (2 * self.rule.least).min(self.rule.most), ..self.rule })
+        self.run(purpose, experiments, Rivals::default(), StopRule { most: self.rule.least.min(self.rule.most), ..self.rule })
     }
 
     /// As [`Session::measure`], for fields of experiments of which the fastest one is wanted: what is clearly slower than another one of
@@ -262,7 +278,7 @@ impl<'a> Session<'a> {
         open.retain(|e| seen.insert(e.clone()));
         let began = self.elapsed();
         let batches = pack(&open, &self.settings.hosts, self.side_by_side);
-        let (mut rest, mut known, mut at_once) = (&batches[..], 0, 4);
+        let (mut rest, mut known, mut at_once) = (&batches[..], 0, 8);
         while !rest.is_empty() {
             let (now, later) = rest.split_at(at_once.min(rest.len()));
             let start = self.elapsed();
@@ -309,7 +325,8 @@ impl<'a> Session<'a> {
     /// Measures experiments until every one is precise enough, beaten by a rival, or has spent its repetitions.
     fn repeat(&mut self, experiments: Vec<Experiment>, rivals: &mut Rivals, rule: StopRule) -> Result<Vec<Sample>> {
         let mut open: Vec<(Experiment, Vec<f64>)> = experiments.into_iter().map(|e| (e, Vec::new())).collect();
-        let (mut done, mut repetitions) = (Vec::new(), rivals.first(rule));
+        let (mut done, mut repetitions) = (Vec::new(), rivals.more(0, rule));
+        let samples = &self.samples;
         while !open.is_empty() {
             let experiments: Vec<Experiment> = open.iter().map(|(e, _)| e.clone()).collect();
             let batches = pack(&experiments, &self.settings.hosts, self.side_by_side);
@@ -329,12 +346,12 @@ impl<'a> Session<'a> {
             }
             open.iter().for_each(|(experiment, seconds)| rivals.note(experiment, seconds, rule));
             open.retain_mut(|(experiment, seconds)| {
-                let stop = rule.met(seconds).or(rivals.beat(experiment, seconds, rule).then_some(Stop::Beaten));
+                let stop = rule.met(seconds, floor(experiment, samples)).or(rivals.beat(experiment, seconds, rule).then_some(Stop::Beaten));
                 done.extend(stop.map(|stop| Sample { experiment: experiment.clone(), seconds: std::mem::take(seconds), stop }));
                 stop.is_none()
             });
             let so_far = open.first().map_or(0, |(_, seconds)| seconds.len());
-            repetitions = so_far.max(rule.least.saturating_sub(so_far)).min(rule.most.saturating_sub(so_far)).max(1);
+            repetitions = rivals.more(so_far, rule);
         }
         Ok(done)
     }
@@ -408,12 +425,13 @@ mod tests {
     #[test]
     fn few_repetitions_must_agree_more_closely() {
         let rule = StopRule { least: 3, most: 8, precision: 0.05 };
-        assert_eq!(rule.met(&[1.0, 1.0]), None, "the least is three");
-        assert_eq!(rule.met(&[1.00, 1.01, 1.03]), Some(Stop::Precise), "half the range is 1.5 %");
-        assert_eq!(rule.met(&[1.00, 1.02, 1.04]), None, "half the range is 2 %");
-        assert_eq!(rule.met(&[1.00, 1.01, 1.02, 1.04]), Some(Stop::Precise), "half the range is 2 %");
-        assert_eq!(rule.met(&[1.00, 1.02, 1.04, 1.08]), None, "half the range is 4 %");
-        assert_eq!(rule.met(&[1.00, 1.02, 1.03, 1.04, 1.05, 1.06, 1.08]), Some(Stop::Precise), "now it is an interval");
-        assert_eq!(rule.met(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0]), Some(Stop::Budget));
+        assert_eq!(rule.met(&[1.0, 1.0], 0.0), None, "the least is three");
+        assert_eq!(rule.met(&[1.00, 1.01, 1.03], 0.0), Some(Stop::Precise), "half the range is 1.5 %");
+        assert_eq!(rule.met(&[1.00, 1.02, 1.04], 0.0), None, "half the range is 2 %");
+        assert_eq!(rule.met(&[1.00, 1.01, 1.02, 1.04], 0.0), Some(Stop::Precise), "half the range is 2 %");
+        assert_eq!(rule.met(&[1.00, 1.02, 1.04, 1.08], 0.0), None, "half the range is 4 %");
+        assert_eq!(rule.met(&[1.00, 1.02, 1.03, 1.04, 1.05, 1.06, 1.08], 0.0), Some(Stop::Precise), "now it is an interval");
+        assert_eq!(rule.met(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0], 0.0), Some(Stop::Budget));
+        assert_eq!(rule.met(&[1.0, 2.0, 1.5], 30.0), Some(Stop::Precise), "half the range is little beside a floor of 30");
     }
 }

@@ -58,7 +58,7 @@ impl CostModel for PLogP {
 }
 
 /// Sizes at which overheads are not measured but taken from both neighbours: copying is linear between changes of protocol.
-const BETWEEN: [usize; 3] = [1, 4 << 10, 1 << 20];
+const BETWEEN: [usize; 5] = [1, 1 << 10, 4 << 10, 256 << 10, 1 << 20];
 
 /// The experiments of one size.
 fn of_size(roster: &Roster, bytes: usize, lookup: &Lookup) -> Vec<Experiment> {
@@ -67,7 +67,8 @@ fn of_size(roster: &Roster, bytes: usize, lookup: &Lookup) -> Vec<Experiment> {
     if BETWEEN.contains(&bytes) {
         return all;
     }
-    all.push(Experiment::SendTime { a, b, bytes });
+    // once it is known what they are small beside
+    all.extend(lookup.measured(&trip(a, b, 0)).map(|_| Experiment::SendTime { a, b, bytes }));
     all.extend(receive_time(a, b, bytes, lookup));
     all
 }

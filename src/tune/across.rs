@@ -9,7 +9,6 @@ use crate::plan::{self, Member, Way, hierarchy, placement, predict};
 use crate::policy::{Across, CompiledPolicy, OWN, Policy};
 use crate::stats;
 use crate::topology::Rank;
-use std::collections::BTreeSet;
 
 /// Segments below this cost more in overheads than they win in overlap.
 const LEAST_SEGMENT: usize = 4 << 10;
@@ -17,15 +16,13 @@ const LEAST_SEGMENT: usize = 4 << 10;
 const ROUNDS: usize = 3;
 /// A message is cut into at most so many segments.
 const MOST_SEGMENTS: usize = 512;
-/// So many of the best predicted ways are measured.
-const FINALISTS: usize = 6;
 /// The sizes that ways are chosen at; a choice holds for the sizes near its own, the last one for all larger ones.
 const SIZES: [usize; 11] = [1, 1 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
 /// Medians closer than this are told apart only by their intervals.
 const NATIVE_MARGIN: f64 = 0.05;
 
-/// Ways predicted to take so many times the best one's time are not measured, nor are neighbours of those measured to.
-const HOPELESS: f64 = 1.5;
+/// Ways expected to take so many times the best one's time are not measured, nor are neighbours of those measured to.
+const HOPELESS: f64 = 1.35;
 
 /// A way whose first run takes so many times the shortest run at its size is not run again.
 const FIRST_RUN: f64 = 1.25;
@@ -36,6 +33,35 @@ struct Candidate {
     way: Option<Way>,
     hierarchy: Hierarchy,
     predicted: f64,
+}
+
+impl Candidate {
+    fn route(&self) -> Option<RouteKind> {
+        self.way.map(|w| w.route)
+    }
+}
+
+/// What the best way of each route taught at one size: what a prediction misses, it misses at the next size too.
+#[derive(Default)]
+struct Lessons(Vec<Lesson>);
+
+struct Lesson {
+    way: Option<Way>,
+    /// Measured over predicted.
+    ratio: f64,
+}
+
+impl Lessons {
+    fn of(session: &Session, candidates: &[Candidate]) -> Lessons {
+        let best = best_of_routes(session, candidates, f64::INFINITY);
+        Lessons(best.into_iter().map(|(c, time)| Lesson { way: c.way, ratio: time / c.predicted.max(f64::MIN_POSITIVE) }).collect())
+    }
+
+    /// What a candidate will take.
+    fn expect(&self, candidate: &Candidate) -> f64 {
+        let lesson = self.0.iter().find(|l| l.way.map(|w| w.route) == candidate.route());
+        candidate.predicted * lesson.map_or(1.0, |l| l.ratio)
+    }
 }
 
 /// Chooses a way for each size, and says how ranks were placed. `ranks` are the ranks of each group of the policy, in the order of its
@@ -57,38 +83,35 @@ pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>], exhau
         algorithm: "native".into(),
         parameters: Parameters::default(),
     };
-    let select = if exhaustive { all_ways } else { candidates };
-    let mut by_size: Vec<Vec<Candidate>> = SIZES.iter().map(|&bytes| select(&compiled, &members, bytes)).collect::<Result<_>>()?;
     let has_native = session.has_native();
-    let fields = |by_size: &[Vec<Candidate>]| {
-        let mut fields: Vec<Vec<Experiment>> = by_size.iter().map(|of_size| of_size.iter().map(experiment).collect()).collect();
-        if has_native {
-            fields.iter_mut().zip(SIZES).for_each(|(field, bytes)| field.push(native(bytes)));
-        }
-        fields
+    let mut by_size: Vec<Vec<Candidate>> = Vec::new();
+    let mut lessons = Lessons::default();
+    let field = |bytes: usize, candidates: &[Candidate]| {
+        let native = has_native.then(|| native(bytes));
+        candidates.iter().map(experiment).chain(native).collect::<Vec<Experiment>>()
     };
-    let measure = |session: &mut Session, purpose: &str, by_size: &[Vec<Candidate>]| {
-        let fields = fields(by_size);
-        if exhaustive { session.measure(purpose, &fields.concat()) } else { session.race(purpose, &fields, Some(FIRST_RUN)) }
-    };
-    measure(session, "ways across groups", &by_size)?;
-    // the best of each route is tried with other segments, and the best pipeline with other trees, since their speed is a matter of the
-    // processors and ports that ranks share, which predictions know least of; until each is the best of its neighbours
-    let mut tried: Vec<Vec<(String, bool)>> = vec![Vec::new(); SIZES.len()];
-    for _ in 0..ROUNDS {
-        for ((&bytes, of_size), tried) in SIZES.iter().zip(&mut by_size).zip(&mut tried) {
-            let segments = segment_sizes(&compiled, bytes);
-            for (k, best) in best_of_routes(session, of_size).into_iter().enumerate() {
-                let all = k == 0 && best.segment > 0;
-                if tried.contains(&(best.words(bytes), all)) {
+    for bytes in SIZES {
+        let measure = |session: &mut Session, purpose: &str, candidates: &[Candidate]| {
+            let field = field(bytes, candidates);
+            if exhaustive { session.measure(purpose, &field) } else { session.race(purpose, &[field], Some(FIRST_RUN)) }
+        };
+        let mut of_size =
+            if exhaustive { all_ways(&compiled, &members, bytes)? } else { candidates(&compiled, &members, bytes, &lessons)? };
+        measure(session, "ways across groups", &of_size)?;
+        // the best of each route is tried with other segments, and the best pipeline with other trees, since their speed is a matter of
+        // the processors and ports that ranks share, which predictions know least of; until each is the best of its neighbours
+        let segments = segment_sizes(&compiled, bytes);
+        let mut tried: Vec<(String, bool)> = Vec::new();
+        for _ in 0..ROUNDS {
+            let best = best_of_routes(session, &of_size, HOPELESS);
+            for (k, best) in best.iter().filter_map(|(c, _)| c.way).collect::<Vec<Way>>().into_iter().enumerate() {
+                if tried.contains(&(best.words(bytes), k == 0)) {
                     continue;
                 }
-                tried.push((best.words(bytes), all));
-                let mut more: Vec<Way> = neighbours(&segments, best.segment)
-                    .filter(|_| best.route.is_segmented())
-                    .map(|segment| Way { segment, ..best })
-                    .collect();
-                if all {
+                tried.push((best.words(bytes), k == 0));
+                let beside = neighbours(&segments, best.segment).filter(|_| best.route.is_segmented());
+                let mut more: Vec<Way> = beside.map(|segment| Way { segment, ..best }).collect();
+                if k == 0 {
                     more.extend(bcast::trees().map(|local| Way { local, ..best }));
                 }
                 for way in more {
@@ -98,11 +121,14 @@ pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>], exhau
                     }
                 }
             }
+            measure(session, "neighbours of the best ways", &of_size)?;
         }
-        measure(session, "neighbours of the best ways", &by_size)?;
+        lessons = Lessons::of(session, &of_size);
+        by_size.push(of_size);
     }
     if exhaustive {
-        session.again("the fastest, once more", &fields(&by_size))?;
+        let fields: Vec<Vec<Experiment>> = SIZES.iter().zip(&by_size).map(|(&bytes, of_size)| field(bytes, of_size)).collect();
+        session.again("the fastest, once more", &fields)?;
     }
     let mut rows: Vec<Across> =
         SIZES.iter().zip(&by_size).filter_map(|(&bytes, of_size)| row(session, bytes, of_size, &native(bytes))).collect();
@@ -119,16 +145,16 @@ fn fastest<'a>(session: &Session, candidates: &'a [Candidate]) -> Option<(&'a Ca
     measured.min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// The fastest way of each route as measured, the fastest first, without those that are hopelessly behind.
-fn best_of_routes(session: &Session, candidates: &[Candidate]) -> Vec<Way> {
-    let measured = candidates.iter().filter_map(|c| Some((c.way?, session.samples().median(&experiment(c))?)));
-    let mut measured: Vec<(Way, f64)> = measured.collect();
+/// The fastest candidate of each route as measured, the fastest first, without those that take more than so many times the fastest one's.
+fn best_of_routes<'a>(session: &Session, candidates: &'a [Candidate], limit: f64) -> Vec<(&'a Candidate, f64)> {
+    let measured = candidates.iter().filter_map(|c| Some((c, session.samples().median(&experiment(c))?)));
+    let mut measured: Vec<(&Candidate, f64)> = measured.collect();
     measured.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let limit = measured.first().map_or(0.0, |m| m.1 * HOPELESS);
-    let mut best: Vec<Way> = Vec::new();
-    for (way, _) in measured.into_iter().take_while(|m| m.1 <= limit) {
-        if best.iter().all(|b| b.route != way.route) {
-            best.push(way);
+    let limit = measured.first().map_or(0.0, |m| m.1 * limit);
+    let mut best: Vec<(&Candidate, f64)> = Vec::new();
+    for (candidate, time) in measured.into_iter().take_while(|m| m.1 <= limit) {
+        if best.iter().all(|(b, _)| b.route() != candidate.route()) {
+            best.push((candidate, time));
         }
     }
     best
@@ -169,32 +195,32 @@ fn whole(policy: &CompiledPolicy, members: &[Member], bytes: usize) -> Result<Ca
     Ok(Candidate { way: None, hierarchy: plan.hierarchy, predicted: plan.predicted_s })
 }
 
-/// The best predicted ways, the best first: pairs of a route and a tree, each with its best segment, one of each route among them
-/// unless it is hopeless; and the whole message.
-fn candidates(policy: &CompiledPolicy, members: &[Member], bytes: usize) -> Result<Vec<Candidate>> {
+/// The best way of each route as predicted, and the one that was best at the size before, unless it is expected to be hopeless.
+fn candidates(policy: &CompiledPolicy, members: &[Member], bytes: usize, lessons: &Lessons) -> Result<Vec<Candidate>> {
     let sizes = segment_sizes(policy, bytes);
-    let mut found: Vec<Candidate> = Vec::new();
+    let mut found = vec![whole(policy, members, bytes)?];
     for route in ROUTES {
+        let mut best: Option<Candidate> = None;
         for local in bcast::trees() {
-            let mut best: Option<Candidate> = None;
             for &segment in sizes.iter().filter(|&&s| s == 0 || route.is_segmented()) {
                 let candidate = segmented(policy, members, bytes, Way { route, segment, local })?;
                 if best.as_ref().is_none_or(|b| candidate.predicted < b.predicted) {
                     best = Some(candidate);
                 }
             }
-            found.extend(best.filter(|b| found.iter().all(|c| c.hierarchy != b.hierarchy)));
+        }
+        found.extend(best);
+    }
+    for way in lessons.0.iter().filter_map(|l| l.way).filter(|w| sizes.contains(&w.segment)) {
+        found.push(segmented(policy, members, bytes, way)?);
+    }
+    let limit = found.iter().map(|c| lessons.expect(c)).fold(f64::INFINITY, f64::min) * HOPELESS;
+    let mut chosen: Vec<Candidate> = Vec::new();
+    for candidate in found {
+        if lessons.expect(&candidate) <= limit && chosen.iter().all(|c| c.hierarchy != candidate.hierarchy) {
+            chosen.push(candidate);
         }
     }
-    found.sort_by(|a, b| a.predicted.total_cmp(&b.predicted));
-    let limit = found.first().map_or(0.0, |best| best.predicted * HOPELESS);
-    found.retain(|c| c.predicted <= limit);
-    // what a prediction misses, it misses for all of a route: the best of each route comes first
-    let first = |c: &Candidate, before: &[Candidate]| before.iter().all(|b| b.way.map(|w| w.route) != c.way.map(|w| w.route));
-    let (best, rest): (Vec<usize>, Vec<usize>) = (0..found.len()).partition(|&k| first(&found[k], &found[..k]));
-    let chosen: BTreeSet<usize> = best.into_iter().chain(rest).take(FINALISTS).collect();
-    let mut chosen: Vec<Candidate> = found.into_iter().enumerate().filter(|(k, _)| chosen.contains(k)).map(|(_, c)| c).collect();
-    chosen.push(whole(policy, members, bytes)?);
     Ok(chosen)
 }
 
