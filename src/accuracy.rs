@@ -20,7 +20,7 @@ pub struct SizeAccuracy {
     pub ways: usize,
     /// Median over the ways of |predicted / measured - 1| with this model inside groups; `trusted`: the model that selection trusts.
     pub error: BTreeMap<String, f64>,
-    /// How much longer the way that is predicted to be fastest takes than the fastest one, as a share.
+    /// How much longer the way that is predicted to be fastest takes than the fastest one, as a share; found and timed as in [`regrets`].
     pub regret: f64,
 }
 
@@ -38,11 +38,10 @@ pub fn accuracy(policy: &CompiledPolicy, members: &[Member], samples: &Samples) 
             names.push(model.model.clone());
         }
     }
-    let mut by_size: BTreeMap<usize, Vec<(f64, Vec<f64>)>> = BTreeMap::new(); // measured, predicted by model
+    let mut by_size: BTreeMap<usize, Vec<Predicted>> = BTreeMap::new();
     for sample in samples.iter() {
-        let (Experiment::Hierarchical { hierarchy }, Some(measured)) = (&sample.experiment, stats::median(&sample.seconds)) else {
-            continue;
-        };
+        let Experiment::Hierarchical { hierarchy } = &sample.experiment else { continue };
+        let (Some(measured), Some(halves)) = (stats::median(&sample.seconds), halves(&sample.seconds)) else { continue };
         // no model knows the library's own
         if sample.experiment.is_native() {
             continue;
@@ -52,20 +51,29 @@ pub fn accuracy(policy: &CompiledPolicy, members: &[Member], samples: &Samples) 
             let model = Some(name.as_str()).filter(|n| *n != TRUSTED);
             completion(&schedule, &PolyModel::with(policy, members, hierarchy.bytes, model))
         };
-        by_size.entry(hierarchy.bytes).or_default().push((measured, names.iter().map(predict).collect::<Result<_>>()?));
+        let predicted = names.iter().map(predict).collect::<Result<_>>()?;
+        by_size.entry(hierarchy.bytes).or_default().push(Predicted { measured, halves, predicted });
     }
-    let of_size = |(bytes, ways): (usize, Vec<(f64, Vec<f64>)>)| {
-        let errors = |k: usize| ways.iter().map(|(measured, predicted)| (predicted[k] / measured - 1.0).abs()).collect::<Vec<_>>();
-        let chosen = ways.iter().min_by(|a, b| a.1[0].total_cmp(&b.1[0])).map_or(f64::NAN, |w| w.0);
-        let best = ways.iter().map(|w| w.0).fold(f64::INFINITY, f64::min);
+    let of_size = |(bytes, ways): (usize, Vec<Predicted>)| {
+        let errors = |k: usize| ways.iter().map(|w| (w.predicted[k] / w.measured - 1.0).abs()).collect::<Vec<_>>();
+        let second_half =
+            |of: &dyn Fn(&Predicted) -> f64| ways.iter().min_by(|a, b| of(a).total_cmp(&of(b))).map_or(f64::NAN, |w| w.halves[1]);
         SizeAccuracy {
             bytes,
             ways: ways.len(),
             error: names.iter().enumerate().filter_map(|(k, n)| Some((n.clone(), stats::median(&errors(k))?))).collect(),
-            regret: chosen / best - 1.0,
+            regret: second_half(&|w| w.predicted[0]) / second_half(&|w| w.halves[0]) - 1.0,
         }
     };
     Ok(by_size.into_iter().map(of_size).collect())
+}
+
+/// A way, measured and predicted by each model.
+struct Predicted {
+    measured: f64,
+    /// See [`halves`].
+    halves: [f64; 2],
+    predicted: Vec<f64>,
 }
 
 /// What a choice of the policy costs.

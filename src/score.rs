@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 
 /// Message sizes that no model is fitted at.
 pub const HELD_OUT_BYTES: [usize; 6] = [96, 3 << 10, 24 << 10, 100_000, 400_000, 1_500_000];
+/// Messages so long are costly: they are broadcast over the whole group only.
+const LONG_BYTES: usize = 200_000;
 /// The segment that segmented algorithms are scored with.
 const SEGMENT: usize = 12 << 10;
 
@@ -71,8 +73,9 @@ pub(crate) fn rank_counts(n: usize) -> Vec<usize> {
 /// The broadcasts that a group is scored on.
 pub fn experiments(roster: &Roster) -> Vec<Experiment> {
     let mut all = Vec::new();
-    for p in rank_counts(roster.ranks.len()) {
-        for bytes in HELD_OUT_BYTES {
+    let n = roster.ranks.len();
+    for p in rank_counts(n) {
+        for bytes in HELD_OUT_BYTES.into_iter().filter(|&bytes| p == n || bytes < LONG_BYTES) {
             for algorithm in bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()) {
                 if algorithm.segmented && bytes <= SEGMENT {
                     continue;

@@ -40,7 +40,8 @@ fn cluster(processors: &[(f64, f64)], gap: (f64, f64), wire: f64, noise: Option<
 
 fn fitted(platform: &Platform, name: &str, seed: u64) -> Fitted {
     let mut probe = SimulatedProbe::new(platform, Placement::Slot, seed).unwrap();
-    let rule = if platform.noise.is_some() { StopRule { least: 31, most: 301, precision: 0.002 } } else { StopRule::default() };
+    let rule =
+        if platform.noise.is_some() { StopRule { least: 31, least_long: 31, most: 301, precision: 0.002 } } else { StopRule::default() };
     let mut session = Session::new(&mut probe).rule(rule);
     let roster = Roster { ranks: (0..platform.host_count()).collect() };
     fit_groups(&mut session, &[roster], &[model(name).unwrap()]).unwrap().remove(0).remove(0)

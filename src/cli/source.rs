@@ -115,7 +115,7 @@ impl SourceArgs {
         let most = self.repetitions.max(1);
         // SMPI repeats itself exactly, and takes long
         let least = if probe.settings().library.contains("SMPI") { 1 } else { StopRule::default().least };
-        let rule = StopRule { least: least.min(most), most, precision: self.precision };
+        let rule = StopRule { least: least.min(most), most, precision: self.precision, ..StopRule::default() };
         let mut session = Session::new(probe).rule(rule).serial(self.serial).progress(progress());
         if let Some(path) = &self.samples {
             if self.fresh && path.exists() {

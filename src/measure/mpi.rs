@@ -88,10 +88,13 @@ impl Probe for MpiProbe {
     }
 
     fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Vec<f64>>> {
-        let is_warm = |e: &Experiment| {
-            self.warm.get(&path(e)).is_some_and(|&(bytes, seconds)| e.bytes() <= bytes && seconds > LONG_S && seconds.is_finite())
+        let warms_up = |e: &Experiment| {
+            let (bytes, seconds) = self.warm.entry(path(e)).or_insert((0, f64::INFINITY));
+            let is_warm = e.bytes() <= *bytes && (LONG_S..f64::INFINITY).contains(seconds);
+            *bytes = e.bytes().max(*bytes);
+            !is_warm
         };
-        let mut parts = parts(batches, &self.settings.hosts, |e| !is_warm(e));
+        let mut parts = parts(batches, &self.settings.hosts, warms_up);
         let own = parts.remove(&0).unwrap_or_default();
         self.player.order(parts.into_iter().map(|(r, parts)| (r, Order::Run { parts, repetitions })).collect())?;
         let clock = |e: &Experiment| e.ranks()[e.timer()];
@@ -114,8 +117,7 @@ impl Probe for MpiProbe {
             // what a sender or receiver spends says nothing of the way
             let overhead = matches!(experiment, Experiment::SendTime { .. } | Experiment::ReceiveTime { .. });
             let run = stats::median(seconds).filter(|_| !overhead).unwrap_or(f64::INFINITY);
-            let known = self.warm.entry(path(experiment)).or_insert((0, f64::INFINITY));
-            *known = (known.0.max(experiment.bytes()), known.1.min(run));
+            self.warm.entry(path(experiment)).and_modify(|(_, shortest)| *shortest = shortest.min(run));
         }
         Ok(all)
     }

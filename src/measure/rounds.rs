@@ -49,7 +49,7 @@ pub enum Part {
 /// What each rank does so that batches run one after the other on every host. A rank's own order is enough where no other rank of its host
 /// takes part, and nobody waits for batches far away. Otherwise those who share hosts, straight or over others, meet after each batch; they
 /// need not before another collective of the same ranks and root, which nobody begins before the root does.
-pub fn parts(batches: &[Vec<Experiment>], hosts: &[String], warms_up: impl Fn(&Experiment) -> bool) -> BTreeMap<Rank, Vec<Part>> {
+pub fn parts(batches: &[Vec<Experiment>], hosts: &[String], mut warms_up: impl FnMut(&Experiment) -> bool) -> BTreeMap<Rank, Vec<Part>> {
     let mut parts: BTreeMap<Rank, Vec<Part>> = BTreeMap::new();
     let circles = circles(batches, hosts);
     for (k, batch) in batches.iter().enumerate() {

@@ -13,11 +13,16 @@ const AT_ONCE_S: f64 = 4.0;
 /// So many of a field are measured once more.
 const AGAIN: usize = 6;
 
+/// What takes longer crosses a wide-area network or moves much.
+const LONG_S: f64 = 5e-3;
+
 /// How often an experiment is repeated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StopRule {
     /// Repetitions of a first batch.
     pub least: usize,
+    /// As many for what takes longer than 5 ms, which scatters little.
+    pub least_long: usize,
     /// Repetitions at most.
     pub most: usize,
     /// Stop when half the confidence interval of the median is within this share of the median; while repetitions are too few for such an
@@ -27,14 +32,19 @@ pub struct StopRule {
 
 impl Default for StopRule {
     fn default() -> Self {
-        StopRule { least: 3, most: 31, precision: 0.05 }
+        StopRule { least: 3, least_long: 2, most: 31, precision: 0.05 }
     }
 }
 
 impl StopRule {
+    /// Repetitions before anything is decided about these.
+    fn least_of(&self, seconds: &[f64]) -> usize {
+        if seconds.iter().all(|&t| t > LONG_S) { self.least.min(self.least_long) } else { self.least }
+    }
+
     /// Times below `floor` need not be known more precisely than it.
     fn met(&self, seconds: &[f64], floor: f64) -> Option<Stop> {
-        if seconds.len() < self.least.min(self.most) {
+        if seconds.len() < self.least_of(seconds).min(self.most) {
             return None;
         }
         let (median, (low, high)) = (stats::median(seconds)?, stats::median_interval(seconds)?);
@@ -70,18 +80,19 @@ struct Rivals {
 }
 
 impl Rivals {
-    /// So many more runs before anything can be told about an experiment that ran so often.
-    fn more(&self, runs: usize, rule: StopRule) -> usize {
+    /// So many more runs before anything can be told about experiments that ran so often: as often again, but one by one where a first run
+    /// tells.
+    fn more(&self, runs: usize, least: usize, rule: StopRule) -> usize {
         match self.hopeless {
-            Some(_) if runs < rule.least => 1,
-            _ => runs.max(rule.least.saturating_sub(runs)).min(rule.most.saturating_sub(runs)).max(1),
+            Some(_) if runs < least => 1,
+            _ => runs.max(least.saturating_sub(runs)).min(rule.most.saturating_sub(runs)).max(1),
         }
     }
 
     fn note(&mut self, experiment: &Experiment, seconds: &[f64], rule: StopRule) {
         let Some(&field) = self.field.get(experiment) else { return };
         self.shortest[field] = seconds.iter().copied().fold(self.shortest[field], f64::min);
-        if let Some(high) = high(seconds).filter(|_| seconds.len() >= rule.least) {
+        if let Some(high) = high(seconds).filter(|_| seconds.len() >= rule.least_of(seconds)) {
             self.lowest_high[field] = self.lowest_high[field].min(high);
         }
     }
@@ -90,7 +101,9 @@ impl Rivals {
     fn beat(&self, experiment: &Experiment, seconds: &[f64], rule: StopRule) -> bool {
         let (Some(&field), Some((low, _))) = (self.field.get(experiment), stats::median_interval(seconds)) else { return false };
         match self.hopeless {
-            Some(hopeless) if seconds.len() < rule.least => low > self.shortest[field] * (1.0 + (hopeless - 1.0) / seconds.len() as f64),
+            Some(hopeless) if seconds.len() < rule.least_of(seconds) => {
+                low > self.shortest[field] * (1.0 + (hopeless - 1.0) / seconds.len() as f64)
+            }
             _ => low > self.lowest_high[field],
         }
     }
@@ -240,7 +253,9 @@ impl<'a> Session<'a> {
                 rivals.note(&known.experiment, &known.seconds, self.rule);
             }
         }
-        self.run(purpose, &fields.concat(), rivals, self.rule)
+        // where a first run tells nothing, two do not tell enough
+        let least_long = if hopeless.is_some() { self.rule.least_long } else { self.rule.least };
+        self.run(purpose, &fields.concat(), rivals, StopRule { least_long, ..self.rule })
     }
 
     /// Measures the fastest of each field once more and adds what is found: the best of many noisy medians is one that was lucky. A recording
@@ -325,7 +340,7 @@ impl<'a> Session<'a> {
     /// Measures experiments until every one is precise enough, beaten by a rival, or has spent its repetitions.
     fn repeat(&mut self, experiments: Vec<Experiment>, rivals: &mut Rivals, rule: StopRule) -> Result<Vec<Sample>> {
         let mut open: Vec<(Experiment, Vec<f64>)> = experiments.into_iter().map(|e| (e, Vec::new())).collect();
-        let (mut done, mut repetitions) = (Vec::new(), rivals.more(0, rule));
+        let (mut done, mut repetitions) = (Vec::new(), rivals.more(0, rule.least.min(rule.least_long), rule));
         let samples = &self.samples;
         while !open.is_empty() {
             let experiments: Vec<Experiment> = open.iter().map(|(e, _)| e.clone()).collect();
@@ -351,7 +366,8 @@ impl<'a> Session<'a> {
                 stop.is_none()
             });
             let so_far = open.first().map_or(0, |(_, seconds)| seconds.len());
-            repetitions = rivals.more(so_far, rule);
+            let least = open.iter().map(|(_, seconds)| rule.least_of(seconds)).max().unwrap_or(0);
+            repetitions = rivals.more(so_far, least, rule);
         }
         Ok(done)
     }
@@ -424,14 +440,16 @@ mod tests {
 
     #[test]
     fn few_repetitions_must_agree_more_closely() {
-        let rule = StopRule { least: 3, most: 8, precision: 0.05 };
-        assert_eq!(rule.met(&[1.0, 1.0], 0.0), None, "the least is three");
-        assert_eq!(rule.met(&[1.00, 1.01, 1.03], 0.0), Some(Stop::Precise), "half the range is 1.5 %");
-        assert_eq!(rule.met(&[1.00, 1.02, 1.04], 0.0), None, "half the range is 2 %");
-        assert_eq!(rule.met(&[1.00, 1.01, 1.02, 1.04], 0.0), Some(Stop::Precise), "half the range is 2 %");
-        assert_eq!(rule.met(&[1.00, 1.02, 1.04, 1.08], 0.0), None, "half the range is 4 %");
-        assert_eq!(rule.met(&[1.00, 1.02, 1.03, 1.04, 1.05, 1.06, 1.08], 0.0), Some(Stop::Precise), "now it is an interval");
-        assert_eq!(rule.met(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0], 0.0), Some(Stop::Budget));
-        assert_eq!(rule.met(&[1.0, 2.0, 1.5], 30.0), Some(Stop::Precise), "half the range is little beside a floor of 30");
+        let ms = |t: f64| t * 1e-3;
+        let rule = StopRule { most: 8, ..StopRule::default() };
+        assert_eq!(rule.met(&[1.0, 1.0].map(ms), 0.0), None, "the least is three");
+        assert_eq!(rule.met(&[1.0, 1.0], 0.0), Some(Stop::Precise), "two for what takes long");
+        assert_eq!(rule.met(&[1.00, 1.01, 1.03].map(ms), 0.0), Some(Stop::Precise), "half the range is 1.5 %");
+        assert_eq!(rule.met(&[1.00, 1.02, 1.04].map(ms), 0.0), None, "half the range is 2 %");
+        assert_eq!(rule.met(&[1.00, 1.01, 1.02, 1.04].map(ms), 0.0), Some(Stop::Precise), "half the range is 2 %");
+        assert_eq!(rule.met(&[1.00, 1.02, 1.04, 1.08].map(ms), 0.0), None, "half the range is 4 %");
+        assert_eq!(rule.met(&[1.00, 1.02, 1.03, 1.04, 1.05, 1.06, 1.08].map(ms), 0.0), Some(Stop::Precise), "now it is an interval");
+        assert_eq!(rule.met(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0].map(ms), 0.0), Some(Stop::Budget));
+        assert_eq!(rule.met(&[1.0, 2.0, 1.5].map(ms), 0.03), Some(Stop::Precise), "half the range is little beside a floor of 30 ms");
     }
 }

@@ -60,15 +60,28 @@ impl CostModel for PLogP {
 /// Sizes at which overheads are not measured but taken from both neighbours: copying is linear between changes of protocol.
 const BETWEEN: [usize; 5] = [1, 1 << 10, 4 << 10, 256 << 10, 1 << 20];
 
+/// A link this long (a round trip, in seconds) makes a handshake that shows in overheads nothing but waiting.
+const LONG_S: f64 = 1e-3;
+
+/// True if overheads are measured at a size: not between two others, and not where they would be a handshake's wait.
+fn has_overheads(roster: &Roster, bytes: usize, lookup: &Lookup) -> bool {
+    let (a, b) = roster.pair();
+    let waits = || {
+        let (empty, time) = (lookup.measured(&trip(a, b, 0))?, lookup.measured(&trip(a, b, bytes))?);
+        Some(empty > LONG_S && time - gap(a, b, bytes, &Lookup::new(lookup.samples))? > 1.5 * empty)
+    };
+    !BETWEEN.contains(&bytes) && waits() != Some(true)
+}
+
 /// The experiments of one size.
 fn of_size(roster: &Roster, bytes: usize, lookup: &Lookup) -> Vec<Experiment> {
     let (a, b) = roster.pair();
     let mut all = gap_experiments(a, b, bytes).to_vec();
-    if BETWEEN.contains(&bytes) {
+    if !has_overheads(roster, bytes, lookup) {
         return all;
     }
     // once it is known what they are small beside
-    all.extend(lookup.measured(&trip(a, b, 0)).map(|_| Experiment::SendTime { a, b, bytes }));
+    all.extend(lookup.measured(&trip(a, b, bytes)).map(|_| Experiment::SendTime { a, b, bytes }));
     all.extend(receive_time(a, b, bytes, lookup));
     all
 }
@@ -115,7 +128,7 @@ pub(super) fn fit_at(sizes: Vec<usize>, roster: &Roster, lookup: &Lookup) -> Opt
     let (a, b) = roster.pair();
     let mut clamped = Vec::new();
     let mut own = self::sizes(roster, lookup);
-    own.retain(|m| !BETWEEN.contains(m));
+    own.retain(|&m| has_overheads(roster, m, lookup));
     let at_all = |overhead: &dyn Fn(usize) -> Option<f64>| -> Option<Vec<f64>> {
         let known: Vec<f64> = own.iter().map(|&m| overhead(m)).collect::<Option<_>>()?;
         let at = |m: &usize| match own.binary_search(m) {

@@ -1,12 +1,13 @@
 //! How messages cross groups: ways that the poly-model predicts to be fast are measured over all ranks, beside the library's own
 //! broadcast.
 
-use crate::collective::{Hierarchy, Parameters, bcast};
+use crate::collective::{Algorithm, Hierarchy, Parameters, bcast};
 use crate::error::Result;
 use crate::intercluster::{ROUTES, RouteKind};
 use crate::measure::{Experiment, Session};
 use crate::plan::{self, Member, Way, hierarchy, placement, predict};
 use crate::policy::{Across, CompiledPolicy, OWN, Policy};
+use crate::select::all_candidates;
 use crate::stats;
 use crate::topology::Rank;
 
@@ -23,6 +24,9 @@ const NATIVE_MARGIN: f64 = 0.05;
 
 /// Ways expected to take so many times the best one's time are not measured, nor are neighbours of those measured to.
 const HOPELESS: f64 = 1.35;
+
+/// Neighbours of a way that is faster than one whose neighbours were measured by less than this share are not measured.
+const ALIKE: f64 = 0.01;
 
 /// A way whose first run takes so many times the shortest run at its size is not run again.
 const FIRST_RUN: f64 = 1.25;
@@ -65,7 +69,7 @@ impl Lessons {
 }
 
 /// Chooses a way for each size, and says how ranks were placed. `ranks` are the ranks of each group of the policy, in the order of its
-/// positions. `exhaustive`: all ways are measured.
+/// positions. `exhaustive`: all ways are measured, and every algorithm over all ranks, which no policy uses.
 ///
 /// # Errors
 /// The session's.
@@ -101,14 +105,17 @@ pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>], exhau
         // the best of each route is tried with other segments, and the best pipeline with other trees, since their speed is a matter of
         // the processors and ports that ranks share, which predictions know least of; until each is the best of its neighbours
         let segments = segment_sizes(&compiled, bytes);
-        let mut tried: Vec<(String, bool)> = Vec::new();
+        let mut tried: Vec<(RouteKind, bool, f64)> = Vec::new();
         for _ in 0..ROUNDS {
             let best = best_of_routes(session, &of_size, HOPELESS);
-            for (k, best) in best.iter().filter_map(|(c, _)| c.way).collect::<Vec<Way>>().into_iter().enumerate() {
-                if tried.contains(&(best.words(bytes), k == 0)) {
+            let best: Vec<(Way, f64)> = best.into_iter().filter_map(|(c, time)| Some((c.way?, time))).collect();
+            for (k, (best, time)) in best.into_iter().enumerate() {
+                let known =
+                    |&(route, all, before): &(RouteKind, bool, f64)| route == best.route && (all || k > 0) && time > before * (1.0 - ALIKE);
+                if tried.iter().any(known) {
                     continue;
                 }
-                tried.push((best.words(bytes), k == 0));
+                tried.push((best.route, k == 0, time));
                 let beside = neighbours(&segments, best.segment).filter(|_| best.route.is_segmented());
                 let mut more: Vec<Way> = beside.map(|segment| Way { segment, ..best }).collect();
                 if k == 0 {
@@ -127,6 +134,17 @@ pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>], exhau
         by_size.push(of_size);
     }
     if exhaustive {
+        // what one would measure who knows of no groups
+        let plain = |bytes: usize| {
+            let of = move |(algorithm, parameters): (&Algorithm, Parameters)| (bytes, algorithm.name.to_string(), parameters);
+            all_candidates(bytes).into_iter().map(of)
+        };
+        let plain: Vec<Experiment> = SIZES
+            .into_iter()
+            .flat_map(plain)
+            .map(|(bytes, algorithm, parameters)| Experiment::Broadcast { ranks: everybody.clone(), root: 0, bytes, algorithm, parameters })
+            .collect();
+        session.measure("every algorithm over all ranks", &plain)?;
         let fields: Vec<Vec<Experiment>> = SIZES.iter().zip(&by_size).map(|(&bytes, of_size)| field(bytes, of_size)).collect();
         session.again("the fastest, once more", &fields)?;
     }
