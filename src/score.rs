@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Message sizes that no model is fitted at.
 pub const HELD_OUT_BYTES: [usize; 6] = [96, 3 << 10, 24 << 10, 100_000, 400_000, 1_500_000];
 /// Messages so long are costly: they are broadcast over the whole group only.
-const LONG_BYTES: usize = 200_000;
+const LONG_BYTES: usize = 1_000_000;
 /// The segment that segmented algorithms are scored with.
 const SEGMENT: usize = 12 << 10;
 

@@ -340,10 +340,15 @@ fn gap_noise(a: Rank, b: Rank, bytes: usize, samples: &Samples) -> f64 {
     gap_experiments(a, b, bytes).iter().map(|e| half_interval(e, samples)).sum::<f64>() / (train_count(bytes) - 1) as f64
 }
 
+/// A few repetitions may agree by chance: such a share of their median is in doubt.
+const IN_DOUBT: f64 = 0.01;
+
 /// Half the confidence interval of an experiment's median.
 fn half_interval(experiment: &Experiment, samples: &Samples) -> f64 {
-    let interval = samples.get(experiment).and_then(|s| stats::median_interval(&s.seconds));
-    interval.map_or(0.0, |(low, high)| (high - low) / 2.0)
+    let Some(seconds) = samples.get(experiment).map(|s| &s.seconds) else { return 0.0 };
+    let half = stats::median_interval(seconds).map_or(0.0, |(low, high)| (high - low) / 2.0);
+    let few = seconds.len() < stats::LEAST_FOR_INTERVAL;
+    half.max(if few { IN_DOUBT * stats::median(seconds).unwrap_or(0.0) } else { 0.0 })
 }
 
 /// Keeps a value at or above zero, and notes it if it was not.
