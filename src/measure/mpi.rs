@@ -38,6 +38,11 @@ fn path(experiment: &Experiment) -> Path {
     (experiment.ranks(), experiment.is_collective().then(|| experiment.clone()))
 }
 
+/// What a sender or receiver spends, which is short and says nothing of the path.
+fn is_overhead(experiment: &Experiment) -> bool {
+    matches!(experiment, Experiment::SendTime { .. } | Experiment::ReceiveTime { .. })
+}
+
 /// Runs that take longer than so many seconds need no warm caches, once their paths are warm.
 const LONG_S: f64 = 1e-3;
 
@@ -92,7 +97,7 @@ impl Probe for MpiProbe {
             let (bytes, seconds) = self.warm.entry(path(e)).or_insert((0, f64::INFINITY));
             let is_warm = e.bytes() <= *bytes && (LONG_S..f64::INFINITY).contains(seconds);
             *bytes = e.bytes().max(*bytes);
-            !is_warm
+            !is_warm || is_overhead(e)
         };
         let mut parts = parts(batches, &self.settings.hosts, warms_up);
         let own = parts.remove(&0).unwrap_or_default();
@@ -114,9 +119,7 @@ impl Probe for MpiProbe {
         let all: Option<Vec<Vec<f64>>> = batches.iter().flatten().map(of).collect();
         let all = all.ok_or_else(|| Error::data("measure: a rank gave fewer times than it was asked for"))?;
         for (experiment, seconds) in batches.iter().flatten().zip(&all) {
-            // what a sender or receiver spends says nothing of the way
-            let overhead = matches!(experiment, Experiment::SendTime { .. } | Experiment::ReceiveTime { .. });
-            let run = stats::median(seconds).filter(|_| !overhead).unwrap_or(f64::INFINITY);
+            let run = stats::median(seconds).filter(|_| !is_overhead(experiment)).unwrap_or(f64::INFINITY);
             self.warm.entry(path(experiment)).and_modify(|(_, shortest)| *shortest = shortest.min(run));
         }
         Ok(all)

@@ -54,7 +54,7 @@ impl StopRule {
     }
 }
 
-/// Overheads matter beside what their messages take on the way: a tenth of that is their floor.
+/// Overheads matter beside what their messages take on the way: a fiftieth of that is their floor.
 fn floor(experiment: &Experiment, samples: &Samples) -> f64 {
     let way = match experiment {
         Experiment::ReceiveTime { delay_ns, .. } => *delay_ns as f64 * 1e-9,
@@ -63,7 +63,7 @@ fn floor(experiment: &Experiment, samples: &Samples) -> f64 {
         }
         _ => 0.0,
     };
-    way / 10.0
+    way / 50.0
 }
 
 /// Experiments that race each other.

@@ -64,7 +64,7 @@ const BETWEEN: [usize; 5] = [1, 1 << 10, 4 << 10, 256 << 10, 1 << 20];
 const LONG_S: f64 = 1e-3;
 
 /// True if overheads are measured at a size: not between two others, and not where they would be a handshake's wait.
-fn has_overheads(roster: &Roster, bytes: usize, lookup: &Lookup) -> bool {
+pub(super) fn has_overheads(roster: &Roster, bytes: usize, lookup: &Lookup) -> bool {
     let (a, b) = roster.pair();
     let waits = || {
         let (empty, time) = (lookup.measured(&trip(a, b, 0))?, lookup.measured(&trip(a, b, bytes))?);
@@ -74,7 +74,7 @@ fn has_overheads(roster: &Roster, bytes: usize, lookup: &Lookup) -> bool {
 }
 
 /// The experiments of one size.
-fn of_size(roster: &Roster, bytes: usize, lookup: &Lookup) -> Vec<Experiment> {
+pub(super) fn of_size(roster: &Roster, bytes: usize, lookup: &Lookup) -> Vec<Experiment> {
     let (a, b) = roster.pair();
     let mut all = gap_experiments(a, b, bytes).to_vec();
     if !has_overheads(roster, bytes, lookup) {
@@ -120,20 +120,21 @@ pub(super) fn sizes(roster: &Roster, lookup: &Lookup) -> Vec<usize> {
 }
 
 fn fit(roster: &Roster, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
-    fit_at(sizes(roster, lookup), roster, lookup)
+    let sizes = sizes(roster, lookup);
+    let own: Vec<usize> = sizes.iter().copied().filter(|&m| has_overheads(roster, m, lookup)).collect();
+    fit_at(sizes, &own, roster, lookup)
 }
 
-/// The parameters with tables at some sizes. Overheads were measured at pLogP's own; to others they go on from the two below.
-pub(super) fn fit_at(sizes: Vec<usize>, roster: &Roster, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
+/// The parameters with tables at some sizes, of which overheads were measured at some (`own`). Beyond the largest of these they go on from the
+/// two below.
+pub(super) fn fit_at(sizes: Vec<usize>, own: &[usize], roster: &Roster, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
     let (a, b) = roster.pair();
     let mut clamped = Vec::new();
-    let mut own = self::sizes(roster, lookup);
-    own.retain(|&m| has_overheads(roster, m, lookup));
     let at_all = |overhead: &dyn Fn(usize) -> Option<f64>| -> Option<Vec<f64>> {
         let known: Vec<f64> = own.iter().map(|&m| overhead(m)).collect::<Option<_>>()?;
         let at = |m: &usize| match own.binary_search(m) {
             Ok(k) => known[k],
-            Err(_) if BETWEEN.contains(m) => interpolate(&own, &known, *m),
+            Err(k) if k < own.len() => interpolate(own, &known, *m),
             Err(k) => interpolate(&own[k.saturating_sub(2)..k], &known[k.saturating_sub(2)..k], *m),
         };
         Some(sizes.iter().map(at).collect())

@@ -59,9 +59,18 @@ const CLOSE: usize = 64;
 
 fn experiments(roster: &Roster, lookup: &Lookup) -> Vec<Experiment> {
     let (a, b) = roster.pair();
-    // sizes beside a jump are about the network: overheads go on from the sizes below
-    let beside = sizes(roster, lookup).into_iter().flat_map(|m| gap_experiments(a, b, m));
-    plogp::experiments(roster, lookup).into_iter().chain(beside).collect()
+    let sizes = sizes(roster, lookup);
+    let own = with_overheads(&sizes, roster, lookup);
+    sizes
+        .iter()
+        .flat_map(|m| if own.contains(m) { plogp::of_size(roster, *m, lookup) } else { gap_experiments(a, b, *m).to_vec() })
+        .collect()
+}
+
+/// The sizes that overheads are measured at: not those just above another one.
+fn with_overheads(sizes: &[usize], roster: &Roster, lookup: &Lookup) -> Vec<usize> {
+    let apart = |k: usize| k == 0 || 10 * sizes[k] > 11 * sizes[k - 1];
+    (0..sizes.len()).filter(|&k| apart(k)).map(|k| sizes[k]).filter(|&m| plogp::has_overheads(roster, m, lookup)).collect()
 }
 
 /// pLogP's sizes, and those that close in on each jump: where a message takes half a round trip more than the next smaller one, beyond
@@ -99,7 +108,9 @@ fn sizes(roster: &Roster, lookup: &Lookup) -> Vec<usize> {
 
 fn fit(roster: &Roster, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
     let (a, b) = roster.pair();
-    let (mut values, mut clamped) = plogp::fit_at(sizes(roster, lookup), roster, lookup)?;
+    let sizes = sizes(roster, lookup);
+    let own = with_overheads(&sizes, roster, lookup);
+    let (mut values, mut clamped) = plogp::fit_at(sizes, &own, roster, lookup)?;
     let time = |bytes: usize| lookup.time(&trip(a, b, bytes));
     let empty = time(0)?;
     let sizes = values.list(plogp::SIZES).to_vec();

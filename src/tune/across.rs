@@ -53,12 +53,17 @@ struct Lesson {
     way: Option<Way>,
     /// Measured over predicted.
     ratio: f64,
+    /// Measured over the fastest of all.
+    behind: f64,
 }
 
 impl Lessons {
     fn of(session: &Session, candidates: &[Candidate]) -> Lessons {
         let best = best_of_routes(session, candidates, f64::INFINITY);
-        Lessons(best.into_iter().map(|(c, time)| Lesson { way: c.way, ratio: time / c.predicted.max(f64::MIN_POSITIVE) }).collect())
+        let shortest = best.first().map_or(f64::NAN, |b| b.1);
+        let lesson =
+            |(c, time): (&Candidate, f64)| Lesson { way: c.way, ratio: time / c.predicted.max(f64::MIN_POSITIVE), behind: time / shortest };
+        Lessons(best.into_iter().map(lesson).collect())
     }
 
     /// What a candidate will take.
@@ -213,7 +218,7 @@ fn whole(policy: &CompiledPolicy, members: &[Member], bytes: usize) -> Result<Ca
     Ok(Candidate { way: None, hierarchy: plan.hierarchy, predicted: plan.predicted_s })
 }
 
-/// The best way of each route as predicted, and the one that was best at the size before, unless it is expected to be hopeless.
+/// The best way of each route as predicted, and the one that was best at the size before, unless they are hopeless.
 fn candidates(policy: &CompiledPolicy, members: &[Member], bytes: usize, lessons: &Lessons) -> Result<Vec<Candidate>> {
     let sizes = segment_sizes(policy, bytes);
     let mut found = vec![whole(policy, members, bytes)?];
@@ -229,13 +234,14 @@ fn candidates(policy: &CompiledPolicy, members: &[Member], bytes: usize, lessons
         }
         found.extend(best);
     }
-    for way in lessons.0.iter().filter_map(|l| l.way).filter(|w| sizes.contains(&w.segment)) {
+    let limit = found.iter().map(|c| lessons.expect(c)).fold(f64::INFINITY, f64::min) * HOPELESS;
+    found.retain(|c| lessons.expect(c) <= limit);
+    for way in lessons.0.iter().filter(|l| l.behind <= HOPELESS).filter_map(|l| l.way).filter(|w| sizes.contains(&w.segment)) {
         found.push(segmented(policy, members, bytes, way)?);
     }
-    let limit = found.iter().map(|c| lessons.expect(c)).fold(f64::INFINITY, f64::min) * HOPELESS;
     let mut chosen: Vec<Candidate> = Vec::new();
     for candidate in found {
-        if lessons.expect(&candidate) <= limit && chosen.iter().all(|c| c.hierarchy != candidate.hierarchy) {
+        if chosen.iter().all(|c| c.hierarchy != candidate.hierarchy) {
             chosen.push(candidate);
         }
     }
