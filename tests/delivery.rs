@@ -2,7 +2,7 @@
 
 mod common;
 
-use collwise::collective::{Hierarchy, Local, Parameters, Route, Shape, bcast};
+use collwise::collective::{Hierarchy, Local, Parameters, Shape, bcast};
 use collwise::intercluster::{Problem, ROUTES};
 use collwise::schedule::{Action, check};
 use collwise::transport::threads::{run, transports};
@@ -93,7 +93,7 @@ fn random_hierarchy(seed: u64, bytes: usize, segment: usize) -> Hierarchy {
     } else {
         sizes.iter().map(|&n| (0..n).map(|_| random.random_range(0..3)).collect()).collect()
     };
-    Hierarchy { bytes, groups, hosts, route: route.jobs(&problem).map_or(Route::Relay, Route::Tree), segment, local }
+    Hierarchy { bytes, groups, hosts, route: route.route(&problem), segment, local }
 }
 
 proptest! {

@@ -73,6 +73,9 @@ pub fn json(policy: &Policy, plan: &Plan) -> serde_json::Value {
             })
             .collect(),
         (None, Route::Relay) => Vec::new(),
+        (None, Route::Line(order)) => {
+            order.windows(2).map(|pair| serde_json::json!({ "from": name(pair[0]), "to": name(pair[1]) })).collect()
+        }
     };
     serde_json::json!({
         "bytes": plan.shape.bytes, "root": plan.shape.root, "predicted_s": plan.predicted_s, "native_s": plan.native_s,
@@ -152,6 +155,10 @@ fn crossing(plan: &Plan, route: RouteKind, name: &impl Fn(usize) -> String) -> S
     let pieces = if segments > 1 { format!("{segments} segments of {}", units::bytes(h.segment)) } else { "one piece".into() };
     let mut out = format!("\nroute {}, in {pieces}; inside every group: {}\n", route.name(), h.local[0].algorithm);
     match &h.route {
+        Route::Line(order) => {
+            let names: Vec<String> = order.iter().map(|&k| name(k)).collect();
+            out += &format!("  one chain through all ranks of {}\n", names.join(", then "));
+        }
         Route::Relay => {
             out += &format!("  {} deals the segments out to the other {} groups", name(0), h.groups.len() - 1);
             out += ", and each passes its share on to the rest\n";

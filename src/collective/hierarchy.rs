@@ -18,6 +18,9 @@ pub enum Route {
     /// The root deals the segments out to the other coordinators in turn, and each passes its share on to the rest: van de Geijn's
     /// scatter and allgather, pipelined. Every link between two groups carries a part of the message, and the root sends it once.
     Relay,
+    /// One chain through all ranks, group by group in this order: every rank receives the message once and sends it once, so that no port
+    /// carries it twice.
+    Line(Vec<usize>),
 }
 
 /// The broadcast inside a group.
@@ -78,6 +81,9 @@ impl Hierarchy {
     /// # Errors
     /// An algorithm that there is not.
     pub fn program(&self, me: Rank) -> Result<Program> {
+        if let Route::Line(order) = &self.route {
+            return Ok(self.link_of_chain(order, me));
+        }
         let k = self.group_of(me);
         let local = bcast::algorithm(&self.local[k].algorithm)?;
         let group = &self.groups[k];
@@ -117,6 +123,18 @@ impl Hierarchy {
         Ok(program)
     }
 
+    /// What a rank does in one chain through all.
+    fn link_of_chain(&self, order: &[usize], me: Rank) -> Program {
+        let all: Vec<Rank> = order.iter().flat_map(|&g| self.groups[g].iter().copied()).collect();
+        let place = all.iter().position(|&r| r == me).unwrap_or(0);
+        let mut program = Program::new();
+        for span in segments(self.bytes, self.segment) {
+            let come: Vec<OpId> = place.checked_sub(1).map(|before| program.recv(all[before], span, &[])).into_iter().collect();
+            all.get(place + 1).map(|&after| program.send(after, span, &come));
+        }
+        program
+    }
+
     /// The place of a position of group `k` in its tree of hosts and of ranks inside hosts.
     fn node(&self, k: usize, position: usize, tree: &dyn Fn(usize, usize) -> Node) -> Node {
         let Some(hosts) = self.hosts.get(k) else { return tree(position, self.groups[k].len()) };
@@ -150,6 +168,8 @@ impl Hierarchy {
                 }
                 Part { lane: 0, from, jobs: own }
             }
+            // it has programs of its own
+            Route::Line(_) => Part { lane: 0, from: None, jobs: Vec::new() },
             Route::Relay if others == 0 => Part { lane: 0, from: None, jobs: vec![Job::Local(k)] },
             Route::Relay => {
                 let relay = 1 + n % others;

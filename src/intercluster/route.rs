@@ -1,6 +1,7 @@
 //! The ways that a message, cut into segments, may take between groups.
 
 use super::{Job, Problem, solve};
+use crate::collective::Route;
 use serde::{Deserialize, Serialize};
 
 /// A kind of route. Which one is best depends on what limits the sends: with a link of its own to each group the root serves all
@@ -19,10 +20,13 @@ pub enum RouteKind {
     Path,
     /// The segments are dealt out to the coordinators, and each passes its share on to the rest.
     Relay,
+    /// One chain through all ranks, along the path.
+    Line,
 }
 
 /// Every kind, in the order in which ties are broken.
-pub const ROUTES: [RouteKind; 5] = [RouteKind::Star, RouteKind::Direct, RouteKind::Tree, RouteKind::Path, RouteKind::Relay];
+pub const ROUTES: [RouteKind; 6] =
+    [RouteKind::Star, RouteKind::Direct, RouteKind::Tree, RouteKind::Path, RouteKind::Relay, RouteKind::Line];
 
 impl RouteKind {
     /// Its name in policies.
@@ -33,6 +37,7 @@ impl RouteKind {
             RouteKind::Tree => "tree",
             RouteKind::Path => "path",
             RouteKind::Relay => "relay",
+            RouteKind::Line => "line",
         }
     }
 
@@ -41,13 +46,22 @@ impl RouteKind {
         self != RouteKind::Direct
     }
 
-    /// The coordinators' jobs; `None` where they differ from segment to segment.
-    pub fn jobs(self, problem: &Problem) -> Option<Vec<Job>> {
+    /// True if trees inside groups are a part of it.
+    pub fn has_trees(self) -> bool {
+        self != RouteKind::Line
+    }
+
+    /// The route over the groups of a problem.
+    pub fn route(self, problem: &Problem) -> Route {
         match self {
-            RouteKind::Star | RouteKind::Direct => Some(star(problem)),
-            RouteKind::Tree => Some(solve(problem).best.jobs),
-            RouteKind::Path => Some(path(problem)),
-            RouteKind::Relay => None,
+            RouteKind::Star | RouteKind::Direct => Route::Tree(star(problem)),
+            RouteKind::Tree => Route::Tree(solve(problem).best.jobs),
+            RouteKind::Path => Route::Tree(path(problem)),
+            RouteKind::Relay => Route::Relay,
+            RouteKind::Line => {
+                let to = |job: Job| if let Job::Send { to, .. } = job { Some(to) } else { None };
+                Route::Line(std::iter::once(problem.root).chain(path(problem).into_iter().filter_map(to)).collect())
+            }
         }
     }
 }
@@ -88,16 +102,23 @@ mod tests {
             local: vec![1.0; n],
             local_busy: vec![0.1; n],
         };
-        for route in ROUTES {
-            let Some(jobs) = route.jobs(&problem) else { continue };
-            let mut reached = vec![2];
-            for job in jobs {
-                if let Job::Send { from, to } = job {
-                    assert!(reached.contains(&from) && !reached.contains(&to), "{route:?}: {from} to {to}");
-                    reached.push(to);
+        for kind in ROUTES {
+            let reached = match kind.route(&problem) {
+                Route::Relay => continue,
+                Route::Line(order) => order,
+                Route::Tree(jobs) => {
+                    let mut reached = vec![2];
+                    for job in jobs {
+                        if let Job::Send { from, to } = job {
+                            assert!(reached.contains(&from), "{kind:?}: {from} to {to}");
+                            reached.push(to);
+                        }
+                    }
+                    reached
                 }
-            }
-            assert_eq!(reached.len(), n, "{route:?}");
+            };
+            let once: std::collections::BTreeSet<usize> = reached.iter().copied().collect();
+            assert_eq!((reached[0], reached.len(), once.len()), (2, n, n), "{kind:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Pipelines over groups: a route between them, a tree inside them, segments through both.
 
 use super::{Member, PolyModel, group_ranks};
-use crate::collective::{Algorithm, Hierarchy, Local, Parameters, Route, Shape};
+use crate::collective::{Algorithm, Hierarchy, Local, Parameters, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::fit::Among;
 use crate::intercluster::{Problem, RouteKind};
@@ -26,7 +26,8 @@ impl Way {
     pub fn words(&self, bytes: usize) -> String {
         let segment =
             if self.segment == 0 || self.segment >= bytes { String::new() } else { format!(" in {}", units::bytes(self.segment)) };
-        format!("{} and {}{segment}", self.route.name(), self.local.name)
+        let trees = if self.route.has_trees() { format!(" and {}", self.local.name) } else { String::new() };
+        format!("{}{trees}{segment}", self.route.name())
     }
 }
 
@@ -64,7 +65,17 @@ pub fn hierarchy(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes:
 }
 
 /// The broadcast that goes a way over these groups, or parts of groups.
-fn over(policy: &CompiledPolicy, members: &[Member], groups: Vec<Vec<Rank>>, bytes: usize, way: Way) -> Result<Hierarchy> {
+fn over(policy: &CompiledPolicy, members: &[Member], mut groups: Vec<Vec<Rank>>, bytes: usize, way: Way) -> Result<Hierarchy> {
+    let mut hosts = hosts(policy, members, &groups);
+    if !way.route.has_trees() {
+        // host by host
+        for (ranks, hosts) in groups.iter_mut().zip(std::mem::take(&mut hosts)) {
+            let mut order: Vec<usize> = (0..ranks.len()).collect();
+            order.sort_by_key(|&k| (hosts[k] != hosts[0], hosts[k]));
+            *ranks = order.into_iter().map(|k| ranks[k]).collect();
+        }
+    }
+    let way = if way.route.has_trees() { way } else { Way { local: bcast::algorithm("chain")?, ..way } };
     let segment = if way.segment == 0 { bytes } else { way.segment.min(bytes) };
     let costs = PolyModel::new(policy, members, bytes);
     let (mut local, mut local_busy) = (Vec::new(), Vec::new());
@@ -81,9 +92,9 @@ fn over(policy: &CompiledPolicy, members: &[Member], groups: Vec<Vec<Rank>>, byt
     Ok(Hierarchy {
         bytes,
         local: vec![local; groups.len()],
-        hosts: hosts(policy, members, &groups),
+        hosts,
         groups,
-        route: way.route.jobs(&problem).map_or(Route::Relay, Route::Tree),
+        route: way.route.route(&problem),
         // one segment is a pipeline too: the trees inside groups are entered from the route
         segment: segment.max(1),
     })

@@ -123,7 +123,7 @@ pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>], exhau
                 tried.push((best.route, k == 0, time));
                 let beside = neighbours(&segments, best.segment).filter(|_| best.route.is_segmented());
                 let mut more: Vec<Way> = beside.map(|segment| Way { segment, ..best }).collect();
-                if k == 0 {
+                if k == 0 && best.route.has_trees() {
                     more.extend(bcast::trees().map(|local| Way { local, ..best }));
                 }
                 for way in more {
@@ -199,7 +199,7 @@ fn all_ways(policy: &CompiledPolicy, members: &[Member], bytes: usize) -> Result
     let sizes = segment_sizes(policy, bytes);
     let mut all = vec![whole(policy, members, bytes)?];
     for route in ROUTES {
-        for local in bcast::trees() {
+        for local in bcast::trees().filter(|t| route.has_trees() || t.name == "chain") {
             for &segment in sizes.iter().filter(|&&s| s == 0 || route.is_segmented()) {
                 all.push(segmented(policy, members, bytes, Way { route, segment, local })?);
             }
@@ -224,7 +224,7 @@ fn candidates(policy: &CompiledPolicy, members: &[Member], bytes: usize, lessons
     let mut found = vec![whole(policy, members, bytes)?];
     for route in ROUTES {
         let mut best: Option<Candidate> = None;
-        for local in bcast::trees() {
+        for local in bcast::trees().filter(|t| route.has_trees() || t.name == "chain") {
             for &segment in sizes.iter().filter(|&&s| s == 0 || route.is_segmented()) {
                 let candidate = segmented(policy, members, bytes, Way { route, segment, local })?;
                 if best.as_ref().is_none_or(|b| candidate.predicted < b.predicted) {
