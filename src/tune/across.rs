@@ -234,8 +234,10 @@ fn candidates(policy: &CompiledPolicy, members: &[Member], bytes: usize, lessons
         }
         found.extend(best);
     }
-    let limit = found.iter().map(|c| lessons.expect(c)).fold(f64::INFINITY, f64::min) * HOPELESS;
-    found.retain(|c| lessons.expect(c) <= limit);
+    // a route of which only poor ways were tried may be better than the lesson says
+    let least = |of: &dyn Fn(&Candidate) -> f64| found.iter().map(of).fold(f64::INFINITY, f64::min) * HOPELESS;
+    let limits = (least(&|c| c.predicted), least(&|c| lessons.expect(c)));
+    found.retain(|c| c.predicted <= limits.0 || lessons.expect(c) <= limits.1);
     for way in lessons.0.iter().filter(|l| l.behind <= HOPELESS).filter_map(|l| l.way).filter(|w| sizes.contains(&w.segment)) {
         found.push(segmented(policy, members, bytes, way)?);
     }
