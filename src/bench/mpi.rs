@@ -19,6 +19,7 @@ use crate::transport::{Executor, Transport};
 use mpi::ffi;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{AsRaw, Communicator};
+use std::collections::BTreeSet;
 use std::os::raw::c_int;
 
 pub use super::library::ENVIRONMENT;
@@ -113,7 +114,7 @@ impl<'a> Comparison<'a> {
 
     /// All contestants on one size; the rows are right on rank 0.
     fn size(&mut self, root: Rank, bytes: usize, settings: &Settings, offset: f64) -> Result<Vec<Row>> {
-        let programs = self.two_level(root, bytes)?;
+        let two_level = two_level(&self.groups, root, bytes)?.program(self.transport.rank())?;
         let mut data = vec![0u8; bytes];
         let mut seconds = vec![Vec::new(); self.contestants.len()];
         let mut wrong = vec![0.0; self.contestants.len()];
@@ -121,7 +122,7 @@ impl<'a> Comparison<'a> {
             for k in 0..self.contestants.len() {
                 let mark = repetition * 64 + k;
                 fill(&mut data, mark, self.transport.rank() == root);
-                let (start, end) = self.once(k, root, &mut data, &programs)?;
+                let (start, end) = self.once(k, root, &mut data, &two_level)?;
                 let bad = if is_right(&data, mark) { 0.0 } else { 1.0 };
                 let last = self.largest(end + offset)?;
                 let first = self.largest(if self.transport.rank() == root { start } else { f64::NEG_INFINITY })?;
@@ -174,22 +175,6 @@ impl<'a> Comparison<'a> {
         Ok((start, end))
     }
 
-    /// The textbook's broadcast over groups: the root sends to every other group's first rank, then a binomial tree in each group.
-    fn two_level(&self, root: Rank, bytes: usize) -> Result<Program> {
-        let mut groups: Vec<Vec<Rank>> = Vec::new();
-        for group in std::iter::once(self.groups[root]).chain((0..self.groups.len()).filter(|&g| g != self.groups[root])) {
-            let mut ranks: Vec<Rank> = (0..self.groups.len()).filter(|&r| self.groups[r] == group).collect();
-            ranks.sort_by_key(|&r| (r != root, r));
-            groups.push(ranks);
-        }
-        groups.retain(|g| !g.is_empty());
-        let local = Local { algorithm: "binomial".into(), parameters: Parameters::default() };
-        let jobs = (1..groups.len()).map(|to| Job::Send { from: 0, to }).collect();
-        let hierarchy =
-            Hierarchy { bytes, local: vec![local; groups.len()], groups, hosts: Vec::new(), route: Route::Tree(jobs), segment: 0 };
-        hierarchy.program(self.transport.rank())
-    }
-
     /// The largest of all ranks' values, on rank 0.
     fn largest(&self, value: f64) -> Result<f64> {
         let mut out = 0.0f64;
@@ -199,6 +184,22 @@ impl<'a> Comparison<'a> {
         check(self.transport.rank(), "MPI_Reduce", code)?;
         Ok(out)
     }
+}
+
+/// The textbook's broadcast over groups, by each rank's group: the root sends to every other group's first rank, then a binomial tree in each
+/// group.
+fn two_level(group_of: &[usize], root: Rank, bytes: usize) -> Result<Hierarchy> {
+    let own = *group_of.get(root).ok_or_else(|| Error::invalid(format!("broadcast from rank {root} of {} ranks", group_of.len())))?;
+    let others: BTreeSet<usize> = group_of.iter().copied().filter(|&g| g != own).collect();
+    let ranks = |group: usize| {
+        let mut ranks: Vec<Rank> = (0..group_of.len()).filter(|&r| group_of[r] == group).collect();
+        ranks.sort_by_key(|&r| (r != root, r));
+        ranks
+    };
+    let groups: Vec<Vec<Rank>> = std::iter::once(own).chain(others).map(ranks).collect();
+    let local = Local { algorithm: "binomial".into(), parameters: Parameters::default() };
+    let jobs = (1..groups.len()).map(|to| Job::Send { from: 0, to }).collect();
+    Ok(Hierarchy { bytes, local: vec![local; groups.len()], groups, hosts: Vec::new(), route: Route::Tree(jobs), segment: 0 })
 }
 
 fn byte(place: usize, mark: usize) -> u8 {
@@ -212,4 +213,24 @@ fn fill(data: &mut [u8], mark: usize, root: bool) {
 
 fn is_right(data: &[u8], mark: usize) -> bool {
     data.iter().enumerate().all(|(k, &b)| b == byte(k, mark))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_two_level_broadcast_reaches_groups_of_any_number() {
+        // four ranks of a platform with more groups than ranks
+        let groups = [0, 1, 4, 5];
+        for root in 0..4 {
+            let hierarchy = two_level(&groups, root, 10).unwrap();
+            let mut ranks = hierarchy.ranks();
+            assert_eq!(ranks[0], root);
+            ranks.sort_unstable();
+            assert_eq!(ranks, [0, 1, 2, 3]);
+            crate::schedule::check(&hierarchy.schedule(4).unwrap(), 10).unwrap();
+        }
+        assert!(two_level(&groups, 4, 10).is_err());
+    }
 }

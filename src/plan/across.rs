@@ -179,7 +179,8 @@ mod tests {
             let seconds = |h: &Hierarchy| predict(&policy, &members, h).unwrap();
             assert_eq!(direct.groups[0], star.groups[0], "the root's group is whole");
             let (mut all, mut everybody) = (direct.ranks(), star.ranks());
-            (all.sort_unstable(), everybody.sort_unstable());
+            all.sort_unstable();
+            everybody.sort_unstable();
             assert_eq!(all, everybody);
             assert_eq!(direct == star, direct.groups.len() == star.groups.len());
             if direct != star {

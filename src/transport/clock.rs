@@ -152,9 +152,10 @@ impl MpiTransport {
         Ok(others.iter().filter_map(|r| known.found.get(r)).map(|o| o.add).collect())
     }
 
-    /// SKaMPI's method: the stamp that came back with the shortest of some round trips was taken half way.
+    /// As SKaMPI does it, but with the shortest way out and the shortest way back of some round trips, which need not be of the same one: what
+    /// delays a message delays one way at a time. The two ways are taken to be as long as each other.
     fn ping(&mut self, others: &[Rank]) -> Result<Vec<Offset>> {
-        let mut best = vec![Offset { when: 0.0, trip: f64::INFINITY, add: 0.0 }; others.len()];
+        let (mut outward, mut back) = (vec![f64::INFINITY; others.len()], vec![f64::INFINITY; others.len()]);
         for _ in 0..PINGS {
             let mut stamps = vec![[0u8; size_of::<f64>()]; others.len()];
             let (mut under_way, mut outs) = (Vec::new(), Vec::new());
@@ -167,14 +168,17 @@ impl MpiTransport {
             let mut open: Vec<usize> = (0..others.len()).collect();
             while !open.is_empty() {
                 let k = self.wait_any(&mut under_way)?;
-                let (back, _) = (now(), under_way.remove(k));
+                let arrived = now();
+                under_way.remove(k);
                 let k = open.remove(k);
-                let (trip, theirs) = (back - outs[k], f64::from_ne_bytes(stamps[k]));
-                if trip < best[k].trip {
-                    best[k] = Offset { when: back, trip, add: (outs[k] + back) / 2.0 - theirs };
-                }
+                let theirs = f64::from_ne_bytes(stamps[k]);
+                // each with the offset in it, which differs in sign
+                outward[k] = outward[k].min(theirs - outs[k]);
+                back[k] = back[k].min(arrived - theirs);
             }
         }
-        Ok(best)
+        let when = now();
+        let offset = |(out, back): (f64, f64)| Offset { when, trip: out + back, add: (back - out) / 2.0 };
+        Ok(outward.into_iter().zip(back).map(offset).collect())
     }
 }
