@@ -80,7 +80,7 @@ pub(super) fn of_size(roster: &Roster, bytes: usize, lookup: &Lookup) -> Vec<Exp
     if !has_overheads(roster, bytes, lookup) {
         return all;
     }
-    // once it is known what they are small beside
+    // once it is known that no handshake is in them
     all.extend(lookup.measured(&trip(a, b, bytes)).map(|_| Experiment::SendTime { a, b, bytes }));
     all.extend(receive_time(a, b, bytes, lookup));
     all
