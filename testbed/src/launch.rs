@@ -131,7 +131,7 @@ pub fn agent(arguments: &[String]) -> Result<()> {
     let arguments: Vec<&String> = arguments.iter().skip_while(|a| a.starts_with('-')).collect();
     let (host, command) = arguments.split_first().context("start a daemon: no host is given")?;
     if std::env::var_os(REAL_TIME).is_some() {
-        sys::set_scheduler(libc::SCHED_RR, 2).context("use a real-time class")?;
+        sys::set_scheduler(libc::SCHED_RR, sys::RANK_PRIORITY).context("use a real-time class")?;
     }
     let text: Vec<&str> = command.iter().map(|c| c.as_str()).collect();
     exec(host, &["/bin/sh".into(), "-c".into(), text.join(" ")])

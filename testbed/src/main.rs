@@ -3,6 +3,7 @@
 //! Each site, or each host, is a network namespace with a TUN device; a router in user space gives every packet the latency and the
 //! rate of the way that it takes. Real MPI programs run over real TCP; nothing about them is changed but how they wait.
 
+mod calibrate;
 mod launch;
 mod netem;
 mod nodes;
@@ -77,7 +78,7 @@ fn run() -> Result<()> {
             let options: Vec<String> = std::env::args().skip_while(|a| a != "up").skip(1).collect();
             up::up(&options)?;
             let network = std::fs::read_to_string(up::state("network"))?;
-            println!("up: {} nodes; {network} delays packets", up::nodes_up()?.len() - 1);
+            println!("up: {} nodes; {network}", up::nodes_up()?.len() - 1);
         }
         Command::Down => up::down()?,
         Command::Mpirun(job) => launch::run(&job)?,

@@ -14,12 +14,15 @@ use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Set to end the routing.
 pub static STOP: AtomicBool = AtomicBool::new(false);
 /// Set to have the counters written.
 pub static DUMP: AtomicBool = AtomicBool::new(false);
+
+/// Taken off the latencies between groups, and off those inside them, ns: what sockets, kernels and the router add.
+pub static COMPENSATE: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 /// The router spins for so long before a packet is due.
 const SPIN_NS: u64 = 20_000;
@@ -76,8 +79,6 @@ pub struct Wires {
     pub pipes: Vec<Server>,
     /// A pipe drops what would make its queue longer than this.
     pub queue_bytes: usize,
-    /// Taken off each latency: what the kernel adds.
-    pub compensate_ns: u64,
     /// Group names, for the counters.
     pub names: Vec<String>,
 }
@@ -185,7 +186,7 @@ impl Router {
         flow.bytes += wire as u64;
         let (head, nic_end) = self.ports[from].up.serve(now, wire);
         let (head, pipe_end) = pipe.serve(head, wire);
-        let latency = self.wires.latency_ns[i][j].saturating_sub(self.wires.compensate_ns);
+        let latency = self.wires.latency_ns[i][j].saturating_sub(COMPENSATE[usize::from(i == j)].load(Ordering::Relaxed));
         let tail = nic_end.max(pipe_end) + latency;
         let limited = self.ports[to as usize].down.ns_per_byte > 0.0;
         let parcel = Parcel { to, buffer, wire: wire as u32, tail, last: !limited };

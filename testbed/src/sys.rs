@@ -104,7 +104,10 @@ impl Epoll {
     }
 }
 
-/// Puts this process into a scheduling class.
+/// Real-time priority of ranks, below the router's.
+pub const RANK_PRIORITY: i32 = 2;
+
+/// Puts this thread into a scheduling class.
 pub fn set_scheduler(policy: libc::c_int, priority: i32) -> io::Result<()> {
     let p = libc::sched_param { sched_priority: priority };
     // SAFETY: an in-parameter of the right type

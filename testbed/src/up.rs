@@ -1,8 +1,8 @@
 //! Bringing a platform up and taking it down.
 
 use crate::nodes::{Node, nodes};
-use crate::router::{DUMP, Port, Router, STOP, Server};
-use crate::{netem, sys, ways};
+use crate::router::{COMPENSATE, DUMP, Port, Router, STOP, Server};
+use crate::{calibrate, netem, sys, ways};
 use anyhow::{Context, Result, bail, ensure};
 use collwise::platform::Platform;
 use std::fs;
@@ -215,7 +215,7 @@ fn serve(platform: &Platform, nodes: &[Node], options: &Options) -> Result<()> {
     sys::keep_awake(&STOP);
     if uses_netem(platform, options)? {
         netem::join(platform, nodes, options)?;
-        fs::write(state("network"), "netem")?;
+        fs::write(state("network"), "netem delays packets")?;
         fs::write(state("ready"), "")?;
         while !STOP.load(Ordering::Relaxed) {
             if DUMP.swap(false, Ordering::Relaxed) {
@@ -238,9 +238,35 @@ fn serve(platform: &Platform, nodes: &[Node], options: &Options) -> Result<()> {
     if let Err(e) = sys::set_scheduler(libc::SCHED_FIFO, 10) {
         eprintln!("no real-time priority, delays will be less exact: {e}");
     }
-    fs::write(state("network"), "the router")?;
+    std::thread::scope(|scope| {
+        let calibrated = scope.spawn(|| {
+            let calibrated = calibrate(platform, nodes, options);
+            if calibrated.is_err() {
+                sys::signal(std::process::id() as i32, libc::SIGTERM); // ends the routing
+            }
+            calibrated
+        });
+        router.run()?;
+        calibrated.join().unwrap_or_else(|_| bail!("the calibrating thread panicked"))
+    })
+}
+
+/// Measures what the router is to take off latencies, and says that all is ready.
+fn calibrate(platform: &Platform, nodes: &[Node], options: &Options) -> Result<()> {
+    let pairs = || nodes.iter().enumerate().flat_map(|(k, a)| nodes[..k].iter().filter_map(move |b| Some((a, b, a.group?, b.group?))));
+    let mut said = Vec::new();
+    for (inside, words) in [(false, "between groups"), (true, "inside them")] {
+        let latency = |&(_, _, i, j): &(&Node, &Node, usize, usize)| ways::latency_s(platform, options, i, j);
+        let pair = pairs().filter(|p| (p.2 == p.3) == inside).max_by(|a, b| latency(a).total_cmp(&latency(b)));
+        let Some(pair) = pair else { continue };
+        let names = [pair.0, pair.1].map(|n| format!("{PREFIX}{}", n.name));
+        let latency = Duration::from_secs_f64(latency(&pair));
+        let excess = calibrate::excess((&names[0], pair.0.ip), (&names[1], pair.1.ip), latency)?;
+        COMPENSATE[usize::from(inside)].store(excess.as_nanos() as u64, Ordering::Relaxed);
+        said.push(format!("{} us off latencies {words}", excess.as_micros()));
+    }
+    fs::write(state("network"), format!("the router delays packets ({})", said.join(", ")))?;
     fs::write(state("ready"), "")?;
-    router.run()?;
     Ok(())
 }
 

@@ -6,8 +6,6 @@ use collwise::platform::Platform;
 
 /// Bits on the wire for a byte of payload: frames of 1,538 bytes carry 1,448.
 const WIRE_BITS_PER_BYTE: f64 = 8.0 * 1538.0 / 1448.0;
-/// What the kernels of both ends and the router add to a packet's way, as measured with processors kept awake.
-const ROUTER_NS: u64 = 25_000;
 
 /// The latency between two groups, or inside one, s.
 pub fn latency_s(platform: &Platform, options: &Options, i: usize, j: usize) -> f64 {
@@ -34,7 +32,6 @@ pub fn wires(platform: &Platform, options: &Options) -> Wires {
         pipe: vec![vec![0; n + 1]; n + 1],
         pipes: vec![Server::new(None)],
         queue_bytes: (options.queue_mb * 1e6) as usize,
-        compensate_ns: ROUTER_NS,
         names: platform.groups.iter().map(|g| g.name.clone()).chain(["manager".into()]).collect(),
     };
     let mut trunks: Vec<(String, bool, usize)> = Vec::new(); // name, direction, pipe
