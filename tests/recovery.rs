@@ -43,7 +43,7 @@ fn fitted(platform: &Platform, name: &str, seed: u64) -> Fitted {
     let rule =
         if platform.noise.is_some() { StopRule { least: 31, least_long: 31, most: 301, precision: 0.002 } } else { StopRule::default() };
     let mut session = Session::new(&mut probe).rule(rule);
-    let roster = Roster { ranks: (0..platform.host_count()).collect() };
+    let roster = Roster::new((0..platform.host_count()).collect());
     fit_groups(&mut session, &[roster], &[model(name).unwrap()]).unwrap().remove(0).remove(0)
 }
 
@@ -114,7 +114,7 @@ fn noise_between_sites_asks_for_no_further_sizes() {
         let platform = cluster(&[(5e-6, 1e-9); 2], (8e-6, 8.5e-9), 10e-3, Some(noise));
         let mut probe = SimulatedProbe::new(&platform, Placement::Slot, seed).unwrap();
         let mut session = Session::new(&mut probe);
-        let fitted = fit_groups(&mut session, &[Roster { ranks: vec![0, 1] }], &[model("tables").unwrap()]).unwrap().remove(0).remove(0);
+        let fitted = fit_groups(&mut session, &[Roster::new(vec![0, 1])], &[model("tables").unwrap()]).unwrap().remove(0).remove(0);
         let sizes = &fitted.tables["bytes"].value;
         assert!(sizes.len() <= 11, "seed {seed}: {sizes:?}");
     }
@@ -145,7 +145,7 @@ fn the_published_lmo_estimator_finds_half_of_the_processor_delay() {
     let platform = cluster(&LMO, (1e-6, 8.5e-9), 60e-6, None);
     let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 0).unwrap();
     let mut session = Session::new(&mut probe);
-    let (roster, lmo) = (Roster { ranks: (0..6).collect() }, model("lmo").unwrap());
+    let (roster, lmo) = (Roster::new((0..6).collect()), model("lmo").unwrap());
     fit_groups(&mut session, std::slice::from_ref(&roster), &[lmo]).unwrap();
     let both = lmo.fit(&roster, session.samples(), 0, &mut collwise::stats::random(0));
     let published = both.iter().find(|f| f.estimator.as_deref() == Some("published")).unwrap();

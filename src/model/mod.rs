@@ -4,6 +4,7 @@
 //! where it comes from. A new model is one file and two lines here.
 
 mod hockney;
+mod host;
 mod lmo;
 mod loggp;
 mod logp;
@@ -16,6 +17,8 @@ use crate::stats::{self, Estimate, Random};
 use crate::topology::{Link, Rank};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+pub use host::SharedHosts;
 
 /// What a message costs on a link, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -126,9 +129,16 @@ impl Fitted {
 pub struct Roster {
     /// By position in the group; ranks of different hosts where there are any.
     pub ranks: Vec<Rank>,
+    /// Which of them share hosts, where some do and some do not.
+    pub shared: Option<SharedHosts>,
 }
 
 impl Roster {
+    /// Ranks that are all on hosts of their own, or all on one.
+    pub fn new(ranks: Vec<Rank>) -> Roster {
+        Roster { ranks, shared: None }
+    }
+
     /// The pair that stands for all pairs of a homogeneous group.
     pub fn pair(&self) -> (Rank, Rank) {
         (self.ranks[0], self.ranks[self.ranks.len().min(2) - 1])

@@ -3,7 +3,7 @@
 use super::{Across, GroupPolicy, Policy};
 use crate::collective::{Algorithm, Parameters, bcast};
 use crate::error::Result;
-use crate::model::{Cost, CostModel};
+use crate::model::{Cost, CostModel, SharedHosts};
 use crate::select::{Knowledge, all_candidates, rank_candidates};
 use crate::stats;
 use crate::topology::Link;
@@ -34,6 +34,7 @@ pub struct Decision {
 pub struct CompiledGroup {
     /// The models' costs, by name.
     costs: Vec<(String, Box<dyn CostModel>)>,
+    shared: Option<SharedHosts>,
 }
 
 /// A policy with its models ready to be asked.
@@ -52,7 +53,9 @@ impl CompiledPolicy {
     /// A model that lacks parameters, which a parsed policy has not.
     pub fn new(policy: Policy) -> Result<CompiledPolicy> {
         let costs = |g: &GroupPolicy| -> Result<CompiledGroup> {
-            Ok(CompiledGroup { costs: g.models.iter().map(|m| Ok((m.model.clone(), m.costs()?))).collect::<Result<_>>()? })
+            let shared = g.inside_host.clone().map(|model| SharedHosts::new(&g.hosts, model));
+            let named = g.models.iter().map(|m| Ok((m.model.clone(), m.costs_with(shared.as_ref())?)));
+            Ok(CompiledGroup { costs: named.collect::<Result<_>>()?, shared })
         };
         let groups = policy.groups.iter().map(costs).collect::<Result<_>>()?;
         let n = policy.groups.len();
@@ -109,7 +112,8 @@ impl CompiledPolicy {
                 from_row: true,
             });
         }
-        let knowledge = Knowledge { models: &g.models, scores: &g.scores, experience: &g.experience };
+        let shared = self.groups[group].shared.as_ref();
+        let knowledge = Knowledge { models: &g.models, scores: &g.scores, experience: &g.experience, shared };
         let (model, ranked) = rank_candidates(knowledge, positions, 0, bytes, &all_candidates(bytes))?;
         let best = ranked.first();
         // where the library's own was best with all ranks, no model can tell that it is not with some

@@ -71,6 +71,9 @@ pub struct GroupPolicy {
     /// The host of each position: models that tell processors apart are about positions. A host with several ranks is there so
     /// many times.
     pub hosts: Vec<String>,
+    /// What messages cost between two ranks of one host, where some of the ranks share hosts and some do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inside_host: Option<Fitted>,
     /// What to do, by size.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bcast: Vec<Choice>,

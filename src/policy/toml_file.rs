@@ -3,6 +3,7 @@
 use super::{OWN, Policy};
 use crate::collective::bcast;
 use crate::error::{Error, Result, line_starting, parse_toml, read_text};
+use crate::model::Fitted;
 use crate::units::is_time;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -54,6 +55,9 @@ impl Policy {
             }
             if !(g.fan_out > 0.0 && g.fan_out <= 1.0) {
                 return Some(("[[group]]", n, format!("fan_out of \"{}\" must be above 0 and at most 1", g.name)));
+            }
+            if let Some(Err(e)) = g.inside_host.as_ref().map(Fitted::costs) {
+                return Some(("[[group]]", n, format!("inside_host of \"{}\": failed to {e}", g.name)));
             }
             for (k, row) in g.bcast.iter().enumerate() {
                 if let Err(e) = bcast::algorithm(&row.algorithm) {

@@ -29,6 +29,9 @@ impl Policy {
                 let _ = writeln!(out, "fan_out = {}", inline(&Value::Float(g.fan_out)));
             }
             let _ = writeln!(out, "hosts = {}", inline(&value(&g.hosts)?));
+            if let Some(model) = &g.inside_host {
+                let _ = writeln!(out, "inside_host = {}", inline(&value(model)?));
+            }
             rows(&mut out, "bcast", &g.bcast)?;
             rows(&mut out, "score", &g.scores)?;
             rows(&mut out, "model", &g.models)?;
@@ -97,6 +100,27 @@ fn float(x: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::float;
+    use crate::policy::{CompiledPolicy, Policy};
+    use crate::topology::Link;
+    use std::path::Path;
+
+    #[test]
+    fn what_two_ranks_of_one_host_take_is_written_and_used() {
+        let mut policy = Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap();
+        let g = &mut policy.groups[0];
+        let mut quick = g.models.iter().find(|m| m.model == "hockney").unwrap().clone();
+        quick.parameters.values_mut().for_each(|p| (p.value, p.low, p.high) = (1e-9, 1e-9, 1e-9));
+        g.hosts[3] = g.hosts[0].clone();
+        g.inside_host = Some(quick);
+        let text = policy.to_toml().unwrap();
+        let policy = CompiledPolicy::new(Policy::parse("text", &text).unwrap()).unwrap();
+        for name in ["hockney", "tables"] {
+            let transit = |to| policy.group_costs(0, name).unwrap().cost(Link { from: 0, to }, 1).transit;
+            assert!(transit(3) < 1e-8 && transit(2) > 1e-5, "{name}: {} {}", transit(3), transit(2));
+        }
+        let wrong = text.replacen("value = 1e-9", "value = -1e-9", 1);
+        assert!(Policy::parse("text", &wrong).unwrap_err().to_string().contains("inside_host"), "{wrong}");
+    }
 
     #[test]
     fn floats_are_short_and_stay_floats() {

@@ -1,7 +1,7 @@
 //! How messages cross groups: ways that the poly-model predicts to be fast are measured over all ranks, beside the library's own
 //! broadcast.
 
-use crate::collective::{Algorithm, Hierarchy, Parameters, bcast};
+use crate::collective::{Hierarchy, Parameters, bcast};
 use crate::error::Result;
 use crate::intercluster::{ROUTES, RouteKind};
 use crate::measure::{Experiment, Session};
@@ -84,35 +84,70 @@ pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>], exhau
     for (group, ranks) in ranks.iter().enumerate() {
         ranks.iter().enumerate().for_each(|(position, &r)| members[r] = Member { group, position });
     }
-    let everybody: Vec<Rank> = (0..session.ranks()).collect();
-    let native = |bytes: usize| Experiment::Broadcast {
-        ranks: everybody.clone(),
-        root: 0,
-        bytes,
-        algorithm: "native".into(),
-        parameters: Parameters::default(),
-    };
-    let has_native = session.has_native();
-    let mut by_size: Vec<Vec<Candidate>> = Vec::new();
-    let mut lessons = Lessons::default();
-    let field = |bytes: usize, candidates: &[Candidate]| {
-        let native = has_native.then(|| native(bytes));
-        candidates.iter().map(experiment).chain(native).collect::<Vec<Experiment>>()
-    };
-    for bytes in SIZES {
-        let measure = |session: &mut Session, purpose: &str, candidates: &[Candidate]| {
-            let field = field(bytes, candidates);
-            if exhaustive { session.measure(purpose, &field) } else { session.race(purpose, &[field], Some(FIRST_RUN)) }
-        };
-        let mut of_size =
-            if exhaustive { all_ways(&compiled, &members, bytes)? } else { candidates(&compiled, &members, bytes, &lessons)? };
-        measure(session, "ways across groups", &of_size)?;
-        // the best of each route is tried with other segments, and the best pipeline with other trees, since their speed is a matter of
-        // the processors and ports that ranks share, which predictions know least of; until each is the best of its neighbours
-        let segments = segment_sizes(&compiled, bytes);
+    let search = Search { policy: &compiled, members: &members, has_native: session.has_native() };
+    let by_size = if exhaustive { search.exhaustively(session)? } else { search.by_prediction(session)? };
+    let mut rows: Vec<Across> =
+        SIZES.iter().zip(&by_size).filter_map(|(&bytes, of_size)| row(session, bytes, of_size, &search.native(bytes))).collect();
+    // a row begins half way (in factors) between its size and the one before
+    for k in (1..rows.len()).rev() {
+        rows[k].from_bytes = ((rows[k - 1].at_bytes as f64 * rows[k].at_bytes as f64).sqrt().ceil() as usize).max(1);
+    }
+    Ok((rows, placement(&members)))
+}
+
+/// The search for the fastest way at each size.
+struct Search<'a> {
+    policy: &'a CompiledPolicy,
+    members: &'a [Member],
+    has_native: bool,
+}
+
+impl Search<'_> {
+    /// Candidates by size, predicted to be fast or close to those that were.
+    fn by_prediction(&self, session: &mut Session) -> Result<Vec<Vec<Candidate>>> {
+        let mut lessons = Lessons::default();
+        let mut by_size: Vec<Vec<Candidate>> = Vec::new();
+        for bytes in SIZES {
+            let mut candidates = candidates(self.policy, self.members, bytes, &lessons)?;
+            self.race(session, "ways across groups", bytes, &candidates)?;
+            self.improve(session, bytes, &mut candidates)?;
+            lessons = Lessons::of(session, &candidates);
+            by_size.push(candidates);
+        }
+        // a way first met at a large size may be the best one at smaller sizes too
+        for k in (1..SIZES.len()).rev() {
+            let bytes = SIZES[k - 1];
+            let way = fastest(session, &by_size[k]).and_then(|(c, _)| c.way).filter(|w| w.segment < bytes);
+            if let Some(way) = way
+                && self.add(&mut by_size[k - 1], bytes, way)?
+            {
+                self.race(session, "ways across groups", bytes, &by_size[k - 1])?;
+            }
+        }
+        Ok(by_size)
+    }
+
+    /// Every way at every size, and what one would measure who knows of no groups.
+    fn exhaustively(&self, session: &mut Session) -> Result<Vec<Vec<Candidate>>> {
+        let by_size = SIZES.iter().map(|&bytes| all_ways(self.policy, self.members, bytes)).collect::<Result<Vec<_>>>()?;
+        let fields: Vec<Vec<Experiment>> = SIZES.iter().zip(&by_size).map(|(&bytes, of_size)| self.field(bytes, of_size)).collect();
+        for field in &fields {
+            session.measure("ways across groups", field)?;
+        }
+        let of = |bytes: usize| all_candidates(bytes).into_iter().map(move |(algorithm, parameters)| (bytes, algorithm, parameters));
+        let plain: Vec<Experiment> = SIZES.into_iter().flat_map(of).map(|(b, a, p)| self.over_all(b, a.name, p)).collect();
+        session.measure("every algorithm over all ranks", &plain)?;
+        session.again("the fastest, once more", &fields)?;
+        Ok(by_size)
+    }
+
+    /// The best of each route is tried with other segments, and the best pipeline with other trees, since their speed is a matter of the
+    /// processors and ports that ranks share, which predictions know least of; until each is the best of its neighbours.
+    fn improve(&self, session: &mut Session, bytes: usize, candidates: &mut Vec<Candidate>) -> Result<()> {
+        let segments = segment_sizes(self.policy, bytes);
         let mut tried: Vec<(RouteKind, bool, f64)> = Vec::new();
         for _ in 0..ROUNDS {
-            let best = best_of_routes(session, &of_size, HOPELESS);
+            let best = best_of_routes(session, candidates, HOPELESS);
             let best: Vec<(Way, f64)> = best.into_iter().filter_map(|(c, time)| Some((c.way?, time))).collect();
             for (k, (best, time)) in best.into_iter().enumerate() {
                 let known =
@@ -121,45 +156,43 @@ pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>], exhau
                     continue;
                 }
                 tried.push((best.route, k == 0, time));
-                let beside = neighbours(&segments, best.segment).filter(|_| best.route.is_segmented());
-                let mut more: Vec<Way> = beside.map(|segment| Way { segment, ..best }).collect();
-                if k == 0 && best.route.has_trees() {
-                    more.extend(bcast::trees().map(|local| Way { local, ..best }));
+                for segment in neighbours(&segments, best.segment).filter(|_| best.route.is_segmented()) {
+                    self.add(candidates, bytes, Way { segment, ..best })?;
                 }
-                for way in more {
-                    let candidate = segmented(&compiled, &members, bytes, way)?;
-                    if of_size.iter().all(|c| c.hierarchy != candidate.hierarchy) {
-                        of_size.push(candidate);
-                    }
+                for local in bcast::trees().filter(|_| k == 0 && best.route.has_trees()) {
+                    self.add(candidates, bytes, Way { local, ..best })?;
                 }
             }
-            measure(session, "neighbours of the best ways", &of_size)?;
+            self.race(session, "neighbours of the best ways", bytes, candidates)?;
         }
-        lessons = Lessons::of(session, &of_size);
-        by_size.push(of_size);
+        Ok(())
     }
-    if exhaustive {
-        // what one would measure who knows of no groups
-        let plain = |bytes: usize| {
-            let of = move |(algorithm, parameters): (&Algorithm, Parameters)| (bytes, algorithm.name.to_string(), parameters);
-            all_candidates(bytes).into_iter().map(of)
-        };
-        let plain: Vec<Experiment> = SIZES
-            .into_iter()
-            .flat_map(plain)
-            .map(|(bytes, algorithm, parameters)| Experiment::Broadcast { ranks: everybody.clone(), root: 0, bytes, algorithm, parameters })
-            .collect();
-        session.measure("every algorithm over all ranks", &plain)?;
-        let fields: Vec<Vec<Experiment>> = SIZES.iter().zip(&by_size).map(|(&bytes, of_size)| field(bytes, of_size)).collect();
-        session.again("the fastest, once more", &fields)?;
+
+    /// Adds a way; false if one of the candidates does the same.
+    fn add(&self, candidates: &mut Vec<Candidate>, bytes: usize, way: Way) -> Result<bool> {
+        let candidate = segmented(self.policy, self.members, bytes, way)?;
+        let is_new = candidates.iter().all(|c| c.hierarchy != candidate.hierarchy);
+        candidates.extend(is_new.then_some(candidate));
+        Ok(is_new)
     }
-    let mut rows: Vec<Across> =
-        SIZES.iter().zip(&by_size).filter_map(|(&bytes, of_size)| row(session, bytes, of_size, &native(bytes))).collect();
-    // a row begins half way (in factors) between its size and the one before
-    for k in (1..rows.len()).rev() {
-        rows[k].from_bytes = ((rows[k - 1].at_bytes as f64 * rows[k].at_bytes as f64).sqrt().ceil() as usize).max(1);
+
+    fn race(&self, session: &mut Session, purpose: &str, bytes: usize, candidates: &[Candidate]) -> Result<()> {
+        session.race(purpose, &[self.field(bytes, candidates)], Some(FIRST_RUN))
     }
-    Ok((rows, placement(&members)))
+
+    /// The candidates, and the library's own broadcast.
+    fn field(&self, bytes: usize, candidates: &[Candidate]) -> Vec<Experiment> {
+        let native = self.has_native.then(|| self.native(bytes));
+        candidates.iter().map(experiment).chain(native).collect()
+    }
+
+    fn native(&self, bytes: usize) -> Experiment {
+        self.over_all(bytes, "native", Parameters::default())
+    }
+
+    fn over_all(&self, bytes: usize, algorithm: &str, parameters: Parameters) -> Experiment {
+        Experiment::Broadcast { ranks: (0..self.members.len()).collect(), root: 0, bytes, algorithm: algorithm.into(), parameters }
+    }
 }
 
 /// The fastest candidate as measured, with its time.
@@ -297,4 +330,34 @@ fn row(session: &Session, bytes: usize, candidates: &[Candidate], native: &Exper
         native_s,
         native: native_s.is_some_and(|n| !clearly && time * (1.0 + NATIVE_MARGIN) > n),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidate(route: RouteKind, predicted: f64) -> Candidate {
+        let way = Way { route, segment: 0, local: bcast::algorithm("flat").unwrap() };
+        let policy = CompiledPolicy::new(Policy::read(std::path::Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
+        let members = [Member { group: 0, position: 0 }, Member { group: 1, position: 0 }];
+        Candidate { predicted, ..segmented(&policy, &members, 8, way).unwrap() }
+    }
+
+    #[test]
+    fn a_lesson_is_of_its_route_and_others_are_believed() {
+        let lesson = |route, ratio| {
+            let way = Way { route, segment: 0, local: bcast::algorithm("flat").unwrap() };
+            Lesson { way: Some(way), ratio, behind: 1.0 }
+        };
+        let lessons = Lessons(vec![lesson(RouteKind::Star, 1.5), lesson(RouteKind::Path, 0.5)]);
+        assert_eq!(lessons.expect(&candidate(RouteKind::Star, 2.0)), 3.0);
+        assert_eq!(lessons.expect(&candidate(RouteKind::Path, 2.0)), 1.0);
+        assert_eq!(lessons.expect(&candidate(RouteKind::Relay, 2.0)), 2.0);
+    }
+
+    #[test]
+    fn neighbours_are_the_next_sizes_and_the_whole_message_is_the_largest() {
+        let of = |segment| neighbours(&[4096, 8192, 0], segment).collect::<Vec<_>>();
+        assert_eq!((of(4096), of(8192), of(0), of(5)), (vec![8192], vec![4096, 0], vec![8192], vec![]));
+    }
 }

@@ -17,7 +17,7 @@ pub fn fit(session: &mut Session, discovery: &Discovery, rosters: &[Roster]) -> 
     let hosts: Vec<usize> = discovery.groups.iter().map(|g| g.hosts.iter().collect::<BTreeSet<_>>().len()).collect();
     // a roster begins with a rank of each host
     let end = |of: usize, to: usize| rosters[of].ranks[(if to < of { to } else { to - 1 }) % hosts[of]];
-    let ends: Vec<Roster> = pairs.iter().map(|&(a, b)| Roster { ranks: vec![end(a, b), end(b, a)] }).collect();
+    let ends: Vec<Roster> = pairs.iter().map(|&(a, b)| Roster::new(vec![end(a, b), end(b, a)])).collect();
     let fitted = fit_groups(session, &ends, &[model("tables")?])?;
     let link = |(&(a, b), mut models): (&(usize, usize), Vec<Fitted>)| {
         let between = [discovery.groups[a].name.clone(), discovery.groups[b].name.clone()];
@@ -27,6 +27,21 @@ pub fn fit(session: &mut Session, discovery: &Discovery, rosters: &[Roster]) -> 
     let place = |name: &String| discovery.groups.iter().position(|g| &g.name == name);
     links.sort_by_key(|l| (place(&l.between[0]), place(&l.between[1])));
     Ok(links)
+}
+
+/// Fits a model of two ranks on one host, for each group of several hosts of which some have several ranks. `hosts`: of each rank of the
+/// rosters.
+pub fn inside_hosts(session: &mut Session, rosters: &[Roster], hosts: &[Vec<String>]) -> Result<Vec<Option<Fitted>>> {
+    let pair = |(roster, hosts): (&Roster, &Vec<String>)| {
+        let second = (0..hosts.len()).find(|&k| hosts[..k].contains(&hosts[k]))?;
+        let first = hosts.iter().position(|h| *h == hosts[second])?;
+        let several = hosts.iter().any(|h| *h != hosts[0]);
+        several.then(|| Roster::new(vec![roster.ranks[first], roster.ranks[second]]))
+    };
+    let pairs: Vec<Option<Roster>> = rosters.iter().zip(hosts).map(pair).collect();
+    let present: Vec<Roster> = pairs.iter().flatten().cloned().collect();
+    let mut fitted = fit_groups(session, &present, &[model("tables")?])?.into_iter();
+    Ok(pairs.iter().map(|p| p.as_ref().and_then(|_| fitted.next()?.pop())).collect())
 }
 
 /// Messages of a spread, long enough that bytes and not calls limit it, below the limits above which libraries shake hands.

@@ -4,11 +4,11 @@ mod across;
 mod links;
 
 use crate::cluster::{Bound, METHODS, Method};
-use crate::discover::{Declared, Discovery, discover};
+use crate::discover::{Declared, Discovery, FoundGroup, discover};
 use crate::error::Result;
 use crate::fit::fit_groups;
 use crate::measure::Session;
-use crate::model::{MODELS, Roster};
+use crate::model::{MODELS, Roster, SharedHosts};
 use crate::policy::{GroupPolicy, Policy, Provenance};
 use crate::score::score_groups;
 use crate::select::choose;
@@ -38,26 +38,28 @@ impl Default for TuneOptions<'_> {
 /// The session's, or fewer than two ranks.
 pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, Policy)> {
     let discovery = discover(session, options.declared, options.method, options.bound)?;
-    let rosters: Vec<Roster> = discovery.groups.iter().map(|g| Roster { ranks: by_host(&g.ranks, &g.hosts) }).collect();
+    let (mut rosters, hosts): (Vec<Roster>, Vec<Vec<String>>) = discovery.groups.iter().map(by_host).unzip();
+    let inside_host = links::inside_hosts(session, &rosters, &hosts)?;
+    for ((roster, hosts), model) in rosters.iter_mut().zip(&hosts).zip(&inside_host) {
+        roster.shared = model.clone().map(|model| SharedHosts::new(hosts, model));
+    }
     let fitted = fit_groups(session, &rosters, MODELS)?;
     let links = links::fit(session, &discovery, &rosters)?;
     let fan_out = links::fan_out(session, &rosters, &links)?;
     let mut scores = score_groups(session, &rosters, &fitted)?;
     let choices = choose(session, &rosters, &fitted, &mut scores, options.exhaustive)?;
     let settings = session.settings().clone();
-    let parts = discovery.groups.iter().zip(&rosters).zip(fitted).zip(scores).zip(choices).zip(fan_out);
-    let groups = parts.map(|(((((g, roster), models), scores), bcast), fan_out)| {
-        let host = |r: &usize| g.hosts[g.ranks.iter().position(|x| x == r).unwrap_or(0)].clone();
-        GroupPolicy {
-            name: g.name.clone(),
-            latency_s: g.latency_s,
-            fan_out,
-            hosts: roster.ranks.iter().map(host).collect(),
-            bcast,
-            scores: scores.models,
-            models,
-            experience: scores.experience,
-        }
+    let parts = discovery.groups.iter().zip(hosts.into_iter().zip(inside_host)).zip(fitted).zip(scores).zip(choices).zip(fan_out);
+    let groups = parts.map(|(((((g, (hosts, inside_host)), models), scores), bcast), fan_out)| GroupPolicy {
+        name: g.name.clone(),
+        latency_s: g.latency_s,
+        fan_out,
+        hosts,
+        inside_host,
+        bcast,
+        scores: scores.models,
+        models,
+        experience: scores.experience,
     });
     let mut policy = Policy {
         format: 1,
@@ -85,12 +87,14 @@ pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, P
     Ok((discovery, Policy::parse("the new policy", &policy.to_toml()?)?))
 }
 
-/// The ranks of a group with those of different hosts first: the pair that stands for the group should cross its network.
-fn by_host(ranks: &[usize], hosts: &[String]) -> Vec<usize> {
-    let mut rounds: Vec<(usize, usize)> = Vec::new();
-    for (k, host) in hosts.iter().enumerate() {
-        rounds.push((hosts[..k].iter().filter(|h| *h == host).count(), ranks[k]));
+/// The ranks of a group with those of different hosts first (the pair that stands for the group should cross its network), and the host of
+/// each.
+fn by_host(group: &FoundGroup) -> (Roster, Vec<String>) {
+    let mut rounds: Vec<(usize, usize, String)> = Vec::new();
+    for (k, host) in group.hosts.iter().enumerate() {
+        rounds.push((group.hosts[..k].iter().filter(|h| *h == host).count(), group.ranks[k], host.clone()));
     }
     rounds.sort_unstable();
-    rounds.into_iter().map(|(_, r)| r).collect()
+    let (ranks, hosts) = rounds.into_iter().map(|(_, rank, host)| (rank, host)).unzip();
+    (Roster::new(ranks), hosts)
 }
