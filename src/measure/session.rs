@@ -10,8 +10,9 @@ use std::path::Path;
 /// As many batches are handed out at once as take about so long.
 const AT_ONCE_S: f64 = 4.0;
 
-/// So many of a field are measured once more.
+/// So many of a field are measured once more, so many times.
 const AGAIN: usize = 6;
+const TIMES_AGAIN: usize = 7;
 
 /// What takes longer crosses a wide-area network or moves much.
 const LONG_S: f64 = 5e-3;
@@ -271,7 +272,9 @@ impl<'a> Session<'a> {
             wanted.extend(known.into_iter().take(AGAIN).map(|(_, e)| e.clone()));
         }
         let before: Vec<Sample> = wanted.iter().filter_map(|e| self.samples.remove(e)).collect();
-        let measured = self.measure(purpose, &wanted);
+        let times = TIMES_AGAIN.min(self.rule.most);
+        let rule = StopRule { least: times, least_long: times, most: times, ..self.rule };
+        let measured = self.run(purpose, &wanted, Rivals::default(), rule);
         let mut merged = Vec::new();
         for mut sample in before {
             sample.seconds.extend(self.samples.get(&sample.experiment).map_or(Vec::new(), |s| s.seconds.clone()));

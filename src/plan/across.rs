@@ -137,6 +137,11 @@ fn in_parts(policy: &CompiledPolicy, members: &[Member], star: Hierarchy, way: W
     }
 }
 
+/// The trees inside groups that a route may go by; one that has none goes from rank to rank.
+pub fn trees_of(route: RouteKind) -> impl Iterator<Item = &'static Algorithm> {
+    bcast::trees().filter(move |t| route.has_trees() || t.name == "chain")
+}
+
 /// The host of each rank by number, if any host has several.
 fn hosts(policy: &CompiledPolicy, members: &[Member], groups: &[Vec<Rank>]) -> Vec<Vec<usize>> {
     let of_group = |ranks: &Vec<Rank>| {

@@ -13,7 +13,7 @@ use crate::predict::replay;
 use crate::schedule::{Program, Schedule};
 use crate::topology::Rank;
 
-pub use across::{Way, hierarchy, predict};
+pub use across::{Way, hierarchy, predict, trees_of};
 pub use members::{Member, group_ranks, members, placement};
 pub use poly_model::PolyModel;
 
@@ -84,7 +84,7 @@ fn adapted(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize
     let segment = if row.segment_bytes == 0 { bytes } else { row.segment_bytes };
     let sample = bytes.min(segment.saturating_mul(SEGMENTS));
     let mut found = vec![(whole(policy, members, root, sample)?.predicted_s, None)];
-    for local in bcast::trees() {
+    for local in trees_of(row.route) {
         let way = Way { route: row.route, segment: row.segment_bytes, local };
         found.push((predict(policy, members, &hierarchy(policy, members, root, sample, way)?)?, Some(local)));
     }

@@ -31,6 +31,11 @@ const ALIKE: f64 = 0.01;
 /// A way whose first run takes so many times the shortest run at its size is not run again.
 const FIRST_RUN: f64 = 1.25;
 
+/// The best ways of routes within so much of the fastest are measured once more: a few runs do not tell them apart.
+const CLOSE: f64 = 0.02;
+/// What that is for.
+const AGAIN: &str = "the fastest, once more";
+
 /// A way with what it makes of a message.
 struct Candidate {
     /// None: the whole message, and inside each group what its own row says.
@@ -124,7 +129,20 @@ impl Search<'_> {
                 self.race(session, "ways across groups", bytes, &by_size[k - 1])?;
             }
         }
+        let close: Vec<Vec<Experiment>> =
+            SIZES.iter().zip(&by_size).map(|(&bytes, of_size)| self.undecided(session, bytes, of_size)).collect();
+        session.again(AGAIN, &close)?;
         Ok(by_size)
+    }
+
+    /// The ways too close to the fastest one to be told from it by a few runs, and the library's own if it might be preferred.
+    fn undecided(&self, session: &Session, bytes: usize, candidates: &[Candidate]) -> Vec<Experiment> {
+        let best = best_of_routes(session, candidates, 1.0 + CLOSE);
+        let Some(&(_, time)) = best.first() else { return Vec::new() };
+        let native = self.native(bytes);
+        let near = session.samples().median(&native).is_some_and(|n| n < time * (1.0 + NATIVE_MARGIN));
+        let all: Vec<Experiment> = best.into_iter().map(|(c, _)| experiment(c)).chain(near.then_some(native)).collect();
+        if all.len() > 1 { all } else { Vec::new() }
     }
 
     /// Every way at every size, and what one would measure who knows of no groups.
@@ -137,7 +155,7 @@ impl Search<'_> {
         let of = |bytes: usize| all_candidates(bytes).into_iter().map(move |(algorithm, parameters)| (bytes, algorithm, parameters));
         let plain: Vec<Experiment> = SIZES.into_iter().flat_map(of).map(|(b, a, p)| self.over_all(b, a.name, p)).collect();
         session.measure("every algorithm over all ranks", &plain)?;
-        session.again("the fastest, once more", &fields)?;
+        session.again(AGAIN, &fields)?;
         Ok(by_size)
     }
 
@@ -232,7 +250,7 @@ fn all_ways(policy: &CompiledPolicy, members: &[Member], bytes: usize) -> Result
     let sizes = segment_sizes(policy, bytes);
     let mut all = vec![whole(policy, members, bytes)?];
     for route in ROUTES {
-        for local in bcast::trees().filter(|t| route.has_trees() || t.name == "chain") {
+        for local in plan::trees_of(route) {
             for &segment in sizes.iter().filter(|&&s| s == 0 || route.is_segmented()) {
                 all.push(segmented(policy, members, bytes, Way { route, segment, local })?);
             }
@@ -257,7 +275,7 @@ fn candidates(policy: &CompiledPolicy, members: &[Member], bytes: usize, lessons
     let mut found = vec![whole(policy, members, bytes)?];
     for route in ROUTES {
         let mut best: Option<Candidate> = None;
-        for local in bcast::trees().filter(|t| route.has_trees() || t.name == "chain") {
+        for local in plan::trees_of(route) {
             for &segment in sizes.iter().filter(|&&s| s == 0 || route.is_segmented()) {
                 let candidate = segmented(policy, members, bytes, Way { route, segment, local })?;
                 if best.as_ref().is_none_or(|b| candidate.predicted < b.predicted) {
