@@ -120,7 +120,7 @@ pub fn score(roster: &Roster, fitted: &[Fitted], samples: &Samples) -> Result<Sc
     let all = experiments(roster);
     let mut scores = Scores::default();
     for f in fitted {
-        let costs = f.costs_with(roster.shared.as_ref())?;
+        let costs = f.costs_in(roster.inside.as_ref())?;
         let mut cases = Vec::new();
         for e in &all {
             let (Experiment::Broadcast { algorithm, ranks, bytes, .. }, Some(measured)) = (e, samples.median(e)) else { continue };

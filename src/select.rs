@@ -5,7 +5,7 @@ use crate::collective::{Algorithm, Parameters, Shape, bcast};
 use crate::error::Result;
 use crate::fit::Among;
 use crate::measure::{Experiment, Session};
-use crate::model::{CostModel, Fitted, Roster, SharedHosts};
+use crate::model::{CostModel, Fitted, Inside, Roster};
 use crate::predict::completion;
 use crate::score::{Experience, ModelScore, Scores, best_model};
 use serde::{Deserialize, Serialize};
@@ -32,8 +32,8 @@ pub struct Knowledge<'a> {
     pub scores: &'a [ModelScore],
     /// The experiment base.
     pub experience: &'a [Experience],
-    /// Which of its ranks share hosts.
-    pub shared: Option<&'a SharedHosts>,
+    /// What is known of its inside.
+    pub inside: Option<&'a Inside>,
 }
 
 /// A candidate with its predicted time.
@@ -121,7 +121,7 @@ pub fn rank_candidates(
     let name = best_model(knowledge.scores, bytes).map(|s| s.model.clone()).or(knowledge.models.first().map(|f| f.model.clone()));
     let name = name.unwrap_or_default();
     let Some(fitted) = knowledge.models.iter().find(|f| f.model == name) else { return Ok((name, Vec::new())) };
-    let inner = fitted.costs_with(knowledge.shared)?;
+    let inner = fitted.costs_in(knowledge.inside)?;
     let costs = Among { inner: inner.as_ref(), positions: positions.to_vec() };
     let shape = Shape { ranks: positions.len(), root, bytes };
     let mut ranked = Vec::new();
@@ -170,7 +170,7 @@ pub fn choose(
         let mut of_group = Vec::new();
         if roster.ranks.len() > 1 {
             let knowledge =
-                Knowledge { models: &fitted[k], scores: &scores[k].models, experience: &scores[k].of_all, shared: roster.shared.as_ref() };
+                Knowledge { models: &fitted[k], scores: &scores[k].models, experience: &scores[k].of_all, inside: roster.inside.as_ref() };
             let positions: Vec<usize> = (0..roster.ranks.len()).collect();
             for bytes in SIZES {
                 let (model, ranked) = rank_candidates(knowledge, &positions, 0, bytes, &all_candidates(bytes))?;

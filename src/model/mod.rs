@@ -4,7 +4,7 @@
 //! where it comes from. A new model is one file and two lines here.
 
 mod hockney;
-mod host;
+mod inside;
 mod lmo;
 mod loggp;
 mod logp;
@@ -18,7 +18,7 @@ use crate::topology::{Link, Rank};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-pub use host::SharedHosts;
+pub use inside::Inside;
 
 /// What a message costs on a link, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -129,14 +129,14 @@ impl Fitted {
 pub struct Roster {
     /// By position in the group; ranks of different hosts where there are any.
     pub ranks: Vec<Rank>,
-    /// Which of them share hosts, where some do and some do not.
-    pub shared: Option<SharedHosts>,
+    /// What is known of the inside of the group.
+    pub inside: Option<Inside>,
 }
 
 impl Roster {
-    /// Ranks that are all on hosts of their own, or all on one.
+    /// Ranks of which nothing else is known.
     pub fn new(ranks: Vec<Rank>) -> Roster {
-        Roster { ranks, shared: None }
+        Roster { ranks, inside: None }
     }
 
     /// The pair that stands for all pairs of a homogeneous group.

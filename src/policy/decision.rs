@@ -3,7 +3,7 @@
 use super::{Across, GroupPolicy, Policy};
 use crate::collective::{Algorithm, Parameters, bcast};
 use crate::error::Result;
-use crate::model::{Cost, CostModel, SharedHosts};
+use crate::model::{Cost, CostModel, Inside};
 use crate::select::{Knowledge, all_candidates, rank_candidates};
 use crate::stats;
 use crate::topology::Link;
@@ -34,7 +34,7 @@ pub struct Decision {
 pub struct CompiledGroup {
     /// The models' costs, by name.
     costs: Vec<(String, Box<dyn CostModel>)>,
-    shared: Option<SharedHosts>,
+    inside: Inside,
 }
 
 /// A policy with its models ready to be asked.
@@ -53,9 +53,9 @@ impl CompiledPolicy {
     /// A model that lacks parameters, which a parsed policy has not.
     pub fn new(policy: Policy) -> Result<CompiledPolicy> {
         let costs = |g: &GroupPolicy| -> Result<CompiledGroup> {
-            let shared = g.inside_host.clone().map(|model| SharedHosts::new(&g.hosts, model));
-            let named = g.models.iter().map(|m| Ok((m.model.clone(), m.costs_with(shared.as_ref())?)));
-            Ok(CompiledGroup { costs: named.collect::<Result<_>>()?, shared })
+            let inside = Inside::new(&g.hosts, g.inside_host.clone(), g.inside_fan_out);
+            let named = g.models.iter().map(|m| Ok((m.model.clone(), m.costs_in(Some(&inside))?)));
+            Ok(CompiledGroup { costs: named.collect::<Result<_>>()?, inside })
         };
         let groups = policy.groups.iter().map(costs).collect::<Result<_>>()?;
         let n = policy.groups.len();
@@ -72,9 +72,7 @@ impl CompiledPolicy {
     pub fn link_cost(&self, from: usize, to: usize, bytes: usize) -> Option<Cost> {
         let link = if from < to { Link { from: 0, to: 1 } } else { Link { from: 1, to: 0 } };
         let cost = self.links[from * self.policy.groups.len() + to].as_ref()?.cost(link, bytes);
-        // the link itself is busy for its gap; the sender's port only for its part of it
-        let gap = (cost.gap * self.policy.groups[from].fan_out).max(cost.send_overhead.min(cost.gap));
-        Some(Cost { gap, link_gap: cost.gap, ..cost })
+        Some(cost.fanned_out(self.policy.groups[from].fan_out))
     }
 
     /// The row that says how a message of this size crosses groups.
@@ -112,8 +110,8 @@ impl CompiledPolicy {
                 from_row: true,
             });
         }
-        let shared = self.groups[group].shared.as_ref();
-        let knowledge = Knowledge { models: &g.models, scores: &g.scores, experience: &g.experience, shared };
+        let inside = Some(&self.groups[group].inside);
+        let knowledge = Knowledge { models: &g.models, scores: &g.scores, experience: &g.experience, inside };
         let (model, ranked) = rank_candidates(knowledge, positions, 0, bytes, &all_candidates(bytes))?;
         let best = ranked.first();
         // where the library's own was best with all ranks, no model can tell that it is not with some

@@ -74,6 +74,9 @@ pub struct GroupPolicy {
     /// What messages cost between two ranks of one host, where some of the ranks share hosts and some do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside_host: Option<Fitted>,
+    /// As `fan_out`, of messages to hosts of the group itself.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub inside_fan_out: f64,
     /// What to do, by size.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bcast: Vec<Choice>,

@@ -53,8 +53,10 @@ impl Policy {
             if g.latency_s.is_some_and(|t| !is_time(t)) {
                 return Some(("[[group]]", n, format!("latency_s of \"{}\" is no valid time", g.name)));
             }
-            if !(g.fan_out > 0.0 && g.fan_out <= 1.0) {
-                return Some(("[[group]]", n, format!("fan_out of \"{}\" must be above 0 and at most 1", g.name)));
+            for (key, share) in [("fan_out", g.fan_out), ("inside_fan_out", g.inside_fan_out)] {
+                if !(share > 0.0 && share <= 1.0) {
+                    return Some(("[[group]]", n, format!("{key} of \"{}\" must be above 0 and at most 1", g.name)));
+                }
             }
             if let Some(Err(e)) = g.inside_host.as_ref().map(Fitted::costs) {
                 return Some(("[[group]]", n, format!("inside_host of \"{}\": failed to {e}", g.name)));

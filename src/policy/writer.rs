@@ -29,6 +29,9 @@ impl Policy {
                 let _ = writeln!(out, "fan_out = {}", inline(&Value::Float(g.fan_out)));
             }
             let _ = writeln!(out, "hosts = {}", inline(&value(&g.hosts)?));
+            if g.inside_fan_out != 1.0 {
+                let _ = writeln!(out, "inside_fan_out = {}", inline(&Value::Float(g.inside_fan_out)));
+            }
             if let Some(model) = &g.inside_host {
                 let _ = writeln!(out, "inside_host = {}", inline(&value(model)?));
             }

@@ -132,6 +132,10 @@ impl Search<'_> {
         let close: Vec<Vec<Experiment>> =
             SIZES.iter().zip(&by_size).map(|(&bytes, of_size)| self.undecided(session, bytes, of_size)).collect();
         session.again(AGAIN, &close)?;
+        // the others' few runs say less
+        for (candidates, close) in by_size.iter_mut().zip(&close).filter(|(_, close)| close.len() > 2) {
+            candidates.retain(|c| close.contains(&experiment(c)));
+        }
         Ok(by_size)
     }
 
@@ -324,17 +328,14 @@ fn segment_sizes(policy: &CompiledPolicy, bytes: usize) -> Vec<usize> {
 
 /// The row of a size: the fastest candidate as measured, and whether the library's own is to be preferred.
 fn row(session: &Session, bytes: usize, candidates: &[Candidate], native: &Experiment) -> Option<Across> {
-    let interval = |e: &Experiment| session.samples().get(e).and_then(|s| stats::median_interval(&s.seconds));
+    let times = |e: &Experiment| session.samples().get(e).map_or(Vec::new(), |s| s.seconds.clone());
     let (best, time) = fastest(session, candidates)?;
     let rivals = candidates.iter().filter(|c| c.hierarchy != best.hierarchy);
     let rivals = rivals.filter_map(|c| Some((c, session.samples().median(&experiment(c))?)));
     let runner_up = rivals.min_by(|a, b| a.1.total_cmp(&b.1));
     let native_s = session.samples().median(native);
     // adaptive must never be a loss: what is not clearly faster stays with the library
-    let clearly = match (interval(&experiment(best)), interval(native)) {
-        (Some((_, high)), Some((low, _))) => high < low,
-        _ => false,
-    };
+    let clearly = stats::is_less(&times(&experiment(best)), &times(native));
     Some(Across {
         from_bytes: 0,
         at_bytes: bytes,

@@ -48,31 +48,67 @@ pub fn inside_hosts(session: &mut Session, rosters: &[Roster], hosts: &[Vec<Stri
 const SPREAD_BYTES: usize = 32 << 10;
 /// Rounds of a spread.
 const SPREAD_ROUNDS: usize = 16;
+/// So many hosts of a group are sent to.
+const SPREAD_HOSTS: usize = 3;
+/// A port that is kept busy for so much of the gaps carries all: the rest is what gaps are uncertain by.
+const ONE_PORT: f64 = 0.9;
+
+/// A rank that sends to several others, with the sum of the gaps of its links to them.
+struct Spread {
+    root: usize,
+    leaves: Vec<usize>,
+    gaps: f64,
+}
+
+impl Spread {
+    fn experiment(&self, count: usize) -> Experiment {
+        Experiment::Spread { root: self.root, leaves: self.leaves.clone(), bytes: SPREAD_BYTES, count }
+    }
+
+    /// The time of a round of sends over the sum of the gaps.
+    fn share(&self, session: &Session) -> Result<f64> {
+        let (many, one) = (session.samples().need(&self.experiment(SPREAD_ROUNDS))?, session.samples().need(&self.experiment(1))?);
+        let round = (many - one).max(0.0) / (SPREAD_ROUNDS - 1) as f64;
+        Ok((round / self.gaps.max(f64::MIN_POSITIVE)).clamp(1.0 / self.leaves.len() as f64, 1.0))
+    }
+}
+
+/// For each of these, how much of a link's gap a message keeps its sender from sending to others; 1 where there is nothing to find out.
+fn shares(session: &mut Session, spreads: &[Option<Spread>]) -> Result<Vec<f64>> {
+    let all: Vec<Experiment> = spreads.iter().flatten().flat_map(|s| [s.experiment(SPREAD_ROUNDS), s.experiment(1)]).collect();
+    session.measure("sends to several hosts at once", &all)?;
+    spreads.iter().map(|s| s.as_ref().map_or(Ok(1.0), |s| s.share(session))).collect()
+}
+
+fn gap(model: &Fitted) -> Result<f64> {
+    Ok(model.costs()?.cost(Link { from: 0, to: 1 }, SPREAD_BYTES).gap)
+}
 
 /// For each group, how much of a link's gap a message keeps its coordinator from sending to other groups: the time of a round of
 /// sends, one to each other group, over the sum of these links' gaps. 1 where one port carries all.
 pub fn fan_out(session: &mut Session, rosters: &[Roster], links: &[LinkPolicy]) -> Result<Vec<f64>> {
-    if rosters.len() < 3 {
-        return Ok(vec![1.0; rosters.len()]);
-    }
-    let firsts: Vec<usize> = rosters.iter().map(|r| r.ranks[0]).collect();
-    let spread = |g: usize, count: usize| {
-        let leaves = firsts.iter().copied().filter(|&r| r != firsts[g]).collect();
-        Experiment::Spread { root: firsts[g], leaves, bytes: SPREAD_BYTES, count }
-    };
-    let all: Vec<Experiment> = (0..rosters.len()).flat_map(|g| [spread(g, SPREAD_ROUNDS), spread(g, 1)]).collect();
-    session.measure("sends to several groups at once", &all)?;
+    let n = rosters.len();
     // links are in the order of pairs (0,1), (0,2), ...
-    let pairs = (0..rosters.len()).flat_map(|a| (a + 1..rosters.len()).map(move |b| (a, b)));
-    let gaps: Vec<((usize, usize), f64)> = pairs
-        .zip(links)
-        .map(|(pair, l)| Ok((pair, l.model.costs()?.cost(Link { from: 0, to: 1 }, SPREAD_BYTES).gap)))
-        .collect::<Result<_>>()?;
-    let share = |g: usize| -> Result<f64> {
-        let (many, one) = (session.samples().need(&spread(g, SPREAD_ROUNDS))?, session.samples().need(&spread(g, 1))?);
-        let round = (many - one).max(0.0) / (SPREAD_ROUNDS - 1) as f64;
-        let sum: f64 = gaps.iter().filter(|((a, b), _)| *a == g || *b == g).map(|(_, gap)| gap).sum();
-        Ok((round / sum.max(f64::MIN_POSITIVE)).clamp(1.0 / (rosters.len() - 1) as f64, 1.0))
+    let pairs: Vec<(usize, usize)> = (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).collect();
+    let spread = |g: usize| -> Result<Option<Spread>> {
+        let leaves = (0..n).filter(|&k| k != g).map(|k| rosters[k].ranks[0]).collect();
+        let ours = pairs.iter().zip(links).filter(|((a, b), _)| *a == g || *b == g);
+        let gaps = ours.map(|(_, l)| gap(&l.model)).sum::<Result<f64>>()?;
+        Ok((n > 2).then_some(Spread { root: rosters[g].ranks[0], leaves, gaps }))
     };
-    (0..rosters.len()).map(share).collect()
+    let spreads = (0..n).map(spread).collect::<Result<Vec<_>>>()?;
+    shares(session, &spreads)
+}
+
+/// As [`fan_out`], of messages from a rank to other hosts of its group. `models`: of each group, that of its network.
+pub fn inside_fan_out(session: &mut Session, rosters: &[Roster], hosts: &[Vec<String>], models: &[Vec<Fitted>]) -> Result<Vec<f64>> {
+    let spread = |((roster, hosts), models): ((&Roster, &Vec<String>), &Vec<Fitted>)| -> Result<Option<Spread>> {
+        let first = |k: &usize| !hosts[..*k].contains(&hosts[*k]);
+        let leaves: Vec<usize> = (1..hosts.len()).filter(first).take(SPREAD_HOSTS).map(|k| roster.ranks[k]).collect();
+        let Some(model) = models.iter().find(|m| m.model == "tables").filter(|_| leaves.len() > 1) else { return Ok(None) };
+        Ok(Some(Spread { root: roster.ranks[0], gaps: leaves.len() as f64 * gap(model)?, leaves }))
+    };
+    let spreads = rosters.iter().zip(hosts).zip(models).map(spread).collect::<Result<Vec<_>>>()?;
+    let shares = shares(session, &spreads)?;
+    Ok(shares.into_iter().map(|s| if s < ONE_PORT { s } else { 1.0 }).collect())
 }

@@ -8,7 +8,7 @@ use crate::discover::{Declared, Discovery, FoundGroup, discover};
 use crate::error::Result;
 use crate::fit::fit_groups;
 use crate::measure::Session;
-use crate::model::{MODELS, Roster, SharedHosts};
+use crate::model::{Inside, MODELS, Roster};
 use crate::policy::{GroupPolicy, Policy, Provenance};
 use crate::score::score_groups;
 use crate::select::choose;
@@ -40,22 +40,31 @@ pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, P
     let discovery = discover(session, options.declared, options.method, options.bound)?;
     let (mut rosters, hosts): (Vec<Roster>, Vec<Vec<String>>) = discovery.groups.iter().map(by_host).unzip();
     let inside_host = links::inside_hosts(session, &rosters, &hosts)?;
-    for ((roster, hosts), model) in rosters.iter_mut().zip(&hosts).zip(&inside_host) {
-        roster.shared = model.clone().map(|model| SharedHosts::new(hosts, model));
-    }
     let fitted = fit_groups(session, &rosters, MODELS)?;
+    let inside_fan_out = links::inside_fan_out(session, &rosters, &hosts, &fitted)?;
+    for (k, roster) in rosters.iter_mut().enumerate() {
+        roster.inside = Some(Inside::new(&hosts[k], inside_host[k].clone(), inside_fan_out[k]));
+    }
     let links = links::fit(session, &discovery, &rosters)?;
     let fan_out = links::fan_out(session, &rosters, &links)?;
     let mut scores = score_groups(session, &rosters, &fitted)?;
     let choices = choose(session, &rosters, &fitted, &mut scores, options.exhaustive)?;
     let settings = session.settings().clone();
-    let parts = discovery.groups.iter().zip(hosts.into_iter().zip(inside_host)).zip(fitted).zip(scores).zip(choices).zip(fan_out);
-    let groups = parts.map(|(((((g, (hosts, inside_host)), models), scores), bcast), fan_out)| GroupPolicy {
+    let parts = discovery
+        .groups
+        .iter()
+        .zip(hosts.into_iter().zip(inside_host).zip(inside_fan_out))
+        .zip(fitted)
+        .zip(scores)
+        .zip(choices)
+        .zip(fan_out);
+    let groups = parts.map(|(((((g, ((hosts, inside_host), inside_fan_out)), models), scores), bcast), fan_out)| GroupPolicy {
         name: g.name.clone(),
         latency_s: g.latency_s,
         fan_out,
         hosts,
         inside_host,
+        inside_fan_out,
         bcast,
         scores: scores.models,
         models,
