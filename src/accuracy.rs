@@ -41,7 +41,7 @@ pub fn accuracy(policy: &CompiledPolicy, members: &[Member], samples: &Samples) 
     let mut by_size: BTreeMap<usize, Vec<Predicted>> = BTreeMap::new();
     for sample in samples.iter() {
         let Experiment::Hierarchical { hierarchy } = &sample.experiment else { continue };
-        let (Some(measured), Some(halves)) = (stats::median(&sample.seconds), halves(&sample.seconds)) else { continue };
+        let (Some(measured), Some(halves)) = (stats::median(&sample.all()), halves(&sample.all())) else { continue };
         // no model knows the library's own
         if sample.experiment.is_native() {
             continue;
@@ -100,7 +100,7 @@ pub fn regrets(compiled: &CompiledPolicy, members: &[Member], samples: &Samples)
     // (group, size) -> how many; of the fastest, the first half and the second
     let mut measured: BTreeMap<(Option<usize>, usize), (usize, [f64; 2])> = BTreeMap::new();
     for sample in samples.iter().filter(|s| s.experiment.is_collective()) {
-        let (ranks, Some(times)) = (sample.experiment.ranks(), halves(&sample.seconds)) else { continue };
+        let (ranks, Some(times)) = (sample.experiment.ranks(), halves(&sample.all())) else { continue };
         let group = members[ranks[0]].group;
         let place = if ranks.len() == members.len() && policy.groups.len() > 1 {
             None
@@ -115,7 +115,7 @@ pub fn regrets(compiled: &CompiledPolicy, members: &[Member], samples: &Samples)
             *best = times;
         }
     }
-    let second = |e: &Experiment| samples.get(e).and_then(|s| halves(&s.seconds)).map(|times| times[1]);
+    let second = |e: &Experiment| samples.get(e).and_then(|s| halves(&s.all())).map(|times| times[1]);
     let regret = |group: Option<usize>, bytes: usize, time: Option<f64>| {
         let (measured, [_, best]) = *measured.get(&(group, bytes))?;
         let regret = time? / best - 1.0;

@@ -8,6 +8,7 @@ use crate::measure::{Experiment, Session};
 use crate::model::{CostModel, Fitted, Inside, Roster};
 use crate::predict::completion;
 use crate::score::{Experience, ModelScore, Scores, best_model};
+use crate::stats;
 use serde::{Deserialize, Serialize};
 
 /// The sizes that choices are made at; a choice holds for the sizes near its own, the last one for all larger ones.
@@ -233,7 +234,7 @@ fn experiment(roster: &Roster, bytes: usize, algorithm: &str, parameters: Parame
 }
 
 fn decide(session: &Session, roster: &Roster, bytes: usize, model: &str, candidates: &[Candidate]) -> Option<Choice> {
-    let measured = |name: &str, p: Parameters| session.samples().median(&experiment(roster, bytes, name, p));
+    let measured = |name: &str, p: Parameters| stats::median(&session.samples().all(&experiment(roster, bytes, name, p)));
     let mut all: Vec<(String, Parameters, f64, f64)> = Vec::new(); // name, parameters, predicted, measured
     for c in candidates {
         if let Some(m) = measured(c.algorithm.name, c.parameters) {

@@ -31,6 +31,17 @@ pub struct Sample {
     pub seconds: Vec<f64>,
     /// Why there are not more.
     pub stop: Stop,
+    /// Those made later to tell it from its closest rivals. They decide nothing but that: what is measured, and what is not, must not change
+    /// when the samples are gone through again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub again: Vec<f64>,
+}
+
+impl Sample {
+    /// Seconds of all repetitions.
+    pub fn all(&self) -> Vec<f64> {
+        [self.seconds.as_slice(), &self.again].concat()
+    }
 }
 
 /// Samples by experiment.
@@ -58,6 +69,11 @@ impl Samples {
     /// The median of an experiment.
     pub fn median(&self, experiment: &Experiment) -> Option<f64> {
         self.get(experiment).and_then(|s| stats::median(&s.seconds))
+    }
+
+    /// Seconds of all repetitions of an experiment, also of those made again; none if it was not measured.
+    pub fn all(&self, experiment: &Experiment) -> Vec<f64> {
+        self.get(experiment).map_or(Vec::new(), Sample::all)
     }
 
     /// All samples, in the order of their experiments.
@@ -109,7 +125,7 @@ impl Samples {
                 }
                 Err(e) => return Err(wrong(number, format!("this is no sample: {e}"))),
             };
-            if sample.seconds.is_empty() || sample.seconds.iter().any(|&t| !crate::units::is_time(t)) {
+            if sample.seconds.is_empty() || sample.all().iter().any(|&t| !crate::units::is_time(t)) {
                 return Err(wrong(number, "a sample needs at least one time, all finite and zero or more".into()));
             }
             if let Some(r) = sample.experiment.ranks().into_iter().find(|&r| r >= ranks) {
@@ -207,7 +223,12 @@ mod tests {
     }
 
     fn sample(out: usize) -> Sample {
-        Sample { experiment: Experiment::RoundTrip { a: 0, b: 1, out, back: 0 }, seconds: vec![1e-5, 2e-5], stop: Stop::Budget }
+        Sample {
+            experiment: Experiment::RoundTrip { a: 0, b: 1, out, back: 0 },
+            seconds: vec![1e-5, 2e-5],
+            stop: Stop::Budget,
+            again: Vec::new(),
+        }
     }
 
     #[test]

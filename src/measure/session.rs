@@ -269,7 +269,8 @@ impl<'a> Session<'a> {
         for field in fields.iter().filter(|_| self.probe.can_measure()) {
             let mut known: Vec<(f64, &Experiment)> = field.iter().filter_map(|e| Some((self.samples.median(e)?, e))).collect();
             known.sort_by(|a, b| a.0.total_cmp(&b.0));
-            wanted.extend(known.into_iter().take(AGAIN).map(|(_, e)| e.clone()));
+            let is_new = |e: &&Experiment| self.samples.get(e).is_some_and(|s| s.again.is_empty());
+            wanted.extend(known.into_iter().take(AGAIN).map(|(_, e)| e).filter(is_new).cloned());
         }
         let before: Vec<Sample> = wanted.iter().filter_map(|e| self.samples.remove(e)).collect();
         let times = TIMES_AGAIN.min(self.rule.most);
@@ -277,7 +278,7 @@ impl<'a> Session<'a> {
         let measured = self.run(purpose, &wanted, Rivals::default(), rule);
         let mut merged = Vec::new();
         for mut sample in before {
-            sample.seconds.extend(self.samples.get(&sample.experiment).map_or(Vec::new(), |s| s.seconds.clone()));
+            sample.again = self.samples.all(&sample.experiment);
             self.samples.insert(sample.clone());
             merged.push(sample);
         }
@@ -365,7 +366,12 @@ impl<'a> Session<'a> {
             open.iter().for_each(|(experiment, seconds)| rivals.note(experiment, seconds, rule));
             open.retain_mut(|(experiment, seconds)| {
                 let stop = rule.met(seconds, floor(experiment, samples)).or(rivals.beat(experiment, seconds, rule).then_some(Stop::Beaten));
-                done.extend(stop.map(|stop| Sample { experiment: experiment.clone(), seconds: std::mem::take(seconds), stop }));
+                done.extend(stop.map(|stop| Sample {
+                    experiment: experiment.clone(),
+                    seconds: std::mem::take(seconds),
+                    stop,
+                    again: Vec::new(),
+                }));
                 stop.is_none()
             });
             let so_far = open.first().map_or(0, |(_, seconds)| seconds.len());

@@ -328,12 +328,13 @@ fn segment_sizes(policy: &CompiledPolicy, bytes: usize) -> Vec<usize> {
 
 /// The row of a size: the fastest candidate as measured, and whether the library's own is to be preferred.
 fn row(session: &Session, bytes: usize, candidates: &[Candidate], native: &Experiment) -> Option<Across> {
-    let times = |e: &Experiment| session.samples().get(e).map_or(Vec::new(), |s| s.seconds.clone());
-    let (best, time) = fastest(session, candidates)?;
-    let rivals = candidates.iter().filter(|c| c.hierarchy != best.hierarchy);
-    let rivals = rivals.filter_map(|c| Some((c, session.samples().median(&experiment(c))?)));
-    let runner_up = rivals.min_by(|a, b| a.1.total_cmp(&b.1));
-    let native_s = session.samples().median(native);
+    let times = |e: &Experiment| session.samples().all(e);
+    let mut measured: Vec<(&Candidate, f64)> =
+        candidates.iter().filter_map(|c| Some((c, stats::median(&times(&experiment(c)))?))).collect();
+    measured.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let &(best, time) = measured.first()?;
+    let runner_up = measured.iter().find(|(c, _)| c.hierarchy != best.hierarchy);
+    let native_s = stats::median(&times(native));
     // adaptive must never be a loss: what is not clearly faster stays with the library
     let clearly = stats::is_less(&times(&experiment(best)), &times(native));
     Some(Across {
