@@ -7,6 +7,7 @@ use collwise::plan::{Member, plan};
 use collwise::platform::{Noise, Placement, Platform};
 use collwise::policy::{CompiledPolicy, Policy};
 use collwise::predict::completion;
+use collwise::qnm::{Classes, Network, Service, Station, approximate, exact};
 use collwise::schedule::Schedule;
 use collwise::sim::{Disturbance, Simulator};
 use collwise::stats;
@@ -107,4 +108,28 @@ fn look_up(bencher: Bencher, ranks: usize) {
     policy.groups[0].hosts = (0..ranks).map(|k| format!("h{k}")).collect();
     let (policy, positions) = (CompiledPolicy::new(policy).unwrap(), (0..ranks).collect::<Vec<_>>());
     bencher.bench_local(|| policy.decide(0, &positions, black_box(100_000)).unwrap());
+}
+
+/// Mean value analysis of so many customers at eight queues.
+#[divan::bench(args = [100, 10_000])]
+fn queues(bencher: Bencher, customers: usize) {
+    let network = Network { think_s: 1.0, stations: (1..=8).map(|k| Station::queue(0.01 * k as f64)).collect() };
+    bencher.bench(|| exact(black_box(&network), customers));
+}
+
+/// Convolution of so many customers at a station of 16 servers and a queue.
+#[divan::bench(args = [100, 1_000])]
+fn servers(bencher: Bencher, customers: usize) {
+    let servers = Station { demand_s: 0.2, count: 1, service: Service::servers(16) };
+    let network = Network { think_s: 1.0, stations: vec![servers, Station::queue(0.01)] };
+    bencher.bench(|| exact(black_box(&network), customers));
+}
+
+/// The approximation for 100 classes of 10 customers at 1,000 stations.
+#[divan::bench]
+fn classes(bencher: Bencher) {
+    let mut random = stats::random(1);
+    let demand_s = (0..100).map(|_| (0..1000).map(|_| random.random::<f64>() * 1e-3).collect()).collect();
+    let classes = Classes { customers: vec![10; 100], think_s: vec![1.0; 100], demand_s, is_delay: vec![false; 1000] };
+    bencher.bench(|| approximate(black_box(&classes)));
 }

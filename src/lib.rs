@@ -89,6 +89,7 @@ pub mod plan;
 pub mod platform;
 pub mod policy;
 pub mod predict;
+pub mod qnm;
 pub mod regret;
 #[cfg(feature = "mpi")]
 pub mod run;

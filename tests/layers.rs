@@ -19,6 +19,7 @@ const ROOMS: &[&[&str]] = &[
     &["select"],
     &["policy"],
     &["plan"],
+    &["qnm"],
     &["accuracy", "regret", "tune"],
     &["run"],
     &["bench"],
