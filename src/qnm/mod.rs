@@ -112,7 +112,7 @@ impl Network {
         Ok(())
     }
 
-    /// Seconds of service that a customer asks for in a cycle, of stations that have one rate.
+    /// Seconds of service that a customer asks of all stations in a cycle, at their first rate.
     fn demand(&self) -> f64 {
         self.stations.iter().map(|s| s.count as f64 * s.demand_s).sum()
     }
