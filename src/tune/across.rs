@@ -133,7 +133,8 @@ impl Search<'_> {
             SIZES.iter().zip(&by_size).map(|(&bytes, of_size)| self.undecided(session, bytes, of_size)).collect();
         session.again(AGAIN, &close)?;
         // the others' few runs say less
-        for (candidates, close) in by_size.iter_mut().zip(&close).filter(|(_, close)| close.len() > 2) {
+        let several = |close: &[Experiment]| close.iter().filter(|e| !e.is_native()).count() > 1;
+        for (candidates, close) in by_size.iter_mut().zip(&close).filter(|(_, close)| several(close)) {
             candidates.retain(|c| close.contains(&experiment(c)));
         }
         Ok(by_size)
