@@ -22,7 +22,9 @@ build: setup
 
 smpi: setup
 	$(SMPI) --bin collwise -- -C link-arg=-shared -C strip=debuginfo
-	$(SMPI) --example adaptive_bcast -- -C link-arg=-shared -C strip=debuginfo
+	for example in adaptive_bcast conjugate_gradient fourier_2d k_means; do \
+	    $(SMPI) --example $$example -- -C link-arg=-shared -C strip=debuginfo || exit 1; \
+	done
 
 demo: build smpi
 	scripts/demo.sh

@@ -91,6 +91,25 @@ pub fn seconds(t: Seconds) -> String {
     format!("{value:.decimals$} {unit}")
 }
 
+/// Reads a time: a number with s, ms, us or ns.
+///
+/// ```
+/// use collwise::units::parse_seconds;
+/// assert_eq!(parse_seconds("50us").unwrap(), 5e-5);
+/// assert!(parse_seconds("50").is_err());
+/// ```
+///
+/// # Errors
+/// [`Error::Invalid`], which names the text and the units that are known.
+pub fn parse_seconds(text: &str) -> Result<Seconds> {
+    let read = |unit: &str, per_second: f64| text.trim().strip_suffix(unit)?.trim().parse::<f64>().ok().map(|t| t / per_second);
+    // "s" ends all of them: it comes last
+    let seconds = read("ms", 1e3).or_else(|| read("us", 1e6)).or_else(|| read("ns", 1e9)).or_else(|| read("s", 1.0));
+    seconds
+        .filter(|t| is_time(*t))
+        .ok_or_else(|| Error::invalid(format!("read \"{text}\" as a time: write a number with s, ms, us or ns, such as 50us")))
+}
+
 /// Reads a list of sizes separated by commas.
 ///
 /// # Errors

@@ -229,3 +229,85 @@ fn list_names_every_entry_of_the_registries() {
     assert_eq!(entries.as_array().unwrap().len(), count);
     assert!(entries.as_array().unwrap().iter().all(|e| !e["citation"].as_str().unwrap().is_empty()));
 }
+
+/// Reports of an application that computes 64 s in all, and sums up 1,000 numbers.
+fn reports(folder: &Path) -> Vec<String> {
+    let write = |ranks: usize| {
+        let profile = |rank: usize| {
+            let mut p = collwise::qnm::Profile { node: format!("n{rank}"), app_s: 64.0 / ranks as f64 + 0.2, ..Default::default() };
+            (0..1000).for_each(|_| p.note("Allreduce", "a.c", 3, 0.2e-3, 8));
+            p
+        };
+        let profiles: Vec<_> = (0..ranks).map(profile).collect();
+        let name = format!("{ranks}.mpiP");
+        std::fs::write(folder.join(&name), collwise::qnm::report("./app 1", &profiles).unwrap()).unwrap();
+        name
+    };
+    [2, 4, 8, 16].map(write).to_vec()
+}
+
+#[test]
+fn app_splits_predicts_and_draws_wall_times() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let names = reports(at);
+    let reports: Vec<&str> = names.iter().map(String::as_str).collect();
+    let network = ["--latency", "10us", "--bandwidth", "125MB"];
+    let fit = [&["app", "fit"], &reports[..], &network].concat();
+    let said = ok(&[&fit[..], &["--svg", "a.svg"]].concat(), at);
+    assert!(said.contains("within 10 %: 4 of 4"), "{said}");
+    let svg = std::fs::read_to_string(at.join("a.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+    ["MPI active", "contention", "computing", "network", "processes"].iter().for_each(|w| assert!(svg.contains(w), "{w}"));
+    let found = json(&fit, at);
+    for (run, split) in found["application"]["runs"].as_array().unwrap().iter().zip(found["application"]["splits"].as_array().unwrap()) {
+        let parts: f64 = split["components"].as_object().unwrap().values().map(|v| v.as_f64().unwrap()).sum();
+        assert!((parts - run["wall_s"].as_f64().unwrap()).abs() < 1e-9);
+        // recursive doubling: a latency and 8 bytes for each of the rounds
+        let rounds = run["ranks"].as_f64().unwrap().log2();
+        let network = split["components"]["switch_s"].as_f64().unwrap();
+        assert!((network - 1000.0 * rounds * (10e-6 + 8.0 / 125e6)).abs() < 1e-9);
+    }
+    let predict = [&["app", "predict"], &reports[..], &network, &["--ranks", "6,32"]].concat();
+    let predicted = json(&predict, at);
+    assert_eq!((&predicted[0]["extrapolated"], &predicted[1]["extrapolated"]), (&Value::Bool(false), &Value::Bool(true)));
+    assert!((predicted[1]["components"]["compute_s"].as_f64().unwrap() - 2.0).abs() < 0.02, "{predicted}");
+    assert!(ok(&predict, at).contains("extrapolated"));
+    // another platform, some of whose processors are slow
+    let grid = platform("ccgrid2007");
+    let there = [&predict[..], &["--on", &grid, "--to", "one-per-node", "--clock", "orsay=0.5"]].concat();
+    let slow = json(&there, at);
+    assert!((slow[1]["components"]["compute_s"].as_f64().unwrap() - 4.0).abs() < 0.04, "{slow}");
+    assert_eq!(slow[1]["groups_s"].as_array().unwrap().len(), 3, "32 hosts of {}: {slow}", grid);
+    // a policy's models as the network
+    let policy = file("policies/ccgrid2007.toml").display().to_string();
+    ok(&[&["app", "fit"], &reports[..], &["--policy", &policy, "--placement", "cyclic"]].concat(), at);
+
+    fails(&[&["app", "fit"], &reports[..]].concat(), at, 1, &["--platform", "--latency"]);
+    fails(&[&fit[..], &["--platform", &grid]].concat(), at, 2, &["cannot be used with"]);
+    fails(&["app", "fit", "none.mpiP", "--latency", "1us", "--bandwidth", "1GB"], at, 1, &["none.mpiP"]);
+    fails(&[&there[..], &["--clock", "paris=2"]].concat(), at, 1, &["paris", "orsay"]);
+    fails(&[&predict[..], &["--ranks", "0"]].concat(), at, 2, &["0"]);
+    fails(&["app", "predict", reports[0], "--latency", "1", "--bandwidth", "1GB", "--ranks", "2"], at, 2, &["50us"]);
+    let many = [&["app", "predict"], &reports[..], &network, &["--ranks", "100", "--on", &grid, "--to", "one-per-node"]].concat();
+    fails(&many, at, 1, &["78 nodes"]);
+    std::fs::write(at.join("cut.mpiP"), &std::fs::read_to_string(at.join("4.mpiP")).unwrap()[..700]).unwrap();
+    fails(&[&["app", "fit", "cut.mpiP"], &network[..]].concat(), at, 1, &["cut.mpiP, line 19", "cut"]);
+}
+
+#[test]
+fn app_whatif_says_what_a_policy_would_save() {
+    let at = Path::new(".");
+    let report = file("tests/data/full.mpiP").display().to_string();
+    let policy = file("policies/icluster2.toml").display().to_string();
+    let answer = &json(&["app", "whatif", &report, "--policy", &policy], at)[0];
+    let saving = &answer["savings"][0];
+    assert_eq!((saving["bytes"].as_u64(), saving["calls"].as_f64()), (Some(1024), Some(1.0)));
+    let (measured, adaptive) = (saving["measured_s"].as_f64().unwrap(), saving["adaptive_s"].as_f64().unwrap());
+    assert!((measured - 2.5e-3).abs() < 1e-9 && adaptive > 0.0 && adaptive < measured);
+    assert!((saving["saved_s"].as_f64().unwrap() - (measured - adaptive)).abs() < 1e-12);
+    assert!((answer["untuned_s"].as_f64().unwrap() - 2.25).abs() < 0.01, "Allreduce");
+    assert!(ok(&["app", "whatif", &report, "--policy", &policy], at).contains("0x0000000000401b2c"));
+    let few = platform("hcl16");
+    fails(&["app", "whatif", &report, "--policy", &few], at, 1, &["hcl16"]);
+}

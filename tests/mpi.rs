@@ -349,3 +349,37 @@ fn starting_it_wrong_is_said_and_ends() {
     let hosts = collwise(2, &["tune", "--hosts", "short", "-o", "p.toml"], folder.path());
     assert!(!hosts.status.success() && text(&hosts).contains("1 are declared for 2 ranks"), "{}", text(&hosts));
 }
+
+/// The mini-applications check their results, and their reports say what they did.
+#[test]
+fn mini_applications_run_and_report() {
+    let _lock = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    for (example, arguments, call) in [
+        ("conjugate_gradient", &["64", "20000"][..], "Allreduce"),
+        ("fourier_2d", &["64", "3"], "Alltoallv"),
+        ("k_means", &["200", "50", "4"], "Bcast"),
+    ] {
+        let program = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().join("examples").join(example);
+        for ranks in [1, 3, 4] {
+            let path = folder.path().join(format!("{example}.{ranks}.mpiP"));
+            let output = mpirun(ranks).arg(&program).args(arguments).env("COLLWISE_REPORT", &path).output().unwrap();
+            assert!(output.status.success(), "{example}: {}", text(&output));
+            let report = collwise::qnm::Report::read(&path).unwrap();
+            assert_eq!(report.ranks(), ranks);
+            assert!(report.mean.app_s > 0.0 && report.mean.mpi_s > 0.0 && report.mean.mpi_s <= report.mean.app_s);
+            let calls = collwise::qnm::Run::of(&report).unwrap().calls;
+            let found = calls.iter().find(|c| c.name == call).unwrap_or_else(|| panic!("{example} calls no {call}: {calls:?}"));
+            let wanted = match example {
+                // a complex number has 16 bytes: all of a process's rows in each of four passes a round
+                "fourier_2d" => (12.0, 64.0 * 64.0 * 16.0 / ranks as f64),
+                "k_means" => (5.0, 50.0 * 16.0 * 8.0),
+                _ => (found.count, 8.0),
+            };
+            assert!(found.count == wanted.0 && (found.bytes / wanted.1 - 1.0).abs() < 0.01, "{example} on {ranks}: {found:?}");
+        }
+        // what makes no sense is refused
+        let output = mpirun(2).arg(&program).args(["1", "7"]).output().unwrap();
+        assert!(!output.status.success() && text(&output).contains("Error"), "{example}: {}", text(&output));
+    }
+}

@@ -1,6 +1,7 @@
 //! The command line: one subcommand a file, which reads, calls the library and writes.
 
 mod accuracy;
+mod app;
 #[cfg(feature = "mpi")]
 mod bench;
 mod check;
@@ -46,6 +47,8 @@ enum Command {
     /// Compare adaptive_bcast with the MPI library's broadcasts, in one run under mpirun.
     #[cfg(feature = "mpi")]
     Bench(bench::Args),
+    /// Say where the wall time of an application goes, and what it will be elsewhere, from reports of mpiP.
+    App(app::Args),
     /// Schedule a broadcast between groups.
     Schedule(schedule::Args),
     /// Write a platform in another tool's format.
@@ -81,6 +84,7 @@ impl Cli {
             Command::Accuracy(args) => accuracy::run(&args),
             #[cfg(feature = "mpi")]
             Command::Bench(args) => bench::run(&args),
+            Command::App(args) => app::run(&args),
             Command::Schedule(args) => schedule::run(&args),
             Command::Export(args) => export::run(&args),
             Command::Generate(args) => generate::run(&args),

@@ -107,7 +107,7 @@ pub fn discover(session: &mut Session, declared: Option<&Declared>, method: &Met
     let known = if leaders.len() > MOST_IN_MATRIX && clusters.is_none() {
         Known::Sampled(sample(session, &leaders, method, bound)?)
     } else {
-        Known::All(matrix(session, &leaders)?)
+        Known::All(matrix(session, &leaders, method, bound)?)
     };
     let clusters = match (clusters, &known) {
         (Some(clusters), _) => clusters,
@@ -188,15 +188,43 @@ fn half(session: &Session, e: &Experiment) -> Result<f64> {
     session.samples().need(e).map(|t| (t / 2.0).max(f64::MIN_POSITIVE))
 }
 
-/// Measures all latencies between hosts.
-fn matrix(session: &mut Session, leaders: &[Rank]) -> Result<LatencyMatrix> {
+/// Measures all latencies between hosts, and those once more on which the groups hang.
+fn matrix(session: &mut Session, leaders: &[Rank], method: &Method, bound: Bound) -> Result<LatencyMatrix> {
     session.measure("latencies", &all_pairs(leaders))?;
+    let first = known_matrix(session, leaders)?;
+    let pairs = unsure(&first, &(method.group)(&first, bound), bound);
+    let again: Vec<Vec<Experiment>> = pairs.into_iter().map(|(a, b)| vec![round_trip(leaders, a, b)]).collect();
+    session.again("latencies on which groups hang", &again)?;
+    known_matrix(session, leaders)
+}
+
+fn known_matrix(session: &Session, leaders: &[Rank]) -> Result<LatencyMatrix> {
     let n = leaders.len();
     let mut latencies = vec![vec![0.0; n]; n];
     for (a, b) in pair_rounds(n).into_iter().flatten() {
-        latencies[a][b] = half(session, &round_trip(leaders, a, b))?;
+        let e = round_trip(leaders, a, b);
+        let all = session.samples().all(&e);
+        latencies[a][b] = stats::median(&all).map_or_else(|| half(session, &e), |t| Ok((t / 2.0).max(f64::MIN_POSITIVE)))?;
     }
     Ok(LatencyMatrix::from_pairs(n, "measured", |a, b| latencies[a][b]))
+}
+
+/// Pairs of two groups whose latency was at most so much above what would have joined them: noise makes latencies longer, and a group
+/// of two hangs on one pair.
+const UNSURE: f64 = 1.25;
+
+/// Those pairs, nearest first, some for each host at most.
+fn unsure(matrix: &LatencyMatrix, groups: &[Vec<Rank>], bound: Bound) -> Vec<(usize, usize)> {
+    let n = matrix.len();
+    let nearest: Vec<f64> = (0..n).map(|v| (0..n).filter(|&u| u != v).map(|u| matrix.get(u, v)).fold(f64::INFINITY, f64::min)).collect();
+    let mut group = vec![0; n];
+    groups.iter().enumerate().for_each(|(g, ranks)| ranks.iter().for_each(|&r| group[r] = g));
+    let limit = |a: usize, b: usize| UNSURE * bound.limit(nearest[a].min(nearest[b]));
+    let is_unsure = |&(a, b): &(usize, usize)| group[a] != group[b] && matrix.get(a, b) <= limit(a, b);
+    let mut pairs: Vec<(usize, usize)> = pair_rounds(n).into_iter().flatten().filter(is_unsure).collect();
+    pairs.sort_by(|x, y| matrix.get(x.0, x.1).total_cmp(&matrix.get(y.0, y.1)).then(x.cmp(y)));
+    pairs.truncate(2 * n);
+    pairs
 }
 
 /// Measures some latencies between hosts and groups them.

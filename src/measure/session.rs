@@ -275,7 +275,10 @@ impl<'a> Session<'a> {
         let before: Vec<Sample> = wanted.iter().filter_map(|e| self.samples.remove(e)).collect();
         let times = TIMES_AGAIN.min(self.rule.most);
         let rule = StopRule { least: times, least_long: times, most: times, ..self.rule };
+        // written when both parts are there: a run that is killed meanwhile keeps the first
+        let file = self.file.take();
         let measured = self.run(purpose, &wanted, Rivals::default(), rule);
+        self.file = file;
         let mut merged = Vec::new();
         for mut sample in before {
             sample.again = self.samples.all(&sample.experiment);

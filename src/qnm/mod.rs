@@ -4,14 +4,28 @@
 //! (Reiser, Lavenberg, Journal of the ACM 27, 1980; Buzen, Communications of the ACM 16, 1973; Lazowska, Zahorjan, Graham, Sevcik:
 //! Quantitative System Performance, 1984).
 
+mod app;
 mod bounds;
 mod classes;
 mod convolution;
 mod exact;
+mod machine;
+mod mpip;
+mod profile;
+mod scale;
+mod wall;
+mod wire;
 
+pub use app::{ActiveLaw, Application, CallLaw, Per, Prediction};
 pub use bounds::{Bounds, bounds};
 pub use classes::{ClassSolution, Classes, approximate, exact_classes};
 pub use exact::exact;
+pub use machine::{Machine, Spread};
+pub use mpip::{Report, Site, Times};
+pub use profile::{Profile, ProfiledSite, report};
+pub use scale::{Form, Guess, Law, Series};
+pub use wall::{Call, Components, Run, Split, Traffic, split};
+pub use wire::{Partners, Wire, wire};
 
 use crate::error::{Error, Result};
 use serde::Serialize;

@@ -240,14 +240,15 @@ fn serve(platform: &Platform, nodes: &[Node], options: &Options) -> Result<()> {
     }
     std::thread::scope(|scope| {
         let calibrated = scope.spawn(|| {
-            let calibrated = calibrate(platform, nodes, options);
+            let calibrated = std::panic::catch_unwind(|| calibrate(platform, nodes, options));
+            let calibrated = calibrated.unwrap_or_else(|_| bail!("the calibrating thread panicked"));
             if calibrated.is_err() {
                 sys::signal(std::process::id() as i32, libc::SIGTERM); // ends the routing
             }
             calibrated
         });
         router.run()?;
-        calibrated.join().unwrap_or_else(|_| bail!("the calibrating thread panicked"))
+        calibrated.join().unwrap_or_else(|_| bail!("the calibrating thread died"))
     })
 }
 
@@ -265,7 +266,8 @@ fn calibrate(platform: &Platform, nodes: &[Node], options: &Options) -> Result<(
         COMPENSATE[usize::from(inside)].store(excess.as_nanos() as u64, Ordering::Relaxed);
         said.push(format!("{} us off latencies {words}", excess.as_micros()));
     }
-    fs::write(state("network"), format!("the router delays packets ({})", said.join(", ")))?;
+    let said = if said.is_empty() { String::new() } else { format!(" ({})", said.join(", ")) };
+    fs::write(state("network"), format!("the router delays packets{said}"))?;
     fs::write(state("ready"), "")?;
     Ok(())
 }

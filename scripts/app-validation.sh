@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# How well wall times of the mini-applications are predicted: each number of processes from the runs at all others.
+#   scripts/app-validation.sh [here|simulated|saved]...      (all of them, if none is named)
+# `here` runs on this machine; `simulated` on a cluster of up to 1,024 hosts under SimGrid SMPI (needs `make smpi`), in virtual time;
+# `saved` compares what `collwise app whatif` says of a tuned broadcast with what it saves, on the simulated grid of 78 hosts.
+# Tables and pictures are left in target/app.
+set -euo pipefail
+cd "$(dirname "$(dirname "$(readlink -f "$0")")")"
+. scripts/mpi-env.sh
+out=target/app collwise=$PWD/target/release/collwise
+mkdir -p "$out"
+title() { printf '\n== %s\n\n' "$*"; }
+
+# name, program and arguments of each application; a run here takes seconds
+here() {
+    local latency=2us bandwidth=2GB
+    for app in "conjugate_gradient 1024 300" "fourier_2d 1024 10"; do
+        # shellcheck disable=SC2086 # words
+        set -- $app
+        for ranks in 1 2 3 4 6 8 12 16; do
+            COLLWISE_REPORT=$out/here.$1.$ranks.mpiP $MPIRUN -n $ranks target/release/examples/$1 "${@:2}" >"$out/said"
+        done
+        title "$app on this machine of $(nproc) processors"
+        "$collwise" app fit "$out"/here."$1".*.mpiP --latency $latency --bandwidth $bandwidth --nodes 1 --cores "$(nproc)" --svg "$out/here.$1.svg" |
+            sed -n '/^Each number/,$p'
+    done
+}
+
+cluster() { # hosts: the file of a uniform cluster of so many
+    sed "s/^name = \"icluster2\"/name = \"cluster\"/; s/^count = .*/count = $1/" platforms/icluster2.toml >"$out/cluster.$1.toml"
+    echo "$out/cluster.$1.toml"
+}
+
+simulated() {
+    for app in "conjugate_gradient 1024 20 1 2 4 8 16 32 64 128 256 512 1024" "fourier_2d 512 1 1 2 4 8 16 32 64 128 256"; do
+        # shellcheck disable=SC2086 # words
+        set -- $app
+        for ranks in "${@:4}"; do
+            COLLWISE_REPORT=$PWD/$out/simulated.$1.$ranks.mpiP smpi/smpirun.sh "$(cluster "$ranks")" slot --cfg=smpi/alltoallv:pair \
+                "target/smpi/release/examples/$1" "$2" "$3" >"$out/said"
+        done
+        title "$1 $2 $3 on simulated clusters"
+        "$collwise" app fit "$out"/simulated."$1".*.mpiP --platform "$(cluster 1024)" --placement one-per-node --svg "$out/simulated.$1.svg" |
+            sed -n '/^Each number/,$p'
+    done
+}
+
+saved() {
+    local platform=platforms/ccgrid2007.toml policy=policies/ccgrid2007-smpi.toml
+    for how in native adaptive; do
+        [ $how = native ] || export COLLWISE_POLICY=$PWD/$policy
+        COLLWISE_REPORT=$PWD/$out/saved.$how.mpiP smpi/smpirun.sh $platform slot --cfg=smpi/bcast:ompi target/smpi/release/examples/k_means 500 512 10 >"$out/said"
+    done
+    title "k_means 500 512 10 on 78 simulated hosts: what a tuned broadcast would save, and what it saves"
+    "$collwise" app whatif "$out/saved.native.mpiP" --policy $policy
+    awk '$1 == "*" { print FILENAME ": wall time of all processes together " $2 " s"; nextfile }' "$out"/saved.*.mpiP
+}
+
+[ $# -gt 0 ] || set -- here simulated saved
+for part; do
+    case $part in
+    here | simulated | saved) $part ;;
+    *) sed -n 's/^#   /usage: /p' "$0" && exit 2 ;;
+    esac
+done

@@ -1,0 +1,138 @@
+//! `collwise app fit`
+
+use super::super::table::{percent, table};
+use super::super::{Outcome, print, print_json};
+use super::picture::{Bar, draw};
+use super::{Runs, policy};
+use crate::error::write_text;
+use crate::qnm::{Application, Components, Per, Prediction};
+use crate::units;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Split the wall time of runs, and fit how the parts scale.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    runs: Runs,
+    /// Draw the runs beside what the others predict of them into this SVG file.
+    #[arg(long)]
+    svg: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let compiled = policy(args.runs.place.policy.as_ref())?;
+    let machine = args.runs.place.machine(compiled.as_ref())?;
+    let spread = args.runs.place.placement.into();
+    let app = Application::fit(args.runs.read()?, &machine, spread)?;
+    let left_out = app.left_out(&machine, spread)?;
+    if let Some(path) = &args.svg {
+        write_text(path, &picture(&app, &left_out)?)?;
+    }
+    if args.json {
+        let others: Vec<_> = left_out
+            .iter()
+            .map(|(ranks, p)| serde_json::json!({ "ranks": ranks, "measured_s": app.measured_s(*ranks), "predicted": p, "error": error(&app, *ranks, p.as_ref()) }))
+            .collect();
+        print_json(&serde_json::json!({ "application": app, "left_out": others }))?;
+    } else {
+        print(&text(&app, &left_out))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// How much too long a prediction is, as a share.
+fn error(app: &Application, ranks: usize, prediction: Option<&Prediction>) -> Option<f64> {
+    Some(prediction?.wall_s / app.measured_s(ranks)? - 1.0)
+}
+
+/// The components, in words.
+pub fn parts(c: &Components) -> [String; 4] {
+    [c.compute_s, c.active_s, c.contention_s, c.switch_s].map(units::seconds)
+}
+
+fn text(app: &Application, left_out: &[(usize, Option<Prediction>)]) -> String {
+    let mut out = String::from("Where the time of a process goes\n\n");
+    let rows: Vec<Vec<String>> = app
+        .runs
+        .iter()
+        .zip(&app.splits)
+        .map(|(run, split)| {
+            let mark = if split.switch_clamped { " *" } else { "" };
+            let mut row = vec![run.ranks.to_string(), units::seconds(run.wall_s)];
+            row.extend(parts(&split.components));
+            row.extend([format!("{:.0}{mark}", split.traffic.messages), units::bytes(split.traffic.message_bytes.round() as usize)]);
+            row
+        })
+        .collect();
+    out += &table(&["processes", "wall", "computing", "MPI active", "contention", "network", "messages", "of bytes"], 0, &rows);
+    if app.splits.iter().any(|s| s.switch_clamped) {
+        out += "* these would take longer on this network than the run was in MPI: they overlap, or the network is faster\n";
+    }
+    out += "\nHow it scales with the number P of processes\n\n";
+    let mut rows =
+        vec![vec!["computing (s), beyond what was run".to_string(), app.compute.law.words(), percent(app.compute.law.deviation)]];
+    if let Some(active) = &app.active {
+        let per = match active.per {
+            Per::Process => "MPI active (s)",
+            Per::Message => "MPI active (s) per message",
+            Per::Byte => "MPI active (s) per byte",
+        };
+        rows.push(vec![per.into(), active.law.words(), percent(active.law.deviation)]);
+    }
+    for call in &app.calls {
+        rows.push(vec![format!("calls of {}", call.name), call.count.words(), percent(call.count.deviation)]);
+        if let Some(bytes) = &call.bytes {
+            rows.push(vec![format!("bytes of {}", call.name), bytes.words(), percent(bytes.deviation)]);
+        }
+    }
+    out += &table(&["of a process", "law", "deviation"], 2, &rows);
+    if left_out.iter().any(|l| l.1.is_some()) {
+        out += "\nEach number of processes, predicted from the runs at all others\n\n";
+        let rows: Vec<Vec<String>> = left_out
+            .iter()
+            .map(|(ranks, p)| {
+                let measured = app.measured_s(*ranks).map_or("-".into(), units::seconds);
+                let Some(p) = p else { return vec![ranks.to_string(), measured, "-".into()] };
+                let error = error(app, *ranks, Some(p)).map_or("-".into(), |e| format!("{}{}", if e > 0.0 { "+" } else { "" }, percent(e)));
+                vec![ranks.to_string(), measured, units::seconds(p.wall_s), interval(p), error, remark(p)]
+            })
+            .collect();
+        out += &table(&["processes", "measured", "predicted", "95 % interval", "error", ""], 0, &rows);
+        let errors: Vec<f64> = left_out.iter().filter_map(|(r, p)| error(app, *r, p.as_ref())).map(f64::abs).collect();
+        let within = |share: f64| errors.iter().filter(|e| **e <= share).count();
+        let _ = writeln!(out, "\nwithin 10 %: {} of {n}, within 30 %: {} of {n}", within(0.1), within(0.3), n = errors.len());
+    }
+    out
+}
+
+/// A prediction's interval, in words.
+pub fn interval(p: &Prediction) -> String {
+    p.interval_s.map_or("unknown".into(), |(low, high)| format!("{} to {}", units::seconds(low), units::seconds(high)))
+}
+
+/// What to know of a prediction.
+pub fn remark(p: &Prediction) -> String {
+    if p.extrapolated { "extrapolated".into() } else { String::new() }
+}
+
+/// Runs beside what the others predict of them.
+fn picture(app: &Application, left_out: &[(usize, Option<Prediction>)]) -> anyhow::Result<String> {
+    let mut bars = Vec::new();
+    for (ranks, prediction) in left_out {
+        let splits: Vec<&Components> =
+            app.runs.iter().zip(&app.splits).filter(|(r, _)| r.ranks == *ranks).map(|(_, s)| &s.components).collect();
+        let mean = |of: fn(&Components) -> f64| splits.iter().map(|c| of(c)).sum::<f64>() / splits.len() as f64;
+        let measured = Components {
+            switch_s: mean(|c| c.switch_s),
+            contention_s: mean(|c| c.contention_s),
+            active_s: mean(|c| c.active_s),
+            compute_s: mean(|c| c.compute_s),
+        };
+        bars.push(Bar { ranks: *ranks, measured, predicted: prediction.as_ref().map(|p| p.components) });
+    }
+    draw(&app.runs[0].command, &bars)
+}

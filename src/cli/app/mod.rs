@@ -1,0 +1,141 @@
+//! `collwise app`: wall times of applications, from reports of mpiP.
+
+mod fit;
+mod picture;
+mod predict;
+mod whatif;
+
+use super::Outcome;
+use crate::platform::Platform;
+use crate::policy::{CompiledPolicy, Policy};
+use crate::qnm::{Machine, Report, Run, Spread};
+use crate::units;
+use anyhow::{Context, bail};
+use clap::Subcommand;
+use std::path::PathBuf;
+
+/// Say where the wall time of an application goes, and what it will be elsewhere, from reports of mpiP.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Split the wall time of runs, and fit how the parts scale.
+    Fit(fit::Args),
+    /// Predict the wall time at other numbers of processes, on other placements and platforms.
+    Predict(predict::Args),
+    /// Say how much wall time tuned collectives would save.
+    Whatif(whatif::Args),
+}
+
+pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+    match &args.command {
+        Command::Fit(args) => fit::run(args),
+        Command::Predict(args) => predict::run(args),
+        Command::Whatif(args) => whatif::run(args),
+    }
+}
+
+/// The reports, and where they were made.
+#[derive(clap::Args)]
+pub struct Runs {
+    /// Reports of mpiP 3 of one application, at one or several numbers of processes.
+    #[arg(required = true)]
+    reports: Vec<PathBuf>,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// A machine.
+#[derive(clap::Args)]
+pub struct Place {
+    /// The platform where the reports were made: its latencies and bandwidths are the network's.
+    #[arg(long, conflicts_with_all = ["policy", "latency", "bandwidth"])]
+    platform: Option<PathBuf>,
+    /// A policy tuned there: its models are the network's.
+    #[arg(long, conflicts_with_all = ["latency", "bandwidth"])]
+    policy: Option<PathBuf>,
+    /// Half a round trip between two processes, such as 50us.
+    #[arg(long, value_parser = units::parse_seconds, requires = "bandwidth")]
+    latency: Option<f64>,
+    /// What goes between two processes in a second, such as 125MB.
+    #[arg(long, value_parser = units::parse_bytes, requires = "latency")]
+    bandwidth: Option<usize>,
+    /// The number of nodes, with --latency; as many as needed, if not given.
+    #[arg(long, requires = "latency", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    nodes: Option<u32>,
+    /// Processors of a node.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    cores: u32,
+    /// How processes were placed on nodes.
+    #[arg(long, value_enum, default_value_t = Placed::Block)]
+    placement: Placed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Placed {
+    /// Each node is filled before the next.
+    Block,
+    /// Round robin over all nodes.
+    Cyclic,
+    /// One on each node.
+    OnePerNode,
+}
+
+impl From<Placed> for Spread {
+    fn from(placed: Placed) -> Spread {
+        match placed {
+            Placed::Block => Spread::Block,
+            Placed::Cyclic => Spread::Cyclic,
+            Placed::OnePerNode => Spread::OnePerNode,
+        }
+    }
+}
+
+impl Runs {
+    /// Reads all reports; complaints of two applications at once.
+    fn read(&self) -> anyhow::Result<Vec<Run>> {
+        let runs: Vec<Run> = self.reports.iter().map(|p| Ok(Run::of(&Report::read(p)?)?)).collect::<anyhow::Result<_>>()?;
+        let program = |r: &Run| r.command.split_whitespace().next().unwrap_or_default().to_string();
+        if let Some(other) = runs.iter().find(|r| program(r) != program(&runs[0])) {
+            tracing::warn!("{} is a report of \"{}\", {} of \"{}\"", runs[0].file, runs[0].command, other.file, other.command);
+        }
+        Ok(runs)
+    }
+}
+
+/// Reads a policy, for its models.
+pub fn policy(path: Option<&PathBuf>) -> anyhow::Result<Option<CompiledPolicy>> {
+    Ok(path.map(|p| CompiledPolicy::new(Policy::read(p)?)).transpose()?)
+}
+
+impl Place {
+    /// The machine; a policy was read before.
+    fn machine<'a>(&self, policy: Option<&'a CompiledPolicy>) -> anyhow::Result<Machine<'a>> {
+        let cores = self.cores as usize;
+        match (policy, &self.platform, self.latency, self.bandwidth) {
+            (Some(policy), ..) => Ok(Machine::of_policy(policy, cores)),
+            (_, Some(path), ..) => Ok(Machine::of_platform(&Platform::read(path)?, cores)),
+            (_, _, Some(latency), Some(bandwidth)) => Ok(Machine::alike(cores, self.nodes.map(|n| n as usize), latency, bandwidth as f64)?),
+            _ => {
+                bail!("say what a message takes: give --platform or --policy of where the reports were made, or --latency and --bandwidth")
+            }
+        }
+    }
+}
+
+/// Reads GROUP=RATIO pairs into a machine.
+fn set_clocks(machine: &mut Machine, pairs: &[String]) -> anyhow::Result<()> {
+    for pair in pairs {
+        let (name, ratio) = pair.split_once('=').with_context(|| format!("read --clock {pair}: write GROUP=RATIO"))?;
+        let ratio: f64 =
+            ratio.parse().ok().filter(|r| *r > 0.0 && *r < 1e6).with_context(|| format!("read --clock {pair}: \"{ratio}\" is no ratio"))?;
+        let group = machine.groups.iter().position(|g| g == name);
+        let group = group.with_context(|| format!("read --clock {pair}: the groups are {}", machine.groups.join(", ")))?;
+        machine.clock[group] = ratio;
+    }
+    Ok(())
+}

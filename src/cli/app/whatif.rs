@@ -1,0 +1,114 @@
+//! `collwise app whatif`
+
+use super::super::explain::everybody;
+use super::super::table::{percent, table};
+use super::super::{Outcome, print, print_json};
+use crate::plan::plan;
+use crate::policy::{CompiledPolicy, Policy};
+use crate::qnm::{Report, Site};
+use crate::units;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Say how much wall time tuned collectives would save.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Reports of mpiP 3.
+    #[arg(required = true)]
+    reports: Vec<PathBuf>,
+    /// The policy that would be used.
+    #[arg(long)]
+    policy: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What one call site would save.
+#[derive(Debug, Serialize)]
+struct Saving {
+    site: usize,
+    place: String,
+    /// Calls of a process.
+    calls: f64,
+    bytes: usize,
+    /// Seconds of one call: measured in the report, and by the policy.
+    measured_s: f64,
+    adaptive_s: f64,
+    /// Seconds of a process in all calls.
+    saved_s: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    report: String,
+    ranks: usize,
+    wall_s: f64,
+    savings: Vec<Saving>,
+    saved_s: f64,
+    /// Seconds in collectives that no policy tunes yet.
+    untuned_s: f64,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let compiled = CompiledPolicy::new(Policy::read(&args.policy)?)?;
+    let answers: Vec<Answer> = args.reports.iter().map(|p| answer(&Report::read(p)?, &compiled)).collect::<anyhow::Result<_>>()?;
+    if args.json {
+        print_json(&answers)?;
+    } else {
+        let all: Vec<String> = answers.iter().map(text).collect();
+        print(&all.join("\n"))?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> {
+    let ranks = report.ranks();
+    let mut members = everybody(&compiled.policy);
+    if ranks > members.len() {
+        anyhow::bail!("apply the policy to {}: it is of {ranks} processes, the policy of {}", report.file, members.len());
+    }
+    members.truncate(ranks);
+    let saving = |site: &Site| -> anyhow::Result<Option<Saving>> {
+        let Some(count) = site.count.filter(|c| *c > 0.0) else { return Ok(None) };
+        let bytes = (site.bytes / count).round() as usize;
+        let planned = plan(compiled, &members, 0, bytes)?;
+        let calls = count / ranks as f64;
+        let measured_s = site.seconds / count;
+        let adaptive_s = planned.native_s.unwrap_or(planned.predicted_s);
+        let saved_s = if planned.native_s.is_some() { 0.0 } else { calls * (measured_s - adaptive_s).max(0.0) };
+        Ok(Some(Saving { site: site.id, place: site.place.clone(), calls, bytes, measured_s, adaptive_s, saved_s }))
+    };
+    let is_tuned = |s: &&Site| s.call == "Bcast";
+    let savings: Vec<Saving> = report.sites.iter().filter(is_tuned).filter_map(|s| saving(s).transpose()).collect::<anyhow::Result<_>>()?;
+    let untuned = |s: &&Site| !is_tuned(s) && crate::qnm::wire(&s.call, 2, 1.0).is_some_and(|w| w.partners == crate::qnm::Partners::Anyone);
+    Ok(Answer {
+        report: report.file.clone(),
+        ranks,
+        wall_s: report.mean.app_s,
+        saved_s: savings.iter().map(|s| s.saved_s).sum(),
+        untuned_s: report.sites.iter().filter(untuned).map(|s| s.seconds / ranks as f64).sum(),
+        savings,
+    })
+}
+
+fn text(answer: &Answer) -> String {
+    let mut out = format!("{}: {} processes, {} of wall time\n", answer.report, answer.ranks, units::seconds(answer.wall_s));
+    let row = |s: &Saving| {
+        let place = if s.place.is_empty() { "-" } else { &s.place };
+        let times = [s.measured_s, s.adaptive_s, s.saved_s].map(units::seconds);
+        [vec![s.site.to_string(), place.into(), format!("{:.0}", s.calls), units::bytes(s.bytes)], times.to_vec()].concat()
+    };
+    if answer.savings.is_empty() {
+        out += "it does not call MPI_Bcast, and only broadcasts are tuned by now: nothing is saved\n";
+    } else {
+        let rows: Vec<Vec<String>> = answer.savings.iter().map(row).collect();
+        out += &table(&["site", "place", "calls", "bytes", "measured each", "adaptive", "saved"], 2, &rows);
+        out += &format!("in all {} of wall time: {}\n", percent(answer.saved_s / answer.wall_s), units::seconds(answer.saved_s));
+        out += "measured times contain waiting for a root that is late: what is saved is an upper bound\n";
+    }
+    if answer.untuned_s > 0.0 {
+        out += &format!("other collectives, which are not tuned by now: {}\n", units::seconds(answer.untuned_s));
+    }
+    out
+}

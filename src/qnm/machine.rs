@@ -1,0 +1,189 @@
+//! Where the processes of an application are, and what their messages take.
+
+use super::{Partners, Service, Station};
+use crate::error::{Error, Result};
+use crate::model::CostModel;
+use crate::plan::{Member, PolyModel};
+use crate::platform::Platform;
+use crate::policy::CompiledPolicy;
+use crate::topology::Link;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// How processes are dealt out to nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spread {
+    /// Each node is filled before the next one.
+    #[default]
+    Block,
+    /// Round robin over all nodes.
+    Cyclic,
+    /// One process on each node.
+    OnePerNode,
+}
+
+/// Seconds that a message of so many bytes takes from one node to another, or inside one.
+type Transit<'a> = Box<dyn Fn(usize, usize, f64) -> f64 + 'a>;
+
+/// Nodes and what is between them.
+pub struct Machine<'a> {
+    /// What it is, for reports.
+    pub name: String,
+    /// Processors of a node.
+    pub cores: usize,
+    /// The group of each node; none: as many alike nodes as are asked for.
+    pub nodes: Vec<usize>,
+    /// The names of the groups.
+    pub groups: Vec<String>,
+    /// How fast the processors of each group are, as a multiple of those where the reports were made.
+    pub clock: Vec<f64>,
+    transit: Transit<'a>,
+}
+
+/// At most so many pairs of ranks stand for all.
+const PAIRS: usize = 4096;
+
+impl<'a> Machine<'a> {
+    /// Alike nodes, as many as are asked for or `nodes`; a message takes the same between any two processes.
+    pub fn alike(cores: usize, nodes: Option<usize>, latency_s: f64, bytes_per_s: f64) -> Result<Machine<'a>> {
+        if !(latency_s.is_finite() && latency_s >= 0.0 && bytes_per_s.is_finite() && bytes_per_s > 0.0) {
+            return Err(Error::invalid(format!("use a latency of {latency_s} s and a bandwidth of {bytes_per_s} bytes/s")));
+        }
+        Ok(Machine {
+            name: "alike nodes".into(),
+            cores,
+            nodes: vec![0; nodes.unwrap_or(0)],
+            groups: vec!["nodes".into()],
+            clock: vec![1.0],
+            transit: Box::new(move |_, _, bytes| latency_s + bytes / bytes_per_s),
+        })
+    }
+
+    /// The hosts of a platform. A message inside a host takes nothing of the network.
+    pub fn of_platform(platform: &Platform, cores: usize) -> Machine<'a> {
+        let groups = platform.host_groups();
+        let count = platform.groups.len();
+        let latency: Vec<Vec<f64>> = (0..count).map(|a| (0..count).map(|b| platform.group_latency(a, b)).collect()).collect();
+        let share: Vec<Vec<f64>> = (0..count)
+            .map(|a| (0..count).map(|b| platform.link(a, b).and_then(|l| l.bandwidth_bytes_per_s).map_or(0.0, f64::recip)).collect())
+            .collect();
+        let port: Vec<f64> = platform.host_parameters().iter().map(|p| p.gap_s_per_byte.unwrap_or(0.0)).collect();
+        Machine {
+            name: platform.name.clone(),
+            cores,
+            nodes: groups.clone(),
+            groups: platform.groups.iter().map(|g| g.name.clone()).collect(),
+            clock: vec![1.0; count],
+            transit: Box::new(move |a, b, bytes| {
+                let (from, to) = (groups[a], groups[b]);
+                if a == b { 0.0 } else { latency[from][to] + bytes * port[a].max(port[b]).max(share[from][to]) }
+            }),
+        }
+    }
+
+    /// The hosts of a policy, with the models that were fitted to their links. A message inside a host takes nothing of the network.
+    pub fn of_policy(policy: &'a CompiledPolicy, cores: usize) -> Machine<'a> {
+        let groups = &policy.policy.groups;
+        // a host is listed once for each of its ranks: its first one stands for it
+        let first = |hosts: &[String], k: usize| hosts[..k].iter().all(|h| *h != hosts[k]);
+        let members: Vec<Member> = (0..groups.len())
+            .flat_map(|g| {
+                (0..groups[g].hosts.len()).filter(move |&k| first(&groups[g].hosts, k)).map(move |k| Member { group: g, position: k })
+            })
+            .collect();
+        Machine {
+            name: policy.policy.provenance.platform.clone(),
+            cores,
+            nodes: members.iter().map(|m| m.group).collect(),
+            groups: groups.iter().map(|g| g.name.clone()).collect(),
+            clock: vec![1.0; groups.len()],
+            transit: Box::new(move |a, b, bytes| {
+                let bytes = bytes.round() as usize;
+                if a == b { 0.0 } else { PolyModel::new(policy, &members, bytes).cost(Link { from: a, to: b }, bytes).transit }
+            }),
+        }
+    }
+
+    /// The node of each rank. More ranks than processors share them evenly.
+    ///
+    /// # Errors
+    /// No ranks, or one a node on fewer nodes.
+    pub fn place(&self, ranks: usize, spread: Spread) -> Result<Vec<usize>> {
+        if ranks == 0 || self.cores == 0 {
+            return Err(Error::invalid(format!("place {ranks} ranks on nodes of {} processors", self.cores)));
+        }
+        let least = ranks.div_ceil(self.cores);
+        let nodes = match (self.nodes.len(), spread) {
+            (0, Spread::OnePerNode) => ranks,
+            (0, _) => least,
+            (nodes, _) => nodes,
+        };
+        let on_each = self.cores.max(ranks.div_ceil(nodes));
+        match spread {
+            Spread::Block => Ok((0..ranks).map(|r| r / on_each).collect()),
+            Spread::Cyclic => Ok((0..ranks).map(|r| r % nodes).collect()),
+            Spread::OnePerNode if ranks > nodes => {
+                Err(Error::invalid(format!("place {ranks} ranks, one a node: {} has {nodes} nodes", self.name)))
+            }
+            Spread::OnePerNode => Ok((0..ranks).collect()),
+        }
+    }
+
+    /// The group of a node.
+    pub fn group(&self, node: usize) -> usize {
+        self.nodes.get(node).copied().unwrap_or(0)
+    }
+
+    /// Seconds of a message of so many bytes, in the mean over those that ranks so placed send.
+    pub fn message_s(&self, placed: &[usize], partners: Partners, bytes: f64) -> f64 {
+        let ranks = placed.len();
+        if ranks < 2 {
+            return 0.0;
+        }
+        let mean = |pairs: &mut dyn Iterator<Item = (usize, usize)>| {
+            let (mut sum, mut count) = (0.0, 0usize);
+            for (a, b) in pairs {
+                sum += (self.transit)(placed[a], placed[b], bytes);
+                count += 1;
+            }
+            sum / count.max(1) as f64
+        };
+        match partners {
+            Partners::Neighbours => {
+                let step = ranks.div_ceil(PAIRS);
+                mean(&mut (0..ranks).step_by(step).map(|r| (r, (r + 1) % ranks)))
+            }
+            Partners::Anyone => {
+                // all pairs, or a lattice of them: the step shares no factor with a row's length, so that columns vary
+                let all = ranks * (ranks - 1);
+                let step = all.div_ceil(PAIRS) | 1;
+                mean(&mut (0..all).step_by(step).map(|k| {
+                    let (a, b) = (k / (ranks - 1), k % (ranks - 1));
+                    (a, if b < a { b } else { b + 1 })
+                }))
+            }
+        }
+    }
+
+    /// The processors as stations: each rank's messages ask all ranks' processors for so many seconds in all, alike.
+    pub fn stations(&self, placed: &[usize], active_s: f64) -> Vec<Station> {
+        let mut alike: BTreeMap<usize, usize> = BTreeMap::new();
+        for ranks in self.loads(placed).into_values() {
+            *alike.entry(ranks).or_default() += 1;
+        }
+        let station = |(ranks, count): (usize, usize)| Station {
+            demand_s: active_s * ranks as f64 / placed.len() as f64,
+            count,
+            service: if self.cores == 1 { Service::Queue } else { Service::servers(self.cores.min(placed.len())) },
+        };
+        alike.into_iter().map(station).collect()
+    }
+
+    /// The ranks on each node that has any.
+    pub fn loads(&self, placed: &[usize]) -> BTreeMap<usize, usize> {
+        let mut loads = BTreeMap::new();
+        placed.iter().for_each(|node| *loads.entry(*node).or_insert(0) += 1);
+        loads
+    }
+}

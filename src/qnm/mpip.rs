@@ -1,0 +1,352 @@
+//! Reports of mpiP 3.x, full and concise.
+//!
+//! Columns are found by the names that the report writes above them, so that a version with another column more is read as well.
+
+use crate::error::{Error, Result, read_text};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A report.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// The file, as the user gave it.
+    pub file: String,
+    /// What was run.
+    pub command: String,
+    /// mpiP's version.
+    pub version: String,
+    /// The node of each task.
+    pub nodes: Vec<String>,
+    /// The mean over the tasks.
+    pub mean: Times,
+    /// By task; empty where the report gives their mean only.
+    pub tasks: Vec<Times>,
+    /// By call site, in the order of their numbers.
+    pub sites: Vec<Site>,
+}
+
+/// Seconds of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Times {
+    /// From the end of `MPI_Init` to the begin of `MPI_Finalize`.
+    pub app_s: f64,
+    /// In MPI.
+    pub mpi_s: f64,
+}
+
+/// A place in the program that calls MPI; numbers of all tasks together.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Site {
+    /// mpiP's number of it.
+    pub id: usize,
+    /// The call, without `MPI_`.
+    pub call: String,
+    /// File and line, or address.
+    pub place: String,
+    /// How often it was called; none where the report does not say.
+    pub count: Option<f64>,
+    /// Seconds there.
+    pub seconds: f64,
+    /// Bytes sent.
+    pub bytes: f64,
+}
+
+impl Report {
+    /// Reads a report.
+    ///
+    /// # Errors
+    /// The file cannot be read, is none of mpiP's, ends too early, or has a line that makes no sense: with the line.
+    pub fn read(path: &Path) -> Result<Report> {
+        // a damaged file may hold anything: what is no text becomes marks, and the line is named where it matters
+        match std::fs::read(path) {
+            Ok(bytes) => Report::parse(&path.display().to_string(), &String::from_utf8_lossy(&bytes)),
+            Err(_) => Report::parse(&path.display().to_string(), &read_text(path)?),
+        }
+    }
+
+    /// Reads a report's text.
+    ///
+    /// # Errors
+    /// As [`Report::read`].
+    pub fn parse(file: &str, text: &str) -> Result<Report> {
+        Reader { file, report: empty(file), sites: BTreeMap::new(), sums: Sums::default() }.read(text)
+    }
+
+    /// The number of tasks.
+    pub fn ranks(&self) -> usize {
+        self.nodes.len()
+    }
+}
+
+fn empty(file: &str) -> Report {
+    Report {
+        file: file.into(),
+        command: String::new(),
+        version: String::new(),
+        nodes: Vec::new(),
+        mean: Times::default(),
+        tasks: Vec::new(),
+        sites: Vec::new(),
+    }
+}
+
+/// The tables that matter, by the begin of their titles.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Table {
+    /// Seconds by task.
+    Tasks,
+    /// The largest, mean, least and sum over tasks (concise).
+    TaskStatistics,
+    /// Where the sites are.
+    Sites,
+    /// The sites with most time.
+    AggregateTime,
+    /// The sites that send most.
+    AggregateSent,
+    /// Times of all sites.
+    Time,
+    /// Bytes of all sites.
+    Sent,
+    /// Not needed.
+    Other,
+}
+
+impl Table {
+    fn titled(title: &str) -> Table {
+        [
+            ("MPI Time (seconds)", Table::Tasks),
+            ("Task Time Statistics", Table::TaskStatistics),
+            ("Callsites:", Table::Sites),
+            ("Aggregate Time", Table::AggregateTime),
+            ("Aggregate Sent Message Size", Table::AggregateSent),
+            ("Callsite Time statistics", Table::Time),
+            ("Callsite Message Sent statistics", Table::Sent),
+        ]
+        .into_iter()
+        .find(|(start, _)| title.starts_with(start))
+        .map_or(Table::Other, |t| t.1)
+    }
+}
+
+/// What stands under a title: the names of the columns come first.
+#[derive(Default)]
+struct Columns(Vec<String>);
+
+/// A row under its columns.
+struct Row<'a> {
+    file: &'a str,
+    line: usize,
+    columns: &'a [String],
+    words: Vec<&'a str>,
+}
+
+impl<'a> Row<'a> {
+    fn wrong(&self, reason: impl Into<String>) -> Error {
+        Error::Format { file: self.file.into(), line: Some(self.line), reason: reason.into() }
+    }
+
+    fn has(&self, column: &str) -> bool {
+        self.columns.iter().any(|c| c == column)
+    }
+
+    fn text(&self, column: &str) -> Result<&'a str> {
+        let k = self.columns.iter().position(|c| c == column);
+        let k = k.ok_or_else(|| self.wrong(format!("the table has no column \"{column}\"; is this a report of mpiP 3?")))?;
+        self.words.get(k).copied().ok_or_else(|| self.wrong(format!("\"{column}\" is missing: the line is cut")))
+    }
+
+    /// A number that is not negative.
+    fn number(&self, column: &str) -> Result<f64> {
+        let text = self.text(column)?;
+        let value = text.parse::<f64>().ok().filter(|v| v.is_finite() && *v >= 0.0);
+        value.ok_or_else(|| self.wrong(format!("{column} is \"{text}\", which is no number of seconds, bytes or calls")))
+    }
+
+    fn site(&self) -> Result<usize> {
+        let text = self.text("Site")?;
+        text.parse().map_err(|_| self.wrong(format!("the site is \"{text}\", which is no number")))
+    }
+}
+
+/// What is known of a site from the tables of all sites.
+#[derive(Default)]
+struct Sums {
+    /// The last row of the table by tasks, and its line.
+    all: Option<(usize, Times)>,
+    /// Rows by rank, for sites whose sum is missing.
+    seen: BTreeMap<(String, usize), usize>,
+}
+
+struct Reader<'a> {
+    file: &'a str,
+    report: Report,
+    /// By call and number: a number is given once for each call at a place.
+    sites: BTreeMap<(usize, String), Site>,
+    sums: Sums,
+}
+
+impl Reader<'_> {
+    fn wrong(&self, line: usize, reason: impl Into<String>) -> Error {
+        Error::Format { file: self.file.into(), line: Some(line), reason: reason.into() }
+    }
+
+    fn read(mut self, text: &str) -> Result<Report> {
+        let mut lines = text.lines().zip(1..).filter(|(l, _)| !l.trim().is_empty()).peekable();
+        match lines.next() {
+            Some((first, _)) if first.trim() == "@ mpiP" => {}
+            Some((_, line)) => return Err(self.wrong(line, "this is no report of mpiP: such begin with \"@ mpiP\"")),
+            None => return Err(self.wrong(1, "the file is empty")),
+        }
+        let (mut table, mut columns, mut last, mut ended) = (Table::Other, Columns::default(), 1, false);
+        for (text, line) in lines {
+            last = line;
+            let is_rule = text.trim().len() > 2 && text.trim().bytes().all(|b| b == b'-');
+            if let Some(title) = text.trim_start().strip_prefix("@--- ") {
+                (table, columns) = (Table::titled(title), Columns::default());
+                ended = title.starts_with("End of Report");
+            } else if let Some(said) = text.trim_start().strip_prefix("@ ") {
+                self.header(said, line)?;
+            } else if is_rule || table == Table::Other {
+            } else if columns.0.is_empty() {
+                columns.0 = text.split_whitespace().map(String::from).collect();
+            } else {
+                let row = Row { file: self.file, line, columns: &columns.0, words: text.split_whitespace().collect() };
+                self.row(table, &row)?;
+            }
+        }
+        if !ended {
+            return Err(
+                self.wrong(last, "the report ends here, without its last line \"End of Report\": the run was stopped, or the file was cut")
+            );
+        }
+        self.close(last)
+    }
+
+    fn header(&mut self, said: &str, line: usize) -> Result<()> {
+        let Some((key, value)) = said.split_once(':') else { return Ok(()) };
+        let value = value.trim();
+        match key.trim() {
+            "Command" => self.report.command = value.into(),
+            "Version" => self.report.version = value.into(),
+            "MPI Task Assignment" => {
+                let (task, node) = value.split_once(' ').unwrap_or((value, ""));
+                if task.parse() != Ok(self.report.nodes.len()) {
+                    return Err(self.wrong(line, format!("task {} should come here, not \"{task}\"", self.report.nodes.len())));
+                }
+                self.report.nodes.push(node.trim().into());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, id: usize, call: &str) -> &mut Site {
+        let call = call.strip_prefix("MPI_").unwrap_or(call);
+        let site = || Site { id, call: call.into(), ..Site::default() };
+        self.sites.entry((id, call.into())).or_insert_with(site)
+    }
+
+    fn row(&mut self, table: Table, row: &Row) -> Result<()> {
+        match table {
+            Table::Tasks => {
+                let times = Times { app_s: row.number("AppTime")?, mpi_s: row.number("MPITime")? };
+                match row.text("Task")? {
+                    "*" => self.sums.all = Some((row.line, times)),
+                    task if task.parse() == Ok(self.report.tasks.len()) => self.report.tasks.push(times),
+                    task => return Err(row.wrong(format!("task {} should come here, not \"{task}\"", self.report.tasks.len()))),
+                }
+            }
+            Table::TaskStatistics => {
+                // the first word names the row and stands under no column
+                let shifted = Row { words: row.words[1..].to_vec(), ..*row };
+                if row.words[0] == "Mean" {
+                    self.report.mean = Times { app_s: shifted.number("AppTime")?, mpi_s: shifted.number("MPITime")? };
+                }
+            }
+            Table::Sites => {
+                // an address stands alone, without a line
+                let (Some(id), Some(call)) = (row.words.first().and_then(|w| w.parse().ok()), row.words.last()) else {
+                    return Err(row.wrong("this is no call site: a number should come first"));
+                };
+                // deeper levels are the callers of the place
+                if let ["0", file, rest @ ..] = &row.words[1..]
+                    && !rest.is_empty()
+                {
+                    let line = rest[0].parse::<usize>().map_or(String::new(), |l| format!(":{l}"));
+                    self.entry(id, call).place = format!("{file}{line}");
+                }
+            }
+            Table::AggregateTime => {
+                let (id, seconds) = (row.site()?, row.number("Time")? / 1e3);
+                self.entry(id, row.text("Call")?).seconds = seconds;
+            }
+            Table::AggregateSent => {
+                let (id, count, bytes) = (row.site()?, row.number("Count")?, row.number("Total")?);
+                let site = self.entry(id, row.text("Call")?);
+                (site.count, site.bytes) = (Some(count), bytes);
+            }
+            Table::Time | Table::Sent => self.statistics(table, row)?,
+            Table::Other => {}
+        }
+        Ok(())
+    }
+
+    /// A row of the tables of all sites: in full reports one for each task and one for all, marked `*`; concise ones have one a site.
+    fn statistics(&mut self, table: Table, row: &Row) -> Result<()> {
+        let (id, call) = (row.site()?, row.text("Name")?);
+        if !row.has("Rank") {
+            if table == Table::Sent && row.has("Sum") {
+                let sum = row.number("Sum")?;
+                self.entry(id, call).bytes = sum;
+            }
+            return Ok(());
+        }
+        let key = (call.to_string(), id);
+        if row.text("Rank")? != "*" {
+            self.sums.seen.insert(key, row.line);
+            return Ok(());
+        }
+        let count = row.number("Count")?;
+        let value = if table == Table::Time { row.number("Mean")? / 1e3 * count } else { row.number("Sum")? };
+        self.sums.seen.remove(&key);
+        let site = self.entry(id, call);
+        site.count = Some(count);
+        *(if table == Table::Time { &mut site.seconds } else { &mut site.bytes }) = value;
+        Ok(())
+    }
+
+    /// What only the whole report can tell.
+    fn close(mut self, last: usize) -> Result<Report> {
+        if let Some(((call, id), line)) = self.sums.seen.iter().next() {
+            return Err(self.wrong(*line, format!("the sum over all tasks (rank *) of {call} at site {id} is missing after this line")));
+        }
+        let tasks = self.report.tasks.len();
+        if tasks > 0 {
+            if self.report.nodes.is_empty() {
+                self.report.nodes = vec![String::new(); tasks];
+            }
+            if tasks != self.report.nodes.len() {
+                let line = self.sums.all.map_or(last, |a| a.0);
+                return Err(self.wrong(line, format!("times of {tasks} tasks, but {} were assigned to nodes", self.report.nodes.len())));
+            }
+            let mean = |of: fn(&Times) -> f64| self.report.tasks.iter().map(of).sum::<f64>() / tasks as f64;
+            self.report.mean = Times { app_s: mean(|t| t.app_s), mpi_s: mean(|t| t.mpi_s) };
+        } else if let Some((_, sum)) = self.sums.all.filter(|_| !self.report.nodes.is_empty()) {
+            let ranks = self.report.nodes.len() as f64;
+            self.report.mean = Times { app_s: sum.app_s / ranks, mpi_s: sum.mpi_s / ranks };
+        }
+        let Times { app_s, mpi_s } = self.report.mean;
+        if self.report.nodes.is_empty() {
+            return Err(self.wrong(last, "the report does not say how many tasks there were"));
+        }
+        if app_s <= 0.0 {
+            return Err(self.wrong(last, "the report has no times of tasks"));
+        }
+        if mpi_s > app_s * 1.01 {
+            return Err(self.wrong(last, format!("{mpi_s} s in MPI of {app_s} s in all cannot be")));
+        }
+        self.report.sites = self.sites.into_values().collect();
+        Ok(self.report)
+    }
+}

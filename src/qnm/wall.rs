@@ -1,0 +1,172 @@
+//! Where the wall time of one run went: computation, MPI at work, MPI waiting for a processor (contention), and the network's delay.
+//!
+//! After Buckwalter (Queuing Network Models of Performance of High End Computing Systems, LLNL 2005), with two corrections. The report
+//! takes MPI's active time as an input, which is its time less contention, which is an output: here `A + C(A) + S = MPI time` is solved.
+//! And the network's delay S is part of the time in MPI: counted once.
+
+use super::{Machine, Network, Report, Spread, Station, Wire, exact, wire};
+use crate::error::{Error, Result};
+use serde::Serialize;
+
+/// What a run tells; seconds and numbers are means over its processes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Run {
+    /// The report's file.
+    pub file: String,
+    /// What was run.
+    pub command: String,
+    /// Processes.
+    pub ranks: usize,
+    /// Seconds between the end of `MPI_Init` and the begin of `MPI_Finalize`.
+    pub wall_s: f64,
+    /// Seconds in MPI.
+    pub mpi_s: f64,
+    /// By name of the call, those that send.
+    pub calls: Vec<Call>,
+}
+
+/// Calls of one name.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Call {
+    /// Without `MPI_`.
+    pub name: String,
+    /// Calls of a process.
+    pub count: f64,
+    /// Bytes of one call, as mpiP says them.
+    pub bytes: f64,
+    /// Seconds of a process in all of them.
+    pub seconds: f64,
+}
+
+impl Call {
+    /// What it sends among so many processes, in all of its calls.
+    pub fn wire(&self, ranks: usize) -> Option<Wire> {
+        let one = wire(&self.name, ranks, self.bytes)?;
+        Some(Wire { messages: one.messages * self.count, bytes: one.bytes * self.count, ..one })
+    }
+}
+
+impl Run {
+    /// A run from its report.
+    ///
+    /// # Errors
+    /// The report says nowhere how often its sites were called.
+    pub fn of(report: &Report) -> Result<Run> {
+        let ranks = report.ranks();
+        let mut calls: Vec<Call> = Vec::new();
+        for site in report.sites.iter().filter(|s| wire(&s.call, 2, 1.0).is_some()) {
+            let Some(count) = site.count.filter(|c| *c > 0.0) else { continue };
+            let each = 1.0 / ranks as f64;
+            let own = Call { name: site.call.clone(), count: count * each, bytes: site.bytes / count, seconds: site.seconds * each };
+            match calls.iter_mut().find(|c| c.name == own.name) {
+                None => calls.push(own),
+                Some(c) => {
+                    let all = c.count + own.count;
+                    c.bytes = (c.bytes * c.count + own.bytes * own.count) / all;
+                    (c.count, c.seconds) = (all, c.seconds + own.seconds);
+                }
+            }
+        }
+        if calls.is_empty() && !report.sites.is_empty() && report.mean.mpi_s > 0.0 {
+            return Err(Error::data(format!(
+                "read {}: it says of no call site how often it was called and what it sent; ask mpiP for its full report (without -c)",
+                report.file
+            )));
+        }
+        calls.sort_by(|a, b| a.name.cmp(&b.name));
+        let (file, command) = (report.file.clone(), report.command.clone());
+        Ok(Run { file, command, ranks, wall_s: report.mean.app_s, mpi_s: report.mean.mpi_s, calls })
+    }
+}
+
+/// What all calls send together, of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Traffic {
+    /// Messages of a process.
+    pub messages: f64,
+    /// Mean size.
+    pub message_bytes: f64,
+    /// Seconds that they spend on the network.
+    pub switch_s: f64,
+}
+
+/// The messages of calls among ranks so placed. Messages to neighbours and to anyone go different ways.
+pub fn traffic(calls: &[Call], machine: &Machine, placed: &[usize]) -> Traffic {
+    let sent: Vec<Wire> = calls.iter().filter_map(|c| c.wire(placed.len())).collect();
+    let messages: f64 = sent.iter().map(|w| w.messages).sum();
+    let bytes: f64 = sent.iter().map(|w| w.bytes).sum();
+    let seconds = |w: &Wire| if w.messages > 0.0 { w.messages * machine.message_s(placed, w.partners, w.bytes / w.messages) } else { 0.0 };
+    Traffic { messages, message_bytes: if messages > 0.0 { bytes / messages } else { 0.0 }, switch_s: sent.iter().map(seconds).sum() }
+}
+
+/// Where wall time goes.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Components {
+    /// On the network.
+    pub switch_s: f64,
+    /// In MPI, waiting for a processor.
+    pub contention_s: f64,
+    /// In MPI, at work.
+    pub active_s: f64,
+    /// Outside MPI.
+    pub compute_s: f64,
+}
+
+impl Components {
+    /// All of them.
+    pub fn wall_s(&self) -> f64 {
+        self.switch_s + self.contention_s + self.active_s + self.compute_s
+    }
+}
+
+/// Seconds that processes wait for processors, which their messages ask for so many seconds, while they think for others.
+///
+/// # Errors
+/// Times that are none.
+pub fn contention(stations: Vec<Station>, think_s: f64, active_s: f64, ranks: usize) -> Result<f64> {
+    if active_s == 0.0 {
+        return Ok(0.0);
+    }
+    let solution = exact(&Network { think_s, stations }, ranks)?;
+    Ok((solution.response_s - active_s).max(0.0))
+}
+
+/// Halvings of the interval for the active time: as many as doubles have digits.
+const HALVINGS: usize = 53;
+
+/// The components of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Split {
+    /// Messages.
+    pub traffic: Traffic,
+    /// Where its time went.
+    pub components: Components,
+    /// The messages would take longer on such a network than the run was in MPI at all: they overlapped, or the network is faster.
+    pub switch_clamped: bool,
+}
+
+/// Splits a run's wall time.
+///
+/// # Errors
+/// The processes cannot be placed so.
+pub fn split(run: &Run, machine: &Machine, spread: Spread) -> Result<Split> {
+    let placed = machine.place(run.ranks, spread)?;
+    let mut traffic = traffic(&run.calls, machine, &placed);
+    let switch_clamped = traffic.switch_s > run.mpi_s;
+    traffic.switch_s = traffic.switch_s.min(run.mpi_s);
+    let compute_s = (run.wall_s - run.mpi_s).max(0.0);
+    let (think_s, rest) = (compute_s + traffic.switch_s, run.mpi_s - traffic.switch_s);
+    // contention grows with the active time: one solution, found by halving
+    let (mut low, mut high) = (0.0, rest);
+    for _ in 0..HALVINGS {
+        let middle = (low + high) / 2.0;
+        if high - low <= 1e-12 * rest {
+            break;
+        }
+        let together = middle + contention(machine.stations(&placed, middle), think_s, middle, run.ranks)?;
+        *(if together > rest { &mut high } else { &mut low }) = middle;
+    }
+    let active_s = (low + high) / 2.0;
+    let components = Components { switch_s: traffic.switch_s, contention_s: rest - active_s, active_s, compute_s };
+    Ok(Split { traffic, components, switch_clamped })
+}

@@ -1,0 +1,322 @@
+//! Wall times of applications: reports of mpiP, messages on the wire, how runs are split, and what is predicted from them.
+
+mod common;
+
+use collwise::collective::{Parameters, Shape, bcast};
+use collwise::platform::Platform;
+use collwise::qnm::{
+    Application, Call, Form, Law, Machine, Network, Partners, Per, Profile, Report, Run, Series, Split, Spread, exact, report, split, wire,
+};
+use collwise::stats;
+use proptest::prelude::*;
+use rand_distr::{Distribution, Normal};
+
+fn text(name: &str) -> String {
+    std::fs::read_to_string(common::file("tests/data").join(name)).unwrap()
+}
+
+fn close(a: f64, b: f64, share: f64) -> bool {
+    (a - b).abs() <= share * b.abs()
+}
+
+#[test]
+fn full_and_concise_reports_tell_the_same() {
+    let full = Report::parse("full", &text("full.mpiP")).unwrap();
+    let concise = Report::parse("concise", &text("concise.mpiP")).unwrap();
+    assert_eq!((full.ranks(), full.mean.app_s, full.mean.mpi_s), (4, 12.0, 3.0));
+    assert_eq!((full.nodes[2].as_str(), full.version.as_str(), full.command.as_str()), ("beta", "3.4.1", "./heat 1024"));
+    assert_eq!(full.mean, concise.mean);
+    assert_eq!(full.sites[3].place, "0x0000000000401b2c");
+    assert_eq!(full.sites[2].place, "heat.c:88");
+    let (full, concise) = (Run::of(&full).unwrap(), Run::of(&concise).unwrap());
+    let names: Vec<&str> = full.calls.iter().map(|c| c.name.as_str()).collect();
+    assert_eq!(names, ["Allreduce", "Bcast", "Send"], "what receives sends nothing");
+    for (a, b) in full.calls.iter().zip(&concise.calls) {
+        assert_eq!((&a.name, a.count, a.bytes), (&b.name, b.count, b.bytes));
+        assert!(close(a.seconds, b.seconds, 0.01), "{a:?} {b:?}");
+    }
+    let send = &full.calls[2];
+    assert_eq!(send.count, 1500.0);
+    assert!(close(send.bytes, 8192.0, 0.005), "three digits: {}", send.bytes);
+}
+
+#[test]
+fn every_cut_of_a_report_is_refused_with_its_line() {
+    for name in ["full.mpiP", "concise.mpiP"] {
+        let whole = text(name);
+        let end = whole.find("End of Report").unwrap();
+        for cut in 0..end {
+            let error = Report::parse("cut.mpiP", &whole[..cut]).unwrap_err().to_string();
+            assert!(error.starts_with("read cut.mpiP, line "), "{error}");
+        }
+    }
+}
+
+#[test]
+fn damaged_lines_are_named() {
+    let whole = text("full.mpiP");
+    let line_of = |what: &str| whole.lines().position(|l| l.contains(what)).unwrap() + 1;
+    for (from, to, says) in [
+        ("   1         12          3    25.00", "   1         12", "cut"),
+        ("   1         12          3    25.00", "   1         12          x    25.00", "\"x\""),
+        ("   1         12          3    25.00", "   7         12          3    25.00", "task 1"),
+        ("@ MPI Task Assignment      : 2 beta", "@ MPI Task Assignment      : 5 beta", "task 2"),
+        ("Send                 1    *    6000      8192      8192      8192  4.92e+07", "", "missing"),
+        ("Task    AppTime    MPITime     MPI%", "Task    Elapsed    MPITime     MPI%", "AppTime"),
+    ] {
+        let error = Report::parse("f", &whole.replacen(from, to, 1)).unwrap_err().to_string();
+        assert!(error.contains(says), "{says}: {error}");
+    }
+    let error = Report::parse("f", &whole.replace("   2         12          4", "   2         12        nan")).unwrap_err().to_string();
+    assert!(error.contains(&format!("line {}", line_of("   2         12          4"))), "{error}");
+    assert!(Report::parse("f", "").unwrap_err().to_string().contains("empty"));
+    assert!(Report::parse("f", "<html>").unwrap_err().to_string().contains("no report"));
+    // one task less than were assigned
+    let error = Report::parse("f", &whole.replace("   3         12          3    25.00\n", "")).unwrap_err().to_string();
+    assert!(error.contains("times of 3 tasks"), "{error}");
+}
+
+proptest! {
+    #[test]
+    fn no_damage_panics(at in 0usize..6000, with in any::<u8>(), drop in 0usize..40) {
+        let mut bytes = text("full.mpiP").into_bytes();
+        let at = at.min(bytes.len() - 41);
+        bytes.splice(at..at + drop, [with]);
+        let _ = Report::parse("f", &String::from_utf8_lossy(&bytes)).map(|r| Run::of(&r));
+    }
+}
+
+/// A profile of a program that was written by collwise itself is read back, to three digits.
+#[test]
+fn own_profiles_are_reports() {
+    let profile = |rank: usize| {
+        let mut p = Profile { node: format!("n{rank}"), app_s: 10.0 + rank as f64, ..Profile::default() };
+        for k in 0..20 {
+            p.note("Allreduce", "a.rs", 7, 0.01 * (rank + 1) as f64, 8);
+            p.note("Barrier", "a.rs", 9, 0.02, 0);
+            if rank == 0 {
+                p.note("Send", "b.rs", 7, 1e-5 * k as f64, 100 * k);
+            }
+        }
+        p
+    };
+    let profiles: Vec<Profile> = (0..5).map(profile).collect();
+    let read = Report::parse("own", &report("app 5", &profiles).unwrap()).unwrap();
+    assert_eq!((read.ranks(), read.command.as_str()), (5, "app 5"));
+    assert!(close(read.mean.app_s, 12.0, 2e-3));
+    assert!(close(read.mean.mpi_s, 20.0 * (0.03 + 0.02) + 190e-5 / 5.0, 5e-3));
+    let run = Run::of(&read).unwrap();
+    let calls: Vec<(&str, f64, f64)> = run.calls.iter().map(|c| (c.name.as_str(), c.count, c.bytes)).collect();
+    assert_eq!(calls, [("Allreduce", 20.0, 8.0), ("Barrier", 20.0, 0.0), ("Send", 4.0, 950.0)]);
+    assert!(report("app", &[]).is_err());
+}
+
+/// What collectives send in all follows from what they deliver.
+#[test]
+fn messages_of_collectives_add_up() {
+    for ranks in 2..40usize {
+        let p = ranks as f64;
+        let all = |call: &str, bytes: f64| {
+            let w = wire(call, ranks, bytes).unwrap();
+            assert_eq!(w.partners, Partners::Anyone);
+            (w.messages * p, w.bytes * p)
+        };
+        // a binomial broadcast, as it runs
+        let shape = Shape { ranks, root: 0, bytes: 1000 };
+        let schedule = bcast::algorithm("binomial").unwrap().schedule(&shape, &Parameters::default()).unwrap();
+        let (messages, bytes) = all("Bcast", 1000.0);
+        assert!((messages - schedule.messages() as f64).abs() < 1e-9 && (bytes - 1000.0 * (p - 1.0)).abs() < 1e-6);
+        // everybody gets everybody's block
+        for bytes in [8.0, 1e6] {
+            assert!(close(all("Allgather", bytes).1, p * (p - 1.0) * bytes, 1e-12));
+        }
+        assert!(close(all("Alltoall", 1e6).1, p * (p - 1.0) * 1e6, 1e-12));
+        assert!(close(all("Alltoallv", 1e6).1, (p - 1.0) * 1e6, 1e-12));
+        // each rank of a power of two sends what it has in each round of doubling; nobody can do with less than two messages a
+        // rank that is not one of them
+        let power = (ranks.ilog2() as f64).exp2();
+        let (messages, bytes) = all("Allreduce", 8.0);
+        assert!((messages - power * power.log2() - 2.0 * (p - power)).abs() < 1e-9);
+        assert!(close(bytes, 8.0 * messages, 1e-12));
+        if ranks.is_power_of_two() {
+            // bandwidth-optimal: twice all but a rank's own part
+            assert!(close(all("Allreduce", 1e6).1, 2.0 * (p - 1.0) * 1e6, 1e-12));
+        }
+        assert!(close(all("Barrier", 0.0).0, p * p.log2().ceil(), 1e-12));
+        for call in ["Barrier", "Bcast", "Reduce", "Allreduce", "Allgather", "Alltoall", "Gather", "Scatter", "Scan", "Reduce_scatter"] {
+            assert_eq!(wire(&format!("I{}", call.to_lowercase()), ranks, 64.0), wire(call, ranks, 64.0), "{call}");
+            let one = wire(call, 1, 64.0).unwrap();
+            assert_eq!((one.messages, one.bytes), (0.0, 0.0), "{call} of one process");
+        }
+    }
+    assert_eq!(wire("Isend", 2, 5.0).unwrap().partners, Partners::Neighbours);
+    for silent in ["Recv", "Irecv", "Waitall", "Iprobe", "Comm_rank", "I", "", "Ié"] {
+        assert_eq!(wire(silent, 8, 5.0), None, "{silent}");
+    }
+}
+
+#[test]
+fn laws_are_recognised() {
+    let sizes = [2, 4, 8, 16, 32];
+    let points = |f: fn(f64) -> f64| sizes.map(|p| (p, f(p as f64)));
+    for (form, f) in [
+        (Form::Constant, (|_| 3.0) as fn(f64) -> f64),
+        (Form::Share, |p| 200.0 * (p - 1.0) / p),
+        (Form::Inverse, |p| 7.0 / p),
+        (Form::Logarithm, |p| 0.1 * (1.0 + p.log2())),
+        (Form::Power, |p| 2.0 * p.powf(-0.5)),
+        (Form::Offset, |p| 1.0 + 9.0 / p),
+    ] {
+        let law = Law::fit(&points(f)).unwrap();
+        assert_eq!(law.form, form);
+        for p in [1usize, 3, 64, 1000] {
+            assert!((law.at(p).value - f(p as f64)).abs() <= 1e-9 * f(p as f64).abs(), "{form:?} {p}");
+        }
+    }
+    assert_eq!(Law::fit(&[]), None);
+    assert!(Law::fit(&[(4, 2.0)]).unwrap().at(8).spread.is_none(), "one value says nothing of its spread");
+}
+
+/// 95 % intervals hold about 95 % of what comes after.
+#[test]
+fn intervals_of_laws_hold_what_they_say() {
+    let noise = Normal::new(0.0f64, 0.05).unwrap();
+    let mut random = stats::random(1);
+    let (mut held, mut exponents) = (0, 0);
+    const RUNS: usize = 1000;
+    for _ in 0..RUNS {
+        let mut value = |p: usize| 40.0 * (p as f64).powf(-0.8) * noise.sample(&mut random).exp();
+        let points = [2, 4, 8, 16, 32, 64].map(|p| (p, value(p)));
+        let law = Law::of(Form::Power, &points).unwrap();
+        let guess = law.at(128);
+        held += usize::from((value(128) / guess.value).ln().abs() <= guess.spread.unwrap());
+        exponents += usize::from((law.b.unwrap() + 0.8).abs() <= law.b_margin.unwrap());
+    }
+    assert!((0.93..0.97).contains(&(held as f64 / RUNS as f64)), "{held}");
+    assert!((0.93..0.97).contains(&(exponents as f64 / RUNS as f64)), "{exponents}");
+}
+
+#[test]
+fn computing_is_interpolated_between_runs() {
+    let series = Series::new(&[(1, 16.0), (4, 4.0), (16, 2.0), (16, 0.5)]).unwrap();
+    assert!((series.at(2).value - 8.0).abs() < 1e-9);
+    assert!((series.at(8).value - 2.0).abs() < 1e-9, "between 4 and the geometric mean at 16");
+    assert!(!series.is_beyond(16) && series.is_beyond(17) && !series.is_beyond(1));
+}
+
+/// A machine of alike nodes.
+fn alike(cores: usize, nodes: Option<usize>) -> Machine<'static> {
+    Machine::alike(cores, nodes, 50e-6, 125e6).unwrap()
+}
+
+fn run_of(ranks: usize, wall_s: f64, mpi_s: f64, count: f64, bytes: f64) -> Run {
+    let calls = vec![Call { name: "Send".into(), count, bytes, seconds: mpi_s }];
+    Run { file: format!("{ranks}"), command: "app".into(), ranks, wall_s, mpi_s, calls }
+}
+
+proptest! {
+    /// The parts of a run are its whole, and contention is what the network of queues says.
+    #[test]
+    fn a_split_is_a_solution(ranks in 1usize..200, compute in 0.01f64..100.0, share in 0.0f64..0.9, count in 0f64..1e4, cores in 1usize..5) {
+        let mpi_s = compute * share / (1.0 - share);
+        let run = run_of(ranks, compute + mpi_s, mpi_s, count, 1000.0);
+        let machine = alike(cores, None);
+        let Split { components: c, traffic, switch_clamped } = split(&run, &machine, Spread::Block).unwrap();
+        prop_assert!((c.wall_s() - run.wall_s).abs() < 1e-9 * run.wall_s);
+        prop_assert!((c.switch_s + c.active_s + c.contention_s - mpi_s).abs() < 1e-9 * run.wall_s);
+        let sent = if ranks == 1 { 0.0 } else { count * (50e-6 + 1000.0 / 125e6) };
+        prop_assert!((traffic.switch_s - sent.min(mpi_s)).abs() < 1e-9 && switch_clamped == (sent > mpi_s));
+        prop_assert!(c.contention_s >= -1e-12 && c.contention_s <= c.active_s * (ranks - 1) as f64 + 1e-9);
+        if c.active_s > 1e-9 {
+            let placed = machine.place(ranks, Spread::Block).unwrap();
+            let network = Network { think_s: c.compute_s + c.switch_s, stations: machine.stations(&placed, c.active_s) };
+            let waits = exact(&network, ranks).unwrap().response_s - c.active_s;
+            prop_assert!((waits.max(0.0) - c.contention_s).abs() < 1e-6 * run.wall_s, "{} {}", waits, c.contention_s);
+        }
+        if cores == 1 {
+            // on one processor each, a process finds at most all others spread over all processors
+            prop_assert!(c.contention_s <= c.active_s * (ranks - 1) as f64 / ranks as f64 + 1e-9);
+        }
+    }
+}
+
+/// Runs that the model itself makes: computing 100 / P, MPI active 20 us a message, 1,000 P^0.5 messages of 64 KiB / P^0.5.
+fn made(ranks: usize, machine: &Machine, spread: Spread) -> Run {
+    let p = ranks as f64;
+    let (count, bytes, compute) = (1000.0 * p.sqrt(), 65_536.0 / p.sqrt(), 100.0 / p);
+    let active = 20e-6 * count;
+    let placed = machine.place(ranks, spread).unwrap();
+    let switch = count * machine.message_s(&placed, Partners::Neighbours, bytes);
+    let network = Network { think_s: compute + switch, stations: machine.stations(&placed, active) };
+    let response = exact(&network, ranks).unwrap().response_s;
+    run_of(ranks, compute + switch + response, switch + response, count, bytes)
+}
+
+#[test]
+fn an_application_of_known_laws_is_predicted() {
+    for (cores, spread) in [(1, Spread::OnePerNode), (4, Spread::Block), (4, Spread::Cyclic)] {
+        let machine = alike(cores, Some(64));
+        let runs = [2, 4, 8, 16, 32].map(|p| made(p, &machine, spread)).to_vec();
+        let app = Application::fit(runs, &machine, spread).unwrap();
+        let active = app.active.as_ref().unwrap();
+        assert_eq!((active.per, active.law.form), (Per::Message, Form::Constant));
+        assert!(close(active.law.c, 20e-6, 1e-4), "{}", active.law.c);
+        assert_eq!((app.compute.law.form, app.calls[0].count.form), (Form::Inverse, Form::Power));
+        for ranks in [12, 64] {
+            let (predicted, truth) = (app.predict(ranks, &machine, spread).unwrap(), made(ranks, &machine, spread));
+            assert!(close(predicted.wall_s, truth.wall_s, 1e-3), "{ranks}: {} {}", predicted.wall_s, truth.wall_s);
+            assert_eq!(predicted.extrapolated, ranks == 64);
+            let (low, high) = predicted.interval_s.unwrap();
+            assert!(low <= predicted.wall_s && predicted.wall_s <= high);
+        }
+        for (ranks, predicted) in app.left_out(&machine, spread).unwrap() {
+            let (predicted, measured) = (predicted.unwrap().wall_s, app.measured_s(ranks).unwrap());
+            assert!(close(predicted, measured, 2e-3), "{ranks}: {predicted} {measured}");
+        }
+    }
+}
+
+/// Processors twice as fast halve computing and MPI's work; a group of slow ones holds all others up.
+#[test]
+fn clocks_change_times() {
+    let platform = Platform::read(&common::file("platforms/ccgrid2007.toml")).unwrap();
+    let machine = || Machine::of_platform(&platform, 1);
+    let app = Application::fit([4, 8, 16].map(|p| made(p, &machine(), Spread::Block)).to_vec(), &machine(), Spread::Block).unwrap();
+    let as_it_is = app.predict(40, &machine(), Spread::Block).unwrap();
+    let mut fast = machine();
+    fast.clock.iter_mut().for_each(|c| *c = 2.0);
+    let fast = app.predict(40, &fast, Spread::Block).unwrap();
+    assert!(close(fast.components.compute_s, as_it_is.components.compute_s / 2.0, 1e-12));
+    assert!(close(fast.components.active_s, as_it_is.components.active_s / 2.0, 1e-12));
+    assert_eq!(fast.components.switch_s, as_it_is.components.switch_s);
+    // the same clocks by the way of several classes: one differs by nothing that matters
+    let mut nearly = machine();
+    nearly.clock[1] = 1.0 + 1e-9;
+    let nearly = app.predict(40, &nearly, Spread::Block).unwrap();
+    assert!(close(nearly.wall_s, as_it_is.wall_s, 1e-3), "{} {}", nearly.wall_s, as_it_is.wall_s);
+    let mut slow = machine();
+    slow.clock[0] = 0.5;
+    let slow = app.predict(40, &slow, Spread::Block).unwrap();
+    assert!(close(slow.components.compute_s, as_it_is.components.compute_s * 2.0, 1e-12));
+    let slowest = slow.groups_s.iter().map(|g| g.1).fold(0.0, f64::max);
+    assert!(slow.groups_s.len() > 1 && slow.wall_s == slowest, "{:?}", slow.groups_s);
+}
+
+#[test]
+fn ranks_are_placed() {
+    let machine = alike(4, Some(3));
+    let place = |ranks, spread| machine.place(ranks, spread).unwrap();
+    assert_eq!(place(6, Spread::Block), [0, 0, 0, 0, 1, 1]);
+    assert_eq!(place(6, Spread::Cyclic), [0, 1, 2, 0, 1, 2]);
+    assert_eq!(place(3, Spread::OnePerNode), [0, 1, 2]);
+    assert!(machine.place(4, Spread::OnePerNode).is_err() && machine.place(0, Spread::Block).is_err());
+    // more ranks than processors share them evenly
+    assert_eq!(place(15, Spread::Block), [0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2]);
+    // in blocks most neighbours are on one node, dealt out none are
+    let platform = Platform::read(&common::file("platforms/ccgrid2007.toml")).unwrap();
+    let machine = Machine::of_platform(&platform, 4);
+    let (block, cyclic) = (machine.place(80, Spread::Block).unwrap(), machine.place(80, Spread::Cyclic).unwrap());
+    let near = |placed: &[usize]| machine.message_s(placed, Partners::Neighbours, 8.0);
+    assert!(near(&block) < near(&cyclic) / 3.0, "{} {}", near(&block), near(&cyclic));
+    assert!(near(&block) < machine.message_s(&block, Partners::Anyone, 8.0));
+}
