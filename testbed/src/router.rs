@@ -21,8 +21,16 @@ pub static STOP: AtomicBool = AtomicBool::new(false);
 /// Set to have the counters written.
 pub static DUMP: AtomicBool = AtomicBool::new(false);
 
-/// Taken off the latencies between groups, and off those inside them, ns: what sockets, kernels and the router add.
+/// Taken off short latencies, and off long ones, ns: what sockets, kernels and the router add. After a long wait they take longer.
 pub static COMPENSATE: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// From here on a latency is long, ns.
+const LONG_NS: u64 = 1_000_000;
+
+/// Where in [`COMPENSATE`] a latency finds what is taken off it.
+pub fn compensation_of(latency_ns: u64) -> usize {
+    usize::from(latency_ns >= LONG_NS)
+}
 
 /// The router spins for so long before a packet is due.
 const SPIN_NS: u64 = 20_000;
@@ -186,7 +194,8 @@ impl Router {
         flow.bytes += wire as u64;
         let (head, nic_end) = self.ports[from].up.serve(now, wire);
         let (head, pipe_end) = pipe.serve(head, wire);
-        let latency = self.wires.latency_ns[i][j].saturating_sub(COMPENSATE[usize::from(i == j)].load(Ordering::Relaxed));
+        let latency = self.wires.latency_ns[i][j];
+        let latency = latency.saturating_sub(COMPENSATE[compensation_of(latency)].load(Ordering::Relaxed));
         let tail = nic_end.max(pipe_end) + latency;
         let limited = self.ports[to as usize].down.ns_per_byte > 0.0;
         let parcel = Parcel { to, buffer, wire: wire as u32, tail, last: !limited };

@@ -1,7 +1,7 @@
 //! Bringing a platform up and taking it down.
 
 use crate::nodes::{Node, nodes};
-use crate::router::{COMPENSATE, DUMP, Port, Router, STOP, Server};
+use crate::router::{COMPENSATE, DUMP, Port, Router, STOP, Server, compensation_of};
 use crate::{calibrate, netem, sys, ways};
 use anyhow::{Context, Result, bail, ensure};
 use collwise::platform::Platform;
@@ -256,15 +256,15 @@ fn serve(platform: &Platform, nodes: &[Node], options: &Options) -> Result<()> {
 fn calibrate(platform: &Platform, nodes: &[Node], options: &Options) -> Result<()> {
     let pairs = || nodes.iter().enumerate().flat_map(|(k, a)| nodes[..k].iter().filter_map(move |b| Some((a, b, a.group?, b.group?))));
     let mut said = Vec::new();
-    for (inside, words) in [(false, "between groups"), (true, "inside them")] {
-        let latency = |&(_, _, i, j): &(&Node, &Node, usize, usize)| ways::latency_s(platform, options, i, j);
-        let pair = pairs().filter(|p| (p.2 == p.3) == inside).max_by(|a, b| latency(a).total_cmp(&latency(b)));
-        let Some(pair) = pair else { continue };
+    let latency = |&(_, _, i, j): &(&Node, &Node, usize, usize)| Duration::from_secs_f64(ways::latency_s(platform, options, i, j));
+    for (class, words) in ["short", "long"].into_iter().enumerate() {
+        // the longest of each class
+        let of_class = pairs().filter(|p| compensation_of(latency(p).as_nanos() as u64) == class);
+        let Some(pair) = of_class.max_by_key(latency) else { continue };
         let names = [pair.0, pair.1].map(|n| format!("{PREFIX}{}", n.name));
-        let latency = Duration::from_secs_f64(latency(&pair));
-        let excess = calibrate::excess((&names[0], pair.0.ip), (&names[1], pair.1.ip), latency)?;
-        COMPENSATE[usize::from(inside)].store(excess.as_nanos() as u64, Ordering::Relaxed);
-        said.push(format!("{} us off latencies {words}", excess.as_micros()));
+        let excess = calibrate::excess((&names[0], pair.0.ip), (&names[1], pair.1.ip), latency(&pair))?;
+        COMPENSATE[class].store(excess.as_nanos() as u64, Ordering::Relaxed);
+        said.push(format!("{} us off {words} latencies", excess.as_micros()));
     }
     let said = if said.is_empty() { String::new() } else { format!(" ({})", said.join(", ")) };
     fs::write(state("network"), format!("the router delays packets{said}"))?;
