@@ -1,7 +1,8 @@
 //! Wall time of an application at numbers of processes, on placements and on platforms where it was not run.
 
-use super::wall::{contention, traffic};
-use super::{Call, Classes, Components, Form, Guess, Law, Machine, Run, Series, Split, Spread, Traffic, approximate, split};
+use super::clocks::solve;
+use super::wall::traffic;
+use super::{Call, Components, Form, Guess, Law, Machine, Run, Series, Split, Spread, Traffic, split};
 use crate::error::{Error, Result};
 use serde::Serialize;
 
@@ -138,7 +139,7 @@ impl Application {
             _ => Guess { value: alone(), spread: Some(0.0) },
         };
         let compute = self.compute.at(ranks);
-        let groups = solve(machine, &placed, &traffic, active.value, compute.value)?;
+        let groups = solve(machine, &placed, traffic.switch_s, active.value, compute.value)?;
         let (_, components) = *groups
             .iter()
             .max_by(|a, b| a.1.wall_s().total_cmp(&b.1.wall_s()))
@@ -180,10 +181,10 @@ impl Application {
         self.compute.points.iter().map(|p| predict(p.0)).collect()
     }
 
-    /// The wall time measured with so many processes, in the mean of such runs.
+    /// The wall time measured with so many processes: the median of such runs.
     pub fn measured_s(&self, ranks: usize) -> Option<f64> {
         let walls: Vec<f64> = self.runs.iter().filter(|r| r.ranks == ranks).map(|r| r.wall_s).collect();
-        crate::stats::mean(&walls)
+        crate::stats::median(&walls)
     }
 }
 
@@ -208,47 +209,17 @@ fn active_law(runs: &[Run], splits: &[Split]) -> Option<ActiveLaw> {
         let all = runs.iter().zip(splits).filter(|(r, s)| r.ranks > 1 && s.components.active_s > 0.0);
         all.map(|(r, s)| (r.ranks, s.components.active_s / per.unit(&s.traffic))).collect()
     };
+    // none at all in some runs, where computing in turns explains all: no law, but their mean
+    let several = || runs.iter().zip(splits).filter(|(r, _)| r.ranks > 1);
+    if several().any(|(_, s)| s.components.active_s <= 0.0) {
+        let active: Vec<f64> = several().map(|(_, s)| s.components.active_s).collect();
+        let law = Law::of(Form::Constant, &[(2, crate::stats::mean(&active)?)])?;
+        return Some(ActiveLaw { per: Per::Process, law });
+    }
     let alone = Law::fit(&points(Per::Process)).map(|law| ActiveLaw { per: Per::Process, law });
     let sent = [Per::Message, Per::Byte].map(|per| Law::of(Form::Constant, &points(per)).map(|law| ActiveLaw { per, law }));
     // what is in proportion explains; a law by the number of processes only describes
     sent.into_iter().chain([alone]).flatten().reduce(|best, law| if law.law.criterion < best.law.criterion - 1e-9 { law } else { best })
-}
-
-/// The components of each group of processors with a clock of its own.
-fn solve(machine: &Machine, placed: &[usize], traffic: &Traffic, active_s: f64, compute_s: f64) -> Result<Vec<(usize, Components)>> {
-    let loads = machine.loads(placed);
-    let mut groups: Vec<usize> = loads.keys().map(|n| machine.group(*n)).collect();
-    groups.sort_unstable();
-    groups.dedup();
-    let switch_s = traffic.switch_s;
-    let clock = |g: usize| machine.clock.get(g).copied().unwrap_or(1.0);
-    let split =
-        |g: usize, active_s: f64, contention_s: f64| (g, Components { switch_s, contention_s, active_s, compute_s: compute_s / clock(g) });
-    if groups.iter().all(|&g| clock(g) == clock(groups[0])) {
-        let active_s = active_s / clock(groups[0]);
-        let think_s = compute_s / clock(groups[0]) + switch_s;
-        let contention_s = contention(machine.stations(placed, active_s), think_s, active_s, placed.len())?;
-        return Ok(vec![split(groups[0], active_s, contention_s)]);
-    }
-    // a class for each group; a node of several processors is one that is as fast as they are together, and a delay (Seidmann,
-    // Schweitzer, Shalev-Oren, Large Scale Systems 12, 1987)
-    let servers = machine.cores as f64;
-    let demand: Vec<f64> =
-        loads.iter().map(|(n, ranks)| active_s * *ranks as f64 / placed.len() as f64 / clock(machine.group(*n))).collect();
-    let total: f64 = demand.iter().sum();
-    let delay = total * (servers - 1.0) / servers;
-    let network = Classes {
-        customers: groups.iter().map(|&g| placed.iter().filter(|n| machine.group(**n) == g).count()).collect(),
-        think_s: groups.iter().map(|&g| compute_s / clock(g) + switch_s + delay).collect(),
-        demand_s: vec![demand.iter().map(|d| d / servers).collect(); groups.len()],
-        is_delay: vec![false; demand.len()],
-    };
-    let solution = approximate(&network)?;
-    Ok(groups
-        .iter()
-        .enumerate()
-        .map(|(c, &g)| split(g, total, (solution.residence_s[c].iter().sum::<f64>() + delay - total).max(0.0)))
-        .collect())
 }
 
 /// The interval of a sum of independent parts.

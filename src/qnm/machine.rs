@@ -166,18 +166,23 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The processors as stations: each rank's messages ask all ranks' processors for so many seconds in all, alike.
-    pub fn stations(&self, placed: &[usize], active_s: f64) -> Vec<Station> {
+    /// The processors as stations: each rank asks all ranks' processors for so many seconds in all, alike.
+    pub fn stations(&self, placed: &[usize], asked_s: f64) -> Vec<Station> {
         let mut alike: BTreeMap<usize, usize> = BTreeMap::new();
         for ranks in self.loads(placed).into_values() {
             *alike.entry(ranks).or_default() += 1;
         }
         let station = |(ranks, count): (usize, usize)| Station {
-            demand_s: active_s * ranks as f64 / placed.len() as f64,
+            demand_s: asked_s * ranks as f64 / placed.len() as f64,
             count,
             service: if self.cores == 1 { Service::Queue } else { Service::servers(self.cores.min(placed.len())) },
         };
         alike.into_iter().map(station).collect()
+    }
+
+    /// True if some node has more ranks than processors: then they compute in turns.
+    pub fn is_crowded(&self, placed: &[usize]) -> bool {
+        self.loads(placed).into_values().any(|ranks| ranks > self.cores)
     }
 
     /// The ranks on each node that has any.

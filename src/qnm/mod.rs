@@ -7,6 +7,7 @@
 mod app;
 mod bounds;
 mod classes;
+mod clocks;
 mod convolution;
 mod exact;
 mod machine;

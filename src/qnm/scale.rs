@@ -1,7 +1,7 @@
 //! How a quantity scales with the number of processes: a few laws, the best by the Bayesian information criterion (Schwarz, Annals of
 //! Statistics 6, 1978), with prediction intervals.
 
-use crate::stats::fit_line;
+use crate::stats::{fit_line, median};
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -198,7 +198,7 @@ fn inverse(gradients: &[[f64; 2]], free: usize) -> [[f64; 2]; 2] {
 /// Values that are interpolated where they were measured on both sides, and follow a law beyond.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Series {
-    /// Processes and values, ascending; the geometric mean where there are several.
+    /// Processes and values, ascending; the median where there are several.
     pub points: Vec<(usize, f64)>,
     /// The law beyond.
     pub law: Law,
@@ -210,11 +210,11 @@ impl Series {
         let mut sizes: Vec<usize> = values.iter().map(|v| v.0).collect();
         sizes.sort_unstable();
         sizes.dedup();
-        let mean = |p: usize| {
-            let logs: Vec<f64> = values.iter().filter(|v| v.0 == p).map(|v| v.1.ln()).collect();
-            (p, (logs.iter().sum::<f64>() / logs.len() as f64).exp())
+        let middle = |p: usize| {
+            let own: Vec<f64> = values.iter().filter(|v| v.0 == p).map(|v| v.1).collect();
+            Some((p, median(&own)?))
         };
-        Some(Series { points: sizes.into_iter().map(mean).collect(), law: Law::fit(values)? })
+        Some(Series { points: sizes.into_iter().map(middle).collect::<Option<_>>()?, law: Law::fit(values)? })
     }
 
     /// True if no value was measured on one side.

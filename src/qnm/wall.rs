@@ -4,7 +4,7 @@
 //! takes MPI's active time as an input, which is its time less contention, which is an output: here `A + C(A) + S = MPI time` is solved.
 //! And the network's delay S is part of the time in MPI: counted once.
 
-use super::{Machine, Network, Report, Spread, Station, Wire, exact, wire};
+use super::{Machine, Network, Report, Spread, Wire, exact, wire};
 use crate::error::{Error, Result};
 use serde::Serialize;
 
@@ -119,20 +119,36 @@ impl Components {
     }
 }
 
-/// Seconds that processes wait for processors, which their messages ask for so many seconds, while they think for others.
+/// Seconds that processes wait for processors, whose messages ask for so many seconds of them while others compute or wait for the
+/// network. Where there are more processes than processors, computing asks for them too.
 ///
 /// # Errors
 /// Times that are none.
-pub fn contention(stations: Vec<Station>, think_s: f64, active_s: f64, ranks: usize) -> Result<f64> {
-    if active_s == 0.0 {
+pub fn contention(machine: &Machine, placed: &[usize], parts: &Components) -> Result<f64> {
+    let Components { switch_s, active_s, compute_s, .. } = *parts;
+    let (asked_s, think_s) = if machine.is_crowded(placed) { (active_s + compute_s, switch_s) } else { (active_s, compute_s + switch_s) };
+    if asked_s == 0.0 {
         return Ok(0.0);
     }
-    let solution = exact(&Network { think_s, stations }, ranks)?;
-    Ok((solution.response_s - active_s).max(0.0))
+    let solution = exact(&Network { think_s, stations: machine.stations(placed, asked_s) }, placed.len())?;
+    Ok((solution.response_s - asked_s).max(0.0))
 }
 
-/// Halvings of the interval for the active time: as many as doubles have digits.
+/// Halvings of an interval: as many as doubles have digits.
 const HALVINGS: usize = 53;
+
+/// Where a growing function reaches a value, between 0 and `most`.
+fn reached(most: f64, value: f64, grows: impl Fn(f64) -> Result<f64>) -> Result<f64> {
+    let (mut low, mut high) = (0.0, most);
+    for _ in 0..HALVINGS {
+        let middle = (low + high) / 2.0;
+        if high - low <= 1e-12 * most {
+            break;
+        }
+        *(if grows(middle)? > value { &mut high } else { &mut low }) = middle;
+    }
+    Ok((low + high) / 2.0)
+}
 
 /// The components of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -155,18 +171,19 @@ pub fn split(run: &Run, machine: &Machine, spread: Spread) -> Result<Split> {
     let switch_clamped = traffic.switch_s > run.mpi_s;
     traffic.switch_s = traffic.switch_s.min(run.mpi_s);
     let compute_s = (run.wall_s - run.mpi_s).max(0.0);
-    let (think_s, rest) = (compute_s + traffic.switch_s, run.mpi_s - traffic.switch_s);
-    // contention grows with the active time: one solution, found by halving
-    let (mut low, mut high) = (0.0, rest);
-    for _ in 0..HALVINGS {
-        let middle = (low + high) / 2.0;
-        if high - low <= 1e-12 * rest {
-            break;
-        }
-        let together = middle + contention(machine.stations(&placed, middle), think_s, middle, run.ranks)?;
-        *(if together > rest { &mut high } else { &mut low }) = middle;
-    }
-    let active_s = (low + high) / 2.0;
-    let components = Components { switch_s: traffic.switch_s, contention_s: rest - active_s, active_s, compute_s };
+    let switch_s = traffic.switch_s;
+    let all = compute_s + run.mpi_s - switch_s;
+    // contention grows with what is asked of processors
+    let busy = |active_s: f64, compute_s: f64| {
+        let parts = Components { switch_s, contention_s: 0.0, active_s, compute_s };
+        Ok(active_s + compute_s + contention(machine, &placed, &parts)?)
+    };
+    let (active_s, compute_s) = if busy(0.0, compute_s)? <= all {
+        (reached(run.mpi_s - switch_s, all, |active_s| busy(active_s, compute_s))?, compute_s)
+    } else {
+        // more processes than processors, and the time outside MPI contains waiting for the others' computing
+        (0.0, reached(compute_s, all, |compute_s| busy(0.0, compute_s))?)
+    };
+    let components = Components { switch_s, contention_s: (all - active_s - compute_s).max(0.0), active_s, compute_s };
     Ok(Split { traffic, components, switch_clamped })
 }

@@ -1,0 +1,52 @@
+//! Processors of several speeds: each group of them is a class of customers.
+
+use super::wall::contention;
+use super::{Classes, Components, Machine, approximate};
+use crate::error::Result;
+
+/// The components of each group of processors with a clock of its own; of all together, where all are alike. Active and computing
+/// seconds are those of a clock of 1.
+///
+/// # Errors
+/// Times that are none.
+pub fn solve(machine: &Machine, placed: &[usize], switch_s: f64, active_s: f64, compute_s: f64) -> Result<Vec<(usize, Components)>> {
+    let loads = machine.loads(placed);
+    let mut groups: Vec<usize> = loads.keys().map(|n| machine.group(*n)).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    let clock = |g: usize| machine.clock.get(g).copied().unwrap_or(1.0);
+    let parts =
+        |g: usize, active_s: f64, contention_s: f64| Components { switch_s, contention_s, active_s, compute_s: compute_s / clock(g) };
+    if groups.iter().all(|&g| clock(g) == clock(groups[0])) {
+        let parts = parts(groups[0], active_s / clock(groups[0]), 0.0);
+        let contention_s = contention(machine, placed, &parts)?;
+        return Ok(vec![(groups[0], Components { contention_s, ..parts })]);
+    }
+    // MPI's work is asked of all ranks' nodes, alike; computing of the own ones, where it takes turns
+    let crowded = machine.is_crowded(placed);
+    let active: Vec<f64> =
+        loads.iter().map(|(n, ranks)| active_s * *ranks as f64 / placed.len() as f64 / clock(machine.group(*n))).collect();
+    let ranks_of = |g: usize| placed.iter().filter(|n| machine.group(**n) == g).count();
+    let asked_by = |g: usize| -> Vec<f64> {
+        let computing = if crowded { compute_s / clock(g) / ranks_of(g) as f64 } else { 0.0 };
+        let at_home = |n: &usize, ranks: &usize| if machine.group(*n) == g { computing * *ranks as f64 } else { 0.0 };
+        loads.iter().zip(&active).map(|((n, ranks), a)| a + at_home(n, ranks)).collect()
+    };
+    let asked: Vec<Vec<f64>> = groups.iter().map(|&g| asked_by(g)).collect();
+    // a node of several processors is one that is as fast as they are together, and a delay (Seidmann, Schweitzer, Shalev-Oren, Large
+    // Scale Systems 12, 1987)
+    let servers = machine.cores as f64;
+    let sums: Vec<f64> = asked.iter().map(|a| a.iter().sum()).collect();
+    let delay = |c: usize| sums[c] * (servers - 1.0) / servers;
+    let computing = |g: usize| if crowded { 0.0 } else { compute_s / clock(g) };
+    let network = Classes {
+        customers: groups.iter().map(|&g| ranks_of(g)).collect(),
+        think_s: groups.iter().enumerate().map(|(c, &g)| computing(g) + switch_s + delay(c)).collect(),
+        demand_s: asked.iter().map(|a| a.iter().map(|t| t / servers).collect()).collect(),
+        is_delay: vec![false; loads.len()],
+    };
+    let solution = approximate(&network)?;
+    let waits = |c: usize| (solution.residence_s[c].iter().sum::<f64>() + delay(c) - sums[c]).max(0.0);
+    let work: f64 = active.iter().sum();
+    Ok(groups.iter().enumerate().map(|(c, &g)| (g, parts(g, work, waits(c)))).collect())
+}
