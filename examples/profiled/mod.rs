@@ -134,12 +134,18 @@ impl Profiled {
         let Some(path) = std::env::var_os("COLLWISE_REPORT") else { return Ok(()) };
         let text = serde_json::to_vec(&profile)?;
         if self.world.rank() > 0 {
-            self.world.process_at_rank(0).send(&text[..]);
+            let root = self.world.process_at_rank(0);
+            root.send(&(text.len() as u64));
+            root.send(&text[..]);
             return Ok(());
         }
         let mut profiles = vec![profile];
         for rank in 1..self.world.size() {
-            profiles.push(serde_json::from_slice(&self.world.process_at_rank(rank).receive_vec::<u8>().0)?);
+            let other = self.world.process_at_rank(rank);
+            // with the length first: SMPI cannot ask for it
+            let mut text = vec![0u8; other.receive::<u64>().0 as usize];
+            other.receive_into(&mut text[..]);
+            profiles.push(serde_json::from_slice(&text)?);
         }
         let command = std::env::args().collect::<Vec<_>>().join(" ");
         collwise::error::write_text(path.as_ref(), &report(&command, &profiles)?)?;

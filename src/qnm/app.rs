@@ -1,6 +1,7 @@
 //! Wall time of an application at numbers of processes, on placements and on platforms where it was not run.
 
 use super::clocks::solve;
+use super::scale::{medians, quantile};
 use super::wall::traffic;
 use super::{Call, Components, Form, Guess, Law, Machine, Run, Series, Split, Spread, Traffic, split};
 use crate::error::{Error, Result};
@@ -15,8 +16,8 @@ pub struct Application {
     pub splits: Vec<Split>,
     /// How its calls scale.
     pub calls: Vec<CallLaw>,
-    /// How MPI's active time scales; none where no run of several processes was in MPI at all.
-    pub active: Option<ActiveLaw>,
+    /// How MPI's active time scales.
+    pub active: Active,
     /// How its computing scales.
     pub compute: Series,
 }
@@ -46,11 +47,18 @@ pub enum Per {
 
 /// How MPI's active time scales.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ActiveLaw {
-    /// What it goes with.
-    pub per: Per,
-    /// The law of that.
-    pub law: Law,
+#[serde(rename_all = "lowercase")]
+pub enum Active {
+    /// By a law.
+    Law {
+        /// What it goes with.
+        per: Per,
+        /// The law of that.
+        law: Law,
+    },
+    /// None is seen in some runs, where computing in turns explains all: processes and seconds, interpolated between, and as at the next
+    /// one beyond.
+    Table(Vec<(usize, f64)>),
 }
 
 impl Per {
@@ -132,12 +140,14 @@ impl Application {
         let traffic = traffic(&calls, machine, &placed);
         let alone = || self.runs.iter().zip(&self.splits).find(|(r, _)| r.ranks == 1).map_or(0.0, |(_, s)| s.components.active_s);
         let active = match &self.active {
-            Some(active) if ranks > 1 => {
-                let guess = active.law.at(ranks);
-                Guess { value: guess.value * active.per.unit(&traffic), ..guess }
+            _ if ranks == 1 => Guess { value: alone(), spread: Some(0.0) },
+            Active::Law { per, law } => {
+                let guess = law.at(ranks);
+                Guess { value: guess.value * per.unit(&traffic), ..guess }
             }
-            _ => Guess { value: alone(), spread: Some(0.0) },
+            Active::Table(table) => Guess { value: looked_up(table, ranks), spread: None },
         };
+        let margin = if let Active::Table(table) = &self.active { margin(table) } else { None };
         let compute = self.compute.at(ranks);
         let groups = solve(machine, &placed, traffic.switch_s, active.value, compute.value)?;
         let (_, components) = *groups
@@ -147,7 +157,10 @@ impl Application {
         let wall_s = components.wall_s();
         let parts = [
             (components.switch_s, Some(calls_spread)),
-            (components.active_s + components.contention_s, active.spread),
+            (
+                components.active_s + components.contention_s,
+                active.spread.or(margin.map(|m| (m / (components.active_s + components.contention_s)).ln_1p())),
+            ),
             (components.compute_s, compute.spread),
         ];
         Ok(Prediction {
@@ -204,22 +217,40 @@ fn call_laws(runs: &[Run]) -> Vec<CallLaw> {
 }
 
 /// The best law of the active time, by itself or in proportion to what is sent.
-fn active_law(runs: &[Run], splits: &[Split]) -> Option<ActiveLaw> {
+fn active_law(runs: &[Run], splits: &[Split]) -> Active {
     let points = |per: Per| -> Vec<(usize, f64)> {
-        let all = runs.iter().zip(splits).filter(|(r, s)| r.ranks > 1 && s.components.active_s > 0.0);
-        all.map(|(r, s)| (r.ranks, s.components.active_s / per.unit(&s.traffic))).collect()
+        let several = runs.iter().zip(splits).filter(|(r, _)| r.ranks > 1);
+        several.map(|(r, s)| (r.ranks, s.components.active_s / per.unit(&s.traffic))).collect()
     };
-    // none at all in some runs, where computing in turns explains all: no law, but their mean
-    let several = || runs.iter().zip(splits).filter(|(r, _)| r.ranks > 1);
-    if several().any(|(_, s)| s.components.active_s <= 0.0) {
-        let active: Vec<f64> = several().map(|(_, s)| s.components.active_s).collect();
-        let law = Law::of(Form::Constant, &[(2, crate::stats::mean(&active)?)])?;
-        return Some(ActiveLaw { per: Per::Process, law });
-    }
-    let alone = Law::fit(&points(Per::Process)).map(|law| ActiveLaw { per: Per::Process, law });
-    let sent = [Per::Message, Per::Byte].map(|per| Law::of(Form::Constant, &points(per)).map(|law| ActiveLaw { per, law }));
+    let alone = Law::fit(&points(Per::Process)).map(|law| (Per::Process, law));
+    let sent = [Per::Message, Per::Byte].map(|per| Law::of(Form::Constant, &points(per)).map(|law| (per, law)));
     // what is in proportion explains; a law by the number of processes only describes
-    sent.into_iter().chain([alone]).flatten().reduce(|best, law| if law.law.criterion < best.law.criterion - 1e-9 { law } else { best })
+    let laws = sent.into_iter().chain([alone]).flatten();
+    match laws.reduce(|best, law| if law.1.criterion < best.1.criterion - 1e-9 { law } else { best }) {
+        Some((per, law)) => Active::Law { per, law },
+        None => Active::Table(medians(&points(Per::Process))),
+    }
+}
+
+/// A value between those of a table, by the logarithm of processes; 0 without any.
+fn looked_up(table: &[(usize, f64)], ranks: usize) -> f64 {
+    let k = table.partition_point(|p| p.0 < ranks);
+    match (k.checked_sub(1).map(|k| table[k]), table.get(k)) {
+        (Some(left), Some(right)) => {
+            let share = (ranks as f64 / left.0 as f64).ln() / (right.0 as f64 / left.0 as f64).ln();
+            left.1 + share * (right.1 - left.1)
+        }
+        (Some(end), None) => end.1,
+        (None, end) => end.map_or(0.0, |e| e.1),
+    }
+}
+
+/// How far looking up is off at the inner points of a table, had they not been measured, with 95 % probability.
+fn margin(table: &[(usize, f64)]) -> Option<f64> {
+    let inner = 1..table.len().saturating_sub(1);
+    let without = |k: usize| [&table[..k], &table[k + 1..]].concat();
+    let squares: f64 = inner.clone().map(|k| (looked_up(&without(k), table[k].0) - table[k].1).powi(2)).sum();
+    quantile(inner.len()).map(|t| t * (squares / inner.len() as f64).sqrt())
 }
 
 /// The interval of a sum of independent parts.

@@ -17,7 +17,7 @@ mod scale;
 mod wall;
 mod wire;
 
-pub use app::{ActiveLaw, Application, CallLaw, Per, Prediction};
+pub use app::{Active, Application, CallLaw, Per, Prediction};
 pub use bounds::{Bounds, bounds};
 pub use classes::{ClassSolution, Classes, approximate, exact_classes};
 pub use exact::exact;

@@ -16,6 +16,8 @@ pub enum Form {
     Constant,
     /// c (P - 1) / P: of neighbours in a row, of all but the root.
     Share,
+    /// c (P - 2) / P: of those with neighbours on both sides in a row.
+    Inner,
     /// c / P: divided evenly.
     Inverse,
     /// c (1 + log2 P): rounds.
@@ -28,12 +30,13 @@ pub enum Form {
 
 impl Form {
     /// Simpler ones first: they win where the criterion sees no difference.
-    pub const ALL: [Form; 6] = [Form::Constant, Form::Share, Form::Inverse, Form::Logarithm, Form::Power, Form::Offset];
+    pub const ALL: [Form; 7] = [Form::Constant, Form::Share, Form::Inner, Form::Inverse, Form::Logarithm, Form::Power, Form::Offset];
 
     /// What stands beside c in the laws that have only c.
     fn shape(self, p: f64) -> f64 {
         match self {
             Form::Share => (p - 1.0) / p,
+            Form::Inner => (p - 2.0) / p,
             Form::Inverse => 1.0 / p,
             Form::Logarithm => 1.0 + p.log2(),
             Form::Constant | Form::Power | Form::Offset => 1.0,
@@ -161,6 +164,7 @@ impl Law {
         match self.form {
             Form::Constant => format!("{c:.3e}"),
             Form::Share => format!("{c:.3e} (P - 1) / P"),
+            Form::Inner => format!("{c:.3e} (P - 2) / P"),
             Form::Inverse => format!("{c:.3e} / P"),
             Form::Logarithm => format!("{c:.3e} (1 + log2 P)"),
             Form::Power => format!("{c:.3e} P^{b:.2}{}", self.b_margin.map_or(String::new(), |m| format!(" (±{m:.2})"))),
@@ -170,7 +174,7 @@ impl Law {
 }
 
 /// Student's 97.5 % quantile for so many degrees of freedom.
-fn quantile(freedom: usize) -> Option<f64> {
+pub fn quantile(freedom: usize) -> Option<f64> {
     StudentsT::new(0.0, 1.0, freedom as f64).ok().map(|t| t.inverse_cdf(0.975))
 }
 
@@ -207,14 +211,7 @@ pub struct Series {
 impl Series {
     /// From positive values; `None` without any.
     pub fn new(values: &[(usize, f64)]) -> Option<Series> {
-        let mut sizes: Vec<usize> = values.iter().map(|v| v.0).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
-        let middle = |p: usize| {
-            let own: Vec<f64> = values.iter().filter(|v| v.0 == p).map(|v| v.1).collect();
-            Some((p, median(&own)?))
-        };
-        Some(Series { points: sizes.into_iter().map(middle).collect::<Option<_>>()?, law: Law::fit(values)? })
+        Some(Series { points: medians(values), law: Law::fit(values)? })
     }
 
     /// True if no value was measured on one side.
@@ -237,6 +234,15 @@ impl Series {
         let squares: f64 = (1..=inner).map(|k| (interpolate(&without(k), self.points[k].0) / self.points[k].1).ln().powi(2)).sum();
         quantile(inner).map(|t| t * (squares / inner as f64).sqrt().max(DIGITS))
     }
+}
+
+/// The medians of values, by number of processes, ascending.
+pub fn medians(values: &[(usize, f64)]) -> Vec<(usize, f64)> {
+    let mut sizes: Vec<usize> = values.iter().map(|v| v.0).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let own = |p: usize| values.iter().filter(|v| v.0 == p).map(|v| v.1).collect::<Vec<f64>>();
+    sizes.into_iter().filter_map(|p| Some((p, median(&own(p))?))).collect()
 }
 
 /// Straight lines between logarithms.

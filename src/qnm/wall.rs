@@ -42,7 +42,7 @@ impl Call {
     /// What it sends among so many processes, in all of its calls.
     pub fn wire(&self, ranks: usize) -> Option<Wire> {
         let one = wire(&self.name, ranks, self.bytes)?;
-        Some(Wire { messages: one.messages * self.count, bytes: one.bytes * self.count, ..one })
+        Some(Wire { messages: one.messages * self.count, bytes: one.bytes * self.count, delays: one.delays * self.count, ..one })
     }
 }
 
@@ -86,7 +86,7 @@ pub struct Traffic {
     pub messages: f64,
     /// Mean size.
     pub message_bytes: f64,
-    /// Seconds that they spend on the network.
+    /// Seconds of the network's delays until all are there.
     pub switch_s: f64,
 }
 
@@ -95,7 +95,7 @@ pub fn traffic(calls: &[Call], machine: &Machine, placed: &[usize]) -> Traffic {
     let sent: Vec<Wire> = calls.iter().filter_map(|c| c.wire(placed.len())).collect();
     let messages: f64 = sent.iter().map(|w| w.messages).sum();
     let bytes: f64 = sent.iter().map(|w| w.bytes).sum();
-    let seconds = |w: &Wire| if w.messages > 0.0 { w.messages * machine.message_s(placed, w.partners, w.bytes / w.messages) } else { 0.0 };
+    let seconds = |w: &Wire| if w.messages > 0.0 { w.delays * machine.message_s(placed, w.partners, w.bytes / w.messages) } else { 0.0 };
     Traffic { messages, message_bytes: if messages > 0.0 { bytes / messages } else { 0.0 }, switch_s: sent.iter().map(seconds).sum() }
 }
 

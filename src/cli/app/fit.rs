@@ -5,7 +5,7 @@ use super::super::{Outcome, print, print_json};
 use super::picture::{Bar, draw};
 use super::{Runs, policy};
 use crate::error::write_text;
-use crate::qnm::{Application, Components, Per, Prediction};
+use crate::qnm::{Active, Application, Components, Per, Prediction};
 use crate::units;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -75,13 +75,16 @@ fn text(app: &Application, left_out: &[(usize, Option<Prediction>)]) -> String {
     out += "\nHow it scales with the number P of processes\n\n";
     let mut rows =
         vec![vec!["computing (s), beyond what was run".to_string(), app.compute.law.words(), percent(app.compute.law.deviation)]];
-    if let Some(active) = &app.active {
-        let per = match active.per {
-            Per::Process => "MPI active (s)",
-            Per::Message => "MPI active (s) per message",
-            Per::Byte => "MPI active (s) per byte",
-        };
-        rows.push(vec![per.into(), active.law.words(), percent(active.law.deviation)]);
+    match &app.active {
+        Active::Law { per, law } => {
+            let per = match per {
+                Per::Process => "MPI active (s)",
+                Per::Message => "MPI active (s) per message",
+                Per::Byte => "MPI active (s) per byte",
+            };
+            rows.push(vec![per.into(), law.words(), percent(law.deviation)]);
+        }
+        Active::Table(_) => rows.push(vec!["MPI active (s)".into(), "none in some runs: interpolated".into(), "-".into()]),
     }
     for call in &app.calls {
         rows.push(vec![format!("calls of {}", call.name), call.count.words(), percent(call.count.deviation)]);

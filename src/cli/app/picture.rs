@@ -47,13 +47,16 @@ fn walls(area: &Area, bars: &[Bar]) -> Drawn {
     let (least, most) = all.fold((f64::INFINITY, 0.0f64), |(l, m), t| (l.min(t), m.max(t)));
     let ranks = |f: fn(usize, usize) -> usize, start: usize| bars.iter().map(|b| b.ranks).fold(start, f) as f64;
     let (first, last) = (ranks(usize::min, usize::MAX), ranks(usize::max, 1));
+    let across = (first / 1.2..last * 1.2).log_scale().with_key_points(bars.iter().map(|b| b.ranks as f64).collect());
     let mut chart = ChartBuilder::on(area)
         .margin(10)
         .x_label_area_size(40)
         .y_label_area_size(70)
-        .build_cartesian_2d((first / 1.2..last * 1.2).log_scale(), (least * (1.0 - GOOD) / 1.2..most * (1.0 + GOOD) * 1.2).log_scale())?;
+        .build_cartesian_2d(across, (least * (1.0 - GOOD) / 1.2..most * (1.0 + GOOD) * 1.2).log_scale())?;
     chart
         .configure_mesh()
+        .disable_mesh()
+        .x_labels(bars.len())
         .x_desc("processes")
         .y_desc("wall time; bars: measured within 30 %")
         .x_label_formatter(&|p| format!("{p:.0}"))
@@ -87,7 +90,7 @@ fn components(area: &Area, bars: &[Bar]) -> Drawn {
         .build_cartesian_2d(0.0..bars.len() as f64, below..above)?;
     chart
         .configure_mesh()
-        .disable_x_mesh()
+        .disable_mesh()
         .x_labels(0)
         .x_desc("processes: measured (left), predicted from the others (right)")
         .y_desc("share of the measured wall time")
@@ -111,7 +114,7 @@ fn components(area: &Area, bars: &[Bar]) -> Drawn {
     }
     let middle = |k: usize| k as f64 + 0.29;
     chart.draw_series((0..bars.len()).map(|k| ErrorBar::new_vertical(middle(k), 1.0 - GOOD, 1.0, 1.0 + GOOD, BLACK.stroke_width(1), 6)))?;
-    let label = |(k, bar): (usize, &Bar)| Text::new(bar.ranks.to_string(), (k as f64 + 0.4, below * 0.2), FONT);
+    let label = |(k, bar): (usize, &Bar)| Text::new(bar.ranks.to_string(), (k as f64 + 0.4, below * 0.3), FONT);
     chart.draw_series(bars.iter().enumerate().map(label))?;
     chart.configure_series_labels().position(SeriesLabelPosition::UpperMiddle).background_style(WHITE.mix(0.8)).label_font(FONT).draw()?;
     Ok(())
