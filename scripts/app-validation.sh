@@ -53,7 +53,7 @@ saved() {
     local platform=platforms/ccgrid2007.toml policy=policies/ccgrid2007-smpi.toml
     for how in native adaptive; do
         [ $how = native ] || export COLLWISE_POLICY=$PWD/$policy
-        COLLWISE_REPORT=$PWD/$out/saved.$how.mpiP smpi/smpirun.sh $platform slot --cfg=smpi/bcast:ompi target/smpi/release/examples/k_means 600 512 10 >"$out/said"
+        COLLWISE_REPORT=$PWD/$out/saved.$how.mpiP smpi/smpirun.sh $platform slot --cfg=smpi/reduce:mvapich2 target/smpi/release/examples/k_means 600 512 10 >"$out/said"
     done
     title "k_means 600 512 10 on 78 simulated hosts: what a tuned broadcast would save, and what it saves"
     "$collwise" app whatif "$out/saved.native.mpiP" --policy $policy
