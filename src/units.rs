@@ -91,6 +91,23 @@ pub fn seconds(t: Seconds) -> String {
     format!("{value:.decimals$} {unit}")
 }
 
+/// Prints a number with three significant digits, with an exponent where it is very large or small.
+///
+/// ```
+/// use collwise::units::number;
+/// assert_eq!([number(42.0), number(0.00271828), number(3.3e-7), number(0.0)], ["42.0", "0.00272", "3.30e-7", "0"]);
+/// ```
+pub fn number(value: f64) -> String {
+    if value == 0.0 {
+        return "0".into();
+    }
+    let exponent = value.abs().log10().floor() as i32;
+    if !(-4..6).contains(&exponent) {
+        return format!("{value:.2e}");
+    }
+    format!("{value:.*}", (2 - exponent).max(0) as usize)
+}
+
 /// Reads a time: a number with s, ms, us or ns.
 ///
 /// ```

@@ -272,7 +272,8 @@ fn app_splits_predicts_and_draws_wall_times() {
     let predicted = json(&predict, at);
     assert_eq!((&predicted[0]["extrapolated"], &predicted[1]["extrapolated"]), (&Value::Bool(false), &Value::Bool(true)));
     assert!((predicted[1]["components"]["compute_s"].as_f64().unwrap() - 2.0).abs() < 0.02, "{predicted}");
-    assert!(ok(&predict, at).contains("extrapolated"));
+    assert!(ok(&[&predict[..], &["--svg", "b.svg"]].concat(), at).contains("extrapolated"));
+    assert!(std::fs::read_to_string(at.join("b.svg")).unwrap().contains("predicted"));
     // another platform, some of whose processors are slow
     let grid = platform("ccgrid2007");
     let there = [&predict[..], &["--on", &grid, "--to", "one-per-node", "--clock", "orsay=0.5"]].concat();

@@ -28,7 +28,9 @@ fn commands(text: &str) -> Vec<(String, String)> {
 fn commands_of_the_readme_run_and_print_what_it_says() {
     let text = std::fs::read_to_string(common::file("README.md")).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(common::file("platforms"), folder.path().join("platforms")).unwrap();
+    for part in ["platforms", "examples"] {
+        std::os::unix::fs::symlink(common::file(part), folder.path().join(part)).unwrap();
+    }
     // the files that recipes name
     std::fs::write(folder.path().join("latencies.csv"), "0,1e-5,1e-3\n1e-5,0,1e-3\n1e-3,1e-3,0\n").unwrap();
     let problem = "format = 1\nroot = 0\ngap_s = [[0, 1], [1, 0]]\nlatency_s = [[0, 1], [1, 0]]\nlocal_s = [2, 3]\n";

@@ -1,6 +1,7 @@
 //! A profile of MPI calls, kept by the program itself and written as a report of mpiP, for machines without mpiP.
 
 use crate::error::{Error, Result};
+use crate::units::number as short; // mpiP writes three digits too
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
@@ -86,18 +87,6 @@ const RULE: &str = "------------------------------------------------------------
 fn heading(out: &mut String, title: &str) {
     let dashes = "-".repeat(RULE.len().saturating_sub(title.len() + 6));
     let _ = writeln!(out, "{RULE}\n@--- {title} {dashes}\n{RULE}");
-}
-
-/// Three digits, as mpiP writes them.
-fn short(value: f64) -> String {
-    if value == 0.0 {
-        return "0".into();
-    }
-    let exponent = value.abs().log10().floor() as i32;
-    if !(-4..6).contains(&exponent) {
-        return format!("{value:.2e}");
-    }
-    format!("{:.*}", (2 - exponent).max(0) as usize, value)
 }
 
 /// The report of all processes, by rank, in mpiP's layout.

@@ -2,6 +2,7 @@
 //! Statistics 6, 1978), with prediction intervals.
 
 use crate::stats::{fit_line, median};
+use crate::units::number;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -160,15 +161,15 @@ impl Law {
 
     /// In words, such as "48.2 P^-1.02 (±0.05)".
     pub fn words(&self) -> String {
-        let (c, b) = (self.c, self.b.unwrap_or(0.0));
+        let (c, b) = (number(self.c), self.b.unwrap_or(0.0));
         match self.form {
-            Form::Constant => format!("{c:.3e}"),
-            Form::Share => format!("{c:.3e} (P - 1) / P"),
-            Form::Inner => format!("{c:.3e} (P - 2) / P"),
-            Form::Inverse => format!("{c:.3e} / P"),
-            Form::Logarithm => format!("{c:.3e} (1 + log2 P)"),
-            Form::Power => format!("{c:.3e} P^{b:.2}{}", self.b_margin.map_or(String::new(), |m| format!(" (±{m:.2})"))),
-            Form::Offset => format!("{c:.3e} + {b:.3e} / P"),
+            Form::Constant => c,
+            Form::Share => format!("{c} (P - 1) / P"),
+            Form::Inner => format!("{c} (P - 2) / P"),
+            Form::Inverse => format!("{c} / P"),
+            Form::Logarithm => format!("{c} (1 + log2 P)"),
+            Form::Power => format!("{c} P^{b:.2}{}", self.b_margin.map_or(String::new(), |m| format!(" (±{m:.2})"))),
+            Form::Offset => format!("{c} + {} / P", number(b)),
         }
     }
 }

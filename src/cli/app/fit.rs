@@ -124,18 +124,22 @@ pub fn remark(p: &Prediction) -> String {
 
 /// Runs beside what the others predict of them.
 fn picture(app: &Application, left_out: &[(usize, Option<Prediction>)]) -> anyhow::Result<String> {
-    let mut bars = Vec::new();
-    for (ranks, prediction) in left_out {
-        let splits: Vec<&Components> =
-            app.runs.iter().zip(&app.splits).filter(|(r, _)| r.ranks == *ranks).map(|(_, s)| &s.components).collect();
-        let mean = |of: fn(&Components) -> f64| splits.iter().map(|c| of(c)).sum::<f64>() / splits.len() as f64;
-        let measured = Components {
-            switch_s: mean(|c| c.switch_s),
-            contention_s: mean(|c| c.contention_s),
-            active_s: mean(|c| c.active_s),
-            compute_s: mean(|c| c.compute_s),
-        };
-        bars.push(Bar { ranks: *ranks, measured, predicted: prediction.as_ref().map(|p| p.components) });
-    }
-    draw(&app.runs[0].command, &bars)
+    let bar = |(ranks, p): &(usize, Option<Prediction>)| Bar {
+        ranks: *ranks,
+        measured: measured(app, *ranks),
+        predicted: p.as_ref().map(|p| p.components),
+    };
+    draw(&app.runs[0].command, "predicted from the others", &left_out.iter().map(bar).collect::<Vec<_>>())
+}
+
+/// The parts of runs of so many processes, in their mean.
+pub fn measured(app: &Application, ranks: usize) -> Option<Components> {
+    let own = || app.runs.iter().zip(&app.splits).filter(|(r, _)| r.ranks == ranks).map(|(_, s)| &s.components);
+    let mean = |of: fn(&Components) -> f64| crate::stats::mean(&own().map(of).collect::<Vec<_>>());
+    Some(Components {
+        switch_s: mean(|c| c.switch_s)?,
+        contention_s: mean(|c| c.contention_s)?,
+        active_s: mean(|c| c.active_s)?,
+        compute_s: mean(|c| c.compute_s)?,
+    })
 }

@@ -6,14 +6,21 @@ use anyhow::anyhow;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-/// One number of processes.
+/// One number of processes: measured, predicted, or both.
 pub struct Bar {
     /// Processes.
     pub ranks: usize,
     /// As measured.
-    pub measured: Components,
-    /// As predicted from the others.
+    pub measured: Option<Components>,
+    /// As predicted.
     pub predicted: Option<Components>,
+}
+
+impl Bar {
+    /// What all of its parts are shares of.
+    fn whole_s(&self) -> f64 {
+        self.measured.or(self.predicted).map_or(1.0, |c| c.wall_s())
+    }
 }
 
 /// How far the bars reach, as a share of what was measured: the report on which this method rests calls that good.
@@ -23,15 +30,15 @@ const FONT: (&str, u32) = ("sans-serif", 14);
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// Draws all of them.
-pub fn draw(title: &str, bars: &[Bar]) -> anyhow::Result<String> {
+/// Draws all of them; the words say what predictions are.
+pub fn draw(title: &str, words: &str, bars: &[Bar]) -> anyhow::Result<String> {
     let mut svg = String::new();
     {
         let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
         let drawn = area.fill(&WHITE).map_err(|e| anyhow!("draw: {e}")).and_then(|()| {
             let area = area.titled(title, ("sans-serif", 16)).map_err(|e| anyhow!("draw: {e}"))?;
             let (left, right) = area.split_horizontally(SIZE.0 / 2);
-            walls(&left, bars).and_then(|()| components(&right, bars)).map_err(|e| anyhow!("draw: {e}"))
+            walls(&left, words, bars).and_then(|()| components(&right, words, bars)).map_err(|e| anyhow!("draw: {e}"))
         });
         drawn?;
         area.present().map_err(|e| anyhow!("draw: {e}"))?;
@@ -42,8 +49,8 @@ pub fn draw(title: &str, bars: &[Bar]) -> anyhow::Result<String> {
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 /// Wall time against processes.
-fn walls(area: &Area, bars: &[Bar]) -> Drawn {
-    let all = bars.iter().flat_map(|b| [Some(b.measured.wall_s()), b.predicted.map(|p| p.wall_s())]).flatten();
+fn walls(area: &Area, words: &str, bars: &[Bar]) -> Drawn {
+    let all = bars.iter().flat_map(|b| [b.measured, b.predicted]).flatten().map(|c| c.wall_s());
     let (least, most) = all.fold((f64::INFINITY, 0.0f64), |(l, m), t| (l.min(t), m.max(t)));
     let ranks = |f: fn(usize, usize) -> usize, start: usize| bars.iter().map(|b| b.ranks).fold(start, f) as f64;
     let (first, last) = (ranks(usize::min, usize::MAX), ranks(usize::max, 1));
@@ -64,14 +71,14 @@ fn walls(area: &Area, bars: &[Bar]) -> Drawn {
         .label_style(FONT)
         .draw()?;
     let bar = |b: &Bar| {
-        let wall = b.measured.wall_s();
-        ErrorBar::new_vertical(b.ranks as f64, wall * (1.0 - GOOD), wall, wall * (1.0 + GOOD), BLACK.filled(), 8)
+        let wall = b.measured?.wall_s();
+        Some(ErrorBar::new_vertical(b.ranks as f64, wall * (1.0 - GOOD), wall, wall * (1.0 + GOOD), BLACK.filled(), 8))
     };
-    chart.draw_series(bars.iter().map(bar))?.label("measured").legend(|(x, y)| Circle::new((x + 10, y), 3, BLACK.filled()));
+    chart.draw_series(bars.iter().filter_map(bar))?.label("measured").legend(|(x, y)| Circle::new((x + 10, y), 3, BLACK.filled()));
     let predicted: Vec<(f64, f64)> = bars.iter().filter_map(|b| Some((b.ranks as f64, b.predicted?.wall_s()))).collect();
     chart
         .draw_series(LineSeries::new(predicted.iter().copied(), &RED))?
-        .label("predicted from the others")
+        .label(words)
         .legend(|(x, y)| PathElement::new([(x, y), (x + 20, y)], RED));
     chart.draw_series(predicted.iter().map(|p| Cross::new(*p, 5, RED.stroke_width(2))))?;
     chart.configure_series_labels().background_style(WHITE.mix(0.8)).border_style(BLACK).label_font(FONT).draw()?;
@@ -79,9 +86,9 @@ fn walls(area: &Area, bars: &[Bar]) -> Drawn {
 }
 
 /// The components of measured and predicted runs beside each other, as shares of the wall time that was measured.
-fn components(area: &Area, bars: &[Bar]) -> Drawn {
+fn components(area: &Area, words: &str, bars: &[Bar]) -> Drawn {
     let share = |c: &Components, wall: f64| [c.compute_s, c.active_s, c.contention_s, c.switch_s].map(|t| t / wall);
-    let highest = bars.iter().filter_map(|b| Some(b.predicted?.wall_s() / b.measured.wall_s())).fold(1.0 + GOOD, f64::max);
+    let highest = bars.iter().filter_map(|b| Some(b.predicted?.wall_s() / b.whole_s())).fold(1.0 + GOOD, f64::max);
     let (below, above) = (-0.1 * highest, 1.35 * highest);
     let mut chart = ChartBuilder::on(area)
         .margin(10)
@@ -92,8 +99,8 @@ fn components(area: &Area, bars: &[Bar]) -> Drawn {
         .configure_mesh()
         .disable_mesh()
         .x_labels(0)
-        .x_desc("processes: measured (left), predicted from the others (right)")
-        .y_desc("share of the measured wall time")
+        .x_desc(format!("processes: measured (left), {words} (right)"))
+        .y_desc("share of the wall time")
         .y_label_formatter(&|v| if *v < -1e-9 { String::new() } else { format!("{:.0} %", v * 100.0) })
         .label_style(FONT)
         .draw()?;
@@ -101,8 +108,8 @@ fn components(area: &Area, bars: &[Bar]) -> Drawn {
     for (part, (name, colour)) in ["computing", "MPI active", "contention", "network"].into_iter().zip(colours).enumerate() {
         let mut boxes = Vec::new();
         for (k, bar) in bars.iter().enumerate() {
-            let wall = bar.measured.wall_s();
-            for (side, c) in [(0.1, Some(bar.measured)), (0.52, bar.predicted)] {
+            let wall = bar.whole_s();
+            for (side, c) in [(0.1, bar.measured), (0.52, bar.predicted)] {
                 let Some(c) = c else { continue };
                 let shares = share(&c, wall);
                 let bottom: f64 = shares[..part].iter().sum();
@@ -113,7 +120,8 @@ fn components(area: &Area, bars: &[Bar]) -> Drawn {
         chart.draw_series(boxes)?.label(name).legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 12, y + 5)], colour.filled()));
     }
     let middle = |k: usize| k as f64 + 0.29;
-    chart.draw_series((0..bars.len()).map(|k| ErrorBar::new_vertical(middle(k), 1.0 - GOOD, 1.0, 1.0 + GOOD, BLACK.stroke_width(1), 6)))?;
+    let measured = (0..bars.len()).filter(|k| bars[*k].measured.is_some());
+    chart.draw_series(measured.map(|k| ErrorBar::new_vertical(middle(k), 1.0 - GOOD, 1.0, 1.0 + GOOD, BLACK.stroke_width(1), 6)))?;
     let label = |(k, bar): (usize, &Bar)| Text::new(bar.ranks.to_string(), (k as f64 + 0.4, below * 0.3), FONT);
     chart.draw_series(bars.iter().enumerate().map(label))?;
     chart.configure_series_labels().position(SeriesLabelPosition::UpperMiddle).background_style(WHITE.mix(0.8)).label_font(FONT).draw()?;

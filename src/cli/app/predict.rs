@@ -2,8 +2,10 @@
 
 use super::super::table::table;
 use super::super::{Outcome, print, print_json};
-use super::fit::{interval, parts, remark};
+use super::fit::{interval, measured, parts, remark};
+use super::picture::{Bar, draw};
 use super::{Placed, Runs, policy, set_clocks};
+use crate::error::write_text;
 use crate::platform::Platform;
 use crate::qnm::{Application, Machine, Prediction};
 use crate::units;
@@ -29,6 +31,9 @@ pub struct Args {
     /// How fast a group's processors are, as a multiple of those where the reports were made.
     #[arg(long = "clock", value_name = "GROUP=RATIO")]
     clocks: Vec<String>,
+    /// Draw the predictions, beside the runs of as many processes, into this SVG file.
+    #[arg(long)]
+    svg: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -47,6 +52,10 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let spread = args.to.unwrap_or(place.placement).into();
     let predictions: Vec<Prediction> =
         args.ranks.iter().map(|&ranks| Ok(app.predict(ranks as usize, &target, spread)?)).collect::<anyhow::Result<_>>()?;
+    if let Some(path) = &args.svg {
+        let bar = |p: &Prediction| Bar { ranks: p.ranks, measured: measured(&app, p.ranks), predicted: Some(p.components) };
+        write_text(path, &draw(&app.runs[0].command, "predicted", &predictions.iter().map(bar).collect::<Vec<_>>())?)?;
+    }
     if args.json {
         print_json(&predictions)?;
         return Ok(Outcome::Done);
