@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # How well wall times of the mini-applications are predicted: each number of processes from the runs at all others.
-#   scripts/app-validation.sh [here|simulated|saved]...      (all of them, if none is named)
+#   scripts/app-validation.sh [here|simulated|elsewhere|saved]...      (all of them, if none is named)
 # `here` runs on this machine; `simulated` on a cluster of up to 1,000 hosts under SimGrid SMPI (needs `make smpi`), in virtual time: SMPI
 # has a copy of the program for each rank, and each takes one of glibc's 1,024 thread keys;
+# `elsewhere` predicts, from those on a cluster, runs on nodes of four processors and on one where half of the processors are half as fast;
 # `saved` compares what `collwise app whatif` says of a tuned broadcast with what it saves, on the simulated grid of 78 hosts.
 # Tables and pictures are left in target/app.
 set -euo pipefail
@@ -49,6 +50,32 @@ simulated() {
     done
 }
 
+# runs of 64 processes elsewhere, predicted from those of 2 to 32 on a cluster of one processor a node
+elsewhere() {
+    local app=conjugate_gradient reports=() mixed=$out/mixed.toml
+    for ranks in 2 4 8 16 32; do
+        reports+=("$out/elsewhere.$ranks.mpiP")
+        COLLWISE_REPORT=$PWD/$out/elsewhere.$ranks.mpiP smpi/smpirun.sh "$(cluster $ranks)" slot target/smpi/release/examples/$app 1024 20 >"$out/said"
+    done
+    # two groups of 32 hosts of one network
+    sed '/^\[\[group\]\]/,$d; s/^name = .*/name = "mixed"/' platforms/icluster2.toml >"$mixed"
+    sed -n '/^\[group.hosts\]/,$p' platforms/icluster2.toml | sed 's/^\[group.hosts\]/[hosts]/' >>"$mixed"
+    printf '[[group]]\nname = "%s"\ncount = 32\nlatency_s = 50e-6\n' fast slow >>"$mixed"
+    printf '[[link]]\nbetween = ["fast", "slow"]\nlatency_s = 50e-6\n' >>"$mixed"
+    compare() { # what it is, platform, placement, options of predict; the environment says how it runs
+        title "64 processes of $app 1024 20 $1: predicted, then simulated"
+        "$collwise" app predict "${reports[@]}" --platform "$(cluster 32)" --ranks 64 --on "$2" "${@:4}"
+        COLLWISE_REPORT=$PWD/$out/there.mpiP smpi/smpirun.sh "$2" "$3" target/smpi/release/examples/$app 1024 20 >"$out/said"
+        awk '$1 == "0" { print "simulated " $2 " s"; exit }' "$out/there.mpiP"
+    }
+    compare "on 64 nodes" "$(cluster 64)" slot
+    SMPI_EDIT='/id="slow/s/1Gf/0.5Gf/' compare "where half of the processors are half as fast" "$mixed" slot --clock slow=0.5
+    export RANKS_PER_HOST=4 SMPI_EDIT='s/speed="1Gf"/& core="4"/'
+    compare "on 16 nodes of 4, in blocks" "$(cluster 16)" slot --on-cores 4
+    compare "on 16 nodes of 4, dealt out" "$(cluster 16)" node --on-cores 4 --to cyclic
+    unset RANKS_PER_HOST SMPI_EDIT
+}
+
 saved() {
     local platform=platforms/ccgrid2007.toml policy=policies/ccgrid2007-smpi.toml
     for how in native adaptive; do
@@ -60,10 +87,10 @@ saved() {
     awk '$1 == "0" { print FILENAME ": wall time " $2 " s"; nextfile }' "$out"/saved.*.mpiP
 }
 
-[ $# -gt 0 ] || set -- here simulated saved
+[ $# -gt 0 ] || set -- here simulated elsewhere saved
 for part; do
     case $part in
-    here | simulated | saved) $part ;;
+    here | simulated | elsewhere | saved) $part ;;
     *) sed -n 's/^#   /usage: /p' "$0" && exit 2 ;;
     esac
 done

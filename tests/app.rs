@@ -327,6 +327,11 @@ fn ranks_are_placed() {
     assert!(machine.place(4, Spread::OnePerNode).is_err() && machine.place(0, Spread::Block).is_err());
     // more ranks than processors share them evenly
     assert_eq!(place(15, Spread::Block), [0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2]);
+    // through one port: four ranks of a node that all send to another wait for half of three others each
+    let two = alike(4, Some(2));
+    let dealt = two.place(8, Spread::Cyclic).unwrap();
+    assert!(close(two.message_s(&dealt, Partners::Neighbours, 1e6), 50e-6 + 8e-3 * 2.5, 1e-9));
+    assert!(close(alike(1, Some(8)).message_s(&[0, 1, 2, 3], Partners::Neighbours, 1e6), 50e-6 + 8e-3, 1e-9));
     // in blocks most neighbours are on one node, dealt out none are
     let platform = Platform::read(&common::file("platforms/ccgrid2007.toml")).unwrap();
     let machine = Machine::of_platform(&platform, 4);

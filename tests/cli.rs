@@ -284,6 +284,13 @@ fn app_splits_predicts_and_draws_wall_times() {
     let policy = file("policies/ccgrid2007.toml").display().to_string();
     ok(&[&["app", "fit"], &reports[..], &["--policy", &policy, "--placement", "cyclic"]].concat(), at);
 
+    let one = [&["app", "predict", reports[1]], &network[..], &["--ranks"]].concat();
+    ok(&[&one[..], &["4", "--on", &grid, "--to", "cyclic"]].concat(), at);
+    fails(&[&one[..], &["8"]].concat(), at, 1, &["8 processes", "are of 4"]);
+    assert!(
+        !ok(&[&["app", "fit"], &reports[..2], &network].concat(), at).contains("within 10 %"),
+        "two runs predict nothing of each other"
+    );
     fails(&[&["app", "fit"], &reports[..]].concat(), at, 1, &["--platform", "--latency"]);
     fails(&[&fit[..], &["--platform", &grid]].concat(), at, 2, &["cannot be used with"]);
     fails(&["app", "fit", "none.mpiP", "--latency", "1us", "--bandwidth", "1GB"], at, 1, &["none.mpiP"]);

@@ -133,8 +133,15 @@ impl Application {
     /// Predicts the wall time of so many processes.
     ///
     /// # Errors
-    /// The processes cannot be placed so.
+    /// The processes cannot be placed so, or are not as many as in the only runs there are: these do not tell how anything scales.
     pub fn predict(&self, ranks: usize, machine: &Machine, spread: Spread) -> Result<Prediction> {
+        if let [(only, _)] = self.compute.points[..]
+            && only != ranks
+        {
+            return Err(Error::data(format!(
+                "predict a run of {ranks} processes: all reports are of {only}; give reports of two numbers of processes at least"
+            )));
+        }
         let placed = machine.place(ranks, spread)?;
         let (calls, calls_spread) = self.calls_at(ranks);
         let traffic = traffic(&calls, machine, &placed);
@@ -178,16 +185,17 @@ impl Application {
         })
     }
 
-    /// Predicts each number of processes from the runs at all others, where there are others.
+    /// Predicts each number of processes from the runs at all others, where there are two others at least.
     ///
     /// # Errors
     /// As [`Application::predict`].
     pub fn left_out(&self, machine: &Machine, spread: Spread) -> Result<Vec<(usize, Option<Prediction>)>> {
         let predict = |ranks: usize| {
-            let others = || (0..self.runs.len()).filter(|&k| self.runs[k].ranks != ranks);
-            if others().count() == 0 {
+            // two other numbers at least, or nothing is known of how it scales
+            if self.compute.points.len() < 3 {
                 return Ok((ranks, None));
             }
+            let others = || (0..self.runs.len()).filter(|&k| self.runs[k].ranks != ranks);
             let (runs, splits) = others().map(|k| (self.runs[k].clone(), self.splits[k].clone())).unzip();
             Application::of(runs, splits)?.predict(ranks, machine, spread).map(|p| (ranks, Some(p)))
         };

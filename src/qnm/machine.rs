@@ -23,8 +23,9 @@ pub enum Spread {
     OnePerNode,
 }
 
-/// Seconds that a message of so many bytes takes from one node to another, or inside one.
-type Transit<'a> = Box<dyn Fn(usize, usize, f64) -> f64 + 'a>;
+/// Seconds that a message of so many bytes takes from one node to another, or inside one; and for how long of them it keeps its node from
+/// sending another one.
+type Transit<'a> = Box<dyn Fn(usize, usize, f64) -> (f64, f64) + 'a>;
 
 /// Nodes and what is between them.
 pub struct Machine<'a> {
@@ -56,7 +57,7 @@ impl<'a> Machine<'a> {
             nodes: vec![0; nodes.unwrap_or(0)],
             groups: vec!["nodes".into()],
             clock: vec![1.0],
-            transit: Box::new(move |_, _, bytes| latency_s + bytes / bytes_per_s),
+            transit: Box::new(move |_, _, bytes| (latency_s + bytes / bytes_per_s, bytes / bytes_per_s)),
         })
     }
 
@@ -77,7 +78,8 @@ impl<'a> Machine<'a> {
             clock: vec![1.0; count],
             transit: Box::new(move |a, b, bytes| {
                 let (from, to) = (groups[a], groups[b]);
-                if a == b { 0.0 } else { latency[from][to] + bytes * port[a].max(port[b]).max(share[from][to]) }
+                let way = bytes * port[a].max(port[b]).max(share[from][to]);
+                if a == b { (0.0, 0.0) } else { (latency[from][to] + way, bytes * port[a]) }
             }),
         }
     }
@@ -100,7 +102,8 @@ impl<'a> Machine<'a> {
             clock: vec![1.0; groups.len()],
             transit: Box::new(move |a, b, bytes| {
                 let bytes = bytes.round() as usize;
-                if a == b { 0.0 } else { PolyModel::new(policy, &members, bytes).cost(Link { from: a, to: b }, bytes).transit }
+                let cost = || PolyModel::new(policy, &members, bytes).cost(Link { from: a, to: b }, bytes);
+                if a == b { (0.0, 0.0) } else { (cost().transit, cost().gap) }
             }),
         }
     }
@@ -135,35 +138,26 @@ impl<'a> Machine<'a> {
         self.nodes.get(node).copied().unwrap_or(0)
     }
 
-    /// Seconds of a message of so many bytes, in the mean over those that ranks so placed send.
+    /// Seconds of a message of so many bytes, in the mean over those that ranks so placed send. Ranks of one node send at once, through one
+    /// port: in the mean half of the others go first.
     pub fn message_s(&self, placed: &[usize], partners: Partners, bytes: f64) -> f64 {
-        let ranks = placed.len();
-        if ranks < 2 {
-            return 0.0;
+        let pairs = pairs(placed.len(), partners);
+        // by node: pairs that begin there, and those of them that leave it
+        let mut sent: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
+        for &(a, b) in &pairs {
+            let (all, leaving) = sent.entry(placed[a]).or_default();
+            *all += 1.0;
+            *leaving += f64::from(u8::from(placed[a] != placed[b]));
         }
-        let mean = |pairs: &mut dyn Iterator<Item = (usize, usize)>| {
-            let (mut sum, mut count) = (0.0, 0usize);
-            for (a, b) in pairs {
-                sum += (self.transit)(placed[a], placed[b], bytes);
-                count += 1;
-            }
-            sum / count.max(1) as f64
+        let loads = self.loads(placed);
+        let seconds = |&(a, b): &(usize, usize)| {
+            let (from, to) = (placed[a], placed[b]);
+            let (transit, port) = (self.transit)(from, to, bytes);
+            let (all, leaving) = sent[&from];
+            let at_once = loads[&from] as f64 * leaving / all;
+            if from == to { transit } else { transit + (at_once - 1.0).max(0.0) / 2.0 * port }
         };
-        match partners {
-            Partners::Neighbours => {
-                let step = ranks.div_ceil(PAIRS);
-                mean(&mut (0..ranks).step_by(step).map(|r| (r, (r + 1) % ranks)))
-            }
-            Partners::Anyone => {
-                // all pairs, or a lattice of them: the step shares no factor with a row's length, so that columns vary
-                let all = ranks * (ranks - 1);
-                let step = all.div_ceil(PAIRS) | 1;
-                mean(&mut (0..all).step_by(step).map(|k| {
-                    let (a, b) = (k / (ranks - 1), k % (ranks - 1));
-                    (a, if b < a { b } else { b + 1 })
-                }))
-            }
-        }
+        pairs.iter().map(seconds).sum::<f64>() / pairs.len().max(1) as f64
     }
 
     /// The processors as stations: each rank asks all ranks' processors for so many seconds in all, alike.
@@ -190,5 +184,24 @@ impl<'a> Machine<'a> {
         let mut loads = BTreeMap::new();
         placed.iter().for_each(|node| *loads.entry(*node).or_insert(0) += 1);
         loads
+    }
+}
+
+/// Ranks that send to each other: all pairs there are, or some of them, evenly.
+fn pairs(ranks: usize, partners: Partners) -> Vec<(usize, usize)> {
+    if ranks < 2 {
+        return Vec::new();
+    }
+    match partners {
+        Partners::Neighbours => (0..ranks).step_by(ranks.div_ceil(PAIRS)).map(|r| (r, (r + 1) % ranks)).collect(),
+        Partners::Anyone => {
+            // a lattice of all pairs: the step is odd, so that columns vary
+            let all = ranks * (ranks - 1);
+            let pair = |k: usize| {
+                let (a, b) = (k / (ranks - 1), k % (ranks - 1));
+                (a, if b < a { b } else { b + 1 })
+            };
+            (0..all).step_by(all.div_ceil(PAIRS) | 1).map(pair).collect()
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::super::explain::everybody;
 use super::super::table::{percent, table};
 use super::super::{Outcome, print, print_json};
-use crate::plan::plan;
+use crate::plan::{Member, members, placement, plan};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::qnm::{Report, Site};
 use crate::units;
@@ -71,19 +71,16 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> {
     let ranks = report.ranks();
-    let mut members = everybody(&compiled.policy);
-    if ranks > members.len() {
-        anyhow::bail!("apply the policy to {}: it is of {ranks} processes, the policy of {}", report.file, members.len());
-    }
-    members.truncate(ranks);
-    let all = members.len() == everybody(&compiled.policy).len();
+    let members = placed(report, compiled)?;
+    let as_tuned =
+        ranks == compiled.policy.provenance.ranks && compiled.policy.placement.as_ref().is_none_or(|p| *p == placement(&members));
     let saving = |site: &Site| -> anyhow::Result<Option<Saving>> {
         let Some(count) = site.count.filter(|c| *c > 0.0) else { return Ok(None) };
         let bytes = (site.bytes / count).round() as usize;
         let planned = plan(compiled, &members, 0, bytes)?;
         let (calls, measured_s) = (count / ranks as f64, site.seconds / count);
         let adaptive_s = planned.native_s.unwrap_or(planned.predicted_s);
-        let native_s = planned.native_s.or(compiled.across(bytes).filter(|_| all).and_then(|row| row.native_s));
+        let native_s = planned.native_s.or(compiled.across(bytes).filter(|_| as_tuned).and_then(|row| row.native_s));
         // a call cannot have taken longer than it was seen to take
         let saved = |own_s: f64| calls * (own_s.min(measured_s) - adaptive_s).max(0.0);
         Ok(Some(Saving {
@@ -110,6 +107,23 @@ fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> 
         untuned_s: report.sites.iter().filter(untuned).map(|s| s.seconds / ranks as f64).sum(),
         savings,
     })
+}
+
+/// The report's processes in the policy's world: on their hosts, if the policy knows these, else on its first ranks.
+fn placed(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Vec<Member>> {
+    if let Ok(members) = members(&compiled.policy, &report.nodes) {
+        return Ok(members);
+    }
+    let mut all = everybody(&compiled.policy);
+    let (ranks, known) = (report.ranks(), all.len());
+    if ranks > known {
+        anyhow::bail!(
+            "apply the policy to {}: it is of {ranks} processes on hosts that the policy does not have, the policy of {known}",
+            report.file
+        );
+    }
+    all.truncate(ranks);
+    Ok(all)
 }
 
 fn text(answer: &Answer) -> String {
