@@ -10,7 +10,6 @@
 #[path = "profiled/mod.rs"]
 mod profiled;
 
-use mpi::traits::*;
 use profiled::Profiled;
 
 /// The solution that the right-hand side is made of, at a point of the unit square: a sine would be an eigenvector, and found at once.
@@ -72,13 +71,9 @@ impl Strip<'_> {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    collwise::transport::mpi::abort_on_panic();
-    let universe = mpi::initialize().ok_or("MPI is running already")?;
-    let world = universe.world();
-    collwise::transport::mpi::check_launcher(world.size() as usize)?;
+    let mpi = Profiled::start()?;
     let argument = |k: usize, or: usize| std::env::args().nth(k).map_or(Ok(or), |n| n.parse());
     let (side, iterations) = (argument(1, 512)?, argument(2, 100)?);
-    let mpi = Profiled::new(world);
     let (rank, size) = (mpi.rank(), mpi.size());
     if side < size {
         return Err(format!("a square of {side} rows cannot be divided among {size} processes").into());

@@ -10,7 +10,6 @@
 #[path = "profiled/mod.rs"]
 mod profiled;
 
-use mpi::traits::*;
 use profiled::Profiled;
 use std::f64::consts::TAU;
 
@@ -102,13 +101,9 @@ fn roots(side: usize, sign: f64) -> Vec<f64> {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    collwise::transport::mpi::abort_on_panic();
-    let universe = mpi::initialize().ok_or("MPI is running already")?;
-    let world = universe.world();
-    collwise::transport::mpi::check_launcher(world.size() as usize)?;
+    let mpi = Profiled::start()?;
     let argument = |k: usize, or: usize| std::env::args().nth(k).map_or(Ok(or), |n| n.parse());
     let (side, rounds) = (argument(1, 512)?, argument(2, 10)?);
-    let mpi = Profiled::new(world);
     let (rank, size) = (mpi.rank(), mpi.size());
     if !side.is_power_of_two() || side < size.max(16) {
         return Err(format!("a side of {side} points: use a power of two, at least 16 and the {size} processes").into());

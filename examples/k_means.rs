@@ -10,7 +10,6 @@
 #[path = "profiled/mod.rs"]
 mod profiled;
 
-use mpi::traits::*;
 use profiled::Profiled;
 
 const DIMENSIONS: usize = 16;
@@ -29,16 +28,12 @@ fn centre(k: usize, dimension: usize) -> f64 {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    collwise::transport::mpi::abort_on_panic();
-    let universe = mpi::initialize().ok_or("MPI is running already")?;
-    let world = universe.world();
-    collwise::transport::mpi::check_launcher(world.size() as usize)?;
+    let mpi = Profiled::start()?;
     let argument = |k: usize, or: usize| std::env::args().nth(k).map_or(Ok(or), |n| n.parse());
     let (points, centres, rounds) = (argument(1, 1000)?, argument(2, 64)?, argument(3, 10)?);
     if points < centres || centres == 0 {
         return Err(format!("{points} points of a process around {centres} centres: use at least as many points").into());
     }
-    let mpi = Profiled::new(world);
     let first = (mpi.rank() * points) as u64;
     let point = |p: usize, d: usize| centre(p % centres, d) + 0.2 * noise(((first + p as u64) * DIMENSIONS as u64 + d as u64) | 1 << 40);
     let data: Vec<f64> = (0..points).flat_map(|p| (0..DIMENSIONS).map(move |d| (p, d))).map(|(p, d)| point(p, d)).collect();

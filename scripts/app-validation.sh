@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # How well wall times of the mini-applications are predicted: each number of processes from the runs at all others.
 #   scripts/app-validation.sh [here|simulated|elsewhere|saved]...      (all of them, if none is named)
-# `here` runs on this machine; `simulated` on a cluster of up to 1,000 hosts under SimGrid SMPI (needs `make smpi`), in virtual time: SMPI
-# has a copy of the program for each rank, and each takes one of glibc's 1,024 thread keys;
+# `here` runs on this machine; `simulated` on a cluster of up to 1,024 hosts under SimGrid SMPI (needs `make smpi`), in virtual time;
 # `elsewhere` predicts, from those on a cluster, runs on nodes of four processors and on one where half of the processors are half as fast;
 # `saved` compares what `collwise app whatif` says of a tuned broadcast with what it saves, on the simulated grid of 78 hosts.
 # Tables and pictures are left in target/app.
@@ -37,7 +36,7 @@ cluster() { # hosts: the file of a uniform cluster of so many
 
 simulated() {
     rm -f "$out"/simulated.*
-    for app in "conjugate_gradient 1024 20 1 2 4 8 16 32 64 128 256 512 1000" "fourier_2d 512 1 1 2 4 8 16 32 64 128 256"; do
+    for app in "conjugate_gradient 1024 20 1 2 4 8 16 32 64 128 256 512 1024" "fourier_2d 512 1 1 2 4 8 16 32 64 128 256"; do
         # shellcheck disable=SC2086 # words
         set -- $app
         for ranks in "${@:4}"; do
@@ -45,7 +44,7 @@ simulated() {
                 "target/smpi/release/examples/$1" "$2" "$3" >"$out/said"
         done
         title "$1 $2 $3 on simulated clusters"
-        "$collwise" app fit "$out"/simulated."$1".*.mpiP --platform "$(cluster 1000)" --placement one-per-node --svg "$out/simulated.$1.svg" |
+        "$collwise" app fit "$out"/simulated."$1".*.mpiP --platform "$(cluster 1024)" --placement one-per-node --svg "$out/simulated.$1.svg" |
             sed -n '/^Each number/,$p'
     done
 }

@@ -21,11 +21,26 @@ pub struct Profiled {
 }
 
 impl Profiled {
-    /// From now on time counts.
-    pub fn new(world: SimpleCommunicator) -> Profiled {
-        world.barrier();
+    /// Starts MPI; from now on time counts. Not by `mpi::initialize`, which keeps the thread that called it: under SMPI, where each rank has
+    /// a copy of the program, that takes one of glibc's 1,024 thread keys for each.
+    ///
+    /// # Errors
+    /// MPI does not start, or the launcher is another library's.
+    pub fn start() -> Result<Profiled, Box<dyn std::error::Error>> {
+        collwise::transport::mpi::abort_on_panic();
+        // SAFETY: the first call of MPI, and the only one of this function
+        #[allow(unsafe_code)]
+        if unsafe { mpi::ffi::MPI_Init(std::ptr::null_mut(), std::ptr::null_mut()) } != 0 {
+            return Err("MPI does not start".into());
+        }
+        let world = SimpleCommunicator::world();
         let profile = Profile { node: mpi::environment::processor_name().unwrap_or_default(), ..Profile::default() };
-        Profiled { world, profile: RefCell::new(profile), start: mpi::time(), operations: simulated_operations() }
+        let operations = simulated_operations();
+        let mut started = Profiled { world, profile: RefCell::new(profile), start: 0.0, operations };
+        collwise::transport::mpi::check_launcher(started.size())?;
+        started.world.barrier();
+        started.start = mpi::time();
+        Ok(started)
     }
 
     /// This process.
@@ -129,7 +144,7 @@ impl Profiled {
 
     /// Writes the report, if one is asked for.
     pub fn finish(self) -> Result<(), Box<dyn std::error::Error>> {
-        let mut profile = self.profile.into_inner();
+        let mut profile = self.profile.take();
         profile.app_s = mpi::time() - self.start;
         let Some(path) = std::env::var_os("COLLWISE_REPORT") else { return Ok(()) };
         let text = serde_json::to_vec(&profile)?;
@@ -150,6 +165,16 @@ impl Profiled {
         let command = std::env::args().collect::<Vec<_>>().join(" ");
         collwise::error::write_text(path.as_ref(), &report(&command, &profiles)?)?;
         Ok(())
+    }
+}
+
+impl Drop for Profiled {
+    fn drop(&mut self) {
+        // SAFETY: MPI was started with this value, and nothing of it is used after
+        #[allow(unsafe_code)]
+        unsafe {
+            mpi::ffi::MPI_Finalize();
+        }
     }
 }
 
