@@ -1,5 +1,6 @@
 //! The MPI calls of the mini-applications, each timed and noted: at the end rank 0 writes a report in mpiP's layout to the file that
-//! `COLLWISE_REPORT` names. Each application uses some of the calls. Under SimGrid SMPI, computing takes as long as its floating point operations take at 1 Gflop/s.
+//! `COLLWISE_REPORT` names. Each application uses some of the calls. Under SimGrid SMPI, computing takes as long as its
+//! floating point operations take at 1 Gflop/s.
 #![allow(dead_code)]
 
 use collwise::qnm::{Profile, report};

@@ -111,13 +111,13 @@ impl Application {
         Ok(Application { calls: call_laws(&runs), active, compute, runs, splits })
     }
 
-    /// The calls at so many processes, and how far they may be off.
-    fn calls_at(&self, ranks: usize) -> (Vec<Call>, f64) {
-        let mut spread: f64 = 0.0;
+    /// The calls at so many processes, and how far they may be off; none where that of one of them is unknown.
+    fn calls_at(&self, ranks: usize) -> (Vec<Call>, Option<f64>) {
+        let mut spread = Some(0.0f64);
         let mut read = |law: &Law| {
-            let Guess { value, spread: s } = law.at(ranks);
-            spread = spread.max(s.unwrap_or(0.0));
-            value
+            let guess = law.at(ranks);
+            spread = spread.zip(guess.spread).map(|(a, b)| a.max(b));
+            guess.value
         };
         let calls = self
             .calls
@@ -163,7 +163,7 @@ impl Application {
             .ok_or_else(|| Error::invalid("predict a run of no processes"))?;
         let wall_s = components.wall_s();
         let parts = [
-            (components.switch_s, Some(calls_spread)),
+            (components.switch_s, calls_spread),
             (
                 components.active_s + components.contention_s,
                 active.spread.or(margin.map(|m| (m / (components.active_s + components.contention_s)).ln_1p())),

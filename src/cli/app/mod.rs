@@ -96,7 +96,7 @@ impl From<Placed> for Spread {
 }
 
 impl Runs {
-    /// Reads all reports; complaints of two applications at once.
+    /// Reads all reports; warns of two applications at once.
     fn read(&self) -> anyhow::Result<Vec<Run>> {
         let runs: Vec<Run> = self.reports.iter().map(|p| Ok(Run::of(&Report::read(p)?)?)).collect::<anyhow::Result<_>>()?;
         let program = |r: &Run| r.command.split_whitespace().next().unwrap_or_default().to_string();
