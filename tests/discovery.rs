@@ -1,10 +1,10 @@
 //! Discovery finds the groups that are there.
 
 use collwise::cluster::{Bound, METHODS, Method, method};
-use collwise::discover::discover;
+use collwise::discover::{discover, sampled};
 use collwise::measure::{Session, SimulatedProbe};
 use collwise::platform::generate::{Wanted, generate};
-use collwise::platform::{Noise, Placement, Platform};
+use collwise::platform::{GroupLink, Noise, Placement, Platform};
 use collwise::stats;
 use collwise::topology::LatencyMatrix;
 use rand_distr::{Distribution, Normal};
@@ -90,17 +90,25 @@ fn truth(platform: &Platform) -> std::collections::BTreeSet<Vec<usize>> {
 #[test]
 fn thousands_of_hosts_are_sampled_and_grouped_exactly() {
     let mut cases = vec![];
-    for (factor, seeds) in [(13, 5), (128, 1)] {
+    for (factor, seeds) in [(13, 5), (128, 3)] {
         let mut large = platform("ccgrid2007");
         large.groups.iter_mut().for_each(|g| g.count *= factor);
         // 13 hosts alike have a latency between them
         large.groups[3].latency_s = Some(45e-6);
         cases.extend((0..seeds).map(|seed| (large.clone(), seed)));
     }
-    for seed in 0..4 {
-        cases.push((generate(Wanted { sites: 3 + seed as usize, hosts: 1000, seed }).unwrap(), seed));
+    for (hosts, seeds) in [(1000, 30), (10_000, 6)] {
+        cases.extend((0..seeds).map(|seed| (generate(Wanted { sites: 3 + seed as usize % 6, hosts, seed }).unwrap(), seed)));
     }
-    cases.push((generate(Wanted { sites: 8, hosts: 10_000, seed: 8 }).unwrap(), 1));
+    // every tenth host is as far from the others as they are from each other, but nearer to its kind
+    let mut hidden = platform("icluster2");
+    let mut near = hidden.groups[0].clone();
+    (near.name, near.count, near.latency_s) = ("near".into(), 100, Some(30e-6));
+    (hidden.groups[0].count, hidden.groups[0].latency_s) = (900, Some(60e-6));
+    let between = [hidden.groups[0].name.clone(), near.name.clone()];
+    hidden.links.push(GroupLink { between, latency_s: 60e-6, bandwidth_bytes_per_s: None, trunk: None });
+    hidden.groups.push(near);
+    cases.extend((0..20).map(|seed| (hidden.clone(), seed)));
     for (mut platform, seed) in cases {
         platform.noise = Some(Noise { sigma: 0.1, outlier_share: 0.02, outlier_factor: 10.0 });
         let (groups, seconds, rounds, most, mean) = sampled_discovery(&platform, seed);
@@ -111,7 +119,22 @@ fn thousands_of_hosts_are_sampled_and_grouped_exactly() {
             groups.len()
         );
         assert_eq!(groups.into_iter().collect::<std::collections::BTreeSet<_>>(), truth(&platform), "{} seed {seed}", platform.name);
-        assert!(mean <= 20.0, "{} seed {seed}: {mean} probes of a host", platform.name);
+        assert!(most <= 20, "{} seed {seed}: {most} probes of a host", platform.name);
+    }
+}
+
+#[test]
+fn sampling_puts_each_host_in_one_group_whatever_the_latencies() {
+    let mut random = stats::random(5);
+    for (n, spread) in [(1, 1.0), (2, 1.0), (5, 100.0), (40, 1.1), (150, 3.0), (300, 1000.0)] {
+        let values: Vec<f64> = (0..n * n).map(|_| 1e-5 * rand::Rng::random_range(&mut random, 1.0..=spread)).collect();
+        let mut measure = |pairs: &[(usize, usize)]| Ok(pairs.iter().map(|&(a, b)| values[a.min(b) * n + a.max(b)]).collect());
+        let found = sampled(n, METHODS[0], Bound::default(), &mut measure).unwrap();
+        let mut all = found.groups.concat();
+        all.sort_unstable();
+        assert_eq!(all, (0..n).collect::<Vec<_>>(), "{n} hosts, spread {spread}");
+        assert!(found.groups.iter().all(|g| !g.is_empty()));
+        assert!((0..found.groups.len()).all(|g| (0..g).all(|h| !found.between(g, h).is_empty())), "{n} hosts, spread {spread}");
     }
 }
 
