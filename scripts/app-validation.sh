@@ -44,7 +44,7 @@ simulated() {
                 "target/smpi/release/examples/$1" "$2" "$3" >"$out/said"
         done
         title "$1 $2 $3 on simulated clusters"
-        "$collwise" app fit "$out"/simulated."$1".*.mpiP --platform "$(cluster 1024)" --placement one-per-node --svg "$out/simulated.$1.svg" |
+        "$collwise" app fit "$out"/simulated."$1".*.mpiP --platform "$(cluster 1024)" --library mpich --placement one-per-node --svg "$out/simulated.$1.svg" |
             sed -n '/^Each number/,$p'
     done
 }
@@ -63,7 +63,7 @@ elsewhere() {
     printf '[[link]]\nbetween = ["fast", "slow"]\nlatency_s = 50e-6\n' >>"$mixed"
     compare() { # what it is, platform, placement, options of predict; the environment says how it runs
         title "64 processes of $app 1024 20 $1: predicted, then simulated"
-        "$collwise" app predict "${reports[@]}" --platform "$(cluster 32)" --ranks 64 --on "$2" "${@:4}"
+        "$collwise" app predict "${reports[@]}" --platform "$(cluster 32)" --library mpich --ranks 64 --on "$2" "${@:4}"
         COLLWISE_REPORT=$PWD/$out/there.mpiP smpi/smpirun.sh "$2" "$3" target/smpi/release/examples/$app 1024 20 >"$out/said"
         awk '$1 == "0" { print "simulated " $2 " s"; exit }' "$out/there.mpiP"
     }

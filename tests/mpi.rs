@@ -6,6 +6,7 @@ mod common;
 use collwise::measure::{Session, SimulatedProbe};
 use collwise::platform::{Placement, Platform};
 use collwise::policy::Policy;
+use collwise::qnm::{Library, wire};
 use collwise::run::AdaptiveCollectives;
 use collwise::transport::mpi::{MpiTransport, abort_on_panic};
 use collwise::tune::{TuneOptions, tune};
@@ -351,6 +352,67 @@ fn starting_it_wrong_is_said_and_ends() {
 }
 
 /// The mini-applications check their results, and their reports say what they did.
+/// Open MPI counts its messages for each collective; they are those that reports are expanded into.
+#[test]
+fn open_mpi_sends_what_reports_are_expanded_into() {
+    let _lock = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let version = text(&mpirun(1).arg("--version").output().unwrap());
+    if !version.contains("4.1.") {
+        eprintln!("SKIPPED 1 test: the choices are those of Open MPI 4.1, not of {version}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("traffic");
+    let compiler = std::env::var("MPICC").unwrap_or_else(|_| "mpicc".into());
+    let compiled =
+        Command::new(compiler).args(["-rdynamic", "-o"]).arg(&program).arg(common::file("tests/programs/traffic.c")).output().unwrap();
+    assert!(compiled.status.success(), "{}", text(&compiled));
+    let (mut calls, mut exact, mut far) = (0, 0, Vec::new());
+    for (ranks, most) in [
+        (2, 1 << 20),
+        (3, 1 << 20),
+        (5, 1 << 20),
+        (8, 1 << 20),
+        (12, 1 << 20),
+        (15, 65536),
+        (17, 65536),
+        (24, 65536),
+        (33, 32768),
+        (48, 16384),
+    ] {
+        for first in [4, 12] {
+            let output = mpirun(ranks)
+                .args(["--mca", "pml_monitoring_enable", "1"])
+                .arg(&program)
+                .args([most.to_string(), first.to_string()])
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{}", text(&output));
+            for line in String::from_utf8(output.stdout).unwrap().lines() {
+                let words: Vec<&str> = line.split(' ').collect();
+                let number = |k: usize| words[k].parse::<f64>().unwrap();
+                let (p, block) = (ranks as f64, number(2));
+                // what mpiP says of it: of some calls the bytes of all blocks
+                let bytes = match words[0] {
+                    "Alltoallv" | "Alltoallw" | "Reduce_scatter" => block * p,
+                    _ => block,
+                };
+                let said = wire(words[0], ranks, bytes, Library::OpenMpi).unwrap();
+                let off = |said: f64, sent: f64| (said * p - sent).abs() / sent.max(1.0);
+                let worst = off(said.messages, number(3)).max(if words[0].ends_with("arrier") { 0.0 } else { off(said.bytes, number(4)) });
+                calls += 1;
+                exact += u32::from(worst < 0.01);
+                if worst > 0.25 {
+                    far.push(format!("{line}: {said:?}"));
+                }
+            }
+        }
+    }
+    println!("{exact} of {calls} kinds of calls within 1 %");
+    assert!(far.is_empty(), "{} of {calls}: {}", far.len(), far.join("\n"));
+    assert!(f64::from(exact) > 0.9 * f64::from(calls), "{exact} of {calls}");
+}
+
 #[test]
 fn mini_applications_run_and_report() {
     let _lock = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -1,6 +1,6 @@
 //! Where the processes of an application are, and what their messages take.
 
-use super::{Partners, Service, Station};
+use super::{Library, Partners, Service, Station};
 use crate::error::{Error, Result};
 use crate::model::CostModel;
 use crate::plan::{Member, PolyModel};
@@ -39,6 +39,8 @@ pub struct Machine<'a> {
     pub groups: Vec<String>,
     /// How fast the processors of each group are, as a multiple of those where the reports were made.
     pub clock: Vec<f64>,
+    /// Whose algorithms collectives run.
+    pub library: Library,
     transit: Transit<'a>,
 }
 
@@ -57,6 +59,7 @@ impl<'a> Machine<'a> {
             nodes: vec![0; nodes.unwrap_or(0)],
             groups: vec!["nodes".into()],
             clock: vec![1.0],
+            library: Library::default(),
             transit: Box::new(move |_, _, bytes| (latency_s + bytes / bytes_per_s, bytes / bytes_per_s)),
         })
     }
@@ -76,6 +79,7 @@ impl<'a> Machine<'a> {
             nodes: groups.clone(),
             groups: platform.groups.iter().map(|g| g.name.clone()).collect(),
             clock: vec![1.0; count],
+            library: Library::default(),
             transit: Box::new(move |a, b, bytes| {
                 let (from, to) = (groups[a], groups[b]);
                 let way = bytes * port[a].max(port[b]).max(share[from][to]);
@@ -100,6 +104,7 @@ impl<'a> Machine<'a> {
             nodes: members.iter().map(|m| m.group).collect(),
             groups: groups.iter().map(|g| g.name.clone()).collect(),
             clock: vec![1.0; groups.len()],
+            library: Library::default(),
             transit: Box::new(move |a, b, bytes| {
                 let bytes = bytes.round() as usize;
                 let cost = || PolyModel::new(policy, &members, bytes).cost(Link { from: a, to: b }, bytes);

@@ -4,8 +4,10 @@
 //! (Reiser, Lavenberg, Journal of the ACM 27, 1980; Buzen, Communications of the ACM 16, 1973; Lazowska, Zahorjan, Graham, Sevcik:
 //! Quantitative System Performance, 1984).
 
+mod algorithms;
 mod app;
 mod bounds;
+mod choices;
 mod classes;
 mod clocks;
 mod convolution;
@@ -26,7 +28,7 @@ pub use mpip::{Report, Site, Times};
 pub use profile::{Profile, ProfiledSite, report};
 pub use scale::{Form, Guess, Law, Series};
 pub use wall::{Call, Components, Run, Split, Traffic, split};
-pub use wire::{Partners, Wire, wire};
+pub use wire::{Library, Partners, Wire, partners, wire};
 
 use crate::error::{Error, Result};
 use serde::Serialize;

@@ -4,7 +4,7 @@
 //! takes MPI's active time as an input, which is its time less contention, which is an output: here `A + C(A) + S = MPI time` is solved.
 //! And the network's delay S is part of the time in MPI: counted once.
 
-use super::{Machine, Network, Report, Service, Spread, Station, Wire, exact, wire};
+use super::{Library, Machine, Network, Report, Service, Spread, Station, Wire, exact, partners, wire};
 use crate::error::{Error, Result};
 use serde::Serialize;
 
@@ -40,9 +40,16 @@ pub struct Call {
 
 impl Call {
     /// What it sends among so many processes, in all of its calls.
-    pub fn wire(&self, ranks: usize) -> Option<Wire> {
-        let one = wire(&self.name, ranks, self.bytes)?;
-        Some(Wire { messages: one.messages * self.count, bytes: one.bytes * self.count, delays: one.delays * self.count, ..one })
+    pub fn wire(&self, ranks: usize, library: Library) -> Option<Wire> {
+        let one = wire(&self.name, ranks, self.bytes, library)?;
+        let all = |of_one: f64| of_one * self.count;
+        Some(Wire {
+            messages: all(one.messages),
+            bytes: all(one.bytes),
+            delays: all(one.delays),
+            path_bytes: all(one.path_bytes),
+            partners: one.partners,
+        })
     }
 }
 
@@ -54,7 +61,7 @@ impl Run {
     pub fn of(report: &Report) -> Result<Run> {
         let ranks = report.ranks();
         let mut calls: Vec<Call> = Vec::new();
-        for site in report.sites.iter().filter(|s| wire(&s.call, 2, 1.0).is_some()) {
+        for site in report.sites.iter().filter(|s| partners(&s.call).is_some()) {
             let Some(count) = site.count.filter(|c| *c > 0.0) else { continue };
             let each = 1.0 / ranks as f64;
             let own = Call { name: site.call.clone(), count: count * each, bytes: site.bytes / count, seconds: site.seconds * each };
@@ -92,10 +99,10 @@ pub struct Traffic {
 
 /// The messages of calls among ranks so placed. Messages to neighbours and to anyone go different ways.
 pub fn traffic(calls: &[Call], machine: &Machine, placed: &[usize]) -> Traffic {
-    let sent: Vec<Wire> = calls.iter().filter_map(|c| c.wire(placed.len())).collect();
+    let sent: Vec<Wire> = calls.iter().filter_map(|c| c.wire(placed.len(), machine.library)).collect();
     let messages: f64 = sent.iter().map(|w| w.messages).sum();
     let bytes: f64 = sent.iter().map(|w| w.bytes).sum();
-    let seconds = |w: &Wire| if w.messages > 0.0 { w.delays * machine.message_s(placed, w.partners, w.bytes / w.messages) } else { 0.0 };
+    let seconds = |w: &Wire| if w.delays > 0.0 { w.delays * machine.message_s(placed, w.partners, w.path_bytes / w.delays) } else { 0.0 };
     Traffic { messages, message_bytes: if messages > 0.0 { bytes / messages } else { 0.0 }, switch_s: sent.iter().map(seconds).sum() }
 }
 

@@ -8,7 +8,7 @@ mod whatif;
 use super::Outcome;
 use crate::platform::Platform;
 use crate::policy::{CompiledPolicy, Policy};
-use crate::qnm::{Machine, Report, Run, Spread};
+use crate::qnm::{Library, Machine, Report, Run, Spread};
 use crate::units;
 use anyhow::{Context, bail};
 use clap::Subcommand;
@@ -73,6 +73,26 @@ pub struct Place {
     /// How processes were placed on nodes.
     #[arg(long, value_enum, default_value_t = Placed::Block)]
     placement: Placed,
+    /// The MPI library, which chooses the algorithms of collectives.
+    #[arg(long, value_enum, default_value_t = Mpi::Openmpi)]
+    library: Mpi,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Mpi {
+    /// Open MPI 4.1.
+    Openmpi,
+    /// MPICH.
+    Mpich,
+}
+
+impl From<Mpi> for Library {
+    fn from(mpi: Mpi) -> Library {
+        match mpi {
+            Mpi::Openmpi => Library::OpenMpi,
+            Mpi::Mpich => Library::Mpich,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -116,14 +136,16 @@ impl Place {
     /// The machine; a policy was read before.
     fn machine<'a>(&self, policy: Option<&'a CompiledPolicy>) -> anyhow::Result<Machine<'a>> {
         let cores = self.cores as usize;
-        match (policy, &self.platform, self.latency, self.bandwidth) {
-            (Some(policy), ..) => Ok(Machine::of_policy(policy, cores)),
-            (_, Some(path), ..) => Ok(Machine::of_platform(&Platform::read(path)?, cores)),
-            (_, _, Some(latency), Some(bandwidth)) => Ok(Machine::alike(cores, self.nodes.map(|n| n as usize), latency, bandwidth as f64)?),
+        let mut machine = match (policy, &self.platform, self.latency, self.bandwidth) {
+            (Some(policy), ..) => Machine::of_policy(policy, cores),
+            (_, Some(path), ..) => Machine::of_platform(&Platform::read(path)?, cores),
+            (_, _, Some(latency), Some(bandwidth)) => Machine::alike(cores, self.nodes.map(|n| n as usize), latency, bandwidth as f64)?,
             _ => {
                 bail!("say what a message takes: give --platform or --policy of where the reports were made, or --latency and --bandwidth")
             }
-        }
+        };
+        machine.library = self.library.into();
+        Ok(machine)
     }
 }
 

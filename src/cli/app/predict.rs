@@ -45,7 +45,11 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let home = place.machine(compiled.as_ref())?;
     let app = Application::fit(args.runs.read()?, &home, place.placement.into())?;
     let mut target = match &args.on {
-        Some(path) => Machine::of_platform(&Platform::read(path)?, args.on_cores.unwrap_or(place.cores) as usize),
+        Some(path) => {
+            let mut there = Machine::of_platform(&Platform::read(path)?, args.on_cores.unwrap_or(place.cores) as usize);
+            there.library = home.library;
+            there
+        }
         None => home,
     };
     set_clocks(&mut target, &args.clocks)?;

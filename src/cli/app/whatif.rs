@@ -5,7 +5,7 @@ use super::super::table::{percent, table};
 use super::super::{Outcome, print, print_json};
 use crate::plan::{Member, members, placement, plan};
 use crate::policy::{CompiledPolicy, Policy};
-use crate::qnm::{Report, Site};
+use crate::qnm::{Partners, Report, Site, partners};
 use crate::units;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -97,7 +97,7 @@ fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> 
     };
     let is_tuned = |s: &&Site| s.call == "Bcast";
     let savings: Vec<Saving> = report.sites.iter().filter(is_tuned).filter_map(|s| saving(s).transpose()).collect::<anyhow::Result<_>>()?;
-    let untuned = |s: &&Site| !is_tuned(s) && crate::qnm::wire(&s.call, 2, 1.0).is_some_and(|w| w.partners == crate::qnm::Partners::Anyone);
+    let untuned = |s: &&Site| !is_tuned(s) && partners(&s.call) == Some(Partners::Anyone);
     Ok(Answer {
         report: report.file.clone(),
         ranks,
