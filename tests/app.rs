@@ -245,8 +245,17 @@ proptest! {
         let asked = if machine.is_crowded(&placed) { c.active_s + c.compute_s } else { c.active_s };
         if asked > 1e-9 {
             let think_s = c.switch_s + c.active_s + c.compute_s - asked;
-            let network = Network { think_s, stations: machine.stations(&placed, asked) };
-            let waits = exact(&network, ranks).unwrap().response_s - asked;
+            // where processes take turns, those of the fullest processor do
+            let fullest = placed.iter().map(|n| placed.iter().filter(|m| *m == n).count().div_ceil(cores)).max().unwrap();
+            let (stations, customers) = if machine.is_crowded(&placed) {
+                (vec![Station { demand_s: asked, count: 1, service: Service::Queue }], fullest)
+            } else {
+                (machine.stations(&placed, asked), ranks)
+            };
+            let waits = exact(&Network { think_s, stations }, customers).unwrap().response_s - asked;
+            if machine.is_crowded(&placed) && think_s == 0.0 {
+                prop_assert!((waits - asked * (fullest - 1) as f64).abs() < 1e-9 * run.wall_s);
+            }
             prop_assert!((waits.max(0.0) - c.contention_s).abs() < 1e-6 * run.wall_s, "{} {}", waits, c.contention_s);
         }
         if cores == 1 && !few {

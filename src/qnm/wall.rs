@@ -127,13 +127,21 @@ impl Components {
 }
 
 /// Seconds that processes wait for processors, whose messages ask for so many seconds of them while others compute or wait for the
-/// network. Where there are more processes than processors, computing asks for them too.
+/// network. Where there are more processes than processors, computing asks for them too: processes stay on their processor, and the one
+/// that has most of them is the last.
 ///
 /// # Errors
 /// Times that are none.
 pub fn contention(machine: &Machine, placed: &[usize], parts: &Components) -> Result<f64> {
     let Components { switch_s, active_s, compute_s, .. } = *parts;
-    let (asked_s, think_s) = if machine.is_crowded(placed) { (active_s + compute_s, switch_s) } else { (active_s, compute_s + switch_s) };
+    if machine.is_crowded(placed) {
+        let asked_s = active_s + compute_s;
+        let processes = machine.loads(placed).into_values().map(|n| n.div_ceil(machine.cores)).max().unwrap_or(0);
+        let processor = Station { demand_s: asked_s, count: 1, service: Service::Queue };
+        let solution = exact(&Network { think_s: switch_s, stations: vec![processor] }, processes)?;
+        return Ok((solution.response_s - asked_s).max(0.0));
+    }
+    let (asked_s, think_s) = (active_s, compute_s + switch_s);
     if asked_s == 0.0 {
         return Ok(0.0);
     }
