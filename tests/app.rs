@@ -5,8 +5,8 @@ mod common;
 use collwise::collective::{Parameters, Shape, bcast};
 use collwise::platform::Platform;
 use collwise::qnm::{
-    Active, Application, Call, Form, Law, Library, Machine, Network, Partners, Per, Profile, Report, Run, Series, Split, Spread, exact,
-    partners, report, split, wire,
+    Active, Application, Call, Form, Law, Library, Machine, Network, Partners, Per, Profile, Report, Run, Series, Service, Split, Spread,
+    Station, exact, partners, report, split, wire,
 };
 use collwise::stats;
 use proptest::prelude::*;
