@@ -13,6 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// No host takes part in more probes, as long as another one can in its place.
 const MOST_PROBES: usize = 20;
+/// At the very end there is no limit; sums of it must not overflow.
+const NO_LIMIT: usize = u32::MAX as usize;
 /// So many hosts found groups at a time, by a full matrix among them: then they can still ask, and be asked, 9 times.
 const FOUNDERS: usize = 12;
 /// Of these, so many are kept for measuring how far groups are from each other.
@@ -75,7 +77,7 @@ pub fn sampled(n: usize, method: &Method, bound: Bound, measure: Measure) -> Res
         search.most += 1;
         rest = search.classify(rest)?;
     }
-    search.most = usize::MAX;
+    search.most = NO_LIMIT;
     // what is left has few of its kind: now two are a group
     while !rest.is_empty() {
         let founders: Vec<usize> = rest.drain(..rest.len().min(LAST_FOUNDERS)).map(|x| x.host).collect();
@@ -189,6 +191,9 @@ impl Search<'_> {
 
     /// Measures one round.
     fn round(&mut self, pairs: &[(usize, usize)]) -> Result<Vec<f64>> {
+        if pairs.is_empty() {
+            return Ok(Vec::new());
+        }
         self.found.rounds += 1;
         pairs.iter().for_each(|&(a, b)| {
             self.found.probes[a] += 1;
@@ -315,9 +320,6 @@ impl Search<'_> {
             let open: Vec<(usize, usize)> = round.into_iter().filter(|&(a, b)| self.expected(a, b).is_none()).collect();
             let ask = |&(a, b): &(usize, usize)| Some(((a, b), (*self.servers(a, 0).first()?, *self.servers(b, 0).first()?)));
             let (between, pairs): (Vec<_>, Vec<_>) = open.iter().filter_map(ask).unzip();
-            if pairs.is_empty() {
-                continue;
-            }
             for (&(a, b), t) in between.iter().zip(self.round(&pairs)?) {
                 self.found.latencies.entry((a.min(b), a.max(b))).or_default().push(t);
             }
@@ -333,10 +335,8 @@ impl Search<'_> {
                 continue;
             }
             let pairs: Vec<(usize, usize)> = self.servers(a, 0).into_iter().zip(self.servers(b, 0)).take(MERGE_PROBES).collect();
-            if !pairs.is_empty() {
-                let again = self.round(&pairs)?;
-                self.found.latencies.entry((a, b)).or_default().extend(again);
-            }
+            let again = self.round(&pairs)?;
+            self.found.latencies.entry((a, b)).or_default().extend(again);
             if self.are_one(a, b) {
                 let hosts = std::mem::take(&mut self.found.groups[b]);
                 self.found.groups[a].extend(hosts);
