@@ -148,7 +148,9 @@ fn text(answer: &Answer) -> String {
         let share = |t: f64| percent(t / answer.wall_s);
         let (saved, most) = (answer.saved_s, answer.at_most_s);
         if answer.savings.iter().any(|s| s.saved_s.is_some()) {
-            out += &format!("saved: {}, {} of wall time\n", units::seconds(saved), share(saved));
+            let (saved, part) = (units::seconds(saved), share(saved));
+            out +=
+                &format!("saved: {saved}, {part} of wall time, if all go on together; less where those that have it first do not wait\n");
         }
         out += &format!("at most, if no process waited for a root that was late: {}, {}\n", units::seconds(most), share(most));
     }
