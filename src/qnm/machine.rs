@@ -104,7 +104,7 @@ impl<'a> Machine<'a> {
             nodes: members.iter().map(|m| m.group).collect(),
             groups: groups.iter().map(|g| g.name.clone()).collect(),
             clock: vec![1.0; groups.len()],
-            library: Library::default(),
+            library: if policy.policy.provenance.library.contains("MPICH") { Library::Mpich } else { Library::OpenMpi },
             transit: Box::new(move |a, b, bytes| {
                 let bytes = bytes.round() as usize;
                 let cost = || PolyModel::new(policy, &members, bytes).cost(Link { from: a, to: b }, bytes);

@@ -73,9 +73,9 @@ pub struct Place {
     /// How processes were placed on nodes.
     #[arg(long, value_enum, default_value_t = Placed::Block)]
     placement: Placed,
-    /// The MPI library, which chooses the algorithms of collectives.
-    #[arg(long, value_enum, default_value_t = Mpi::Openmpi)]
-    library: Mpi,
+    /// The MPI library, which chooses the algorithms of collectives; if not given, the policy's, or Open MPI.
+    #[arg(long, value_enum)]
+    library: Option<Mpi>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -144,7 +144,7 @@ impl Place {
                 bail!("say what a message takes: give --platform or --policy of where the reports were made, or --latency and --bandwidth")
             }
         };
-        machine.library = self.library.into();
+        machine.library = self.library.map_or(machine.library, Library::from);
         Ok(machine)
     }
 }
