@@ -153,7 +153,7 @@ pub fn ring_reduce(p: f64, m: f64) -> Sent {
     ring(p, m / p).then(ring(p, m / p))
 }
 
-/// Blocks go around.
+/// Blocks go around; or one to each other rank.
 pub fn ring(p: f64, block: f64) -> Sent {
     Sent { messages: p - 1.0, bytes: block * (p - 1.0), delays: p - 1.0, path_bytes: block * (p - 1.0) }
 }
@@ -166,16 +166,6 @@ pub fn neighbours(p: f64, block: f64) -> Sent {
 /// Blocks that a rank has double in each round.
 pub fn gather_doubling(p: f64, block: f64) -> Sent {
     Sent { messages: rounds(p), bytes: block * (p - 1.0), delays: rounds(p), path_bytes: block * (p - 1.0) }
-}
-
-/// A block to each other rank; bytes are those of a block.
-pub fn pairwise(p: f64, block: f64) -> Sent {
-    ring(p, block)
-}
-
-/// A block to each other rank; bytes are those of all.
-pub fn pairwise_of_all(p: f64, m: f64) -> Sent {
-    ring(p, m / p)
 }
 
 /// Bruck's: half of all blocks in each round.

@@ -78,7 +78,7 @@ pub fn wire(call: &str, ranks: usize, bytes: f64, library: Library) -> Option<Wi
         Library::OpenMpi => OPEN_MPI,
         Library::Mpich => MPICH,
     };
-    let table = table(tables, call).or_else(|| table(OPEN_MPI, call))?;
+    let table = table(tables, call)?;
     let p = ranks as f64;
     let Sent { messages, bytes, delays, path_bytes } = if ranks < 2 { Sent::default() } else { chosen(table.choices, p, bytes)(p, bytes) };
     Some(Wire { messages, bytes, delays, path_bytes, partners: Partners::Anyone })
