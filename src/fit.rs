@@ -18,7 +18,7 @@ pub const REPLICATES: usize = 100;
 pub fn fit_groups(session: &mut Session, rosters: &[Roster], models: &[&'static Model]) -> Result<Vec<Vec<Fitted>>> {
     let fits = |r: &Roster, m: &&'static Model| r.ranks.len() >= m.least_ranks;
     loop {
-        let wanted: Vec<Experiment> = {
+        let mut wanted: Vec<Experiment> = {
             let lookup = Lookup::new(session.samples());
             let of = |r: &Roster| -> Vec<Experiment> {
                 models.iter().filter(|m| fits(r, m)).flat_map(|m| [(m.experiments)(r, &lookup), (m.held_out)(r)].concat()).collect()
@@ -28,6 +28,8 @@ pub fn fit_groups(session: &mut Session, rosters: &[Roster], models: &[&'static 
         if wanted.is_empty() {
             break;
         }
+        // the largest warms a connection for all others
+        wanted.sort_by_key(|e| std::cmp::Reverse(e.bytes()));
         session.measure("models", &wanted)?;
     }
     let fit = |(k, roster): (usize, &Roster)| {

@@ -327,6 +327,28 @@ fn clocks_change_times() {
     assert!(slow.groups_s.len() > 1 && slow.wall_s == slowest, "{:?}", slow.groups_s);
 }
 
+/// More processes than processors take turns on those of their own group, whatever the clocks of others.
+#[test]
+fn crowded_processors_of_several_clocks_take_turns() {
+    let platform = Platform::read(&common::file("platforms/ccgrid2007.toml")).unwrap();
+    let with = |group: usize, clock: f64| {
+        let mut machine = Machine::of_platform(&platform, 1);
+        machine.clock[group] = clock;
+        machine
+    };
+    let app = Application::fit([4, 8, 16].map(|p| made(p, &with(0, 1.0), Spread::Block)).to_vec(), &with(0, 1.0), Spread::Block).unwrap();
+    let ranks = 3 * platform.host_names().len();
+    let predict = |machine: &Machine| app.predict(ranks, machine, Spread::Cyclic).unwrap();
+    let (alike, nearly, slow) = (predict(&with(0, 1.0)), predict(&with(1, 1.0 + 1e-9)), predict(&with(0, 0.5)));
+    assert!(close(nearly.wall_s, alike.wall_s, 1e-6), "{} {}", nearly.wall_s, alike.wall_s);
+    // three a processor: none is idle for long
+    let busy = |c: &collwise::qnm::Components| c.wall_s() / (c.active_s + c.compute_s);
+    assert!((3.0..3.0 + alike.components.switch_s / alike.components.compute_s).contains(&busy(&alike.components)));
+    assert_eq!(slow.components.compute_s, 2.0 * alike.components.compute_s);
+    let others = slow.groups_s.iter().skip(1).map(|g| g.1);
+    assert!(others.clone().count() > 1 && others.into_iter().all(|wall_s| close(wall_s, alike.wall_s, 1e-12)), "{:?}", slow.groups_s);
+}
+
 /// Beyond some thousand processes on nodes of several processors the network is solved approximately: what it says changes by 2 % here.
 #[test]
 fn many_processes_are_solved_in_time() {

@@ -142,6 +142,11 @@ impl Experiment {
         }
     }
 
+    /// Messages that one rank sends to another in a row.
+    pub fn messages(&self) -> usize {
+        if let Experiment::Train { count, .. } | Experiment::Spread { count, .. } = self { *count } else { 1 }
+    }
+
     /// The library's own broadcast that a rank calls after its program, if it does: among these ranks, from the root's position.
     pub fn native(&self, me: Rank) -> Option<(Vec<Rank>, usize)> {
         match self {

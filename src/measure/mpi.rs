@@ -27,8 +27,8 @@ pub struct MpiProbe {
     player: Player,
     settings: Settings,
     began: f64,
-    /// By [`path`], the largest message that was sent, and what the shortest experiment took.
-    warm: FxHashMap<Path, (usize, f64)>,
+    /// By [`path`].
+    warm: FxHashMap<Path, Warmth>,
 }
 
 /// What a first run warms: connections and their windows between two ranks, all that one collective uses.
@@ -38,6 +38,16 @@ fn path(experiment: &Experiment) -> Path {
     (experiment.ranks(), experiment.is_collective().then(|| experiment.clone()))
 }
 
+/// What a path has carried.
+struct Warmth {
+    /// The largest message.
+    bytes: usize,
+    /// Most messages in a row.
+    messages: usize,
+    /// What the shortest experiment took.
+    shortest_s: f64,
+}
+
 /// What a sender or receiver spends, which is short and says nothing of the path.
 fn is_overhead(experiment: &Experiment) -> bool {
     matches!(experiment, Experiment::SendTime { .. } | Experiment::ReceiveTime { .. })
@@ -45,6 +55,10 @@ fn is_overhead(experiment: &Experiment) -> bool {
 
 /// Runs that take longer than so many seconds need no warm caches, once their paths are warm.
 const LONG_S: f64 = 1e-3;
+
+fn others(root: Rank, members: &[Rank]) -> impl Iterator<Item = Rank> {
+    members.iter().copied().filter(move |&r| r != root)
+}
 
 /// What one rank needs to play its parts.
 struct Player {
@@ -94,10 +108,10 @@ impl Probe for MpiProbe {
 
     fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Vec<f64>>> {
         let warms_up = |e: &Experiment| {
-            let (bytes, seconds) = self.warm.entry(path(e)).or_insert((0, f64::INFINITY));
-            let is_warm = e.bytes() <= *bytes && (LONG_S..f64::INFINITY).contains(seconds);
-            *bytes = e.bytes().max(*bytes);
-            !is_warm || is_overhead(e)
+            let warm = self.warm.entry(path(e)).or_insert(Warmth { bytes: 0, messages: 0, shortest_s: f64::INFINITY });
+            let carried = e.bytes() <= warm.bytes && e.messages() <= warm.messages;
+            (warm.bytes, warm.messages) = (warm.bytes.max(e.bytes()), warm.messages.max(e.messages()));
+            is_overhead(e) || !carried || !(LONG_S..f64::INFINITY).contains(&warm.shortest_s)
         };
         let mut parts = parts(batches, &self.settings.hosts, warms_up);
         let own = parts.remove(&0).unwrap_or_default();
@@ -120,7 +134,7 @@ impl Probe for MpiProbe {
         let all = all.ok_or_else(|| Error::data("measure: a rank gave fewer times than it was asked for"))?;
         for (experiment, seconds) in batches.iter().flatten().zip(&all) {
             let run = stats::median(seconds).filter(|_| !is_overhead(experiment)).unwrap_or(f64::INFINITY);
-            self.warm.entry(path(experiment)).and_modify(|(_, shortest)| *shortest = shortest.min(run));
+            self.warm.entry(path(experiment)).and_modify(|warm| warm.shortest_s = warm.shortest_s.min(run));
         }
         Ok(all)
     }
@@ -177,7 +191,8 @@ impl Player {
         Ok(times)
     }
 
-    /// Runs an experiment so many times to warm up, and then so many times that count.
+    /// Runs an experiment so many times to warm up, and then so many times that count. Whoever is late for the first is waited for there, or,
+    /// where nothing warms up, before it begins.
     fn play_one(&mut self, experiment: &Experiment, warm_ups: usize, repetitions: usize) -> Result<Vec<f64>> {
         let (me, members) = (self.transport.rank(), experiment.ranks());
         let position = members.iter().position(|&r| r == me).unwrap_or(0);
@@ -185,6 +200,9 @@ impl Player {
         self.buffer.resize(self.buffer.len().max(experiment.bytes()), 0);
         if experiment.is_collective() {
             return self.play_collective(experiment, &members, &program, warm_ups, repetitions);
+        }
+        if warm_ups == 0 {
+            self.gather_at(members[experiment.timer()], &members)?;
         }
         let mut times = Vec::with_capacity(repetitions);
         let mut trace = Trace::new(program.len());
@@ -209,7 +227,7 @@ impl Player {
     ) -> Result<Vec<f64>> {
         let (me, root) = (self.transport.rank(), members[experiment.timer()]);
         let native = experiment.native(me).map(|(among, root)| Ok::<_, Error>((self.group(&among)?, root as c_int))).transpose()?;
-        let others: Vec<Rank> = members.iter().copied().filter(|&r| r != root).collect();
+        let others: Vec<Rank> = others(root, members).collect();
         let offsets = self.transport.clock_offsets(root, &others, &mut self.offsets)?;
         let (mut starts, mut ends) = (Vec::new(), Vec::new());
         for _ in 0..warm_ups + repetitions {
@@ -222,11 +240,7 @@ impl Player {
                 check(me, "MPI_Bcast", code)?;
             }
             ends.push(now());
-            if me == root {
-                self.transport.fetch_signals(others.iter().copied())?;
-            } else {
-                self.transport.post(root, &[])?;
-            }
+            self.gather_at(root, members)?;
         }
         if me != root {
             self.transport.post(root, &ends)?;
@@ -239,6 +253,11 @@ impl Player {
             }
         }
         Ok(ends.iter().zip(&starts).skip(warm_ups).map(|(end, start)| (end - start).max(0.0)).collect())
+    }
+
+    /// Lets a rank go on when it knows that all members have come so far; nobody else waits.
+    fn gather_at(&mut self, root: Rank, members: &[Rank]) -> Result<()> {
+        if self.transport.rank() == root { self.transport.fetch_signals(others(root, members)) } else { self.transport.post(root, &[]) }
     }
 
     fn execute(&mut self, program: &Program, trace: Option<&mut Trace>) -> Result<()> {

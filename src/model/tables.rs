@@ -74,8 +74,8 @@ fn with_overheads(sizes: &[usize], roster: &Roster, lookup: &Lookup) -> Vec<usiz
 }
 
 /// pLogP's sizes, and those that close in on each jump: where a message takes half a round trip more than the next smaller one, beyond
-/// what its bytes take and noise explains. Libraries change protocols at powers of two, or just below with their headers: both ends of an
-/// interval are tried before its middle.
+/// what its bytes take and noise explains. Libraries change protocols just below powers of two, with their headers, or at them: the upper
+/// end of an interval is tried first, then the lower one, then its middle.
 fn sizes(roster: &Roster, lookup: &Lookup) -> Vec<usize> {
     let (a, b) = roster.pair();
     let own = plogp::sizes(roster, lookup);
@@ -92,11 +92,11 @@ fn sizes(roster: &Roster, lookup: &Lookup) -> Vec<usize> {
         let wide = |k: usize| sizes[k] - sizes[k - 1] > close(sizes[k]);
         let inside = |k: usize| {
             let (low, high) = (sizes[k - 1], sizes[k]);
-            let ends = [low + close(low), high - close(high)];
-            let fresh = own.contains(&low) && own.contains(&high) && ends[0] < ends[1];
-            if fresh { ends.to_vec() } else { vec![(low + high) / 16 * 8] }
+            let ends = [(high - close(high), high), (low + close(low), low)];
+            let end = ends.into_iter().find(|(at, end)| own.contains(end) && (low + 1..high).contains(at));
+            end.map_or((low + high) / 16 * 8, |(at, _)| at)
         };
-        let wanted: Vec<usize> = (1..sizes.len()).filter(|&k| wide(k) && jumps(k)).flat_map(inside).collect();
+        let wanted: Vec<usize> = (1..sizes.len()).filter(|&k| wide(k) && jumps(k)).map(inside).collect();
         if wanted.is_empty() {
             break;
         }

@@ -1,6 +1,6 @@
 //! Processors of several speeds: each group of them is a class of customers.
 
-use super::wall::contention;
+use super::wall::{contention, turns};
 use super::{Classes, Components, Machine, approximate};
 use crate::error::Result;
 
@@ -22,31 +22,29 @@ pub fn solve(machine: &Machine, placed: &[usize], switch_s: f64, active_s: f64, 
         let contention_s = contention(machine, placed, &parts)?;
         return Ok(vec![(groups[0], Components { contention_s, ..parts })]);
     }
-    // MPI's work is asked of all ranks' nodes, alike; computing of the own ones, where it takes turns
-    let crowded = machine.is_crowded(placed);
-    let active: Vec<f64> =
+    if machine.is_crowded(placed) {
+        let taking_turns = |&g: &usize| -> Result<(usize, Components)> {
+            let own: Vec<usize> = placed.iter().copied().filter(|n| machine.group(*n) == g).collect();
+            let parts = parts(g, active_s / clock(g), 0.0);
+            Ok((g, Components { contention_s: turns(machine, &own, &parts)?, ..parts }))
+        };
+        return groups.iter().map(taking_turns).collect();
+    }
+    // MPI's work is asked of all ranks' nodes, alike
+    let asked: Vec<f64> =
         loads.iter().map(|(n, ranks)| active_s * *ranks as f64 / placed.len() as f64 / clock(machine.group(*n))).collect();
-    let ranks_of = |g: usize| placed.iter().filter(|n| machine.group(**n) == g).count();
-    let asked_by = |g: usize| -> Vec<f64> {
-        let computing = if crowded { compute_s / clock(g) / ranks_of(g) as f64 } else { 0.0 };
-        let at_home = |n: &usize, ranks: &usize| if machine.group(*n) == g { computing * *ranks as f64 } else { 0.0 };
-        loads.iter().zip(&active).map(|((n, ranks), a)| a + at_home(n, ranks)).collect()
-    };
-    let asked: Vec<Vec<f64>> = groups.iter().map(|&g| asked_by(g)).collect();
     // a node of several processors is one that is as fast as they are together, and a delay (Seidmann, Schweitzer, Shalev-Oren, Large
     // Scale Systems 12, 1987)
     let servers = machine.cores as f64;
-    let sums: Vec<f64> = asked.iter().map(|a| a.iter().sum()).collect();
-    let delay = |c: usize| sums[c] * (servers - 1.0) / servers;
-    let computing = |g: usize| if crowded { 0.0 } else { compute_s / clock(g) };
+    let work: f64 = asked.iter().sum();
+    let delay = work * (servers - 1.0) / servers;
     let network = Classes {
-        customers: groups.iter().map(|&g| ranks_of(g)).collect(),
-        think_s: groups.iter().enumerate().map(|(c, &g)| computing(g) + switch_s + delay(c)).collect(),
-        demand_s: asked.iter().map(|a| a.iter().map(|t| t / servers).collect()).collect(),
+        customers: groups.iter().map(|&g| placed.iter().filter(|n| machine.group(**n) == g).count()).collect(),
+        think_s: groups.iter().map(|&g| compute_s / clock(g) + switch_s + delay).collect(),
+        demand_s: groups.iter().map(|_| asked.iter().map(|t| t / servers).collect()).collect(),
         is_delay: vec![false; loads.len()],
     };
     let solution = approximate(&network)?;
-    let waits = |c: usize| (solution.residence_s[c].iter().sum::<f64>() + delay(c) - sums[c]).max(0.0);
-    let work: f64 = active.iter().sum();
+    let waits = |c: usize| (solution.residence_s[c].iter().sum::<f64>() + delay - work).max(0.0);
     Ok(groups.iter().enumerate().map(|(c, &g)| (g, parts(g, work, waits(c)))).collect())
 }

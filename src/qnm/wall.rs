@@ -127,19 +127,14 @@ impl Components {
 }
 
 /// Seconds that processes wait for processors, whose messages ask for so many seconds of them while others compute or wait for the
-/// network. Where there are more processes than processors, computing asks for them too: processes stay on their processor, and the one
-/// that has most of them is the last.
+/// network. Where there are more processes than processors, computing asks for them too: they take [`turns`].
 ///
 /// # Errors
 /// Times that are none.
 pub fn contention(machine: &Machine, placed: &[usize], parts: &Components) -> Result<f64> {
     let Components { switch_s, active_s, compute_s, .. } = *parts;
     if machine.is_crowded(placed) {
-        let asked_s = active_s + compute_s;
-        let processes = machine.loads(placed).into_values().map(|n| n.div_ceil(machine.cores)).max().unwrap_or(0);
-        let processor = Station { demand_s: asked_s, count: 1, service: Service::Queue };
-        let solution = exact(&Network { think_s: switch_s, stations: vec![processor] }, processes)?;
-        return Ok((solution.response_s - asked_s).max(0.0));
+        return turns(machine, placed, parts);
     }
     let (asked_s, think_s) = (active_s, compute_s + switch_s);
     if asked_s == 0.0 {
@@ -155,6 +150,19 @@ pub fn contention(machine: &Machine, placed: &[usize], parts: &Components) -> Re
     let stations = machine.stations(placed, asked_s).into_iter().map(as_fast).collect();
     let solution = exact(&Network { think_s: think_s + delay_s, stations }, placed.len())?;
     Ok((solution.response_s + delay_s - asked_s).max(0.0))
+}
+
+/// Seconds that processes wait which stay on their processor and take turns there in all that they do: on the one that has most of them,
+/// which is the last.
+///
+/// # Errors
+/// As [`contention`].
+pub fn turns(machine: &Machine, placed: &[usize], parts: &Components) -> Result<f64> {
+    let asked_s = parts.active_s + parts.compute_s;
+    let processes = machine.loads(placed).into_values().map(|n| n.div_ceil(machine.cores)).max().unwrap_or(0);
+    let processor = Station { demand_s: asked_s, count: 1, service: Service::Queue };
+    let solution = exact(&Network { think_s: parts.switch_s, stations: vec![processor] }, processes)?;
+    Ok((solution.response_s - asked_s).max(0.0))
 }
 
 /// More processes on nodes of several processors are solved approximately: such a node is a processor as fast as all of them together, and

@@ -28,6 +28,9 @@ const HOPELESS: f64 = 1.35;
 /// Neighbours of a way that is faster than one whose neighbours were measured by less than this share are not measured.
 const ALIKE: f64 = 0.01;
 
+/// A way that took what was predicted, within this share, is predicted well, and so are its neighbours.
+const HOLDS: f64 = 0.02;
+
 /// A way whose first run takes so many times the shortest run at its size is not run again.
 const FIRST_RUN: f64 = 1.25;
 
@@ -124,7 +127,7 @@ impl Search<'_> {
             let bytes = SIZES[k - 1];
             let way = fastest(session, &by_size[k]).and_then(|(c, _)| c.way).filter(|w| w.segment < bytes);
             if let Some(way) = way
-                && self.add(&mut by_size[k - 1], bytes, way)?
+                && self.add(&mut by_size[k - 1], bytes, way, f64::INFINITY)?
             {
                 self.race(session, "ways across groups", bytes, &by_size[k - 1])?;
             }
@@ -165,25 +168,28 @@ impl Search<'_> {
     }
 
     /// The best of each route is tried with other segments, and the best pipeline with other trees, since their speed is a matter of the
-    /// processors and ports that ranks share, which predictions know least of; until each is the best of its neighbours.
+    /// processors and ports that ranks share, which predictions know least of; until each is the best of its neighbours. Where the
+    /// prediction holds, only those are tried that it finds faster.
     fn improve(&self, session: &mut Session, bytes: usize, candidates: &mut Vec<Candidate>) -> Result<()> {
         let segments = segment_sizes(self.policy, bytes);
         let mut tried: Vec<(RouteKind, bool, f64)> = Vec::new();
         for _ in 0..ROUNDS {
             let best = best_of_routes(session, candidates, HOPELESS);
-            let best: Vec<(Way, f64)> = best.into_iter().filter_map(|(c, time)| Some((c.way?, time))).collect();
-            for (k, (best, time)) in best.into_iter().enumerate() {
+            let best: Vec<(Way, f64, f64)> = best.into_iter().filter_map(|(c, time)| Some((c.way?, c.predicted, time))).collect();
+            for (k, (best, predicted, time)) in best.into_iter().enumerate() {
                 let known =
                     |&(route, all, before): &(RouteKind, bool, f64)| route == best.route && (all || k > 0) && time > before * (1.0 - ALIKE);
                 if tried.iter().any(known) {
                     continue;
                 }
                 tried.push((best.route, k == 0, time));
+                let holds = (time - predicted).abs() <= HOLDS * predicted;
+                let limit = if holds { predicted * (1.0 - ALIKE) } else { f64::INFINITY };
                 for segment in neighbours(&segments, best.segment).filter(|_| best.route.is_segmented()) {
-                    self.add(candidates, bytes, Way { segment, ..best })?;
+                    self.add(candidates, bytes, Way { segment, ..best }, limit)?;
                 }
                 for local in bcast::trees().filter(|_| k == 0 && best.route.has_trees()) {
-                    self.add(candidates, bytes, Way { local, ..best })?;
+                    self.add(candidates, bytes, Way { local, ..best }, limit)?;
                 }
             }
             self.race(session, "neighbours of the best ways", bytes, candidates)?;
@@ -191,12 +197,12 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Adds a way; false if one of the candidates does the same.
-    fn add(&self, candidates: &mut Vec<Candidate>, bytes: usize, way: Way) -> Result<bool> {
+    /// Adds a way; false if it is predicted to take longer than the limit, or one of the candidates does the same.
+    fn add(&self, candidates: &mut Vec<Candidate>, bytes: usize, way: Way, limit_s: f64) -> Result<bool> {
         let candidate = segmented(self.policy, self.members, bytes, way)?;
-        let is_new = candidates.iter().all(|c| c.hierarchy != candidate.hierarchy);
-        candidates.extend(is_new.then_some(candidate));
-        Ok(is_new)
+        let is_wanted = candidate.predicted <= limit_s && candidates.iter().all(|c| c.hierarchy != candidate.hierarchy);
+        candidates.extend(is_wanted.then_some(candidate));
+        Ok(is_wanted)
     }
 
     fn race(&self, session: &mut Session, purpose: &str, bytes: usize, candidates: &[Candidate]) -> Result<()> {
