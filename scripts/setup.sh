@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs what building and testing collwise needs beyond a Rust toolchain and a C compiler: an MPI library with its headers,
-# libclang (for the mpi crate's bindings), and SimGrid for the simulated grid. Does nothing where all is there; run it as often as
-# you like. --print only says what it would do.
+# Installs what building and testing collwise needs beyond a Rust toolchain and a C compiler: an MPI library with its headers, a
+# Fortran compiler, libclang (for the mpi crate's bindings), and SimGrid for the simulated grid. Does nothing where all is there;
+# run it as often as you like. --print only says what it would do.
 set -eu
 
 say() { printf 'setup: %s\n' "$*"; }
@@ -18,6 +18,8 @@ found=$(command -v mpirun.openmpi || command -v mpirun || ls /usr/lib64/openmpi/
 need "Open MPI (mpirun)" openmpi-bin openmpi
 found=$(command -v mpicc.openmpi || command -v mpicc || ls /usr/lib64/openmpi/bin/mpicc 2>/dev/null || true)
 need "Open MPI headers (mpicc)" libopenmpi-dev openmpi-devel
+found=$(command -v gfortran || true)
+need "a Fortran compiler (for tests)" gfortran gcc-gfortran
 found=$(find /usr/lib /usr/lib64 /usr/local/lib -maxdepth 4 -name 'libclang*.so*' 2>/dev/null | head -n 1)
 need "libclang" libclang-dev clang-libs
 found=$(clang_header)

@@ -1,8 +1,9 @@
 //! The calls that are taken over. Sizes are as `collwise::qnm::wire` wants them, and taken from arguments that `MPI_IN_PLACE` leaves
 //! valid: what all processes receive in the mean is what they send.
 
+use crate::names::define;
 use crate::{blocks, bytes, note, now, place};
-use mpi::ffi::{self, MPI_Comm, MPI_Datatype, MPI_Message, MPI_Op, MPI_PROC_NULL, MPI_Request, MPI_Status};
+use mpi::ffi::{MPI_Comm, MPI_Datatype, MPI_Message, MPI_Op, MPI_PROC_NULL, MPI_Request, MPI_Status};
 use std::ffi::{c_int, c_void};
 
 type In = *const c_void;
@@ -35,12 +36,9 @@ unsafe fn rooted_list(root: c_int, comm: MPI_Comm, at_root: (Counts, MPI_Datatyp
 
 macro_rules! take_over {
     ($($name:ident = $own:ident($($argument:ident: $type:ty),* $(,)?) sends $bytes:expr;)*) => {$(
-        #[doc = concat!("Takes the place of `", stringify!($name), "`.")]
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
+        define!($name = $own($($argument: $type),*) by |call| {
             let start = now();
-            // SAFETY: the caller's arguments, with which it calls the namesake
-            let code = unsafe { ffi::$own($($argument),*) };
+            let code = call();
             if code == 0 {
                 #[allow(unused_unsafe)]
                 // SAFETY: the call succeeded with these arguments
@@ -48,7 +46,7 @@ macro_rules! take_over {
                 note(stringify!($name), start, sent);
             }
             code
-        }
+        });
     )*};
 }
 

@@ -1,18 +1,21 @@
-//! A library to be preloaded under MPI programs written in C, C++ or Rust: it notes what they call and writes a report in mpiP's layout
+//! A library to be preloaded under MPI programs: it notes what they call and writes a report in mpiP's layout
 //! when they call `MPI_Finalize`, to the file that `COLLWISE_REPORT` names or else to `PROGRAM.RANKS.PID.mpiP`.
 //!
 //! ```text
 //! mpirun -n 8 -x LD_PRELOAD=libcollwise_profile.so ./program
 //! ```
 //!
-//! Calls are told apart by name and size, to powers of two, instead of their places in the program. Open MPI's and MPICH's Fortran calls
-//! do not pass the names that are taken over here.
+//! Calls are told apart by name and size, to powers of two, instead of their places in the program. Programs in C, C++ and Rust call the
+//! names `MPI_...`, Open MPI's Fortran interfaces (`mpif.h`, `use mpi`, `use mpi_f08`) those behind them, `PMPI_...`; both are taken over.
+//! What a library between program and MPI calls by its second names is noted too.
 #![allow(unsafe_code, clippy::missing_safety_doc)] // the C ABI of MPI: each function has the contract of its namesake
 
 mod calls;
+mod names;
 
 use collwise::qnm::{Profile, report};
 use mpi::ffi::{self, MPI_Comm, MPI_Datatype};
+use names::define;
 use std::ffi::{c_char, c_int};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -97,33 +100,24 @@ fn begin(code: c_int) -> c_int {
     code
 }
 
-/// Takes the place of `MPI_Init`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
-    // SAFETY: the caller's arguments
-    begin(unsafe { ffi::PMPI_Init(argc, argv) })
-}
+define!(MPI_Init = PMPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char) by |call| { begin(call()) });
 
-/// Takes the place of `MPI_Init_thread`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Init_thread(argc: *mut c_int, argv: *mut *mut *mut c_char, required: c_int, provided: *mut c_int) -> c_int {
-    // SAFETY: the caller's arguments
-    begin(unsafe { ffi::PMPI_Init_thread(argc, argv, required, provided) })
-}
+define!(MPI_Init_thread = PMPI_Init_thread(argc: *mut c_int, argv: *mut *mut *mut c_char, required: c_int, provided: *mut c_int) by |call| {
+    begin(call())
+});
 
-/// Takes the place of `MPI_Finalize`: writes the report first.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPI_Finalize() -> c_int {
+// writes the report first
+define!(MPI_Finalize = PMPI_Finalize() by |call| {
     let ended = running().take();
     if let Some(Running { start, mut profile }) = ended {
         profile.app_s = now() - start;
+        // SAFETY: MPI runs until the namesake is called
         if let Err(reason) = unsafe { collect(profile) } {
             eprintln!("collwise: failed to {reason}");
         }
     }
-    // SAFETY: the caller ends MPI
-    unsafe { ffi::PMPI_Finalize() }
-}
+    call()
+});
 
 /// Brings all profiles to rank 0, which writes the report.
 unsafe fn collect(profile: Profile) -> Result<(), String> {
