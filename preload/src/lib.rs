@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Calls are told apart by name and size, to powers of two, instead of their places in the program. Programs in C, C++ and Rust call the
-//! names `MPI_...`, Open MPI's Fortran interfaces (`mpif.h`, `use mpi`, `use mpi_f08`) those behind them, `PMPI_...`; both are taken over.
+//! names `MPI_...`, and so do MPICH's Fortran interfaces; Open MPI's (`mpif.h`, `use mpi`, `use mpi_f08`) call those behind them, `PMPI_...`.
+//! Both are taken over.
 //! What a library between program and MPI calls by its second names is noted too.
 #![allow(unsafe_code, clippy::missing_safety_doc)] // the C ABI of MPI: each function has the contract of its namesake
 
