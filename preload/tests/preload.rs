@@ -73,7 +73,8 @@ fn a_preloaded_program_writes_a_report() {
 #[test]
 fn a_preloaded_fortran_program_writes_a_report() {
     let folder = tempfile::tempdir().unwrap();
-    compile(&tool("MPIFORT", ["mpifort.openmpi", "mpifort"]), "calls.f90", folder.path());
+    // of the same MPI library as the compiler of C
+    compile(&tool("MPICC", ["mpicc.openmpi", "mpicc"]).replace("mpicc", "mpifort"), "calls.f90", folder.path());
     for ranks in [1, 3] {
         check(folder.path(), ranks, &[("Bcast", 1000.0), ("Allreduce", 2.0), ("Sendrecv", 25.0), ("Reduce", 50.0), ("Barrier", 0.0)]);
     }

@@ -295,6 +295,7 @@ impl<'a> Session<'a> {
         let racing = !rivals.field.is_empty();
         let known = |e: &Experiment| self.samples.get(e).is_some_and(|s| racing || s.stop != Stop::Beaten || !self.probe.can_measure());
         let mut open: Vec<Experiment> = experiments.iter().filter(|e| !known(e)).cloned().collect();
+        // among those of as many ranks, whoever asks knows a good order
         open.sort_by_key(|e| std::cmp::Reverse(e.ranks().len()));
         let mut seen = FxHashSet::default();
         open.retain(|e| seen.insert(e.clone()));
