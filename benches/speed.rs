@@ -3,7 +3,7 @@
 use collwise::collective::{Parameters, Shape, bcast};
 use collwise::intercluster::{HEURISTICS, Problem, solve};
 use collwise::model::{CostModel, Values, model};
-use collwise::plan::{Member, plan};
+use collwise::plan::{Limits, Member, Planner, plan};
 use collwise::platform::{Noise, Placement, Platform};
 use collwise::policy::{CompiledPolicy, Policy};
 use collwise::predict::completion;
@@ -14,6 +14,7 @@ use collwise::stats;
 use divan::{Bencher, black_box};
 use rand::Rng;
 use std::path::Path;
+use std::sync::Arc;
 
 fn main() {
     divan::main();
@@ -99,6 +100,17 @@ fn grid() -> (CompiledPolicy, Vec<Member>) {
 fn first_plan(bencher: Bencher, bytes: usize) {
     let (policy, members) = grid();
     bencher.bench_local(|| plan(&policy, &members, 0, black_box(bytes)).unwrap());
+}
+
+/// New sizes for one rank of a communicator that lacks one of the 78: each is planned by itself, most in a class that is decided already.
+#[divan::bench]
+fn new_sizes(bencher: Bencher) {
+    let (policy, mut members) = grid();
+    members.truncate(77);
+    let mut planner = Planner::new(Arc::new(policy), members, 13, Limits { bytes: i32::MAX as usize, lanes: 65_535 });
+    let mut random = stats::random(1);
+    let bytes = move || 2f64.powf(random.random_range(0.0..22.0)) as usize;
+    bencher.with_inputs(bytes).bench_local_values(|bytes| planner.planned(bytes, 0).unwrap());
 }
 
 /// A policy's row for a size, in a group of so many ranks.

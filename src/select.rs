@@ -22,7 +22,7 @@ const MOST_SEGMENTS: usize = 256;
 const FINALISTS: usize = 4;
 
 /// Another algorithm must beat the library's own by so much: what medians of a busy machine can be trusted to.
-const NATIVE_MARGIN: f64 = 0.05;
+pub const NATIVE_MARGIN: f64 = 0.05;
 
 /// What is known about a group.
 #[derive(Clone, Copy)]

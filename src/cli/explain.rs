@@ -79,6 +79,7 @@ pub fn json(policy: &Policy, plan: &Plan) -> serde_json::Value {
     };
     serde_json::json!({
         "bytes": plan.shape.bytes, "root": plan.shape.root, "predicted_s": plan.predicted_s, "native_s": plan.native_s,
+        "measured_up_to_bytes": plan.beyond.map(|b| b.measured_bytes),
         "route": plan.route.map(RouteKind::name), "segment_bytes": plan.route.map(|_| plan.hierarchy.segment),
         "local": plan.route.map(|_| plan.hierarchy.local[0].algorithm.clone()),
         "heuristic": solution.map(|s| s.heuristic), "sends": sends, "groups": groups,
@@ -96,8 +97,12 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
         plan.shape.ranks,
         units::seconds(plan.predicted_s)
     )?;
+    if let Some(beyond) = &plan.beyond {
+        let (largest, own, native) = (units::bytes(beyond.measured_bytes), units::seconds(beyond.own_s), units::seconds(beyond.native_s));
+        writeln!(out, "larger than the {largest} that were measured: there this takes {own}, the MPI library's own {native}")?;
+    }
     if let Some(t) = plan.native_s {
-        writeln!(out, "the MPI library's own broadcast over all ranks took {}, and is used", units::seconds(t))?;
+        writeln!(out, "the MPI library's own broadcast over all ranks takes {}, and is used", units::seconds(t))?;
     }
     let row = policy.across.iter().rev().find(|r| r.from_bytes <= plan.shape.bytes).filter(|_| plan.groups.len() > 1);
     if let Some(row) = row {

@@ -71,6 +71,11 @@ impl Hierarchy {
         self.groups.concat()
     }
 
+    /// How many lanes its programs have.
+    pub fn lanes(&self) -> usize {
+        if self.route == Route::Relay { (self.groups.len() - 1).max(1) } else { 1 }
+    }
+
     /// True if a group's local broadcast is the library's own, which comes after the program.
     pub fn local_native(&self, k: usize) -> bool {
         self.groups[k].len() > 1 && self.local[k].algorithm == "native"

@@ -54,6 +54,30 @@ pub fn problem(policy: &CompiledPolicy, groups: &[usize], bytes: usize, local: V
     Ok(problem)
 }
 
+/// Bytes of a hierarchy's segments. One segment is a pipeline too: the trees inside groups are entered from the route.
+pub(super) fn segment_of(segment: usize, bytes: usize) -> usize {
+    if segment == 0 { bytes.max(1) } else { segment.min(bytes).max(1) }
+}
+
+/// What a broadcast along a way should take. A pipeline is replayed for few segments only: once it is full, each further segment takes
+/// as long as the one before.
+pub(super) fn seconds(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize, way: Way) -> Result<f64> {
+    let groups = members.iter().map(|m| m.group).collect::<std::collections::BTreeSet<_>>().len();
+    // relays deal segments out in turns of as many as there are other groups
+    let few = groups.saturating_sub(1).max(FEW_SEGMENTS) * way.segment;
+    if way.segment == 0 || bytes <= 2 * few {
+        return predict(policy, members, &hierarchy(policy, members, root, bytes, way)?);
+    }
+    let mut pipeline = hierarchy(policy, members, root, 2 * few, way)?;
+    let more = predict(policy, members, &pipeline)?;
+    pipeline.bytes = few;
+    let each = (more - predict(policy, members, &pipeline)?) / few as f64;
+    Ok(more + each * (bytes - 2 * few) as f64)
+}
+
+/// A pipeline is full after so many segments.
+const FEW_SEGMENTS: usize = 4;
+
 /// The broadcast that goes a way.
 ///
 /// # Errors
@@ -76,7 +100,7 @@ fn over(policy: &CompiledPolicy, members: &[Member], mut groups: Vec<Vec<Rank>>,
         }
     }
     let way = if way.route.has_trees() { way } else { Way { local: bcast::algorithm("chain")?, ..way } };
-    let segment = if way.segment == 0 { bytes } else { way.segment.min(bytes) };
+    let segment = segment_of(way.segment, bytes).min(bytes);
     let costs = PolyModel::new(policy, members, bytes);
     let (mut local, mut local_busy) = (Vec::new(), Vec::new());
     for ranks in &groups {
@@ -95,8 +119,7 @@ fn over(policy: &CompiledPolicy, members: &[Member], mut groups: Vec<Vec<Rank>>,
         hosts,
         groups,
         route: way.route.route(&problem),
-        // one segment is a pipeline too: the trees inside groups are entered from the route
-        segment: segment.max(1),
+        segment: segment_of(way.segment, bytes),
     })
 }
 

@@ -1,20 +1,25 @@
 //! A plan: what crosses between groups and what happens inside them, put together for one communicator, root and size.
 
 mod across;
+mod beyond;
 mod members;
+mod planner;
 mod poly_model;
 
 use crate::collective::{Algorithm, Hierarchy, Local, Parameters, Route, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::fit::Among;
-use crate::intercluster::{Problem, RouteKind, Solution, solve};
-use crate::policy::{Across, CompiledPolicy, Decision, OWN};
+use crate::intercluster::{Problem, RouteKind, Solution, solve, timeline};
+use crate::policy::{Across, CompiledPolicy, Decision, OWN, bounded};
 use crate::predict::replay;
 use crate::schedule::{Program, Schedule};
 use crate::topology::Rank;
 
 pub use across::{Way, hierarchy, predict, trees_of};
+use across::{seconds, segment_of};
+pub use beyond::Beyond;
 pub use members::{Member, group_ranks, members, placement};
+pub use planner::{Limits, Planned, Planner};
 pub use poly_model::PolyModel;
 
 /// The part of a group that is in the communicator; its ranks are the hierarchy's.
@@ -37,22 +42,51 @@ pub struct Plan {
     pub hierarchy: Hierarchy,
     /// The route, where segments pass through the groups.
     pub route: Option<RouteKind>,
+    /// Bytes of a segment there, as the policy says; 0: the whole message at once.
+    pub segment: usize,
     /// Where the whole message goes from group to group: the problem between them and its solution.
     pub schedule_between: Option<(Problem, Solution)>,
     /// The time it should take; where segments pass through the groups, what it takes over all the policy's ranks from rank 0.
     pub predicted_s: f64,
-    /// The library's own broadcast over everybody took this and is better.
+    /// The library's own broadcast over everybody takes this and is better.
     pub native_s: Option<f64>,
+    /// What is known of messages larger than any that were measured, if this is one.
+    pub beyond: Option<Beyond>,
 }
 
 /// Plans a broadcast. The same input gives the same plan on every rank.
 ///
+/// Who sends what to whom is decided at one size of a class ([`CompiledPolicy::size_class`]) and holds for all sizes of it, so that a
+/// new size costs no new decision ([`Planner`]); times are those of the size asked for.
+///
 /// # Errors
 /// [`Error::Invalid`] if the root is outside, or a link between two groups is not in the policy.
 pub fn plan(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize) -> Result<Plan> {
+    let mut plan = decided(policy, members, root, bytes)?.for_bytes(bytes);
+    if plan.route.is_none() {
+        plan.time_whole(policy, members)?;
+    } else {
+        plan.predicted_s = policy.across_seconds(bytes);
+    }
+    if let Some(beyond) = &plan.beyond {
+        plan.native_s = beyond.native_at(bytes);
+    }
+    Ok(plan)
+}
+
+/// The plan at the size that stands for the class of `bytes`.
+fn decided(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize) -> Result<Plan> {
     if root >= members.len() {
         return Err(Error::invalid(format!("plan a broadcast from rank {root} of {} ranks", members.len())));
     }
+    let mut plan = at_size(policy, members, root, policy.size_class(bytes))?;
+    if bytes > policy.largest_measured() {
+        plan.beyond = Some(beyond::weigh(policy, members, &plan)?);
+    }
+    Ok(plan)
+}
+
+fn at_size(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize) -> Result<Plan> {
     let several = members.iter().any(|m| m.group != members[0].group);
     let row = policy.across(bytes).filter(|_| several);
     let mut plan = match row {
@@ -60,9 +94,7 @@ pub fn plan(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usiz
         Some(row) if row.local != OWN => pipelined(policy, members, root, bytes, row, bcast::algorithm(&row.local)?)?,
         _ => whole(policy, members, root, bytes)?,
     };
-    // the library's own depends on who has which rank
-    let as_measured =
-        members.len() == policy.policy.provenance.ranks && policy.policy.placement.as_ref().is_none_or(|p| *p == placement(members));
+    let as_measured = policy.is_as_measured(members.len(), &placement(members));
     plan.native_s = row.and_then(|row| row.native_s.filter(|_| as_measured && row.native));
     Ok(plan)
 }
@@ -75,26 +107,22 @@ fn as_tuned(policy: &CompiledPolicy, members: &[Member]) -> bool {
 
 /// Another way inside groups must be predicted to take so much less than the one that was measured, if in smaller or larger groups.
 const CLEARLY: f64 = 0.95;
-/// Predictions go by so many segments: more change little and take long.
-const SEGMENTS: usize = 64;
 
 /// As the row says, but where groups are smaller or larger than those that were tuned, the tree inside them (or each group's own row) is
 /// chosen anew, by prediction.
 fn adapted(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize, row: &Across) -> Result<Plan> {
-    let segment = if row.segment_bytes == 0 { bytes } else { row.segment_bytes };
-    let sample = bytes.min(segment.saturating_mul(SEGMENTS));
-    let mut found = vec![(whole(policy, members, root, sample)?.predicted_s, None)];
+    let by_itself = whole(policy, members, root, bytes)?;
+    let mut found = vec![(by_itself.predicted_s, None)];
     for local in trees_of(row.route) {
         let way = Way { route: row.route, segment: row.segment_bytes, local };
-        found.push((predict(policy, members, &hierarchy(policy, members, root, sample, way)?)?, Some(local)));
+        found.push((seconds(policy, members, root, bytes, way)?, Some(local)));
     }
     // the row's own comes first where it is not clearly beaten
     let handicap = |(seconds, local): &(f64, Option<&Algorithm>)| {
         if local.map_or(OWN, |a| a.name) == row.local { seconds * CLEARLY } else { *seconds }
     };
     let best = found.into_iter().min_by(|a, b| handicap(a).total_cmp(&handicap(b)));
-    let Some((seconds, Some(local))) = best else { return whole(policy, members, root, bytes) };
-    let predicted_s = seconds * bytes.max(1) as f64 / sample.max(1) as f64;
+    let Some((predicted_s, Some(local))) = best else { return Ok(by_itself) };
     Ok(Plan { predicted_s, ..pipelined(policy, members, root, bytes, row, local)? })
 }
 
@@ -115,8 +143,10 @@ fn pipelined(
         groups: hierarchy.groups.iter().map(planned).collect(),
         predicted_s: policy.across_seconds(bytes),
         native_s: None,
+        beyond: None,
         hierarchy,
         route: Some(row.route),
+        segment: row.segment_bytes,
         schedule_between: None,
     })
 }
@@ -155,9 +185,11 @@ pub fn whole(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usi
         hierarchy: Hierarchy { bytes, groups: ranks, hosts: Vec::new(), route: Route::Tree(jobs), segment: 0, local },
         groups: planned,
         route: None,
+        segment: 0,
         predicted_s: schedule_between.as_ref().map_or(predicted_inside, |(_, s)| s.best.completion),
         schedule_between,
         native_s: None,
+        beyond: None,
     })
 }
 
@@ -176,7 +208,59 @@ fn busy(policy: &CompiledPolicy, group: usize, positions: &[usize], decision: &D
 impl Plan {
     /// True if everybody should call the library's own broadcast.
     pub fn is_native(&self) -> bool {
-        self.native_s.is_some() || (self.groups.len() == 1 && self.hierarchy.local_native(0))
+        let beyond = self.beyond.as_ref().is_some_and(Beyond::is_native);
+        beyond || self.native_s.is_some() || (self.groups.len() == 1 && self.hierarchy.local_native(0))
+    }
+
+    /// The same plan for a message of another size. Times stay those of this size.
+    fn for_bytes(&self, bytes: usize) -> Plan {
+        let mut plan = self.clone();
+        (plan.shape.bytes, plan.hierarchy.bytes) = (bytes, bytes);
+        if plan.route.is_some() {
+            plan.hierarchy.segment = segment_of(plan.segment, bytes);
+        }
+        for (g, local) in plan.groups.iter_mut().zip(&mut plan.hierarchy.local) {
+            if let Some(d) = &mut g.decision {
+                d.parameters = bounded(d.parameters, bytes);
+                local.parameters = d.parameters;
+            }
+        }
+        plan
+    }
+
+    /// Sets the times of a plan by which the whole message goes from group to group.
+    fn time_whole(&mut self, policy: &CompiledPolicy, members: &[Member]) -> Result<()> {
+        let bytes = self.shape.bytes;
+        let (mut local, mut local_busy) = (Vec::new(), Vec::new());
+        for (g, ranks) in self.groups.iter_mut().zip(&self.hierarchy.groups) {
+            let positions: Vec<usize> = ranks.iter().map(|&r| members[r].position).collect();
+            let Some(d) = &mut g.decision else {
+                local.push(0.0);
+                local_busy.push(0.0);
+                continue;
+            };
+            d.predicted_s = policy.decided_seconds(g.group, &positions, d, bytes)?;
+            local.push(d.predicted_s);
+            local_busy.push(busy(policy, g.group, &positions, d, bytes)?);
+        }
+        self.predicted_s = local[0];
+        if let Some((problem, solution)) = &mut self.schedule_between {
+            let indices: Vec<usize> = self.groups.iter().map(|g| g.group).collect();
+            *problem = across::problem(policy, &indices, bytes, local, local_busy)?;
+            solution.best = timeline(problem, std::mem::take(&mut solution.best.jobs));
+            self.predicted_s = solution.best.completion;
+        }
+        Ok(())
+    }
+
+    /// The largest message that any rank might send in it.
+    fn largest_message(&self) -> usize {
+        let piece = |segment: usize| if segment == 0 { self.shape.bytes } else { segment.min(self.shape.bytes) };
+        match self.route {
+            Some(_) => piece(self.hierarchy.segment),
+            None if self.groups.len() > 1 => self.shape.bytes,
+            None => piece(self.hierarchy.local[0].parameters.segment),
+        }
     }
 
     /// What a rank sends and receives; local broadcasts by the library come after it.

@@ -7,9 +7,17 @@ use crate::model::{Cost, CostModel, Inside};
 use crate::select::{Knowledge, all_candidates, rank_candidates};
 use crate::stats;
 use crate::topology::Link;
+use std::collections::BTreeSet;
 
-/// A message is cut into at most so many segments.
+/// A message is cut into at most so many segments inside a group.
 const MOST_SEGMENTS: usize = 1024;
+
+/// Parameters as they are used for a size: far above the sizes that were measured, longer segments, since more of them cost memory and
+/// win nothing.
+pub fn bounded(parameters: Parameters, bytes: usize) -> Parameters {
+    let segment = if parameters.segment == 0 { 0 } else { parameters.segment.max(bytes.div_ceil(MOST_SEGMENTS)) };
+    Parameters { segment, ..parameters }
+}
 
 /// What to do, and why.
 #[derive(Debug, Clone)]
@@ -44,6 +52,23 @@ pub struct CompiledPolicy {
     groups: Vec<CompiledGroup>,
     /// By pair of groups.
     links: Vec<Option<Box<dyn CostModel>>>,
+    /// Where each class of sizes begins, and the size that stands for it.
+    classes: Vec<(usize, usize)>,
+    fingerprint: u64,
+}
+
+/// Classes of sizes: between two beginnings of rows, each with a size that a row in it was made at, or else one in its middle.
+fn classes(policy: &Policy) -> Vec<(usize, usize)> {
+    let across = policy.across.iter().map(|r| (r.from_bytes, r.at_bytes));
+    let inside = policy.groups.iter().flat_map(|g| g.bcast.iter().map(|r| (r.from_bytes, r.at_bytes)));
+    let rows: Vec<(usize, usize)> = across.chain(inside).collect();
+    let begins: Vec<usize> = rows.iter().map(|r| r.0).collect::<BTreeSet<_>>().into_iter().collect();
+    let class = |(k, &from): (usize, &usize)| {
+        let end = begins.get(k + 1).copied().unwrap_or(usize::MAX);
+        let made = rows.iter().map(|r| r.1).find(|at| (from..end).contains(at));
+        (from, made.unwrap_or(if end == usize::MAX { from.max(1) } else { from + (end - from) / 2 }))
+    };
+    begins.iter().enumerate().map(class).collect()
 }
 
 impl CompiledPolicy {
@@ -60,7 +85,13 @@ impl CompiledPolicy {
         let groups = policy.groups.iter().map(costs).collect::<Result<_>>()?;
         let n = policy.groups.len();
         let links = (0..n * n).map(|k| policy.link(k / n, k % n).map(|l| l.model.costs()).transpose()).collect::<Result<_>>()?;
-        Ok(CompiledPolicy { policy, groups, links })
+        let (classes, fingerprint) = (classes(&policy), policy.fingerprint());
+        Ok(CompiledPolicy { policy, groups, links, classes, fingerprint })
+    }
+
+    /// [`Policy::fingerprint`], found once.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
     }
 
     /// The costs of a group under a model of its.
@@ -75,9 +106,27 @@ impl CompiledPolicy {
         Some(cost.fanned_out(self.policy.groups[from].fan_out))
     }
 
+    /// True if so many ranks in such a [placement](crate::policy::Policy::placement) are what was measured: the library's own depends on
+    /// who has which rank.
+    pub fn is_as_measured(&self, ranks: usize, placement: &str) -> bool {
+        ranks == self.policy.provenance.ranks && self.policy.placement.as_ref().is_none_or(|p| p == placement)
+    }
+
     /// The row that says how a message of this size crosses groups.
     pub fn across(&self, bytes: usize) -> Option<&Across> {
         self.policy.across.iter().rev().find(|r| r.from_bytes <= bytes)
+    }
+
+    /// The size that stands for all sizes that the policy treats as it: those between two beginnings of rows. The size that a row was made
+    /// at stands for those near it.
+    pub fn size_class(&self, bytes: usize) -> usize {
+        let at = self.classes.partition_point(|class| class.0 <= bytes).max(1) - 1;
+        self.classes.get(at).map_or(bytes, |class| class.1)
+    }
+
+    /// The largest size that a row was made at.
+    pub fn largest_measured(&self) -> usize {
+        self.classes.last().map_or(usize::MAX, |class| class.1)
     }
 
     /// What a message of this size takes over all ranks, between the rows' times; 0 without rows.
@@ -95,14 +144,9 @@ impl CompiledPolicy {
         let g = &self.policy.groups[group];
         let row = g.bcast.iter().rev().find(|r| r.from_bytes <= bytes);
         if let Some(row) = row.filter(|_| positions.len() == g.hosts.len()) {
-            // far above the sizes that were measured, longer segments: more of them cost memory and win nothing
-            let mut parameters = row.parameters();
-            if parameters.segment > 0 {
-                parameters.segment = parameters.segment.max(bytes.div_ceil(MOST_SEGMENTS));
-            }
             return Ok(Decision {
                 algorithm: bcast::algorithm(&row.algorithm)?,
-                parameters,
+                parameters: bounded(row.parameters(), bytes),
                 model: row.model.clone(),
                 predicted_s: self.scaled(g, bytes, row.at_bytes, row.predicted_s),
                 runner_up: row.runner_up.clone(),
@@ -112,20 +156,42 @@ impl CompiledPolicy {
         }
         let inside = Some(&self.groups[group].inside);
         let knowledge = Knowledge { models: &g.models, scores: &g.scores, experience: &g.experience, inside };
-        let (model, ranked) = rank_candidates(knowledge, positions, 0, bytes, &all_candidates(bytes))?;
+        // decided once for all sizes of a class
+        let at = self.size_class(bytes);
+        let (model, ranked) = rank_candidates(knowledge, positions, 0, at, &all_candidates(at))?;
         let best = ranked.first();
         // where the library's own was best with all ranks, no model can tell that it is not with some
         let native = row.filter(|r| r.algorithm == "native").map(|r| bcast::algorithm(&r.algorithm)).transpose()?;
         let chosen = best.map_or(bcast::algorithm("binomial")?, |c| c.algorithm);
-        Ok(Decision {
+        let mut decision = Decision {
             algorithm: native.unwrap_or(chosen),
-            parameters: best.map(|c| c.parameters).unwrap_or_default(),
+            parameters: bounded(best.map(|c| c.parameters).unwrap_or_default(), bytes),
             model,
             predicted_s: best.map_or(0.0, |c| c.predicted),
             runner_up: ranked.get(1).map_or("none".into(), |c| c.algorithm.name.into()),
             margin: best.zip(ranked.get(1)).map_or(0.0, |(a, b)| b.predicted / a.predicted - 1.0),
             from_row: false,
-        })
+        };
+        if bytes != at {
+            decision.predicted_s = self.decided_seconds(group, positions, &decision, bytes)?;
+        }
+        Ok(decision)
+    }
+
+    /// What a decision should take for another size than the one it was made at.
+    ///
+    /// # Errors
+    /// As [`CompiledPolicy::decide`].
+    pub fn decided_seconds(&self, group: usize, positions: &[usize], decision: &Decision, bytes: usize) -> Result<f64> {
+        let g = &self.policy.groups[group];
+        if decision.from_row {
+            let row = g.bcast.iter().rev().find(|r| r.from_bytes <= bytes);
+            return Ok(row.map_or(decision.predicted_s, |row| self.scaled(g, bytes, row.at_bytes, row.predicted_s)));
+        }
+        let inside = Some(&self.groups[group].inside);
+        let knowledge = Knowledge { models: &g.models, scores: &g.scores, experience: &g.experience, inside };
+        let (_, ranked) = rank_candidates(knowledge, positions, 0, bytes, &[(decision.algorithm, decision.parameters)])?;
+        Ok(ranked.first().map_or(decision.predicted_s, |c| c.predicted))
     }
 
     /// A row's time at another size than its own: interpolated between the rows' times.

@@ -10,7 +10,7 @@ use crate::score::{Experience, ModelScore};
 use crate::select::Choice;
 use serde::{Deserialize, Serialize};
 
-pub use decision::{CompiledGroup, CompiledPolicy, Decision};
+pub use decision::{CompiledGroup, CompiledPolicy, Decision, bounded};
 
 /// A policy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

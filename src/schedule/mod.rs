@@ -157,6 +157,11 @@ impl Program {
         self.ops.is_empty()
     }
 
+    /// Bytes in memory.
+    pub fn memory(&self) -> usize {
+        size_of_val(self.ops.as_slice()) + size_of_val(self.after.as_slice()) + size_of_val(self.lanes.as_slice())
+    }
+
     /// What an operation does.
     pub fn action(&self, op: usize) -> Action {
         self.ops[op].action
@@ -230,6 +235,16 @@ impl Cursors {
     /// The next send or delay of each lane that has one left, in no order.
     pub fn open(&self) -> impl Iterator<Item = usize> + '_ {
         self.next.iter().map(|&op| op as usize)
+    }
+
+    /// How many lanes have a send or delay left.
+    pub fn lanes(&self) -> usize {
+        self.next.len()
+    }
+
+    /// The next send or delay of one of these lanes.
+    pub fn lane(&self, k: usize) -> usize {
+        self.next[k] as usize
     }
 
     /// True if all sends and delays were started.

@@ -7,7 +7,7 @@ use crate::intercluster::{ROUTES, RouteKind};
 use crate::measure::{Experiment, Session};
 use crate::plan::{self, Member, Way, hierarchy, placement, predict};
 use crate::policy::{Across, CompiledPolicy, OWN, Policy};
-use crate::select::all_candidates;
+use crate::select::{NATIVE_MARGIN, all_candidates};
 use crate::stats;
 use crate::topology::Rank;
 
@@ -19,8 +19,6 @@ const ROUNDS: usize = 3;
 const MOST_SEGMENTS: usize = 512;
 /// The sizes that ways are chosen at; a choice holds for the sizes near its own, the last one for all larger ones.
 const SIZES: [usize; 11] = [1, 1 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
-/// Medians closer than this are told apart only by their intervals.
-const NATIVE_MARGIN: f64 = 0.05;
 
 /// Ways expected to take so many times the best one's time are not measured, nor are neighbours of those measured to.
 const HOPELESS: f64 = 1.35;

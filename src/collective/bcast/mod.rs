@@ -44,6 +44,10 @@ pub const ALGORITHMS: &[&Algorithm] = &[
     &native::ALGORITHM,
 ];
 
+/// What MPI libraries run for large messages, with its radix: Open MPI 4.1 by its fixed decisions (binomial for two ranks, k-nomial and
+/// scatter with recursive doubling for more), MPICH (Thakur, Rabenseifner, Gropp 2005) binomial and scatter with allgather.
+pub const OF_LIBRARIES: [(&Algorithm, usize); 3] = [(&binomial::ALGORITHM, 0), (&knomial::ALGORITHM, 4), (&scatter_doubling::ALGORITHM, 0)];
+
 /// Finds an algorithm by name.
 ///
 /// # Errors

@@ -1,0 +1,63 @@
+//! Messages larger than any that were measured: there the library's own broadcast is taken, unless the policy's is predicted to win.
+//!
+//! What limits large messages (memory, the library's own flow control) did not show at the sizes that were measured, so that a gain
+//! must not hang on it.
+
+use super::{Member, Plan, PolyModel, Way, placement, seconds};
+use crate::collective::{Parameters, Shape, bcast};
+use crate::error::Result;
+use crate::policy::CompiledPolicy;
+use crate::predict::completion;
+
+/// The policy's way must be predicted to win by so much: what predictions err by at the largest sizes, where ranks compete for memory and
+/// processors, and more than one long message gains or loses by being cut.
+const MARGIN: f64 = 0.25;
+
+/// What a broadcast takes at the largest size that was measured, in both ways.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Beyond {
+    /// That size.
+    pub measured_bytes: usize,
+    /// What the policy's way takes there.
+    pub own_s: f64,
+    /// What the library's own takes there: measured, or else the fastest of what libraries run for large messages, as predicted.
+    pub native_s: f64,
+}
+
+impl Beyond {
+    /// True if the library's own is taken.
+    pub fn is_native(&self) -> bool {
+        self.native_s < self.own_s * (1.0 + MARGIN)
+    }
+
+    /// What the library's own takes for a message of this size, if it is taken.
+    pub(super) fn native_at(&self, bytes: usize) -> Option<f64> {
+        self.is_native().then_some(self.native_s * bytes as f64 / self.measured_bytes.max(1) as f64)
+    }
+}
+
+/// Weighs a plan at the largest size that was measured against the library's own broadcast.
+pub(super) fn weigh(policy: &CompiledPolicy, members: &[Member], plan: &Plan) -> Result<Beyond> {
+    let bytes = plan.shape.bytes;
+    let row = policy.across(bytes).filter(|_| plan.groups.len() > 1);
+    let measured = row.filter(|_| policy.is_as_measured(members.len(), &placement(members)));
+    let (own_s, native_s) = match measured.and_then(|row| Some((row.measured_s?, row.native_s?))) {
+        Some((own_s, native_s)) => (own_s, native_s),
+        None => (predicted(policy, members, plan)?, libraries(policy, members, plan.shape)?),
+    };
+    // a plan that goes native anyway says so itself
+    Ok(Beyond { measured_bytes: bytes, own_s, native_s: plan.native_s.unwrap_or(native_s) })
+}
+
+fn predicted(policy: &CompiledPolicy, members: &[Member], plan: &Plan) -> Result<f64> {
+    let Some(route) = plan.route else { return Ok(plan.predicted_s) };
+    let way = Way { route, segment: plan.segment, local: bcast::algorithm(&plan.hierarchy.local[0].algorithm)? };
+    seconds(policy, members, plan.shape.root, plan.shape.bytes, way)
+}
+
+/// The fastest of what MPI libraries run for large messages, over the ranks in their order.
+fn libraries(policy: &CompiledPolicy, members: &[Member], shape: Shape) -> Result<f64> {
+    let costs = PolyModel::new(policy, members, shape.bytes);
+    let times = bcast::OF_LIBRARIES.iter().filter_map(|(a, radix)| a.schedule(&shape, &Parameters { segment: 0, radix: *radix }));
+    times.map(|schedule| completion(&schedule, &costs)).try_fold(f64::INFINITY, |best, t| Ok(t?.min(best)))
+}

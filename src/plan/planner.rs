@@ -1,0 +1,172 @@
+//! Plans of one communicator as they are asked for: decided once for each root and class of sizes, then only cut to size.
+
+use super::{Member, Plan, decided};
+use crate::error::Result;
+use crate::policy::CompiledPolicy;
+use crate::schedule::Program;
+use crate::topology::Rank;
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// What programs may take in memory, together: some hundred different broadcasts of thousands of segments.
+const MOST_BYTES: usize = 16 << 20;
+
+/// What one rank does for one size and root.
+#[derive(Debug)]
+pub enum Planned {
+    /// Everybody calls the library's own broadcast.
+    Native,
+    /// Run a program; then, where one is named, the library's own broadcast inside the group from this rank.
+    Run(Program, Option<Rank>),
+}
+
+/// What messages can be.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Bytes of one.
+    pub bytes: usize,
+    /// Lanes that are told apart.
+    pub lanes: usize,
+}
+
+/// Plans for one rank of a communicator.
+pub struct Planner {
+    policy: Arc<CompiledPolicy>,
+    members: Vec<Member>,
+    me: Rank,
+    limits: Limits,
+    /// By root, class of sizes, and whether the size is above all that were measured.
+    decided: FxHashMap<(Rank, usize, bool), Plan>,
+    planned: FxHashMap<(usize, Rank), Arc<Planned>>,
+    /// What was planned, the oldest first.
+    order: VecDeque<(usize, Rank)>,
+    /// What the programs of `planned` take.
+    bytes: usize,
+}
+
+impl Planner {
+    /// A planner for rank `me` of a communicator with these members.
+    pub fn new(policy: Arc<CompiledPolicy>, members: Vec<Member>, me: Rank, limits: Limits) -> Planner {
+        let (decided, planned, order) = Default::default();
+        Planner { policy, members, me, limits, decided, planned, order, bytes: 0 }
+    }
+
+    /// The members.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// What this rank does. Every rank of the communicator comes to the same plan.
+    ///
+    /// # Errors
+    /// As [`super::plan`].
+    pub fn planned(&mut self, bytes: usize, root: Rank) -> Result<Arc<Planned>> {
+        if let Some(planned) = self.planned.get(&(bytes, root)) {
+            return Ok(Arc::clone(planned));
+        }
+        let key = (root, self.policy.size_class(bytes), bytes > self.policy.largest_measured());
+        if !self.decided.contains_key(&key) {
+            self.decided.insert(key, decided(&self.policy, &self.members, root, bytes)?);
+        }
+        let plan = self.decided[&key].for_bytes(bytes);
+        let possible = plan.largest_message() <= self.limits.bytes && plan.hierarchy.lanes() <= self.limits.lanes;
+        let planned = Arc::new(if plan.is_native() || !possible {
+            Planned::Native
+        } else {
+            let k = plan.hierarchy.group_of(self.me);
+            let then_from = plan.hierarchy.local_native(k).then(|| plan.hierarchy.groups[k][0]);
+            Planned::Run(plan.hierarchy.program(self.me)?, then_from)
+        });
+        self.keep((bytes, root), &planned);
+        Ok(planned)
+    }
+
+    /// Keeps a plan, and lets the oldest ones go where all together are too large.
+    fn keep(&mut self, key: (usize, Rank), planned: &Arc<Planned>) {
+        self.bytes += planned.memory();
+        self.planned.insert(key, Arc::clone(planned));
+        self.order.push_back(key);
+        while self.bytes > MOST_BYTES
+            && self.order.len() > 1
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.bytes -= self.planned.remove(&oldest).map_or(0, |p| p.memory());
+        }
+    }
+
+    /// Bytes that the programs kept take.
+    pub fn memory(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Planned {
+    /// Bytes in memory.
+    fn memory(&self) -> usize {
+        // with its place in the maps
+        let program = if let Planned::Run(program, _) = self { program.memory() } else { 0 };
+        size_of::<Planned>() + 4 * size_of::<(usize, Rank)>() + program
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::plan;
+    use crate::policy::Policy;
+    use std::path::Path;
+
+    /// All hosts of the CCGrid platform but one.
+    fn planner(me: Rank) -> Planner {
+        let policy = Arc::new(CompiledPolicy::new(Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap());
+        let of = |(group, g): (usize, &crate::policy::GroupPolicy)| (0..g.hosts.len()).map(move |position| Member { group, position });
+        let members: Vec<Member> = policy.policy.groups.iter().enumerate().flat_map(of).take(77).collect();
+        Planner::new(policy, members, me, Limits { bytes: i32::MAX as usize, lanes: 65_535 })
+    }
+
+    #[test]
+    fn what_runs_is_what_plan_says() {
+        for me in [0, 13, 40, 76] {
+            let mut planner = planner(me);
+            for (bytes, root) in [(1, 0), (5000, 40), (92_000, 3), (70_000, 3), (3 << 20, 0), (1 << 20, 76), (100 << 20, 0)] {
+                let said = plan(&planner.policy, &planner.members, root, bytes).unwrap();
+                match &*planner.planned(bytes, root).unwrap() {
+                    Planned::Native => assert!(said.is_native()),
+                    Planned::Run(program, _) => assert_eq!(*program, said.program(me), "{bytes} from {root} at {me}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn thousands_of_sizes_are_decided_once_for_each_class_and_kept_in_few_megabytes() {
+        let mut planner = planner(13);
+        for k in 0..4000 {
+            planner.planned((3 << 20) + k * 64, 0).unwrap();
+            assert!(planner.memory() <= MOST_BYTES);
+        }
+        assert_eq!(planner.decided.len(), 1);
+        assert!(planner.planned.len() > 50 && planner.planned.len() == planner.order.len());
+        // the last ones are still there, the first ones went
+        let last = (3 << 20) + 3999 * 64;
+        assert!(planner.planned.contains_key(&(last, 0)) && !planner.planned.contains_key(&(3 << 20, 0)));
+    }
+
+    #[test]
+    fn above_what_was_measured_the_librarys_own_runs_unless_ours_is_predicted_to_win() {
+        let policy = planner(0).policy;
+        let largest = policy.largest_measured();
+        let one_host = |group: usize, ranks: usize| -> Vec<Member> { (0..ranks).map(|position| Member { group, position }).collect() };
+        // one message from one rank to another is what any library sends
+        let two = plan(&policy, &one_host(0, 2), 0, largest + 1).unwrap();
+        assert!(two.is_native() && two.beyond.is_some(), "{:?}", two.beyond);
+        assert!(plan(&policy, &one_host(0, 2), 0, largest).unwrap().beyond.is_none());
+        let everybody: Vec<Member> =
+            (0..policy.policy.groups.len()).flat_map(|g| one_host(g, policy.policy.groups[g].hosts.len())).collect();
+        let all = plan(&policy, &everybody, 0, 4 * largest).unwrap();
+        let beyond = all.beyond.unwrap();
+        assert!(!all.is_native() && beyond.native_s > 1.5 * beyond.own_s, "{beyond:?}");
+        assert!((3.0..4.1).contains(&(all.predicted_s / beyond.own_s)), "{} of {beyond:?}", all.predicted_s);
+    }
+}
