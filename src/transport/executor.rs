@@ -1,12 +1,16 @@
 //! Executes one rank's program: receives are posted ahead, sends go out in the order of their lane, each once what it comes after
-//! is complete.
+//! is complete and not too many are under way to one peer.
 
 use super::Transport;
 use crate::error::{Error, Result};
 use crate::schedule::{Action, Buffer, Cursors, Program, Span, Trace};
+use crate::topology::Rank;
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 
 /// How many receives are open at a time: posted ahead of the sends that pass on what they bring. Enough that a pipeline's next
-/// segments find their buffers, few enough that matching stays short.
+/// segments find their buffers, few enough that matching stays short. As many sends are under way to one peer: those beyond would find no
+/// buffer there, and be kept, copied and searched by the MPI library (1 GiB in segments of 8 KiB took 42 times as long as in one piece).
 pub const WINDOW: usize = 64;
 
 /// The state of one execution; kept between calls to spare allocations.
@@ -15,13 +19,16 @@ pub struct Executor<R> {
     requests: Vec<Option<R>>,
     control: Vec<u8>,
     cursors: Cursors,
+    /// Sends that were started, by peer, the oldest first; those that are complete leave when the oldest is asked for.
+    started: FxHashMap<Rank, VecDeque<usize>>,
     /// The requests that lanes wait for, and their operations.
     awaited: (Vec<R>, Vec<usize>),
 }
 
 impl<R> Default for Executor<R> {
     fn default() -> Self {
-        Executor { requests: Vec::new(), control: Vec::new(), cursors: Cursors::default(), awaited: (Vec::new(), Vec::new()) }
+        let (requests, control, cursors, started, awaited) = Default::default();
+        Executor { requests, control, cursors, started, awaited }
     }
 }
 
@@ -65,6 +72,7 @@ impl<R: Copy> Executor<R> {
         self.requests.resize_with(program.len(), || None);
         self.control.resize(program.len(), 0);
         self.cursors.restart(program);
+        self.started.clear();
         let mut run = Run { program, data, len, trace, posted: 0, open: 0 };
         while let Some(furthest) = self.cursors.open().max() {
             // SAFETY: the caller vouches for `data`
@@ -76,6 +84,9 @@ impl<R: Copy> Executor<R> {
                     let at = self.place(&run, op, span)?;
                     // SAFETY: `place` checked the span; the request is completed below, before the caller gets `data` back
                     self.requests[op] = Some(unsafe { transport.send(to, program.lane(op), at, span.len)? });
+                    if program.len() > WINDOW {
+                        self.started.entry(to).or_default().push_back(op);
+                    }
                 }
                 Action::Delay { seconds } => {
                     transport.delay(seconds);
@@ -93,16 +104,27 @@ impl<R: Copy> Executor<R> {
         Ok(())
     }
 
+    /// The oldest send that is under way to the peer of `op`, if there are as many as may be.
+    fn too_many(&mut self, program: &Program, op: usize) -> Option<usize> {
+        let Action::Send { to, .. } = program.action(op) else { return None };
+        let started = self.started.get_mut(&to)?;
+        while started.front().is_some_and(|&oldest| self.requests[oldest].is_none()) {
+            started.pop_front();
+        }
+        started.front().copied().filter(|_| started.len() >= WINDOW)
+    }
+
     /// The send or delay to start next: the first in the program of those that wait for nothing. Waits if all do.
     fn next<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run) -> Result<usize> {
         loop {
-            let (requests, ops) = &mut self.awaited;
+            let (mut requests, mut ops) = std::mem::take(&mut self.awaited);
             requests.clear();
             ops.clear();
             let mut first: Option<usize> = None;
-            for op in self.cursors.open() {
-                let open = run.program.after(op).iter().find_map(|&d| Some((self.requests[d as usize]?, d as usize)));
-                match open {
+            for k in 0..self.cursors.lanes() {
+                let op = self.cursors.lane(k);
+                let before = run.program.after(op).iter().map(|&d| d as usize).find(|&d| self.requests[d].is_some());
+                match before.or_else(|| self.too_many(run.program, op)).and_then(|before| Some((self.requests[before]?, before))) {
                     Some((request, before)) => {
                         requests.push(request);
                         ops.push(before);
@@ -110,9 +132,11 @@ impl<R: Copy> Executor<R> {
                     None => first = Some(first.map_or(op, |f| f.min(op))),
                 }
             }
+            self.awaited = (requests, ops);
             if let Some(op) = first {
                 return Ok(op);
             }
+            let (requests, ops) = &mut self.awaited;
             let k = if requests.len() == 1 {
                 transport.wait(requests[0])?;
                 0
