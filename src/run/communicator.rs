@@ -1,165 +1,145 @@
-//! What a communicator carries: its private duplicate and its plans, as an MPI attribute.
+//! What a communicator carries: its place in a team of processes, as an MPI attribute.
 
+use super::notice::{Reason, Why, once};
 use super::settings;
+use super::team::{Place, Team, join, leave, rank, world_rank};
 use crate::error::{Error, Result};
-use crate::plan::{Member, members, plan};
-use crate::policy::CompiledPolicy;
 use crate::schedule::{Program, Trace};
 use crate::topology::Rank;
-use crate::transport::Executor;
-use crate::transport::mpi::{MpiTransport, check, gather_texts};
+use crate::transport::mpi::{MpiTransport, check, check_launcher};
+use crate::transport::{Executor, Transport};
 use mpi::ffi;
 use mpi::raw::AsRaw;
-use rustc_hash::FxHashMap;
 use std::os::raw::{c_int, c_void};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Plans kept for one communicator; more sizes than that are planned again.
-const PLANS: usize = 4096;
+use std::sync::{Arc, OnceLock};
 
 /// What a communicator is to this library.
-pub enum State {
+pub(super) enum State {
     /// It has plans.
     Planned(Box<Planned>),
-    /// It uses the library's own collectives, and why.
-    Native(String),
+    /// It uses the library's own collectives.
+    Native,
 }
 
 /// A communicator with plans.
-pub struct Planned {
-    policy: Arc<CompiledPolicy>,
-    members: Vec<Member>,
+pub(super) struct Planned {
+    team: Arc<Team>,
     transport: MpiTransport,
-    /// The members of this rank's group, in the order of the communicator.
-    group_comm: ffi::MPI_Comm,
-    group_ranks: Vec<Rank>,
     executor: Executor<ffi::MPI_Request>,
-    plans: FxHashMap<(usize, Rank), Arc<Action>>,
-    /// True for MPI_COMM_WORLD, whose attributes go when MPI itself goes: nothing may be freed then.
-    for_ever: bool,
-}
-
-/// What one rank does for one size and root.
-#[derive(Debug)]
-pub enum Action {
-    /// Call the library.
-    Native,
-    /// Run a program; then, if there is one, the library's broadcast in the own group from this position of it.
-    Run(Program, Option<usize>),
 }
 
 impl State {
     /// Sets a communicator up. Collective; all members come to the same kind of state.
-    ///
-    /// # Errors
-    /// MPI's reason.
-    pub fn new(comm: ffi::MPI_Comm) -> Result<State> {
-        let mut inter: c_int = 0;
-        // SAFETY: the caller's communicator is valid
-        check(0, "MPI_Comm_test_inter", unsafe { ffi::PMPI_Comm_test_inter(comm, &mut inter) })?;
-        if inter != 0 {
-            return Ok(State::Native("it joins two groups (an inter-communicator)".into()));
-        }
-        let private = duplicate(comm)?;
-        // SAFETY: `private` was made here and lives as long as the state
-        let transport = unsafe { MpiTransport::new(private)? };
-        let prepared = settings::policy().and_then(|p| Ok((p, settings::host(world_rank()?)?)));
-        let (fingerprint, host) = match &prepared {
-            Ok((policy, host)) => (format!("{:016x}", policy.policy.fingerprint()), host.clone()),
-            Err(e) => (format!("! {e}"), String::new()),
-        };
-        let told = gather_texts(private, &format!("{fingerprint}\n{host}"))?;
-        let told: Vec<(&str, &str)> = told.iter().map(|t| t.split_once('\n').unwrap_or((t, ""))).collect();
-        let disagree = told.iter().position(|(f, _)| f.starts_with('!') || *f != told[0].0);
-        let reason = match (disagree, prepared) {
-            (Some(rank), _) if told[rank].0.starts_with('!') => format!("rank {rank} failed to {}", told[rank].0.trim_start_matches("! ")),
-            (Some(rank), _) => format!("rank {rank} has another policy than rank 0"),
-            (None, Err(e)) => e.to_string(),
-            (None, Ok((policy, _))) => {
-                let hosts: Vec<String> = told.iter().map(|(_, h)| h.to_string()).collect();
-                // the same names and policy everywhere: this fails everywhere or nowhere
-                match members(&policy.policy, &hosts) {
-                    Ok(members) => return Planned::new(comm, transport, policy, members).map(|p| State::Planned(Box::new(p))),
-                    Err(e) => format!("failed to {e}"),
-                }
+    fn new(comm: ffi::MPI_Comm) -> Result<State> {
+        let (ranks, remote) = sizes(comm)?;
+        if remote.is_some() {
+            if speaks_for_both(comm)? {
+                Reason::new(Why::InterCommunicator, "it joins two groups (an inter-communicator)").tell_once(ranks);
             }
-        };
-        free(private);
-        if transport.rank_is_first() {
-            eprintln!("collwise: a communicator of {} ranks uses the MPI library's own collectives: {reason}", told.len());
+            return Ok(State::Native);
         }
-        Ok(State::Native(reason))
+        if ranks == 1 {
+            alone()?;
+            return Ok(State::Native);
+        }
+        match join(comm, ranks)? {
+            Ok(place) => Planned::new(place).map(|p| State::Planned(Box::new(p))),
+            Err(reason) => {
+                if rank(comm)? == 0 {
+                    reason.tell_once(ranks);
+                }
+                Ok(State::Native)
+            }
+        }
     }
 }
 
+/// The ranks of a communicator, and those of the other group if it joins two.
+pub(super) fn sizes(comm: ffi::MPI_Comm) -> Result<(usize, Option<usize>)> {
+    let (mut own, mut inter, mut remote): (c_int, c_int, c_int) = (0, 0, 0);
+    // SAFETY: the caller's communicator is valid
+    unsafe {
+        check(0, "MPI_Comm_size", ffi::PMPI_Comm_size(comm, &mut own))?;
+        check(0, "MPI_Comm_test_inter", ffi::PMPI_Comm_test_inter(comm, &mut inter))?;
+        if inter != 0 {
+            check(0, "MPI_Comm_remote_size", ffi::PMPI_Comm_remote_size(comm, &mut remote))?;
+        }
+    }
+    Ok((own as usize, (inter != 0).then_some(remote as usize)))
+}
+
+/// True on one process of an inter-communicator: of the two groups' first ones, the lower in MPI_COMM_WORLD.
+fn speaks_for_both(comm: ffi::MPI_Comm) -> Result<bool> {
+    if rank(comm)? > 0 {
+        return Ok(false);
+    }
+    let mut other: c_int = 0;
+    // SAFETY: a valid inter-communicator, lists of one entry; the groups are freed here
+    unsafe {
+        let (mut remote, mut world) = (ffi::RSMPI_GROUP_EMPTY, ffi::RSMPI_GROUP_EMPTY);
+        check(0, "MPI_Comm_remote_group", ffi::PMPI_Comm_remote_group(comm, &mut remote))?;
+        check(0, "MPI_Comm_group", ffi::PMPI_Comm_group(ffi::RSMPI_COMM_WORLD, &mut world))?;
+        check(0, "MPI_Group_translate_ranks", ffi::PMPI_Group_translate_ranks(remote, 1, &0, world, &mut other))?;
+        ffi::PMPI_Group_free(&mut remote);
+        ffi::PMPI_Group_free(&mut world);
+    }
+    Ok((world_rank()? as c_int) < other || other < 0)
+}
+
+/// One rank alone needs nothing; but a launcher of another MPI library starts many programs of one rank each, and the user should know.
+fn alone() -> Result<()> {
+    // SAFETY: a constant of the library
+    let (world, _) = sizes(unsafe { ffi::RSMPI_COMM_WORLD })?;
+    let later = ["OMPI_COMM_WORLD_RANK", "PMI_RANK"].iter().any(|name| std::env::var(name).is_ok_and(|rank| rank != "0"));
+    if let Err(e) = check_launcher(world)
+        && !later
+    {
+        once(Why::Launcher, || format!("every rank runs by itself: failed to {e}"));
+    }
+    Ok(())
+}
+
 impl Planned {
-    fn new(comm: ffi::MPI_Comm, transport: MpiTransport, policy: Arc<CompiledPolicy>, members: Vec<Member>) -> Result<Planned> {
-        let me = crate::transport::Transport::rank(&transport);
-        let group = members[me].group;
-        // SAFETY: out-parameter of the right type; every member makes the same call
-        let group_comm = unsafe {
-            let mut out = ffi::RSMPI_COMM_NULL;
-            check(me, "MPI_Comm_split", ffi::PMPI_Comm_split(transport.comm(), group as c_int, me as c_int, &mut out))?;
-            out
-        };
-        let group_ranks = (0..members.len()).filter(|&r| members[r].group == group).collect();
-        // SAFETY: a constant of the library
-        let for_ever = comm == unsafe { ffi::RSMPI_COMM_WORLD };
-        let plans = FxHashMap::default();
-        Ok(Planned { policy, members, transport, group_comm, group_ranks, executor: Executor::default(), plans, for_ever })
+    fn new((team, tag): Place) -> Result<Planned> {
+        // SAFETY: the team's communicator lives as long as the team
+        let transport = unsafe { MpiTransport::new(team.comm())? }.with_tag(tag);
+        Ok(Planned { team, transport, executor: Executor::default() })
     }
 
     /// What to do for a size and root.
     ///
     /// # Errors
-    /// The root is outside the communicator.
-    pub fn action(&mut self, bytes: usize, root: Rank) -> Result<Arc<Action>> {
-        if let Some(action) = self.plans.get(&(bytes, root)) {
-            return Ok(Arc::clone(action));
-        }
-        if self.plans.len() >= PLANS {
-            self.plans.clear();
-        }
-        let plan = plan(&self.policy, &self.members, root, bytes)?;
-        let me = crate::transport::Transport::rank(&self.transport);
-        let action = Arc::new(if plan.is_native() {
-            Action::Native
-        } else {
-            let k = plan.hierarchy.group_of(me);
-            let coordinator = plan.hierarchy.groups[k][0];
-            let position = self.group_ranks.iter().position(|&r| r == coordinator);
-            Action::Run(plan.program(me), position.filter(|_| plan.hierarchy.local_native(k)))
-        });
-        self.plans.insert((bytes, root), Arc::clone(&action));
-        Ok(action)
+    /// The policy lacks what the plan needs.
+    pub fn planned(&self, bytes: usize, root: Rank) -> Result<Arc<crate::plan::Planned>> {
+        self.team.planned(bytes, root)
     }
 
-    /// Runs a program, and the group's own broadcast after it.
+    /// Runs a program, and the library's own broadcast inside this rank's group after it, from the rank `then_from`.
     ///
     /// # Safety
     /// `data` must be valid for reads and writes of `len` bytes.
     ///
     /// # Errors
     /// MPI's reason.
-    pub unsafe fn run(&mut self, program: &Program, then_from: Option<usize>, data: *mut u8, len: usize) -> Result<()> {
-        if let Some(folder) = settings::trace_folder() {
-            let mut trace = Trace::new(program.len());
-            // SAFETY: the caller vouches for `data`
-            unsafe { self.executor.run(&mut self.transport, program, data, len, Some(&mut trace))? };
-            self.write_trace(folder, program, &trace, len)?;
-        } else {
-            // SAFETY: the caller vouches for `data`
-            unsafe { self.executor.run(&mut self.transport, program, data, len, None)? };
+    pub unsafe fn run(&mut self, program: &Program, then_from: Option<Rank>, data: *mut u8, len: usize) -> Result<()> {
+        let mut trace = settings::trace_folder().map(|_| Trace::new(program.len()));
+        // SAFETY: the caller vouches for `data`
+        unsafe { self.executor.run(&mut self.transport, program, data, len, trace.as_mut())? };
+        if let Some((comm, root)) = then_from.and_then(|root| self.team.in_group(root)) {
+            // plans keep what is broadcast so below what an `int` counts
+            // SAFETY: as above
+            let code = unsafe { ffi::PMPI_Bcast(data.cast::<c_void>(), len as c_int, ffi::RSMPI_UINT8_T, root, comm) };
+            check(self.transport.rank(), "MPI_Bcast", code)?;
         }
-        let Some(root) = then_from else { return Ok(()) };
-        let me = crate::transport::Transport::rank(&self.transport);
-        let count = c_int::try_from(len).map_err(|_| Error::Rank { rank: me, reason: format!("{len} bytes are more than MPI counts") })?;
-        // SAFETY: as above
-        let code = unsafe { ffi::PMPI_Bcast(data.cast::<c_void>(), count, ffi::RSMPI_UINT8_T, root as c_int, self.group_comm) };
-        check(me, "MPI_Bcast", code)
+        // what is communicated does not hang on what can be written
+        if let (Some(folder), Some(trace)) = (settings::trace_folder(), trace)
+            && let Err(e) = self.write_trace(folder, program, &trace, len)
+        {
+            once(Why::Trace, || format!("failed to {e}; this rank goes on without its trace"));
+        }
+        Ok(())
     }
 
     /// Appends what this rank did to its file in the trace folder: a JSON line for each broadcast, with each operation's start and
@@ -168,14 +148,10 @@ impl Planned {
         use std::io::Write;
         let path = folder.join(format!("rank-{}.jsonl", world_rank()?));
         let actions: Vec<_> = program.actions().collect();
-        let line = serde_json::json!({ "bytes": bytes, "ranks": self.members.len(), "actions": actions, "start_s": trace.start, "end_s": trace.end });
+        let ranks = self.team.groups().len();
+        let line = serde_json::json!({ "bytes": bytes, "ranks": ranks, "actions": actions, "start_s": trace.start, "end_s": trace.end });
         let written = std::fs::OpenOptions::new().create(true).append(true).open(&path).and_then(|mut file| writeln!(file, "{line}"));
         written.map_err(|reason| Error::Io { action: "write", path, reason })
-    }
-
-    /// Each member's place in the policy.
-    pub fn members(&self) -> &[Member] {
-        &self.members
     }
 }
 
@@ -183,17 +159,9 @@ impl Planned {
 pub(crate) fn groups_in_use(comm: &impl AsRaw<Raw = ffi::MPI_Comm>) -> Result<Option<Vec<usize>>> {
     // SAFETY: a communicator of the `mpi` crate is valid
     match unsafe { state(comm.as_raw())? } {
-        State::Planned(planned) => Ok(Some(planned.members().iter().map(|m| m.group).collect())),
-        State::Native(_) => Ok(None),
+        State::Planned(planned) => Ok(Some(planned.team.groups())),
+        State::Native => Ok(None),
     }
-}
-
-/// This process's rank in MPI_COMM_WORLD.
-fn world_rank() -> Result<usize> {
-    let mut rank: c_int = 0;
-    // SAFETY: MPI is initialised wherever there is a communicator
-    check(0, "MPI_Comm_rank", unsafe { ffi::PMPI_Comm_rank(ffi::RSMPI_COMM_WORLD, &mut rank) })?;
-    Ok(rank as usize)
 }
 
 /// A private duplicate that returns errors instead of ending the job.
@@ -205,11 +173,6 @@ pub(crate) fn duplicate(comm: ffi::MPI_Comm) -> Result<ffi::MPI_Comm> {
         check(0, "MPI_Comm_set_errhandler", ffi::PMPI_Comm_set_errhandler(private, ffi::RSMPI_ERRORS_RETURN))?;
         Ok(private)
     }
-}
-
-fn free(mut comm: ffi::MPI_Comm) {
-    // SAFETY: made by this module, used by nobody else
-    unsafe { ffi::PMPI_Comm_free(&mut comm) };
 }
 
 /// Counts the communicators that went: what was remembered by handle is void when this changes, since handles are used again.
@@ -230,7 +193,14 @@ fn keyval() -> Result<c_int> {
 }
 
 /// A duplicate starts without state: it is another communicator.
-unsafe extern "C" fn no_copy(_: ffi::MPI_Comm, _: c_int, _: *mut c_void, _: *mut c_void, _: *mut c_void, flag: *mut c_int) -> c_int {
+pub(super) unsafe extern "C" fn no_copy(
+    _: ffi::MPI_Comm,
+    _: c_int,
+    _: *mut c_void,
+    _: *mut c_void,
+    _: *mut c_void,
+    flag: *mut c_int,
+) -> c_int {
     // SAFETY: MPI passes a valid out-parameter
     unsafe { *flag = 0 };
     ffi::MPI_SUCCESS as c_int
@@ -241,11 +211,8 @@ unsafe extern "C" fn dropped(_: ffi::MPI_Comm, _: c_int, state: *mut c_void, _: 
     GENERATION.fetch_add(1, Ordering::Relaxed);
     // SAFETY: set in `state` below from a box, and given up here for good
     let state = unsafe { Box::from_raw(state.cast::<State>()) };
-    if let State::Planned(planned) = *state
-        && !planned.for_ever
-    {
-        free(planned.group_comm);
-        free(planned.transport.comm());
+    if let State::Planned(planned) = *state {
+        leave(&planned.team);
     }
     ffi::MPI_SUCCESS as c_int
 }

@@ -13,16 +13,18 @@
 //! world.adaptive_bcast(0, &mut data[..]).unwrap();
 //! ```
 //!
-//! A communicator gets its plan at first use, which is collective: a private duplicate, the members' hosts matched to the policy's
-//! groups, agreement of all members on the policy. Where that fails, every member uses the library's own collective and the first
-//! one says why, once. Plans are kept by size and root.
+//! A communicator gets its plan at first use, which is collective: agreement of all members on the policy, their hosts matched to its
+//! groups, a private communicator, which all communicators of the same processes share. Where that fails, every member uses the
+//! library's own collective and the first one says why, once for each reason. Plans are kept by size and root.
 #![allow(unsafe_code)] // MPI's C interface
 
 mod bcast;
 mod communicator;
+mod datatype;
+mod notice;
 mod settings;
+mod team;
 
 pub use bcast::AdaptiveCollectives;
-pub use communicator::{Planned, State};
 pub(crate) use communicator::{duplicate, groups_in_use};
 pub use settings::use_policy;

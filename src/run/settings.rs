@@ -51,11 +51,16 @@ pub(super) fn policy() -> Result<Arc<CompiledPolicy>> {
     }
 }
 
-/// The host that this process, rank `world_rank` of MPI_COMM_WORLD, takes itself for.
+/// The host that this process, rank `world_rank` of MPI_COMM_WORLD, takes itself for; found out once.
 ///
 /// # Errors
 /// The host file cannot be read, or has no line for this rank.
 pub(super) fn host(world_rank: usize) -> Result<String> {
+    static HOST: OnceLock<std::result::Result<String, String>> = OnceLock::new();
+    HOST.get_or_init(|| find_host(world_rank).map_err(|e| e.to_string())).clone().map_err(Error::invalid)
+}
+
+fn find_host(world_rank: usize) -> Result<String> {
     let Some(path) = std::env::var_os(HOSTS_VARIABLE).map(PathBuf::from) else { return Ok(processor_name()) };
     let name = path.display().to_string();
     let declared = Declared::parse(&name, &read_text(&path)?)?;

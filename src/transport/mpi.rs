@@ -15,6 +15,8 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 pub struct MpiTransport {
     comm: ffi::MPI_Comm,
     rank: Rank,
+    /// The tag of lane 0.
+    tag: c_int,
 }
 
 /// Turns a return code into a result with MPI's own words.
@@ -48,7 +50,12 @@ impl MpiTransport {
         let mut rank: c_int = 0;
         // SAFETY: the caller vouches for `comm`
         check(0, "MPI_Comm_rank", unsafe { ffi::PMPI_Comm_rank(comm, &mut rank) })?;
-        Ok(MpiTransport { comm, rank: rank as Rank })
+        Ok(MpiTransport { comm, rank: rank as Rank, tag: 0 })
+    }
+
+    /// The same with tags from `tag` on, of which [`most_lanes`] are used: for several that share a communicator.
+    pub fn with_tag(self, tag: c_int) -> MpiTransport {
+        MpiTransport { tag, ..self }
     }
 
     /// The communicator.
@@ -65,6 +72,24 @@ impl MpiTransport {
         c_int::try_from(len)
             .map_err(|_| Error::Rank { rank: self.rank, reason: format!("one message of {len} bytes is more than MPI counts") })
     }
+}
+
+/// The largest tag: MPI promises 32,767 at least.
+pub fn tag_bound() -> c_int {
+    static FOUND: std::sync::OnceLock<c_int> = std::sync::OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let (mut bound, mut found): (*mut c_int, c_int) = (std::ptr::null_mut(), 0);
+        // SAFETY: MPI writes the address of an `int` that lasts
+        unsafe {
+            let code = ffi::PMPI_Comm_get_attr(ffi::RSMPI_COMM_WORLD, ffi::MPI_TAG_UB as c_int, (&raw mut bound).cast(), &mut found);
+            if code == ffi::MPI_SUCCESS as c_int && found != 0 && !bound.is_null() { *bound } else { 32_767 }
+        }
+    })
+}
+
+/// Tags that one of several users of a communicator has: a tag for each lane, or, where tags are few, a sixteenth of them.
+pub fn most_lanes() -> c_int {
+    c_int::from(Lane::MAX).min(tag_bound() / 16)
 }
 
 /// The clock: the only one that is virtual under a simulated MPI.
@@ -123,7 +148,7 @@ impl Transport for MpiTransport {
         // SAFETY: the caller vouches for the buffer; the request is written before it is read
         unsafe {
             let mut request = ffi::RSMPI_REQUEST_NULL;
-            let (byte, tag) = (ffi::RSMPI_UINT8_T, c_int::from(lane));
+            let (byte, tag) = (ffi::RSMPI_UINT8_T, self.tag + c_int::from(lane));
             let code = ffi::PMPI_Isend(data.cast::<c_void>(), count, byte, to as c_int, tag, self.comm, &mut request);
             check(self.rank, "MPI_Isend", code)?;
             Ok(request)
@@ -135,7 +160,7 @@ impl Transport for MpiTransport {
         // SAFETY: as in `send`
         unsafe {
             let mut request = ffi::RSMPI_REQUEST_NULL;
-            let (byte, tag) = (ffi::RSMPI_UINT8_T, c_int::from(lane));
+            let (byte, tag) = (ffi::RSMPI_UINT8_T, self.tag + c_int::from(lane));
             let code = ffi::PMPI_Irecv(data.cast::<c_void>(), count, byte, from as c_int, tag, self.comm, &mut request);
             check(self.rank, "MPI_Irecv", code)?;
             Ok(request)

@@ -1,6 +1,9 @@
 //! What several tests share.
 #![allow(dead_code, unsafe_code)] // each test uses its part; executing a schedule takes a raw buffer
 
+#[cfg(feature = "mpi")]
+pub mod mpi;
+
 use collwise::collective::{Parameters, Shape, bcast};
 use collwise::transport::{Executor, Transport};
 use std::path::PathBuf;

@@ -1,0 +1,212 @@
+//! Communicators of all kinds, in all numbers, and what is said about those that use the library's own broadcast.
+#![cfg(feature = "mpi")]
+#![allow(unsafe_code)] // MPI's own interface, and the environment of a process of one thread
+
+mod common;
+
+use collwise::run::AdaptiveCollectives;
+use common::mpi::{adaptive, check_bcast, must_succeed, on_ranks, text, three_groups};
+use mpi::ffi;
+use mpi::topology::{Color, SimpleCommunicator};
+use mpi::traits::*;
+use std::os::raw::{c_int, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn is_child() -> bool {
+    std::env::var_os("COLLWISE_TEST_CHILD").is_some()
+}
+
+/// Runs a part on ranks that no policy fits; gives what was said.
+fn without_policy(name: &str, ranks: usize, part: impl Fn(&SimpleCommunicator)) -> String {
+    must_succeed(on_ranks(name, ranks, &[], part))
+}
+
+#[test]
+fn a_root_that_is_not_there_is_an_error_on_every_path() {
+    let refused = |world: &SimpleCommunicator| {
+        let alone = world.split_by_color(Color::with_value(world.rank())).unwrap();
+        for comm in [world, &alone] {
+            for root in [comm.size() as usize, 1 << 32, usize::MAX] {
+                // a size that was broadcast from rank 0 before, a new one, and none
+                comm.adaptive_bcast(0, &mut [0u8; 4][..]).unwrap();
+                for bytes in [4, 5000, 0] {
+                    let e = comm.adaptive_bcast(root, &mut vec![0u8; bytes][..]).unwrap_err();
+                    assert!(e.to_string().contains(&format!("rank {root} of {}", comm.size())), "{e}");
+                }
+            }
+        }
+    };
+    let name = "a_root_that_is_not_there_is_an_error_on_every_path";
+    let folder = tempfile::tempdir().unwrap();
+    let (policy, hosts) = three_groups(folder.path(), 3);
+    must_succeed(on_ranks(name, 3, &[("COLLWISE_POLICY", &policy), ("COLLWISE_HOSTS", &hosts)], |world| {
+        refused(world);
+        // a policy that fits no host
+        collwise::run::use_policy(collwise::policy::Policy::read(&common::file("policies/hcl16.toml")).unwrap());
+        refused(&world.duplicate());
+    }));
+}
+
+#[test]
+fn thousands_of_communicators_live_at_the_same_time() {
+    adaptive("thousands_of_communicators_live_at_the_same_time", 4, |world| {
+        let many: Vec<SimpleCommunicator> = (0..1500).map(|_| world.duplicate()).collect();
+        for round in 0..2 {
+            many.iter().for_each(|comm| {
+                let mut data = if comm.rank() == 1 { [round, 2, 3] } else { [9; 3] };
+                comm.adaptive_bcast(1, &mut data[..]).unwrap();
+                assert_eq!(data, [round, 2, 3]);
+            });
+        }
+        check_bcast(&many[700], &[1000]);
+    });
+}
+
+#[test]
+fn communicators_of_many_groups_of_processes_fall_back_where_contexts_run_short() {
+    let name = "communicators_of_many_groups_of_processes_fall_back_where_contexts_run_short";
+    let folder = tempfile::tempdir().unwrap();
+    let (policy, hosts) = three_groups(folder.path(), 6);
+    let said = must_succeed(on_ranks(name, 6, &[("COLLWISE_POLICY", &policy), ("COLLWISE_HOSTS", &hosts)], |world| {
+        // all orders of six processes are groups of their own
+        let many: Vec<SimpleCommunicator> = (0..300)
+            .map(|k| {
+                let mut order: Vec<i32> = (0..6).collect();
+                let mut rest = k;
+                (1..6).for_each(|n| {
+                    order.swap(n, rest % (n + 1));
+                    rest /= n + 1;
+                });
+                world.split_by_color_with_key(Color::with_value(0), order[world.rank() as usize]).unwrap()
+            })
+            .collect();
+        many.iter().for_each(|comm| check_bcast(comm, &[100]));
+        drop(many);
+        check_bcast(&world.duplicate(), &[100]);
+    }));
+    if !is_child() {
+        let times = said.matches("free some communicators").count();
+        assert!((1..=6).contains(&times), "{times}, not once for each process that is a first rank: {said}");
+    }
+}
+
+#[test]
+fn communicators_that_come_and_go() {
+    adaptive("communicators_that_come_and_go", 5, |world| {
+        for k in 0..300 {
+            let comm = world.duplicate();
+            check_bcast(&comm, &[64 + k]);
+            // and one of other processes each time
+            let part = world.split_by_color(Color::with_value((world.rank() as usize + k) as i32 % 3)).unwrap();
+            check_bcast(&part, &[64 + k]);
+        }
+    });
+}
+
+static COPIES: AtomicUsize = AtomicUsize::new(0);
+
+unsafe extern "C" fn copy(_: ffi::MPI_Comm, _: c_int, _: *mut c_void, _: *mut c_void, _: *mut c_void, flag: *mut c_int) -> c_int {
+    COPIES.fetch_add(1, Ordering::Relaxed);
+    unsafe { *flag = 0 };
+    0
+}
+
+unsafe extern "C" fn delete(_: ffi::MPI_Comm, _: c_int, _: *mut c_void, _: *mut c_void) -> c_int {
+    0
+}
+
+#[test]
+fn the_programs_attributes_are_not_copied() {
+    adaptive("the_programs_attributes_are_not_copied", 3, |world| {
+        let mut key = 0;
+        unsafe {
+            assert_eq!(ffi::MPI_Comm_create_keyval(Some(copy), Some(delete), &mut key, std::ptr::null_mut()), 0);
+            assert_eq!(ffi::MPI_Comm_set_attr(world.as_raw(), key, std::ptr::null_mut()), 0);
+        }
+        check_bcast(world, &[1, 5000]);
+        assert_eq!(COPIES.load(Ordering::Relaxed), 0);
+    });
+}
+
+#[test]
+fn what_many_communicators_have_is_said_once() {
+    let name = "what_many_communicators_have_is_said_once";
+    let said = without_policy(name, 4, |world| {
+        let many: Vec<SimpleCommunicator> = (0..40).map(|_| world.duplicate()).collect();
+        many.iter().for_each(|comm| check_bcast(comm, &[1, 5000]));
+    });
+    if !is_child() {
+        assert_eq!(said.matches("uses the MPI library's own collectives").count(), 1, "{said}");
+    }
+}
+
+#[test]
+fn inter_communicators_use_the_librarys_own_and_say_so() {
+    let name = "inter_communicators_use_the_librarys_own_and_say_so";
+    let folder = tempfile::tempdir().unwrap();
+    let (policy, hosts) = three_groups(folder.path(), 5);
+    let said = must_succeed(on_ranks(name, 5, &[("COLLWISE_POLICY", &policy), ("COLLWISE_HOSTS", &hosts)], |world| {
+        let me = world.rank();
+        let side = world.split_by_color(Color::with_value(i32::from(me >= 2))).unwrap();
+        let both = unsafe {
+            let mut both = ffi::RSMPI_COMM_NULL;
+            assert_eq!(ffi::MPI_Intercomm_create(side.as_raw(), 0, world.as_raw(), if me < 2 { 2 } else { 0 }, 7, &mut both), 0);
+            mpi::topology::InterCommunicator::from_raw(both)
+        };
+        let root = match me {
+            0 => unsafe { ffi::RSMPI_PROC_NULL as usize },
+            1 => ffi::MPI_ROOT as usize,
+            _ => 1,
+        };
+        let mut data = if me == 1 { [1, 2, 3] } else { [0; 3] };
+        both.adaptive_bcast(root, &mut data[..]).unwrap();
+        assert_eq!(data, if me == 0 { [0; 3] } else { [1, 2, 3] });
+        if me >= 2 {
+            assert!(both.adaptive_bcast(2, &mut data[..]).unwrap_err().to_string().contains("rank 2 of 2"));
+        }
+    }));
+    if !is_child() {
+        assert_eq!(said.matches("inter-communicator").count(), 1, "{said}");
+    }
+}
+
+#[test]
+fn a_trace_that_one_rank_cannot_write_changes_nothing() {
+    let name = "a_trace_that_one_rank_cannot_write_changes_nothing";
+    let folder = tempfile::tempdir().unwrap();
+    let (policy, hosts) = three_groups(folder.path(), 8);
+    // whole messages between groups, and the library's own broadcast inside them
+    let mut edited = collwise::policy::Policy::read(&policy).unwrap();
+    edited.across.clear();
+    edited.groups.iter_mut().flat_map(|g| &mut g.bcast).for_each(|row| row.algorithm = "native".into());
+    std::fs::write(&policy, edited.to_toml().unwrap()).unwrap();
+    let said = must_succeed(on_ranks(name, 8, &[("COLLWISE_POLICY", &policy), ("COLLWISE_HOSTS", &hosts)], |world| {
+        let folder = tempfile::tempdir().unwrap();
+        let traces = if world.rank() == 3 { std::path::PathBuf::from("/proc/no/such/folder") } else { folder.path().into() };
+        // SAFETY: this process has no other thread that reads the environment
+        unsafe { std::env::set_var("COLLWISE_TRACE", &traces) };
+        check_bcast(world, &[1, 5000]);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), usize::from(world.rank() != 3));
+    }));
+    if !is_child() {
+        assert_eq!(said.matches("goes on without its trace").count(), 1, "{said}");
+        assert!(!said.contains("library's own collectives"), "it fell back: {said}");
+    }
+}
+
+#[test]
+fn programs_under_another_librarys_launcher_are_told() {
+    let name = "programs_under_another_librarys_launcher_are_told";
+    if is_child() {
+        let universe = mpi::initialize().unwrap();
+        return universe.world().adaptive_bcast(0, &mut [1u8; 8][..]).unwrap();
+    }
+    let run = |rank: &str| {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", name, "--nocapture"]).envs([("COLLWISE_TEST_CHILD", "1"), ("PMI_SIZE", "4"), ("PMI_RANK", rank)]);
+        text(&command.output().unwrap())
+    };
+    let said = run("0");
+    assert!(said.contains("the launcher says 4") && said.contains("1 passed"), "{said}");
+    assert!(!run("2").contains("the launcher says"), "one rank speaks");
+}
