@@ -85,6 +85,7 @@ pub mod fit;
 pub mod intercluster;
 pub mod measure;
 pub mod model;
+pub mod names;
 pub mod plan;
 pub mod platform;
 pub mod policy;

@@ -6,6 +6,7 @@ use super::{Outcome, print, print_json};
 use crate::cluster::GroupQuality;
 use crate::discover::{Discovery, discover, discover_matrix};
 use crate::error::{check_writable, read_text, write_text};
+use crate::names;
 use crate::topology::parse_matrix;
 use crate::units;
 use std::path::PathBuf;
@@ -33,8 +34,9 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     args.output.as_deref().map(check_writable).transpose()?;
     let found = match &args.matrix {
         Some(path) => {
-            let name = path.display().to_string();
-            Some((discover_matrix(&parse_matrix(&name, &read_text(path)?)?, method, bound), name.clone(), name))
+            let file = path.display().to_string();
+            let matrix = parse_matrix(&file, &read_text(path)?)?;
+            Some((discover_matrix(&matrix, method, bound), names::of_file(path), format!("grouped from the matrix {file}")))
         }
         None => {
             let declared = args.source.declared()?;

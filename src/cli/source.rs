@@ -42,7 +42,7 @@ pub struct SourceArgs {
     #[arg(long, value_name = "FILE")]
     hosts: Option<PathBuf>,
     /// Name of the platform in what is written.
-    #[arg(long)]
+    #[arg(long, value_parser = crate::names::parse)]
     name: Option<String>,
 }
 
@@ -146,7 +146,7 @@ impl SourceArgs {
         let name = self.name.clone().unwrap_or_else(|| "unnamed".into());
         // SAFETY: `private` outlives the probe and is used for nothing else
         #[allow(unsafe_code)]
-        let probe = unsafe { crate::measure::mpi::start(private.as_raw(), &name)? };
+        let probe = unsafe { crate::measure::mpi::start(private.as_raw(), &name, self.hosts.is_some())? };
         let Some(mut probe) = probe else { return Ok(None) };
         self.session(&mut probe, work).map(Some)
     }

@@ -5,6 +5,7 @@ mod sampled;
 use crate::cluster::{Bound, GroupQuality, Method, quality, quality_of};
 use crate::error::{Error, Result};
 use crate::measure::{Experiment, Session};
+use crate::names;
 use crate::platform::{Group, GroupLink, HostParameters, Platform};
 use crate::stats;
 use crate::topology::{LatencyMatrix, Rank, pair_rounds};
@@ -68,15 +69,14 @@ impl Declared {
     pub fn parse(file: &str, text: &str) -> Result<Declared> {
         let mut declared = Declared::default();
         for (number, line) in text.lines().enumerate() {
+            let wrong = |reason: String| Error::Format { file: file.into(), line: Some(number + 1), reason };
             let words: Vec<&str> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
+            words.iter().try_for_each(|word| names::check(word)).map_err(wrong)?;
             match words[..] {
                 [] => continue,
                 [host] => declared.push(host, None),
                 [host, group] => declared.push(host, Some(group.into())),
-                _ => {
-                    let reason = "a line holds a host and, if you like, its group: HOST [GROUP]".into();
-                    return Err(Error::Format { file: file.into(), line: Some(number + 1), reason });
-                }
+                _ => return Err(wrong("a line holds a host and, if you like, its group: HOST [GROUP]".into())),
             }
         }
         Ok(declared)

@@ -10,7 +10,8 @@ mod samples;
 mod session;
 mod simulated;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::names;
 use serde::{Deserialize, Serialize};
 
 pub use experiment::Experiment;
@@ -26,8 +27,10 @@ pub struct Settings {
     /// Version of the sample file's format: 1.
     pub format: u32,
     /// The platform's name, as the user gave it.
+    #[serde(deserialize_with = "names::de_name")]
     pub platform: String,
     /// The host of each rank, as it calls itself.
+    #[serde(deserialize_with = "names::de_names")]
     pub hosts: Vec<String>,
     /// The MPI library and its version, or "simulator".
     pub library: String,
@@ -35,6 +38,22 @@ pub struct Settings {
     pub timer: String,
     /// When measuring began (UTC), or "virtual time".
     pub date: String,
+}
+
+/// The hosts that MPI tells, by rank. With `declared` ones in their place they need not be names: they are made ones then.
+///
+/// # Errors
+/// [`Error::Data`] with the first rank whose host is no name, and the remedy.
+#[cfg_attr(not(feature = "mpi"), allow(dead_code))] // who asks MPI
+fn hosts_told(told: Vec<String>, declared: bool) -> Result<Vec<String>> {
+    let name = |(rank, host): (usize, String)| match names::check(&host) {
+        Err(_) if declared => Ok(names::made(&host)),
+        Err(reason) => Err(Error::data(format!(
+            "take the host of rank {rank} from MPI: {reason}; declare the hosts in a file, a line for each rank, and give it with --hosts"
+        ))),
+        Ok(()) => Ok(host),
+    };
+    told.into_iter().enumerate().map(name).collect()
 }
 
 /// Something that can run experiments on ranks.
@@ -59,4 +78,17 @@ pub trait Probe {
 
     /// Seconds spent on measuring so far, on the clock of what is measured.
     fn elapsed(&self) -> f64;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_without_a_name_can_be_declared() {
+        let told = || vec!["a.example".to_string(), "b\n[[link]]".into()];
+        let said = hosts_told(told(), false).unwrap_err().to_string();
+        assert!(said.contains("rank 1") && said.contains(r#""b\n[[link]]""#) && said.contains("--hosts"), "{said}");
+        assert_eq!(hosts_told(told(), true).unwrap(), ["a.example", "b___link__"]);
+    }
 }

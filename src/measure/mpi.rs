@@ -2,7 +2,7 @@
 //! times come home.
 #![allow(unsafe_code)] // MPI's C interface
 
-use super::{Experiment, Part, Probe, Settings, parts};
+use super::{Experiment, Part, Probe, Settings, hosts_told, parts};
 use crate::error::{Error, Result};
 use crate::schedule::{Program, Trace};
 use crate::stats;
@@ -71,17 +71,22 @@ struct Player {
 }
 
 /// Starts measuring on a communicator: rank 0 gets the probe, every other rank serves until rank 0 is done and then gets `None`.
-/// Collective; `comm` must be private to this.
+/// Collective; `comm` must be private to this. `declared`: the user says on which hosts the ranks are.
 ///
 /// # Safety
 /// `comm` must be a valid intra-communicator until the probe is dropped or this returns `None`.
 ///
 /// # Errors
-/// MPI's reason. An error while serving ends the job: the others could only wait for this rank.
-pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str) -> Result<Option<MpiProbe>> {
+/// MPI's reason, or a rank whose host has no name. An error while serving ends the job: the others could only wait for this rank.
+pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str, declared: bool) -> Result<Option<MpiProbe>> {
     // SAFETY: the caller vouches for `comm`
     let transport = unsafe { MpiTransport::new(comm)? };
-    let hosts = gather_names(comm)?;
+    let hosts = match hosts_told(gather_names(comm)?, declared) {
+        Ok(hosts) => hosts,
+        // all were told the same: the first says what is wrong, and nobody waits for it
+        Err(e) if transport.rank() == 0 => return Err(e),
+        Err(_) => return Ok(None),
+    };
     let mut player =
         Player { transport, executor: Executor::default(), buffer: Vec::new(), offsets: Offsets::default(), groups: FxHashMap::default() };
     if transport.rank() > 0 {

@@ -1,6 +1,7 @@
 //! Where the ranks of a communicator are in a policy's world.
 
 use crate::error::{Error, Result};
+use crate::names;
 use crate::policy::Policy;
 use crate::topology::Rank;
 
@@ -34,10 +35,8 @@ pub fn members(policy: &Policy, hosts: &[String]) -> Result<Vec<Member>> {
         .enumerate()
         .map(|(rank, host)| {
             find(host).ok_or_else(|| {
-                Error::data(format!(
-                    "place rank {rank}: its host \"{host}\" is in no group of the policy for {}",
-                    policy.provenance.platform
-                ))
+                let (host, platform) = (names::shown(host), &policy.provenance.platform);
+                Error::data(format!("place rank {rank}: its host {host} is in no group of the policy for {platform}"))
             })
         })
         .collect()

@@ -6,6 +6,7 @@ mod host;
 pub mod simgrid;
 mod toml_file;
 
+use crate::names;
 use crate::topology::{LatencyMatrix, Rank};
 use crate::units::{self, Seconds};
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,8 @@ pub use host::{HostParameters, Irregularities, Noise};
 pub struct Platform {
     /// Version of the file format: 1.
     pub format: u32,
-    /// Short name, used in policies and reports.
+    /// Short name, used in policies, reports and names of files.
+    #[serde(deserialize_with = "names::de_name")]
     pub name: String,
     /// Where the numbers come from.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -48,6 +50,7 @@ pub struct Platform {
 #[serde(deny_unknown_fields)]
 pub struct Group {
     /// Unique name.
+    #[serde(deserialize_with = "names::de_name")]
     pub name: String,
     /// The number of hosts.
     pub count: usize,
@@ -56,7 +59,7 @@ pub struct Group {
     #[serde(default, deserialize_with = "units::de_seconds_option", skip_serializing_if = "Option::is_none")]
     pub latency_s: Option<Seconds>,
     /// The hosts' names; `NAME-1`, `NAME-2`, ... if not given.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "names::de_names", skip_serializing_if = "Vec::is_empty")]
     pub host_names: Vec<String>,
     /// Parameters that differ from the platform's.
     #[serde(default, skip_serializing_if = "HostParameters::is_empty")]
@@ -71,6 +74,7 @@ pub struct Group {
 #[serde(deny_unknown_fields)]
 pub struct Variant {
     /// The kind of node.
+    #[serde(deserialize_with = "names::de_name")]
     pub name: String,
     /// How many hosts are of this kind.
     pub count: usize,
@@ -83,6 +87,7 @@ pub struct Variant {
 #[serde(deny_unknown_fields)]
 pub struct GroupLink {
     /// The two groups' names.
+    #[serde(deserialize_with = "names::de_two_names")]
     pub between: [String; 2],
     /// Half the round trip of an empty message, overheads included.
     #[serde(deserialize_with = "units::de_seconds")]
@@ -91,7 +96,7 @@ pub struct GroupLink {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_bytes_per_s: Option<f64>,
     /// Links with the same name of a trunk share one pipe.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "names::de_name_option", skip_serializing_if = "Option::is_none")]
     pub trunk: Option<String>,
 }
 
@@ -118,8 +123,7 @@ impl Platform {
 
     /// The name of each host, in order of groups.
     pub fn host_names(&self) -> Vec<String> {
-        let name = |g: &Group, k: usize| g.host_names.get(k).cloned().unwrap_or_else(|| format!("{}-{}", g.name, k + 1));
-        self.groups.iter().flat_map(|g| (0..g.count).map(move |k| name(g, k))).collect()
+        self.groups.iter().flat_map(|g| (0..g.count).map(|k| g.host_name(k))).collect()
     }
 
     /// Each group's hosts, as positions in [`Platform::host_names`].
@@ -173,6 +177,13 @@ impl Platform {
             variant.map_or(group.clone(), |v| v.hosts.or(&group))
         };
         self.groups.iter().flat_map(|g| (0..g.count).map(move |k| of(g, k))).collect()
+    }
+}
+
+impl Group {
+    /// The name of the group's k-th host.
+    pub fn host_name(&self, k: usize) -> String {
+        self.host_names.get(k).cloned().unwrap_or_else(|| format!("{}-{}", self.name, k + 1))
     }
 }
 

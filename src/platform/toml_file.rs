@@ -2,6 +2,7 @@
 
 use super::Platform;
 use crate::error::{Error, Result, line_starting, parse_toml, read_text};
+use crate::names;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -45,10 +46,6 @@ impl Platform {
         }
         let mut seen = BTreeSet::new();
         for (n, g) in self.groups.iter().enumerate() {
-            let clean = |s: &str| !s.is_empty() && s.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
-            if !clean(&g.name) {
-                return fault("[[group]]", n, format!("group name \"{}\" may hold only letters, digits, '-', '_' and '.'", g.name));
-            }
             if !seen.insert(&g.name) {
                 return fault("[[group]]", n, format!("group \"{}\" is there twice", g.name));
             }
@@ -57,6 +54,10 @@ impl Platform {
             }
             if g.count > 1 && g.latency_s.is_none() {
                 return fault("[[group]]", n, format!("group \"{}\" has several hosts and no latency_s", g.name));
+            }
+            // the last host's name is the longest
+            if let Err(reason) = names::check(&g.host_name(g.count - 1)) {
+                return fault("[[group]]", n, format!("the hosts of group \"{}\" have no names: {reason}", g.name));
             }
             if !g.host_names.is_empty() && g.host_names.len() != g.count {
                 let have = g.host_names.len();
@@ -138,11 +139,21 @@ mod tests {
             ("name = \"b\"", "name = \"a\"", 9, "twice"),
             ("\"a\", \"b\"]", "\"a\", \"c\"]", 13, "no group \"c\""),
             ("format = 1", "format = 2", 1, "format 2"),
+            ("name = \"two\"", "name = \"../evil\"", 2, r#""../evil" is no name"#),
+            ("name = \"two\"", "name = \"\"", 2, "is no name"),
+            ("name = \"b\"", "name = \"b b\"", 10, r#""b b" is no name"#),
+            ("count = 2", "count = 2\nhost_names = [\"a1\",\n  \"x\\nnetns add evil\"]", 7, r#""x\nnetns add evil" is no name"#),
+            ("count = 2", "count = 2\n[[group.variant]]\nname = \"-v\"\ncount = 1\nhosts = {}", 8, r#""-v" is no name"#),
+            ("latency_s = 5e-3", "latency_s = 5e-3\ntrunk = \"<t>\"", 16, r#""<t>" is no name"#),
+            ("[\"a\", \"b\"]", "[\"a\", \"b\\u001b\"]", 14, r#""b\u{1b}" is no name"#),
         ] {
             let text = GOOD.replacen(from, to, 1);
             let e = Platform::parse("two.toml", &text).unwrap_err().to_string();
             assert!(e.contains(&format!("two.toml, line {line}")) && e.contains(word), "{to}: {e}");
         }
+        // 254 letters, '-' and a number
+        let long = GOOD.replace("\"a\"", &format!("\"{}\"", "a".repeat(254)));
+        assert!(Platform::parse("two.toml", &long).unwrap_err().to_string().contains("have no names"));
         let lonely = &GOOD[..GOOD.find("[[link]]").unwrap()];
         assert!(Platform::parse("two.toml", lonely).unwrap_err().to_string().contains("no [[link]] between"));
     }

@@ -6,6 +6,7 @@ mod writer;
 
 use crate::intercluster::RouteKind;
 use crate::model::Fitted;
+use crate::names;
 use crate::score::{Experience, ModelScore};
 use crate::select::Choice;
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,7 @@ pub struct Policy {
 #[serde(deny_unknown_fields)]
 pub struct Provenance {
     /// The platform's name.
+    #[serde(deserialize_with = "names::de_name")]
     pub platform: String,
     /// The number of ranks that were measured.
     pub ranks: usize,
@@ -60,6 +62,7 @@ pub struct Provenance {
 #[serde(deny_unknown_fields)]
 pub struct GroupPolicy {
     /// Unique name.
+    #[serde(deserialize_with = "names::de_name")]
     pub name: String,
     /// Latency inside: half a round trip of an empty message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,6 +73,7 @@ pub struct GroupPolicy {
     pub fan_out: f64,
     /// The host of each position: models that tell processors apart are about positions. A host with several ranks is there so
     /// many times.
+    #[serde(deserialize_with = "names::de_names")]
     pub hosts: Vec<String>,
     /// What messages cost between two ranks of one host, where some of the ranks share hosts and some do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,6 +100,7 @@ pub struct GroupPolicy {
 #[serde(deny_unknown_fields)]
 pub struct LinkPolicy {
     /// The two groups.
+    #[serde(deserialize_with = "names::de_two_names")]
     pub between: [String; 2],
     /// Half a round trip of an empty message.
     pub latency_s: f64,
