@@ -3,7 +3,7 @@
 use crate::nodes::{MANAGER, deal};
 use crate::sys;
 use crate::up::{PREFIX, nodes_up, state};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -92,7 +92,8 @@ pub fn run(job: &Job) -> Result<()> {
 fn agent_script(me: &str) -> Result<String> {
     use std::os::unix::fs::PermissionsExt;
     let path = state("agent.sh");
-    std::fs::write(&path, format!("#!/bin/sh\nexec '{me}' agent \"$@\"\n"))?;
+    let quoted = me.replace('\'', r"'\''");
+    std::fs::write(&path, format!("#!/bin/sh\nexec '{quoted}' agent \"$@\"\n"))?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))?;
     Ok(path.display().to_string())
 }
@@ -120,7 +121,8 @@ fn enter(node: &str) -> Result<()> {
 
 /// Runs a command on a node in place of this process.
 pub fn exec(node: &str, command: &[String]) -> Result<()> {
-    nodes_up()?;
+    let nodes = nodes_up()?;
+    ensure!(nodes.iter().any(|n| n.name == node), "run a command on {}: there is no such node", collwise::names::shown(node));
     enter(node)?;
     let (program, arguments) = command.split_first().context("run a command: none is given")?;
     Err(Command::new(program).args(arguments).exec()).with_context(|| format!("run {program}"))

@@ -1,7 +1,9 @@
 //! Which nodes there are, and where the ranks of a job go.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
+use collwise::names;
 use collwise::platform::Platform;
+use std::collections::BTreeSet;
 
 /// A node: a network namespace with an address and a host name of its own.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +28,10 @@ impl Node {
     }
 }
 
-/// The nodes of a platform: one for each group, or one for each host; and the manager.
+/// Linux takes no longer host name.
+const MOST_BYTES: usize = 64;
+
+/// The nodes of a platform: one for each group, or one for each host; and the manager. Their names are safe in commands and paths.
 pub fn nodes(platform: &Platform, by_host: bool) -> Result<Vec<Node>> {
     let names = platform.host_names();
     let mut all = Vec::new();
@@ -42,6 +47,13 @@ pub fn nodes(platform: &Platform, by_host: bool) -> Result<Vec<Node>> {
         }
     }
     all.push(Node { name: MANAGER.into(), ip: [10, 77, 251, 1], group: None, slots: 0 });
+    let mut seen = BTreeSet::new();
+    for Node { name, .. } in &all {
+        // platforms that were read have such names only; what becomes part of commands, as root, is looked at again
+        ensure!(names::is_name(name), "make the node {}: that is no name", names::shown(name));
+        ensure!(name.len() <= MOST_BYTES, "make the node {name}: host names have at most {MOST_BYTES} bytes");
+        ensure!(seen.insert(name), "make the node {name}: the name is taken, by another node or by {MANAGER}, from which jobs are started");
+    }
     Ok(all)
 }
 
@@ -106,6 +118,19 @@ mod tests {
         assert_eq!(counts(78), [20, 11, 7, 1, 20, 19]);
         assert_eq!(counts(6), [1; 6]);
         assert!(deal(&sites, 79, false).unwrap_err().to_string().contains("78 hosts"));
+    }
+
+    #[test]
+    fn names_that_are_commands_become_no_nodes() {
+        for name in ["orsay-x\nlink del lo", "a b", "../../x", "manager", "orsay-2", &"x".repeat(65)] {
+            let mut platform = ccgrid();
+            platform.groups[0].host_names = platform.host_names()[..20].to_vec();
+            assert!(nodes(&platform, true).is_ok());
+            platform.groups[0].host_names[0] = name.into();
+            assert!(nodes(&platform, true).is_err(), "{name:?}");
+            platform.groups[1].name = if name == "orsay-2" { "orsay".into() } else { name.into() };
+            assert!(nodes(&platform, false).is_err(), "{name:?}");
+        }
     }
 
     #[test]

@@ -90,7 +90,8 @@ pub fn obstacle() -> Option<String> {
 /// # Errors
 /// The command ip is not there.
 pub fn in_probe<T>(find: impl FnOnce(&str) -> T) -> std::io::Result<Option<T>> {
-    let name = format!("{PREFIX}probe");
+    // no node is called so
+    let name = format!("{PREFIX}@probe");
     let ip = |verb: &str| Command::new("ip").args(["netns", verb, &name]).stderr(Stdio::null()).status();
     let found = ip("add")?.success().then(|| find(&name));
     let _ = ip("del");
@@ -123,8 +124,16 @@ pub fn up(options: &[String]) -> Result<()> {
 
 /// The process that routes, if one does.
 pub fn running() -> Option<i32> {
-    let pid = fs::read_to_string(state("pid")).ok()?.trim().parse().ok()?;
-    is_alive(pid).then_some(pid)
+    router_of(&fs::read_to_string(state("pid")).ok()?)
+}
+
+/// The router that a pid file names: the process's number and the time at which it started. The number alone may be another process's
+/// by now.
+fn router_of(noted: &str) -> Option<i32> {
+    let (pid, started) = noted.trim().split_once(' ')?;
+    let (pid, started) = (pid.parse().ok()?, started.parse::<u64>().ok()?);
+    let (process, own) = (Process::of(pid)?, Process::of(std::process::id() as i32)?);
+    (process.started == started && process.program == own.program && !process.is_dead).then_some(pid)
 }
 
 /// Takes everything down, also what a killed emulator left; programs that still run on the nodes are killed.
@@ -138,7 +147,7 @@ pub fn down() -> Result<()> {
     if let Some(pid) = running() {
         sys::signal(pid, libc::SIGTERM);
         let start = Instant::now();
-        while is_alive(pid) && start.elapsed() < Duration::from_secs(10) {
+        while running() == Some(pid) && start.elapsed() < Duration::from_secs(10) {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -157,10 +166,29 @@ fn namespaces() -> Vec<String> {
     names.filter(|n| n.starts_with(PREFIX)).collect()
 }
 
-/// True unless a process is gone, or dead and not yet noticed by its parent.
-fn is_alive(pid: i32) -> bool {
-    let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    state.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+/// What the kernel says of a process.
+struct Process {
+    /// The program's name, cut by the kernel.
+    program: String,
+    /// Ticks from the kernel's start to the process's.
+    started: u64,
+    /// Dead, and not yet noticed by its parent.
+    is_dead: bool,
+}
+
+impl Process {
+    /// Nothing if there is no such process.
+    fn of(pid: i32) -> Option<Process> {
+        // "PID (PROGRAM) STATE ...": the program's name may hold anything; the start is the 22nd word, see proc(5)
+        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (head, rest) = text.rsplit_once(") ")?;
+        let words: Vec<&str> = rest.split(' ').collect();
+        Some(Process {
+            program: head.split_once(" (")?.1.into(),
+            started: words.get(19)?.parse().ok()?,
+            is_dead: ["Z", "X"].contains(words.first()?),
+        })
+    }
 }
 
 /// The router's counters since the last call.
@@ -189,8 +217,10 @@ pub fn route(options: &Options) -> Result<()> {
     let nodes = nodes(&platform, options.hosts)?;
     sys::on_signals(&STOP, &DUMP)?;
     sys::alarm(options.most_seconds);
-    fs::write(state("pid"), std::process::id().to_string())?;
-    fs::copy(&options.platform, state("platform.toml"))?;
+    let (pid, process) = (std::process::id(), Process::of(std::process::id() as i32).context("find this process in /proc")?);
+    fs::write(state("pid"), format!("{pid} {}\n", process.started))?;
+    // what was read: the file may be another one by now
+    fs::write(state("platform.toml"), platform.to_toml()?)?;
     let _ = fs::remove_file(state("by-host"));
     if options.hosts {
         fs::write(state("by-host"), "")?;
@@ -285,7 +315,7 @@ fn uses_netem(platform: &Platform, options: &Options) -> Result<bool> {
 fn make(node: &Node, options: &Options) -> Result<()> {
     let name = format!("{PREFIX}{}", node.name);
     let _ = Command::new("ip").args(["netns", "del", &name]).stderr(Stdio::null()).status();
-    run_batch("ip", None, &format!("netns add {name}\n"))?;
+    ensure!(Command::new("ip").args(["netns", "add", &name]).status()?.success(), "ip netns add {name} failed");
     sys::in_network(&name, || {
         // a machine without IPv6 has nothing to turn off
         let _ = sysctl("ipv6/conf/all/disable_ipv6", "1");
@@ -311,7 +341,8 @@ fn open_wan(node: &Node) -> Result<fs::File> {
     Ok(tun)
 }
 
-/// Runs commands of ip or tc, in a namespace if one is given.
+/// Runs commands of ip or tc, in a namespace if one is given. Whatever is put into a script must be a name or a number: each line is a
+/// command.
 pub fn run_batch(program: &str, namespace: Option<&str>, script: &str) -> Result<()> {
     let mut command = Command::new(program);
     command.args(namespace.iter().flat_map(|n| ["-n", n])).args(["-batch", "-"]).stdin(Stdio::piped());
@@ -321,4 +352,25 @@ pub fn run_batch(program: &str, namespace: Option<&str>, script: &str) -> Result
     }
     ensure!(child.wait()?.success(), "{program} failed on:\n{script}");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_router_that_was_noted_is_found() {
+        let own = std::process::id() as i32;
+        let mut other = Command::new("sleep").arg("60").spawn().unwrap();
+        let started = |pid: i32| Process::of(pid).unwrap().started;
+        let sleep = other.id() as i32;
+        assert_eq!(router_of(&format!("{own} {}\n", started(own))), Some(own));
+        assert_eq!(router_of(&format!("{own} {}\n", started(own) + 1)), None, "its number was another process's");
+        assert_eq!(router_of(&format!("{own}\n")), None, "a note without a start names nobody");
+        assert_eq!(router_of(&format!("{sleep} {}\n", started(sleep))), None, "another program");
+        other.kill().unwrap();
+        while !Process::of(sleep).unwrap().is_dead {}
+        other.wait().unwrap();
+        assert!(Process::of(sleep).is_none() && router_of("x y").is_none() && router_of("").is_none());
+    }
 }
