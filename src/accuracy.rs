@@ -6,7 +6,7 @@ use crate::measure::{Experiment, Samples};
 use crate::plan::{Member, PolyModel, plan};
 use crate::policy::CompiledPolicy;
 use crate::predict::completion;
-use crate::stats;
+use crate::stats::{self, excess};
 use crate::topology::Rank;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -18,10 +18,12 @@ pub struct SizeAccuracy {
     pub bytes: usize,
     /// How many ways were measured.
     pub ways: usize,
-    /// Median over the ways of |predicted / measured - 1| with this model inside groups; `trusted`: the model that selection trusts.
+    /// Median over the ways of |predicted / measured - 1| with this model inside groups; `trusted`: the model that selection trusts. A model
+    /// of which it is not known, because all were measured to take no time, is not there.
     pub error: BTreeMap<String, f64>,
-    /// How much longer the way that is predicted to be fastest takes than the fastest one, as a share; found and timed as in [`regrets`].
-    pub regret: f64,
+    /// How much longer the way that is predicted to be fastest takes than the fastest one, as a share; found and timed as in [`regrets`]. `None`
+    /// where that one was measured to take no time.
+    pub regret: Option<f64>,
 }
 
 /// The name under which the model that selection trusts is listed.
@@ -55,14 +57,14 @@ pub fn accuracy(policy: &CompiledPolicy, members: &[Member], samples: &Samples) 
         by_size.entry(hierarchy.bytes).or_default().push(Predicted { measured, halves, predicted });
     }
     let of_size = |(bytes, ways): (usize, Vec<Predicted>)| {
-        let errors = |k: usize| ways.iter().map(|w| (w.predicted[k] / w.measured - 1.0).abs()).collect::<Vec<_>>();
-        let second_half =
-            |of: &dyn Fn(&Predicted) -> f64| ways.iter().min_by(|a, b| of(a).total_cmp(&of(b))).map_or(f64::NAN, |w| w.halves[1]);
+        let errors = |k: usize| ways.iter().filter_map(|w| Some(excess(w.predicted[k], w.measured)?.abs())).collect::<Vec<_>>();
+        let second_half = |of: &dyn Fn(&Predicted) -> f64| ways.iter().min_by(|a, b| of(a).total_cmp(&of(b))).map(|w| w.halves[1]);
+        let error = |k: usize| stats::median(&errors(k)).filter(|e| e.is_finite());
         SizeAccuracy {
             bytes,
             ways: ways.len(),
-            error: names.iter().enumerate().filter_map(|(k, n)| Some((n.clone(), stats::median(&errors(k))?))).collect(),
-            regret: second_half(&|w| w.predicted[0]) / second_half(&|w| w.halves[0]) - 1.0,
+            error: names.iter().enumerate().filter_map(|(k, n)| Some((n.clone(), error(k)?))).collect(),
+            regret: second_half(&|w| w.predicted[0]).zip(second_half(&|w| w.halves[0])).and_then(|(chosen, best)| excess(chosen, best)),
         }
     };
     Ok(by_size.into_iter().map(of_size).collect())
@@ -85,8 +87,9 @@ pub struct ChoiceRegret {
     pub bytes: usize,
     /// How many broadcasts of this size were measured there.
     pub measured: usize,
-    /// How much longer it took than the fastest of them, as a share; below 0 where noise makes it so.
-    pub regret: f64,
+    /// How much longer it took than the fastest of them, as a share; below 0 where noise makes it so. `None` where that one was measured to
+    /// take no time.
+    pub regret: Option<f64>,
 }
 
 /// Compares the policy's choices with everything that was measured over the same ranks: after `tune --exhaustive` on the same samples, what
@@ -118,7 +121,7 @@ pub fn regrets(compiled: &CompiledPolicy, members: &[Member], samples: &Samples)
     let second = |e: &Experiment| samples.get(e).and_then(|s| halves(&s.all())).map(|times| times[1]);
     let regret = |group: Option<usize>, bytes: usize, time: Option<f64>| {
         let (measured, [_, best]) = *measured.get(&(group, bytes))?;
-        let regret = time? / best - 1.0;
+        let regret = excess(time?, best);
         Some(ChoiceRegret { group: group.map(|g| policy.groups[g].name.clone()), bytes, measured, regret })
     };
     let mut choices = Vec::new();

@@ -2,7 +2,7 @@
 //! can be run.
 
 use crate::collective::Shape;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::measure::SimulatedProbe;
 use crate::policy::CompiledPolicy;
 use crate::schedule::{Program, Schedule};
@@ -28,8 +28,8 @@ pub struct Case {
     pub best: String,
     /// Its true time.
     pub best_s: f64,
-    /// `chosen_s / best_s - 1`.
-    pub regret: f64,
+    /// `chosen_s / best_s - 1`; `None` where that is no number: the best took no time at all.
+    pub regret: Option<f64>,
 }
 
 /// Sizes that no choice is made at.
@@ -73,13 +73,14 @@ fn case(policy: &CompiledPolicy, simulator: &Simulator, group: usize, ranks: &[R
             Ok(traces.iter().map(crate::schedule::Trace::finish).fold(0.0, f64::max))
         };
         let times = seeds.map(once).collect::<Result<Vec<f64>>>()?;
-        Ok(crate::stats::median(&times).unwrap_or(f64::INFINITY))
+        crate::stats::median(&times).ok_or_else(|| Error::data("simulate a broadcast: it was not run"))
     };
     let name = |a: &str, segment: usize| if segment > 0 { format!("{a} {segment}") } else { a.to_string() };
     let positions: Vec<usize> = (0..ranks.len()).collect();
     let decision = policy.decide(group, &positions, bytes)?;
     let chosen = decision.algorithm.schedule(&shape, &decision.parameters);
-    let chosen_s = chosen.map(|s| run(&s)).transpose()?.unwrap_or(f64::INFINITY);
+    let native = || Error::data(format!("simulate {}: the simulator has no library with a broadcast of its own", decision.algorithm.name));
+    let chosen_s = run(&chosen.ok_or_else(native)?)?;
     let (mut best, mut best_s) = (name(decision.algorithm.name, decision.parameters.segment), chosen_s);
     for (algorithm, parameters) in all_candidates(bytes) {
         if let Some(schedule) = algorithm.schedule(&shape, &parameters) {
@@ -97,6 +98,6 @@ fn case(policy: &CompiledPolicy, simulator: &Simulator, group: usize, ranks: &[R
         chosen_s,
         best,
         best_s,
-        regret: chosen_s / best_s - 1.0,
+        regret: crate::stats::excess(chosen_s, best_s),
     })
 }

@@ -23,8 +23,9 @@ const SEGMENT: usize = 12 << 10;
 pub struct ModelScore {
     /// The model.
     pub model: String,
-    /// Mean over all cases of |predicted / measured - 1|.
-    pub error: f64,
+    /// Mean over all cases of |predicted / measured - 1|; `None` if there were none, or none that took time.
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    pub error: Option<f64>,
     /// Its standard error.
     pub error_se: f64,
     /// Seconds that its experiments took.
@@ -35,6 +36,12 @@ pub struct ModelScore {
     pub bytes: Vec<usize>,
     /// Mean error by algorithm.
     pub error_by_algorithm: BTreeMap<String, f64>,
+}
+
+/// Version 0.1.0 wrote the largest number there is where nothing was known.
+fn known<'de, D: serde::Deserializer<'de>>(d: D) -> std::result::Result<Option<f64>, D::Error> {
+    const LARGEST: f64 = 1e300;
+    Option::deserialize(d).map(|error: Option<f64>| error.filter(|e| !e.is_finite() || *e < LARGEST))
 }
 
 /// What the experiment base knows about an algorithm: measured over predicted time, by size, under a model.
@@ -125,8 +132,8 @@ pub fn score(roster: &Roster, fitted: &[Fitted], samples: &Samples) -> Result<Sc
         for e in &all {
             let (Experiment::Broadcast { algorithm, ranks, bytes, .. }, Some(measured)) = (e, samples.median(e)) else { continue };
             let predicted = predict_with(e, costs.as_ref(), &roster.ranks)?;
-            if predicted > 0.0 && measured > 0.0 {
-                let (ratio, error) = (measured / predicted, (predicted / measured - 1.0).abs());
+            let (ratio, error) = (measured / predicted, (predicted / measured - 1.0).abs());
+            if predicted > 0.0 && measured > 0.0 && ratio.is_finite() && error.is_finite() {
                 cases.push(Case { algorithm, ranks: ranks.len(), bytes: *bytes, ratio, error });
             }
         }
@@ -141,8 +148,8 @@ pub fn score(roster: &Roster, fitted: &[Fitted], samples: &Samples) -> Result<Sc
 fn summary(fitted: &Fitted, roster: &Roster, samples: &Samples, cases: &[Case]) -> Result<ModelScore> {
     let mean_where = |keep: &dyn Fn(&Case) -> bool| stats::mean(&cases.iter().filter(|c| keep(c)).map(|c| c.error).collect::<Vec<_>>());
     let errors: Vec<f64> = cases.iter().map(|c| c.error).collect();
-    let error = stats::mean(&errors).unwrap_or(f64::MAX);
-    let variance = stats::mean(&errors.iter().map(|e| (e - error).powi(2)).collect::<Vec<_>>()).unwrap_or(0.0);
+    let error = stats::mean(&errors);
+    let variance = error.and_then(|error| stats::mean(&errors.iter().map(|e| (e - error).powi(2)).collect::<Vec<_>>())).unwrap_or(0.0);
     let bytes: Vec<usize> = HELD_OUT_BYTES.into_iter().filter(|b| cases.iter().any(|c| c.bytes == *b)).collect();
     let names = bcast::ALGORITHMS.iter().map(|a| a.name);
     let by_algorithm = names.filter_map(|n| Some((n.to_string(), mean_where(&|c| c.algorithm == n)?))).collect();
@@ -193,7 +200,7 @@ pub fn best_model(scores: &[ModelScore], bytes: usize) -> Option<&ModelScore> {
             .enumerate()
             .min_by_key(|(_, b)| (b.max(&&1).ilog2() as i64 * 1000 - bytes.max(1).ilog2() as i64 * 1000).abs())
             .map(|(k, _)| k);
-        nearest.and_then(|k| s.error_by_bytes.get(k).copied()).unwrap_or(s.error)
+        nearest.and_then(|k| s.error_by_bytes.get(k).copied()).or(s.error).unwrap_or(f64::MAX)
     };
     let best = scores.iter().min_by(|a, b| at(a).total_cmp(&at(b)))?;
     scores.iter().filter(|s| at(s) <= at(best) + best.error_se).min_by(|a, b| a.measuring_s.total_cmp(&b.measuring_s))
@@ -206,7 +213,7 @@ mod tests {
     fn score(model: &str, error: f64, measuring_s: f64) -> ModelScore {
         ModelScore {
             model: model.into(),
-            error,
+            error: Some(error),
             error_se: 0.02,
             measuring_s,
             error_by_bytes: vec![error, 2.0 * error],

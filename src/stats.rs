@@ -46,6 +46,17 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
+/// How much longer a time is than another, as a share. Two that are 0 are alike; over 0 anything else has no share, and `None` is given,
+/// as wherever the share is no number.
+pub fn excess(time: f64, over: f64) -> Option<f64> {
+    if time == over { Some(0.0) } else { Some(time / over - 1.0).filter(|share| share.is_finite()) }
+}
+
+/// How much longer the next best takes than the best, as a share; without bound if the best takes no time and the next does.
+pub fn margin(next: f64, best: f64) -> f64 {
+    excess(next, best).unwrap_or(f64::INFINITY)
+}
+
 /// The geometric mean of positive values.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     let logs: Vec<f64> = values.iter().map(|v| v.ln()).collect();

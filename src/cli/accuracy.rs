@@ -1,6 +1,6 @@
 //! `collwise accuracy`
 
-use super::table::{percent, table};
+use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
 use crate::accuracy::{ChoiceRegret, TRUSTED, accuracy, regrets};
 use crate::error::{Error, read_text};
@@ -40,17 +40,21 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let models: Vec<&String> = sizes[0].error.keys().filter(|n| *n != TRUSTED).collect();
     let mut header = vec!["bytes", "ways", "regret", TRUSTED];
     header.extend(models.iter().map(|m| m.as_str()));
-    let cell = |x: Option<&f64>| x.map_or("-".into(), |x| percent(*x));
+    let cell = |x: Option<&f64>| percent_or_dash(x.copied());
     let row = |s: &crate::accuracy::SizeAccuracy| {
-        let mut row = vec![units::bytes(s.bytes), s.ways.to_string(), percent(s.regret), cell(s.error.get(TRUSTED))];
+        let mut row = vec![units::bytes(s.bytes), s.ways.to_string(), percent_or_dash(s.regret), cell(s.error.get(TRUSTED))];
         row.extend(models.iter().map(|m| cell(s.error.get(*m))));
         row
     };
     let mut text = table(&header, 0, &sizes.iter().map(row).collect::<Vec<_>>());
-    let mean = stats::mean(&sizes.iter().map(|s| s.regret).collect::<Vec<_>>()).unwrap_or(f64::NAN);
+    let mean = stats::mean(&sizes.iter().filter_map(|s| s.regret).collect::<Vec<_>>());
     let trusted: Vec<f64> = sizes.iter().filter_map(|s| s.error.get(TRUSTED).copied()).collect();
-    let median = stats::median(&trusted).unwrap_or(f64::NAN);
-    text += &format!("\nmedian error {}, mean regret {} if the predictions alone were trusted\n", percent(median), percent(mean));
+    let median = stats::median(&trusted);
+    text += &format!(
+        "\nmedian error {}, mean regret {} if the predictions alone were trusted\n",
+        percent_or_dash(median),
+        percent_or_dash(mean)
+    );
     text += &regret("all groups", choices.iter().filter(|c| c.group.is_none()));
     text += &regret("one group", choices.iter().filter(|c| c.group.is_some()));
     print(&text)?;
@@ -60,16 +64,21 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
 /// How much longer the policy's choices took than the fastest that was measured, found by other runs than those that are compared.
 fn regret<'a>(over: &str, choices: impl Iterator<Item = &'a ChoiceRegret>) -> String {
     let choices: Vec<&ChoiceRegret> = choices.collect();
-    let regrets: Vec<f64> = choices.iter().map(|c| c.regret).collect();
-    let worst = regrets.iter().copied().reduce(f64::max);
-    // noise of short times is in factors: their mean is above 0 where half of them are below
-    let (Some(mean), Some(median), Some(worst)) = (stats::mean(&regrets), stats::median(&regrets), worst) else { return String::new() };
+    if choices.is_empty() {
+        return String::new();
+    }
+    let regrets: Vec<f64> = choices.iter().filter_map(|c| c.regret).collect();
+    let unknown = match choices.len() - regrets.len() {
+        0 => String::new(),
+        n => format!("; {n} unknown, where the fastest took 0 s"),
+    };
     let measured: usize = choices.iter().map(|c| c.measured).sum();
     format!(
-        "the policy's {} choices over {over}: mean regret {}, median {}, at most {}, against {measured} broadcasts measured\n",
+        "the policy's {} choices over {over}: mean regret {}, median {}, at most {}, against {measured} broadcasts measured{unknown}\n",
         choices.len(),
-        percent(mean),
-        percent(median),
-        percent(worst)
+        // noise of short times is in factors: their mean is above 0 where half of them are below
+        percent_or_dash(stats::mean(&regrets)),
+        percent_or_dash(stats::median(&regrets)),
+        percent_or_dash(regrets.iter().copied().reduce(f64::max))
     )
 }

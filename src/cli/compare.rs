@@ -1,7 +1,7 @@
 //! `collwise compare`: the table of CCG07's Table 4, and the models' errors.
 
 use super::source::{GroupingArgs, SourceArgs};
-use super::table::{percent, table};
+use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
 use crate::collective::bcast;
 use crate::policy::{CompiledPolicy, Policy};
@@ -85,8 +85,9 @@ fn errors(policy: &Policy) -> String {
     let mut rows = Vec::new();
     for g in &policy.groups {
         for s in &g.scores {
-            let by = |name: &str| s.error_by_algorithm.get(name).map_or("-".into(), |e| format!("{:.0}", e * 100.0));
-            let mut row = vec![g.name.clone(), s.model.clone(), format!("{:.1}", s.error * 100.0), units::seconds(s.measuring_s)];
+            let error = |e: Option<f64>, decimals| e.map_or("-".into(), |e| format!("{:.decimals$}", e * 100.0));
+            let by = |name: &str| error(s.error_by_algorithm.get(name).copied(), 0);
+            let mut row = vec![g.name.clone(), s.model.clone(), error(s.error, 1), units::seconds(s.measuring_s)];
             row.extend(algorithms().map(by));
             rows.push(row);
         }
@@ -99,17 +100,23 @@ fn algorithms() -> impl Iterator<Item = &'static str> {
     bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()).map(|a| a.name)
 }
 
-/// Mean and worst regret.
+/// Mean and worst regret, of those that are known.
 fn summary(cases: &[Case]) -> Option<(f64, &Case)> {
-    let mean = stats::mean(&cases.iter().map(|c| c.regret).collect::<Vec<_>>())?;
-    Some((mean, cases.iter().max_by(|a, b| a.regret.total_cmp(&b.regret))?))
+    let known = || cases.iter().filter_map(|c| Some((c.regret?, c)));
+    let mean = stats::mean(&known().map(|(regret, _)| regret).collect::<Vec<_>>())?;
+    Some((mean, known().max_by(|a, b| a.0.total_cmp(&b.0))?.1))
 }
 
 fn regrets(cases: &[Case]) -> String {
     let Some((mean, worst)) = summary(cases) else { return String::new() };
     let what = format!("{} instead of {}", worst.chosen, worst.best);
     let where_ = format!("{}, {} ranks, {}", worst.group, worst.ranks, units::bytes(worst.bytes));
-    format!("\nregret over {} held-out cases: mean {}, worst {} ({where_}: {what})\n", cases.len(), percent(mean), percent(worst.regret))
+    format!(
+        "\nregret over {} held-out cases: mean {}, worst {} ({where_}: {what})\n",
+        cases.len(),
+        percent_or_dash(Some(mean)),
+        percent_or_dash(worst.regret)
+    )
 }
 
 fn json(compiled: &CompiledPolicy, args: &Args, cases: Option<&[Case]>) -> anyhow::Result<serde_json::Value> {

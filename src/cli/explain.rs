@@ -1,6 +1,6 @@
 //! `collwise explain`
 
-use super::table::percent;
+use super::table::{percent, percent_or_dash};
 use super::{Outcome, print, print_json};
 use crate::collective::Route;
 use crate::intercluster::{Job, RouteKind, Sent, gantt};
@@ -122,13 +122,13 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
             if d.parameters.segment > 0 { format!(" in segments of {}", units::bytes(d.parameters.segment)) } else { String::new() };
         let radix = if d.parameters.radix > 0 { format!(" of radix {}", d.parameters.radix) } else { String::new() };
         writeln!(out, "\n{}: {}{radix}{segment} over {} ranks: {}", name(k), d.algorithm.name, ranks, units::seconds(d.predicted_s))?;
-        let error = policy.groups[g.group].scores.iter().find(|s| s.model == d.model);
-        let error = error.map(|s| format!(", which errs by {} on what it was not fitted to", percent(s.error))).unwrap_or_default();
+        let error = policy.groups[g.group].scores.iter().find(|s| s.model == d.model).and_then(|s| s.error);
+        let error = error.map(|e| format!(", which errs by {} on what it was not fitted to", percent(e))).unwrap_or_default();
         writeln!(out, "  by model {}{error}", d.model)?;
         let margin = if d.margin < 0.0 {
             "as fast within the noise, where the library's own is preferred".into()
         } else {
-            format!("slower by {}", percent(d.margin))
+            format!("slower by {}", percent_or_dash(Some(d.margin)))
         };
         writeln!(out, "  next best: {}, {margin}", d.runner_up)?;
         if !d.from_row {
@@ -146,7 +146,7 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
 fn reasons(row: &Across) -> String {
     let measured = row.measured_s.map_or("not measured".into(), |t| format!("measured {}", units::seconds(t)));
     let mut out = format!("  at {}: predicted {}, {measured}\n", units::bytes(row.at_bytes), units::seconds(row.predicted_s));
-    out += &format!("  next best: {}, slower by {}\n", row.runner_up, percent(row.margin));
+    out += &format!("  next best: {}, slower by {}\n", row.runner_up, percent_or_dash(Some(row.margin)));
     if let Some(t) = row.native_s {
         out += &format!("  the MPI library's own broadcast over all ranks: {}\n", units::seconds(t));
     }

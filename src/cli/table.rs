@@ -16,6 +16,11 @@ pub fn table(header: &[&str], left: usize, rows: &[Vec<String>]) -> String {
     table.lines().map(|l| l.trim_end().to_string() + "\n").collect()
 }
 
+/// A share as percent; a dash for one that is not known.
+pub fn percent_or_dash(share: Option<f64>) -> String {
+    share.filter(|s| (s * 100.0).is_finite()).map_or("-".into(), percent)
+}
+
 /// A share as percent.
 pub fn percent(share: f64) -> String {
     // no "-0.0 %"

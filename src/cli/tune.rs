@@ -2,7 +2,7 @@
 
 use super::discover::describe;
 use super::source::{GroupingArgs, SourceArgs};
-use super::table::{percent, table};
+use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
 use crate::error::{check_writable, write_text};
 use crate::measure::Spent;
@@ -56,7 +56,9 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
 /// The comment that opens a policy file.
 fn head(policy: &Policy) -> String {
     let p = &policy.provenance;
-    let command: Vec<String> = std::env::args().skip(1).collect();
+    // a library may say anything, and so may arguments: each stays on its line of the comment
+    let one_line = |text: &str| text.replace(char::is_control, " ");
+    let command: Vec<String> = std::env::args().skip(1).map(|a| one_line(&a)).collect();
     let launcher = match p.library.as_str() {
         "simulator" => String::new(),
         smpi if smpi.contains("SMPI") => format!("smpi/smpirun.sh platforms/{}.toml slot ", p.platform),
@@ -66,7 +68,7 @@ fn head(policy: &Policy) -> String {
         "# What collwise decided for {} ({} ranks, {}), and why.\n# Made by: {launcher}collwise {}\n# `collwise explain FILE --bytes 64KiB` says what runs for a size; `collwise check FILE` checks it after an edit.\n\n",
         p.platform,
         p.ranks,
-        p.library,
+        one_line(&p.library),
         command.join(" ")
     )
 }
@@ -78,7 +80,7 @@ fn summary(policy: &Policy, spent: &[Spent], path: &Path) -> String {
         for r in &g.bcast {
             let segment = if r.segment_bytes > 0 { units::bytes(r.segment_bytes) } else { "-".into() };
             let measured = r.measured_s.map_or("-".into(), units::seconds);
-            let why = vec![r.model.clone(), units::seconds(r.predicted_s), measured, r.runner_up.clone(), percent(r.margin)];
+            let why = vec![r.model.clone(), units::seconds(r.predicted_s), measured, r.runner_up.clone(), percent_or_dash(Some(r.margin))];
             rows.push([vec![g.name.clone(), units::bytes(r.from_bytes), r.algorithm.clone(), segment], why].concat());
         }
     }

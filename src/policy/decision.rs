@@ -169,7 +169,7 @@ impl CompiledPolicy {
             model,
             predicted_s: best.map_or(0.0, |c| c.predicted),
             runner_up: ranked.get(1).map_or("none".into(), |c| c.algorithm.name.into()),
-            margin: best.zip(ranked.get(1)).map_or(0.0, |(a, b)| b.predicted / a.predicted - 1.0),
+            margin: best.zip(ranked.get(1)).map_or(0.0, |(a, b)| stats::margin(b.predicted, a.predicted)),
             from_row: false,
         };
         if bytes != at {

@@ -75,6 +75,14 @@ impl Policy {
                     return Some(("{ from_bytes", rows + k, format!("the group has no model \"{}\"", row.model)));
                 }
             }
+            // scores stand before models, in lines that begin alike
+            for (k, s) in g.scores.iter().enumerate() {
+                let errors = s.error.iter().chain([&s.error_se]).chain(&s.error_by_bytes).chain(s.error_by_algorithm.values());
+                if !is_time(s.measuring_s) || errors.into_iter().any(|e| !(0.0..f64::MAX / 100.0).contains(e)) {
+                    return Some(("{ model = \"", models + k, "its scores are not valid: finite, zero or more".into()));
+                }
+            }
+            models += g.scores.len();
             for (k, m) in g.models.iter().enumerate() {
                 if let Err(e) = m.costs() {
                     return Some(("{ model = \"", models + k, format!("failed to {e}")));

@@ -351,7 +351,7 @@ fn row(session: &Session, bytes: usize, candidates: &[Candidate], native: &Exper
         predicted_s: best.predicted,
         measured_s: Some(time),
         runner_up: runner_up.map_or("none".into(), |(c, _)| c.way.map_or(OWN.into(), |w| w.words(bytes))),
-        margin: runner_up.map_or(0.0, |(_, t)| t / time - 1.0),
+        margin: runner_up.map_or(0.0, |(_, t)| stats::margin(*t, time)),
         native_s,
         native: native_s.is_some_and(|n| !clearly && time * (1.0 + NATIVE_MARGIN) > n),
     })
