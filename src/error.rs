@@ -34,6 +34,9 @@ pub enum Error {
     /// Measurements are missing or cannot bear the conclusion asked of them.
     #[error("{0}")]
     Data(String),
+    /// What is asked for takes more memory than is given to it.
+    #[error("{0}")]
+    TooLarge(String),
     /// Something failed on a rank.
     #[error("run on rank {rank}: {reason}")]
     Rank {

@@ -2,7 +2,7 @@
 //! predicted.
 
 use crate::collective::{Algorithm, Parameters, Shape, bcast};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fit::Among;
 use crate::measure::{Experiment, Session};
 use crate::model::{CostModel, Fitted, Inside, Roster};
@@ -148,7 +148,12 @@ fn predicted(
     algorithm: &'static Algorithm,
     parameters: Parameters,
 ) -> Result<Option<Candidate>> {
-    let Some(schedule) = algorithm.schedule(shape, &parameters) else { return Ok(None) };
+    let schedule = match algorithm.bounded_schedule(shape, &parameters) {
+        Ok(Some(schedule)) => schedule,
+        // what nobody can predict is not chosen
+        Ok(None) | Err(Error::TooLarge(_)) => return Ok(None),
+        Err(e) => return Err(e),
+    };
     let experience = knowledge.experience.iter().find(|e| e.algorithm == algorithm.name && e.model == model);
     let predicted = completion(&schedule, costs)? * experience.map_or(1.0, |e| e.at(shape.bytes));
     Ok(Some(Candidate { algorithm, parameters, predicted }))
@@ -259,6 +264,6 @@ fn decide(session: &Session, roster: &Roster, bytes: usize, model: &str, candida
         predicted_s: predicted,
         measured_s: Some(time),
         runner_up: runner_up.map_or("none".into(), |r| r.0.clone()),
-        margin: runner_up.map_or(0.0, |r| r.3 / time - 1.0),
+        margin: runner_up.map_or(0.0, |r| stats::margin(r.3, time)),
     })
 }

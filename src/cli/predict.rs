@@ -4,16 +4,15 @@ use super::explain::everybody;
 use super::table::table;
 use super::{Outcome, print, print_json};
 use crate::collective::{Parameters, Shape, bcast};
+use crate::error::Error;
 use crate::model::{Values, model};
 use crate::plan::{PolyModel, plan};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::predict::completion;
 use crate::units;
 use anyhow::{Context, bail};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-
-/// What a replay holds in memory: some gigabytes.
-const MOST_MESSAGES: usize = 20_000_000;
 
 /// Predict times, of a policy or of one algorithm under one model.
 #[derive(clap::Args)]
@@ -61,11 +60,18 @@ fn of_policy(args: &Args, path: &std::path::Path) -> anyhow::Result<Outcome> {
     let compiled = CompiledPolicy::new(Policy::read(path)?)?;
     let members = everybody(&compiled.policy);
     let (mut all, mut rows) = (Vec::new(), Vec::new());
+    let mut notes = BTreeSet::new();
     for &bytes in &args.bytes {
         let plan = plan(&compiled, &members, args.root, bytes)?;
         let native = (0..plan.groups.len()).any(|k| plan.hierarchy.local_native(k));
         // the whole plan under the poly-model, message by message; the library's own broadcasts have no messages to replay
-        let replayed = if native { None } else { Some(completion(&plan.schedule(), &PolyModel::new(&compiled, &members, bytes))?) };
+        let (replayed, obstacle) = match plan.hierarchy.schedule(members.len()) {
+            _ if native => (None, Some("the MPI library's own broadcast has no messages to replay".to_string())),
+            Ok(schedule) => (Some(completion(&schedule, &PolyModel::new(&compiled, &members, bytes))?), None),
+            Err(Error::TooLarge(why)) => (None, Some(format!("failed to {why}"))),
+            Err(e) => return Err(e.into()),
+        };
+        notes.extend(obstacle.clone());
         let groups: Vec<(String, f64)> = plan
             .groups
             .iter()
@@ -77,13 +83,14 @@ fn of_policy(args: &Args, path: &std::path::Path) -> anyhow::Result<Outcome> {
         );
         rows.push(row);
         let groups: serde_json::Map<_, _> = groups.into_iter().map(|(name, t)| (name, t.into())).collect();
-        all.push(serde_json::json!({ "bytes": bytes, "predicted_s": plan.predicted_s, "replayed_s": replayed, "native_s": plan.native_s, "groups_s": groups }));
+        all.push(serde_json::json!({ "bytes": bytes, "predicted_s": plan.predicted_s, "replayed_s": replayed, "not_replayed": obstacle, "native_s": plan.native_s, "groups_s": groups }));
     }
     if args.json {
         print_json(&all)?;
     } else {
         let names: Vec<&str> = compiled.policy.groups.iter().map(|g| g.name.as_str()).collect();
         print(&table(&[&["bytes", "in all", "replayed"][..], &names].concat(), 0, &rows))?;
+        notes.iter().for_each(|why| eprintln!("collwise: not replayed: {why}"));
     }
     Ok(Outcome::Done)
 }
@@ -99,18 +106,8 @@ fn of_model(args: &Args, name: &str) -> anyhow::Result<Outcome> {
     let (mut all, mut rows) = (Vec::new(), Vec::new());
     for &bytes in &args.bytes {
         let shape = Shape { ranks, root: args.root, bytes };
-        // what does not fit into memory is refused before it is built
-        let segments = bytes.checked_div(parameters.segment).unwrap_or(1);
-        let rounds = if algorithm.name.starts_with("scatter") { ranks } else { 1 };
-        if ranks.saturating_mul(segments.max(rounds)) > MOST_MESSAGES {
-            bail!(
-                "predict {} over {ranks} ranks: that is about {} messages, at most {MOST_MESSAGES} are replayed",
-                units::bytes(bytes),
-                ranks as f64 * segments.max(rounds) as f64
-            );
-        }
         let schedule = algorithm
-            .schedule(&shape, &parameters)
+            .bounded_schedule(&shape, &parameters)?
             .with_context(|| format!("predict {}: no model knows the library's own", algorithm.name))?;
         let t = completion(&schedule, costs.as_ref())?;
         rows.push(vec![units::bytes(bytes), units::seconds(t)]);

@@ -4,7 +4,7 @@
 use super::{Node, Parameters, Shape, bcast};
 use crate::error::Result;
 use crate::intercluster::Job;
-use crate::schedule::{Lane, OpId, Program, Schedule, segments};
+use crate::schedule::{Lane, OpId, Program, Schedule, pieces, segments};
 use crate::topology::Rank;
 use serde::{Deserialize, Serialize};
 
@@ -202,13 +202,37 @@ impl Hierarchy {
     /// The programs of ranks 0 to `ranks - 1`; those in no group do nothing.
     ///
     /// # Errors
-    /// An algorithm that there is not.
+    /// An algorithm that there is not, or [`crate::error::Error::TooLarge`].
     pub fn schedule(&self, ranks: usize) -> Result<Schedule> {
-        let mut programs = vec![Program::new(); ranks];
-        for me in self.ranks() {
-            programs[me] = self.program(me)?;
+        let mut takes_part = vec![false; ranks];
+        self.groups.iter().flatten().for_each(|&r| takes_part[r] = true);
+        let program = |me: Rank| if takes_part[me] { self.program(me) } else { Ok(Program::new()) };
+        let segment = self.shortest_segment();
+        Schedule::bounded(ranks, (self.bytes, segment), self.messages_at_least()?, program)
+    }
+
+    /// The bytes of the shortest segment that the message is cut into anywhere; 0: none.
+    fn shortest_segment(&self) -> usize {
+        let inside = self.local.iter().map(|l| l.parameters.segment);
+        inside.chain([self.segment]).filter(|&s| s > 0).min().unwrap_or(0)
+    }
+
+    /// The number of messages, or less.
+    fn messages_at_least(&self) -> Result<usize> {
+        let crossing = pieces(self.bytes, self.segment);
+        let mut all = 0usize;
+        for (ranks, local) in self.groups.iter().zip(&self.local) {
+            let algorithm = bcast::algorithm(&local.algorithm)?;
+            let passed_on = matches!(self.route, Route::Line(_)) || (self.segment > 0 && algorithm.tree.is_some());
+            let inside = match algorithm.builder {
+                _ if passed_on => crossing,
+                Some(_) => algorithm.heard_in(self.bytes, local.parameters.segment),
+                None => 0,
+            };
+            all = all.saturating_add(crossing).saturating_add(ranks.len().saturating_sub(1).saturating_mul(inside));
         }
-        Ok(Schedule { programs })
+        // nobody sends to the root
+        Ok(all.saturating_sub(crossing))
     }
 }
 

@@ -4,7 +4,8 @@ pub mod bcast;
 mod hierarchy;
 mod tree;
 
-use crate::schedule::Program;
+use crate::error::Result;
+use crate::schedule::{Program, Schedule, pieces};
 use crate::topology::Rank;
 use serde::{Deserialize, Serialize};
 
@@ -68,8 +69,25 @@ pub struct Algorithm {
 
 impl Algorithm {
     /// The schedule for all ranks; `None` for the library's own collective.
-    pub fn schedule(&self, shape: &Shape, parameters: &Parameters) -> Option<crate::schedule::Schedule> {
+    pub fn schedule(&self, shape: &Shape, parameters: &Parameters) -> Option<Schedule> {
         let build = self.builder?;
-        Some(crate::schedule::Schedule::build(shape.ranks, |me| build(me, shape, parameters)))
+        Some(Schedule::build(shape.ranks, |me| build(me, shape, parameters)))
+    }
+
+    /// As [`Algorithm::schedule`], for a size that somebody asks for: counted while it is built.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::TooLarge`].
+    pub fn bounded_schedule(&self, shape: &Shape, parameters: &Parameters) -> Result<Option<Schedule>> {
+        let Some(build) = self.builder else { return Ok(None) };
+        let segment = if self.segmented { parameters.segment } else { 0 };
+        let at_least = (shape.ranks.max(2) - 1).saturating_mul(self.heard_in(shape.bytes, segment));
+        Schedule::bounded(shape.ranks, (shape.bytes, segment), at_least, |me| Ok(build(me, shape, parameters))).map(Some)
+    }
+
+    /// In how many messages a rank other than the root hears the whole message, at least.
+    fn heard_in(&self, bytes: usize, segment: usize) -> usize {
+        // of two halves one may come in one piece
+        if self.segmented { pieces(bytes, segment).div_ceil(2) } else { 1 }
     }
 }

@@ -196,7 +196,11 @@ pub fn whole(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usi
 /// How long a local broadcast keeps its coordinator from sending.
 fn busy(policy: &CompiledPolicy, group: usize, positions: &[usize], decision: &Decision, bytes: usize) -> Result<f64> {
     let shape = Shape { ranks: positions.len(), root: 0, bytes };
-    let schedule = decision.algorithm.schedule(&shape, &decision.parameters);
+    let schedule = match decision.algorithm.bounded_schedule(&shape, &decision.parameters) {
+        Err(Error::TooLarge(_)) => None,
+        built => built?,
+    };
+    // of what cannot be replayed: at most as long as it takes
     let (Some(schedule), Some(inner)) = (schedule, policy.group_costs(group, &decision.model)) else {
         return Ok(decision.predicted_s);
     };

@@ -11,12 +11,14 @@
 //!
 //! Lanes let a rank pass on what comes from one sender while it waits for another.
 
+mod bounded;
 mod check;
 mod goal;
 
 use crate::topology::Rank;
 use serde::{Deserialize, Serialize};
 
+pub use bounded::{MOST_MESSAGES, pieces};
 pub use check::{Matching, check, matching};
 pub use goal::goal;
 
@@ -285,7 +287,7 @@ impl Schedule {
 
     /// The number of messages.
     pub fn messages(&self) -> usize {
-        self.programs.iter().flat_map(Program::actions).filter(|a| matches!(a, Action::Send { .. })).count()
+        self.programs.iter().map(Program::messages).sum()
     }
 
     /// The number of operations.

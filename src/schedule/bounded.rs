@@ -1,0 +1,71 @@
+//! Schedules for sizes that somebody asks for: counted while they are built, so that none takes more memory than a machine has.
+
+use super::{Action, Program, Schedule};
+use crate::error::{Error, Result};
+use crate::topology::Rank;
+use crate::units;
+
+/// A schedule that is replayed, and the replay, hold so many bytes for each message: a send and a receive with what they come after, the
+/// other end of each, their times, and an event.
+const BYTES_PER_MESSAGE: usize = 210;
+/// So many messages are held at most: 420 MB, and a second or two of replaying. Whoever asks for more has most likely slipped in a unit.
+pub const MOST_MESSAGES: usize = 2_000_000;
+
+/// The number of segments that `bytes` are cut into; `segment` 0 means one.
+pub fn pieces(bytes: usize, segment: usize) -> usize {
+    if segment == 0 { 1 } else { bytes.div_ceil(segment).max(1) }
+}
+
+impl Schedule {
+    /// Builds each rank's program for a message of `bytes`, cut into segments of `segment` (0: whole), as long as they hold at most
+    /// [`MOST_MESSAGES`] in all. `at_least` is a number of messages known beforehand, so that no single program is too large.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`], with what makes it so and what to do; or the error of a program.
+    pub fn bounded(
+        ranks: usize,
+        (bytes, segment): (usize, usize),
+        at_least: usize,
+        program: impl Fn(Rank) -> Result<Program>,
+    ) -> Result<Schedule> {
+        let refused = |counted: usize| {
+            let cut = if segment == 0 || segment >= bytes {
+                String::new()
+            } else {
+                format!(" in {} segments of {}", pieces(bytes, segment), units::bytes(segment))
+            };
+            Error::TooLarge(format!(
+                "replay {}{cut} over {ranks} ranks: that is at least {counted} messages, at most {MOST_MESSAGES} are held in memory (about \
+                 {BYTES_PER_MESSAGE} bytes each); ask for fewer bytes, longer segments or fewer ranks",
+                units::bytes(bytes)
+            ))
+        };
+        if at_least > MOST_MESSAGES {
+            return Err(refused(at_least));
+        }
+        let (mut programs, mut messages) = (Vec::with_capacity(ranks), 0);
+        for me in 0..ranks {
+            let mut program = program(me)?;
+            program.shrink();
+            messages += program.messages();
+            if messages > MOST_MESSAGES {
+                return Err(refused(messages));
+            }
+            programs.push(program);
+        }
+        Ok(Schedule { programs })
+    }
+}
+
+impl Program {
+    /// Gives back the room for more operations.
+    fn shrink(&mut self) {
+        self.ops.shrink_to_fit();
+        self.after.shrink_to_fit();
+    }
+
+    /// The number of messages that it sends.
+    pub fn messages(&self) -> usize {
+        self.actions().filter(|a| matches!(a, Action::Send { .. })).count()
+    }
+}
