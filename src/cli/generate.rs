@@ -11,7 +11,7 @@ pub struct Args {
     /// Number of sites.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(2..=200))]
     sites: u16,
-    /// Number of hosts, about.
+    /// Number of hosts, at least two a site.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(4..=100_000))]
     hosts: u32,
     /// The same seed gives the same platform.

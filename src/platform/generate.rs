@@ -10,7 +10,7 @@ use rand::Rng;
 pub struct Wanted {
     /// Number of sites.
     pub sites: usize,
-    /// Hosts, about.
+    /// Hosts.
     pub hosts: usize,
     /// Everything else is drawn from this.
     pub seed: u64,
@@ -27,7 +27,7 @@ const EDGE_KM: f64 = 1500.0;
 /// 0.5 or 1 Gbit/s. The same seed gives the same platform.
 ///
 /// # Errors
-/// Fewer than 2 sites, or fewer than 2 hosts for each.
+/// Fewer than 2 sites or, since a site has up to two clusters, fewer than 2 hosts for each.
 pub fn generate(wanted: Wanted) -> Result<Platform> {
     let Wanted { sites, hosts, seed } = wanted;
     if sites < 2 || hosts < 2 * sites {
@@ -37,13 +37,13 @@ pub fn generate(wanted: Wanted) -> Result<Platform> {
     let places: Vec<(f64, f64)> = (0..sites).map(|_| (random.random_range(0.0..EDGE_KM), random.random_range(0.0..EDGE_KM))).collect();
     let clusters: Vec<usize> = (0..sites).flat_map(|s| std::iter::repeat_n(s, random.random_range(1..=2))).collect();
     let weights: Vec<f64> = clusters.iter().map(|_| random.random_range(1.0..4.0)).collect();
-    let total: f64 = weights.iter().sum();
+    let counts = shares(&weights, hosts);
     let mut groups = Vec::new();
     for (k, site) in clusters.iter().enumerate() {
         let letter = char::from(b'a' + (clusters[..k].iter().filter(|s| *s == site).count() as u8));
         groups.push(Group {
             name: format!("site{}-{letter}", site + 1),
-            count: ((weights[k] / total * hosts as f64).round() as usize).max(1),
+            count: counts[k],
             latency_s: Some(micro(random.random_range(20e-6..60e-6))),
             host_names: vec![],
             hosts: HostParameters::default(),
@@ -88,6 +88,19 @@ pub fn generate(wanted: Wanted) -> Result<Platform> {
     })
 }
 
+/// Deals hosts out in proportion to weights: one to each, of the rest each its share rounded down, and what is left to those that lack most
+/// (the method of the largest remainder).
+fn shares(weights: &[f64], hosts: usize) -> Vec<usize> {
+    let (total, rest) = (weights.iter().sum::<f64>(), hosts.saturating_sub(weights.len()));
+    let due: Vec<f64> = weights.iter().map(|w| w / total * rest as f64).collect();
+    let mut counts: Vec<usize> = due.iter().map(|d| 1 + *d as usize).collect();
+    let mut order: Vec<usize> = (0..weights.len()).collect();
+    order.sort_by(|&a, &b| due[b].fract().total_cmp(&due[a].fract()));
+    let left = hosts.saturating_sub(counts.iter().sum());
+    order.iter().cycle().take(left).for_each(|&k| counts[k] += 1);
+    counts
+}
+
 /// Whole nanoseconds, so that files are short.
 fn micro(seconds: f64) -> f64 {
     (seconds * 1e9).round() / 1e9
@@ -96,6 +109,7 @@ fn micro(seconds: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn platforms_are_valid_and_repeat_themselves() {
@@ -106,8 +120,24 @@ mod tests {
             let text = platform.to_toml().unwrap();
             assert_eq!(Platform::parse("p", &text).unwrap(), platform);
             assert_eq!(generate(wanted).unwrap(), platform);
-            assert!(platform.host_count().abs_diff(60) <= platform.groups.len());
         }
         assert!(generate(Wanted { sites: 1, hosts: 10, seed: 0 }).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn there_are_as_many_hosts_as_are_asked_for(sites in 0usize..40, hosts in 0usize..3000, seed: u64) {
+            match generate(Wanted { sites, hosts, seed }) {
+                Ok(platform) => {
+                    prop_assert_eq!(platform.host_count(), hosts);
+                    prop_assert!(platform.groups.iter().all(|g| g.count > 0));
+                    prop_assert_eq!(platform.groups.iter().filter(|g| g.name.ends_with("-a")).count(), sites);
+                }
+                Err(e) => {
+                    prop_assert!(sites < 2 || hosts < 2 * sites);
+                    prop_assert!(e.to_string().contains(&format!("{sites} sites with {hosts} hosts")), "{}", e);
+                }
+            }
+        }
     }
 }
