@@ -60,7 +60,9 @@
 //! # Ok::<(), collwise::error::Error>(())
 //! ```
 //!
-//! From an MPI program, `run::AdaptiveCollectives` (feature `mpi`) gives the `mpi` crate's communicators `adaptive_bcast`.
+//! From an MPI program, `run::AdaptiveCollectives` (feature `mpi`) gives the `mpi` crate's communicators `adaptive_bcast`. `examples/application`
+//! is such a program, with the lines of `Cargo.toml` that it needs: `collwise` by path or git with `default-features = false, features =
+//! ["mpi"]`, and the version of `mpi` that collwise has, since a communicator of another version is another type.
 //!
 //! The three shapes everything hangs on:
 //!

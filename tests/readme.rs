@@ -53,3 +53,25 @@ fn commands_of_the_readme_run_and_print_what_it_says() {
         assert!(expected.is_empty() || said.trim_end() == expected.trim_end(), "{command} printed\n{said}\nthe README says\n{expected}");
     }
 }
+
+/// The lines of the README's first block of a language.
+fn block<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
+    let begin = format!("```{language}");
+    text.lines().skip_while(|l| *l != begin).skip(1).take_while(|l| *l != "```").collect()
+}
+
+#[test]
+fn the_readmes_application_is_the_one_that_is_built() {
+    let read = |path: &str| std::fs::read_to_string(common::file(path)).unwrap();
+    let (readme, manifest, program) =
+        (read("README.md"), read("examples/application/Cargo.toml"), read("examples/application/src/main.rs"));
+    let wanted = block(&readme, "toml").join("\n").replace("../collwise", "../..");
+    assert!(wanted.contains("collwise = ") && wanted.contains("mpi = "), "{wanted}");
+    assert!(manifest.contains(&wanted), "{manifest}");
+    assert!(program.contains(&block(&readme, "rust").join("\n")), "{program}");
+    // communicators are types of one version of the mpi crate
+    let own = read("Cargo.toml");
+    let version = |text: &str| text.lines().find(|l| l.starts_with("mpi = { version")).map(|l| l.split('"').nth(1).unwrap().to_string());
+    assert!(version(&own).is_some() && version(&own) == version(&manifest), "{own}");
+    assert!(own.contains("\"examples/application\""), "make build and CI build it");
+}
