@@ -110,6 +110,9 @@ fn own_profiles_are_reports() {
     let calls: Vec<(&str, f64, f64)> = run.calls.iter().map(|c| (c.name.as_str(), c.count, c.bytes)).collect();
     assert_eq!(calls, [("Allreduce", 20.0, 8.0), ("Barrier", 20.0, 0.0), ("Send", 4.0, 950.0)]);
     assert!(report("app", &[]).is_err());
+    // arguments may have lines that look like a report's
+    let read = Report::parse("own", &report("sh -c 'a\n@ MPI Task Assignment : 9 n'", &profiles).unwrap()).unwrap();
+    assert_eq!((read.ranks(), read.command.as_str()), (5, "sh -c 'a @ MPI Task Assignment : 9 n'"));
 }
 
 /// What collectives send in all follows from what they deliver.

@@ -89,6 +89,11 @@ fn heading(out: &mut String, title: &str) {
     let _ = writeln!(out, "{RULE}\n@--- {title} {dashes}\n{RULE}");
 }
 
+/// A text with line ends and other control characters made spaces: arguments may have them, and a report is read by its lines.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
 /// The report of all processes, by rank, in mpiP's layout.
 ///
 /// # Errors
@@ -103,11 +108,12 @@ pub fn report(command: &str, profiles: &[Profile]) -> Result<String> {
     keys.dedup();
     let (app, mpi) = (profiles.iter().map(|p| p.app_s).sum::<f64>(), profiles.iter().map(Profile::mpi_s).sum::<f64>());
     let mut out = format!(
-        "@ mpiP\n@ Command : {command}\n@ Version                  : 3.5 (collwise {})\n@ Timer Used               : PMPI_Wtime\n",
+        "@ mpiP\n@ Command : {}\n@ Version                  : 3.5 (collwise {})\n@ Timer Used               : PMPI_Wtime\n",
+        one_line(command),
         env!("CARGO_PKG_VERSION")
     );
     for (rank, profile) in profiles.iter().enumerate() {
-        let _ = writeln!(out, "@ MPI Task Assignment      : {rank} {}", profile.node);
+        let _ = writeln!(out, "@ MPI Task Assignment      : {rank} {}", one_line(&profile.node));
     }
     out.push('\n');
     heading(&mut out, "MPI Time (seconds)");
