@@ -32,13 +32,18 @@ demo: build smpi
 grid-demo: build
 	scripts/grid-demo.sh $(RANKS) $(PLATFORM)
 
-# the grid needs root and network namespaces: where they are not, its test is skipped, and counted
+# the grid needs root and network namespaces, and one test a second MPI library: where they are not, tests are skipped, and counted
 test: build smpi
 	$(CARGO) test --release --workspace
 	@if why=$$(target/release/gridemu check 2>&1); then \
 	    $(CARGO) test --release -p collwise-testbed --test grid -- --ignored; \
 	else \
 	    echo "SKIPPED 1 test: the grid of network namespaces: $$why"; \
+	fi
+	@if command -v mpicc.mpich >/dev/null && command -v mpirun.mpich >/dev/null; then \
+	    $(CARGO) test --release -p collwise-preload --test preload -- --ignored; \
+	else \
+	    echo "SKIPPED 1 test: the preloaded library under MPICH: this machine has no mpicc.mpich or no mpirun.mpich"; \
 	fi
 
 # the grid with netem, on a kernel of its own (Debian: apt-get install user-mode-linux kmod); delays on a busy machine may be off

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what building and testing collwise needs beyond a Rust toolchain and a C compiler: an MPI library with its headers, a
-# Fortran compiler, libclang (for the mpi crate's bindings), and SimGrid for the simulated grid. Does nothing where all is there;
-# run it as often as you like. --print only says what it would do.
+# Fortran compiler, libclang (for the mpi crate's bindings), SimGrid for the simulated grid, and on Debian, for
+# tests, MPICH. Does nothing where all is there; run it as often as you like. --print only says what it would do.
 set -eu
 
 say() { printf 'setup: %s\n' "$*"; }
@@ -20,6 +20,10 @@ found=$(command -v mpicc.openmpi || command -v mpicc || ls /usr/lib64/openmpi/bi
 need "Open MPI headers (mpicc)" libopenmpi-dev openmpi-devel
 found=$(command -v gfortran || true)
 need "a Fortran compiler (for tests)" gfortran gcc-gfortran
+if command -v apt-get >/dev/null; then # Open MPI stays what mpicc and mpirun mean; elsewhere both have the same names
+    found=$(command -v mpicc.mpich >/dev/null && command -v mpirun.mpich || true)
+    need "MPICH (for tests)" "mpich libmpich-dev" ""
+fi
 found=$(find /usr/lib /usr/lib64 /usr/local/lib -maxdepth 4 -name 'libclang*.so*' 2>/dev/null | head -n 1)
 need "libclang" libclang-dev clang-libs
 found=$(clang_header)

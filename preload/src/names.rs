@@ -1,7 +1,68 @@
-//! Names that programs find here instead of in the MPI library.
+//! Names: those that programs find here instead of in the MPI library, and where that library has them.
 
-use std::ffi::{CStr, c_void};
+use crate::say;
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// The MPI library's function of a name.
+pub fn function(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: a name that ends with a zero
+    let next = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+    if next.is_null() { private(name) } else { Some(next) }
+}
+
+/// The MPI library's variable of a name. Programs may hold a copy that the library uses too (a copy relocation): theirs comes first.
+pub fn variable(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: a name that ends with a zero
+    let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    if first.is_null() { private(name) } else { Some(first) }
+}
+
+/// A name in a library that a plugin brought along and kept to itself (`dlopen` with `RTLD_LOCAL`, as Python does): it is found by its file
+/// only, and kept loaded from then on.
+fn private(name: &CStr) -> Option<*mut c_void> {
+    let own = file_base(private as *const c_void)?;
+    for file in loaded() {
+        // SAFETY: names that end with a zero; what is loaded already is not loaded again, and runs no code
+        unsafe {
+            let library = libc::dlopen(file.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+            if library.is_null() {
+                continue;
+            }
+            let found = libc::dlsym(library, name.as_ptr());
+            if !found.is_null() && file_base(found) != Some(own) {
+                return Some(found);
+            }
+            libc::dlclose(library);
+        }
+    }
+    None
+}
+
+/// The files that the process has loaded, beyond its program.
+fn loaded() -> Vec<CString> {
+    unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _: usize, files: *mut c_void) -> c_int {
+        // SAFETY: `files` is the list below, and the loader's information holds a name or none
+        unsafe {
+            let name = (*info).dlpi_name;
+            if !name.is_null() && *name != 0 {
+                (*files.cast::<Vec<CString>>()).push(CStr::from_ptr(name).to_owned());
+            }
+        }
+        0
+    }
+    let mut files: Vec<CString> = Vec::new();
+    // SAFETY: the list outlives the call; it is opened only after it, since the loader is locked until then
+    unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut files).cast()) };
+    files
+}
+
+/// Where the file begins that holds an address.
+fn file_base(address: *const c_void) -> Option<usize> {
+    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: zeros are a valid value, which the loader fills
+    unsafe { (libc::dladdr(address, info.as_mut_ptr()) != 0).then(|| info.assume_init().dli_fbase as usize) }
+}
 
 /// A function of the MPI library whose name is taken here.
 pub struct Namesake {
@@ -18,33 +79,30 @@ impl Namesake {
 
     /// Its address. A program whose MPI library has no such function is ended: it could not have been started without this library either.
     pub fn find(&self) -> *mut c_void {
-        let mut found = self.found.load(Ordering::Relaxed);
-        if found.is_null() {
-            // SAFETY: a name that ends with a zero
-            found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
-            if found.is_null() {
-                eprintln!(
-                    "collwise: failed to find {}: preload this library under programs that are linked with MPI",
-                    self.name.to_string_lossy()
-                );
-                std::process::abort();
-            }
-            self.found.store(found, Ordering::Relaxed);
+        let found = self.found.load(Ordering::Relaxed);
+        if !found.is_null() {
+            return found;
         }
+        let Some(found) = function(self.name) else {
+            say(&format!("failed to find {}: preload this library under programs that are linked with MPI", self.name.to_string_lossy()));
+            std::process::abort();
+        };
+        self.found.store(found, Ordering::Relaxed);
         found
     }
 }
 
 /// Defines an MPI function under both of its names: the one that programs in C call, and the one behind it that MPI's Fortran functions
-/// call. `by` says what is done; its argument calls the MPI library's.
+/// call. `by` says what is done; its argument calls the MPI library's. What a program's error handler throws passes through.
 macro_rules! define {
     ($name:ident = $own:ident($($argument:ident: $type:ty),* $(,)?) by |$call:ident| $body:block) => {
         #[doc = concat!("Takes the place of `", stringify!($own), "`.")]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $own($($argument: $type),*) -> std::ffi::c_int {
+        pub unsafe extern "C-unwind" fn $own($($argument: $type),*) -> std::ffi::c_int {
+            type Own = unsafe extern "C-unwind" fn($($type),*) -> std::ffi::c_int;
             static OWN: $crate::names::Namesake = $crate::names::Namesake::new(concat!(stringify!($own), "\0"));
             // SAFETY: MPI's function of this name has these arguments
-            let own = unsafe { std::mem::transmute::<*mut std::ffi::c_void, unsafe extern "C" fn($($type),*) -> std::ffi::c_int>(OWN.find()) };
+            let own = unsafe { std::mem::transmute::<*mut std::ffi::c_void, Own>(OWN.find()) };
             // SAFETY: the caller's arguments, with which it calls the namesake
             let $call = || unsafe { own($($argument),*) };
             $body
@@ -52,7 +110,7 @@ macro_rules! define {
 
         #[doc = concat!("Takes the place of `", stringify!($name), "`.")]
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name($($argument: $type),*) -> std::ffi::c_int {
+        pub unsafe extern "C-unwind" fn $name($($argument: $type),*) -> std::ffi::c_int {
             // SAFETY: the caller's arguments
             unsafe { $own($($argument),*) }
         }

@@ -4,7 +4,7 @@ program calls
   implicit none
   integer :: rank, size, ierr, k
   double precision :: a(1000), b(1000)
-  call MPI_Init(ierr)
+  call MPI_Init_thread(MPI_THREAD_FUNNELED, k, ierr)
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierr)
   call MPI_Comm_size(MPI_COMM_WORLD, size, ierr)
   a = 1
