@@ -15,11 +15,13 @@
 #![allow(unsafe_code, clippy::missing_safety_doc)] // the C ABI of MPI: each function has the contract of its namesake
 
 mod calls;
+mod clock;
 mod collect;
 mod library;
 mod names;
 mod sizes;
 
+use clock::SharedClock;
 use collect::Target;
 use collwise::qnm::Profile;
 use library::Mpi;
@@ -32,6 +34,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 struct Running {
     mpi: &'static Mpi,
     start: f64,
+    clock: SharedClock,
     profile: Profile,
     target: Target,
 }
@@ -42,19 +45,51 @@ fn running() -> MutexGuard<'static, Option<Running>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A call that is in MPI. One that is left by an exception ends there.
+struct Stay {
+    mpi: &'static Mpi,
+    entered: f64,
+}
+
+impl Stay {
+    /// None where nothing is noted.
+    fn begin() -> Option<Stay> {
+        let mut running = running();
+        let running = running.as_mut()?;
+        let mpi = running.mpi;
+        Some(Stay { mpi, entered: running.clock.enter(mpi.now()) })
+    }
+
+    /// Ends, and does this with the call's share of the time in MPI, in seconds.
+    fn end(self, note: impl FnOnce(&mut Profile, f64)) {
+        self.leave(note);
+        std::mem::forget(self);
+    }
+
+    fn leave(&self, note: impl FnOnce(&mut Profile, f64)) {
+        if let Some(running) = running().as_mut() {
+            // the clock is read under the lock: stamps come in order
+            let share = running.clock.leave(self.mpi.now(), self.entered);
+            note(&mut running.profile, share);
+        }
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        self.leave(|_, _| ());
+    }
+}
+
 /// Calls MPI, and notes what succeeds: the bytes are asked for after it.
 fn noted(name: &'static str, call: impl FnOnce() -> c_int, bytes: impl FnOnce(&Mpi) -> usize) -> c_int {
-    let Some(mpi) = running().as_ref().map(|r| r.mpi) else { return call() };
-    let start = mpi.now();
+    let Some(stay) = Stay::begin() else { return call() };
     let code = call();
     if code == 0 {
-        let bytes = bytes(mpi);
+        let bytes = bytes(stay.mpi);
         let range = usize::BITS - bytes.leading_zeros();
         let size = SIZES[SIZES.len().min(range as usize + 1) - 1];
-        let seconds = mpi.now() - start;
-        if let Some(running) = running().as_mut() {
-            running.profile.note(name.trim_start_matches("MPI_"), size, range, seconds, bytes);
-        }
+        stay.end(|profile, seconds| profile.note(name.trim_start_matches("MPI_"), size, range, seconds, bytes));
     }
     code
 }
@@ -75,7 +110,7 @@ fn begin(code: c_int) -> c_int {
     match LIBRARY.get_or_init(Mpi::find) {
         Ok(mpi) => {
             let profile = Profile { node: mpi.node(), ..Profile::default() };
-            *running() = Some(Running { mpi, start: mpi.now(), profile, target: Target::now(mpi) });
+            *running() = Some(Running { mpi, start: mpi.now(), clock: SharedClock::default(), profile, target: Target::now(mpi) });
         }
         Err(library) if speaks_for_all() => say(&format!(
             "the program runs on {library}, and what is preloaded knows Open MPI and MPICH with its kin: the program goes on, without a report"

@@ -38,7 +38,7 @@ impl Tools {
 
     /// Compiles a source of this folder, with more arguments: its compiler is the library's for C, C++ or Fortran.
     fn compile(&self, folder: &Path, source: &str, program: &str, arguments: &[&str]) {
-        let language = [(".f90", "mpifort"), (".c", "mpicc")].into_iter().find(|l| source.ends_with(l.0)).unwrap().1;
+        let language = [(".f90", "mpifort"), (".cc", "mpicxx"), (".c", "mpicc")].into_iter().find(|l| source.ends_with(l.0)).unwrap().1;
         compile(&self.compiler.replace("mpicc", language), folder, source, program, arguments);
     }
 
@@ -149,7 +149,25 @@ fn programs_of_mpich_write_reports() {
     check_c(&tools, folder.path(), 2);
     tools.compile(folder.path(), "calls.f90", "calls", &[]);
     check(&tools, folder.path(), 2, &FORTRAN);
+    threads_share_their_time(&tools);
     all_that_is_legal(&tools);
+}
+
+/// Three threads that wait in MPI at once wait once: the time in MPI is that of the process, and the report is one that is read.
+fn threads_share_their_time(tools: &Tools) {
+    let folder = compiled(tools, "threads.c", "threads");
+    run(&mut tools.launch(folder.path(), 2, &["./threads"]));
+    let report = report_in(folder.path());
+    let waiting = report.tasks[0];
+    assert!(waiting.mpi_s <= waiting.app_s && waiting.mpi_s > 0.5 * waiting.app_s && waiting.app_s > 0.25, "{waiting:?}");
+    let receives: f64 = report.sites.iter().filter(|s| s.call == "Recv").filter_map(|s| s.count).sum();
+    assert_eq!(receives, 15.0);
+    Run::of(&report).unwrap();
+}
+
+#[test]
+fn time_in_mpi_of_several_threads_is_no_more_than_all() {
+    threads_share_their_time(&Tools::chosen());
 }
 
 /// Programs of `legal.c` end as without us, say nothing of us, and deliver a report.
@@ -193,6 +211,17 @@ fn spawned_programs_have_reports(tools: &Tools) {
 #[test]
 fn a_spawned_program_has_a_report_of_its_own() {
     spawned_programs_have_reports(&Tools::chosen());
+}
+
+#[test]
+fn an_exception_through_mpi_arrives() {
+    let tools = Tools::chosen();
+    let folder = compiled(&tools, "throws.cc", "throws");
+    run(&mut tools.launch(folder.path(), 2, &["./throws"]));
+    let report = report_in(folder.path());
+    assert_eq!(calls(&report), [("Barrier".to_string(), 2.0, 0.0)]);
+    // the call that threw has ended: it shares no time with those after it
+    assert!(report.tasks[0].mpi_s > 0.3, "{:?}", report.tasks);
 }
 
 #[test]
