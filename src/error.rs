@@ -3,7 +3,9 @@
 //! Texts are fragments that read well after "failed to ...": they say what went wrong, where (file, line, rank) and what to do
 //! about it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+pub use crate::files::{check_writable, read_text, write_text};
 
 /// What can go wrong in this library.
 #[derive(Debug, thiserror::Error)]
@@ -62,47 +64,6 @@ impl Error {
     }
 }
 
-/// Reads a whole text file.
-///
-/// # Errors
-/// [`Error::Io`] with the path.
-pub fn read_text(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).map_err(|reason| Error::Io { action: "read", path: path.into(), reason })
-}
-
-/// Writes a file in one step: to a temporary neighbour first, renamed when complete, so that a reader or an interrupt never
-/// meets half a file.
-///
-/// # Errors
-/// [`Error::Io`] with the path.
-pub fn write_text(path: &Path, text: &str) -> Result<()> {
-    let io = |reason| Error::Io { action: "write", path: path.into(), reason };
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(format!(".{}.tmp", std::process::id()));
-    let temporary = PathBuf::from(temporary);
-    std::fs::write(&temporary, text).map_err(io)?;
-    std::fs::rename(&temporary, path).map_err(|reason| {
-        let _ = std::fs::remove_file(&temporary);
-        io(reason)
-    })
-}
-
-/// Finds out, before hours of measuring, whether a file could be written.
-///
-/// # Errors
-/// [`Error::Io`] with the path.
-pub fn check_writable(path: &Path) -> Result<()> {
-    let mut probe = path.as_os_str().to_owned();
-    probe.push(format!(".{}.tmp", std::process::id()));
-    let probe = PathBuf::from(probe);
-    let io = |reason| Error::Io { action: "write", path: path.into(), reason };
-    if path.is_dir() {
-        return Err(io(std::io::Error::new(std::io::ErrorKind::IsADirectory, "it is a folder")));
-    }
-    std::fs::write(&probe, "").map_err(io)?;
-    std::fs::remove_file(&probe).map_err(io)
-}
-
 /// Parses TOML strictly; the error carries the file's name and the line.
 ///
 /// # Errors
@@ -128,18 +89,6 @@ pub fn line_starting(text: &str, prefix: &str, n: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_file_is_replaced_whole_or_not_at_all() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.toml");
-        write_text(&path, "x = 1\n").unwrap();
-        write_text(&path, "x = 2\n").unwrap();
-        assert_eq!(read_text(&path).unwrap(), "x = 2\n");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file stays");
-        let bad = folder.path().join("no/such/folder/a.toml");
-        assert!(write_text(&bad, "").unwrap_err().to_string().contains("no/such/folder"));
-    }
 
     #[test]
     fn toml_errors_name_file_and_line() {

@@ -83,6 +83,7 @@ pub mod collective;
 pub mod discover;
 pub mod error;
 mod event;
+pub mod files;
 pub mod fit;
 pub mod intercluster;
 pub mod measure;

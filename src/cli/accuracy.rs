@@ -3,7 +3,8 @@
 use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
 use crate::accuracy::{ChoiceRegret, TRUSTED, accuracy, regrets};
-use crate::error::{Error, read_text};
+use crate::error::Error;
+use crate::files::read_text;
 use crate::measure::Samples;
 use crate::plan::members;
 use crate::policy::{CompiledPolicy, Policy};

@@ -5,7 +5,7 @@ use super::table::table;
 use super::{Outcome, print, print_json};
 use crate::cluster::GroupQuality;
 use crate::discover::{Discovery, discover, discover_matrix};
-use crate::error::{check_writable, read_text, write_text};
+use crate::files::{check_writable, read_text, write_text};
 use crate::names;
 use crate::topology::parse_matrix;
 use crate::units;

@@ -1,7 +1,7 @@
 //! `collwise export`
 
 use super::{Outcome, print};
-use crate::error::write_text;
+use crate::files::write_text;
 use crate::platform::{Placement, Platform, simgrid};
 use std::path::PathBuf;
 

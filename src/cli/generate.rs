@@ -1,7 +1,7 @@
 //! `collwise generate`
 
 use super::{Outcome, print};
-use crate::error::write_text;
+use crate::files::write_text;
 use crate::platform::generate::{Wanted, generate};
 use std::path::PathBuf;
 

@@ -2,7 +2,7 @@
 
 use super::table::table;
 use super::{Outcome, print, print_json};
-use crate::error::read_text;
+use crate::files::read_text;
 use crate::intercluster::{EXACT_GROUPS, Problem, exact, gantt, lower_bound, solve};
 use crate::units;
 use std::path::PathBuf;

@@ -2,7 +2,8 @@
 
 use crate::cluster::{self, Bound, Method};
 use crate::discover::Declared;
-use crate::error::{Error, Result, read_text};
+use crate::error::{Error, Result};
+use crate::files::read_text;
 use crate::measure::{Probe, Recorded, Session, SimulatedProbe, StopRule};
 use crate::platform::{Placement, Platform};
 use indicatif::{ProgressBar, ProgressStyle};

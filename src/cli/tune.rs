@@ -4,7 +4,7 @@ use super::discover::describe;
 use super::source::{GroupingArgs, SourceArgs};
 use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
-use crate::error::{check_writable, write_text};
+use crate::files::{check_writable, write_text};
 use crate::measure::Spent;
 use crate::policy::Policy;
 use crate::tune::{TuneOptions, tune};

@@ -1,7 +1,8 @@
 //! Samples, and the file they are kept in: JSON lines, the first of which holds the settings that made them.
 
 use super::{Experiment, Settings};
-use crate::error::{Error, Result, read_text};
+use crate::error::{Error, Result};
+use crate::files::read_text;
 use crate::stats;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,8 @@
 //! Reading and writing platform files.
 
 use super::Platform;
-use crate::error::{Error, Result, line_starting, parse_toml, read_text};
+use crate::error::{Error, Result, line_starting, parse_toml};
+use crate::files::read_text;
 use crate::names;
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -2,7 +2,8 @@
 
 use super::{OWN, Policy};
 use crate::collective::bcast;
-use crate::error::{Error, Result, line_starting, parse_toml, read_text};
+use crate::error::{Error, Result, line_starting, parse_toml};
+use crate::files::read_text;
 use crate::model::Fitted;
 use crate::units::is_time;
 use std::collections::BTreeSet;

@@ -3,6 +3,7 @@
 //! Columns are found by the names that the report writes above them, so that a version with another column more is read as well.
 
 use crate::error::{Error, Result};
+use crate::files::read_damaged_text;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -58,9 +59,7 @@ impl Report {
     /// # Errors
     /// The file cannot be read, is none of mpiP's, ends too early, or has a line that makes no sense: with the line.
     pub fn read(path: &Path) -> Result<Report> {
-        // a damaged file may hold anything: what is no text becomes marks, and the line is named where it matters
-        let bytes = std::fs::read(path).map_err(|reason| Error::Io { action: "read", path: path.into(), reason })?;
-        Report::parse(&path.display().to_string(), &String::from_utf8_lossy(&bytes))
+        Report::parse(&path.display().to_string(), &read_damaged_text(path)?)
     }
 
     /// Reads a report's text.

@@ -4,7 +4,7 @@ use super::super::table::{percent, table};
 use super::super::{Outcome, print, print_json};
 use super::picture::{Bar, draw};
 use super::{Runs, policy};
-use crate::error::write_text;
+use crate::files::write_text;
 use crate::qnm::{Active, Application, Components, Per, Prediction};
 use crate::units;
 use std::fmt::Write;

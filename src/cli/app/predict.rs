@@ -5,7 +5,7 @@ use super::super::{Outcome, print, print_json};
 use super::fit::{interval, measured, parts, remark};
 use super::picture::{Bar, draw};
 use super::{Placed, Runs, policy, set_clocks};
-use crate::error::write_text;
+use crate::files::write_text;
 use crate::platform::Platform;
 use crate::qnm::{Application, Machine, Prediction};
 use crate::units;
