@@ -139,7 +139,8 @@ fn folder(path: &Path) -> &Path {
 fn replace(path: &Path, before: Option<&Metadata>, bytes: &[u8]) -> io::Result<()> {
     let mode = if before.is_some() { OWN_MODE } else { NEW_MODE };
     // dropped before it has its name, it is removed
-    let mut temporary = tempfile::Builder::new().prefix(".collwise-").permissions(Permissions::from_mode(mode)).tempfile_in(folder(path))?;
+    let mut temporary =
+        tempfile::Builder::new().prefix(".collwise-").permissions(Permissions::from_mode(mode)).tempfile_in(folder(path))?;
     temporary.write_all(bytes)?;
     if let Some(before) = before {
         keep_owner_and_mode(temporary.as_file(), before)?;

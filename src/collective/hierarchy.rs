@@ -2,10 +2,10 @@
 //! and, where the message is cut into segments, both at once: a coordinator passes a segment on while it receives the next.
 
 use super::{Node, Parameters, Shape, bcast};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::intercluster::Job;
 use crate::schedule::{Lane, OpId, Program, Schedule, pieces, segments};
-use crate::topology::Rank;
+use crate::topology::{Rank, check_ranks};
 use serde::{Deserialize, Serialize};
 
 /// Which way the message takes between groups.
@@ -61,6 +61,42 @@ struct Part {
 }
 
 impl Hierarchy {
+    /// Checks one that was read, over so many ranks: everything else here trusts it.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] with what is wrong.
+    pub fn validate(&self, ranks: usize) -> Result<()> {
+        let n = self.groups.len();
+        let wrong = |reason: String| Err(Error::Invalid(reason));
+        if n == 0 || self.groups.iter().any(Vec::is_empty) {
+            return wrong("a broadcast over groups needs groups, and each group ranks".into());
+        }
+        check_ranks(&self.ranks(), ranks)?;
+        if self.local.len() != n {
+            return wrong(format!("there are {n} groups and {} broadcasts inside them", self.local.len()));
+        }
+        self.local.iter().try_for_each(|l| bcast::algorithm(&l.algorithm).map(drop))?;
+        let sizes = |all: &[Vec<usize>]| all.iter().map(Vec::len).collect::<Vec<_>>();
+        if !self.hosts.is_empty() && sizes(&self.hosts) != sizes(&self.groups) {
+            return wrong("the hosts are not as many as the ranks, group by group".into());
+        }
+        match &self.route {
+            Route::Tree(jobs) => check_tree(jobs, n),
+            Route::Relay => Ok(()),
+            Route::Line(order) if order.len() == n && order[0] == 0 => check_ranks(order, n).or_else(|_| wrong_line(order, n)),
+            Route::Line(order) => wrong_line(order, n),
+        }
+    }
+
+    /// How many messages it sends, about; for one that is valid.
+    pub fn message_count(&self) -> usize {
+        let of_group = |(ranks, local): (&Vec<Rank>, &Local)| {
+            let inside = bcast::algorithm(&local.algorithm).map_or(1, |a| local.parameters.pieces(a, self.bytes));
+            ranks.len().saturating_mul(inside.max(pieces(self.bytes, self.segment)))
+        };
+        self.groups.iter().zip(&self.local).map(of_group).fold(0, usize::saturating_add)
+    }
+
     /// The position in `groups` of a rank's group.
     pub fn group_of(&self, rank: Rank) -> usize {
         self.groups.iter().position(|g| g.contains(&rank)).unwrap_or(0)
@@ -237,3 +273,104 @@ impl Hierarchy {
 }
 
 fn drop_id(_: OpId) {}
+
+fn wrong_line(order: &[usize], groups: usize) -> Result<()> {
+    Err(Error::Invalid(format!("the line {order:?} does not go through each of {groups} groups once, the root's first")))
+}
+
+/// Checks that jobs send to each group once, but to the root's, along ways that begin there, and that no local broadcast is there twice.
+fn check_tree(jobs: &[Job], groups: usize) -> Result<()> {
+    let wrong = |reason: String| Err(Error::Invalid(reason));
+    let (mut senders, mut locals) = (vec![None; groups], vec![false; groups]);
+    for job in jobs {
+        match *job {
+            Job::Send { from, to } if from >= groups || to >= groups => {
+                return wrong(format!("group {} is sent to or from, and there are {groups}", from.max(to)));
+            }
+            Job::Send { to: 0, .. } => return wrong("the root's group is sent to".into()),
+            Job::Send { to, .. } if senders[to].is_some() => return wrong(format!("group {to} is sent to twice")),
+            Job::Send { from, to } => senders[to] = Some(from),
+            Job::Local(k) if k >= groups => return wrong(format!("group {k} has a broadcast inside, and there are {groups}")),
+            Job::Local(k) if std::mem::replace(&mut locals[k], true) => {
+                return wrong(format!("the broadcast inside group {k} is there twice"));
+            }
+            Job::Local(_) => {}
+        }
+    }
+    // a way back to the root is no longer than there are groups
+    for group in 1..groups {
+        let (mut at, mut steps) = (group, 0);
+        while at != 0 {
+            steps += 1;
+            match senders[at].filter(|_| steps < groups) {
+                Some(sender) => at = sender,
+                None => return wrong(format!("group {group} is not reached from the root's")),
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hierarchy(route: Route) -> Hierarchy {
+        let local = Local { algorithm: "binomial".into(), parameters: Parameters::default() };
+        Hierarchy {
+            bytes: 1000,
+            groups: vec![vec![0, 3, 1], vec![2], vec![5, 4], vec![6]],
+            hosts: Vec::new(),
+            route,
+            segment: 64,
+            local: vec![local; 4],
+        }
+    }
+
+    fn send(from: usize, to: usize) -> Job {
+        Job::Send { from, to }
+    }
+
+    #[test]
+    fn each_fault_is_named_and_what_is_valid_can_be_run() {
+        let tree = || hierarchy(Route::Tree(vec![send(2, 3), send(0, 2), send(0, 1), Job::Local(0)]));
+        for good in [tree(), hierarchy(Route::Relay), hierarchy(Route::Line(vec![0, 2, 1, 3]))] {
+            good.validate(7).unwrap();
+            crate::schedule::check(&good.schedule(7).unwrap(), 1000).unwrap();
+        }
+        let with = |change: &dyn Fn(&mut Hierarchy)| {
+            let mut h = tree();
+            change(&mut h);
+            h.validate(7).unwrap_err().to_string()
+        };
+        let jobs = |jobs: &[Job]| with(&|h| h.route = Route::Tree(jobs.to_vec()));
+        let line = |order: &[usize]| with(&|h| h.route = Route::Line(order.to_vec()));
+        let whole = [send(0, 1), send(0, 2), send(0, 3)];
+        let plus = |job: Job| jobs(&[&whole[..], &[job]].concat());
+        for (said, word) in [
+            (with(&|h| h.groups = Vec::new()), "needs groups"),
+            (with(&|h| h.groups[1] = Vec::new()), "each group ranks"),
+            (with(&|h| h.groups[1] = vec![7]), "rank 7 is outside"),
+            (with(&|h| h.groups[1] = vec![3]), "rank 3 is there twice"),
+            (with(&|h| drop(h.local.pop())), "4 groups and 3 broadcasts"),
+            (with(&|h| h.local[2].algorithm = "pigeons".into()), "pigeons"),
+            (with(&|h| h.hosts = vec![vec![0; 3], vec![1]]), "not as many"),
+            (with(&|h| h.hosts = vec![vec![0; 3], vec![1], vec![2], vec![3]]), "not as many"),
+            (plus(send(0, 9)), "group 9"),
+            (plus(send(9, 1)), "group 9"),
+            (plus(send(2, 0)), "root's group is sent to"),
+            (plus(send(2, 3)), "group 3 is sent to twice"),
+            (plus(Job::Local(4)), "group 4"),
+            (jobs(&[&whole[..], &[Job::Local(1), Job::Local(1)]].concat()), "inside group 1 is there twice"),
+            (jobs(&whole[..2]), "group 3 is not reached"),
+            (jobs(&[send(0, 1), send(2, 3), send(3, 2)]), "group 2 is not reached"),
+            (jobs(&[send(0, 1), send(2, 2), send(0, 3)]), "group 2 is not reached"),
+            (line(&[0, 1, 2]), "does not go through"),
+            (line(&[1, 0, 2, 3]), "the root's first"),
+            (line(&[0, 1, 1, 3]), "does not go through"),
+            (line(&[0, 1, 2, 4]), "does not go through"),
+        ] {
+            assert!(said.contains(word), "{word}: {said}");
+        }
+    }
+}

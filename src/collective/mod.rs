@@ -67,6 +67,13 @@ pub struct Algorithm {
     pub tree: Option<fn(v: usize, ranks: usize, radix: usize) -> Node>,
 }
 
+impl Parameters {
+    /// How many pieces an algorithm cuts a message into.
+    pub fn pieces(&self, algorithm: &Algorithm, bytes: usize) -> usize {
+        crate::schedule::pieces(bytes, if algorithm.segmented { self.segment } else { 0 })
+    }
+}
+
 impl Algorithm {
     /// The schedule for all ranks; `None` for the library's own collective.
     pub fn schedule(&self, shape: &Shape, parameters: &Parameters) -> Option<Schedule> {

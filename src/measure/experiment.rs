@@ -2,11 +2,15 @@
 //! the simulator, MPI and a model's replay all run the same thing.
 
 use crate::collective::{Hierarchy, Parameters, Shape, bcast};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::schedule::{Program, Schedule, Span, Trace};
-use crate::topology::Rank;
+use crate::topology::{Rank, check_ranks};
+use crate::units::MAX_SECONDS;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+
+/// No experiment that somebody measured has more messages; replayed, so many take some gigabytes.
+const MOST_MEASURED: usize = 20_000_000;
 
 /// One experiment. Its result is in seconds, taken on one rank's clock.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -116,6 +120,57 @@ impl Experiment {
                 std::iter::once(*root).chain(leaves.iter().copied()).collect()
             }
             Experiment::Broadcast { ranks, .. } => ranks.clone(),
+        }
+    }
+
+    /// Checks one that was read, over so many ranks: everything else here trusts it.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] with what is wrong.
+    pub fn validate(&self, ranks: usize) -> Result<()> {
+        check_ranks(&self.ranks(), ranks)?;
+        match self {
+            Experiment::Hierarchical { hierarchy } => hierarchy.validate(ranks)?,
+            Experiment::Broadcast { ranks, root, algorithm, .. } => {
+                bcast::algorithm(algorithm)?;
+                if *root >= ranks.len() {
+                    return Err(Error::invalid(format!("root {root} is outside its {} ranks", ranks.len())));
+                }
+            }
+            _ => {}
+        }
+        if self.bytes() > isize::MAX as usize {
+            return Err(Error::invalid(format!("{} bytes fit into no memory", self.bytes())));
+        }
+        if self.message_count() > MOST_MEASURED {
+            return Err(Error::invalid(format!("it sends some {} messages, at most {MOST_MEASURED} are replayed", self.message_count())));
+        }
+        if self.delay_s() > MAX_SECONDS {
+            return Err(Error::invalid(format!("it computes for {} s, at most {MAX_SECONDS} s make sense", self.delay_s())));
+        }
+        Ok(())
+    }
+
+    /// How many messages it sends, about; for one whose ranks and algorithms are there.
+    fn message_count(&self) -> usize {
+        match self {
+            Experiment::RoundTrip { .. } | Experiment::SendTime { .. } | Experiment::ReceiveTime { .. } => 2,
+            Experiment::Train { count, .. } => *count,
+            Experiment::Fan { leaves, .. } => 2 * leaves.len(),
+            Experiment::Spread { leaves, count, .. } => leaves.len().saturating_mul(*count),
+            Experiment::Hierarchical { hierarchy } => hierarchy.message_count(),
+            Experiment::Broadcast { ranks, bytes, algorithm, parameters, .. } => {
+                let pieces = bcast::algorithm(algorithm).map_or(1, |a| parameters.pieces(a, *bytes));
+                ranks.len().saturating_mul(pieces)
+            }
+        }
+    }
+
+    /// The longest time that it computes at once.
+    fn delay_s(&self) -> f64 {
+        match self {
+            Experiment::Train { delay_ns, .. } | Experiment::ReceiveTime { delay_ns, .. } => *delay_ns as f64 * 1e-9,
+            _ => 0.0,
         }
     }
 

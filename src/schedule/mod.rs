@@ -321,7 +321,7 @@ impl Trace {
 /// at least one, so that an empty message is still a message.
 pub fn segments(bytes: usize, segment: usize) -> impl Iterator<Item = Span> + Clone {
     let size = if segment == 0 { bytes.max(1) } else { segment };
-    (0..bytes.div_ceil(size).max(1)).map(move |k| Span::data(k * size, size.min(bytes - (k * size).min(bytes))))
+    (0..pieces(bytes, size)).map(move |k| Span::data(k * size, size.min(bytes - (k * size).min(bytes))))
 }
 
 #[cfg(test)]

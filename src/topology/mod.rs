@@ -10,6 +10,22 @@ pub use csv::parse_matrix;
 /// A process, by its position in a communicator.
 pub type Rank = usize;
 
+/// Checks that ranks are different ones of `0..ranks`.
+///
+/// # Errors
+/// [`Error::Invalid`] with the first that is not.
+pub fn check_ranks(chosen: &[Rank], ranks: usize) -> Result<()> {
+    let mut seen = vec![false; ranks];
+    for &rank in chosen {
+        match seen.get_mut(rank) {
+            None => return Err(Error::invalid(format!("rank {rank} is outside the {ranks} ranks"))),
+            Some(seen) if *seen => return Err(Error::invalid(format!("rank {rank} is there twice"))),
+            Some(seen) => *seen = true,
+        }
+    }
+    Ok(())
+}
+
 /// A directed pair of ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Link {
