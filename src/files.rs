@@ -62,12 +62,17 @@ pub fn check_writable(path: &Path) -> Result<()> {
     checked.map_err(failed("write", path))
 }
 
-/// True if a path names a regular file, or a place for a new one: other files may lie beside it.
+/// The one path, without links, of the regular file that a path names, or of the place for a new one; `None` if it names a device or a
+/// pipe, beside which nothing should lie.
 ///
 /// # Errors
-/// [`Error::Io`] with the path: it can be neither.
-pub fn is_regular(path: &Path) -> Result<bool> {
-    target(path).map(|target| matches!(target, Target::Regular(..))).map_err(failed("write", path))
+/// [`Error::Io`] with the path: no file can be there.
+pub fn regular_path(path: &Path) -> Result<Option<PathBuf>> {
+    let found = target(path).and_then(|target| match target {
+        Target::Regular(path, _) => Ok(Some(std::fs::canonicalize(folder(&path))?.join(path.file_name().unwrap_or_default()))),
+        Target::Device | Target::Descriptor(_) => Ok(None),
+    });
+    found.map_err(failed("write", path))
 }
 
 fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
@@ -274,7 +279,13 @@ mod tests {
         assert_eq!((before.mtime(), before.mtime_nsec()), (after.mtime(), after.mtime_nsec()), "the folder was written to");
         assert!(check_writable(folder.path()).is_err() && check_writable(&at("no/such/file")).is_err());
         check_writable(Path::new("/dev/stdout")).unwrap();
-        assert!(is_regular(&at("new")).unwrap() && !is_regular(&at("pipe")).unwrap() && !is_regular(Path::new("/dev/stdout")).unwrap());
+        std::fs::create_dir(at("sub")).unwrap();
+        symlink("../mine", at("sub/link")).unwrap();
+        let whole = |name: &str| Some(std::fs::canonicalize(folder.path()).unwrap().join(name));
+        for (name, found) in [("new", "new"), ("sub/../new", "new"), ("sub/link", "mine")] {
+            assert_eq!(regular_path(&at(name)).unwrap(), whole(found));
+        }
+        assert_eq!((regular_path(&at("pipe")).unwrap(), regular_path(Path::new("/dev/stdout")).unwrap()), (None, None));
     }
 
     #[test]

@@ -259,6 +259,65 @@ fn starting_it_wrong_is_said_and_ends() {
     std::fs::write(&short, "a\n").unwrap();
     let hosts = collwise(2, &["tune", "--hosts", "short", "-o", "p.toml"], folder.path());
     assert!(!hosts.status.success() && text(&hosts).contains("1 are declared for 2 ranks"), "{}", text(&hosts));
+    let none = collwise(3, &["tune", "--hosts", "none", "-o", "p.toml"], folder.path());
+    for (output, words) in [(&unwritable, "failed to write /proc/no"), (&hosts, "1 are declared"), (&none, "failed to read none")] {
+        assert!(!output.status.success() && text(output).matches(words).count() == 1, "once: {}", text(output));
+    }
+}
+
+#[test]
+fn only_the_rank_that_drives_needs_the_files() {
+    let _lock = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let (drives, serves) = (folder.path().join("drives"), folder.path().join("serves"));
+    std::fs::create_dir_all(drives.join("out")).unwrap();
+    std::fs::create_dir(&serves).unwrap();
+    std::fs::write(drives.join("hosts"), "a left\nb right\n").unwrap();
+    let arguments = ["tune", "--name", "t", "--hosts", "hosts", "--repetitions", "3", "-o", "out/policy.toml"];
+    let mut command = mpirun(1);
+    command.args(["-wdir"]).arg(&drives).arg(env!("CARGO_BIN_EXE_collwise")).args(arguments);
+    command.args([":", "-n", "1", "-wdir"]).arg(&serves).arg(env!("CARGO_BIN_EXE_collwise")).args(arguments);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let policy = Policy::read(&drives.join("out/policy.toml")).unwrap();
+    assert_eq!(policy.groups.iter().map(|g| g.name.as_str()).collect::<Vec<_>>(), ["left", "right"]);
+    assert_eq!(serves.read_dir().unwrap().count(), 0, "who serves writes nothing");
+}
+
+/// A rank may outlive its launcher for as long as it likes, and goes on measuring: it is named.
+#[test]
+fn a_job_that_still_measures_is_named() {
+    let _lock = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["tune", "--name", "t", "--repetitions", "101", "--precision", "0.0001", "--samples", "s.jsonl", "-o"];
+    let start = |policy: &Path| {
+        let mut command = mpirun(3);
+        command.arg(env!("CARGO_BIN_EXE_collwise")).args(arguments).arg(policy).current_dir(folder.path());
+        command.stderr(std::process::Stdio::null()).spawn().unwrap()
+    };
+    let first = folder.path().join("first.toml");
+    let mut job = start(&first);
+    let began = std::time::Instant::now();
+    let lines = || std::fs::read_to_string(folder.path().join("s.jsonl")).map_or(0, |t| t.lines().count());
+    while lines() < 5 && began.elapsed().as_secs() < 60 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let second = mpirun(2).arg(env!("CARGO_BIN_EXE_collwise")).args(arguments).arg("second.toml").current_dir(folder.path()).output();
+    let second = second.unwrap();
+    let holder = std::fs::read_to_string(folder.path().join("s.jsonl.lock")).unwrap();
+    assert!(!second.status.success() && text(&second).contains(holder.trim()), "{}", text(&second));
+    let holder: u32 = holder.split(' ').nth(1).unwrap().parse().unwrap();
+    let line = std::fs::read_to_string(format!("/proc/{holder}/cmdline")).unwrap();
+    assert!(line.contains("first.toml"), "{line}");
+    Command::new("bash").args(["-c", &format!("kill -9 {holder}")]).status().unwrap();
+    job.wait().unwrap();
+    let kept = lines();
+    // what it left is no obstacle
+    let mut again = mpirun(3);
+    again.arg(env!("CARGO_BIN_EXE_collwise")).args(["tune", "--name", "t", "--samples", "s.jsonl", "-o", "third.toml"]);
+    let again = again.current_dir(folder.path()).output().unwrap();
+    assert!(again.status.success() && text(&again).contains("going on from"), "{}", text(&again));
+    assert!(lines() >= kept, "nothing is lost");
 }
 
 /// The mini-applications check their results, and their reports say what they did.

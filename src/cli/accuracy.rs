@@ -4,7 +4,6 @@ use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
 use crate::accuracy::{ChoiceRegret, TRUSTED, accuracy, regrets};
 use crate::error::Error;
-use crate::files::read_text;
 use crate::measure::Samples;
 use crate::plan::members;
 use crate::policy::{CompiledPolicy, Policy};
@@ -19,6 +18,9 @@ pub struct Args {
     policy: PathBuf,
     /// The samples beside it.
     samples: PathBuf,
+    /// Read over lines of the samples that make no sense.
+    #[arg(long)]
+    repair: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -26,7 +28,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let compiled = CompiledPolicy::new(Policy::read(&args.policy)?)?;
-    let (settings, samples) = Samples::parse(&args.samples.display().to_string(), &read_text(&args.samples)?)?;
+    let (settings, samples) = Samples::read(&args.samples, args.repair)?;
     let members = members(&compiled.policy, &settings.hosts)?;
     let sizes = accuracy(&compiled, &members, &samples)?;
     let choices = regrets(&compiled, &members, &samples)?;

@@ -37,8 +37,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let tuned = match &args.policy {
         Some(path) => Some((None, Policy::read(path)?)),
         None => {
-            let declared = args.source.declared()?;
-            let tuned = args.source.measure(|s| tune(s, TuneOptions { declared: declared.as_ref(), method, bound, exhaustive: false }))?;
+            let tuned = args.source.measure(None, |s, declared| tune(s, TuneOptions { declared, method, bound, exhaustive: false }))?;
             tuned.map(|(d, p)| (Some(d.groups.into_iter().map(|g| g.ranks).collect::<Vec<Vec<Rank>>>()), p))
         }
     };

@@ -31,24 +31,22 @@ pub struct Args {
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let (method, bound) = args.grouping.method()?;
-    args.output.as_deref().map(check_writable).transpose()?;
+    let output = args.output.as_deref();
     let found = match &args.matrix {
         Some(path) => {
+            output.map(check_writable).transpose()?;
             let file = path.display().to_string();
             let matrix = parse_matrix(&file, &read_text(path)?)?;
             Some((discover_matrix(&matrix, method, bound), names::of_file(path), format!("grouped from the matrix {file}")))
         }
-        None => {
-            let declared = args.source.declared()?;
-            args.source.measure(|session| {
-                let found = discover(session, declared.as_ref(), method, bound)?;
-                let s = session.settings();
-                Ok((found, s.platform.clone(), format!("measured with {} on {}", s.library, s.date)))
-            })?
-        }
+        None => args.source.measure(output, |session, declared| {
+            let found = discover(session, declared, method, bound)?;
+            let s = session.settings();
+            Ok((found, s.platform.clone(), format!("measured with {} on {}", s.library, s.date)))
+        })?,
     };
     let Some((discovery, name, source)) = found else { return Ok(Outcome::Done) };
-    if let Some(path) = &args.output {
+    if let Some(path) = output {
         write_text(path, &discovery.platform(&name, &source).to_toml()?)?;
     }
     if args.json {

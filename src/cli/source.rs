@@ -3,11 +3,11 @@
 use crate::cluster::{self, Bound, Method};
 use crate::discover::Declared;
 use crate::error::{Error, Result};
-use crate::files::read_text;
-use crate::measure::{Probe, Recorded, Session, SimulatedProbe, StopRule};
+use crate::files::{check_writable, read_text, regular_path};
+use crate::measure::{Held, Probe, Recorded, Session, SimulatedProbe, StopRule};
 use crate::platform::{Placement, Platform};
 use indicatif::{ProgressBar, ProgressStyle};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Options of everything that measures.
 #[derive(clap::Args, Clone)]
@@ -20,10 +20,16 @@ pub struct SourceArgs {
     recorded: Option<PathBuf>,
     /// Keep samples here; what the file holds already is not measured again.
     #[arg(long, value_name = "FILE")]
-    pub samples: Option<PathBuf>,
+    samples: Option<PathBuf>,
+    /// Samples of MPI are kept beside this file if nowhere else.
+    #[arg(skip)]
+    pub samples_beside: Option<PathBuf>,
     /// Measure everything again.
     #[arg(long)]
     fresh: bool,
+    /// Drop lines of the sample file that make no sense, and keep the rest.
+    #[arg(long, conflicts_with = "fresh")]
+    repair: bool,
     /// How simulated ranks are dealt out to hosts: slot or node (round robin over groups).
     #[arg(long, value_enum, default_value = "slot")]
     placement: PlacementArg,
@@ -80,13 +86,8 @@ impl GroupingArgs {
 }
 
 impl SourceArgs {
-    /// True if samples would be lost with an interrupt.
-    pub fn needs_samples_file(&self) -> bool {
-        self.platform.is_none() && self.recorded.is_none() && self.samples.is_none()
-    }
-
     /// The declared hosts.
-    pub fn declared(&self) -> Result<Option<Declared>> {
+    fn declared(&self) -> Result<Option<Declared>> {
         self.hosts.as_ref().map(|path| Declared::parse(&path.display().to_string(), &read_text(path)?)).transpose()
     }
 
@@ -99,17 +100,55 @@ impl SourceArgs {
         self.platform.as_ref().map(|path| SimulatedProbe::new(&Platform::read(path)?, placement, self.seed)).transpose()
     }
 
-    /// Runs `work` over a session; `None` on MPI ranks that only served.
-    pub fn measure<T>(&self, work: impl FnOnce(&mut Session) -> Result<T>) -> Result<Option<T>> {
+    /// Runs `work` over a session and the declared hosts; `None` on MPI ranks that only served. Before anything is measured it is found
+    /// out whether `output` could be written. Files are the affair of the rank that drives: others may not see them.
+    pub fn measure<T>(&self, output: Option<&Path>, work: impl FnOnce(&mut Session, Option<&Declared>) -> Result<T>) -> Result<Option<T>> {
+        let work = |session: &mut Session| {
+            let declared = self.declared()?;
+            output.map(check_writable).transpose()?;
+            self.keep_samples(session, output)?;
+            work(session, declared.as_ref())
+        };
         if let Some(mut probe) = self.simulated()? {
             return self.session(&mut probe, work).map(Some);
         }
         if let Some(path) = &self.recorded {
-            let mut probe = Recorded::open(path)?;
-            let (_, samples) = crate::measure::Samples::parse(&path.display().to_string(), &read_text(path)?)?;
+            let (mut probe, samples) = Recorded::open(path, self.repair)?;
             return work(&mut Session::new(&mut probe).with_samples(samples)).map(Some);
         }
         self.over_mpi(work)
+    }
+
+    /// Where samples are kept: what was asked for, or else a file beside the output if that is no device.
+    fn samples_file(&self) -> Result<Option<PathBuf>> {
+        let (None, Some(output)) = (&self.samples, self.samples_beside.as_ref()) else { return Ok(self.samples.clone()) };
+        if self.platform.is_some() || self.recorded.is_some() {
+            return Ok(None);
+        }
+        if regular_path(output)?.is_none() {
+            tracing::warn!("samples are not kept, since {} is no regular file: --samples names one for them", output.display());
+            return Ok(None);
+        }
+        Ok(Some(output.with_extension("samples.jsonl")))
+    }
+
+    fn keep_samples(&self, session: &mut Session, output: Option<&Path>) -> Result<()> {
+        let Some(path) = self.samples_file()? else { return Ok(()) };
+        let place = |path: &Path| regular_path(path).ok().flatten();
+        if output.is_some_and(|output| place(output).is_some() && place(output) == place(&path)) {
+            return Err(Error::invalid(format!("write the samples and the result to one file, {}: name two", path.display())));
+        }
+        let held = match (self.fresh, self.repair) {
+            (true, _) => Held::Dropped,
+            (_, true) => Held::Repaired,
+            _ => Held::Known,
+        };
+        session.keep(&path, held)?;
+        let known = session.samples().len();
+        if known > 0 {
+            eprintln!("collwise: going on from {known} samples in {} (--fresh measures all again)", path.display());
+        }
+        Ok(())
     }
 
     fn session<T>(&self, probe: &mut dyn Probe, work: impl FnOnce(&mut Session) -> Result<T>) -> Result<T> {
@@ -117,18 +156,7 @@ impl SourceArgs {
         // SMPI repeats itself exactly, and takes long
         let least = if probe.settings().library.contains("SMPI") { 1 } else { StopRule::default().least };
         let rule = StopRule { least: least.min(most), most, precision: self.precision, ..StopRule::default() };
-        let mut session = Session::new(probe).rule(rule).serial(self.serial).progress(progress());
-        if let Some(path) = &self.samples {
-            if self.fresh && path.exists() {
-                std::fs::remove_file(path).map_err(|reason| Error::Io { action: "remove", path: path.clone(), reason })?;
-            }
-            session.keep(path)?;
-            let known = session.samples().len();
-            if known > 0 {
-                eprintln!("collwise: going on from {known} samples in {} (--fresh measures all again)", path.display());
-            }
-        }
-        work(&mut session)
+        work(&mut Session::new(probe).rule(rule).serial(self.serial).progress(progress()))
     }
 
     #[cfg(feature = "mpi")]

@@ -4,7 +4,7 @@ use super::discover::describe;
 use super::source::{GroupingArgs, SourceArgs};
 use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
-use crate::files::{check_writable, write_text};
+use crate::files::write_text;
 use crate::measure::Spent;
 use crate::policy::Policy;
 use crate::tune::{TuneOptions, tune};
@@ -32,14 +32,10 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let (method, bound) = args.grouping.method()?;
     let mut source = args.source.clone();
-    let declared = source.declared()?;
-    check_writable(&args.output)?;
-    if source.needs_samples_file() {
-        source.samples = Some(args.output.with_extension("samples.jsonl"));
-    }
-    let options = TuneOptions { declared: declared.as_ref(), method, bound, exhaustive: args.exhaustive };
+    source.samples_beside = Some(args.output.clone());
     // written while MPI still runs: some libraries hang or crash when they end
-    let tuned = source.measure(|session| {
+    let tuned = source.measure(Some(&args.output), |session, declared| {
+        let options = TuneOptions { declared, method, bound, exhaustive: args.exhaustive };
         let (discovery, policy) = tune(session, options)?;
         write_text(&args.output, &format!("{}{}", head(&policy), policy.to_toml()?))?;
         Ok((discovery, policy, session.spent().to_vec()))

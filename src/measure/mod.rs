@@ -3,9 +3,12 @@
 //! Three sources of samples: a simulated platform, a recorded sample file, and MPI. The same program text runs over all three.
 
 mod experiment;
+mod lock;
 #[cfg(feature = "mpi")]
 pub mod mpi;
+mod recorded;
 mod rounds;
+mod sample_file;
 mod samples;
 mod session;
 mod simulated;
@@ -15,9 +18,11 @@ use crate::names;
 use serde::{Deserialize, Serialize};
 
 pub use experiment::Experiment;
+pub use recorded::Recorded;
 pub use rounds::{Part, pack, parts};
+pub use sample_file::Held;
 pub use samples::{Sample, Samples, Stop};
-pub use session::{Progress, Recorded, Session, Spent, StopRule};
+pub use session::{Progress, Session, Spent, StopRule};
 pub use simulated::SimulatedProbe;
 
 /// Where and with what samples are taken; the head of every sample file.

@@ -2,12 +2,10 @@
 
 use super::{Experiment, Settings};
 use crate::error::{Error, Result};
-use crate::files::read_text;
+use crate::files::read_damaged_text;
 use crate::stats;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::path::Path;
 
 /// Why measuring stopped.
@@ -102,116 +100,84 @@ impl Samples {
         self.median(experiment).ok_or_else(|| Error::data(format!("find a sample of {experiment:?}: it was not measured")))
     }
 
-    /// Parses a sample file. A last line that was cut off by an interrupt is dropped.
+    /// Reads a sample file; `repair`: without lines that make no sense.
+    ///
+    /// # Errors
+    /// As [`Samples::parse`], or the file cannot be read.
+    pub fn read(path: &Path, repair: bool) -> Result<(Settings, Samples)> {
+        let file = path.display().to_string();
+        let contents = Contents::of(&file, &read_damaged_text(path)?, repair)?;
+        Ok((contents.settings, contents.samples))
+    }
+
+    /// Parses a sample file. A last line that makes no sense, which is what an interrupt leaves, is dropped with a warning.
     ///
     /// # Errors
     /// [`Error::Format`] with file and line.
     pub fn parse(file: &str, text: &str) -> Result<(Settings, Samples)> {
+        Contents::of(file, text, false).map(|c| (c.settings, c.samples))
+    }
+}
+
+/// What the text of a sample file holds.
+pub(super) struct Contents {
+    pub settings: Settings,
+    pub samples: Samples,
+    /// The lines that make sense.
+    pub lines: String,
+}
+
+impl Contents {
+    /// Takes a text apart; `repair`: lines that make no sense are dropped wherever they are, and not at the end only.
+    ///
+    /// # Errors
+    /// [`Error::Format`] with file and line.
+    pub fn of(file: &str, text: &str, repair: bool) -> Result<Contents> {
         let wrong = |line: usize, reason: String| Error::Format { file: file.into(), line: Some(line), reason };
-        let mut lines = text.lines().enumerate().map(|(i, l)| (i + 1, l)).filter(|(_, l)| !l.trim().is_empty());
+        let mut lines = text.lines().enumerate().map(|(i, l)| (i + 1, l)).filter(|(_, l)| !l.trim().is_empty()).peekable();
         let (number, head) = lines.next().ok_or_else(|| wrong(1, "the file is empty, a sample file opens with its settings".into()))?;
-        let settings: Settings = serde_json::from_str(head).map_err(|e| wrong(number, format!("these are no settings: {e}")))?;
-        if settings.format != 1 {
-            return Err(wrong(number, format!("format {} is not known, this version reads format 1", settings.format)));
-        }
+        let settings = Settings::parse(head).map_err(|reason| wrong(number, reason))?;
         let ranks = settings.hosts.len();
-        let mut samples = Samples::default();
-        let mut lines = lines.peekable();
+        let mut contents = Contents { settings, samples: Samples::default(), lines: format!("{head}\n") };
         while let Some((number, line)) = lines.next() {
-            let sample = match serde_json::from_str::<Sample>(line) {
-                Ok(sample) => sample,
-                Err(e) if e.is_eof() && lines.peek().is_none() && !text.ends_with('\n') => {
-                    tracing::warn!("{file}, line {number}: the last sample was cut off and is dropped");
-                    break;
+            match Sample::parse(line, ranks) {
+                Ok(sample) => {
+                    contents.samples.insert(sample);
+                    contents.lines += line;
+                    contents.lines.push('\n');
                 }
-                Err(e) => return Err(wrong(number, format!("this is no sample: {e}"))),
-            };
-            if sample.seconds.is_empty() || sample.all().iter().any(|&t| !crate::units::is_time(t)) {
-                return Err(wrong(number, "a sample needs at least one time, all finite and zero or more".into()));
+                Err(reason) if repair || lines.peek().is_none() => {
+                    tracing::warn!("{file}, line {number} is dropped: {reason}");
+                }
+                Err(reason) => return Err(wrong(number, format!("{reason}; --repair drops such lines and keeps the rest"))),
             }
-            if let Some(r) = sample.experiment.ranks().into_iter().find(|&r| r >= ranks) {
-                return Err(wrong(number, format!("rank {r} is outside the {ranks} ranks of the settings")));
-            }
-            if let Experiment::Broadcast { ranks, root, .. } = &sample.experiment
-                && *root >= ranks.len()
-            {
-                return Err(wrong(number, format!("root {root} is outside its {} ranks", ranks.len())));
-            }
-            samples.insert(sample);
         }
-        Ok((settings, samples))
+        Ok(contents)
     }
 }
 
-/// A sample file that grows while measuring: each batch reaches the disk before the next one starts.
-#[derive(Debug)]
-pub struct SampleFile {
-    path: std::path::PathBuf,
-    file: File,
-}
-
-impl SampleFile {
-    /// Opens a file for more samples; gives those it holds already. A new file gets the settings as its first line.
-    ///
-    /// # Errors
-    /// The file cannot be read or written, or holds samples of other settings (hosts or library), which is said.
-    pub fn open(path: &Path, settings: &Settings) -> Result<(SampleFile, Samples)> {
-        let io = |reason| Error::Io { action: "write", path: path.into(), reason };
-        let name = path.display().to_string();
-        let exists = path.exists() && std::fs::metadata(path).map_err(io)?.len() > 0;
-        let (samples, ends_well) = if exists {
-            let text = read_text(path)?;
-            let (before, samples) = Samples::parse(&name, &text)?;
-            if let Some(what) = difference(&before, settings) {
-                let reason = format!("these samples are of another run: {what}; name another file with --samples, or delete this one");
-                return Err(Error::Format { file: name, line: Some(1), reason });
-            }
-            (samples, text.ends_with('\n'))
-        } else {
-            (Samples::default(), true)
-        };
-        if !ends_well {
-            // drop what an interrupt left of the last line
-            let text = read_text(path)?;
-            let keep = text.rfind('\n').map_or(0, |at| at + 1);
-            crate::error::write_text(path, &text[..keep])?;
+impl Settings {
+    /// Reads the first line of a sample file; gives the reason if that is not one.
+    pub(super) fn parse(line: &str) -> std::result::Result<Settings, String> {
+        let settings: Settings =
+            serde_json::from_str(line).map_err(|e| format!("a sample file opens with its settings, and these are none: {e}"))?;
+        match settings.format {
+            1 => Ok(settings),
+            other => Err(format!("format {other} is not known, this version reads format 1")),
         }
-        let file = OpenOptions::new().create(true).append(true).open(path).map_err(io)?;
-        let mut this = SampleFile { path: path.into(), file };
-        if !exists {
-            this.line(settings)?;
-        }
-        Ok((this, samples))
-    }
-
-    /// Appends samples and flushes them to the disk.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn append(&mut self, samples: &[Sample]) -> Result<()> {
-        samples.iter().try_for_each(|s| self.line(s))?;
-        self.file.flush().map_err(|reason| Error::Io { action: "write", path: self.path.clone(), reason })
-    }
-
-    fn line(&mut self, value: &impl Serialize) -> Result<()> {
-        let text = serde_json::to_string(value).map_err(|e| Error::invalid(format!("write a sample: {e}")))?;
-        writeln!(self.file, "{text}").map_err(|reason| Error::Io { action: "write", path: self.path.clone(), reason })
     }
 }
 
-/// What makes two runs' samples incomparable.
-fn difference(before: &Settings, now: &Settings) -> Option<String> {
-    if before.platform != now.platform {
-        return Some(format!("platform \"{}\", now \"{}\"", before.platform, now.platform));
+impl Sample {
+    /// Reads a line of a sample file over so many ranks; gives the reason if it is none.
+    fn parse(line: &str, ranks: usize) -> std::result::Result<Sample, String> {
+        let sample: Sample = serde_json::from_str(line).map_err(|e| format!("this is no sample: {e}"))?;
+        if sample.seconds.is_empty() || sample.all().iter().any(|&t| !crate::units::is_time(t)) {
+            return Err("a sample needs at least one time, all finite and zero or more".into());
+        }
+        sample.experiment.validate(ranks).map_err(|e| format!("this is no sample: {e}"))?;
+        Ok(sample)
     }
-    if before.library != now.library {
-        return Some(format!("library \"{}\", now \"{}\"", before.library, now.library));
-    }
-    if before.hosts.len() != now.hosts.len() {
-        return Some(format!("{} ranks, now {}", before.hosts.len(), now.hosts.len()));
-    }
-    let rank = before.hosts.iter().zip(&now.hosts).position(|(a, b)| a != b)?;
-    Some(format!("rank {rank} was on \"{}\", is now on \"{}\"", before.hosts[rank], now.hosts[rank]))
 }
 
 #[cfg(test)]
@@ -230,36 +196,6 @@ mod tests {
             stop: Stop::Budget,
             again: Vec::new(),
         }
-    }
-
-    #[test]
-    fn an_interrupted_file_goes_on_where_it_was_cut() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s.jsonl");
-        let (mut file, none) = SampleFile::open(&path, &settings()).unwrap();
-        assert!(none.is_empty());
-        file.append(&[sample(1), sample(2)]).unwrap();
-        let whole = std::fs::read_to_string(&path).unwrap();
-        for cut in whole[..whole.len() - 1].rfind('\n').unwrap() + 2..whole.len() {
-            std::fs::write(&path, &whole[..cut]).unwrap();
-            let (mut file, kept) = SampleFile::open(&path, &settings()).unwrap();
-            // a line that lacks only its end is whole, any other is dropped
-            assert_eq!(kept.len(), if cut == whole.len() - 1 { 2 } else { 1 }, "cut at {cut}");
-            file.append(&[sample(3)]).unwrap();
-            let text = std::fs::read_to_string(&path).unwrap();
-            let (_, again) = Samples::parse("s", &text).unwrap();
-            assert!(again.get(&sample(1).experiment).is_some() && again.get(&sample(3).experiment).is_some());
-        }
-    }
-
-    #[test]
-    fn samples_of_another_run_are_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s.jsonl");
-        drop(SampleFile::open(&path, &settings()).unwrap());
-        let other = Settings { hosts: vec!["a".into(), "c".into()], ..settings() };
-        let e = SampleFile::open(&path, &other).unwrap_err().to_string();
-        assert!(e.contains("rank 1 was on \"b\", is now on \"c\""), "{e}");
     }
 
     /// A prediction between two events of equal time can turn on the last digit of a parameter.
@@ -282,9 +218,41 @@ mod tests {
             (r#"{"experiment":{"kind":"round_trip","a":0,"b":1,"out":0,"back":0},"seconds":[],"stop":"budget"}"#, "at least one time"),
             (r#"{"experiment":{"kind":"round_trip","a":0,"b":1,"out":0,"back":0},"seconds":[-1],"stop":"budget"}"#, "zero or more"),
             (r#"{"experiment":{"kind":"round_trip","a":0,"b":7,"out":0,"back":0},"seconds":[1],"stop":"budget"}"#, "rank 7"),
+            (r#"{"experiment":{"kind":"round_trip","a":1,"b":1,"out":0,"back":0},"seconds":[1],"stop":"budget"}"#, "there twice"),
+            (
+                r#"{"experiment":{"kind":"round_trip","a":0,"b":1,"out":18446744073709551615,"back":0},"seconds":[1],"stop":"budget"}"#,
+                "no memory",
+            ),
+            (
+                r#"{"experiment":{"kind":"train","a":0,"b":1,"bytes":0,"count":100000000,"delay_ns":0},"seconds":[1],"stop":"budget"}"#,
+                "messages",
+            ),
+            (
+                r#"{"experiment":{"kind":"train","a":0,"b":1,"bytes":0,"count":1,"delay_ns":18446744073709551615},"seconds":[1],"stop":"budget"}"#,
+                "computes",
+            ),
+            (
+                r#"{"experiment":{"kind":"broadcast","ranks":[0,1],"root":2,"bytes":1,"algorithm":"flat","parameters":{"segment":0,"radix":0}},"seconds":[1],"stop":"budget"}"#,
+                "root 2",
+            ),
+            (
+                r#"{"experiment":{"kind":"broadcast","ranks":[0,1],"root":0,"bytes":1,"algorithm":"pigeons","parameters":{"segment":0,"radix":0}},"seconds":[1],"stop":"budget"}"#,
+                "pigeons",
+            ),
+            (
+                r#"{"experiment":{"kind":"broadcast","ranks":[0,1],"root":0,"bytes":100000000,"algorithm":"segmented_chain","parameters":{"segment":1,"radix":0}},"seconds":[1],"stop":"budget"}"#,
+                "messages",
+            ),
+            (
+                r#"{"experiment":{"kind":"hierarchical","hierarchy":{"bytes":1,"groups":[[0],[1]],"route":{"tree":[{"send":{"from":0,"to":9}}]},"segment":0,"local":[{"algorithm":"flat","parameters":{"segment":0,"radix":0}},{"algorithm":"flat","parameters":{"segment":0,"radix":0}}]}},"seconds":[1],"stop":"budget"}"#,
+                "group 9",
+            ),
         ] {
-            let e = Samples::parse("s.jsonl", &format!("{head}\n{line}\n")).unwrap_err().to_string();
-            assert!(e.contains("s.jsonl, line 2") && e.contains(word), "{line}: {e}");
+            let good = serde_json::to_string(&sample(1)).unwrap();
+            let e = Samples::parse("s.jsonl", &format!("{head}\n{line}\n{good}\n")).unwrap_err().to_string();
+            assert!(e.contains("s.jsonl, line 2") && e.contains(word) && e.contains("--repair"), "{line}: {e}");
+            let (_, kept) = Samples::parse("s.jsonl", &format!("{head}\n{good}\n{line}\n")).unwrap();
+            assert_eq!(kept.len(), 1, "a last line may be what an interrupt left: {line}");
         }
         assert!(Samples::parse("s.jsonl", "").unwrap_err().to_string().contains("line 1"));
     }

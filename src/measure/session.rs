@@ -1,6 +1,6 @@
 //! A session of measuring: runs what is asked and not known yet, repeats until it is precise, keeps every sample.
 
-use super::samples::SampleFile;
+use super::sample_file::{Held, SampleFile};
 use super::{Experiment, Probe, Sample, Samples, Settings, Stop, pack};
 use crate::error::{Error, Result};
 use crate::stats;
@@ -158,12 +158,12 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Keeps the samples in a file too, and starts from those that it holds.
+    /// Keeps the samples in a file too, and starts from those that it holds; nobody else may write to it meanwhile.
     ///
     /// # Errors
-    /// The file cannot be read or written, or holds samples of other hosts or another library.
-    pub fn keep(&mut self, path: &Path) -> Result<()> {
-        let (file, samples) = SampleFile::open(path, &self.settings)?;
+    /// The file cannot be read or written, another process writes to it, or it holds samples of other hosts or another library.
+    pub fn keep(&mut self, path: &Path, held: Held) -> Result<()> {
+        let (file, samples) = SampleFile::open(path, &self.settings, held)?;
         (self.file, self.samples) = (Some(file), samples);
         Ok(())
     }
@@ -383,51 +383,6 @@ impl<'a> Session<'a> {
             repetitions = rivals.more(so_far, least, rule);
         }
         Ok(done)
-    }
-}
-
-/// A recorded sample file as a probe: it knows its settings and cannot measure anything new.
-#[derive(Debug)]
-pub struct Recorded {
-    /// The settings of the recording.
-    pub settings: Settings,
-    /// True if the recording has runs of the library's own collectives.
-    pub native: bool,
-}
-
-impl Recorded {
-    /// Opens a recording.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is no sample file.
-    pub fn open(path: &Path) -> Result<Recorded> {
-        let (settings, samples) = Samples::parse(&path.display().to_string(), &crate::error::read_text(path)?)?;
-        Ok(Recorded { settings, native: samples.iter().any(|s| s.experiment.is_native()) })
-    }
-}
-
-impl Probe for Recorded {
-    fn settings(&self) -> Settings {
-        self.settings.clone()
-    }
-
-    fn run(&mut self, batches: &[Vec<Experiment>], _: usize) -> Result<Vec<Vec<f64>>> {
-        Err(Error::data(format!(
-            "find {:?} in the recording: it was not measured; run again under mpirun with the same file to add it",
-            batches.iter().flatten().next()
-        )))
-    }
-
-    fn has_native(&self) -> bool {
-        self.native
-    }
-
-    fn can_measure(&self) -> bool {
-        false
-    }
-
-    fn elapsed(&self) -> f64 {
-        0.0
     }
 }
 

@@ -56,10 +56,7 @@ pub fn must_succeed(output: Option<Output>) -> String {
 
 /// A policy of three groups with 4, 3 and 1 hosts, and the host file for ranks dealt out round robin.
 pub fn three_groups(folder: &Path, ranks: usize) -> (PathBuf, PathBuf) {
-    let platform = "format = 1\nname = \"three\"\n[hosts]\nsend_overhead_s = 5e-6\nrecv_overhead_s = 6e-6\ngap_s = 8e-6\ngap_s_per_byte = 8.5e-9\n\
-        [[group]]\nname = \"a\"\ncount = 4\nlatency_s = 50e-6\n[[group]]\nname = \"b\"\ncount = 3\nlatency_s = 30e-6\n[[group]]\nname = \"c\"\ncount = 1\n\
-        [[link]]\nbetween = [\"a\", \"b\"]\nlatency_s = 5e-3\n[[link]]\nbetween = [\"a\", \"c\"]\nlatency_s = 8e-3\n[[link]]\nbetween = [\"b\", \"c\"]\nlatency_s = 2e-3\n";
-    let platform = Platform::parse("three", platform).unwrap();
+    let platform = Platform::parse("three", super::THREE_GROUPS).unwrap();
     let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
     let (_, policy) = tune(&mut Session::new(&mut probe), TuneOptions::default()).unwrap();
     let (policy_file, hosts_file) = (folder.join("three.toml"), folder.join("hosts"));
