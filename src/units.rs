@@ -12,6 +12,9 @@ pub type Seconds = f64;
 /// The longest time that any file may state: anything above is a slip of units.
 pub const MAX_SECONDS: Seconds = 1e6;
 
+/// No file may state a larger size: no buffer holds so much, and TOML cannot write more.
+pub const MAX_BYTES: usize = isize::MAX as usize;
+
 const SIZE_UNITS: [(&str, usize); 10] = [
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),

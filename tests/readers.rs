@@ -1,81 +1,362 @@
-//! Readers meet anything without panicking: mutated real files, and noise.
+//! Readers meet anything without panicking: mutated real files, and noise; and what they accept can be used. There are eight, of platforms,
+//! policies, sample files (with the hierarchies in them), problems between groups, latency matrices, host files, reports of mpiP, and
+//! the profiles that these are written from; and the sizes and times of the command line.
 
 mod common;
 
-use collwise::discover::Declared;
-use collwise::intercluster::Problem;
-use collwise::measure::Samples;
-use collwise::platform::Platform;
+use collwise::accuracy::{accuracy, regrets};
+use collwise::cluster::{Bound, METHODS};
+use collwise::collective::{Hierarchy, Parameters};
+use collwise::discover::{Declared, discover, discover_matrix};
+use collwise::intercluster::{Problem, exact, gantt, lower_bound, solve};
+use collwise::measure::{Experiment, Probe, Recorded, Samples, Session, Settings, SimulatedProbe};
+use collwise::model::MODELS;
+use collwise::plan::{Member, PolyModel, members, plan};
+use collwise::platform::{Placement, Platform, simgrid};
 use collwise::policy::{CompiledPolicy, Policy};
+use collwise::predict::completion;
+use collwise::qnm::{Application, Machine, Profile, Report, Run, Spread, report};
+use collwise::schedule::{check, segment_count};
 use collwise::topology::parse_matrix;
+use collwise::tune::{TuneOptions, tune};
 use proptest::prelude::*;
+use std::sync::OnceLock;
 
-/// A text with some of its bytes cut, doubled or replaced by what parsers stumble over.
-fn mutated(text: &str, edits: &[(usize, usize, usize)]) -> String {
-    const TOKENS: [&str; 18] =
-        ["-1", "nan", "inf", "1e999", "\"", "[", "]", "{", "}", "=", "\n", "0", "18446744073709551615", "[[group]]", "", ",", "\u{0}", "é"];
-    let mut bytes = text.as_bytes().to_vec();
-    for &(at, cut, token) in edits {
-        let at = at % (bytes.len() + 1);
-        let end = (at + cut).min(bytes.len());
-        bytes.splice(at..end, TOKENS[token % TOKENS.len()].bytes());
+/// A schedule of more messages is not built here, nor a platform of more hosts: that would take long, and find no more.
+const MOST_MESSAGES: usize = 20_000;
+const MOST_HOSTS: usize = 40;
+
+/// So many cases, or those that `PROPTEST_CASES` asks for.
+fn cases(few: u32) -> ProptestConfig {
+    let mut config = ProptestConfig::default();
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = few;
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    config
 }
 
-fn edits() -> impl Strategy<Value = Vec<(usize, usize, usize)>> {
-    prop::collection::vec((any::<usize>(), 0usize..12, any::<usize>()), 1..5)
+/// A change of a text: which, and where to.
+type Edit = (u8, usize, usize, usize);
+
+fn edits() -> impl Strategy<Value = Vec<Edit>> {
+    prop::collection::vec((0u8..6, any::<usize>(), any::<usize>(), any::<usize>()), 1..5)
+}
+
+/// What parsers stumble over.
+const TOKENS: [&str; 18] =
+    ["-1", "nan", "inf", "1e999", "\"", "[", "]", "{", "}", "=", "\n", "0", "18446744073709551615", "[[group]]", "", ",", "\u{0}", "é"];
+/// Numbers that are written right and mean something else.
+const NUMBERS: [&str; 12] =
+    ["0", "1", "9", "-1", "1e308", "18446744073709551615", "9223372036854775807", "4294967296", "1e-300", "0.5", "1000", "1e6"];
+
+/// The places of all numbers outside of words.
+fn numbers(text: &str) -> Vec<std::ops::Range<usize>> {
+    let bytes = text.as_bytes();
+    let is_part = |b: u8| b.is_ascii_digit() || b"+-.eE".contains(&b);
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let begins = bytes[at].is_ascii_digit() && (at == 0 || !(bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_'));
+        let end = at + bytes[at..].iter().take_while(|&&b| is_part(b)).count().max(1);
+        if begins {
+            found.push(at..end);
+        }
+        at = end;
+    }
+    found
+}
+
+/// The places of all words in quotes, without them.
+fn words(text: &str) -> Vec<std::ops::Range<usize>> {
+    let quotes: Vec<usize> = text.match_indices('"').map(|(at, _)| at).collect();
+    quotes.windows(2).map(|pair| pair[0] + 1..pair[1]).filter(|r| r.len() < 30 && !text[r.clone()].contains('\n')).collect()
+}
+
+/// A text with some changes: bytes cut or replaced, numbers replaced by others, words by others of the text, lines lost, doubled and
+/// moved.
+fn mutated(text: &str, edits: &[Edit]) -> String {
+    let mut text = text.to_string();
+    for &(kind, a, b, c) in edits {
+        match kind {
+            0 => {
+                let mut bytes = text.into_bytes();
+                let at = a % (bytes.len() + 1);
+                let end = (at + b % 12).min(bytes.len());
+                bytes.splice(at..end, TOKENS[c % TOKENS.len()].bytes());
+                text = String::from_utf8_lossy(&bytes).into_owned();
+            }
+            1 | 2 => {
+                let all = numbers(&text);
+                if !all.is_empty() {
+                    text.replace_range(all[a % all.len()].clone(), NUMBERS[b % NUMBERS.len()]);
+                }
+            }
+            3 => {
+                // two numbers of the file change places, or one takes the other's
+                let all = numbers(&text);
+                if !all.is_empty() {
+                    let other = text[all[b % all.len()].clone()].to_string();
+                    text.replace_range(all[a % all.len()].clone(), &other);
+                }
+            }
+            4 => {
+                let all = words(&text);
+                if !all.is_empty() {
+                    let other = text[all[b % all.len()].clone()].to_string();
+                    text.replace_range(all[a % all.len()].clone(), &other);
+                }
+            }
+            _ => {
+                let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+                if lines.is_empty() {
+                    continue;
+                }
+                let line = lines.remove(a % lines.len());
+                let places = lines.len() + 1;
+                (0..b % 3).for_each(|k| lines.insert(c.wrapping_add(k) % places, line));
+                text = lines.concat();
+            }
+        }
+    }
+    text
 }
 
 fn read(path: &str) -> String {
     std::fs::read_to_string(common::file(path)).unwrap()
 }
 
+/// Real files of all kinds, over a small platform of three groups.
+struct Files {
+    platform: String,
+    policy: String,
+    /// The lines of a sample file: the settings, and many samples.
+    samples: Vec<String>,
+    compiled: CompiledPolicy,
+}
+
+fn files() -> &'static Files {
+    static FILES: OnceLock<Files> = OnceLock::new();
+    FILES.get_or_init(|| {
+        let platform = Platform::parse("three", common::THREE_GROUPS).unwrap();
+        let mut probe = SimulatedProbe::new(&platform, Placement::Node, 1).unwrap();
+        let settings = serde_json::to_string(&probe.settings()).unwrap();
+        let mut session = Session::new(&mut probe);
+        let (_, policy) = tune(&mut session, TuneOptions::default()).unwrap();
+        let of = |sample| serde_json::to_string(sample).unwrap();
+        let samples: Vec<String> = std::iter::once(settings).chain(session.samples().iter().map(of)).map(|l| l + "\n").collect();
+        assert!(samples.iter().filter(|l| l.contains("hierarchical")).count() > 50, "broadcasts over groups");
+        let (platform, text) = (platform.to_toml().unwrap(), policy.to_toml().unwrap());
+        Files { platform, policy: text, samples, compiled: CompiledPolicy::new(policy).unwrap() }
+    })
+}
+
+fn everybody(policy: &Policy) -> Vec<Member> {
+    let of = |(group, g): (usize, &collwise::policy::GroupPolicy)| (0..g.hosts.len()).map(move |position| Member { group, position });
+    policy.groups.iter().enumerate().flat_map(of).collect()
+}
+
+fn use_platform(platform: &Platform) {
+    if platform.host_count() > MOST_HOSTS {
+        return;
+    }
+    let (_, _, machine) = (platform.latencies(), simgrid::xml(platform), Machine::of_platform(platform, 2));
+    machine.place(5, Spread::Block).unwrap();
+    assert_eq!(&Platform::parse("p", &platform.to_toml().unwrap()).unwrap(), platform);
+    if let Ok(mut probe) = SimulatedProbe::new(platform, Placement::Node, 1) {
+        let _ = discover(&mut Session::new(&mut probe), None, METHODS[0], Bound::default());
+        let (ranks, parameters) = ((0..platform.host_count()).collect(), Parameters { segment: 1000, radix: 0 });
+        let broadcast = Experiment::Broadcast { ranks, root: 0, bytes: 9000, algorithm: "segmented_binary".into(), parameters };
+        let times = probe.run(&[vec![broadcast]], 2);
+        assert!(times.is_err() || times.unwrap()[0].iter().all(|t| *t >= 0.0));
+    }
+}
+
+fn use_policy(policy: Policy) {
+    let everybody = everybody(&policy);
+    if everybody.len() > MOST_HOSTS {
+        return;
+    }
+    assert!(Policy::parse("again", &policy.to_toml().unwrap()).is_ok(), "what is read can be written");
+    let compiled = CompiledPolicy::new(policy).unwrap();
+    for (k, g) in compiled.policy.groups.iter().enumerate().filter(|(_, g)| !g.bcast.is_empty()) {
+        let d = compiled.decide(k, &(0..g.hosts.len()).collect::<Vec<_>>(), 5000).unwrap();
+        assert!(d.predicted_s.is_finite());
+    }
+    let part: Vec<Member> = everybody.iter().copied().step_by(2).collect();
+    for (members, bytes) in [(&everybody, 0), (&everybody, 5000), (&everybody, 40_000), (&part, 5000)] {
+        let least = compiled.policy.across.iter().map(|r| r.segment_bytes).filter(|s| *s > 0).min().unwrap_or(bytes.max(1));
+        if segment_count(bytes, least) * members.len() > MOST_MESSAGES {
+            continue;
+        }
+        let Ok(plan) = plan(&compiled, members, members.len() - 1, bytes) else { continue };
+        plan.hierarchy.validate(members.len()).unwrap();
+        use_hierarchy(&plan.hierarchy, members.len(), &compiled, members);
+    }
+    let machine = Machine::of_policy(&compiled, 2);
+    let placed = machine.place(6, Spread::Cyclic).unwrap();
+    machine.message_s(&placed, collwise::qnm::partners("Bcast").unwrap(), 1e4);
+}
+
+fn use_hierarchy(hierarchy: &Hierarchy, ranks: usize, compiled: &CompiledPolicy, members: &[Member]) {
+    if hierarchy.message_count() <= MOST_MESSAGES {
+        let schedule = hierarchy.schedule(ranks).unwrap();
+        check(&schedule, hierarchy.bytes).unwrap();
+        completion(&schedule, &PolyModel::new(compiled, members, hierarchy.bytes)).unwrap();
+    }
+}
+
+fn use_samples(settings: Settings, samples: Samples, tunes: bool) {
+    let compiled = &files().compiled;
+    let Ok(members) = members(&compiled.policy, &settings.hosts) else { return };
+    for sample in samples.iter() {
+        match &sample.experiment {
+            Experiment::Hierarchical { hierarchy } => use_hierarchy(hierarchy, members.len(), compiled, &members),
+            // these say themselves how many there are
+            e if e.ranks().len() * e.messages() <= MOST_MESSAGES && !matches!(e, Experiment::Broadcast { .. }) => {
+                check(&e.schedule().unwrap(), e.bytes()).unwrap();
+            }
+            e => drop(e.native(0)),
+        }
+    }
+    // what replays long is replayed long
+    let long = |e: &Experiment| matches!(e, Experiment::Hierarchical { hierarchy } if hierarchy.message_count() > MOST_MESSAGES);
+    if !samples.iter().any(|s| long(&s.experiment)) {
+        let _ = (accuracy(compiled, &members, &samples), regrets(compiled, &members, &samples));
+    }
+    if tunes {
+        let native = samples.iter().any(|s| s.experiment.is_native());
+        let mut recorded = Recorded { settings, native };
+        let _ = tune(&mut Session::new(&mut recorded).with_samples(samples), TuneOptions::default());
+    }
+}
+
+fn use_report(text: &str) {
+    let Ok(run) = Report::parse("r", text).and_then(|r| Run::of(&r)) else { return };
+    let others = ["examples/reports/2.mpiP", "examples/reports/8.mpiP"];
+    let others = others.map(|path| Run::of(&Report::parse(path, &read(path)).unwrap()).unwrap());
+    let machine = Machine::alike(4, Some(40), 1e-5, 1e9).unwrap();
+    for runs in [vec![run.clone()], [&others[..], &[run]].concat()] {
+        if let Ok(app) = Application::fit(runs, &machine, Spread::Block) {
+            let _ = app.left_out(&machine, Spread::Block);
+            for ranks in [1, 4, 64] {
+                let _ = app.predict(ranks, &machine, Spread::Cyclic);
+            }
+        }
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(cases(300))]
 
     #[test]
-    fn platforms(edits in edits()) {
-        if let Ok(platform) = Platform::parse("p", &mutated(&read("platforms/ccgrid2007.toml"), &edits)) {
-            // what is accepted can be used
-            if platform.host_count() < 1000 {
-                let _ = platform.latencies();
-                let _ = collwise::sim::Simulator::new(&platform, collwise::platform::Placement::Node);
-                prop_assert_eq!(Platform::parse("p", &platform.to_toml().unwrap()).unwrap(), platform);
-            }
+    fn platforms(edits in edits(), real in 0usize..3) {
+        let text = [&files().platform, &read("platforms/hcl16.toml"), &read("platforms/ccgrid2007.toml")][real].clone();
+        Platform::parse("p", &mutated(&text, &edits)).iter().for_each(use_platform);
+    }
+
+    #[test]
+    fn problems_between_groups(edits in edits()) {
+        let text = "format = 1\nroot = 0\ngap_s = [[0, 1, 2], [1, 0, 3], [2, 3, 0]]\nlatency_s = [[0, 1, 1], [1, 0, 1], [1, 1, 0]]\nlocal_s = [2, 3, 1]\nlocal_busy_s = [1, 0, 1]\n";
+        if let Ok(p) = Problem::parse("p", &mutated(text, &edits)) {
+            let best = solve(&p).best;
+            prop_assert!(best.completion.is_finite() && lower_bound(&p) <= best.completion * 1.000_001);
+            exact(&p).iter().for_each(|optimum| assert!(optimum.completion <= best.completion));
+            gantt(&p, &best, &(0..p.groups).map(|k| k.to_string()).collect::<Vec<_>>());
         }
     }
 
     #[test]
-    fn policies(edits in edits()) {
-        let text = read("policies/hcl16.toml");
+    fn latency_matrices(edits in edits(), method in 0..METHODS.len()) {
+        let text = "0 1e-5 2e-5 5e-3\n1e-5 0 1e-5 5e-3\n2e-5 1e-5 0 4e-3\n5e-3 5e-3 4e-3 0 # far\n";
+        if let Ok(matrix) = parse_matrix("m", &mutated(text, &edits)) {
+            let found = discover_matrix(&matrix, METHODS[method], Bound::default());
+            let written = found.platform("m", "m").to_toml().unwrap();
+            prop_assert!(Platform::parse("written", &written).is_ok(), "{}", written);
+        }
+    }
+
+    #[test]
+    fn host_files(edits in edits()) {
+        let text = "a-1 left\na-2 left # two ranks\na-2 left\nb.x.org right\nc\n";
+        if let Ok(declared) = Declared::parse("h", &mutated(text, &edits)) {
+            let mut platform = Platform::parse("three", common::THREE_GROUPS).unwrap();
+            platform.groups.truncate(1);
+            platform.groups[0].count = declared.hosts.len().max(1);
+            let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
+            let _ = discover(&mut Session::new(&mut probe), Some(&declared), METHODS[0], Bound::default());
+            let _ = members(&files().compiled.policy, &declared.hosts);
+        }
+    }
+
+    #[test]
+    fn reports(edits in edits(), real in 0usize..6) {
+        let names = ["examples/reports/2", "examples/reports/4", "examples/reports/8", "examples/reports/16", "tests/data/full", "tests/data/concise"];
+        use_report(&mutated(&read(&format!("{}.mpiP", names[real])), &edits));
+    }
+
+    #[test]
+    fn profiles(edits in edits()) {
+        let mut one = Profile { node: "n1".into(), app_s: 2.5, ..Profile::default() };
+        [("Bcast", 7, 0.5, 4096), ("Send", 9, 0.1, 8), ("Bcast", 7, 0.25, 64)].iter().for_each(|s| one.note(s.0, "a.c", s.1, s.2, s.3));
+        let text = serde_json::to_string(&vec![one.clone(), Profile { node: "n2".into(), ..one }]).unwrap();
+        if let Ok(profiles) = serde_json::from_str::<Vec<Profile>>(&mutated(&text, &edits)) {
+            report("./app", &profiles).iter().for_each(|text| use_report(text));
+        }
+    }
+
+    #[test]
+    fn noise(noise in "\\PC{0,200}", lines in "([0-9a-z\"{}\\[\\]=.,: -]{0,20}\n){0,10}") {
+        for text in [&noise, &lines] {
+            let _ = (Platform::parse("p", text), Policy::parse("p", text), Samples::parse("s", text), Problem::parse("p", text));
+            let _ = (parse_matrix("m", text), Declared::parse("h", text), Report::parse("r", text));
+            let _ = (collwise::units::parse_bytes(text), collwise::units::parse_seconds(text), collwise::units::parse_byte_list(text));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(100))]
+
+    #[test]
+    fn policies(edits in edits(), real in 0usize..3) {
+        let text = [&files().policy, &files().policy, &read("policies/hcl16.toml")][real].clone();
         if let Ok(policy) = Policy::parse("p", &mutated(&text, &edits)) {
-            let compiled = CompiledPolicy::new(policy).unwrap();
-            for (k, g) in compiled.policy.groups.iter().enumerate().filter(|(_, g)| g.hosts.len() < 100) {
-                let d = compiled.decide(k, &(0..g.hosts.len()).collect::<Vec<_>>(), 5000).unwrap();
-                prop_assert!(d.predicted_s.is_finite());
-            }
+            use_policy(policy);
         }
     }
 
+    /// Some lines of a real file: all that a mutation may turn into another experiment is among them.
     #[test]
-    fn samples(edits in edits()) {
-        let head = r#"{"format":1,"platform":"t","hosts":["a","b","c"],"library":"simulator","timer":"v","date":"d"}"#;
-        let line = r#"{"experiment":{"kind":"broadcast","ranks":[0,1,2],"root":1,"bytes":10,"algorithm":"flat","parameters":{"segment":0,"radix":0}},"seconds":[1e-5,2e-5],"stop":"precise"}"#;
-        let _ = Samples::parse("s", &mutated(&format!("{head}\n{line}\n{line}\n"), &edits));
+    fn sample_files(edits in edits(), picked in prop::collection::vec(any::<usize>(), 1..6), broadcasts in any::<bool>(), repair in any::<bool>()) {
+        let all = &files().samples;
+        let lines: Vec<&String> = all[1..].iter().filter(|l| !broadcasts || l.contains("hierarchical")).collect();
+        let text: String = std::iter::once(&all[0]).chain(picked.iter().map(|k| lines[k % lines.len()])).cloned().collect();
+        let text = mutated(&text, &edits);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.jsonl");
+        std::fs::write(&path, &text).unwrap();
+        if let Ok((settings, samples)) = Samples::read(&path, repair) {
+            use_samples(settings, samples, false);
+        }
     }
 
+    /// A whole file, of which only the samples change, so that it is gone through to the end.
     #[test]
-    fn problems_matrices_and_host_files(edits in edits(), noise in "\\PC{0,200}") {
-        let problem = "format = 1\nroot = 0\ngap_s = [[0, 1], [1, 0]]\nlatency_s = [[0, 1], [1, 0]]\nlocal_s = [2, 3]\n";
-        if let Ok(p) = Problem::parse("p", &mutated(problem, &edits)) {
-            prop_assert!(collwise::intercluster::solve(&p).best.completion.is_finite());
+    fn recordings(edits in edits()) {
+        let all = &files().samples;
+        let text = format!("{}{}", all[0], mutated(&all[1..].concat(), &edits));
+        if let Ok((settings, samples)) = Samples::parse("s", &text) {
+            use_samples(settings, samples, true);
         }
-        let _ = parse_matrix("m", &mutated("0 1e-5 2e-5\n1e-5 0 1e-5\n2e-5 1e-5 0\n", &edits));
-        let _ = Declared::parse("h", &mutated("a left\nb right\n", &edits));
-        let _ = (Platform::parse("p", &noise), Policy::parse("p", &noise), Samples::parse("s", &noise), Problem::parse("p", &noise));
-        let _ = (parse_matrix("m", &noise), collwise::units::parse_bytes(&noise));
     }
+}
+
+#[test]
+fn every_model_stands_in_the_policy_that_is_mutated() {
+    let policy = &files().compiled.policy;
+    let found = |name: &str| policy.groups.iter().any(|g| g.models.iter().any(|m| m.model == name));
+    assert!(MODELS.iter().all(|m| found(m.name)));
+    assert!(!policy.across.is_empty() && !policy.links.is_empty());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::collective::{Hierarchy, Parameters, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::schedule::{Program, Schedule, Span, Trace};
 use crate::topology::{Rank, check_ranks};
-use crate::units::MAX_SECONDS;
+use crate::units::{MAX_BYTES, MAX_SECONDS};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -139,7 +139,7 @@ impl Experiment {
             }
             _ => {}
         }
-        if self.bytes() > isize::MAX as usize {
+        if self.bytes() > MAX_BYTES {
             return Err(Error::invalid(format!("{} bytes fit into no memory", self.bytes())));
         }
         if self.message_count() > MOST_MEASURED {

@@ -5,7 +5,8 @@ use crate::collective::bcast;
 use crate::error::{Error, Result, line_starting, parse_toml};
 use crate::files::read_text;
 use crate::model::Fitted;
-use crate::units::is_time;
+use crate::score::Experience;
+use crate::units::{MAX_BYTES, is_time};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -38,6 +39,9 @@ impl Policy {
         if self.groups.is_empty() {
             return Some(("format", 0, "the policy has no [[group]]".into()));
         }
+        if self.provenance.ranks > MAX_BYTES {
+            return Some(("ranks", 0, format!("there are no {} ranks", self.provenance.ranks)));
+        }
         let (mut names, mut homes) = (BTreeSet::new(), std::collections::BTreeMap::new());
         // the rows across groups come first in the file
         let (mut rows, mut models) = (self.across.len(), 0);
@@ -66,6 +70,9 @@ impl Policy {
                 if let Err(e) = bcast::algorithm(&row.algorithm) {
                     return Some(("{ from_bytes", rows + k, format!("failed to {e}")));
                 }
+                if [row.from_bytes, row.at_bytes, row.segment_bytes, row.radix].iter().any(|&n| n > MAX_BYTES) {
+                    return Some(("{ from_bytes", rows + k, "its sizes are not valid: they fit into no memory".into()));
+                }
                 if !is_time(row.predicted_s) || row.measured_s.is_some_and(|t| !is_time(t)) {
                     return Some(("{ from_bytes", rows + k, "its times are not valid: finite seconds, zero or more".into()));
                 }
@@ -89,12 +96,14 @@ impl Policy {
                     return Some(("{ model = \"", models + k, format!("failed to {e}")));
                 }
             }
-            if g.experience.iter().any(|e| e.bytes.len() != e.ratio.len() || e.ratio.iter().any(|r| !r.is_finite() || *r <= 0.0)) {
-                return Some((
-                    "[[group]]",
-                    n,
-                    format!("the experience of \"{}\" has ratios that are not positive, one for each size", g.name),
-                ));
+            let ascend = |sizes: &[usize]| sizes.windows(2).all(|s| s[0] < s[1]) && sizes.iter().all(|&s| s <= MAX_BYTES);
+            let positive = |e: &Experience| e.ratio.iter().all(|r| r.is_finite() && *r > 0.0);
+            if g.experience.iter().any(|e| e.bytes.len() != e.ratio.len() || !positive(e) || !ascend(&e.bytes)) {
+                let reason = format!("the experience of \"{}\" needs sizes that ascend and a positive ratio for each", g.name);
+                return Some(("[[group]]", n, reason));
+            }
+            if g.scores.iter().any(|s| s.bytes.len() != s.error_by_bytes.len() || !ascend(&s.bytes)) {
+                return Some(("[[group]]", n, format!("the scores of \"{}\" need sizes that ascend and an error for each", g.name)));
             }
             rows += g.bcast.len();
             models += g.models.len();
@@ -127,6 +136,9 @@ impl Policy {
             let blame = |reason: &str| Some(("{ from_bytes", k, reason.to_string()));
             if (k == 0) != (row.from_bytes == 0) || (k > 0 && self.across[k - 1].from_bytes >= row.from_bytes) {
                 return blame("from_bytes must begin with 0 and ascend");
+            }
+            if [row.from_bytes, row.at_bytes, row.segment_bytes].iter().any(|&n| n > MAX_BYTES) {
+                return blame("its sizes are not valid: they fit into no memory");
             }
             match bcast::algorithm(&row.local) {
                 _ if row.local == OWN => {}
