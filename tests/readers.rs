@@ -16,7 +16,7 @@ use collwise::platform::{Placement, Platform, simgrid};
 use collwise::policy::{CompiledPolicy, Policy};
 use collwise::predict::completion;
 use collwise::qnm::{Application, Machine, Profile, Report, Run, Spread, report};
-use collwise::schedule::{check, segment_count};
+use collwise::schedule::{check, pieces};
 use collwise::topology::parse_matrix;
 use collwise::tune::{TuneOptions, tune};
 use proptest::prelude::*;
@@ -185,7 +185,7 @@ fn use_policy(policy: Policy) {
     let part: Vec<Member> = everybody.iter().copied().step_by(2).collect();
     for (members, bytes) in [(&everybody, 0), (&everybody, 5000), (&everybody, 40_000), (&part, 5000)] {
         let least = compiled.policy.across.iter().map(|r| r.segment_bytes).filter(|s| *s > 0).min().unwrap_or(bytes.max(1));
-        if segment_count(bytes, least) * members.len() > MOST_MESSAGES {
+        if pieces(bytes, least) * members.len() > MOST_MESSAGES {
             continue;
         }
         let Ok(plan) = plan(&compiled, members, members.len() - 1, bytes) else { continue };
@@ -357,6 +357,37 @@ fn every_model_stands_in_the_policy_that_is_mutated() {
     let found = |name: &str| policy.groups.iter().any(|g| g.models.iter().any(|m| m.model == name));
     assert!(MODELS.iter().all(|m| found(m.name)));
     assert!(!policy.across.is_empty() && !policy.links.is_empty());
+}
+
+#[test]
+fn sizes_that_make_no_sense_are_refused_by_policies() {
+    let text = read("policies/hcl16.toml");
+    assert!(text.contains("bytes = [96, 3072"));
+    let huge = (usize::MAX).to_string();
+    for (from, to, word) in [
+        ("bytes = [96, 3072", "bytes = [3072, 96".to_string(), "ascend"),
+        ("bytes = [96, 3072", format!("bytes = [96, {huge}"), "ascend"),
+        ("at_bytes = 1,", format!("at_bytes = {huge},"), "no memory"),
+        ("ranks = 16", format!("ranks = {huge}"), "there are no"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let all = text.rmatch_indices(from).map(|(at, _)| at);
+        for at in all {
+            let changed = format!("{}{to}{}", &text[..at], &text[at + from.len()..]);
+            let e = Policy::parse("p", &changed).unwrap_err().to_string();
+            assert!(e.contains("p, line ") && e.contains(word), "{to}: {e}");
+        }
+    }
+}
+
+/// Wrapped around, their sum would be less than there are hosts.
+#[test]
+fn counts_whose_sum_is_too_large_are_refused_by_platforms() {
+    let text = read("platforms/hcl16.toml");
+    let changed = text.replacen("\ncount = 2\n", &format!("\ncount = {}\n", i64::MAX), 2);
+    assert!(changed.matches(&i64::MAX.to_string()).count() == 2, "{changed}");
+    let e = Platform::parse("p", &changed).unwrap_err().to_string();
+    assert!(e.contains("more hosts in variants"), "{e}");
 }
 
 #[test]

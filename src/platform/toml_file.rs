@@ -64,7 +64,7 @@ impl Platform {
                 let have = g.host_names.len();
                 return fault("[[group]]", n, format!("group \"{}\" has count = {} and {have} host_names", g.name, g.count));
             }
-            if g.variants.iter().map(|v| v.count).sum::<usize>() > g.count {
+            if g.variants.iter().map(|v| v.count).fold(0, usize::saturating_add) > g.count {
                 return fault("[[group]]", n, format!("group \"{}\" has more hosts in variants than hosts", g.name));
             }
         }

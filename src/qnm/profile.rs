@@ -167,10 +167,10 @@ pub fn report(command: &str, profiles: &[Profile]) -> Result<String> {
 
 /// A site's rows: one for each process that was there, and their sum.
 fn rows(profiles: &[Profile], key: &Key, of: fn(&ProfiledSite) -> [f64; 3], mut write: impl FnMut(&str, u64, [f64; 3])) {
-    let (mut count, mut all) = (0, [0.0, 0.0, f64::INFINITY]);
+    let (mut count, mut all) = (0u64, [0.0, 0.0, f64::INFINITY]);
     for (rank, site) in profiles.iter().enumerate().filter_map(|(rank, p)| Some((rank, p.at(key)?))) {
         write(&rank.to_string(), site.count, of(site));
-        count += site.count;
+        count = count.saturating_add(site.count);
         all = joined(all, of(site));
     }
     write("*", count, all);

@@ -7,6 +7,7 @@
 use crate::packet::{Pool, destination, wire_bytes};
 use crate::stats::{Flow, Lateness};
 use crate::sys::{self, Epoll, VNET_HDR};
+use collwise::files::write_text;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Write as _;
@@ -254,10 +255,7 @@ impl Router {
         }
         self.late = Lateness::default();
         self.flows.iter_mut().flatten().for_each(|f| *f = Flow::default());
-        let temporary = self.stats.with_extension("new");
-        if std::fs::write(&temporary, out).is_ok() {
-            let _ = std::fs::rename(temporary, &self.stats);
-        }
+        let _ = write_text(&self.stats, &out);
     }
 }
 

@@ -249,8 +249,7 @@ fn serve(platform: &Platform, nodes: &[Node], options: &Options) -> Result<()> {
         fs::write(state("ready"), "")?;
         while !STOP.load(Ordering::Relaxed) {
             if DUMP.swap(false, Ordering::Relaxed) {
-                fs::write(state("stats.new"), netem::counters(platform))?;
-                fs::rename(state("stats.new"), state("stats"))?;
+                collwise::files::write_text(&state("stats"), &netem::counters(platform))?;
             }
             std::thread::sleep(Duration::from_millis(20));
         }
