@@ -9,7 +9,6 @@ use crate::model::{Values, model};
 use crate::plan::{PolyModel, plan};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::predict::completion;
-use crate::schedule::MOST_MESSAGES;
 use crate::units;
 use anyhow::{Context, bail};
 use std::collections::BTreeSet;
