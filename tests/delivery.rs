@@ -28,7 +28,7 @@ proptest! {
         let shape = Shape { ranks, root: root % ranks, bytes };
         for a in bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()) {
             let schedule = a.schedule(&shape, &Parameters { segment, radix }).unwrap();
-            check(&schedule, bytes).map_err(|e| TestCaseError::fail(format!("{} {shape:?}: {e}", a.name)))?;
+            check(&schedule, &bcast::specification(&shape)).map_err(|e| TestCaseError::fail(format!("{} {shape:?}: {e}", a.name)))?;
             for (me, program) in schedule.programs.iter().enumerate() {
                 // nobody receives a byte that it has: receives of one rank do not overlap, and the root receives none
                 let mut spans: Vec<(usize, usize)> = program.actions().filter_map(|action| match action {
@@ -104,7 +104,7 @@ proptest! {
         let hierarchy = random_hierarchy(seed, bytes, segment);
         let ranks = hierarchy.ranks().len();
         let schedule = hierarchy.schedule(ranks).unwrap();
-        check(&schedule, bytes).map_err(|e| TestCaseError::fail(format!("{hierarchy:?}: {e}")))?;
+        check(&schedule, &hierarchy.specification(ranks)).map_err(|e| TestCaseError::fail(format!("{hierarchy:?}: {e}")))?;
         let message: Vec<u8> = (0..bytes).map(|k| common::byte(k, bytes)).collect();
         let mut buffers = vec![vec![0; bytes]; ranks];
         buffers[hierarchy.ranks()[0]] = message.clone();

@@ -16,7 +16,7 @@ use collwise::platform::{Placement, Platform, simgrid};
 use collwise::policy::{CompiledPolicy, Policy};
 use collwise::predict::completion;
 use collwise::qnm::{Application, Machine, Profile, Report, Run, Spread, report};
-use collwise::schedule::{check, pieces};
+use collwise::schedule::{check, completes, pieces};
 use collwise::topology::parse_matrix;
 use collwise::tune::{TuneOptions, tune};
 use proptest::prelude::*;
@@ -200,7 +200,7 @@ fn use_policy(policy: Policy) {
 fn use_hierarchy(hierarchy: &Hierarchy, ranks: usize, compiled: &CompiledPolicy, members: &[Member]) {
     if hierarchy.message_count() <= MOST_MESSAGES {
         let schedule = hierarchy.schedule(ranks).unwrap();
-        check(&schedule, hierarchy.bytes).unwrap();
+        check(&schedule, &hierarchy.specification(ranks)).unwrap();
         completion(&schedule, &PolyModel::new(compiled, members, hierarchy.bytes)).unwrap();
     }
 }
@@ -213,7 +213,7 @@ fn use_samples(settings: Settings, samples: Samples, tunes: bool) {
             Experiment::Hierarchical { hierarchy } => use_hierarchy(hierarchy, members.len(), compiled, &members),
             // these say themselves how many there are
             e if e.ranks().len() * e.messages() <= MOST_MESSAGES && !matches!(e, Experiment::Broadcast { .. }) => {
-                check(&e.schedule().unwrap(), e.bytes()).unwrap();
+                completes(&e.schedule().unwrap()).unwrap();
             }
             e => drop(e.native(0)),
         }

@@ -229,7 +229,7 @@ mod tests {
             assert_eq!(ranks[0], root);
             ranks.sort_unstable();
             assert_eq!(ranks, [0, 1, 2, 3]);
-            crate::schedule::check(&hierarchy.schedule(4).unwrap(), 10).unwrap();
+            crate::schedule::check(&hierarchy.schedule(4).unwrap(), &hierarchy.specification(4)).unwrap();
         }
         assert!(two_level(&groups, 4, 10).is_err());
     }

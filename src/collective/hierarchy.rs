@@ -4,9 +4,10 @@
 use super::{Node, Parameters, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
-use crate::schedule::{Lane, OpId, Program, Schedule, pieces, segments};
+use crate::schedule::{Lane, OpId, Program, Schedule, Specification, pieces, segments};
 use crate::topology::{Rank, check_ranks};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Which way the message takes between groups.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -235,6 +236,16 @@ impl Hierarchy {
         program.append(&build(position, &shape, &local.parameters), |p| group[p], after);
     }
 
+    /// What its schedule is for: the message reaches all its ranks, but for those to whom the library brings it afterwards.
+    pub fn specification(&self, ranks: usize) -> Specification {
+        let root = self.groups[0][0];
+        let mut all = bcast::specification(&Shape { ranks, root, bytes: self.bytes });
+        let reached = |k: usize| if self.local_native(k) { &self.groups[k][..1] } else { &self.groups[k][..] };
+        let reached: BTreeSet<Rank> = (0..self.groups.len()).flat_map(reached).copied().collect();
+        all.after.iter_mut().enumerate().filter(|(rank, _)| !reached.contains(rank)).for_each(|(_, pieces)| pieces.clear());
+        all
+    }
+
     /// The programs of ranks 0 to `ranks - 1`; those in no group do nothing.
     ///
     /// # Errors
@@ -336,7 +347,7 @@ mod tests {
         let tree = || hierarchy(Route::Tree(vec![send(2, 3), send(0, 2), send(0, 1), Job::Local(0)]));
         for good in [tree(), hierarchy(Route::Relay), hierarchy(Route::Line(vec![0, 2, 1, 3]))] {
             good.validate(7).unwrap();
-            crate::schedule::check(&good.schedule(7).unwrap(), 1000).unwrap();
+            crate::schedule::check(&good.schedule(7).unwrap(), &good.specification(7)).unwrap();
         }
         let with = |change: &dyn Fn(&mut Hierarchy)| {
             let mut h = tree();

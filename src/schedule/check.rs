@@ -1,128 +1,232 @@
-//! Is a schedule valid? Every message is sent and received alike, spans lie in their buffers, and nothing waits for itself.
+//! Is a schedule right? A symbolic run: every byte carries whose it is, and at the end each rank has what the specification says.
+//!
+//! Refused are messages without another end, spans outside their buffers, ranks that wait for each other in a circle (also where a send is
+//! complete only when its receive is posted, and with no more than [`WINDOW`] messages of a stream under way), reading what is not there yet,
+//! and using bytes that are being received, or receiving into bytes that are being sent, at a time that no order of the rank's own
+//! operations keeps apart. A schedule that is right delivers the same bytes on every transport.
 
-use super::{Action, Buffer, Lane, Schedule};
+use super::memory::{Memory, Piece};
+use super::{Action, Buffer, Matching, Program, Schedule, Span, WINDOW, matching};
 use crate::error::{Error, Result};
+use crate::topology::Rank;
 use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 
-/// For each rank and operation, the rank and operation at the other end of its message. Delays have none.
-#[derive(Debug, Clone)]
-pub struct Matching {
-    partner: Vec<Vec<Option<(u32, u32)>>>,
+/// What a schedule is for: what lies in each rank's buffer before, and what must lie there at the end.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Specification {
+    /// The size of every rank's buffer, in bytes.
+    pub bytes: usize,
+    /// By rank.
+    pub before: Vec<Vec<Piece>>,
+    /// By rank.
+    pub after: Vec<Vec<Piece>>,
 }
 
-impl Matching {
-    /// The other end of an operation's message.
-    pub fn partner(&self, rank: usize, op: usize) -> Option<(usize, usize)> {
-        self.partner[rank][op].map(|(r, o)| (r as usize, o as usize))
-    }
-}
-
-/// The receives of one pair and lane (operation, bytes), and how many sends were met.
-type Stream = (Vec<(u32, usize)>, usize);
-
-/// Pairs the k-th send from a to b in a lane with the k-th receive at b from a in that lane.
-///
-/// # Errors
-/// [`Error::Invalid`] if a message has no other end, or ends that differ in length.
-pub fn matching(schedule: &Schedule) -> Result<Matching> {
-    let ranks = schedule.ranks();
-    let mut partner: Vec<Vec<Option<(u32, u32)>>> = schedule.programs.iter().map(|p| vec![None; p.len()]).collect();
-    // receives of each (from, to, lane) in order; the cursor counts the sends met
-    let mut receives: FxHashMap<(u32, u32, Lane), Stream> = FxHashMap::default();
-    for (me, program) in schedule.programs.iter().enumerate() {
-        for (k, action) in program.actions().enumerate() {
-            if let Action::Recv { from, span } = action {
-                receives.entry((from as u32, me as u32, program.lane(k))).or_default().0.push((k as u32, span.len));
-            }
-        }
-    }
-    for (me, program) in schedule.programs.iter().enumerate() {
-        for (k, action) in program.actions().enumerate() {
-            let Action::Send { to, span } = action else { continue };
-            if to >= ranks {
-                return Err(Error::invalid(format!("check the schedule: rank {me} sends to rank {to}, there are {ranks} ranks")));
-            }
-            let slot = receives.get_mut(&(me as u32, to as u32, program.lane(k)));
-            let found = slot.and_then(|(list, next)| {
-                *next += 1;
-                list.get(*next - 1).copied()
-            });
-            match found {
-                Some((op, len)) if len == span.len => {
-                    partner[me][k] = Some((to as u32, op));
-                    partner[to][op as usize] = Some((me as u32, k as u32));
-                }
-                Some((_, len)) => {
-                    let sent = span.len;
-                    return Err(Error::invalid(format!(
-                        "check the schedule: rank {me} sends {sent} bytes to rank {to}, which expects {len}"
-                    )));
-                }
-                None => return Err(Error::invalid(format!("check the schedule: a message from rank {me} to rank {to} is never received"))),
-            }
-        }
-    }
-    for ((from, to, _), (list, met)) in &receives {
-        if *met < list.len() {
-            return Err(Error::invalid(format!("check the schedule: rank {to} waits for a message that rank {from} never sends")));
-        }
-    }
-    Ok(Matching { partner })
-}
-
-/// Checks a schedule for a message of `bytes` bytes: messages match ([`matching`]), spans of the message lie inside it, no rank
-/// sends to itself, operations come after earlier ones, and no cycle of waiting exists.
+/// Checks a schedule against its specification.
 ///
 /// # Errors
 /// [`Error::Invalid`] that names the first fault.
-pub fn check(schedule: &Schedule, bytes: usize) -> Result<()> {
+pub fn check(schedule: &Schedule, specification: &Specification) -> Result<()> {
+    if specification.before.len() != schedule.ranks() || specification.after.len() != schedule.ranks() {
+        return fault(format!("it has {} ranks, its specification {}", schedule.ranks(), specification.before.len()));
+    }
     let pairs = matching(schedule)?;
-    let mut graph: DiGraph<(), ()> = DiGraph::new();
-    let nodes: Vec<Vec<NodeIndex>> = schedule.programs.iter().map(|p| (0..p.len()).map(|_| graph.add_node(())).collect()).collect();
     for (me, program) in schedule.programs.iter().enumerate() {
-        let mut last_issued = FxHashMap::default();
-        for (k, action) in program.actions().enumerate() {
-            for &d in program.after(k) {
-                if d as usize >= k {
-                    return Err(Error::invalid(format!(
-                        "check the schedule: operation {k} of rank {me} comes after {d}, which is no earlier one"
-                    )));
-                }
-                graph.add_edge(nodes[me][d as usize], nodes[me][k], ());
+        operations(me, program, specification.bytes)?;
+        overlaps(me, program)?;
+    }
+    let order = order(schedule, &pairs)?;
+    let memories = run(schedule, &pairs, &order, specification)?;
+    for (me, (memory, wanted)) in memories.iter().zip(&specification.after).enumerate() {
+        for piece in wanted {
+            let found = memory.read(piece.at, piece.len);
+            if found.as_deref() != Ok(&[*piece]) {
+                let Piece { at, len, of, from } = *piece;
+                return fault(format!("rank {me} ends without bytes {from} to {} of rank {of} at {at}, but with {found:?}", from + len));
             }
-            match action {
-                Action::Send { to, span } | Action::Recv { from: to, span } => {
-                    if to == me {
-                        return Err(Error::invalid(format!("check the schedule: rank {me} talks to itself")));
-                    }
-                    if span.buffer == Buffer::Data && span.offset + span.len > bytes {
-                        return Err(Error::invalid(format!(
-                            "check the schedule: operation {k} of rank {me} lies outside the {bytes} bytes"
-                        )));
-                    }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a schedule comes to its end, whatever its messages hold: for experiments, which send the same bytes again and again.
+///
+/// # Errors
+/// [`Error::Invalid`]: a message without another end, or ranks that wait for each other in a circle.
+pub fn completes(schedule: &Schedule) -> Result<()> {
+    order(schedule, &matching(schedule)?).map(drop)
+}
+
+fn fault<T>(reason: String) -> Result<T> {
+    Err(Error::invalid(format!("check the schedule: {reason}")))
+}
+
+/// Operations come after earlier ones, nobody talks to itself, spans lie in their buffers.
+fn operations(me: Rank, program: &Program, bytes: usize) -> Result<()> {
+    for (k, action) in program.actions().enumerate() {
+        if let Some(&d) = program.after(k).iter().find(|&&d| d as usize >= k) {
+            return fault(format!("operation {k} of rank {me} comes after {d}, which is no earlier one"));
+        }
+        let (Action::Send { to: other, span } | Action::Recv { from: other, span }) = action else { continue };
+        if other == me {
+            return fault(format!("rank {me} talks to itself"));
+        }
+        if span.buffer == Buffer::Data && span.offset + span.len > bytes {
+            return fault(format!("operation {k} of rank {me} lies outside the {bytes} bytes"));
+        }
+    }
+    Ok(())
+}
+
+/// Nothing uses bytes while they are received, and nothing is received into bytes while they are sent: of two such operations one starts
+/// when the other is complete.
+fn overlaps(me: Rank, program: &Program) -> Result<()> {
+    let mut used: Vec<(Span, usize, bool)> = program
+        .actions()
+        .enumerate()
+        .filter_map(|(k, action)| match action {
+            Action::Send { span, .. } => Some((span, k, false)),
+            Action::Recv { span, .. } => Some((span, k, true)),
+            Action::Delay { .. } => None,
+        })
+        .filter(|(span, ..)| span.buffer == Buffer::Data && span.len > 0)
+        .collect();
+    used.sort_by_key(|&(span, k, _)| (span.offset, k));
+    for (n, &(span, a, writes)) in used.iter().enumerate() {
+        for &(_, b, also_writes) in used[n + 1..].iter().take_while(|(other, ..)| other.offset < span.offset + span.len) {
+            if (writes || also_writes) && !ordered(program, a.min(b), a.max(b)) {
+                return fault(format!(
+                    "operations {a} and {b} of rank {me} may use the same bytes at the same time, one of them to receive"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// True if a later operation starts only when an earlier one is complete, by this rank's own rules.
+fn ordered(program: &Program, earlier: usize, later: usize) -> bool {
+    let mut seen = BTreeSet::from([later]);
+    let mut open = vec![later];
+    let before = previous(program);
+    while let Some(k) = open.pop() {
+        if program.after(k).contains(&(earlier as u32)) {
+            return true;
+        }
+        // what must have started before k did; only what comes after `earlier` in the program can lead to it
+        let started = program.after(k).iter().map(|&d| d as usize).chain(before(k));
+        open.extend(started.filter(|&d| d > earlier && seen.insert(d)));
+    }
+    false
+}
+
+/// The operation that starts before another one in its lane or stream.
+fn previous(program: &Program) -> impl Fn(usize) -> Option<usize> + '_ {
+    move |k| {
+        let same = |d: &usize| match (program.action(*d), program.action(k)) {
+            (Action::Recv { from: a, .. }, Action::Recv { from: b, .. }) => a == b,
+            (Action::Recv { .. }, _) | (_, Action::Recv { .. }) => false,
+            _ => true,
+        };
+        (0..k).rev().find(|d| program.lane(*d) == program.lane(k) && same(d))
+    }
+}
+
+/// A start or an end: rank, operation, and whether it is the end.
+type Event = (Rank, usize, bool);
+
+/// All starts and ends in an order in which they can happen.
+fn order(schedule: &Schedule, pairs: &Matching) -> Result<Vec<Event>> {
+    let mut graph: DiGraph<Event, ()> = DiGraph::new();
+    let nodes: Vec<Vec<[NodeIndex; 2]>> = (0..schedule.ranks())
+        .map(|me| (0..schedule.programs[me].len()).map(|k| [false, true].map(|end| graph.add_node((me, k, end)))).collect())
+        .collect();
+    let (start, end) = (|me: Rank, k: usize| nodes[me][k][0], |me: Rank, k: usize| nodes[me][k][1]);
+    for (me, program) in schedule.programs.iter().enumerate() {
+        // the operations of each lane, and of each stream, so far
+        let mut lanes: FxHashMap<_, usize> = FxHashMap::default();
+        let mut streams: FxHashMap<_, Vec<usize>> = FxHashMap::default();
+        for (k, action) in program.actions().enumerate() {
+            graph.add_edge(start(me, k), end(me, k), ());
+            for &d in program.after(k) {
+                graph.add_edge(end(me, d as usize), start(me, k), ());
+            }
+            let stream = match action {
+                Action::Send { to, .. } => Some((to, program.lane(k), true)),
+                Action::Recv { from, .. } => Some((from, program.lane(k), false)),
+                Action::Delay { .. } => None,
+            };
+            if let Some(stream) = stream.map(|s| streams.entry(s).or_default()) {
+                if let Some(&before) = stream.last() {
+                    graph.add_edge(start(me, before), start(me, k), ());
                 }
-                Action::Delay { .. } => {}
+                stream.push(k);
+                if stream.len() > WINDOW {
+                    graph.add_edge(end(me, stream[stream.len() - 1 - WINDOW]), start(me, k), ());
+                }
             }
             if !matches!(action, Action::Recv { .. }) {
-                if let Some(previous) = last_issued.insert(program.lane(k), nodes[me][k]) {
-                    graph.add_edge(previous, nodes[me][k], ());
+                if let Some(before) = lanes.insert(program.lane(k), k) {
+                    graph.add_edge(start(me, before), start(me, k), ());
                 }
                 if let Some((to, op)) = pairs.partner(me, k) {
-                    graph.add_edge(nodes[me][k], nodes[to][op], ());
+                    graph.add_edge(start(me, k), end(to, op), ());
+                    // a large message leaves when its receive is posted
+                    graph.add_edge(start(to, op), end(me, k), ());
                 }
             }
         }
     }
-    petgraph::algo::toposort(&graph, None)
-        .map(drop)
-        .map_err(|_| Error::invalid("check the schedule: ranks wait for each other in a circle"))
+    match petgraph::algo::toposort(&graph, None) {
+        Ok(order) => Ok(order.into_iter().map(|n| graph[n]).collect()),
+        Err(_) => fault("ranks wait for each other in a circle".into()),
+    }
+}
+
+/// What lies in each rank's buffer at the end.
+fn run(schedule: &Schedule, pairs: &Matching, order: &[Event], specification: &Specification) -> Result<Vec<Memory>> {
+    let mut memories: Vec<Memory> = specification.before.iter().map(|pieces| Memory::new(pieces)).collect();
+    let mut under_way: FxHashMap<(Rank, usize), Vec<Piece>> = FxHashMap::default();
+    for &(me, k, is_end) in order {
+        match (schedule.programs[me].action(k), is_end) {
+            (Action::Send { span, .. }, false) if span.buffer == Buffer::Data => {
+                let Some(receive) = pairs.partner(me, k) else { continue };
+                let read = memories[me].read(span.offset, span.len).map_err(|at| {
+                    Error::invalid(format!(
+                        "check the schedule: operation {k} of rank {me} sends byte {at}, which nothing was received into"
+                    ))
+                })?;
+                // counted from the span's begin
+                under_way.insert(receive, read.into_iter().map(|p| Piece { at: p.at - span.offset, ..p }).collect());
+            }
+            (Action::Recv { span, .. }, true) => {
+                let came = under_way.remove(&(me, k)).unwrap_or_default();
+                match span.buffer {
+                    Buffer::Data if span.len > 0 && came.is_empty() => {
+                        return fault(format!("operation {k} of rank {me} receives a control message into the message"));
+                    }
+                    Buffer::Data => came.into_iter().for_each(|p| memories[me].write(Piece { at: p.at + span.offset, ..p })),
+                    Buffer::Control => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(memories)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::{Program, Span};
     use super::*;
+
+    /// Rank 0 has the bytes, both have them at the end.
+    fn both(bytes: usize) -> Specification {
+        let all = vec![Piece { at: 0, len: bytes, of: 0, from: 0 }];
+        Specification { bytes, before: vec![all.clone(), Vec::new()], after: vec![all.clone(), all] }
+    }
 
     fn pair(a: impl Fn(&mut Program), b: impl Fn(&mut Program)) -> Schedule {
         let (mut pa, mut pb) = (Program::new(), Program::new());
@@ -134,25 +238,121 @@ mod tests {
     #[test]
     fn each_fault_is_named() {
         let one = Span::data(0, 1);
-        let say = |s: &Schedule| check(s, 1).unwrap_err().to_string();
+        let say = |s: &Schedule, bytes: usize| check(s, &both(bytes)).unwrap_err().to_string();
         let once = |_: u32| ();
         let send = |p: &mut Program| once(p.send(1, one, &[]));
-        assert!(say(&pair(send, |_| ())).contains("never received"));
-        assert!(say(&pair(|_| (), |p| once(p.recv(0, one, &[])))).contains("never sends"));
-        assert!(say(&pair(send, |p| once(p.recv(0, Span::data(0, 0), &[])))).contains("expects 0"));
-        assert!(say(&pair(|p| once(p.send(2, one, &[])), |_| ())).contains("rank 2"), "rank = P is outside");
-        assert!(say(&pair(|p| once(p.send(1, Span::data(1, 1), &[])), |p| once(p.recv(0, one, &[])))).contains("outside"));
-        let circle = pair(
+        let receive = |p: &mut Program| once(p.recv(0, one, &[]));
+        assert!(check(&pair(send, receive), &both(1)).is_ok());
+        assert!(say(&pair(send, |_| ()), 1).contains("never received"));
+        assert!(say(&pair(|_| (), receive), 1).contains("never sends"));
+        assert!(say(&pair(send, |p| once(p.recv(0, Span::data(0, 0), &[]))), 1).contains("expects 0"));
+        assert!(say(&pair(|p| once(p.send(2, one, &[])), |_| ()), 1).contains("rank 2"), "rank = P is outside");
+        assert!(say(&pair(|p| once(p.send(1, Span::data(1, 1), &[])), receive), 1).contains("outside"));
+        assert!(say(&pair(send, receive), 2).contains("rank 1 ends without bytes 0 to 2 of rank 0"));
+        assert!(say(&pair(send, |p| once(p.recv(0, Span::data(1, 1), &[]))), 2).contains("ends without"), "in the wrong place");
+        let back = |p: &mut Program| {
+            p.send(0, one, &[]);
+            p.recv(0, Span::data(1, 1), &[]);
+        };
+        let from_nothing = pair(
             |p| {
-                let got = p.recv(1, one, &[]);
-                p.send(1, one, &[got]);
+                p.recv(1, one, &[]);
+                p.send(1, Span::data(1, 1), &[]);
+            },
+            back,
+        );
+        assert!(say(&from_nothing, 2).contains("sends byte 0, which nothing was received into"));
+        assert!(say(&pair(|p| once(p.send(1, Span::control(1), &[])), receive), 1).contains("control"));
+    }
+
+    #[test]
+    fn circles_are_found_also_of_large_messages_and_of_full_streams() {
+        let one = Span::data(0, 1);
+        let say = |s: &Schedule| check(s, &both(1)).unwrap_err().to_string();
+        let waits = |other: Rank| {
+            move |p: &mut Program| {
+                let got = p.recv(other, one, &[]);
+                p.send(other, one, &[got]);
+            }
+        };
+        assert!(say(&pair(waits(1), waits(0))).contains("circle"));
+        // each posts its receive when its send is complete, which a large one is when the other's receive is posted
+        let after_send = |other: Rank| {
+            move |p: &mut Program| {
+                let sent = p.send(other, one, &[]);
+                p.recv(other, Span::control(1), &[sent]);
+            }
+        };
+        assert!(say(&pair(after_send(1), after_send(0))).contains("circle"));
+        // the last of many is received first
+        let many = |n: usize| {
+            pair(
+                move |p| (0..n).for_each(|_| drop_id(p.send(1, Span::control(1), &[]))),
+                move |p| {
+                    p.in_lane(0);
+                    let first = p.recv(0, Span::control(1), &[]);
+                    (1..n).for_each(|_| drop_id(p.recv(0, Span::control(1), &[first])));
+                },
+            )
+        };
+        let nothing = Specification { bytes: 0, before: vec![Vec::new(); 2], after: vec![Vec::new(); 2] };
+        assert!(check(&many(3 * WINDOW), &nothing).is_ok());
+    }
+
+    fn drop_id(_: u32) {}
+
+    #[test]
+    fn bytes_in_use_are_left_alone() {
+        let (one, two) = (Span::data(0, 1), Span::data(1, 1));
+        let say = |s: &Schedule| check(s, &both(1)).err().map(|e| e.to_string());
+        // rank 0 sends its byte and receives into it; rank 1 answers
+        let schedule = |ordered: bool| {
+            pair(
+                |p| {
+                    let sent = p.send(1, one, &[]);
+                    if ordered {
+                        p.recv(1, one, &[sent])
+                    } else {
+                        p.recv(1, one, &[])
+                    };
+                },
+                |p| {
+                    let got = p.recv(0, one, &[]);
+                    p.send(0, one, &[got]);
+                },
+            )
+        };
+        assert_eq!(say(&schedule(true)), None);
+        assert!(say(&schedule(false)).unwrap().contains("operations 0 and 1 of rank 0 may use the same bytes"));
+        // an order by way of another operation counts, one of starts alone does not
+        let chain = |by_dependency: bool| {
+            pair(
+                |p| {
+                    let sent = p.send(1, one, &[]);
+                    let then = if by_dependency { p.send(1, two, &[sent]) } else { p.send(1, two, &[]) };
+                    p.recv(1, one, &[then]);
+                },
+                |p| {
+                    let a = p.recv(0, one, &[]);
+                    let b = p.recv(0, two, &[]);
+                    p.send(0, one, &[a, b]);
+                },
+            )
+        };
+        let wide = both(2);
+        assert!(check(&chain(true), &wide).is_ok());
+        assert!(check(&chain(false), &wide).unwrap_err().to_string().contains("operations 0 and 2"));
+        // two receives into one place
+        let twice = pair(
+            |p| {
+                p.send(1, one, &[]);
+                p.send(1, one, &[]);
             },
             |p| {
-                let got = p.recv(0, one, &[]);
-                p.send(0, one, &[got]);
+                p.recv(0, one, &[]);
+                p.recv(0, one, &[]);
             },
         );
-        assert!(say(&circle).contains("circle"));
-        assert!(check(&pair(send, |p| once(p.recv(0, one, &[]))), 1).is_ok());
+        assert!(say(&twice).unwrap().contains("operations 0 and 1 of rank 1"));
     }
 }

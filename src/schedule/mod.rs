@@ -4,23 +4,31 @@
 //! GOAL export and the picture.
 //!
 //! Rules of execution, the same everywhere:
-//! - every operation is in a lane, lane 0 unless said otherwise; sends and delays of a rank start in the order of their lane, each
-//!   when the operations it comes after are complete; of several lanes, the one whose turn came first in the program goes first;
-//! - receives are posted in program order, at once if they come after nothing, and complete when their message is there;
-//! - the k-th send from a to b in a lane matches the k-th receive at b from a in that lane.
+//! - an operation starts when all operations it comes after are complete: a send when its span may be used again, a receive when its message
+//!   is there, a delay when it is over;
+//! - every operation is in a lane, lane 0 unless said otherwise; sends and delays of a rank start in the order of their lane, one at a time;
+//!   of several lanes, the one whose turn came first in the program goes first;
+//! - the messages of a sender to a receiver in one lane are a stream: the k-th send matches the k-th receive; receives are posted in the
+//!   order of their stream, as soon as what they come after is complete;
+//! - at most [`WINDOW`] messages of a stream are under way.
 //!
 //! Lanes let a rank pass on what comes from one sender while it waits for another.
 
 mod bounded;
 mod check;
 mod goal;
+mod matching;
+mod memory;
 
 use crate::topology::Rank;
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 pub use bounded::{MOST_MESSAGES, pieces};
-pub use check::{Matching, check, matching};
+pub use check::{Specification, check, completes};
 pub use goal::goal;
+pub use matching::{Matching, matching};
+pub use memory::Piece;
 
 /// Where an operation's bytes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -87,7 +95,7 @@ struct Op {
     /// Range in `Program::after`.
     after: (u32, u32),
     lane: Lane,
-    /// The next send or delay of the same lane; [`NONE`] at its end.
+    /// The next send or delay of the same lane, the next receive of the same stream; [`NONE`] at its end.
     next: OpId,
 }
 
@@ -97,6 +105,20 @@ pub type Lane = u16;
 /// No operation.
 const NONE: OpId = OpId::MAX;
 
+/// How many messages of a stream are under way: enough that a pipeline's next segments find their buffers posted, few enough that matching
+/// stays short. Those beyond would find no buffer, and be kept, copied and searched by the MPI library (1 GiB in segments of 8 KiB took 42
+/// times as long as in one piece).
+pub const WINDOW: usize = 64;
+
+/// The receives from one sender in one lane.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Stream {
+    from: Rank,
+    lane: Lane,
+    first: OpId,
+    last: OpId,
+}
+
 /// What one rank does.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Program {
@@ -104,6 +126,9 @@ pub struct Program {
     after: Vec<OpId>,
     /// The first and the last send or delay of each lane.
     lanes: Vec<(OpId, OpId)>,
+    streams: Vec<Stream>,
+    /// Where each sender's and lane's stream is in `streams`.
+    stream_of: FxHashMap<(Rank, Lane), u32>,
     /// The lane that operations are added to.
     lane: Lane,
 }
@@ -124,19 +149,34 @@ impl Program {
         let (start, op, lane) = (self.after.len() as u32, self.ops.len() as OpId, usize::from(self.lane));
         self.after.extend_from_slice(after);
         self.ops.push(Op { action, after: (start, self.after.len() as u32), lane: self.lane, next: NONE });
-        if !matches!(action, Action::Recv { .. }) {
-            if self.lanes.len() <= lane {
-                self.lanes.resize(lane + 1, (NONE, NONE));
-            }
-            match &mut self.lanes[lane] {
-                (first, last) if *first == NONE => (*first, *last) = (op, op),
-                (_, last) => {
-                    self.ops[*last as usize].next = op;
-                    *last = op;
+        match action {
+            Action::Recv { from, .. } => self.join_stream(from, op),
+            Action::Send { .. } | Action::Delay { .. } => {
+                if self.lanes.len() <= lane {
+                    self.lanes.resize(lane + 1, (NONE, NONE));
+                }
+                match &mut self.lanes[lane] {
+                    (first, last) if *first == NONE => (*first, *last) = (op, op),
+                    (_, last) => {
+                        self.ops[*last as usize].next = op;
+                        *last = op;
+                    }
                 }
             }
         }
         op
+    }
+
+    /// A receive is the last one of its stream.
+    fn join_stream(&mut self, from: Rank, op: OpId) {
+        let known = *self.stream_of.entry((from, self.lane)).or_insert(self.streams.len() as u32) as usize;
+        match self.streams.get_mut(known) {
+            Some(stream) => {
+                self.ops[stream.last as usize].next = op;
+                stream.last = op;
+            }
+            None => self.streams.push(Stream { from, lane: self.lane, first: op, last: op }),
+        }
     }
 
     /// Adds a send.
@@ -161,7 +201,7 @@ impl Program {
 
     /// Bytes in memory.
     pub fn memory(&self) -> usize {
-        size_of_val(self.ops.as_slice()) + size_of_val(self.after.as_slice()) + size_of_val(self.lanes.as_slice())
+        size_of_val(self.ops.as_slice()) + size_of_val(self.after.as_slice()) + size_of_val(self.lanes.as_slice()) + 64 * self.streams.len()
     }
 
     /// What an operation does.
@@ -180,6 +220,16 @@ impl Program {
         &self.after[start as usize..end as usize]
     }
 
+    /// The first receive of each stream.
+    pub fn streams(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
+        self.streams.iter().map(|s| s.first as usize)
+    }
+
+    /// The next send or delay of the same lane, or the next receive of the same stream.
+    pub fn next(&self, op: usize) -> Option<usize> {
+        Some(self.ops[op].next).filter(|&next| next != NONE).map(|next| next as usize)
+    }
+
     /// The actions in order.
     pub fn actions(&self) -> impl Iterator<Item = Action> + '_ {
         self.ops.iter().map(|op| op.action)
@@ -187,6 +237,10 @@ impl Program {
 
     /// The same program with other names for the ranks.
     pub fn renamed(mut self, rename: impl Fn(Rank) -> Rank) -> Program {
+        for stream in &mut self.streams {
+            stream.from = rename(stream.from);
+        }
+        self.stream_of = self.streams.iter().enumerate().map(|(k, s)| ((s.from, s.lane), k as u32)).collect();
         for op in &mut self.ops {
             match &mut op.action {
                 Action::Send { to: other, .. } | Action::Recv { from: other, .. } => *other = rename(*other),

@@ -1,54 +1,59 @@
-//! Executes one rank's program: receives are posted ahead, sends go out in the order of their lane, each once what it comes after
-//! is complete and not too many are under way to one peer.
+//! Executes one rank's program by the rules of [`crate::schedule`].
 
 use super::Transport;
 use crate::error::{Error, Result};
-use crate::schedule::{Action, Buffer, Cursors, Program, Span, Trace};
+use crate::schedule::{Action, Buffer, Cursors, Lane, Program, Span, Trace, WINDOW};
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
-/// How many receives are open at a time: posted ahead of the sends that pass on what they bring. Enough that a pipeline's next
-/// segments find their buffers, few enough that matching stays short. As many sends are under way to one peer: those beyond would find no
-/// buffer there, and be kept, copied and searched by the MPI library (1 GiB in segments of 8 KiB took 42 times as long as in one piece).
-pub const WINDOW: usize = 64;
+/// How far an operation is.
+#[derive(Debug, Clone, Copy)]
+enum Stage<R> {
+    Waiting,
+    Open(R),
+    Complete,
+}
+
+/// The receives of one stream.
+#[derive(Debug, Clone, Copy)]
+struct Incoming {
+    /// The next one to post.
+    next: Option<usize>,
+    /// Of those that were posted, the oldest one that was not seen to be complete.
+    oldest: usize,
+    /// How many were posted from there on.
+    posted: usize,
+}
 
 /// The state of one execution; kept between calls to spare allocations.
 #[derive(Debug)]
 pub struct Executor<R> {
-    requests: Vec<Option<R>>,
+    stages: Vec<Stage<R>>,
     control: Vec<u8>,
     cursors: Cursors,
-    /// Sends that were started, by peer, the oldest first; those that are complete leave when the oldest is asked for.
-    started: FxHashMap<Rank, VecDeque<usize>>,
-    /// The requests that lanes wait for, and their operations.
+    /// Receives that are still to be posted, by stream.
+    incoming: Vec<Incoming>,
+    /// Sends that were started, by receiver and lane, the oldest first; those that are complete leave when the oldest is asked for. Only in
+    /// programs that have more of them than may be under way.
+    outgoing: FxHashMap<(Rank, Lane), VecDeque<usize>>,
+    /// The requests that are waited for, and their operations.
     awaited: (Vec<R>, Vec<usize>),
 }
 
 impl<R> Default for Executor<R> {
     fn default() -> Self {
-        let (requests, control, cursors, started, awaited) = Default::default();
-        Executor { requests, control, cursors, started, awaited }
+        let (stages, control, cursors, incoming, outgoing, awaited) = Default::default();
+        Executor { stages, control, cursors, incoming, outgoing, awaited }
     }
 }
 
-/// One execution: what is run, on what, and how far it is.
+/// What is run, and on what.
 struct Run<'a> {
     program: &'a Program,
     data: *mut u8,
     len: usize,
     trace: Option<&'a mut Trace>,
-    /// Operations before this one are sends, or receives that are posted.
-    posted: usize,
-    /// Receives that are posted and not complete.
-    open: usize,
-}
-
-impl Run<'_> {
-    /// An operation is complete.
-    fn close(&mut self, op: usize) {
-        self.open -= usize::from(matches!(self.program.action(op), Action::Recv { .. }));
-    }
 }
 
 impl<R: Copy> Executor<R> {
@@ -59,7 +64,8 @@ impl<R: Copy> Executor<R> {
     /// `data` must be valid for reads and writes of `len` bytes, and nothing else may use it during the call.
     ///
     /// # Errors
-    /// The transport's, or a span that lies outside the message. Requests that are open then stay with the transport.
+    /// The transport's, a span that lies outside the message, or operations that wait for each other. Requests that are open then stay
+    /// with the transport.
     pub unsafe fn run<T: Transport<Request = R>>(
         &mut self,
         transport: &mut T,
@@ -68,124 +74,164 @@ impl<R: Copy> Executor<R> {
         len: usize,
         trace: Option<&mut Trace>,
     ) -> Result<()> {
-        self.requests.clear();
-        self.requests.resize_with(program.len(), || None);
+        self.stages.clear();
+        self.stages.resize_with(program.len(), || Stage::Waiting);
         self.control.resize(program.len(), 0);
         self.cursors.restart(program);
-        self.started.clear();
-        let mut run = Run { program, data, len, trace, posted: 0, open: 0 };
-        while let Some(furthest) = self.cursors.open().max() {
+        self.incoming.clear();
+        self.incoming.extend(program.streams().map(|first| Incoming { next: Some(first), oldest: first, posted: 0 }));
+        self.outgoing.clear();
+        let mut run = Run { program, data, len, trace };
+        loop {
             // SAFETY: the caller vouches for `data`
-            unsafe { self.post_ahead(transport, &mut run, furthest)? };
-            let op = self.next(transport, &mut run)?;
-            stamp(&mut run.trace, op, transport, |t| &mut t.start);
-            match program.action(op) {
-                Action::Send { to, span } => {
-                    let at = self.place(&run, op, span)?;
-                    // SAFETY: `place` checked the span; the request is completed below, before the caller gets `data` back
-                    self.requests[op] = Some(unsafe { transport.send(to, program.lane(op), at, span.len)? });
-                    if program.len() > WINDOW {
-                        self.started.entry(to).or_default().push_back(op);
-                    }
-                }
-                Action::Delay { seconds } => {
-                    transport.delay(seconds);
-                    stamp(&mut run.trace, op, transport, |t| &mut t.end);
-                }
-                Action::Recv { .. } => {}
+            unsafe { self.post(transport, &mut run)? };
+            if let Some(op) = self.ready(program) {
+                // SAFETY: as above
+                unsafe { self.start(transport, &mut run, op)? };
+                self.cursors.advance(program, op);
+            } else if self.cursors.is_empty() && self.incoming.is_empty() {
+                break;
+            } else {
+                self.wait_for_one(transport, &mut run)?;
             }
-            self.cursors.advance(program, op);
         }
         for op in 0..program.len() {
-            // SAFETY: as above
-            unsafe { self.post_ahead(transport, &mut run, op)? };
-            self.complete(transport, &mut run, op)?;
+            if let Stage::Open(request) = self.stages[op] {
+                transport.wait(request)?;
+                self.complete(transport, &mut run, op);
+            }
         }
         Ok(())
     }
 
-    /// The oldest send that is under way to the peer of `op`, if there are as many as may be.
+    /// Posts all receives that may be posted.
+    ///
+    /// # Safety
+    /// As [`Executor::run`].
+    unsafe fn post<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run) -> Result<()> {
+        for k in 0..self.incoming.len() {
+            while let Some(op) = self.incoming[k].next
+                && self.blocker(run.program, op).is_none()
+                && !self.is_full(run.program, k)
+            {
+                // SAFETY: the caller's
+                unsafe { self.start(transport, run, op)? };
+                self.incoming[k].next = run.program.next(op);
+                self.incoming[k].posted += 1;
+            }
+        }
+        self.incoming.retain(|stream| stream.next.is_some());
+        Ok(())
+    }
+
+    /// True if as many receives of a stream are open as may be.
+    fn is_full(&mut self, program: &Program, k: usize) -> bool {
+        while self.incoming[k].posted > 0
+            && matches!(self.stages[self.incoming[k].oldest], Stage::Complete)
+            && let Some(next) = program.next(self.incoming[k].oldest)
+        {
+            self.incoming[k].oldest = next;
+            self.incoming[k].posted -= 1;
+        }
+        self.incoming[k].posted >= WINDOW
+    }
+
+    /// The oldest send of the stream of `op`, if as many are under way as may be.
     fn too_many(&mut self, program: &Program, op: usize) -> Option<usize> {
         let Action::Send { to, .. } = program.action(op) else { return None };
-        let started = self.started.get_mut(&to)?;
-        while started.front().is_some_and(|&oldest| self.requests[oldest].is_none()) {
+        let started = self.outgoing.get_mut(&(to, program.lane(op)))?;
+        while started.front().is_some_and(|&oldest| matches!(self.stages[oldest], Stage::Complete)) {
             started.pop_front();
         }
         started.front().copied().filter(|_| started.len() >= WINDOW)
     }
 
-    /// The send or delay to start next: the first in the program of those that wait for nothing. Waits if all do.
-    fn next<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run) -> Result<usize> {
-        loop {
-            let (mut requests, mut ops) = std::mem::take(&mut self.awaited);
-            requests.clear();
-            ops.clear();
-            let mut first: Option<usize> = None;
-            for k in 0..self.cursors.lanes() {
-                let op = self.cursors.lane(k);
-                let before = run.program.after(op).iter().map(|&d| d as usize).find(|&d| self.requests[d].is_some());
-                match before.or_else(|| self.too_many(run.program, op)).and_then(|before| Some((self.requests[before]?, before))) {
-                    Some((request, before)) => {
-                        requests.push(request);
-                        ops.push(before);
-                    }
-                    None => first = Some(first.map_or(op, |f| f.min(op))),
-                }
-            }
-            self.awaited = (requests, ops);
-            if let Some(op) = first {
-                return Ok(op);
-            }
-            let (requests, ops) = &mut self.awaited;
-            let k = if requests.len() == 1 {
-                transport.wait(requests[0])?;
-                0
-            } else {
-                transport.wait_any(requests)?
-            };
-            let before = ops[k];
-            self.requests[before] = None;
-            run.close(before);
-            stamp(&mut run.trace, before, transport, |t| &mut t.end);
-        }
+    /// The first operation that `op` comes after and that is not complete.
+    fn blocker(&self, program: &Program, op: usize) -> Option<usize> {
+        program.after(op).iter().map(|&d| d as usize).find(|&d| !matches!(self.stages[d], Stage::Complete))
     }
 
-    /// Posts receives in program order: all before `op`, and further ones while fewer than [`WINDOW`] are open. One that comes after
-    /// others is posted when `op` has reached it, and holds back those behind it, since receives match in order.
+    /// The send or delay to start next: of those whose turn it is in their lanes and that wait for nothing, the first in the program.
+    fn ready(&mut self, program: &Program) -> Option<usize> {
+        let mut first: Option<usize> = None;
+        for k in 0..self.cursors.lanes() {
+            let op = self.cursors.lane(k);
+            if first.is_none_or(|f| op < f) && self.blocker(program, op).is_none() && self.too_many(program, op).is_none() {
+                first = Some(op);
+            }
+        }
+        first
+    }
+
+    /// Waits until one of the operations is complete that others wait for.
+    fn wait_for_one<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run) -> Result<()> {
+        let (mut requests, mut ops) = std::mem::take(&mut self.awaited);
+        requests.clear();
+        ops.clear();
+        // what has not started is waited for by what it waits for itself
+        let mut want = |stages: &[Stage<R>], op: Option<usize>| {
+            if let Some(op) = op
+                && let Stage::Open(request) = stages[op]
+                && !ops.contains(&op)
+            {
+                ops.push(op);
+                requests.push(request);
+            }
+        };
+        for k in 0..self.cursors.lanes() {
+            let op = self.cursors.lane(k);
+            want(&self.stages, self.blocker(run.program, op));
+            let oldest = self.too_many(run.program, op);
+            want(&self.stages, oldest);
+        }
+        for k in 0..self.incoming.len() {
+            want(&self.stages, self.incoming[k].next.and_then(|op| self.blocker(run.program, op)));
+            let oldest = self.is_full(run.program, k).then_some(self.incoming[k].oldest);
+            want(&self.stages, oldest);
+        }
+        let k = match requests.len() {
+            0 => return Err(Error::Rank { rank: transport.rank(), reason: "operations of its program wait for each other".into() }),
+            1 => transport.wait(requests[0]).map(|()| 0)?,
+            _ => transport.wait_any(&mut requests)?,
+        };
+        let op = ops[k];
+        self.awaited = (requests, ops);
+        self.complete(transport, run, op);
+        Ok(())
+    }
+
+    /// Starts an operation; a delay is complete after it.
     ///
     /// # Safety
     /// As [`Executor::run`].
-    unsafe fn post_ahead<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run, op: usize) -> Result<()> {
-        let program = run.program;
-        while run.posted < program.len() && (run.posted <= op || run.open < WINDOW) {
-            let k = run.posted;
-            if let Action::Recv { from, span } = program.action(k) {
-                if !program.after(k).is_empty() {
-                    if k > op {
-                        return Ok(());
-                    }
-                    for &before in program.after(k) {
-                        self.complete(transport, run, before as usize)?;
-                    }
+    unsafe fn start<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run, op: usize) -> Result<()> {
+        let lane = run.program.lane(op);
+        stamp(&mut run.trace, op, transport, |t| &mut t.start);
+        match run.program.action(op) {
+            Action::Send { to, span } => {
+                let at = self.place(run, op, span)?;
+                // SAFETY: `place` checked the span; every request is completed before the caller gets `data` back
+                self.stages[op] = Stage::Open(unsafe { transport.send(to, lane, at, span.len)? });
+                if run.program.len() > WINDOW {
+                    self.outgoing.entry((to, lane)).or_default().push_back(op);
                 }
-                let at = self.place(run, k, span)?;
-                stamp(&mut run.trace, k, transport, |t| &mut t.start);
-                // SAFETY: `place` checked the span; programs write no byte twice at a time, and every request is completed
-                self.requests[k] = Some(unsafe { transport.receive(from, program.lane(k), at, span.len)? });
-                run.open += 1;
             }
-            run.posted += 1;
+            Action::Recv { from, span } => {
+                let at = self.place(run, op, span)?;
+                // SAFETY: as above; valid schedules use no byte that is being written
+                self.stages[op] = Stage::Open(unsafe { transport.receive(from, lane, at, span.len)? });
+            }
+            Action::Delay { seconds } => {
+                transport.delay(seconds);
+                self.complete(transport, run, op);
+            }
         }
         Ok(())
     }
 
-    fn complete<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run, op: usize) -> Result<()> {
-        if let Some(request) = self.requests[op].take() {
-            transport.wait(request)?;
-            run.close(op);
-            stamp(&mut run.trace, op, transport, |t| &mut t.end);
-        }
-        Ok(())
+    fn complete<T: Transport>(&mut self, transport: &T, run: &mut Run, op: usize) {
+        self.stages[op] = Stage::Complete;
+        stamp(&mut run.trace, op, transport, |t| &mut t.end);
     }
 
     fn place(&mut self, run: &Run, op: usize, span: Span) -> Result<*mut u8> {

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::schedule::Lane;
 use crate::topology::Rank;
 
-pub use executor::{Executor, WINDOW};
+pub use executor::Executor;
 
 /// Point-to-point messages among ranks, in order for each pair and lane.
 pub trait Transport {

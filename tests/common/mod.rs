@@ -3,6 +3,7 @@
 
 #[cfg(feature = "mpi")]
 pub mod mpi;
+pub mod schedules;
 
 use collwise::collective::{Parameters, Shape, bcast};
 use collwise::transport::{Executor, Transport};

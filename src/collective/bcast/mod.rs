@@ -3,8 +3,9 @@
 //! A new algorithm is one file and two lines here. Formulas use pLogP terms: `g(m)` gap, `L` latency, `os`, `or` overheads, P
 //! ranks, m bytes, k segments of s bytes; Table 1 of Barchet-Estefanel and Mounie (2004), corrected.
 
-use super::Algorithm;
+use super::{Algorithm, Shape};
 use crate::error::{Error, Result};
+use crate::schedule::{Piece, Specification};
 
 mod binary;
 mod binomial;
@@ -43,6 +44,13 @@ pub const ALGORITHMS: &[&Algorithm] = &[
     &scatter_doubling::ALGORITHM,
     &native::ALGORITHM,
 ];
+
+/// What a broadcast is for: the root's bytes, everywhere.
+pub fn specification(shape: &Shape) -> Specification {
+    let message = vec![Piece { at: 0, len: shape.bytes, of: shape.root, from: 0 }];
+    let before = (0..shape.ranks).map(|r| if r == shape.root { message.clone() } else { Vec::new() }).collect();
+    Specification { bytes: shape.bytes, before, after: vec![message; shape.ranks] }
+}
 
 /// What MPI libraries run for large messages, with its radix: Open MPI 4.1 by its fixed decisions (binomial for two ranks, k-nomial and
 /// scatter with recursive doubling for more), MPICH (Thakur, Rabenseifner, Gropp 2005) binomial and scatter with allgather.
