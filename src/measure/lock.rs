@@ -108,7 +108,15 @@ fn begin_of(file: &mut File) -> io::Result<String> {
 }
 
 fn refusal(path: &Path, sidecar: &Path, file: &mut File) -> Error {
-    let text = begin_of(file).unwrap_or_default();
+    // whoever took it just now is about to sign it
+    let mut text = String::new();
+    for _ in 0..50 {
+        text = file.rewind().and_then(|()| begin_of(file)).unwrap_or_default();
+        if text.ends_with('\n') {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
     let holder = text.lines().next().filter(|line| line.starts_with(BEGIN)).unwrap_or("another process");
     let holder: String = holder.chars().filter(|c| !c.is_control()).collect();
     Error::invalid(format!(

@@ -14,6 +14,7 @@ use crate::policy::{Across, CompiledPolicy, Decision, OWN, bounded};
 use crate::predict::replay;
 use crate::schedule::{Program, Schedule};
 use crate::topology::Rank;
+use rustc_hash::FxHashMap;
 
 pub use across::{Way, hierarchy, predict, trees_of};
 use across::{seconds, segment_of};
@@ -56,8 +57,8 @@ pub struct Plan {
 
 /// Plans a broadcast. The same input gives the same plan on every rank.
 ///
-/// Who sends what to whom is decided at one size of a class ([`CompiledPolicy::size_class`]) and holds for all sizes of it, so that a
-/// new size costs no new decision ([`Planner`]); times are those of the size asked for.
+/// Algorithms are decided at one size of a class ([`CompiledPolicy::size_class`]), for all sizes of it and all roots, and who sends to whom
+/// for all sizes of it, so that a new size costs no new decision ([`Planner`]); times are those of the size asked for.
 ///
 /// # Errors
 /// [`Error::Invalid`] if the root is outside, or a link between two groups is not in the policy.
@@ -76,27 +77,66 @@ pub fn plan(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usiz
 
 /// The plan at the size that stands for the class of `bytes`.
 fn decided(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize) -> Result<Plan> {
-    if root >= members.len() {
-        return Err(Error::invalid(format!("plan a broadcast from rank {root} of {} ranks", members.len())));
-    }
-    let mut plan = at_size(policy, members, root, policy.size_class(bytes))?;
-    if bytes > policy.largest_measured() {
-        plan.beyond = Some(beyond::weigh(policy, members, &plan)?);
-    }
-    Ok(plan)
+    Choice::new(policy, members, bytes)?.plan(policy, members, root)
 }
 
-fn at_size(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize) -> Result<Plan> {
-    let several = members.iter().any(|m| m.group != members[0].group);
-    let row = policy.across(bytes).filter(|_| several);
-    let mut plan = match row {
-        Some(row) if !as_tuned(policy, members) => adapted(policy, members, root, bytes, row)?,
-        Some(row) if row.local != OWN => pipelined(policy, members, root, bytes, row, bcast::algorithm(&row.local)?)?,
-        _ => whole(policy, members, root, bytes)?,
-    };
-    let as_measured = policy.is_as_measured(members.len(), &placement(members));
-    plan.native_s = row.and_then(|row| row.native_s.filter(|_| as_measured && row.native));
-    Ok(plan)
+/// What is decided for a class of sizes, whoever is the root.
+#[derive(Debug, Clone)]
+struct Choice {
+    /// The size that stands for the class.
+    bytes: usize,
+    /// The tree inside groups that segments pass through; `None` if each group does what is best for it with the whole message.
+    tree: Option<&'static Algorithm>,
+    /// By the policy's group: what is best for it, and how long that keeps its coordinator from sending.
+    inside: FxHashMap<usize, Inside>,
+    beyond: Option<Beyond>,
+}
+
+/// What a group of several ranks does with a whole message, and how long that keeps its coordinator from sending.
+type Inside = (Decision, f64);
+
+impl Choice {
+    /// Decides with the first member as the root.
+    fn new(policy: &CompiledPolicy, members: &[Member], bytes: usize) -> Result<Choice> {
+        let at = policy.size_class(bytes);
+        let row = crossing_row(policy, members, at);
+        let tree = match row {
+            Some(row) if !as_tuned(policy, members) => adapted(policy, members, at, row)?,
+            Some(row) if row.local != OWN => Some(bcast::algorithm(&row.local)?),
+            _ => None,
+        };
+        let mut choice = Choice { bytes: at, tree, inside: FxHashMap::default(), beyond: None };
+        if tree.is_none() {
+            for (group, ranks) in group_ranks(members, 0) {
+                choice.inside.extend(inside(policy, members, group, &ranks, at)?.map(|found| (group, found)));
+            }
+        }
+        if bytes > policy.largest_measured() {
+            choice.beyond = Some(beyond::weigh(policy, members, &choice.plan(policy, members, 0)?)?);
+        }
+        Ok(choice)
+    }
+
+    /// The plan from a root.
+    fn plan(&self, policy: &CompiledPolicy, members: &[Member], root: Rank) -> Result<Plan> {
+        if root >= members.len() {
+            return Err(Error::invalid(format!("plan a broadcast from rank {root} of {} ranks", members.len())));
+        }
+        let row = crossing_row(policy, members, self.bytes);
+        let mut plan = match (row, self.tree) {
+            (Some(row), Some(tree)) => pipelined(policy, members, root, self.bytes, row, tree)?,
+            _ => put_together(policy, members, root, self.bytes, |group, _| Ok(self.inside.get(&group).cloned()))?,
+        };
+        let as_measured = policy.is_as_measured(members.len(), &placement(members));
+        plan.native_s = row.and_then(|row| row.native_s.filter(|_| as_measured && row.native));
+        plan.beyond = self.beyond;
+        Ok(plan)
+    }
+}
+
+/// The row that says how messages cross groups, if there are several.
+fn crossing_row<'a>(policy: &'a CompiledPolicy, members: &[Member], bytes: usize) -> Option<&'a Across> {
+    policy.across(bytes).filter(|_| members.iter().any(|m| m.group != members[0].group))
 }
 
 /// True if the groups are as large as those that were tuned.
@@ -108,22 +148,20 @@ fn as_tuned(policy: &CompiledPolicy, members: &[Member]) -> bool {
 /// Another way inside groups must be predicted to take so much less than the one that was measured, if in smaller or larger groups.
 const CLEARLY: f64 = 0.95;
 
-/// As the row says, but where groups are smaller or larger than those that were tuned, the tree inside them (or each group's own row) is
-/// chosen anew, by prediction.
-fn adapted(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize, row: &Across) -> Result<Plan> {
-    let by_itself = whole(policy, members, root, bytes)?;
-    let mut found = vec![(by_itself.predicted_s, None)];
+/// The tree that the row says, but where groups are smaller or larger than those that were tuned, it (or each group's own row) is chosen
+/// anew, by prediction.
+fn adapted(policy: &CompiledPolicy, members: &[Member], bytes: usize, row: &Across) -> Result<Option<&'static Algorithm>> {
+    let mut found = vec![(whole(policy, members, 0, bytes)?.predicted_s, None)];
     for local in trees_of(row.route) {
         let way = Way { route: row.route, segment: row.segment_bytes, local };
-        found.push((seconds(policy, members, root, bytes, way)?, Some(local)));
+        found.push((seconds(policy, members, 0, bytes, way)?, Some(local)));
     }
     // the row's own comes first where it is not clearly beaten
     let handicap = |(seconds, local): &(f64, Option<&Algorithm>)| {
         if local.map_or(OWN, |a| a.name) == row.local { seconds * CLEARLY } else { *seconds }
     };
     let best = found.into_iter().min_by(|a, b| handicap(a).total_cmp(&handicap(b)));
-    let Some((predicted_s, Some(local))) = best else { return Ok(by_itself) };
-    Ok(Plan { predicted_s, ..pipelined(policy, members, root, bytes, row, local)? })
+    Ok(best.and_then(|(_, local)| local))
 }
 
 /// Segments pass through the groups, in the way that a row of the policy says, by a tree inside them.
@@ -156,13 +194,33 @@ fn pipelined(
 /// # Errors
 /// As [`plan`].
 pub fn whole(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize) -> Result<Plan> {
+    put_together(policy, members, root, bytes, |group, ranks| inside(policy, members, group, ranks, bytes))
+}
+
+/// What is best for the ranks of a group, the first of which has the message; `None` for one rank.
+fn inside(policy: &CompiledPolicy, members: &[Member], group: usize, ranks: &[Rank], bytes: usize) -> Result<Option<Inside>> {
+    if ranks.len() < 2 {
+        return Ok(None);
+    }
+    let positions: Vec<usize> = ranks.iter().map(|&r| members[r].position).collect();
+    let decision = policy.decide(group, &positions, bytes)?;
+    let busy = busy(policy, group, &positions, &decision, bytes)?;
+    Ok(Some((decision, busy)))
+}
+
+fn put_together(
+    policy: &CompiledPolicy,
+    members: &[Member],
+    root: Rank,
+    bytes: usize,
+    inside: impl Fn(usize, &[Rank]) -> Result<Option<Inside>>,
+) -> Result<Plan> {
     let groups = group_ranks(members, root);
     let (mut planned, mut local, mut local_busy) = (Vec::new(), Vec::new(), Vec::new());
     for (group, ranks) in &groups {
-        let positions: Vec<usize> = ranks.iter().map(|&r| members[r].position).collect();
-        let decision = if ranks.len() > 1 { Some(policy.decide(*group, &positions, bytes)?) } else { None };
+        let (decision, busy) = inside(*group, ranks)?.map_or((None, 0.0), |(d, busy)| (Some(d), busy));
         local.push(decision.as_ref().map_or(0.0, |d| d.predicted_s));
-        local_busy.push(decision.as_ref().map_or(Ok(0.0), |d| busy(policy, *group, &positions, d, bytes))?);
+        local_busy.push(busy);
         planned.push(PlannedGroup { group: *group, decision });
     }
     let (indices, ranks): (Vec<usize>, Vec<Vec<Rank>>) = groups.into_iter().unzip();

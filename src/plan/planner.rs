@@ -1,16 +1,19 @@
 //! Plans of one communicator as they are asked for: decided once for each root and class of sizes, then only cut to size.
 
-use super::{Member, Plan, decided};
+use super::{Choice, Member, Plan};
 use crate::error::Result;
 use crate::policy::CompiledPolicy;
 use crate::schedule::Program;
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// What programs may take in memory, together: some hundred different broadcasts of thousands of segments.
 const MOST_BYTES: usize = 16 << 20;
+/// Plans of classes are kept as long as they name so many ranks together (about 8 MB): a dozen classes from every root of 200 ranks.
+const MOST_RANKS: usize = 1 << 19;
 
 /// What one rank does for one size and root.
 #[derive(Debug)]
@@ -36,8 +39,10 @@ pub struct Planner {
     members: Vec<Member>,
     me: Rank,
     limits: Limits,
-    /// By root, class of sizes, and whether the size is above all that were measured.
-    decided: FxHashMap<(Rank, usize, bool), Plan>,
+    /// What was decided, by class of sizes and whether the size is above all that were measured.
+    choices: FxHashMap<(usize, bool), Choice>,
+    /// Who sends to whom, by that and the root.
+    plans: FxHashMap<(usize, bool, Rank), Plan>,
     planned: FxHashMap<(usize, Rank), Arc<Planned>>,
     /// What was planned, the oldest first.
     order: VecDeque<(usize, Rank)>,
@@ -48,8 +53,8 @@ pub struct Planner {
 impl Planner {
     /// A planner for rank `me` of a communicator with these members.
     pub fn new(policy: Arc<CompiledPolicy>, members: Vec<Member>, me: Rank, limits: Limits) -> Planner {
-        let (decided, planned, order) = Default::default();
-        Planner { policy, members, me, limits, decided, planned, order, bytes: 0 }
+        let (choices, plans, planned, order) = Default::default();
+        Planner { policy, members, me, limits, choices, plans, planned, order, bytes: 0 }
     }
 
     /// The members.
@@ -65,11 +70,7 @@ impl Planner {
         if let Some(planned) = self.planned.get(&(bytes, root)) {
             return Ok(Arc::clone(planned));
         }
-        let key = (root, self.policy.size_class(bytes), bytes > self.policy.largest_measured());
-        if !self.decided.contains_key(&key) {
-            self.decided.insert(key, decided(&self.policy, &self.members, root, bytes)?);
-        }
-        let plan = self.decided[&key].for_bytes(bytes);
+        let plan = self.plan(bytes, root)?.for_bytes(bytes);
         let possible = plan.largest_message() <= self.limits.bytes && plan.hierarchy.lanes() <= self.limits.lanes;
         let planned = Arc::new(if plan.is_native() || !possible {
             Planned::Native
@@ -80,6 +81,22 @@ impl Planner {
         });
         self.keep((bytes, root), &planned);
         Ok(planned)
+    }
+
+    /// The plan for the class of a size.
+    fn plan(&mut self, bytes: usize, root: Rank) -> Result<&Plan> {
+        let (class, above) = (self.policy.size_class(bytes), bytes > self.policy.largest_measured());
+        let choice = match self.choices.entry((class, above)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(Choice::new(&self.policy, &self.members, bytes)?),
+        };
+        if self.plans.len() >= (MOST_RANKS / self.members.len()).max(16) && !self.plans.contains_key(&(class, above, root)) {
+            self.plans.clear();
+        }
+        match self.plans.entry((class, above, root)) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(new) => Ok(new.insert(choice.plan(&self.policy, &self.members, root)?)),
+        }
     }
 
     /// Keeps a plan, and lets the oldest ones go where all together are too large.
@@ -146,7 +163,7 @@ mod tests {
             planner.planned((3 << 20) + k * 64, 0).unwrap();
             assert!(planner.memory() <= MOST_BYTES);
         }
-        assert_eq!(planner.decided.len(), 1);
+        assert_eq!(planner.choices.len(), 1);
         assert!(planner.planned.len() > 50 && planner.planned.len() == planner.order.len());
         // the last ones are still there, the first ones went
         let last = (3 << 20) + 3999 * 64;

@@ -2,7 +2,7 @@
 
 use super::notice::{Reason, Why, once};
 use super::settings;
-use super::team::{Place, Team, join, leave, rank, world_rank};
+use super::team::{Place, join, rank, world_rank};
 use crate::error::{Error, Result};
 use crate::schedule::{Program, Trace};
 use crate::topology::Rank;
@@ -25,7 +25,7 @@ pub(super) enum State {
 
 /// A communicator with plans.
 pub(super) struct Planned {
-    team: Arc<Team>,
+    place: Place,
     transport: MpiTransport,
     executor: Executor<ffi::MPI_Request>,
 }
@@ -102,10 +102,10 @@ fn alone() -> Result<()> {
 }
 
 impl Planned {
-    fn new((team, tag): Place) -> Result<Planned> {
-        // SAFETY: the team's communicator lives as long as the team
-        let transport = unsafe { MpiTransport::new(team.comm())? }.with_tag(tag);
-        Ok(Planned { team, transport, executor: Executor::default() })
+    fn new(place: Place) -> Result<Planned> {
+        // SAFETY: the team's communicator lives as long as the place in it
+        let transport = unsafe { MpiTransport::new(place.team.comm())? }.with_tag(place.tag());
+        Ok(Planned { place, transport, executor: Executor::default() })
     }
 
     /// What to do for a size and root.
@@ -113,7 +113,7 @@ impl Planned {
     /// # Errors
     /// The policy lacks what the plan needs.
     pub fn planned(&self, bytes: usize, root: Rank) -> Result<Arc<crate::plan::Planned>> {
-        self.team.planned(bytes, root)
+        self.place.team.planned(bytes, root)
     }
 
     /// Runs a program, and the library's own broadcast inside this rank's group after it, from the rank `then_from`.
@@ -127,7 +127,7 @@ impl Planned {
         let mut trace = settings::trace_folder().map(|_| Trace::new(program.len()));
         // SAFETY: the caller vouches for `data`
         unsafe { self.executor.run(&mut self.transport, program, data, len, trace.as_mut())? };
-        if let Some((comm, root)) = then_from.and_then(|root| self.team.in_group(root)) {
+        if let Some((comm, root)) = then_from.and_then(|root| self.place.team.in_group(root)) {
             // plans keep what is broadcast so below what an `int` counts
             // SAFETY: as above
             let code = unsafe { ffi::PMPI_Bcast(data.cast::<c_void>(), len as c_int, ffi::RSMPI_UINT8_T, root, comm) };
@@ -148,7 +148,7 @@ impl Planned {
         use std::io::Write;
         let path = folder.join(format!("rank-{}.jsonl", world_rank()?));
         let actions: Vec<_> = program.actions().collect();
-        let ranks = self.team.groups().len();
+        let ranks = self.place.team.groups().len();
         let line = serde_json::json!({ "bytes": bytes, "ranks": ranks, "actions": actions, "start_s": trace.start, "end_s": trace.end });
         let written = std::fs::OpenOptions::new().create(true).append(true).open(&path).and_then(|mut file| writeln!(file, "{line}"));
         written.map_err(|reason| Error::Io { action: "write", path, reason })
@@ -159,7 +159,7 @@ impl Planned {
 pub(crate) fn groups_in_use(comm: &impl AsRaw<Raw = ffi::MPI_Comm>) -> Result<Option<Vec<usize>>> {
     // SAFETY: a communicator of the `mpi` crate is valid
     match unsafe { state(comm.as_raw())? } {
-        State::Planned(planned) => Ok(Some(planned.team.groups())),
+        State::Planned(planned) => Ok(Some(planned.place.team.groups())),
         State::Native => Ok(None),
     }
 }
@@ -210,10 +210,7 @@ pub(super) unsafe extern "C" fn no_copy(
 unsafe extern "C" fn dropped(_: ffi::MPI_Comm, _: c_int, state: *mut c_void, _: *mut c_void) -> c_int {
     GENERATION.fetch_add(1, Ordering::Relaxed);
     // SAFETY: set in `state` below from a box, and given up here for good
-    let state = unsafe { Box::from_raw(state.cast::<State>()) };
-    if let State::Planned(planned) = *state {
-        leave(&planned.team);
-    }
+    drop(unsafe { Box::from_raw(state.cast::<State>()) });
     ffi::MPI_SUCCESS as c_int
 }
 

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::transport::mpi::check;
 use mpi::ffi::{self, MPI_Aint, MPI_Datatype};
 use std::os::raw::{c_int, c_void};
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What matters of a datatype.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,12 +36,16 @@ impl Layout {
                 return named(datatype);
             }
             let key = keyval()?;
-            let (mut kept, mut found): (*mut Layout, c_int) = (std::ptr::null_mut(), 0);
-            check(0, "MPI_Type_get_attr", ffi::PMPI_Type_get_attr(datatype, key, (&raw mut kept).cast(), &mut found))?;
-            if found != 0 {
-                return Ok(*kept);
+            {
+                let _alone = attributes();
+                let (mut kept, mut found): (*mut Layout, c_int) = (std::ptr::null_mut(), 0);
+                check(0, "MPI_Type_get_attr", ffi::PMPI_Type_get_attr(datatype, key, (&raw mut kept).cast(), &mut found))?;
+                if found != 0 {
+                    return Ok(*kept);
+                }
             }
             let layout = derived(datatype)?;
+            let _alone = attributes();
             let kept = Box::into_raw(Box::new(layout));
             check(0, "MPI_Type_set_attr", ffi::PMPI_Type_set_attr(datatype, key, kept.cast()))?;
             Ok(layout)
@@ -52,6 +56,12 @@ impl Layout {
     pub fn one_piece(&self, count: usize) -> Option<isize> {
         self.start.filter(|_| count <= 1 || self.extent == self.size as isize)
     }
+}
+
+/// Held while attributes are read or set: a second thread that sets one frees the first one's.
+fn attributes() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A predefined datatype: one element, or a pair of elements, which may have a hole.
@@ -71,22 +81,36 @@ unsafe fn derived(datatype: MPI_Datatype) -> Result<Layout> {
     }
     // SAFETY: the caller's
     let Some(parts) = (unsafe { Parts::of(datatype)? }) else { return Ok(scattered) };
+    let start = match &parts.blocks {
+        Blocks::Strided { at, count, stride, items } => {
+            // SAFETY: `parts` keeps the types of its blocks
+            let inner = unsafe { Layout::of(parts.types[0])? };
+            let end_to_end = *count <= 1 || *stride == (items * inner.size) as isize;
+            inner.one_piece(*items).filter(|_| end_to_end).map(|start| at + start)
+        }
+        Blocks::List(blocks) => end_to_end(blocks, &parts.types)?,
+    };
+    Ok(Layout { start, ..scattered })
+}
+
+/// Where the bytes of blocks begin, if they lie end to end, each in order.
+fn end_to_end(blocks: &[Block], types: &[MPI_Datatype]) -> Result<Option<isize>> {
     let mut piece: Option<(isize, isize)> = None;
-    for block in &parts.blocks {
-        // SAFETY: `parts` keeps the types of its blocks
-        let inner = unsafe { Layout::of(parts.types[block.of])? };
+    for block in blocks {
+        // SAFETY: the types of a datatype that was taken apart are valid
+        let inner = unsafe { Layout::of(types[block.of])? };
         if block.count * inner.size == 0 {
             continue;
         }
-        let Some(start) = inner.one_piece(block.count).map(|start| block.at + start) else { return Ok(scattered) };
+        let Some(start) = inner.one_piece(block.count).map(|start| block.at + start) else { return Ok(None) };
         let end = start + (block.count * inner.size) as isize;
         piece = match piece {
             None => Some((start, end)),
             Some((first, last)) if last == start => Some((first, end)),
-            Some(_) => return Ok(scattered),
+            Some(_) => return Ok(None),
         };
     }
-    Ok(Layout { start: Some(piece.map_or(0, |(first, _)| first)), ..scattered })
+    Ok(Some(piece.map_or(0, |(first, _)| first)))
 }
 
 /// Size, extent, true lower bound and true extent.
@@ -116,14 +140,22 @@ struct Block {
     of: usize,
 }
 
-/// A derived datatype taken apart: its blocks in the order of the type map.
+/// The blocks of a derived datatype, in the order of its type map.
+enum Blocks {
+    /// `count` blocks of `items` items of the first type, `stride` bytes apart, the first at `at`.
+    Strided { at: isize, count: usize, stride: isize, items: usize },
+    /// One by one.
+    List(Vec<Block>),
+}
+
+/// A derived datatype taken apart.
 struct Parts {
-    blocks: Vec<Block>,
+    blocks: Blocks,
     types: Vec<MPI_Datatype>,
 }
 
 impl Parts {
-    /// `None` for those that are packed as a whole: subarrays and distributed arrays, and what later standards have.
+    /// `None` for those that are packed as a whole: distributed arrays, and what later standards have.
     unsafe fn of(datatype: MPI_Datatype) -> Result<Option<Parts>> {
         // SAFETY: the caller's
         let (combiner, numbers, addresses, types) = unsafe { combiner(datatype)? };
@@ -141,27 +173,116 @@ impl Parts {
             ffi::PMPI_Type_get_contents(datatype, count(numbers), count(addresses), count(types), i, a, t)
         };
         check(0, "MPI_Type_get_contents", code)?;
-        let mut parts = Parts { blocks: Vec::new(), types: handles };
+        let mut parts = Parts { blocks: Blocks::List(Vec::new()), types: handles };
         // SAFETY: the types came with the contents
         let extent = unsafe { parts.types.first().map(|&t| sizes(t)).transpose()? }.map_or(0, |s| s.1);
         let n = |k: usize| ints.get(k).map_or(0, |&n| n.max(0) as usize);
         // a displacement in items, and one in bytes
         let items = |k: usize| ints.get(k).map_or(0, |&d| d as isize * extent);
         let address = |k: usize| aints.get(k).map_or(0, |&a| bytes(a));
-        let one = |at, count| Block { at, count, of: 0 };
         let first = n(0);
+        let strided = |count, stride, items| Blocks::Strided { at: 0, count, stride, items };
+        let list = |block: &dyn Fn(usize) -> Block| Blocks::List((0..first).map(block).collect());
+        let one = |at, count| Block { at, count, of: 0 };
         parts.blocks = match combiner {
-            c if c == known.dup || c == known.resized => vec![one(0, 1)],
-            c if c == known.contiguous => vec![one(0, first)],
-            c if c == known.vector => (0..first).map(|k| one(k as isize * items(2), n(1))).collect(),
-            c if c == known.hvector => (0..first).map(|k| one(k as isize * address(0), n(1))).collect(),
-            c if c == known.indexed => (0..first).map(|k| one(items(1 + first + k), n(1 + k))).collect(),
-            c if c == known.hindexed => (0..first).map(|k| one(address(k), n(1 + k))).collect(),
-            c if c == known.indexed_block => (0..first).map(|k| one(items(2 + k), n(1))).collect(),
-            c if c == known.hindexed_block => (0..first).map(|k| one(address(k), n(1))).collect(),
-            _ => (0..first).map(|k| Block { at: address(k), count: n(1 + k), of: k }).collect(),
+            c if c == known.dup || c == known.resized => strided(1, 0, 1),
+            c if c == known.contiguous => strided(1, 0, first),
+            c if c == known.vector => strided(first, items(2), n(1)),
+            c if c == known.hvector => strided(first, address(0), n(1)),
+            c if c == known.indexed => list(&|k| one(items(1 + first + k), n(1 + k))),
+            c if c == known.hindexed => list(&|k| one(address(k), n(1 + k))),
+            c if c == known.indexed_block => list(&|k| one(items(2 + k), n(1))),
+            c if c == known.hindexed_block => list(&|k| one(address(k), n(1))),
+            c if c == known.subarray => return parts.of_array(&ints, extent).map(Some),
+            _ => list(&|k| Block { at: address(k), count: n(1 + k), of: k }),
         };
         Ok(Some(parts))
+    }
+
+    /// A subarray: rows of rows, the slowest dimension as blocks. `ints` are those of `MPI_Type_create_subarray`.
+    fn of_array(mut self, ints: &[c_int], extent: isize) -> Result<Parts> {
+        let dimensions = ints[0] as usize;
+        let list = |k: usize| ints[1 + k * dimensions..1 + (k + 1) * dimensions].to_vec();
+        let (mut sizes, mut parts, mut starts) = (list(0), list(1), list(2));
+        if ints[1 + 3 * dimensions] == ffi::MPI_ORDER_C as c_int {
+            [&mut sizes, &mut parts, &mut starts].into_iter().for_each(|l| l.reverse());
+        }
+        // the fastest dimension first now
+        let (mut at, mut stride) = (0, extent);
+        for k in 0..dimensions {
+            at += starts[k] as isize * stride;
+            if k + 1 == dimensions {
+                self.blocks = Blocks::Strided { at, count: parts[k] as usize, stride, items: 1 };
+                break;
+            }
+            // SAFETY: a type of this one's contents, or one that was made here and is freed with them
+            let mut row = unsafe { ffi::RSMPI_DATATYPE_NULL };
+            let code = unsafe { ffi::PMPI_Type_create_hvector(parts[k], 1, stride as MPI_Aint, self.types[0], &mut row) };
+            check(0, "MPI_Type_create_hvector", code)?;
+            self.types.insert(0, row);
+            stride *= sizes[k] as isize;
+        }
+        Ok(self)
+    }
+
+    /// Makes a datatype of some blocks, from one to another.
+    fn slice(&self, from: usize, to: usize) -> Result<MPI_Datatype> {
+        // SAFETY: a constant of the library; lists as long as they are said to be, types that are kept here
+        unsafe {
+            let mut made = ffi::RSMPI_DATATYPE_NULL;
+            match &self.blocks {
+                Blocks::Strided { stride, items, .. } => {
+                    let (n, items) = ((to - from) as c_int, *items as c_int);
+                    let code = ffi::PMPI_Type_create_hvector(n, items, *stride as MPI_Aint, self.types[0], &mut made);
+                    check(0, "MPI_Type_create_hvector", code)?;
+                }
+                Blocks::List(blocks) => {
+                    let blocks = &blocks[from..to];
+                    let counts: Vec<c_int> = blocks.iter().map(|b| b.count as c_int).collect();
+                    let places: Vec<MPI_Aint> = blocks.iter().map(|b| (b.at - blocks[0].at) as MPI_Aint).collect();
+                    let types: Vec<MPI_Datatype> = blocks.iter().map(|b| self.types[b.of]).collect();
+                    let (n, c, p, t) = (blocks.len() as c_int, counts.as_ptr(), places.as_ptr(), types.as_ptr());
+                    check(0, "MPI_Type_create_struct", ffi::PMPI_Type_create_struct(n, c, p, t, &mut made))?;
+                }
+            }
+            check(0, "MPI_Type_commit", ffi::PMPI_Type_commit(&mut made))?;
+            Ok(made)
+        }
+    }
+
+    /// How many blocks there are; the place, the items and the type of one.
+    fn count(&self) -> usize {
+        match &self.blocks {
+            Blocks::Strided { count, .. } => *count,
+            Blocks::List(blocks) => blocks.len(),
+        }
+    }
+
+    /// The end of the blocks from one on that can be packed at once; one block at least.
+    fn fitting(&self, from: usize) -> Result<usize> {
+        // SAFETY: the types of a datatype that was taken apart are valid
+        let size = |of: MPI_Datatype| Ok::<_, Error>(unsafe { Layout::of(of)? }.size);
+        match &self.blocks {
+            Blocks::Strided { count, items, .. } => {
+                let each = (items * size(self.types[0])?).max(1);
+                Ok((from + (MOST_AT_ONCE / each).max(1)).min(*count))
+            }
+            Blocks::List(blocks) => {
+                let (mut to, mut bytes) = (from, 0);
+                while to < blocks.len() && (to == from || bytes <= MOST_AT_ONCE) {
+                    bytes += blocks[to].count * size(self.types[blocks[to].of])?;
+                    to += usize::from(to == from || bytes <= MOST_AT_ONCE);
+                }
+                Ok(to)
+            }
+        }
+    }
+
+    fn block(&self, k: usize) -> (isize, usize, MPI_Datatype) {
+        match &self.blocks {
+            Blocks::Strided { at, stride, items, .. } => (at + k as isize * stride, *items, self.types[0]),
+            Blocks::List(blocks) => (blocks[k].at, blocks[k].count, self.types[blocks[k].of]),
+        }
     }
 }
 
@@ -201,10 +322,11 @@ struct Combiners {
     hindexed_block: c_int,
     structure: c_int,
     resized: c_int,
+    subarray: c_int,
 }
 
 impl Combiners {
-    fn all(&self) -> [c_int; 10] {
+    fn all(&self) -> [c_int; 11] {
         [
             self.dup,
             self.contiguous,
@@ -216,6 +338,7 @@ impl Combiners {
             self.hindexed_block,
             self.structure,
             self.resized,
+            self.subarray,
         ]
     }
 }
@@ -254,6 +377,7 @@ fn combiners() -> Result<&'static Combiners> {
             hindexed_block: of("MPI_Type_create_hindexed_block", |t| ffi::PMPI_Type_create_hindexed_block(1, 1, a, byte, t))?,
             structure: of("MPI_Type_create_struct", |t| ffi::PMPI_Type_create_struct(1, n, a, &byte, t))?,
             resized: of("MPI_Type_create_resized", |t| ffi::PMPI_Type_create_resized(byte, 0, 2, t))?,
+            subarray: of("MPI_Type_create_subarray", |t| ffi::PMPI_Type_create_subarray(1, &2, n, n, ffi::MPI_ORDER_C as c_int, byte, t))?,
         }
     };
     Ok(FOUND.get_or_init(|| found))
@@ -286,8 +410,8 @@ unsafe extern "C" fn dropped(_: MPI_Datatype, _: c_int, layout: *mut c_void, _: 
     ffi::MPI_SUCCESS as c_int
 }
 
-/// MPI counts what it packs in `int`s: so much at a time.
-const MOST_AT_ONCE: usize = 1 << 30;
+/// MPI counts what it packs in an `int`: so much at a time.
+const MOST_AT_ONCE: usize = c_int::MAX as usize;
 
 /// Into a packed buffer, or out of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -304,7 +428,7 @@ pub enum Direction {
 /// `data` must be valid for `count` items of `datatype`, and `packed` for their bytes.
 ///
 /// # Errors
-/// MPI's reason, or one item has more than 1 GiB and is of a kind that cannot be taken apart.
+/// MPI's reason, or one item has more than 2 GiB and is of a kind that cannot be taken apart (a distributed array).
 pub unsafe fn copy_items(
     direction: Direction,
     data: *mut u8,
@@ -324,10 +448,9 @@ pub unsafe fn copy_items(
         let parts = unsafe { Parts::of(datatype)? };
         let parts = parts.ok_or_else(|| Error::invalid(format!("pack an item of {} bytes: it is a part of an array", layout.size)))?;
         let mut done = 0;
-        for (k, block) in (0..count).flat_map(|k| parts.blocks.iter().map(move |b| (k, b))) {
-            let (at, of) = (item(k).wrapping_offset(block.at), parts.types[block.of]);
-            // SAFETY: a block of the caller's item
-            done += unsafe { copy_items(direction, at, block.count, of, packed.wrapping_add(done), comm)? };
+        for k in 0..count {
+            // SAFETY: one of the caller's items
+            done += unsafe { copy_blocks(direction, item(k), &parts, packed.wrapping_add(done), comm)? };
         }
         return Ok(done);
     }
@@ -345,4 +468,27 @@ pub unsafe fn copy_items(
         }
     }
     Ok(count * layout.size)
+}
+
+/// As [`copy_items`], for one item that was taken apart: as many blocks at a time as can be packed at once.
+unsafe fn copy_blocks(direction: Direction, item: *mut u8, parts: &Parts, packed: *mut u8, comm: ffi::MPI_Comm) -> Result<usize> {
+    let (mut done, mut from) = (0, 0);
+    while from < parts.count() {
+        let to = parts.fitting(from)?;
+        let (at, items, of) = parts.block(from);
+        let (place, out) = (item.wrapping_offset(at), packed.wrapping_add(done));
+        // SAFETY: blocks of the caller's item; a type that is made for them is freed here
+        done += unsafe {
+            if to == from + 1 {
+                copy_items(direction, place, items, of, out, comm)?
+            } else {
+                let mut some = parts.slice(from, to)?;
+                let copied = copy_items(direction, place, 1, some, out, comm);
+                ffi::PMPI_Type_free(&mut some);
+                copied?
+            }
+        };
+        from = to;
+    }
+    Ok(done)
 }

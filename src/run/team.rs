@@ -9,17 +9,19 @@ use crate::error::{Error, Result};
 use crate::plan::{Limits, Member, Planned, Planner, members};
 use crate::policy::CompiledPolicy;
 use crate::topology::Rank;
-use crate::transport::mpi::{check, gather_texts, most_lanes, tag_bound};
+use crate::transport::mpi::{check, gather_texts, tag_bound};
 use mpi::ffi::{self, MPI_Comm};
+use std::collections::BTreeSet;
 use std::os::raw::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Contexts that are taken at most: an eighth of MPICH's, which the program's own communicators need too.
-const MOST_CONTEXTS: usize = 256;
-/// Teams that are kept when their last communicator goes: for programs that make and free communicators of the same processes again and
-/// again.
-const KEPT: usize = 16;
+/// Contexts that a process takes at most: few beside MPICH's 2,000, which the program's own communicators need too, and enough for
+/// programs whose processes are in rows, columns and planes of grids.
+const MOST_CONTEXTS: usize = 64;
+/// The first teams are kept when their last communicator goes: for programs that make and free communicators of the same processes again
+/// and again.
+const KEPT: usize = 32;
 
 /// Processes that are set up.
 pub struct Team {
@@ -34,10 +36,31 @@ pub struct Team {
     group: Option<Group>,
     /// Another communicator may use it at the same time.
     shared: bool,
-    /// Communicators that use it.
+    /// It stays until MPI ends. The same on all ranks, so that all free it at the same time.
+    kept: bool,
+    /// Tags that each communicator has.
+    lanes: i64,
+    /// Communicators that use it, or are about to; changed under the lock of all teams only.
     users: AtomicUsize,
-    /// Communicators that ever did, counted by the first rank, which numbers them.
-    numbered: AtomicI64,
+    /// The numbers of its communicators, given out by the first rank.
+    numbers: Mutex<Numbers>,
+}
+
+/// Numbers of communicators: none is given out twice at the same time, and each as late again as possible.
+#[derive(Debug, Default)]
+struct Numbers {
+    next: i64,
+    used: BTreeSet<i64>,
+}
+
+impl Numbers {
+    /// A number below `bound`, if one is free.
+    fn take(&mut self, bound: i64) -> Option<i64> {
+        let number = (self.next..bound).chain(0..self.next.min(bound)).find(|n| !self.used.contains(n))?;
+        self.used.insert(number);
+        self.next = number + 1;
+        Some(number)
+    }
 }
 
 /// A communicator of the members of one group.
@@ -60,20 +83,42 @@ fn teams() -> MutexGuard<'static, Vec<Arc<Team>>> {
 /// MPI is about to end: nothing may be freed any more.
 static ENDED: AtomicBool = AtomicBool::new(false);
 
-/// A communicator's place in a team: the team, and the first of its tags.
-pub type Place = (Arc<Team>, c_int);
+/// A communicator's place in a team.
+pub struct Place {
+    /// The team.
+    pub team: Arc<Team>,
+    /// The communicator's number in it.
+    number: i64,
+}
+
+impl Place {
+    /// The first of the communicator's tags.
+    pub fn tag(&self) -> c_int {
+        // numbers are given out below the bound of tags
+        (self.number * self.team.lanes) as c_int
+    }
+}
+
+impl Drop for Place {
+    /// The communicator leaves its team; the last one frees it, unless it is kept.
+    fn drop(&mut self) {
+        self.team.numbers().used.remove(&self.number);
+        leave(&self.team);
+    }
+}
 
 /// What each rank says before a communicator is set up; the greatest of each is what all hear.
 #[derive(Clone, Copy)]
-struct Vote([i64; 8]);
+struct Vote([i64; 9]);
 
 impl Vote {
-    /// `serial`: of a team that is there, -1 for none. `next`: what the first rank would number.
-    fn new(ready: bool, fingerprint: u64, serial: i64, room: bool, next: Option<(i64, i64)>) -> Vote {
+    /// `serial`: of a team that is there, -1 for none. `next`: the number and the new team's serial that the first rank gives out.
+    fn new(ready: bool, fingerprint: u64, serial: i64, contexts: usize, teams: usize, next: Option<(i64, i64)>) -> Vote {
         let (number, new_serial) = next.unwrap_or((i64::MIN, i64::MIN));
         let print = fingerprint as i64;
         // the greatest of the complements is the complement of the least
-        Vote([i64::from(!ready), print, !print, serial, !serial, i64::from(!room), number, new_serial])
+        let own = (i64::from(!ready), [print, !print], [serial, !serial]);
+        Vote([own.0, own.1[0], own.1[1], own.2[0], own.2[1], contexts as i64, number, new_serial, teams as i64])
     }
 
     fn all_ready(&self) -> bool {
@@ -89,7 +134,15 @@ impl Vote {
     }
 
     fn room(&self) -> bool {
-        self.0[5] == 0
+        self.0[5] < MOST_CONTEXTS as i64
+    }
+
+    fn number(&self) -> i64 {
+        self.0[6]
+    }
+
+    fn kept(&self) -> bool {
+        self.0[8] < KEPT as i64
     }
 
     /// The greatest of all ranks' votes.
@@ -112,22 +165,36 @@ pub fn join(comm: MPI_Comm, ranks: usize) -> Result<std::result::Result<Place, R
     let world = world_ranks(comm, ranks)?;
     let prepared = settings::policy().and_then(|p| Ok((p, settings::host(world_rank()?)?)));
     let fingerprint = prepared.as_ref().map_or(0, |(p, _)| p.fingerprint());
-    let known = world.as_ref().and_then(|world| {
+    // whoever finds a team is its user from then on, so that nobody frees it meanwhile
+    let (known, contexts, there) = {
         let all = teams();
-        all.iter().find(|t| t.shared && t.fingerprint == fingerprint && t.ranks == *world).cloned()
-    });
+        let mine = |t: &&Arc<Team>| t.shared && t.fingerprint == fingerprint && Some(&t.ranks) == world.as_ref();
+        let known = all.iter().find(mine).cloned();
+        if let Some(team) = &known {
+            team.users.fetch_add(1, Ordering::Relaxed);
+        }
+        (known, all.iter().map(|t| t.contexts()).sum::<usize>(), all.len())
+    };
     let me = rank(comm)?;
     let next = (me == 0).then(|| {
-        let number = known.as_ref().map_or(0, |team| team.numbered.fetch_add(1, Ordering::Relaxed));
-        (number, SERIALS.fetch_add(1, Ordering::Relaxed))
+        // a new team's first communicator is number 0
+        let number = known.as_ref().map_or(Some(0), |team| team.numbers().take(team.most_numbers()));
+        (number.unwrap_or(-1), SERIALS.fetch_add(1, Ordering::Relaxed))
     });
-    let room = teams().iter().map(|t| t.contexts()).sum::<usize>() < MOST_CONTEXTS;
     let serial = known.as_ref().map_or(-1, |team| team.serial);
-    let vote = Vote::new(prepared.is_ok() && world.is_some(), fingerprint, serial, room, next).cast(comm)?;
+    let ready = prepared.is_ok() && world.is_some();
+    let vote = Vote::new(ready, fingerprint, serial, contexts, there, next).cast(comm)?;
     let agreed = vote.all_ready() && vote.one_policy();
-    if let Some(team) = known.filter(|_| agreed && vote.one_team()) {
-        team.users.fetch_add(1, Ordering::Relaxed);
-        return Ok(Ok((team, tag(vote.0[6]))));
+    if let Some(team) = known {
+        // one that not all members found is left again
+        let given = next.map_or(-1, |n| n.0);
+        let place = Place { team, number: if vote.one_team() { vote.number() } else { given } };
+        if agreed && vote.one_team() && vote.number() >= 0 {
+            return Ok(Ok(place));
+        }
+    }
+    if agreed && vote.one_team() {
+        return Ok(Err(Reason::new(Why::Contexts, "all tags of its processes' private communicator are in use; free some communicators")));
     }
     if agreed && !vote.room() {
         let text = format!("the {MOST_CONTEXTS} private communicators that this library allows itself are in use; free some communicators");
@@ -141,20 +208,13 @@ pub fn join(comm: MPI_Comm, ranks: usize) -> Result<std::result::Result<Place, R
     let (Ok((policy, _)), Some(ranks)) = (prepared, world) else {
         return Err(Error::invalid("set up a communicator: its members disagree"));
     };
-    let Some(team) = Team::new(comm, me, ranks, vote.0[7], policy, members)? else {
+    let Some(team) = Team::new(comm, me, ranks, &vote, policy, members)? else {
         return Ok(Err(Reason::new(Why::Contexts, "MPI has no context left for a private communicator; free some communicators")));
     };
     let team = Arc::new(team);
     teams().push(Arc::clone(&team));
     free_at_the_end()?;
-    Ok(Ok((team, tag(0))))
-}
-
-/// The first tag of a communicator's messages. Numbers come again when all tags were used: millions of communicators later.
-fn tag(number: i64) -> c_int {
-    let lanes = i64::from(most_lanes());
-    // below the bound, which is an `int`
-    ((number % ((i64::from(tag_bound()) + 1) / lanes).max(1)) * lanes) as c_int
+    Ok(Ok(Place { team, number: 0 }))
 }
 
 /// The members by policy and hosts, if all ranks can go by the same policy.
@@ -191,7 +251,7 @@ impl Team {
         comm: MPI_Comm,
         me: Rank,
         ranks: Vec<c_int>,
-        serial: i64,
+        vote: &Vote,
         policy: Arc<CompiledPolicy>,
         members: Vec<Member>,
     ) -> Result<Option<Team>> {
@@ -209,11 +269,36 @@ impl Team {
         // threads may use two communicators at the same time, but not the library's collectives on one of a group
         let shared = group.is_none() || !threads_are_many()?;
         let fingerprint = policy.fingerprint();
+        // messages go between groups in as many lanes as there are other groups at most
+        let groups = members.iter().map(|m| m.group).collect::<BTreeSet<_>>().len();
+        let lanes = (groups as i64 - 1).clamp(1, i64::from(tag_bound()));
         // MPI counts a message's bytes in an `int`
-        let limits = Limits { bytes: c_int::MAX as usize, lanes: most_lanes() as usize };
+        let limits = Limits { bytes: c_int::MAX as usize, lanes: lanes as usize };
         let planner = Mutex::new(Planner::new(policy, members, me, limits));
-        let (users, numbered) = (AtomicUsize::new(1), AtomicI64::new(1));
-        Ok(Some(Team { ranks, serial, fingerprint, planner, comm: private, group, shared, users, numbered }))
+        let mut numbers = Numbers::default();
+        numbers.take(1);
+        Ok(Some(Team {
+            ranks,
+            serial: vote.0[7],
+            fingerprint,
+            planner,
+            comm: private,
+            group,
+            shared,
+            kept: shared && vote.kept(),
+            lanes,
+            users: AtomicUsize::new(1),
+            numbers: Mutex::new(numbers),
+        }))
+    }
+
+    fn numbers(&self) -> MutexGuard<'_, Numbers> {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many communicators can have tags of their own.
+    fn most_numbers(&self) -> i64 {
+        (i64::from(tag_bound()) + 1) / self.lanes
     }
 
     /// The private communicator.
@@ -254,13 +339,10 @@ impl Team {
     }
 }
 
-/// A communicator leaves its team; the last one frees it, unless it may soon be wanted again.
-pub fn leave(team: &Arc<Team>) {
-    if team.users.fetch_sub(1, Ordering::Relaxed) > 1 || ENDED.load(Ordering::Relaxed) {
-        return;
-    }
+/// One user less; the last one frees the team, unless it is kept.
+fn leave(team: &Arc<Team>) {
     let mut all = teams();
-    if !team.shared || all.len() > KEPT {
+    if team.users.fetch_sub(1, Ordering::Relaxed) == 1 && !team.kept && !ENDED.load(Ordering::Relaxed) {
         all.retain(|t| !Arc::ptr_eq(t, team));
         team.free();
     }
@@ -311,7 +393,7 @@ fn group_comm(private: MPI_Comm, group: usize, me: Rank) -> Result<Option<MPI_Co
 fn everywhere(among: MPI_Comm, code: c_int, made: MPI_Comm) -> Result<Option<MPI_Comm>> {
     // SAFETY: a constant of the library
     let ours = code == ffi::MPI_SUCCESS as c_int && made != unsafe { ffi::RSMPI_COMM_NULL };
-    let all = Vote([i64::from(!ours), 0, 0, 0, 0, 0, 0, 0]).cast(among)?.all_ready();
+    let all = Vote([i64::from(!ours), 0, 0, 0, 0, 0, 0, 0, 0]).cast(among)?.all_ready();
     if ours && !all {
         free(made);
     }

@@ -53,7 +53,7 @@ impl MpiTransport {
         Ok(MpiTransport { comm, rank: rank as Rank, tag: 0 })
     }
 
-    /// The same with tags from `tag` on, of which [`most_lanes`] are used: for several that share a communicator.
+    /// The same with tags from `tag` on, one for each lane: for several that share a communicator.
     pub fn with_tag(self, tag: c_int) -> MpiTransport {
         MpiTransport { tag, ..self }
     }
@@ -85,11 +85,6 @@ pub fn tag_bound() -> c_int {
             if code == ffi::MPI_SUCCESS as c_int && found != 0 && !bound.is_null() { *bound } else { 32_767 }
         }
     })
-}
-
-/// Tags that one of several users of a communicator has: a tag for each lane, or, where tags are few, a sixteenth of them.
-pub fn most_lanes() -> c_int {
-    c_int::from(Lane::MAX).min(tag_bound() / 16)
 }
 
 /// The clock: the only one that is virtual under a simulated MPI.
