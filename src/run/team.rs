@@ -344,6 +344,8 @@ fn leave(team: &Arc<Team>) {
     let mut all = teams();
     if team.users.fetch_sub(1, Ordering::Relaxed) == 1 && !team.kept && !ENDED.load(Ordering::Relaxed) {
         all.retain(|t| !Arc::ptr_eq(t, team));
+        // MPI has locks of its own, which it may hold when it calls this
+        drop(all);
         team.free();
     }
 }
@@ -413,7 +415,8 @@ fn free(mut comm: MPI_Comm) {
 fn free_at_the_end() -> Result<()> {
     unsafe extern "C" fn ended(_: MPI_Comm, _: c_int, _: *mut c_void, _: *mut c_void) -> c_int {
         ENDED.store(true, Ordering::Relaxed);
-        teams().drain(..).for_each(|team| team.free());
+        let all = std::mem::take(&mut *teams());
+        all.iter().for_each(|team| team.free());
         ffi::MPI_SUCCESS as c_int
     }
     static SET: OnceLock<()> = OnceLock::new();
