@@ -220,6 +220,37 @@ fn export_writes_a_platform_that_names_every_host() {
 }
 
 #[test]
+fn export_writes_messages_as_goal_with_a_tag_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let chain = ["export", "--to", "goal", "--algorithm", "segmented_chain", "--ranks", "3", "--bytes", "1KiB", "--segment", "512"];
+    let text = ok(&chain, at);
+    assert!(text.starts_with("num_ranks 3\n\nrank 0 {\nl0: send 512b to 1 tag 0\nl1: send 512b to 1 tag 1\n"), "{text}");
+    for line in ["recv 512b from 0 tag 0", "recv 512b from 0 tag 1", "send 512b to 2 tag 1", "recv 512b from 1 tag 1"] {
+        assert_eq!(text.matches(line).count(), 1, "{line}: {text}");
+    }
+    assert_eq!(ok(&[&chain[..], &["-o", "chain.goal"]].concat(), at), "");
+    assert_eq!(std::fs::read_to_string(at.join("chain.goal")).unwrap(), text);
+    let rooted = ok(&[&chain[..], &["--root", "2"]].concat(), at);
+    assert!(rooted.contains("rank 2 {\nl0: send 512b to 0 tag 0\n"), "{rooted}");
+    // what a policy does, all its ranks group by group
+    let policy = file("policies/ccgrid2007.toml").display().to_string();
+    let text = ok(&["export", &policy, "--to", "goal", "--bytes", "1MiB", "--root", "77"], at);
+    assert!(text.starts_with("num_ranks 78\n"), "{text}");
+    assert!(text.matches(": send ").count() >= 77 && text.matches(": send ").count() == text.matches(": recv ").count());
+    let goal = ["export", "--to", "goal"];
+    fails(&goal, at, 2, &["--bytes"]);
+    fails(&[&goal[..], &["--bytes", "1"]].concat(), at, 1, &["give a policy, or --algorithm"]);
+    fails(&[&goal[..], &["--bytes", "1", "--algorithm", "flat"]].concat(), at, 2, &["--ranks"]);
+    fails(&[&goal[..], &["--bytes", "1", "--algorithm", "native", "--ranks", "2"]].concat(), at, 1, &["export native"]);
+    fails(&[&chain[..], &["--root", "3"]].concat(), at, 1, &["export a broadcast from rank 3 of 3 ranks"]);
+    fails(&[&goal[..], &["--bytes", "1", &policy, "--root", "78"]].concat(), at, 1, &["rank 78 of 78"]);
+    let own = file("policies/two-core-vm.toml").display().to_string();
+    fails(&[&goal[..], &["--bytes", "1MiB", &own]].concat(), at, 1, &["the MPI library's own is part of it"]);
+    fails(&["export", "--to", "simgrid"], at, 1, &["give a platform"]);
+}
+
+#[test]
 fn list_names_every_entry_of_the_registries() {
     let entries = json(&["list"], Path::new("."));
     let count = collwise::model::MODELS.len()

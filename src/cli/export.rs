@@ -1,38 +1,71 @@
 //! `collwise export`
 
+use super::algorithm::AlgorithmArgs;
+use super::explain::everybody;
 use super::{Outcome, print};
 use crate::files::write_text;
+use crate::plan::plan;
 use crate::platform::{Placement, Platform, simgrid};
-use std::path::PathBuf;
+use crate::policy::{CompiledPolicy, Policy};
+use crate::schedule::{Schedule, goal};
+use crate::units;
+use anyhow::{Context, bail};
+use std::path::{Path, PathBuf};
 
-/// Write a platform in another tool's format.
+/// Write a platform, or the messages of a broadcast, in another tool's format.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The platform.
-    platform: PathBuf,
+    /// The platform for SimGrid; the policy for GOAL, if no --algorithm is named.
+    #[arg(conflicts_with = "algorithm")]
+    file: Option<PathBuf>,
     /// The format.
     #[arg(long, value_enum)]
     to: Format,
-    /// The folder to write to; it must exist.
-    #[arg(short, long, value_name = "FOLDER", default_value = ".")]
-    output: PathBuf,
+    /// SimGrid: the folder to write to, which must exist; this one if not given. GOAL: the file; standard output if not given.
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// GOAL: size of the message, such as 512KiB.
+    #[arg(long, required_if_eq("to", "goal"), value_parser = units::parse_bytes)]
+    bytes: Option<usize>,
+    /// GOAL: the root; of a policy, as a rank of all its ranks group by group.
+    #[arg(long, default_value_t = 0)]
+    root: usize,
+    #[command(flatten)]
+    algorithm: AlgorithmArgs,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy)]
 enum Format {
     /// SimGrid: NAME.xml, and host files NAME.slot.hosts and NAME.node.hosts for ranks placed group by group and round robin.
     Simgrid,
+    /// GOAL, the text that LogGOPSim reads: each rank's sends and receives.
+    Goal,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let platform = Platform::read(&args.platform)?;
-    let Format::Simgrid = args.to;
-    let path = |end: &str| args.output.join(format!("{}.{end}", platform.name));
+    match args.to {
+        Format::Simgrid => {
+            let file = args.file.as_ref().context("export to SimGrid: give a platform")?;
+            to_simgrid(&Platform::read(file)?, args.output.as_deref().unwrap_or(Path::new(".")))?;
+        }
+        Format::Goal => {
+            let text = goal(&schedule(args)?);
+            match &args.output {
+                Some(path) => write_text(path, &text)?,
+                None => print(&text)?,
+            }
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+fn to_simgrid(platform: &Platform, folder: &Path) -> anyhow::Result<()> {
+    let path = |end: &str| folder.join(format!("{}.{end}", platform.name));
     let hosts = |placement| {
         let names = platform.host_names();
         platform.place(placement).into_iter().map(|h| names[h].clone() + "\n").collect::<String>()
     };
-    write_text(&path("xml"), &simgrid::xml(&platform))?;
+    write_text(&path("xml"), &simgrid::xml(platform))?;
     write_text(&path("slot.hosts"), &hosts(Placement::Slot))?;
     write_text(&path("node.hosts"), &hosts(Placement::Node))?;
     let n = platform.host_count();
@@ -42,6 +75,25 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         path("xml").display(),
         path("slot.hosts").display(),
         simgrid::OPTIONS.join(" ")
-    ))?;
-    Ok(Outcome::Done)
+    ))
+}
+
+/// What all ranks send and receive.
+fn schedule(args: &Args) -> anyhow::Result<Schedule> {
+    let bytes = args.bytes.context("export to GOAL: give --bytes")?;
+    if let Some(chosen) = args.algorithm.chosen()? {
+        return chosen.schedule("export", args.root, bytes);
+    }
+    let path = args.file.as_ref().context("export to GOAL: give a policy, or --algorithm with --ranks")?;
+    let compiled = CompiledPolicy::new(Policy::read(path)?)?;
+    let members = everybody(&compiled.policy);
+    let plan = plan(&compiled, &members, args.root, bytes)?;
+    if plan.is_native() || (0..plan.groups.len()).any(|k| plan.hierarchy.local_native(k)) {
+        bail!(
+            "export the broadcast of {} under {}: the MPI library's own is part of it, whose messages are not known",
+            units::bytes(bytes),
+            path.display()
+        );
+    }
+    Ok(plan.hierarchy.schedule(members.len())?)
 }

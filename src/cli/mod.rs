@@ -1,6 +1,7 @@
 //! The command line: one subcommand a file, which reads, calls the library and writes.
 
 mod accuracy;
+mod algorithm;
 mod app;
 #[cfg(feature = "mpi")]
 mod bench;
@@ -51,7 +52,7 @@ enum Command {
     App(app::Args),
     /// Schedule a broadcast between groups.
     Schedule(schedule::Args),
-    /// Write a platform in another tool's format.
+    /// Write a platform, or the messages of a broadcast, in another tool's format.
     Export(export::Args),
     /// Draw a random platform of several sites.
     Generate(generate::Args),

@@ -1,9 +1,9 @@
 //! `collwise predict`
 
+use super::algorithm::AlgorithmArgs;
 use super::explain::everybody;
 use super::table::table;
 use super::{Outcome, print, print_json};
-use crate::collective::{Parameters, Shape, bcast};
 use crate::error::Error;
 use crate::model::{Values, model};
 use crate::plan::{PolyModel, plan};
@@ -18,6 +18,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct Args {
     /// The policy; without it, give --model, --ranks and --algorithm.
+    #[arg(conflicts_with_all = ["model", "algorithm"])]
     policy: Option<PathBuf>,
     /// Sizes, separated by commas, such as 1,8KiB,1MiB.
     #[arg(long, required = true, value_parser = units::parse_bytes, value_delimiter = ',')]
@@ -26,23 +27,13 @@ pub struct Args {
     #[arg(long, default_value_t = 0)]
     root: usize,
     /// The model.
-    #[arg(long, conflicts_with = "policy", requires_all = ["ranks", "algorithm"])]
+    #[arg(long, requires_all = ["ranks", "algorithm"])]
     model: Option<String>,
     /// A parameter of the model, NAME=VALUE in seconds or seconds per byte; a table: NAME=V1,V2,...
     #[arg(long = "param", value_name = "NAME=VALUE", requires = "model")]
     parameters: Vec<String>,
-    /// Number of ranks.
-    #[arg(long, requires = "model", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    ranks: Option<u32>,
-    /// The algorithm.
-    #[arg(long, requires = "model")]
-    algorithm: Option<String>,
-    /// Segment size of a segmented algorithm; the whole message if not given.
-    #[arg(long, default_value = "0", value_parser = units::parse_bytes)]
-    segment: usize,
-    /// Radix of the knomial tree.
-    #[arg(long, default_value_t = 0)]
-    radix: usize,
+    #[command(flatten)]
+    algorithm: AlgorithmArgs,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -97,22 +88,14 @@ fn of_policy(args: &Args, path: &std::path::Path) -> anyhow::Result<Outcome> {
 
 fn of_model(args: &Args, name: &str) -> anyhow::Result<Outcome> {
     let costs = model(name)?.costs(&values(name, &args.parameters)?)?;
-    let algorithm = bcast::algorithm(args.algorithm.as_deref().unwrap_or_default())?;
-    let ranks = args.ranks.unwrap_or(1) as usize;
-    if args.root >= ranks {
-        bail!("predict a broadcast from rank {} of {ranks} ranks", args.root);
-    }
-    let parameters = Parameters { segment: if algorithm.segmented { args.segment } else { 0 }, radix: args.radix };
+    let chosen = args.algorithm.chosen()?.context("predict: give --ranks and --algorithm")?;
     let (mut all, mut rows) = (Vec::new(), Vec::new());
     for &bytes in &args.bytes {
-        let shape = Shape { ranks, root: args.root, bytes };
-        let schedule = algorithm
-            .bounded_schedule(&shape, &parameters)?
-            .with_context(|| format!("predict {}: no model knows the library's own", algorithm.name))?;
+        let schedule = chosen.schedule("predict", args.root, bytes)?;
         let t = completion(&schedule, costs.as_ref())?;
         rows.push(vec![units::bytes(bytes), units::seconds(t)]);
         all.push(serde_json::json!({
-            "bytes": bytes, "predicted_s": t, "messages": schedule.messages(), "model": name, "algorithm": algorithm.name, "ranks": ranks,
+            "bytes": bytes, "predicted_s": t, "messages": schedule.messages(), "model": name, "algorithm": chosen.algorithm.name, "ranks": chosen.ranks,
         }));
     }
     if args.json {

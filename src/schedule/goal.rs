@@ -1,31 +1,49 @@
 //! A schedule as GOAL text (Hoefler, Siebert, Lumsdaine: "Group Operation Assembly Language", ICPP 2009), the input of
 //! LogGOPSim, so that another tool can replay the same programs.
 
-use super::{Action, Schedule};
+use super::{Action, Lane, Schedule};
+use crate::topology::Rank;
+use rustc_hash::FxHashMap;
 use std::fmt::Write;
 
-/// Writes a schedule as GOAL text. Sends and delays of a lane are chained, since they start in order; the
-/// lane is the tag. Delays are `calc`
-/// in nanoseconds.
+/// Writes a schedule as GOAL text. Sends and delays of a lane start in order: each requires that the one before it was started.
+/// Delays are `calc` in nanoseconds.
+///
+/// Messages have tags by which both ends find each other whatever else is under way between them: the k-th from a to b in a lane has the
+/// same tag at both, and no other message from a to b has it.
 ///
 /// ```
 /// use collwise::schedule::{Program, Schedule, Span, goal};
 /// let (mut a, mut b) = (Program::new(), Program::new());
 /// a.send(1, Span::data(0, 8), &[]);
+/// a.send(1, Span::data(8, 4), &[]);
 /// b.recv(0, Span::data(0, 8), &[]);
+/// b.recv(0, Span::data(8, 4), &[]);
 /// let text = goal(&Schedule { programs: vec![a, b] });
-/// assert_eq!(text, "num_ranks 2\n\nrank 0 {\nl0: send 8b to 1 tag 0\n}\n\nrank 1 {\nl0: recv 8b from 0 tag 0\n}\n");
+/// let sender = "rank 0 {\nl0: send 8b to 1 tag 0\nl1: send 4b to 1 tag 1\nl1 irequires l0\n}\n";
+/// let receiver = "rank 1 {\nl0: recv 8b from 0 tag 0\nl1: recv 4b from 0 tag 1\n}\n";
+/// assert_eq!(text, format!("num_ranks 2\n\n{sender}\n{receiver}"));
 /// ```
 pub fn goal(schedule: &Schedule) -> String {
+    let lanes = schedule.programs.iter().flat_map(|p| (0..p.len()).map(|k| p.lane(k))).max().map_or(1, |last| u64::from(last) + 1);
     let mut text = format!("num_ranks {}\n", schedule.ranks());
     for (rank, program) in schedule.programs.iter().enumerate() {
         let _ = writeln!(text, "\nrank {rank} {{");
-        let mut last_issued = std::collections::BTreeMap::new();
+        // messages so far to and from each peer in each lane
+        let (mut sent, mut received) = (FxHashMap::default(), FxHashMap::default());
+        let tag = |counts: &mut FxHashMap<(Rank, Lane), u64>, peer, lane| {
+            let count = counts.entry((peer, lane)).or_default();
+            *count += 1;
+            (*count - 1) * lanes + u64::from(lane)
+        };
+        let mut last_issued = FxHashMap::default();
         for (k, action) in program.actions().enumerate() {
             let lane = program.lane(k);
             let _ = match action {
-                Action::Send { to, span } => writeln!(text, "l{k}: send {}b to {to} tag {lane}", span.len),
-                Action::Recv { from, span } => writeln!(text, "l{k}: recv {}b from {from} tag {lane}", span.len),
+                Action::Send { to, span } => writeln!(text, "l{k}: send {}b to {to} tag {}", span.len, tag(&mut sent, to, lane)),
+                Action::Recv { from, span } => {
+                    writeln!(text, "l{k}: recv {}b from {from} tag {}", span.len, tag(&mut received, from, lane))
+                }
                 Action::Delay { seconds } => writeln!(text, "l{k}: calc {:.0}", seconds * 1e9),
             };
             for d in program.after(k) {
@@ -34,10 +52,51 @@ pub fn goal(schedule: &Schedule) -> String {
             if !matches!(action, Action::Recv { .. })
                 && let Some(previous) = last_issued.insert(lane, k)
             {
-                let _ = writeln!(text, "l{k} requires l{previous}");
+                let _ = writeln!(text, "l{k} irequires l{previous}");
             }
         }
         text.push_str("}\n");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Program, Span};
+    use super::*;
+
+    #[test]
+    fn tags_of_a_pair_are_alike_at_both_ends_and_differ_in_each_direction() {
+        // two lanes, which the receiver has in another order
+        let bytes = [[10, 11], [20, 21]];
+        let (mut a, mut b) = (Program::new(), Program::new());
+        for (lane, k) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
+            a.in_lane(lane);
+            a.send(1, Span::data(0, bytes[usize::from(lane)][k]), &[]);
+        }
+        for (lane, k) in [(1, 0), (1, 1), (0, 0), (0, 1)] {
+            b.in_lane(lane);
+            b.recv(0, Span::data(0, bytes[usize::from(lane)][k]), &[]);
+        }
+        b.send(0, Span::data(0, 30), &[]);
+        a.in_lane(0);
+        a.recv(1, Span::data(0, 30), &[]);
+        let text = goal(&Schedule { programs: vec![a, b] });
+        let tags = |word: &str| {
+            let mut found: Vec<(String, String)> = text
+                .lines()
+                .filter(|l| l.contains(word))
+                .map(|l| l.split(' ').collect::<Vec<_>>())
+                .map(|l| (l[2].to_string(), l[6].to_string()))
+                .collect();
+            found.sort();
+            found
+        };
+        let (sent, received) = (tags(": send"), tags(": recv"));
+        assert_eq!(sent, received, "{text}");
+        let mut distinct: Vec<&String> = sent.iter().filter(|m| m.0 != "30b").map(|m| &m.1).collect();
+        distinct.sort();
+        distinct.dedup();
+        assert_eq!(distinct.len(), 4, "{text}");
+    }
 }
