@@ -8,7 +8,7 @@ use crate::measure::{Experiment, Samples, Session};
 use crate::model::{Fitted, Lookup, Roster, model};
 use crate::stats;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Message sizes that no model is fitted at.
 pub const HELD_OUT_BYTES: [usize; 6] = [96, 3 << 10, 24 << 10, 100_000, 400_000, 1_500_000];
@@ -63,7 +63,7 @@ pub struct Experience {
 pub struct Scores {
     /// By model, in the order of the registry.
     pub models: Vec<ModelScore>,
-    /// By algorithm and model.
+    /// By algorithm and model, at the sizes that were broadcast over a part of the group too.
     pub experience: Vec<Experience>,
     /// The same of broadcasts over the whole group only, which has ways of its own: a host that is farther away, say.
     pub of_all: Vec<Experience>,
@@ -138,9 +138,11 @@ pub fn score(roster: &Roster, fitted: &[Fitted], samples: &Samples) -> Result<Sc
             }
         }
         scores.models.push(summary(f, roster, samples, &cases)?);
-        scores.experience.extend(experience(&f.model, &cases));
-        cases.retain(|c| c.ranks == roster.ranks.len());
-        scores.of_all.extend(experience(&f.model, &cases));
+        let of_all = |c: &Case| c.ranks == roster.ranks.len();
+        scores.of_all.extend(experience(&f.model, cases.iter().filter(|c| of_all(c))));
+        // what was broadcast over the whole group only says little of its parts: a chain is as slow as its slowest host
+        let of_part: BTreeSet<usize> = cases.iter().filter(|c| !of_all(c)).map(|c| c.bytes).collect();
+        scores.experience.extend(experience(&f.model, cases.iter().filter(|c| of_part.is_empty() || of_part.contains(&c.bytes))));
     }
     Ok(scores)
 }
@@ -171,7 +173,8 @@ fn measuring_cost(name: &str, roster: &Roster, samples: &Samples) -> Result<f64>
     Ok(experiments.iter().chain(&(model.held_out)(roster)).filter_map(|e| samples.get(e)).map(|s| s.seconds.iter().sum::<f64>()).sum())
 }
 
-fn experience(model: &str, cases: &[Case]) -> Vec<Experience> {
+fn experience<'a>(model: &str, cases: impl Iterator<Item = &'a Case<'a>>) -> Vec<Experience> {
+    let cases: Vec<&Case> = cases.collect();
     let of = |algorithm: &'static str| {
         let of_size =
             |b: usize| cases.iter().filter(move |c| c.algorithm == algorithm && c.bytes == b).map(|c| c.ratio).collect::<Vec<_>>();
