@@ -2,8 +2,9 @@
 //! mixes of links. The closed forms of the literature are tests of it.
 //!
 //! The machine it replays on: each rank has a processor and a port. A send takes the processor for `send_overhead` and the port
-//! for `gap`, and leaves when the link is free of the sender's message before it; the message is usable at the receiver `transit` after it left, and the last `recv_overhead` of that runs
-//! on the receiver's processor and waits while that is busy.
+//! for `gap`, and leaves when the link is free of the sender's message before it; the message is usable at the receiver `transit` after it
+//! left, and the last `recv_overhead` of that runs on the receiver's processor and waits while that is busy. Where a message waits and
+//! a send may start, the processor takes turns ([`crate::schedule`]).
 
 use crate::error::{Error, Result};
 use crate::event::EventQueue;
@@ -37,15 +38,13 @@ pub fn completion(schedule: &Schedule, model: &dyn CostModel) -> Result<f64> {
     Ok(replay(schedule, model)?.completion())
 }
 
-/// Events of one time: messages are taken in before new ones go out.
+/// Events of one time: all messages of that time are there before a processor turns to one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A processor may take the next message that waits for it.
-    Take(u32),
     /// A message is there but for the receiver's overhead: receiver, its operation.
     Arrive(u32, u32),
-    /// A rank turns to its next send or delay.
-    Issue(u32),
+    /// A processor turns to what may start: a message that waits for it, a send or a delay.
+    Turn(u32),
 }
 
 /// One rank's state.
@@ -62,8 +61,10 @@ struct Machine<'a> {
     early: Vec<u32>,
     /// Messages that wait for the processor, first come, first served.
     waiting: VecDeque<u32>,
-    /// When this rank next turns to its sends; one such event is enough.
-    issue_at: f64,
+    /// True if what the processor did last was to take in a message: then a send goes next if both may.
+    took: bool,
+    /// When something may start next; one such event is enough.
+    turn_at: f64,
 }
 
 impl Machine<'_> {
@@ -77,11 +78,14 @@ impl Machine<'_> {
         ready.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
     }
 
-    /// The rank turns to its next send at `time`, unless it does so before.
-    fn issue(&mut self, rank: u32, time: f64, queue: &mut EventQueue<Event>) {
-        if !self.cursors.is_empty() && time < self.issue_at {
-            self.issue_at = time;
-            queue.push(time, Event::Issue(rank));
+    /// Sees to it that the processor turns to what may start first, when it may.
+    fn look_ahead(&mut self, rank: u32, now: f64, queue: &mut EventQueue<Event>) {
+        let send = self.next(now).map_or(f64::INFINITY, |(start, _)| start);
+        let take = if self.waiting.is_empty() { f64::INFINITY } else { self.cpu_free.max(now) };
+        let first = send.min(take);
+        if first < self.turn_at {
+            self.turn_at = first;
+            queue.push(first, Event::Turn(rank));
         }
     }
 
@@ -91,14 +95,14 @@ impl Machine<'_> {
         self.done[op as usize] = now + cost;
         if cost > 0.0 {
             self.cpu_free = now + cost;
+            self.took = true;
         }
-        self.wake(rank, now + cost, queue);
+        self.retry_early(rank, now + cost, queue);
     }
 
-    /// Something is complete at `time`: the rank may turn to its next send, and messages that came early may be taken.
-    fn wake(&mut self, rank: u32, time: f64, queue: &mut EventQueue<Event>) {
-        self.issue(rank, time, queue);
-        for op in std::mem::take(&mut self.early) {
+    /// Something is complete at `time`: receives may be posted then for which messages came early.
+    fn retry_early(&mut self, rank: u32, time: f64, queue: &mut EventQueue<Event>) {
+        for op in self.early.drain(..) {
             queue.push(time, Event::Arrive(rank, op));
         }
     }
@@ -131,7 +135,8 @@ pub fn replay(schedule: &Schedule, model: &dyn CostModel) -> Result<Replay> {
             start: vec![0.0; program.len()],
             early: Vec::new(),
             waiting: VecDeque::new(),
-            issue_at: 0.0,
+            took: false,
+            turn_at: 0.0,
         })
         .collect();
     // when the links are free on which a stream is slower than its sender's port
@@ -139,76 +144,71 @@ pub fn replay(schedule: &Schedule, model: &dyn CostModel) -> Result<Replay> {
     // the overhead that each open receive will pay
     let mut overhead: Vec<Vec<f64>> = schedule.programs.iter().map(|p| vec![0.0; p.len()]).collect();
     for rank in 0..machines.len() {
-        queue.push(0.0, Event::Issue(rank as u32));
+        queue.push(0.0, Event::Turn(rank as u32));
     }
     while let Some((now, event)) = queue.pop() {
         match event {
-            Event::Issue(rank) => {
-                let m = &mut machines[rank as usize];
-                if m.issue_at != now {
-                    continue; // an earlier one has done its work
-                }
-                m.issue_at = f64::INFINITY;
-                let Some((start, op)) = m.next(now) else { continue };
-                if start > now {
-                    m.issue(rank, start, &mut queue);
-                    continue;
-                }
-                m.start[op] = now;
-                match m.program.action(op) {
-                    Action::Send { to, span } => {
-                        let cost = model.cost(Link { from: rank as Rank, to }, span.len);
-                        let Cost { send_overhead, gap, link_gap, transit, recv_overhead } = cost;
-                        m.cpu_free = now + send_overhead;
-                        m.port_free = now + gap;
-                        m.done[op] = m.cpu_free;
-                        if let Some((to, their)) = pairs.partner(rank as usize, op) {
-                            overhead[to][their] = recv_overhead;
-                            let mut leaves = now;
-                            if link_gap > gap {
-                                let free = link_free.entry((rank, to as u32)).or_insert(0.0);
-                                leaves = now.max(*free);
-                                *free = leaves + link_gap;
-                            }
-                            queue.push(leaves + (transit - recv_overhead).max(0.0), Event::Arrive(to as u32, their as u32));
-                        }
-                    }
-                    Action::Delay { seconds } => {
-                        m.cpu_free = now + seconds;
-                        m.done[op] = m.cpu_free;
-                    }
-                    Action::Recv { .. } => {}
-                }
-                m.cursors.advance(m.program, op);
-                m.wake(rank, now, &mut queue);
-            }
             Event::Arrive(rank, op) => {
                 let m = &mut machines[rank as usize];
                 let cost = overhead[rank as usize][op as usize];
-                let posted = m.ready(op as usize);
-                if posted.is_none() {
-                    m.early.push(op);
-                } else if let Some(later) = posted.filter(|&t| t > now) {
-                    queue.push(later, event);
-                } else if cost > 0.0 && (m.cpu_free > now || !m.waiting.is_empty()) {
-                    if m.waiting.is_empty() {
-                        queue.push(m.cpu_free.max(now), Event::Take(rank));
+                match m.ready(op as usize) {
+                    None => {
+                        m.early.push(op);
+                        continue;
                     }
-                    m.waiting.push_back(op);
-                } else {
-                    m.take(rank, op, cost, now, &mut queue);
+                    Some(posted) if posted > now => {
+                        queue.push(posted, event);
+                        continue;
+                    }
+                    // it keeps nothing waiting, or there is nothing else to turn to
+                    Some(_) if cost == 0.0 || (m.cpu_free <= now && m.turn_at > now) => m.take(rank, op, cost, now, &mut queue),
+                    Some(_) => m.waiting.push_back(op),
                 }
+                m.look_ahead(rank, now, &mut queue);
             }
-            Event::Take(rank) => {
+            Event::Turn(rank) => {
                 let m = &mut machines[rank as usize];
-                if m.cpu_free > now {
-                    queue.push(m.cpu_free, Event::Take(rank));
-                } else if let Some(op) = m.waiting.pop_front() {
-                    m.take(rank, op, overhead[rank as usize][op as usize], now, &mut queue);
-                    if !m.waiting.is_empty() {
-                        queue.push(m.cpu_free, Event::Take(rank));
-                    }
+                if m.turn_at != now {
+                    continue; // an earlier one has done its work
                 }
+                m.turn_at = f64::INFINITY;
+                let send = m.next(now).filter(|&(start, _)| start <= now);
+                if m.cpu_free <= now
+                    && !(m.took && send.is_some())
+                    && let Some(op) = m.waiting.pop_front()
+                {
+                    m.take(rank, op, overhead[rank as usize][op as usize], now, &mut queue);
+                } else if let Some((_, op)) = send {
+                    m.start[op] = now;
+                    m.took = false;
+                    match m.program.action(op) {
+                        Action::Send { to, span } => {
+                            let cost = model.cost(Link { from: rank as Rank, to }, span.len);
+                            let Cost { send_overhead, gap, link_gap, transit, recv_overhead } = cost;
+                            m.cpu_free = now + send_overhead;
+                            m.port_free = now + gap;
+                            m.done[op] = m.cpu_free;
+                            if let Some((to, their)) = pairs.partner(rank as usize, op) {
+                                overhead[to][their] = recv_overhead;
+                                let mut leaves = now;
+                                if link_gap > gap {
+                                    let free = link_free.entry((rank, to as u32)).or_insert(0.0);
+                                    leaves = now.max(*free);
+                                    *free = leaves + link_gap;
+                                }
+                                queue.push(leaves + (transit - recv_overhead).max(0.0), Event::Arrive(to as u32, their as u32));
+                            }
+                        }
+                        Action::Delay { seconds } => {
+                            m.cpu_free = now + seconds;
+                            m.done[op] = m.cpu_free;
+                        }
+                        Action::Recv { .. } => {}
+                    }
+                    m.cursors.advance(m.program, op);
+                    m.retry_early(rank, m.done[op], &mut queue);
+                }
+                m.look_ahead(rank, now, &mut queue);
             }
         }
     }

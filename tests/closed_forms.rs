@@ -1,7 +1,7 @@
 //! The replay equals the closed forms of the literature (in their corrected form) wherever these are exact.
 
 use collwise::collective::{Parameters, Shape, bcast};
-use collwise::model::{Cost, CostModel};
+use collwise::model::{Cost, CostModel, Values, model};
 use collwise::predict::completion;
 use collwise::topology::Link;
 
@@ -148,12 +148,37 @@ fn a_relay_with_one_processor_sets_the_pace_of_a_pipeline() {
             Cost { send_overhead: 0.9, gap: 1.0, transit: 1.5, recv_overhead: 0.6, link_gap: 0.0 }
         }
     }
-    let shape = Shape { ranks: 3, root: 0, bytes: 50 };
-    let got =
-        completion(&bcast::algorithm("segmented_chain").unwrap().schedule(&shape, &Parameters { segment: 1, radix: 0 }).unwrap(), &Slow);
-    // (P-1)(g+L) + (k-1)(os+or) if the relay alternates; it takes messages in first, so its port has a backlog in the end
-    let (got, alternating) = (got.unwrap(), 2.0 * 1.5 + 49.0 * 1.5);
-    assert!((alternating..1.05 * alternating).contains(&got), "{got} against {alternating}");
+    // (P-1)(g+L) + (k-1)(os+or): a relay takes a segment in and sends one in turns
+    let algorithm = bcast::algorithm("segmented_chain").unwrap();
+    for p in 3..=64 {
+        let shape = Shape { ranks: p, root: 0, bytes: 50 };
+        let got = completion(&algorithm.schedule(&shape, &Parameters { segment: 1, radix: 0 }).unwrap(), &Slow).unwrap();
+        let want = (p - 1) as f64 * 1.5 + 49.0 * 1.5;
+        assert!((got / want - 1.0).abs() < 1e-9, "P={p}: {got} is not {want}");
+    }
+}
+
+#[test]
+fn overheads_above_the_gap_starve_no_send() {
+    // under LogGP with o = 2 g a relay's period is 2 o; a port is no longer busy than max(o, g + (s-1)G)
+    let (l, o, g, big_g) = (5e-6, 6e-6, 3e-6, 1e-9);
+    let values = Values::of(&[("L", l), ("o", o), ("g", g), ("G", big_g)]);
+    let costs = model("loggp").unwrap().costs(&values).unwrap();
+    let time = |name: &str, p, segment| {
+        let shape = Shape { ranks: p, root: 0, bytes: 64 << 10 };
+        let schedule = bcast::algorithm(name).unwrap().schedule(&shape, &Parameters { segment, radix: 0 }).unwrap();
+        completion(&schedule, costs.as_ref()).unwrap()
+    };
+    for (p, segment) in [(3, 512), (16, 512), (64, 4096)] {
+        let (k, long) = (((64 << 10) / segment) as f64, (segment - 1) as f64 * big_g);
+        let hop = 2.0 * o + l + long;
+        let want = (p - 1) as f64 * hop + (k - 1.0) * 2.0 * o;
+        let got = time("segmented_chain", p, segment);
+        assert!((got / want - 1.0).abs() < 1e-9, "chain P={p} s={segment}: {got} is not {want}");
+        let want = ((p - 1) as f64 * k - 1.0) * o.max(g + long) + hop;
+        let got = time("segmented_flat", p, segment);
+        assert!((got / want - 1.0).abs() < 1e-9, "flat P={p} s={segment}: {got} is not {want}");
+    }
 }
 
 #[test]

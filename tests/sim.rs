@@ -2,7 +2,7 @@
 
 mod common;
 
-use collwise::collective::{Shape, bcast};
+use collwise::collective::{Parameters, Shape, bcast};
 use collwise::platform::{Noise, Placement, Platform};
 use collwise::schedule::{Program, Schedule, Span};
 use collwise::sim::{Disturbance, Simulator};
@@ -116,6 +116,21 @@ fn runs_repeat_to_the_bit_and_placement_moves_ranks() {
     assert_eq!(run(Placement::Slot), run(Placement::Slot));
     let completion = |placement| run(placement).iter().map(|t| t.finish()).fold(0.0, f64::max);
     assert!(completion(Placement::Node) > 1.5 * completion(Placement::Slot), "by node most edges of the tree cross sites");
+}
+
+#[test]
+fn a_processor_takes_turns_between_messages_that_wait_and_sends() {
+    // overheads of 11 us above the gap of 8: a relay's period is their sum, however long it is fed faster than it can pass on
+    let s = simulator("");
+    let (hop, period) = (50e-6 + 100.0 * (OVERHEAD.1 + GAP.1), OVERHEAD.0 + 100.0 * OVERHEAD.1);
+    for count in [1, 2, 50, 500] {
+        let shape = Shape { ranks: 4, root: 0, bytes: 100 * count };
+        let chain = bcast::algorithm("segmented_chain").unwrap();
+        let schedule = chain.schedule(&shape, &Parameters { segment: 100, radix: 0 }).unwrap();
+        let traces = s.run(&schedule, &mut Disturbance::new(Noise::default(), 1)).unwrap();
+        let got = traces.iter().map(|t| t.finish()).fold(0.0, f64::max);
+        near(got, 3.0 * hop + (count - 1) as f64 * period);
+    }
 }
 
 #[test]

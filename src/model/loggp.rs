@@ -40,7 +40,8 @@ impl CostModel for LogGP {
         let long = bytes.saturating_sub(1) as f64 * self.big_g;
         Cost {
             send_overhead: self.o,
-            gap: self.o.max(self.g) + long,
+            // the port streams a message's bytes while the processor is still on it
+            gap: self.o.max(self.g + long),
             transit: self.o + long + self.l + self.o,
             link_gap: 0.0,
             recv_overhead: self.o,

@@ -3,14 +3,20 @@
 //! One program feeds everything: execution over threads or MPI, prediction under any model, simulation, the validity check, the
 //! GOAL export and the picture.
 //!
-//! Rules of execution, the same everywhere:
+//! Rules of execution, the same for the executor, the replay, the simulator and the check:
 //! - an operation starts when all operations it comes after are complete: a send when its span may be used again, a receive when its message
-//!   is there, a delay when it is over;
+//!   is there, a delay when it is over; what was not started is not complete;
 //! - every operation is in a lane, lane 0 unless said otherwise; sends and delays of a rank start in the order of their lane, one at a time;
-//!   of several lanes, the one whose turn came first in the program goes first;
+//!   of several lanes that may go on, the one whose turn came first in the program goes first;
 //! - the messages of a sender to a receiver in one lane are a stream: the k-th send matches the k-th receive; receives are posted in the
-//!   order of their stream, as soon as what they come after is complete;
-//! - at most [`WINDOW`] messages of a stream are under way.
+//!   order of their stream, as soon as what they come after is complete, and wait for no lane; a message that comes before its receive is
+//!   posted is taken in when that is;
+//! - at most [`WINDOW`] messages of a stream are under way (by the executor and the check; replay and simulator do not know of it yet).
+//!
+//! Where execution takes time (replay and simulator), a rank's processor does one thing at a time: it starts a send, delays, or takes in a
+//! message. It does not idle while anything may start. Messages that wait for it are taken in as they came; where a message waits and a send
+//! may start, they take turns: after a message a send goes next, after a send a message. So neither starves however much there is of the other,
+//! and a relay whose overheads exceed the gap passes on a segment for each that it takes in.
 //!
 //! Lanes let a rank pass on what comes from one sender while it waits for another.
 

@@ -1,4 +1,7 @@
 //! The engine: programs of all ranks, run in virtual time.
+//!
+//! A host has a processor and a port. Where a message waits for the processor and a send may start, it takes turns
+//! ([`crate::schedule`]).
 
 use super::network::{Network, affine};
 use super::noise::Disturbance;
@@ -14,21 +17,17 @@ pub struct Simulator {
     network: Network,
 }
 
-/// Events of one time are taken in this order.
+/// Events of one time are taken in this order: a processor turns to something when all of that time are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A processor may take the next message that waits for it.
-    Take(u32),
-    /// A port may take the next message that waits for it.
-    Leave(u32),
     /// The receiver's processor may take a message: receiver, its operation.
     Process(u32, u32),
     /// The last byte reaches the receiver's port.
     Arrive(u32, u32),
     /// A message may leave, its handshake done: sender, its operation.
     Inject(u32, u32),
-    /// A rank turns to its next send or delay.
-    Issue(u32),
+    /// A processor turns to what may start: a message that waits for it, one that may leave, a send or a delay.
+    Turn(u32),
 }
 
 struct Machine<'a> {
@@ -46,10 +45,12 @@ struct Machine<'a> {
     early: Vec<Early>,
     /// Messages that wait for the processor, first come, first served.
     waiting: VecDeque<u32>,
-    /// Messages that wait for the port.
+    /// Messages whose handshake is done, and which wait for processor and port.
     leaving: VecDeque<u32>,
-    /// When this rank next turns to its sends; one such event is enough.
-    issue_at: f64,
+    /// True if what the processor did last was to take in a message: then a send goes next if both may.
+    took: bool,
+    /// When something may start next; one such event is enough.
+    turn_at: f64,
 }
 
 #[derive(Clone, Copy)]
@@ -74,6 +75,16 @@ impl Machine<'_> {
         };
         let ready = self.cursors.open().filter_map(|op| Some((start(op)?, op)));
         ready.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
+    }
+
+    /// When the first of the messages whose handshake is done may leave; never if there is none.
+    fn may_leave(&self) -> f64 {
+        if self.leaving.is_empty() { f64::INFINITY } else { self.cpu_free.max(self.out_free) }
+    }
+
+    /// When the first of the messages that wait may be taken in; never if there is none.
+    fn may_take(&self) -> f64 {
+        if self.waiting.is_empty() { f64::INFINITY } else { self.cpu_free }
     }
 }
 
@@ -127,7 +138,8 @@ impl Simulator {
             early: Vec::new(),
             waiting: VecDeque::new(),
             leaving: VecDeque::new(),
-            issue_at: f64::INFINITY,
+            took: false,
+            turn_at: f64::INFINITY,
         });
         let mut run = Run {
             network: &self.network,
@@ -145,46 +157,70 @@ impl Simulator {
 impl Run<'_> {
     fn go(&mut self) {
         for (rank, m) in self.machines.iter_mut().enumerate().filter(|(_, m)| !m.program.is_empty()) {
-            m.issue_at = 0.0;
-            self.queue.push(0.0, Event::Issue(rank as u32));
+            m.turn_at = 0.0;
+            self.queue.push(0.0, Event::Turn(rank as u32));
         }
         while let Some((now, event)) = self.queue.pop() {
             match event {
-                Event::Issue(rank) => self.issue(now, rank),
-                Event::Inject(rank, op) => self.inject(now, rank, op),
-                Event::Arrive(rank, op) => self.arrive(now, rank, op),
                 Event::Process(rank, op) => self.process(now, rank, op),
-                Event::Take(rank) => self.take_next(now, rank),
-                Event::Leave(rank) => self.leave_next(now, rank),
+                Event::Arrive(rank, op) => self.arrive(now, rank, op),
+                Event::Inject(rank, op) => self.inject(now, rank, op),
+                Event::Turn(rank) => self.turn(now, rank),
             }
         }
     }
 
-    fn issue(&mut self, now: f64, rank: u32) {
-        let me = rank as usize;
-        let host = &self.network.hosts[me];
-        let m = &mut self.machines[me];
-        if m.issue_at != now {
+    /// The processor does one thing that may start now.
+    fn turn(&mut self, now: f64, rank: u32) {
+        let eager_limit = self.network.hosts[rank as usize].eager_limit;
+        let m = &mut self.machines[rank as usize];
+        if m.turn_at != now {
             return; // an earlier one has done its work
         }
-        m.issue_at = f64::INFINITY;
-        let Some((start, op)) = m.next(now, host.eager_limit) else { return };
-        if start > now {
-            return self.issue_again(rank, start);
+        m.turn_at = f64::INFINITY;
+        let leaves = m.may_leave() <= now;
+        let send = if leaves { None } else { m.next(now, eager_limit).filter(|&(start, _)| start <= now) };
+        let sends = leaves || send.is_some();
+        if m.may_take() <= now
+            && !(m.took && sends)
+            && let Some(op) = m.waiting.pop_front()
+        {
+            self.take(now, rank, op);
+        } else if leaves && let Some(op) = m.leaving.pop_front() {
+            self.leave(now, rank, op);
+        } else if let Some((_, op)) = send {
+            self.issue(now, rank, op);
         }
+        self.look_ahead(now, rank);
+    }
+
+    /// Sees to it that the processor turns to what may start first, when it may.
+    fn look_ahead(&mut self, now: f64, rank: u32) {
+        let eager_limit = self.network.hosts[rank as usize].eager_limit;
+        let m = &mut self.machines[rank as usize];
+        let send = m.next(now, eager_limit).map_or(f64::INFINITY, |(start, _)| start);
+        let first = send.min(m.may_leave()).min(m.may_take()).max(now);
+        if first < m.turn_at {
+            m.turn_at = first;
+            self.queue.push(first, Event::Turn(rank));
+        }
+    }
+
+    fn issue(&mut self, now: f64, rank: u32, op: usize) {
+        let m = &mut self.machines[rank as usize];
         m.start[op] = now;
         m.cursors.advance(m.program, op);
         match m.program.action(op) {
-            Action::Send { span, .. } if span.len <= host.eager_limit => self.leave(now, rank, op as u32),
+            Action::Send { span, .. } if span.len <= self.network.hosts[rank as usize].eager_limit => self.leave(now, rank, op as u32),
             Action::Send { .. } => self.request(now, rank, op as u32),
             Action::Delay { seconds } => {
                 m.cpu_free = now + seconds;
+                m.took = false;
                 m.done[op] = m.cpu_free;
+                self.retry_early(rank, now + seconds);
             }
             Action::Recv { .. } => {}
         }
-        let wake = self.machines[me].cpu_free.max(now);
-        self.wake(rank, wake);
     }
 
     /// The first half of a handshake: an empty message asks for leave to send.
@@ -192,7 +228,7 @@ impl Run<'_> {
         let me = rank as usize;
         let Some((to, receive)) = self.pairs.partner(me, op as usize) else { return };
         let host = &self.network.hosts[me];
-        self.machines[me].cpu_free = now + host.send.0;
+        (self.machines[me].cpu_free, self.machines[me].took) = (now + host.send.0, false);
         let there = now + host.send.0 + self.network.wire(me, to).latency + self.network.hosts[to].recv.0;
         match self.machines[to].ready(receive) {
             Some(posted) => self.grant(there.max(posted), rank, op),
@@ -208,32 +244,10 @@ impl Run<'_> {
         self.queue.push(now + back, Event::Inject(sender, op));
     }
 
-    /// A message whose handshake is done leaves when processor and port are free.
+    /// A message whose handshake is done leaves when it is its turn.
     fn inject(&mut self, now: f64, rank: u32, op: u32) {
-        let m = &mut self.machines[rank as usize];
-        let free = m.cpu_free.max(m.out_free);
-        if free > now || !m.leaving.is_empty() {
-            if m.leaving.is_empty() {
-                self.queue.push(free.max(now), Event::Leave(rank));
-            }
-            return m.leaving.push_back(op);
-        }
-        self.leave(now, rank, op);
-    }
-
-    fn leave_next(&mut self, now: f64, rank: u32) {
-        let m = &mut self.machines[rank as usize];
-        let free = m.cpu_free.max(m.out_free);
-        if free > now {
-            return self.queue.push(free, Event::Leave(rank));
-        }
-        if let Some(op) = m.leaving.pop_front() {
-            self.leave(now, rank, op);
-            let m = &self.machines[rank as usize];
-            if !m.leaving.is_empty() {
-                self.queue.push(m.cpu_free.max(m.out_free), Event::Leave(rank));
-            }
-        }
+        self.machines[rank as usize].leaving.push_back(op);
+        self.look_ahead(now, rank);
     }
 
     fn leave(&mut self, now: f64, rank: u32, op: u32) {
@@ -244,6 +258,7 @@ impl Run<'_> {
         let bytes = span.len;
         let ready = now + affine(host.send, bytes);
         m.cpu_free = ready;
+        m.took = false;
         m.out_free = now + affine(host.gap, bytes);
         m.done[op as usize] = ready;
         let wire = self.network.wire(me, to);
@@ -260,7 +275,7 @@ impl Run<'_> {
         if let Some((to, receive)) = self.pairs.partner(me, op as usize) {
             self.queue.push(there, Event::Arrive(to as u32, receive as u32));
         }
-        self.wake(rank, ready);
+        self.retry_early(rank, ready);
     }
 
     fn arrive(&mut self, now: f64, rank: u32, op: u32) {
@@ -286,27 +301,12 @@ impl Run<'_> {
             Some(posted) if posted > now => return self.queue.push(posted, Event::Process(rank, op)),
             Some(_) => {}
         }
-        if m.cpu_free > now || !m.waiting.is_empty() {
-            if m.waiting.is_empty() {
-                self.queue.push(m.cpu_free.max(now), Event::Take(rank));
-            }
-            return m.waiting.push_back(op);
+        if m.cpu_free <= now && m.turn_at > now {
+            self.take(now, rank, op); // there is nothing else to turn to
+        } else {
+            m.waiting.push_back(op);
         }
-        self.take(now, rank, op);
-    }
-
-    fn take_next(&mut self, now: f64, rank: u32) {
-        let m = &mut self.machines[rank as usize];
-        if m.cpu_free > now {
-            return self.queue.push(m.cpu_free, Event::Take(rank));
-        }
-        if let Some(op) = m.waiting.pop_front() {
-            self.take(now, rank, op);
-            let m = &self.machines[rank as usize];
-            if !m.waiting.is_empty() {
-                self.queue.push(m.cpu_free, Event::Take(rank));
-            }
-        }
+        self.look_ahead(now, rank);
     }
 
     fn take(&mut self, now: f64, rank: u32, op: u32) {
@@ -314,23 +314,14 @@ impl Run<'_> {
         let Action::Recv { span, .. } = m.program.action(op as usize) else { return };
         let end = now + affine(self.network.hosts[rank as usize].recv, span.len);
         m.cpu_free = end;
+        m.took = true;
         m.start[op as usize] = m.ready(op as usize).unwrap_or(now);
         m.done[op as usize] = end;
-        self.wake(rank, end);
+        self.retry_early(rank, end);
     }
 
-    /// The rank turns to its next send at `time`, unless it does so before.
-    fn issue_again(&mut self, rank: u32, time: f64) {
-        let m = &mut self.machines[rank as usize];
-        if !m.cursors.is_empty() && time < m.issue_at {
-            m.issue_at = time;
-            self.queue.push(time, Event::Issue(rank));
-        }
-    }
-
-    /// Something of a rank is complete at `time`: it may go on, and what came early may be taken.
-    fn wake(&mut self, rank: u32, time: f64) {
-        self.issue_again(rank, time);
+    /// Something of a rank is complete at `time`: receives may be posted then for which messages, or requests to send one, came early.
+    fn retry_early(&mut self, rank: u32, time: f64) {
         for early in std::mem::take(&mut self.machines[rank as usize].early) {
             match early {
                 Early::Message(op) => self.queue.push(time, Event::Process(rank, op)),
