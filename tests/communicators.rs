@@ -210,3 +210,37 @@ fn programs_under_another_librarys_launcher_are_told() {
     assert!(said.contains("the launcher says 4") && said.contains("1 passed"), "{said}");
     assert!(!run("2").contains("the launcher says"), "one rank speaks");
 }
+
+/// A communicator in a thread that has it to itself.
+struct Own(SimpleCommunicator);
+// SAFETY: MPI was started for several threads
+unsafe impl Send for Own {}
+
+#[test]
+fn threads_broadcast_at_the_same_time() {
+    let name = "threads_broadcast_at_the_same_time";
+    let folder = tempfile::tempdir().unwrap();
+    let (policy, hosts) = three_groups(folder.path(), 4);
+    let environment =
+        [("COLLWISE_POLICY", policy.as_path()), ("COLLWISE_HOSTS", &hosts), ("COLLWISE_TEST_THREADS", std::path::Path::new("1"))];
+    let said = must_succeed(on_ranks(name, 4, &environment, |world| {
+        check_bcast(world, &[8]);
+        let bases: Vec<Own> = (0..4).map(|_| Own(world.duplicate())).collect();
+        std::thread::scope(|scope| {
+            for (k, base) in bases.into_iter().enumerate() {
+                scope.spawn(move || {
+                    let base = base;
+                    for round in 0..15 {
+                        let part = base.0.split_by_color(Color::with_value((base.0.rank() + round) % 2)).unwrap();
+                        for comm in [&base.0.duplicate(), &part, &base.0] {
+                            check_bcast(comm, &[8 + k, 3000, 70_000 + 1000 * k]);
+                        }
+                    }
+                });
+            }
+        });
+    }));
+    if !is_child() {
+        assert!(said.matches("MPI_THREAD_MULTIPLE").count() >= 1, "parts use the library's own: {said}");
+    }
+}

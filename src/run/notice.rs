@@ -17,6 +17,8 @@ pub enum Why {
     Outside,
     /// MPI has no context for a private communicator left, or so few that the program may need them.
     Contexts,
+    /// Several threads may make communicators at the same time.
+    Threads,
     /// The launcher is another library's.
     Launcher,
     /// A trace cannot be written.

@@ -109,16 +109,16 @@ impl Drop for Place {
 
 /// What each rank says before a communicator is set up; the greatest of each is what all hear.
 #[derive(Clone, Copy)]
-struct Vote([i64; 9]);
+struct Vote([i64; 10]);
 
 impl Vote {
     /// `serial`: of a team that is there, -1 for none. `next`: the number and the new team's serial that the first rank gives out.
-    fn new(ready: bool, fingerprint: u64, serial: i64, contexts: usize, teams: usize, next: Option<(i64, i64)>) -> Vote {
+    fn new(ready: bool, fingerprint: u64, serial: i64, (contexts, teams): (usize, usize), threads: bool, next: Option<(i64, i64)>) -> Vote {
         let (number, new_serial) = next.unwrap_or((i64::MIN, i64::MIN));
         let print = fingerprint as i64;
         // the greatest of the complements is the complement of the least
-        let own = (i64::from(!ready), [print, !print], [serial, !serial]);
-        Vote([own.0, own.1[0], own.1[1], own.2[0], own.2[1], contexts as i64, number, new_serial, teams as i64])
+        let (unready, threads) = (i64::from(!ready), i64::from(threads));
+        Vote([unready, print, !print, serial, !serial, contexts as i64, number, new_serial, teams as i64, threads])
     }
 
     fn all_ready(&self) -> bool {
@@ -139,6 +139,10 @@ impl Vote {
 
     fn number(&self) -> i64 {
         self.0[6]
+    }
+
+    fn threads(&self) -> bool {
+        self.0[9] > 0
     }
 
     fn kept(&self) -> bool {
@@ -183,7 +187,7 @@ pub fn join(comm: MPI_Comm, ranks: usize) -> Result<std::result::Result<Place, R
     });
     let serial = known.as_ref().map_or(-1, |team| team.serial);
     let ready = prepared.is_ok() && world.is_some();
-    let vote = Vote::new(ready, fingerprint, serial, contexts, there, next).cast(comm)?;
+    let vote = Vote::new(ready, fingerprint, serial, (contexts, there), threads_are_many()?, next).cast(comm)?;
     let agreed = vote.all_ready() && vote.one_policy();
     if let Some(team) = known {
         // one that not all members found is left again
@@ -195,6 +199,11 @@ pub fn join(comm: MPI_Comm, ranks: usize) -> Result<std::result::Result<Place, R
     }
     if agreed && vote.one_team() {
         return Ok(Err(Reason::new(Why::Contexts, "all tags of its processes' private communicator are in use; free some communicators")));
+    }
+    // a communicator that is made here while other threads make theirs can block in Open MPI 4.1, for ever
+    if agreed && vote.threads() && !is_whole_world(world.as_deref())? {
+        let text = "with MPI_THREAD_MULTIPLE only communicators of all processes, in their order in MPI_COMM_WORLD, have plans";
+        return Ok(Err(Reason::new(Why::Threads, text)));
     }
     if agreed && !vote.room() {
         let text = format!("the {MOST_CONTEXTS} private communicators that this library allows itself are in use; free some communicators");
@@ -395,7 +404,7 @@ fn group_comm(private: MPI_Comm, group: usize, me: Rank) -> Result<Option<MPI_Co
 fn everywhere(among: MPI_Comm, code: c_int, made: MPI_Comm) -> Result<Option<MPI_Comm>> {
     // SAFETY: a constant of the library
     let ours = code == ffi::MPI_SUCCESS as c_int && made != unsafe { ffi::RSMPI_COMM_NULL };
-    let all = Vote([i64::from(!ours), 0, 0, 0, 0, 0, 0, 0, 0]).cast(among)?.all_ready();
+    let all = Vote([i64::from(!ours), 0, 0, 0, 0, 0, 0, 0, 0, 0]).cast(among)?.all_ready();
     if ours && !all {
         free(made);
     }
@@ -447,6 +456,14 @@ fn world_ranks(comm: MPI_Comm, ranks: usize) -> Result<Option<Vec<c_int>>> {
         ffi::PMPI_Group_free(&mut world);
         Ok((!found.contains(&ffi::RSMPI_UNDEFINED)).then_some(found))
     }
+}
+
+/// True for all processes of MPI_COMM_WORLD in their order.
+fn is_whole_world(ranks: Option<&[c_int]>) -> Result<bool> {
+    let mut size: c_int = 0;
+    // SAFETY: a constant of the library, an out-parameter of the right type
+    check(0, "MPI_Comm_size", unsafe { ffi::PMPI_Comm_size(ffi::RSMPI_COMM_WORLD, &mut size) })?;
+    Ok(ranks.is_some_and(|ranks| ranks.iter().copied().eq(0..size)))
 }
 
 /// This process's rank in a communicator.

@@ -36,7 +36,8 @@ pub fn text(output: &Output) -> String {
 pub fn on_ranks(name: &str, ranks: usize, environment: &[(&str, &Path)], part: impl FnOnce(&SimpleCommunicator)) -> Option<Output> {
     if std::env::var_os("COLLWISE_TEST_CHILD").is_some() {
         abort_on_panic();
-        let universe = mpi::initialize().unwrap();
+        let threads = std::env::var_os("COLLWISE_TEST_THREADS").map_or(mpi::Threading::Single, |_| mpi::Threading::Multiple);
+        let (universe, _) = mpi::initialize_with_threading(threads).unwrap();
         part(&universe.world());
         return None;
     }
