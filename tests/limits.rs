@@ -139,7 +139,9 @@ fn what_is_unknown_is_a_dash() {
 fn scores_that_are_no_numbers_are_refused_at_their_line() {
     let text = std::fs::read_to_string(file("policies/hcl16.toml")).unwrap();
     let line = |part: &str| text.lines().position(|l| l.contains(part)).unwrap() + 1;
-    let (score, model) = ("{ model = \"logp\", error = 1.1258,", "{ model = \"logp\", parameters");
+    let scored = text.lines().find_map(|l| l.split_once("{ model = \"logp\", error = ")).unwrap().1;
+    let score = format!("{{ model = \"logp\", error = {},", scored.split(',').next().unwrap());
+    let (score, model) = (score.as_str(), "{ model = \"logp\", parameters");
     for (from, to, at) in [
         (score, "{ model = \"logp\", error = inf,", line(score)),
         (score, "{ model = \"logp\", error = nan,", line(score)),

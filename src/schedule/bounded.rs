@@ -62,6 +62,8 @@ impl Program {
     fn shrink(&mut self) {
         self.ops.shrink_to_fit();
         self.after.shrink_to_fit();
+        self.streams.shrink_to_fit();
+        self.stream_of = Default::default();
     }
 
     /// The number of messages that it sends.

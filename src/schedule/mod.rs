@@ -116,10 +116,13 @@ const NONE: OpId = OpId::MAX;
 /// times as long as in one piece).
 pub const WINDOW: usize = 64;
 
+/// So few streams are searched faster than looked up.
+const FEW_STREAMS: usize = 16;
+
 /// The receives from one sender in one lane.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Stream {
-    from: Rank,
+    from: u32,
     lane: Lane,
     first: OpId,
     last: OpId,
@@ -133,8 +136,8 @@ pub struct Program {
     /// The first and the last send or delay of each lane.
     lanes: Vec<(OpId, OpId)>,
     streams: Vec<Stream>,
-    /// Where each sender's and lane's stream is in `streams`.
-    stream_of: FxHashMap<(Rank, Lane), u32>,
+    /// Where each sender's and lane's stream is in `streams`, while a program with many of them is built.
+    stream_of: FxHashMap<(u32, Lane), u32>,
     /// The lane that operations are added to.
     lane: Lane,
 }
@@ -175,13 +178,21 @@ impl Program {
 
     /// A receive is the last one of its stream.
     fn join_stream(&mut self, from: Rank, op: OpId) {
-        let known = *self.stream_of.entry((from, self.lane)).or_insert(self.streams.len() as u32) as usize;
+        let key = (from as u32, self.lane);
+        let known = if self.streams.len() < FEW_STREAMS {
+            self.streams.iter().position(|s| (s.from, s.lane) == key).unwrap_or(self.streams.len())
+        } else {
+            if self.stream_of.len() != self.streams.len() {
+                self.stream_of = self.streams.iter().zip(0..).map(|(s, k)| ((s.from, s.lane), k)).collect();
+            }
+            *self.stream_of.entry(key).or_insert(self.streams.len() as u32) as usize
+        };
         match self.streams.get_mut(known) {
             Some(stream) => {
                 self.ops[stream.last as usize].next = op;
                 stream.last = op;
             }
-            None => self.streams.push(Stream { from, lane: self.lane, first: op, last: op }),
+            None => self.streams.push(Stream { from: key.0, lane: key.1, first: op, last: op }),
         }
     }
 
@@ -207,7 +218,10 @@ impl Program {
 
     /// Bytes in memory.
     pub fn memory(&self) -> usize {
-        size_of_val(self.ops.as_slice()) + size_of_val(self.after.as_slice()) + size_of_val(self.lanes.as_slice()) + 64 * self.streams.len()
+        size_of_val(self.ops.as_slice())
+            + size_of_val(self.after.as_slice())
+            + size_of_val(self.lanes.as_slice())
+            + size_of_val(self.streams.as_slice())
     }
 
     /// What an operation does.
@@ -244,9 +258,9 @@ impl Program {
     /// The same program with other names for the ranks.
     pub fn renamed(mut self, rename: impl Fn(Rank) -> Rank) -> Program {
         for stream in &mut self.streams {
-            stream.from = rename(stream.from);
+            stream.from = rename(stream.from as usize) as u32;
         }
-        self.stream_of = self.streams.iter().enumerate().map(|(k, s)| ((s.from, s.lane), k as u32)).collect();
+        self.stream_of = FxHashMap::default();
         for op in &mut self.ops {
             match &mut op.action {
                 Action::Send { to: other, .. } | Action::Recv { from: other, .. } => *other = rename(*other),
