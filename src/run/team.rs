@@ -382,8 +382,11 @@ fn private(comm: MPI_Comm) -> Result<Option<MPI_Comm>> {
         check(0, "MPI_Comm_get_errhandler", ffi::PMPI_Comm_get_errhandler(comm, &mut handler))?;
         check(0, "MPI_Comm_set_errhandler", ffi::PMPI_Comm_set_errhandler(comm, ffi::RSMPI_ERRORS_RETURN))?;
         let code = ffi::PMPI_Comm_create(comm, group, &mut made);
-        check(0, "MPI_Comm_set_errhandler", ffi::PMPI_Comm_set_errhandler(comm, handler))?;
-        ffi::PMPI_Errhandler_free(&mut handler);
+        // SimGrid's MPI gives a null pointer for its default, and does not take it back
+        if handler != std::mem::zeroed() {
+            check(0, "MPI_Comm_set_errhandler", ffi::PMPI_Comm_set_errhandler(comm, handler))?;
+            ffi::PMPI_Errhandler_free(&mut handler);
+        }
         ffi::PMPI_Group_free(&mut group);
         (code, made)
     };
