@@ -299,17 +299,22 @@ fn a_job_that_still_measures_is_named() {
     let mut job = start(&first);
     let began = std::time::Instant::now();
     let lines = || std::fs::read_to_string(folder.path().join("s.jsonl")).map_or(0, |t| t.lines().count());
-    while lines() < 5 && began.elapsed().as_secs() < 60 {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    let lock = || std::fs::read_to_string(folder.path().join("s.jsonl.lock")).ok().filter(|_| lines() >= 5);
+    let holder = loop {
+        assert!(began.elapsed().as_secs() < 60, "the first job holds no lock");
+        let Some(holder) = lock() else { continue };
+        break holder;
+    };
+    let process: u32 = holder.split(' ').nth(1).unwrap().parse().unwrap();
+    let signal = |name: &str| Command::new("bash").args(["-c", &format!("kill -{name} {process}")]).status().unwrap();
+    // stopped, it measures for as long as the second job takes to start
+    signal("STOP");
     let second = mpirun(2).arg(env!("CARGO_BIN_EXE_collwise")).args(arguments).arg("second.toml").current_dir(folder.path()).output();
     let second = second.unwrap();
-    let holder = std::fs::read_to_string(folder.path().join("s.jsonl.lock")).unwrap();
     assert!(!second.status.success() && text(&second).contains(holder.trim()), "{}", text(&second));
-    let holder: u32 = holder.split(' ').nth(1).unwrap().parse().unwrap();
-    let line = std::fs::read_to_string(format!("/proc/{holder}/cmdline")).unwrap();
+    let line = std::fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap();
     assert!(line.contains("first.toml"), "{line}");
-    Command::new("bash").args(["-c", &format!("kill -9 {holder}")]).status().unwrap();
+    signal("KILL");
     job.wait().unwrap();
     let kept = lines();
     // what it left is no obstacle
