@@ -102,11 +102,11 @@ fn first_plan(bencher: Bencher, bytes: usize) {
     bencher.bench_local(|| plan(&policy, &members, 0, black_box(bytes)).unwrap());
 }
 
-/// New sizes for one rank of a communicator that lacks one of the 78: each is planned by itself, most in a class that is decided already.
-#[divan::bench]
-fn new_sizes(bencher: Bencher) {
+/// New sizes for one rank of a communicator of so many of the 78: each is planned by itself, most in a class that is decided already.
+#[divan::bench(args = [77, 40], sample_count = 300)]
+fn new_sizes(bencher: Bencher, ranks: usize) {
     let (policy, mut members) = grid();
-    members.truncate(77);
+    members.truncate(ranks);
     let mut planner = Planner::new(Arc::new(policy), members, 13, Limits { bytes: i32::MAX as usize, lanes: 65_535 });
     let mut random = stats::random(1);
     let bytes = move || 2f64.powf(random.random_range(0.0..22.0)) as usize;

@@ -139,10 +139,10 @@ fn crossing_row<'a>(policy: &'a CompiledPolicy, members: &[Member], bytes: usize
     policy.across(bytes).filter(|_| members.iter().any(|m| m.group != members[0].group))
 }
 
-/// True if the groups are as large as those that were tuned.
+/// True if all groups are there, about as large as those that were tuned.
 fn as_tuned(policy: &CompiledPolicy, members: &[Member]) -> bool {
     let size = |group: usize| members.iter().filter(|m| m.group == group).count();
-    policy.policy.groups.iter().enumerate().all(|(k, g)| size(k) == g.hosts.len())
+    (0..policy.policy.groups.len()).all(|k| policy.is_about_whole(k, size(k)))
 }
 
 /// Another way inside groups must be predicted to take so much less than the one that was measured, if in smaller or larger groups.

@@ -4,7 +4,7 @@ use super::{Across, GroupPolicy, Policy};
 use crate::collective::{Algorithm, Parameters, bcast};
 use crate::error::Result;
 use crate::model::{Cost, CostModel, Inside};
-use crate::select::{Knowledge, all_candidates, rank_candidates};
+use crate::select::{Choice, Knowledge, all_candidates, rank_candidates};
 use crate::stats;
 use crate::topology::Link;
 use std::collections::BTreeSet;
@@ -17,6 +17,15 @@ const MOST_SEGMENTS: usize = 1024;
 pub fn bounded(parameters: Parameters, bytes: usize) -> Parameters {
     let segment = if parameters.segment == 0 { 0 } else { parameters.segment.max(bytes.div_ceil(MOST_SEGMENTS)) };
     Parameters { segment, ..parameters }
+}
+
+/// A group is about whole with this share of its hosts.
+const ABOUT: f64 = 0.75;
+
+/// The shortest segments worth a look in a part of a group: what shorter ones win in a pipeline grows with its length, and a part's is
+/// no longer than the whole group's, for which the row has the best. A row without segments leaves room for some long ones.
+fn shortest_segment(row: &Choice, bytes: usize) -> usize {
+    if row.segment_bytes > 0 { row.segment_bytes / 2 } else { bytes / 8 }
 }
 
 /// What to do, and why.
@@ -34,7 +43,7 @@ pub struct Decision {
     pub runner_up: String,
     /// How much longer the next best takes, as a share.
     pub margin: f64,
-    /// True if it comes from a row that was made for this many ranks; else it was computed from the models.
+    /// True if it comes from a row that was made for about this many ranks; else it was computed from the models.
     pub from_row: bool,
 }
 
@@ -112,6 +121,13 @@ impl CompiledPolicy {
         ranks == self.policy.provenance.ranks && self.policy.placement.as_ref().is_none_or(|p| p == placement)
     }
 
+    /// True if a group's rows hold for so many ranks of it: at least [`ABOUT`] of its hosts. Its trees are then as deep, and its pipelines
+    /// nearly as long, as where they were measured, so that what was measured says more than predictions would.
+    pub fn is_about_whole(&self, group: usize, ranks: usize) -> bool {
+        let hosts = self.policy.groups[group].hosts.len();
+        ranks <= hosts && ranks as f64 >= ABOUT * hosts as f64
+    }
+
     /// The row that says how a message of this size crosses groups.
     pub fn across(&self, bytes: usize) -> Option<&Across> {
         self.policy.across.iter().rev().find(|r| r.from_bytes <= bytes)
@@ -143,7 +159,7 @@ impl CompiledPolicy {
     pub fn decide(&self, group: usize, positions: &[usize], bytes: usize) -> Result<Decision> {
         let g = &self.policy.groups[group];
         let row = g.bcast.iter().rev().find(|r| r.from_bytes <= bytes);
-        if let Some(row) = row.filter(|_| positions.len() == g.hosts.len()) {
+        if let Some(row) = row.filter(|_| self.is_about_whole(group, positions.len())) {
             return Ok(Decision {
                 algorithm: bcast::algorithm(&row.algorithm)?,
                 parameters: bounded(row.parameters(), bytes),
@@ -158,7 +174,10 @@ impl CompiledPolicy {
         let knowledge = Knowledge { models: &g.models, scores: &g.scores, experience: &g.experience, inside };
         // decided once for all sizes of a class
         let at = self.size_class(bytes);
-        let (model, ranked) = rank_candidates(knowledge, positions, 0, at, &all_candidates(at))?;
+        let mut candidates = all_candidates(at);
+        let shortest = row.map_or(0, |row| shortest_segment(row, at));
+        candidates.retain(|(_, parameters)| parameters.segment == 0 || parameters.segment >= shortest);
+        let (model, ranked) = rank_candidates(knowledge, positions, 0, at, &candidates)?;
         let best = ranked.first();
         // where the library's own was best with all ranks, no model can tell that it is not with some
         let native = row.filter(|r| r.algorithm == "native").map(|r| bcast::algorithm(&r.algorithm)).transpose()?;
