@@ -2,11 +2,11 @@
 //! can be run.
 
 use crate::collective::Shape;
+use crate::decide::all_candidates;
 use crate::error::{Error, Result};
 use crate::measure::SimulatedProbe;
 use crate::policy::CompiledPolicy;
 use crate::schedule::{Program, Schedule};
-use crate::select::all_candidates;
 use crate::sim::{Disturbance, Simulator};
 use crate::topology::Rank;
 use serde::Serialize;

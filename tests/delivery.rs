@@ -2,10 +2,11 @@
 
 mod common;
 
-use collwise::collective::{Hierarchy, Local, Parameters, Shape, bcast};
-use collwise::intercluster::{Problem, ROUTES};
+use collwise::collective::{Parameters, Shape, bcast};
+use collwise::intercluster::Problem;
 use collwise::schedule::{Action, check};
 use collwise::transport::threads::{run, transports};
+use collwise::two_level::{Hierarchy, Local, ROUTES};
 use proptest::prelude::*;
 
 #[test]

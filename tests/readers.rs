@@ -6,7 +6,7 @@ mod common;
 
 use collwise::accuracy::{accuracy, regrets};
 use collwise::cluster::{Bound, METHODS};
-use collwise::collective::{Hierarchy, Parameters};
+use collwise::collective::Parameters;
 use collwise::discover::{Declared, discover, discover_matrix};
 use collwise::intercluster::{Problem, exact, gantt, lower_bound, solve};
 use collwise::measure::{Experiment, Probe, Recorded, Samples, Session, Settings, SimulatedProbe};
@@ -19,6 +19,7 @@ use collwise::qnm::{Application, Machine, Profile, Report, Run, Spread, report};
 use collwise::schedule::{check, completes, pieces};
 use collwise::topology::parse_matrix;
 use collwise::tune::{TuneOptions, tune};
+use collwise::two_level::Hierarchy;
 use proptest::prelude::*;
 use std::sync::OnceLock;
 

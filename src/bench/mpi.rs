@@ -6,7 +6,7 @@
 
 use super::library::{Forced, forced};
 use super::report::{Report, Row, group_of_host};
-use crate::collective::{Hierarchy, Local, Parameters, Route};
+use crate::collective::Parameters;
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
 use crate::platform::Platform;
@@ -16,6 +16,7 @@ use crate::topology::Rank;
 use crate::transport::clock::Offsets;
 use crate::transport::mpi::{MpiTransport, check, gather_names, library_version, now};
 use crate::transport::{Executor, Transport};
+use crate::two_level::{Hierarchy, Local, Route};
 use mpi::ffi;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{AsRaw, Communicator};

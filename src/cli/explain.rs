@@ -2,10 +2,10 @@
 
 use super::table::{percent, percent_or_dash};
 use super::{Outcome, print, print_json};
-use crate::collective::Route;
-use crate::intercluster::{Job, RouteKind, Sent, gantt};
+use crate::intercluster::{Job, Sent, gantt};
 use crate::plan::{Member, Plan, plan};
 use crate::policy::{Across, CompiledPolicy, Policy};
+use crate::two_level::{Route, RouteKind};
 use crate::units;
 use std::fmt::Write;
 use std::path::PathBuf;

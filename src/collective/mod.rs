@@ -1,7 +1,6 @@
 //! The collective operations: a folder each, one algorithm a file. Builders are pure and know no model.
 
 pub mod bcast;
-mod hierarchy;
 mod tree;
 
 use crate::error::Result;
@@ -9,7 +8,6 @@ use crate::schedule::{Program, Schedule, pieces};
 use crate::topology::Rank;
 use serde::{Deserialize, Serialize};
 
-pub use hierarchy::{Hierarchy, Local, Route};
 pub use tree::Node;
 
 /// What a collective is asked to do.
@@ -93,7 +91,7 @@ impl Algorithm {
     }
 
     /// In how many messages a rank other than the root hears the whole message, at least.
-    fn heard_in(&self, bytes: usize, segment: usize) -> usize {
+    pub(crate) fn heard_in(&self, bytes: usize, segment: usize) -> usize {
         // of two halves one may come in one piece
         if self.segmented { pieces(bytes, segment).div_ceil(2) } else { 1 }
     }

@@ -14,7 +14,6 @@ mod flat;
 mod gantt;
 mod look_ahead;
 mod polish;
-mod route;
 
 use crate::units::Seconds;
 use serde::{Deserialize, Serialize};
@@ -24,7 +23,6 @@ pub use bounds::lower_bound;
 pub use exact::{EXACT_GROUPS, exact};
 pub use gantt::gantt;
 pub use polish::polish;
-pub use route::{ROUTES, RouteKind};
 
 /// A broadcast among coordinators.
 #[derive(Debug, Clone, PartialEq)]

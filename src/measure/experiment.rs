@@ -1,10 +1,11 @@
 //! Experiments as values. Each is a small schedule and a rule that tells which span of time of which rank is its result, so that
 //! the simulator, MPI and a model's replay all run the same thing.
 
-use crate::collective::{Hierarchy, Parameters, Shape, bcast};
+use crate::collective::{Parameters, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::schedule::{Program, Schedule, Span, Trace};
 use crate::topology::{Rank, check_ranks};
+use crate::two_level::Hierarchy;
 use crate::units::{MAX_BYTES, MAX_SECONDS};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};

@@ -1,13 +1,14 @@
 //! Pipelines over groups: a route between them, a tree inside them, segments through both.
 
 use super::{Member, PolyModel, group_ranks};
-use crate::collective::{Algorithm, Hierarchy, Local, Parameters, Shape, bcast};
+use crate::collective::{Algorithm, Parameters, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::fit::Among;
-use crate::intercluster::{Problem, RouteKind};
+use crate::intercluster::Problem;
 use crate::policy::CompiledPolicy;
 use crate::predict::{completion, replay};
 use crate::topology::Rank;
+use crate::two_level::{Hierarchy, Local, RouteKind};
 use crate::units;
 
 /// How a message crosses groups.

@@ -6,14 +6,15 @@ mod members;
 mod planner;
 mod poly_model;
 
-use crate::collective::{Algorithm, Hierarchy, Local, Parameters, Route, Shape, bcast};
+use crate::collective::{Algorithm, Parameters, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::fit::Among;
-use crate::intercluster::{Problem, RouteKind, Solution, solve, timeline};
+use crate::intercluster::{Problem, Solution, solve, timeline};
 use crate::policy::{Across, CompiledPolicy, Decision, OWN, bounded};
 use crate::predict::replay;
 use crate::schedule::{Program, Schedule};
 use crate::topology::Rank;
+use crate::two_level::{Hierarchy, Local, Route, RouteKind};
 use rustc_hash::FxHashMap;
 
 pub use across::{Way, hierarchy, predict, trees_of};

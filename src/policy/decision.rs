@@ -1,10 +1,10 @@
 //! Looking a policy up: what to do in a group for a size, for the ranks of it that are there.
 
-use super::{Across, GroupPolicy, Policy};
+use super::{Across, Choice, GroupPolicy, Policy};
 use crate::collective::{Algorithm, Parameters, bcast};
+use crate::decide::{Knowledge, all_candidates, rank_candidates};
 use crate::error::Result;
 use crate::model::{Cost, CostModel, Inside};
-use crate::select::{Choice, Knowledge, all_candidates, rank_candidates};
 use crate::stats;
 use crate::topology::Link;
 use std::collections::BTreeSet;

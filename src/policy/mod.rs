@@ -4,11 +4,11 @@ mod decision;
 mod toml_file;
 mod writer;
 
-use crate::intercluster::RouteKind;
+use crate::collective::Parameters;
 use crate::model::Fitted;
 use crate::names;
 use crate::score::{Experience, ModelScore};
-use crate::select::Choice;
+use crate::two_level::RouteKind;
 use serde::{Deserialize, Serialize};
 
 pub use decision::{CompiledGroup, CompiledPolicy, Decision, bounded};
@@ -93,6 +93,42 @@ pub struct GroupPolicy {
     /// What measured broadcasts taught.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub experience: Vec<Experience>,
+}
+
+/// A choice: a row of the policy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choice {
+    /// It holds from this size up to the next row's.
+    pub from_bytes: usize,
+    /// The size it was made at.
+    pub at_bytes: usize,
+    /// The model that was trusted.
+    pub model: String,
+    /// The algorithm.
+    pub algorithm: String,
+    /// Its segment; 0: none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub segment_bytes: usize,
+    /// Its radix; 0: none, or the default.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub radix: usize,
+    /// Predicted time (for `native`, which no model knows: the measured one).
+    pub predicted_s: f64,
+    /// Measured time, if it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_s: Option<f64>,
+    /// The next best.
+    pub runner_up: String,
+    /// How much longer the next best takes, as a share.
+    pub margin: f64,
+}
+
+impl Choice {
+    /// The parameters.
+    pub fn parameters(&self) -> Parameters {
+        Parameters { segment: self.segment_bytes, radix: self.radix }
+    }
 }
 
 /// What lies between two groups.

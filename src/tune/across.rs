@@ -1,15 +1,15 @@
 //! How messages cross groups: ways that the poly-model predicts to be fast are measured over all ranks, beside the library's own
 //! broadcast.
 
-use crate::collective::{Hierarchy, Parameters, bcast};
+use crate::collective::{Parameters, bcast};
+use crate::decide::{NATIVE_MARGIN, all_candidates, halfway};
 use crate::error::Result;
-use crate::intercluster::{ROUTES, RouteKind};
 use crate::measure::{Experiment, Session};
 use crate::plan::{self, Member, Way, hierarchy, placement, predict};
 use crate::policy::{Across, CompiledPolicy, OWN, Policy};
-use crate::select::{NATIVE_MARGIN, all_candidates};
 use crate::stats;
 use crate::topology::Rank;
+use crate::two_level::{Hierarchy, ROUTES, RouteKind};
 
 /// Segments below this cost more in overheads than they win in overlap.
 const LEAST_SEGMENT: usize = 4 << 10;
@@ -96,7 +96,7 @@ pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>], exhau
         SIZES.iter().zip(&by_size).filter_map(|(&bytes, of_size)| row(session, bytes, of_size, &search.native(bytes))).collect();
     // a row begins half way (in factors) between its size and the one before
     for k in (1..rows.len()).rev() {
-        rows[k].from_bytes = ((rows[k - 1].at_bytes as f64 * rows[k].at_bytes as f64).sqrt().ceil() as usize).max(1);
+        rows[k].from_bytes = halfway(rows[k - 1].at_bytes, rows[k].at_bytes);
     }
     Ok((rows, placement(&members)))
 }

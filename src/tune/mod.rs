@@ -1,6 +1,7 @@
 //! The pipeline from measuring to a policy.
 
 mod across;
+mod inside;
 mod links;
 
 use crate::cluster::{Bound, METHODS, Method};
@@ -11,7 +12,6 @@ use crate::measure::Session;
 use crate::model::{Inside, MODELS, Roster};
 use crate::policy::{GroupPolicy, Policy, Provenance};
 use crate::score::score_groups;
-use crate::select::choose;
 
 /// What tuning may be told.
 #[derive(Clone, Copy)]
@@ -48,7 +48,7 @@ pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, P
     let links = links::fit(session, &discovery, &rosters)?;
     let fan_out = links::fan_out(session, &rosters, &links)?;
     let mut scores = score_groups(session, &rosters, &fitted)?;
-    let choices = choose(session, &rosters, &fitted, &mut scores, options.exhaustive)?;
+    let choices = inside::choose(session, &rosters, &fitted, &mut scores, options.exhaustive)?;
     let settings = session.settings().clone();
     let parts = discovery
         .groups

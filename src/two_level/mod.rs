@@ -1,13 +1,17 @@
 //! A broadcast over groups: between their coordinators by one of several routes, inside each group by an algorithm of its own,
 //! and, where the message is cut into segments, both at once: a coordinator passes a segment on while it receives the next.
 
-use super::{Node, Parameters, Shape, bcast};
+mod inter_group;
+
+use crate::collective::{Node, Parameters, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
 use crate::schedule::{Lane, OpId, Program, Schedule, Specification, pieces, segments};
 use crate::topology::{Rank, check_ranks};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+
+pub use inter_group::{ROUTES, RouteKind};
 
 /// Which way the message takes between groups.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! The ways that a message, cut into segments, may take between groups.
 
-use super::{Job, Problem, solve};
-use crate::collective::Route;
+use super::Route;
+use crate::intercluster::{Job, Problem, solve};
 use serde::{Deserialize, Serialize};
 
 /// A kind of route. Which one is best depends on what limits the sends: with a link of its own to each group the root serves all

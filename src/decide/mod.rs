@@ -1,0 +1,118 @@
+//! Which candidates there are for a size, and which is predicted to be the fastest: asked by tuning, and at run time where a policy
+//! has no row. What was measured corrects what is predicted (poly-adapt-2: per group and size, the algorithm that the most accurate
+//! model says is fastest).
+
+use crate::collective::{Algorithm, Parameters, Shape, bcast};
+use crate::error::{Error, Result};
+use crate::fit::Among;
+use crate::model::{CostModel, Fitted, Inside};
+use crate::predict::completion;
+use crate::score::{Experience, ModelScore, best_model};
+
+/// Segments below this cost more in overheads than they win in overlap on any network this project knows.
+const LEAST_SEGMENT: usize = 512;
+/// A message is cut into at most so many segments when choosing.
+const MOST_SEGMENTS: usize = 256;
+
+/// Another algorithm must beat the library's own by so much: what medians of a busy machine can be trusted to.
+pub const NATIVE_MARGIN: f64 = 0.05;
+
+/// Where a row ends that was made at one size and the next one at another: the geometric mean of the two.
+pub fn halfway(a: usize, b: usize) -> usize {
+    ((a as f64 * b as f64).sqrt().ceil() as usize).max(1)
+}
+
+/// What is known about a group.
+#[derive(Clone, Copy)]
+pub struct Knowledge<'a> {
+    /// The fitted models.
+    pub models: &'a [Fitted],
+    /// Their scores.
+    pub scores: &'a [ModelScore],
+    /// The experiment base.
+    pub experience: &'a [Experience],
+    /// What is known of its inside.
+    pub inside: Option<&'a Inside>,
+}
+
+/// A candidate with its predicted time.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// The algorithm.
+    pub algorithm: &'static Algorithm,
+    /// Its parameters.
+    pub parameters: Parameters,
+    /// Predicted time, corrected by experience.
+    pub predicted: f64,
+}
+
+/// Every algorithm with the parameters worth trying for a size: segments of `m / 2^i`.
+pub fn all_candidates(bytes: usize) -> Vec<(&'static Algorithm, Parameters)> {
+    let mut all = Vec::new();
+    for a in bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()) {
+        if a.segmented {
+            let halves = (1..20).map(|i| bytes >> i).take_while(|&s| s >= LEAST_SEGMENT && bytes.div_ceil(s) <= MOST_SEGMENTS);
+            // the same sizes for neighbouring messages: experience is about algorithms, not about odd segments
+            all.extend(halves.map(|s| (*a, Parameters { segment: s.next_multiple_of(64), radix: 0 })));
+            if a.name == "split_binary" {
+                all.push((*a, Parameters::default()));
+            }
+        } else if a.radices.is_empty() {
+            all.push((*a, Parameters::default()));
+        } else {
+            all.extend(a.radices.iter().map(|&radix| (*a, Parameters { segment: 0, radix })));
+        }
+    }
+    all
+}
+
+/// The predicted times of candidates on some positions of a group, the fastest first. Ties keep the order of the registry.
+///
+/// # Errors
+/// A model that lacks parameters.
+pub fn rank_candidates(
+    knowledge: Knowledge,
+    positions: &[usize],
+    root: usize,
+    bytes: usize,
+    candidates: &[(&'static Algorithm, Parameters)],
+) -> Result<(String, Vec<Candidate>)> {
+    let name = best_model(knowledge.scores, bytes).map(|s| s.model.clone()).or(knowledge.models.first().map(|f| f.model.clone()));
+    let name = name.unwrap_or_default();
+    let Some(fitted) = knowledge.models.iter().find(|f| f.model == name) else { return Ok((name, Vec::new())) };
+    let inner = fitted.costs_in(knowledge.inside)?;
+    let costs = Among { inner: inner.as_ref(), positions: positions.to_vec() };
+    let shape = Shape { ranks: positions.len(), root, bytes };
+    let mut ranked = Vec::new();
+    for &(algorithm, parameters) in candidates {
+        ranked.extend(predicted(knowledge, &name, &costs, &shape, algorithm, parameters)?);
+    }
+    ranked.sort_by(|a, b| a.predicted.total_cmp(&b.predicted));
+    // local search around the best segment
+    if let Some(best) = ranked.first().filter(|c| c.parameters.segment > 0 && candidates.len() > 8).cloned() {
+        for segment in [best.parameters.segment * 3 / 4, best.parameters.segment * 3 / 2].map(|s| s.next_multiple_of(64)) {
+            ranked.extend(predicted(knowledge, &name, &costs, &shape, best.algorithm, Parameters { segment, radix: 0 })?);
+        }
+        ranked.sort_by(|a, b| a.predicted.total_cmp(&b.predicted));
+    }
+    Ok((name, ranked))
+}
+
+fn predicted(
+    knowledge: Knowledge,
+    model: &str,
+    costs: &dyn CostModel,
+    shape: &Shape,
+    algorithm: &'static Algorithm,
+    parameters: Parameters,
+) -> Result<Option<Candidate>> {
+    let schedule = match algorithm.bounded_schedule(shape, &parameters) {
+        Ok(Some(schedule)) => schedule,
+        // what nobody can predict is not chosen
+        Ok(None) | Err(Error::TooLarge(_)) => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    let experience = knowledge.experience.iter().find(|e| e.algorithm == algorithm.name && e.model == model);
+    let predicted = completion(&schedule, costs)? * experience.map_or(1.0, |e| e.at(shape.bytes));
+    Ok(Some(Candidate { algorithm, parameters, predicted }))
+}
