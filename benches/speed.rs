@@ -110,7 +110,7 @@ fn new_sizes(bencher: Bencher, ranks: usize) {
     let mut planner = Planner::new(Arc::new(policy), members, 13, Limits { bytes: i32::MAX as usize, lanes: 65_535 });
     let mut random = stats::random(1);
     let bytes = move || 2f64.powf(random.random_range(0.0..22.0)) as usize;
-    bencher.with_inputs(bytes).bench_local_values(|bytes| planner.planned(bytes, 0).unwrap());
+    bencher.with_inputs(bytes).bench_local_values(|bytes| planner.planned(&bcast::COLLECTIVE, bytes, 0).unwrap());
 }
 
 /// A policy's row for a size, in a group of so many ranks.
@@ -119,7 +119,7 @@ fn look_up(bencher: Bencher, ranks: usize) {
     let mut policy = Policy::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/icluster2.toml")).unwrap();
     policy.groups[0].hosts = (0..ranks).map(|k| format!("h{k}")).collect();
     let (policy, positions) = (CompiledPolicy::new(policy).unwrap(), (0..ranks).collect::<Vec<_>>());
-    bencher.bench_local(|| policy.decide(0, &positions, black_box(100_000)).unwrap());
+    bencher.bench_local(|| policy.decide(&bcast::COLLECTIVE, 0, &positions, black_box(100_000)).unwrap());
 }
 
 /// Mean value analysis of so many customers at eight queues.

@@ -1,6 +1,7 @@
 //! How well broadcasts over all groups were predicted: each one that tuning measured, under each model, and what it would have cost to
 //! trust the predictions alone.
 
+use crate::collective::bcast;
 use crate::error::Result;
 use crate::measure::{Experiment, Samples};
 use crate::plan::{Member, PolyModel, plan};
@@ -102,7 +103,7 @@ pub fn regrets(compiled: &CompiledPolicy, members: &[Member], samples: &Samples)
     let policy = &compiled.policy;
     // (group, size) -> how many; of the fastest, the first half and the second
     let mut measured: BTreeMap<(Option<usize>, usize), (usize, [f64; 2])> = BTreeMap::new();
-    for sample in samples.iter().filter(|s| s.experiment.is_collective()) {
+    for sample in samples.iter().filter(|s| s.experiment.collective() == Some(&bcast::COLLECTIVE)) {
         let (ranks, Some(times)) = (sample.experiment.ranks(), halves(&sample.all())) else { continue };
         let group = members[ranks[0]].group;
         let place = if ranks.len() == members.len() && policy.groups.len() > 1 {
@@ -133,9 +134,10 @@ pub fn regrets(compiled: &CompiledPolicy, members: &[Member], samples: &Samples)
     for (k, group) in policy.groups.iter().enumerate() {
         let mut ranks: Vec<Rank> = (0..members.len()).filter(|&r| members[r].group == k).collect();
         ranks.sort_by_key(|&r| members[r].position);
-        for row in &group.bcast {
+        for row in group.rows(&bcast::COLLECTIVE) {
             let (bytes, algorithm, parameters) = (row.at_bytes, row.algorithm.clone(), row.parameters());
-            let chosen = Experiment::Broadcast { ranks: ranks.clone(), root: 0, bytes, algorithm, parameters };
+            let chosen =
+                Experiment::Collective { collective: &bcast::COLLECTIVE, ranks: ranks.clone(), root: 0, bytes, algorithm, parameters };
             choices.extend(regret(Some(k), bytes, second(&chosen).or(row.measured_s)));
         }
     }

@@ -1,7 +1,7 @@
 //! Regret: how much longer the chosen algorithm takes than the best that could be run, on a simulated platform where everything
 //! can be run.
 
-use crate::collective::Shape;
+use crate::collective::{Shape, bcast};
 use crate::decide::all_candidates;
 use crate::error::{Error, Result};
 use crate::measure::SimulatedProbe;
@@ -77,12 +77,12 @@ fn case(policy: &CompiledPolicy, simulator: &Simulator, group: usize, ranks: &[R
     };
     let name = |a: &str, segment: usize| if segment > 0 { format!("{a} {segment}") } else { a.to_string() };
     let positions: Vec<usize> = (0..ranks.len()).collect();
-    let decision = policy.decide(group, &positions, bytes)?;
+    let decision = policy.decide(&bcast::COLLECTIVE, group, &positions, bytes)?;
     let chosen = decision.algorithm.schedule(&shape, &decision.parameters);
     let native = || Error::data(format!("simulate {}: the simulator has no library with a broadcast of its own", decision.algorithm.name));
     let chosen_s = run(&chosen.ok_or_else(native)?)?;
     let (mut best, mut best_s) = (name(decision.algorithm.name, decision.parameters.segment), chosen_s);
-    for (algorithm, parameters) in all_candidates(bytes) {
+    for (algorithm, parameters) in all_candidates(&bcast::COLLECTIVE, bytes) {
         if let Some(schedule) = algorithm.schedule(&shape, &parameters) {
             let t = run(&schedule)?;
             if t < best_s {

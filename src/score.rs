@@ -1,7 +1,7 @@
 //! Poly-adapt-1: how well each model explains each group and algorithm, on broadcasts whose sizes and rank counts were not in the
 //! fit, with what it cost to measure each model.
 
-use crate::collective::{Parameters, bcast};
+use crate::collective::{Collective, Parameters, bcast};
 use crate::error::Result;
 use crate::fit::predict_with;
 use crate::measure::{Experiment, Samples, Session};
@@ -48,6 +48,8 @@ fn known<'de, D: serde::Deserializer<'de>>(d: D) -> std::result::Result<Option<f
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experience {
+    /// The collective.
+    pub collective: &'static Collective,
     /// The algorithm.
     pub algorithm: String,
     /// The model whose predictions are corrected.
@@ -89,7 +91,7 @@ pub fn experiments(roster: &Roster) -> Vec<Experiment> {
                 }
                 let parameters = Parameters { segment: if algorithm.segmented { SEGMENT } else { 0 }, radix: 0 };
                 let (ranks, algorithm) = (roster.ranks[..p].to_vec(), algorithm.name.to_string());
-                all.push(Experiment::Broadcast { ranks, root: 0, bytes, algorithm, parameters });
+                all.push(Experiment::Collective { collective: &bcast::COLLECTIVE, ranks, root: 0, bytes, algorithm, parameters });
             }
         }
     }
@@ -130,7 +132,7 @@ pub fn score(roster: &Roster, fitted: &[Fitted], samples: &Samples) -> Result<Sc
         let costs = f.costs_in(roster.inside.as_ref())?;
         let mut cases = Vec::new();
         for e in &all {
-            let (Experiment::Broadcast { algorithm, ranks, bytes, .. }, Some(measured)) = (e, samples.median(e)) else { continue };
+            let (Experiment::Collective { algorithm, ranks, bytes, .. }, Some(measured)) = (e, samples.median(e)) else { continue };
             let predicted = predict_with(e, costs.as_ref(), &roster.ranks)?;
             let (ratio, error) = (measured / predicted, (predicted / measured - 1.0).abs());
             if predicted > 0.0 && measured > 0.0 && ratio.is_finite() && error.is_finite() {
@@ -180,7 +182,13 @@ fn experience<'a>(model: &str, cases: impl Iterator<Item = &'a Case<'a>>) -> Vec
             |b: usize| cases.iter().filter(move |c| c.algorithm == algorithm && c.bytes == b).map(|c| c.ratio).collect::<Vec<_>>();
         let points: Vec<(usize, f64)> = HELD_OUT_BYTES.into_iter().filter_map(|b| Some((b, stats::median(&of_size(b))?))).collect();
         let (bytes, ratio): (Vec<usize>, Vec<f64>) = points.into_iter().unzip();
-        (!bytes.is_empty()).then(|| Experience { algorithm: algorithm.into(), model: model.into(), bytes, ratio })
+        (!bytes.is_empty()).then(|| Experience {
+            collective: &bcast::COLLECTIVE,
+            algorithm: algorithm.into(),
+            model: model.into(),
+            bytes,
+            ratio,
+        })
     };
     bcast::ALGORITHMS.iter().filter_map(|a| of(a.name)).collect()
 }

@@ -152,9 +152,9 @@ fn tune_explain_predict_check_and_compare_over_a_simulated_platform() {
     assert_eq!(compared["groups"][0]["scores"].as_array().unwrap().len(), collwise::model::MODELS.len());
     // edits that must be refused, with file and line
     for (from, to, words) in [
-        ("algorithm = \"knomial\"", "algorithm = \"gnomial\"", ["find the broadcast algorithm \"gnomial\"", "p.toml, line"]),
+        ("algorithm = \"knomial\"", "algorithm = \"gnomial\"", ["find the bcast algorithm \"gnomial\"", "p.toml, line"]),
         ("predicted_s", "predicted", ["unknown field", "p.toml, line"]),
-        ("format = 1", "format = 9", ["format 9", "p.toml, line"]),
+        ("format = 2", "format = 9", ["format 9", "p.toml, line"]),
         ("from_bytes = 8,", "from_bytes = 0,", ["ascend", "p.toml, line"]),
         ("model = \"tables\", algorithm", "model = \"crystal\", algorithm", ["no model \"crystal\"", "p.toml, line"]),
     ] {
@@ -238,12 +238,20 @@ fn export_writes_messages_as_goal_with_a_tag_each() {
     let text = ok(&["export", &policy, "--to", "goal", "--bytes", "1MiB", "--root", "77"], at);
     assert!(text.starts_with("num_ranks 78\n"), "{text}");
     assert!(text.matches(": send ").count() >= 77 && text.matches(": send ").count() == text.matches(": recv ").count());
+    // a collective without a message, by one algorithm and of a policy
+    let barrier = ["export", "--to", "goal", "--collective", "barrier"];
+    let text = ok(&[&barrier[..], &["--algorithm", "dissemination", "--ranks", "4"]].concat(), at);
+    assert_eq!((text.matches(": send 0b").count(), text.matches(": recv 0b").count()), (8, 8), "{text}");
+    let all = ok(&[&barrier[..], &[&policy]].concat(), at);
+    assert!(all.starts_with("num_ranks 78\n") && all.matches(": send 0b").count() >= 2 * 72, "{all}");
+    fails(&[&barrier[..], &[&policy, "--bytes", "8"]].concat(), at, 1, &["it has no message"]);
+    fails(&[&barrier[..], &[&policy, "--root", "1"]].concat(), at, 1, &["it has no root"]);
     let goal = ["export", "--to", "goal"];
-    fails(&goal, at, 2, &["--bytes"]);
+    fails(&goal, at, 1, &["--bytes"]);
     fails(&[&goal[..], &["--bytes", "1"]].concat(), at, 1, &["give a policy, or --algorithm"]);
     fails(&[&goal[..], &["--bytes", "1", "--algorithm", "flat"]].concat(), at, 2, &["--ranks"]);
     fails(&[&goal[..], &["--bytes", "1", "--algorithm", "native", "--ranks", "2"]].concat(), at, 1, &["export native"]);
-    fails(&[&chain[..], &["--root", "3"]].concat(), at, 1, &["export a broadcast from rank 3 of 3 ranks"]);
+    fails(&[&chain[..], &["--root", "3"]].concat(), at, 1, &["export a bcast from rank 3 of 3 ranks"]);
     fails(&[&goal[..], &["--bytes", "1", &policy, "--root", "78"]].concat(), at, 1, &["rank 78 of 78"]);
     let own = file("policies/two-core-vm.toml").display().to_string();
     fails(&[&goal[..], &["--bytes", "1MiB", &own]].concat(), at, 1, &["the MPI library's own is part of it"]);
@@ -251,10 +259,35 @@ fn export_writes_messages_as_goal_with_a_tag_each() {
 }
 
 #[test]
+fn a_policy_is_explained_in_short_and_its_barrier_too() {
+    let policy = file("policies/ccgrid2007.toml").display().to_string();
+    let at = Path::new(".");
+    let all = json(&["explain", &policy], at);
+    let sizes: Vec<u64> = all.as_array().unwrap().iter().map(|r| r["from_bytes"].as_u64().unwrap()).collect();
+    assert!(sizes[0] == 0 && sizes.windows(2).all(|w| w[0] < w[1]) && sizes.len() > 10, "{sizes:?}");
+    for row in all.as_array().unwrap() {
+        let one = json(&["explain", &policy, "--bytes", &row["at_bytes"].to_string()], at);
+        assert_eq!(one["predicted_s"], row["predicted_s"]);
+    }
+    assert!(ok(&["explain", &policy], at).lines().count() < 40);
+    let barrier = json(&["explain", &policy, "--collective", "barrier"], at);
+    assert!(barrier["ranks"] == 78 && barrier["from_row"] == true && barrier["native"] == false, "{barrier}");
+    // no message is faster than the way to the farthest group
+    assert!((8.5e-3..9.5e-3).contains(&barrier["predicted_s"].as_f64().unwrap()), "{barrier}");
+    let predicted = json(&["predict", &policy, "--collective", "barrier"], at);
+    assert_eq!(predicted[0]["predicted_s"], barrier["predicted_s"]);
+    fails(&["explain", &policy, "--collective", "gossip"], at, 2, &["gossip", "bcast, barrier"]);
+    // dissemination of radix 2 over 8 ranks: three rounds of a message
+    let one = ["predict", "--collective", "barrier", "--model", "hockney", "--param", "alpha_s=1e-5", "--param", "beta_s_per_byte=1e-9"];
+    let found = json(&[&one[..], &["--algorithm", "dissemination", "--ranks", "8"]].concat(), at);
+    assert!((found[0]["predicted_s"].as_f64().unwrap() - 3e-5).abs() < 1e-12, "{found}");
+}
+
+#[test]
 fn list_names_every_entry_of_the_registries() {
     let entries = json(&["list"], Path::new("."));
     let count = collwise::model::MODELS.len()
-        + collwise::collective::bcast::ALGORITHMS.len()
+        + collwise::collective::COLLECTIVES.iter().map(|c| c.algorithms.len()).sum::<usize>()
         + collwise::cluster::METHODS.len()
         + collwise::intercluster::HEURISTICS.len();
     assert_eq!(entries.as_array().unwrap().len(), count);

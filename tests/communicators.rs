@@ -178,7 +178,7 @@ fn a_trace_that_one_rank_cannot_write_changes_nothing() {
     // whole messages between groups, and the library's own broadcast inside them
     let mut edited = collwise::policy::Policy::read(&policy).unwrap();
     edited.across.clear();
-    edited.groups.iter_mut().flat_map(|g| &mut g.bcast).for_each(|row| row.algorithm = "native".into());
+    edited.groups.iter_mut().flat_map(|g| g.choices.values_mut().flatten()).for_each(|row| row.algorithm = "native".into());
     std::fs::write(&policy, edited.to_toml().unwrap()).unwrap();
     let said = must_succeed(on_ranks(name, 8, &[("COLLWISE_POLICY", &policy), ("COLLWISE_HOSTS", &hosts)], |world| {
         let folder = tempfile::tempdir().unwrap();
@@ -243,4 +243,33 @@ fn threads_broadcast_at_the_same_time() {
     if !is_child() {
         assert!(said.matches("MPI_THREAD_MULTIPLE").count() >= 1, "parts use the library's own: {said}");
     }
+}
+
+/// All ranks are on one machine, whose clock they share.
+#[test]
+fn nobody_leaves_an_adaptive_barrier_before_everybody_has_come() {
+    let clock = || std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
+    adaptive("nobody_leaves_an_adaptive_barrier_before_everybody_has_come", 6, |world| {
+        let odd = world.split_by_color(Color::with_value(world.rank() % 2)).unwrap();
+        let alone = world.split_by_color(Color::with_value(world.rank())).unwrap();
+        for comm in [world, &odd, &alone, &world.duplicate()] {
+            for late in 0..comm.size() {
+                if comm.rank() == late {
+                    std::thread::sleep(std::time::Duration::from_millis(3));
+                }
+                let came = clock();
+                comm.adaptive_barrier().unwrap();
+                let (mut times, gone) = (vec![0.0; comm.size() as usize], clock());
+                comm.all_gather_into(&came, &mut times[..]);
+                assert!(times.iter().all(|&t| t <= gone), "rank {} left at {gone}, they came at {times:?}", comm.rank());
+            }
+        }
+        // both collectives take turns on one communicator
+        for round in 0..50 {
+            let mut data = [if world.rank() == round % 6 { round } else { -1 }; 100];
+            world.adaptive_bcast((round % 6) as usize, &mut data[..]).unwrap();
+            world.adaptive_barrier().unwrap();
+            assert_eq!(data, [round; 100]);
+        }
+    });
 }

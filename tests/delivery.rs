@@ -2,7 +2,7 @@
 
 mod common;
 
-use collwise::collective::{Parameters, Shape, bcast};
+use collwise::collective::{COLLECTIVES, Parameters, Shape, bcast};
 use collwise::intercluster::Problem;
 use collwise::schedule::{Action, check};
 use collwise::transport::threads::{run, transports};
@@ -26,10 +26,17 @@ proptest! {
     fn schedules_are_valid_and_send_no_byte_twice(
         ranks in 1usize..80, root in 0usize..80, bytes in 0usize..5000, segment in 0usize..700, radix in 0usize..9,
     ) {
+        for collective in COLLECTIVES {
+            let shape = Shape { ranks, root: if collective.rooted { root % ranks } else { 0 }, bytes: if collective.sized { bytes } else { 0 } };
+            for a in collective.built() {
+                let schedule = a.schedule(&shape, &Parameters { segment, radix }).unwrap();
+                check(&schedule, &(collective.specification)(&shape))
+                    .map_err(|e| TestCaseError::fail(format!("{} {} {shape:?}: {e}", collective.name, a.name)))?;
+            }
+        }
         let shape = Shape { ranks, root: root % ranks, bytes };
-        for a in bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()) {
+        for a in bcast::COLLECTIVE.built() {
             let schedule = a.schedule(&shape, &Parameters { segment, radix }).unwrap();
-            check(&schedule, &bcast::specification(&shape)).map_err(|e| TestCaseError::fail(format!("{} {shape:?}: {e}", a.name)))?;
             for (me, program) in schedule.programs.iter().enumerate() {
                 // nobody receives a byte that it has: receives of one rank do not overlap, and the root receives none
                 let mut spans: Vec<(usize, usize)> = program.actions().filter_map(|action| match action {
@@ -114,6 +121,41 @@ proptest! {
         // the replay and the simulator run the same lanes
         let costs = collwise::model::model("hockney").unwrap().costs(&collwise::model::Values::of(&[("alpha_s", 1e-5), ("beta_s_per_byte", 1e-9)])).unwrap();
         prop_assert!(collwise::predict::completion(&schedule, costs.as_ref()).is_ok());
+    }
+}
+
+/// Over threads, which share a clock: the first one to leave does so when the last one has come.
+#[test]
+fn nobody_leaves_a_barrier_before_everybody_has_come() {
+    for ranks in [2, 3, 8, 13] {
+        for collective in COLLECTIVES.into_iter().filter(|c| !c.sized) {
+            for algorithm in collective.built() {
+                for late in [0, ranks / 2, ranks - 1] {
+                    let shape = Shape { ranks, root: 0, bytes: 0 };
+                    let times: Vec<_> = std::thread::scope(|scope| {
+                        let run = |mut transport: collwise::transport::threads::ThreadTransport| {
+                            let me = collwise::transport::Transport::rank(&transport);
+                            let program = algorithm.builder.unwrap()(me, &shape, &Parameters::default());
+                            if me == late {
+                                std::thread::sleep(std::time::Duration::from_millis(5));
+                            }
+                            let came = std::time::Instant::now();
+                            let mut executor = collwise::transport::Executor::default();
+                            // SAFETY: its messages are empty
+                            #[allow(unsafe_code)]
+                            unsafe {
+                                executor.run(&mut transport, &program, std::ptr::null_mut(), 0, None).unwrap()
+                            };
+                            (came, std::time::Instant::now())
+                        };
+                        let all: Vec<_> = transports(ranks).into_iter().map(|t| scope.spawn(move || run(t))).collect();
+                        all.into_iter().map(|t| t.join().unwrap()).collect()
+                    });
+                    let (last, first) = (times.iter().map(|t| t.0).max(), times.iter().map(|t| t.1).min());
+                    assert!(first >= last, "{} of {ranks} ranks, {late} late", algorithm.name);
+                }
+            }
+        }
     }
 }
 

@@ -120,7 +120,7 @@ fn ranks_with_different_policies_fall_back() {
     let said = must_succeed(on_ranks(name, 4, &[("COLLWISE_POLICY", &policy), ("COLLWISE_HOSTS", &hosts)], |world| {
         if world.rank() == 3 {
             let mut other = Policy::read(Path::new(&std::env::var_os("COLLWISE_POLICY").unwrap())).unwrap();
-            other.groups[0].bcast[0].predicted_s *= 2.0;
+            other.groups[0].choices.values_mut().for_each(|rows| rows[0].predicted_s *= 2.0);
             collwise::run::use_policy(other);
         }
         check_bcast(world, &[1, 5000]);

@@ -68,7 +68,7 @@ fn host_files() {
 
 #[test]
 fn settings_of_samples() {
-    let text = r#"{"format":1,"platform":"t","hosts":["a","b"],"library":"simulator","timer":"v","date":"d"}"#;
+    let text = r#"{"format":2,"platform":"t","hosts":["a","b"],"library":"simulator","timer":"v","date":"d"}"#;
     for name in ["t", "b"] {
         refuses(text, &quoted(name), quoted, |t| Samples::parse("the file", t));
     }

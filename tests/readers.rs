@@ -6,7 +6,7 @@ mod common;
 
 use collwise::accuracy::{accuracy, regrets};
 use collwise::cluster::{Bound, METHODS};
-use collwise::collective::Parameters;
+use collwise::collective::{Parameters, bcast};
 use collwise::discover::{Declared, discover, discover_matrix};
 use collwise::intercluster::{Problem, exact, gantt, lower_bound, solve};
 use collwise::measure::{Experiment, Probe, Recorded, Samples, Session, Settings, SimulatedProbe};
@@ -166,7 +166,14 @@ fn use_platform(platform: &Platform) {
     if let Ok(mut probe) = SimulatedProbe::new(platform, Placement::Node, 1) {
         let _ = discover(&mut Session::new(&mut probe), None, METHODS[0], Bound::default());
         let (ranks, parameters) = ((0..platform.host_count()).collect(), Parameters { segment: 1000, radix: 0 });
-        let broadcast = Experiment::Broadcast { ranks, root: 0, bytes: 9000, algorithm: "segmented_binary".into(), parameters };
+        let broadcast = Experiment::Collective {
+            collective: &bcast::COLLECTIVE,
+            ranks,
+            root: 0,
+            bytes: 9000,
+            algorithm: "segmented_binary".into(),
+            parameters,
+        };
         let times = probe.run(&[vec![broadcast]], 2);
         assert!(times.is_err() || times.unwrap()[0].iter().all(|t| *t >= 0.0));
     }
@@ -179,8 +186,8 @@ fn use_policy(policy: Policy) {
     }
     assert!(Policy::parse("again", &policy.to_toml().unwrap()).is_ok(), "what is read can be written");
     let compiled = CompiledPolicy::new(policy).unwrap();
-    for (k, g) in compiled.policy.groups.iter().enumerate().filter(|(_, g)| !g.bcast.is_empty()) {
-        let d = compiled.decide(k, &(0..g.hosts.len()).collect::<Vec<_>>(), 5000).unwrap();
+    for (k, g) in compiled.policy.groups.iter().enumerate().filter(|(_, g)| !g.rows(&bcast::COLLECTIVE).is_empty()) {
+        let d = compiled.decide(&bcast::COLLECTIVE, k, &(0..g.hosts.len()).collect::<Vec<_>>(), 5000).unwrap();
         assert!(d.predicted_s.is_finite());
     }
     let part: Vec<Member> = everybody.iter().copied().step_by(2).collect();
@@ -213,7 +220,7 @@ fn use_samples(settings: Settings, samples: Samples, tunes: bool) {
         match &sample.experiment {
             Experiment::Hierarchical { hierarchy } => use_hierarchy(hierarchy, members.len(), compiled, &members),
             // these say themselves how many there are
-            e if e.ranks().len() * e.messages() <= MOST_MESSAGES && !matches!(e, Experiment::Broadcast { .. }) => {
+            e if e.ranks().len() * e.messages() <= MOST_MESSAGES && !matches!(e, Experiment::Collective { .. }) => {
                 completes(&e.schedule().unwrap()).unwrap();
             }
             e => drop(e.native(0)),

@@ -3,23 +3,42 @@
 //! Its parameters are read when a communicator is made, and can be set through the tools interface (MPI_T). The interface is looked up
 //! when it is needed: not every MPI has it.
 
+use crate::collective::{Collective, barrier, bcast};
 use crate::error::Result;
 use crate::run::duplicate;
 use crate::transport::mpi::symbol;
 use mpi::ffi;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-/// Open MPI's broadcasts: the values of `coll_tuned_bcast_algorithm` (`ompi_info --param coll tuned --level 9`).
-const ALGORITHMS: &[(&str, c_int)] = &[
-    ("linear", 1),
-    ("chain", 2),
-    ("pipeline", 3),
-    ("split_binary", 4),
-    ("binary", 5),
-    ("binomial", 6),
-    ("knomial", 7),
-    ("scatter_allgather", 8),
-    ("scatter_allgather_ring", 9),
+/// What Open MPI has for a collective (`ompi_info --param coll tuned --level 9`).
+struct Known {
+    collective: &'static Collective,
+    /// The parameter that takes one of the values.
+    variable: &'static CStr,
+    values: &'static [(&'static str, c_int)],
+}
+
+const KNOWN: &[Known] = &[
+    Known {
+        collective: &bcast::COLLECTIVE,
+        variable: c"coll_tuned_bcast_algorithm",
+        values: &[
+            ("linear", 1),
+            ("chain", 2),
+            ("pipeline", 3),
+            ("split_binary", 4),
+            ("binary", 5),
+            ("binomial", 6),
+            ("knomial", 7),
+            ("scatter_allgather", 8),
+            ("scatter_allgather_ring", 9),
+        ],
+    },
+    Known {
+        collective: &barrier::COLLECTIVE,
+        variable: c"coll_tuned_barrier_algorithm",
+        values: &[("linear", 1), ("double_ring", 2), ("recursive_doubling", 3), ("bruck", 4), ("tree", 6)],
+    },
 ];
 
 /// Parameters that must stand before MPI starts for those above to be heard. They do not change what is chosen where none is set.
@@ -33,15 +52,16 @@ pub struct Forced {
     pub comm: ffi::MPI_Comm,
 }
 
-/// A communicator for each algorithm that the library can be told to use; none if it cannot be told. Collective.
+/// A communicator for each algorithm of a collective that the library can be told to use; none if it cannot be told. Collective.
 ///
 /// # Errors
 /// MPI's reason.
-pub fn forced(world: ffi::MPI_Comm) -> Result<Vec<Forced>> {
+pub fn forced(world: ffi::MPI_Comm, collective: &Collective) -> Result<Vec<Forced>> {
     let mut all = Vec::new();
     let Some(tools) = Tools::open() else { return Ok(all) };
-    if let Some(algorithm) = tools.variable(c"coll_tuned_bcast_algorithm") {
-        for &(name, value) in ALGORITHMS {
+    let known = KNOWN.iter().find(|k| k.collective == collective);
+    if let Some((known, algorithm)) = known.and_then(|k| Some((k, tools.variable(k.variable)?))) {
+        for &(name, value) in known.values {
             if tools.write(algorithm, value) {
                 all.push(Forced { name: format!("ompi {name}"), comm: duplicate(world)? });
             }

@@ -6,7 +6,7 @@
 
 use super::library::{Forced, forced};
 use super::report::{Report, Row, group_of_host};
-use crate::collective::Parameters;
+use crate::collective::{Algorithm, Collective, Parameters, barrier, bcast};
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
 use crate::platform::Platform;
@@ -15,19 +15,20 @@ use crate::schedule::Program;
 use crate::topology::Rank;
 use crate::transport::clock::Offsets;
 use crate::transport::mpi::{MpiTransport, check, gather_names, library_version, now};
-use crate::transport::{Executor, Transport};
-use crate::two_level::{Hierarchy, Local, Route};
+use crate::transport::{Executor, Transport, native};
+use crate::two_level::{Coordinated, Hierarchy, Local, Route};
 use mpi::ffi;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{AsRaw, Communicator};
-use std::collections::BTreeSet;
-use std::os::raw::c_int;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use super::library::ENVIRONMENT;
 
 /// What is compared.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// The collective.
+    pub collective: &'static Collective,
     /// Sizes.
     pub sizes: Vec<usize>,
     /// Roots.
@@ -42,12 +43,20 @@ pub struct Settings {
     pub platform: Option<Platform>,
 }
 
-/// A way to broadcast.
+/// A way to do it.
 enum Contestant {
     Adaptive,
     Library(ffi::MPI_Comm),
     TwoLevel,
 }
+
+/// Calls the adaptive collective.
+type Adaptive = fn(&SimpleCommunicator, Rank, &mut [u8]) -> Result<()>;
+
+const ADAPTIVE: [(&Collective, Adaptive); 2] = [
+    (&bcast::COLLECTIVE, |world, root, data| world.adaptive_bcast(root, data)),
+    (&barrier::COLLECTIVE, |world, _, _| world.adaptive_barrier()),
+];
 
 /// A comparison on a communicator.
 pub struct Comparison<'a> {
@@ -55,6 +64,10 @@ pub struct Comparison<'a> {
     transport: MpiTransport,
     executor: Executor<ffi::MPI_Request>,
     groups: Vec<usize>,
+    collective: &'static Collective,
+    adaptive: Adaptive,
+    /// On the root: what to add to each other rank's clock.
+    offsets: Vec<f64>,
     contestants: Vec<(String, Contestant)>,
 }
 
@@ -65,9 +78,9 @@ pub struct Comparison<'a> {
 pub fn compare(world: &SimpleCommunicator, settings: &Settings, mut note: impl FnMut()) -> Result<Option<Report>> {
     let ranks = world.size() as usize;
     if let Some(root) = settings.roots.iter().find(|&&r| r >= ranks) {
-        return Err(Error::invalid(format!("compare broadcasts from rank {root} of {ranks} ranks")));
+        return Err(Error::invalid(format!("compare collectives from rank {root} of {ranks} ranks")));
     }
-    let mut comparison = Comparison::new(world, settings.forced)?;
+    let mut comparison = Comparison::new(world, settings)?;
     let hosts = gather_names(comparison.transport.comm())?;
     if let Some(groups) = settings.platform.as_ref().and_then(|p| hosts.iter().map(|h| group_of_host(p, h)).collect::<Option<Vec<_>>>()) {
         comparison.groups = groups;
@@ -84,7 +97,10 @@ pub fn compare(world: &SimpleCommunicator, settings: &Settings, mut note: impl F
 }
 
 impl<'a> Comparison<'a> {
-    fn new(world: &'a SimpleCommunicator, with_forced: bool) -> Result<Comparison<'a>> {
+    fn new(world: &'a SimpleCommunicator, settings: &Settings) -> Result<Comparison<'a>> {
+        let collective = settings.collective;
+        let adaptive = ADAPTIVE.iter().find(|(c, _)| *c == collective).map(|(_, adaptive)| *adaptive);
+        let adaptive = adaptive.ok_or_else(|| Error::invalid(format!("compare {}: there is no adaptive one", collective.name)))?;
         let private = crate::run::duplicate(world.as_raw())?;
         // SAFETY: `private` was made here and lives until MPI ends
         let transport = unsafe { MpiTransport::new(private)? };
@@ -94,11 +110,12 @@ impl<'a> Comparison<'a> {
             ("native".into(), Contestant::Library(crate::run::duplicate(world.as_raw())?)),
             ("two-level".into(), Contestant::TwoLevel),
         ];
-        if with_forced {
-            let all = forced(world.as_raw())?;
+        if settings.forced {
+            let all = forced(world.as_raw(), collective)?;
             contestants.extend(all.into_iter().map(|Forced { name, comm }| (name, Contestant::Library(comm))));
         }
-        Ok(Comparison { world, transport, executor: Executor::default(), groups, contestants })
+        let (executor, offsets) = (Executor::default(), Vec::new());
+        Ok(Comparison { world, transport, executor, groups, collective, adaptive, offsets, contestants })
     }
 
     /// What to add to this rank's clock to get the root's.
@@ -109,13 +126,18 @@ impl<'a> Comparison<'a> {
         if me != root {
             return Ok(self.transport.fetch(root, 1)?[0]);
         }
-        others.iter().zip(offsets).try_for_each(|(&r, o)| self.transport.post(r, &[o]))?;
+        others.iter().zip(&offsets).try_for_each(|(&r, &o)| self.transport.post(r, &[o]))?;
+        self.offsets = offsets;
         Ok(0.0)
     }
 
     /// All contestants on one size; the rows are right on rank 0.
     fn size(&mut self, root: Rank, bytes: usize, settings: &Settings, offset: f64) -> Result<Vec<Row>> {
-        let two_level = two_level(&self.groups, root, bytes)?.program(self.transport.rank())?;
+        let two_level = if self.collective.rooted {
+            two_level(&self.groups, root, bytes)?.program(self.transport.rank())?
+        } else {
+            through_coordinators(&self.groups, self.collective).program(self.transport.rank())?
+        };
         let mut data = vec![0u8; bytes];
         let mut seconds = vec![Vec::new(); self.contestants.len()];
         let mut wrong = vec![0.0; self.contestants.len()];
@@ -126,7 +148,9 @@ impl<'a> Comparison<'a> {
                 let (start, end) = self.once(k, root, &mut data, &two_level)?;
                 let bad = if is_right(&data, mark) { 0.0 } else { 1.0 };
                 let last = self.largest(end + offset)?;
-                let first = self.largest(if self.transport.rank() == root { start } else { f64::NEG_INFINITY })?;
+                // where there is no root, it takes from when the last rank began
+                let counts = self.transport.rank() == root || !self.collective.rooted;
+                let first = self.largest(if counts { start + offset } else { f64::NEG_INFINITY })?;
                 wrong[k] += self.largest(bad)?;
                 if repetition >= settings.warm_ups {
                     seconds[k].push(last - first);
@@ -143,7 +167,7 @@ impl<'a> Comparison<'a> {
         Ok(self.contestants.iter().zip(seconds.into_iter().zip(wrong)).map(row).collect())
     }
 
-    /// One broadcast: this rank's start and end.
+    /// One run: this rank's start and end.
     fn once(&mut self, k: usize, root: Rank, data: &mut [u8], two_level: &Program) -> Result<(f64, f64)> {
         let (me, ranks) = (self.transport.rank(), self.groups.len());
         let others = (0..ranks).filter(|&r| r != root);
@@ -152,14 +176,16 @@ impl<'a> Comparison<'a> {
         } else {
             self.transport.post(root, &[])?;
         }
+        if !self.collective.rooted {
+            let others: Vec<Rank> = others.clone().collect();
+            self.transport.start_together(root, &others, &self.offsets)?;
+        }
         let start = now();
         match self.contestants[k].1 {
-            Contestant::Adaptive => self.world.adaptive_bcast(root, data)?,
+            Contestant::Adaptive => (self.adaptive)(self.world, root, data)?,
             Contestant::Library(comm) => {
                 // SAFETY: a buffer of the size that is passed
-                let code =
-                    unsafe { ffi::PMPI_Bcast(data.as_mut_ptr().cast(), data.len() as c_int, ffi::RSMPI_UINT8_T, root as c_int, comm) };
-                check(me, "MPI_Bcast", code)?;
+                unsafe { native::run(self.collective, me, data.as_mut_ptr(), data.len(), root, comm)? };
             }
             // SAFETY: the buffer is borrowed for this call
             Contestant::TwoLevel => unsafe { self.executor.run(&mut self.transport, two_level, data.as_mut_ptr(), data.len(), None)? },
@@ -201,6 +227,15 @@ fn two_level(group_of: &[usize], root: Rank, bytes: usize) -> Result<Hierarchy> 
     let local = Local { algorithm: "binomial".into(), parameters: Parameters::default() };
     let jobs = (1..groups.len()).map(|to| Job::Send { from: 0, to }).collect();
     Ok(Hierarchy { bytes, local: vec![local; groups.len()], groups, hosts: Vec::new(), route: Route::Tree(jobs), segment: 0 })
+}
+
+/// The textbook's collective without a message: everybody tells the first rank of its group, these disseminate, and tell everybody.
+fn through_coordinators(group_of: &[usize], collective: &'static Collective) -> Coordinated {
+    let mut groups: BTreeMap<usize, Vec<Rank>> = BTreeMap::new();
+    group_of.iter().enumerate().for_each(|(rank, &group)| groups.entry(group).or_default().push(rank));
+    let local = |a: &Algorithm| Local { algorithm: a.name.into(), parameters: Parameters::default() };
+    let (inside, between) = (local(barrier::FLAT), local(collective.fallback));
+    Coordinated { collective, groups: groups.into_values().collect(), inside, between }
 }
 
 fn byte(place: usize, mark: usize) -> u8 {

@@ -1,6 +1,6 @@
 //! The options by which one algorithm is named without a policy, for `predict` and `export`.
 
-use crate::collective::{Algorithm, Parameters, Shape, bcast};
+use crate::collective::{Algorithm, Collective, Parameters, Shape, bcast, collective};
 use crate::schedule::Schedule;
 use crate::units;
 use anyhow::{Context, bail};
@@ -17,13 +17,42 @@ pub struct AlgorithmArgs {
     /// Segment size of a segmented algorithm; the whole message if not given.
     #[arg(long, default_value = "0", requires = "algorithm", value_parser = units::parse_bytes)]
     segment: usize,
-    /// Radix of the knomial tree.
+    /// Radix of a tree or a dissemination.
     #[arg(long, default_value_t = 0, requires = "algorithm")]
     radix: usize,
 }
 
+/// The collective that is asked about.
+#[derive(clap::Args)]
+pub struct CollectiveArgs {
+    /// The collective: bcast or barrier.
+    #[arg(long, value_name = "NAME", default_value = bcast::COLLECTIVE.name, value_parser = collective)]
+    pub collective: &'static Collective,
+}
+
+impl CollectiveArgs {
+    /// The sizes to look at: those that were given, or 0 for a collective without a message.
+    pub fn sizes(&self, given: &[usize]) -> anyhow::Result<Vec<usize>> {
+        match (self.collective.sized, given) {
+            (true, []) => bail!("look at a {}: give --bytes", self.collective.name),
+            (false, given) if given.iter().any(|&b| b > 0) => bail!("look at a {} of --bytes: it has no message", self.collective.name),
+            (_, given) => Ok(self.collective.sizes(given)),
+        }
+    }
+
+    /// Refuses a root where there is none.
+    pub fn check_root(&self, root: usize) -> anyhow::Result<()> {
+        if !self.collective.rooted && root > 0 {
+            bail!("look at a {} from --root {root}: it has no root", self.collective.name);
+        }
+        Ok(())
+    }
+}
+
 /// What these options name.
 pub struct Chosen {
+    /// The collective.
+    pub collective: &'static Collective,
     /// The algorithm.
     pub algorithm: &'static Algorithm,
     /// Over so many ranks.
@@ -33,20 +62,20 @@ pub struct Chosen {
 
 impl AlgorithmArgs {
     /// The algorithm they name; `None` if they were not given.
-    pub fn chosen(&self) -> anyhow::Result<Option<Chosen>> {
+    pub fn chosen(&self, collective: &'static Collective) -> anyhow::Result<Option<Chosen>> {
         let (Some(name), Some(ranks)) = (&self.algorithm, self.ranks) else { return Ok(None) };
-        let algorithm = bcast::algorithm(name)?;
+        let algorithm = collective.algorithm(name)?;
         let parameters = Parameters { segment: if algorithm.segmented { self.segment } else { 0 }, radix: self.radix };
-        Ok(Some(Chosen { algorithm, ranks: ranks as usize, parameters }))
+        Ok(Some(Chosen { collective, algorithm, ranks: ranks as usize, parameters }))
     }
 }
 
 impl Chosen {
     /// Its schedule for a message from a root; `aim` is what it is wanted for, as in "failed to predict".
     pub fn schedule(&self, aim: &str, root: usize, bytes: usize) -> anyhow::Result<Schedule> {
-        let Chosen { algorithm, ranks, parameters } = self;
+        let Chosen { collective, algorithm, ranks, parameters } = self;
         if root >= *ranks {
-            bail!("{aim} a broadcast from rank {root} of {ranks} ranks");
+            bail!("{aim} a {} from rank {root} of {ranks} ranks", collective.name);
         }
         let schedule = algorithm.bounded_schedule(&Shape { ranks: *ranks, root, bytes }, parameters)?;
         schedule.with_context(|| format!("{aim} {}: the messages of the MPI library's own are not known", algorithm.name))

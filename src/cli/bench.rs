@@ -1,5 +1,6 @@
 //! `collwise bench`
 
+use super::algorithm::CollectiveArgs;
 use super::table::table;
 use super::{Outcome, print, print_json};
 use crate::bench::{Report, Settings};
@@ -9,7 +10,7 @@ use crate::stats;
 use crate::units;
 use std::path::PathBuf;
 
-/// Compare adaptive_bcast with the MPI library's broadcasts, in one run under mpirun.
+/// Compare adaptive collectives with the MPI library's, in one run under mpirun.
 #[derive(clap::Args)]
 pub struct Args {
     /// The policy.
@@ -17,6 +18,8 @@ pub struct Args {
     /// Sizes, separated by commas.
     #[arg(long, value_parser = units::parse_bytes, value_delimiter = ',', default_value = "1,1KiB,16KiB,64KiB,256KiB,1MiB,4MiB")]
     bytes: Vec<usize>,
+    #[command(flatten)]
+    collective: CollectiveArgs,
     /// Roots, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "0")]
     roots: Vec<usize>,
@@ -40,8 +43,11 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let policy = Policy::read(&args.policy)?;
     let platform = args.platform.as_ref().map(|p| Platform::read(p)).transpose()?;
+    let collective = args.collective.collective;
+    args.roots.iter().try_for_each(|&root| args.collective.check_root(root))?;
     let settings = Settings {
-        sizes: args.bytes.clone(),
+        collective,
+        sizes: collective.sizes(&args.bytes),
         roots: args.roots.clone(),
         repetitions: args.repetitions as usize,
         warm_ups: args.warm_ups as usize,

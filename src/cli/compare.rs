@@ -64,10 +64,10 @@ fn choices(compiled: &CompiledPolicy, args: &Args) -> anyhow::Result<String> {
     for (k, g) in compiled.policy.groups.iter().enumerate() {
         let mut row = vec![g.name.clone(), g.hosts.len().to_string()];
         for &bytes in &args.bytes {
-            row.push(if g.bcast.is_empty() {
+            row.push(if g.rows(&bcast::COLLECTIVE).is_empty() {
                 "-".into()
             } else {
-                let d = compiled.decide(k, &(0..g.hosts.len()).collect::<Vec<_>>(), bytes)?;
+                let d = compiled.decide(&bcast::COLLECTIVE, k, &(0..g.hosts.len()).collect::<Vec<_>>(), bytes)?;
                 let segment = if d.parameters.segment > 0 { format!(" {}", units::bytes(d.parameters.segment)) } else { String::new() };
                 format!("{}: {}{segment}", d.model, d.algorithm.name)
             });
@@ -122,8 +122,8 @@ fn json(compiled: &CompiledPolicy, args: &Args, cases: Option<&[Case]>) -> anyho
     let mut groups = Vec::new();
     for (k, g) in compiled.policy.groups.iter().enumerate() {
         let mut choices = Vec::new();
-        for &bytes in args.bytes.iter().filter(|_| !g.bcast.is_empty()) {
-            let d = compiled.decide(k, &(0..g.hosts.len()).collect::<Vec<_>>(), bytes)?;
+        for &bytes in args.bytes.iter().filter(|_| !g.rows(&bcast::COLLECTIVE).is_empty()) {
+            let d = compiled.decide(&bcast::COLLECTIVE, k, &(0..g.hosts.len()).collect::<Vec<_>>(), bytes)?;
             choices.push(serde_json::json!({
                 "bytes": bytes, "model": d.model, "algorithm": d.algorithm.name, "segment_bytes": d.parameters.segment,
                 "radix": d.parameters.radix, "predicted_s": d.predicted_s,

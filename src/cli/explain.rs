@@ -1,9 +1,11 @@
 //! `collwise explain`
 
-use super::table::{percent, percent_or_dash};
+use super::algorithm::CollectiveArgs;
+use super::table::{percent, percent_or_dash, table};
 use super::{Outcome, print, print_json};
+use crate::collective::bcast;
 use crate::intercluster::{Job, Sent, gantt};
-use crate::plan::{Member, Plan, plan};
+use crate::plan::{Member, Plan, Way, plan, plan_signals};
 use crate::policy::{Across, CompiledPolicy, Policy};
 use crate::two_level::{Route, RouteKind};
 use crate::units;
@@ -15,9 +17,11 @@ use std::path::PathBuf;
 pub struct Args {
     /// The policy.
     policy: PathBuf,
-    /// Size of the message, such as 512KiB.
+    /// Size of the message, such as 512KiB; without it, what is done at all sizes is shown, in short.
     #[arg(long, value_parser = units::parse_bytes)]
-    bytes: usize,
+    bytes: Option<usize>,
+    #[command(flatten)]
+    collective: CollectiveArgs,
     /// The root, as a rank of all the policy's ranks group by group.
     #[arg(long, default_value_t = 0)]
     root: usize,
@@ -36,13 +40,83 @@ pub fn everybody(policy: &Policy) -> Vec<Member> {
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let compiled = CompiledPolicy::new(Policy::read(&args.policy)?)?;
-    let plan = plan(&compiled, &everybody(&compiled.policy), args.root, args.bytes)?;
-    if args.json {
-        print_json(&json(&compiled.policy, &plan))?
-    } else {
-        print(&text(&compiled.policy, &plan)?)?
+    let (members, collective) = (everybody(&compiled.policy), args.collective.collective);
+    args.collective.check_root(args.root)?;
+    match args.bytes {
+        Some(bytes) if collective.sized => {
+            let plan = plan(&compiled, &members, args.root, bytes)?;
+            if args.json { print_json(&json(&compiled.policy, &plan))? } else { print(&text(&compiled.policy, &plan)?)? }
+        }
+        None if collective.sized => overview(args, &compiled, &members)?,
+        given => {
+            args.collective.sizes(given.as_slice())?;
+            signals(args, &compiled, &members)?;
+        }
     }
     Ok(Outcome::Done)
+}
+
+/// All sizes, in short.
+fn overview(args: &Args, compiled: &CompiledPolicy, members: &[Member]) -> anyhow::Result<()> {
+    let (mut rows, mut all) = (Vec::new(), Vec::new());
+    for &(from, at) in compiled.classes() {
+        let plan = plan(compiled, members, args.root, at)?;
+        let way = way(&plan);
+        rows.push(vec![units::bytes(from), units::bytes(at), units::seconds(plan.predicted_s), way.clone()]);
+        all.push(serde_json::json!({ "from_bytes": from, "at_bytes": at, "predicted_s": plan.predicted_s, "way": way }));
+    }
+    if args.json {
+        print_json(&all)?
+    } else {
+        print(&table(&["from", "at", "takes", "what is done"], 3, &rows))?
+    }
+    Ok(())
+}
+
+/// What a plan does, in a line.
+fn way(plan: &Plan) -> String {
+    if plan.is_native() {
+        return "the MPI library's own".into();
+    }
+    let (h, inside) = (&plan.hierarchy, &plan.groups[0].decision);
+    match (plan.route, inside) {
+        (Some(kind), _) => {
+            let local = bcast::algorithm(&h.local[0].algorithm).unwrap_or(bcast::CHAIN);
+            Way { route: kind, segment: h.segment, local }.words(h.bytes)
+        }
+        (None, Some(d)) if plan.groups.len() == 1 && d.parameters.segment > 0 => {
+            format!("{} in {}", d.algorithm.name, units::bytes(d.parameters.segment))
+        }
+        (None, Some(d)) if plan.groups.len() == 1 => d.algorithm.name.into(),
+        _ => "the whole message from group to group, inside each as it is best there".into(),
+    }
+}
+
+/// A collective without a message.
+fn signals(args: &Args, compiled: &CompiledPolicy, members: &[Member]) -> anyhow::Result<()> {
+    let collective = args.collective.collective;
+    let plan = plan_signals(compiled, members, collective)?;
+    let row = compiled.policy.over_all.get(collective);
+    let (runner_up, margin, native_s) = match (row, compiled.policy.groups[0].row(collective, 0)) {
+        (Some(row), _) => (Some(row.runner_up.clone()), Some(row.margin), row.native_s),
+        (None, choice) => (choice.map(|c| c.runner_up.clone()), choice.map(|c| c.margin), None),
+    };
+    if args.json {
+        return print_json(&serde_json::json!({
+            "collective": collective.name, "ranks": members.len(), "predicted_s": plan.predicted_s, "way": plan.way.words(),
+            "native": plan.way.is_native(), "from_row": plan.from_row, "runner_up": runner_up, "margin": margin, "native_s": native_s,
+        }));
+    }
+    let mut out = format!("{} of {} ranks: {}\n", collective.name, members.len(), units::seconds(plan.predicted_s));
+    writeln!(out, "{}", if plan.way.is_native() { "the MPI library's own".into() } else { plan.way.words() })?;
+    match runner_up {
+        Some(runner_up) => writeln!(out, "  next best: {runner_up}, slower by {}", percent_or_dash(margin))?,
+        None => writeln!(out, "  computed from the models: the policy has no row for it")?,
+    }
+    if let Some(t) = native_s {
+        writeln!(out, "  the MPI library's own over all ranks: {}", units::seconds(t))?;
+    }
+    print(&out)
 }
 
 /// The plan as JSON.

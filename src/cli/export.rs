@@ -1,10 +1,10 @@
 //! `collwise export`
 
-use super::algorithm::AlgorithmArgs;
+use super::algorithm::{AlgorithmArgs, CollectiveArgs};
 use super::explain::everybody;
 use super::{Outcome, print};
 use crate::files::write_text;
-use crate::plan::plan;
+use crate::plan::{plan, plan_signals};
 use crate::platform::{Placement, Platform, simgrid};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::schedule::{Schedule, goal};
@@ -12,7 +12,7 @@ use crate::units;
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 
-/// Write a platform, or the messages of a broadcast, in another tool's format.
+/// Write a platform, or the messages of a collective, in another tool's format.
 #[derive(clap::Args)]
 pub struct Args {
     /// The platform for SimGrid; the policy for GOAL, if no --algorithm is named.
@@ -25,11 +25,13 @@ pub struct Args {
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
     /// GOAL: size of the message, such as 512KiB.
-    #[arg(long, required_if_eq("to", "goal"), value_parser = units::parse_bytes)]
+    #[arg(long, value_parser = units::parse_bytes)]
     bytes: Option<usize>,
     /// GOAL: the root; of a policy, as a rank of all its ranks group by group.
     #[arg(long, default_value_t = 0)]
     root: usize,
+    #[command(flatten)]
+    collective: CollectiveArgs,
     #[command(flatten)]
     algorithm: AlgorithmArgs,
 }
@@ -80,13 +82,23 @@ fn to_simgrid(platform: &Platform, folder: &Path) -> anyhow::Result<()> {
 
 /// What all ranks send and receive.
 fn schedule(args: &Args) -> anyhow::Result<Schedule> {
-    let bytes = args.bytes.context("export to GOAL: give --bytes")?;
-    if let Some(chosen) = args.algorithm.chosen()? {
+    let collective = args.collective.collective;
+    args.collective.check_root(args.root)?;
+    let given: Vec<usize> = args.bytes.into_iter().collect();
+    let bytes = args.collective.sizes(&given)?[0];
+    if let Some(chosen) = args.algorithm.chosen(collective)? {
         return chosen.schedule("export", args.root, bytes);
     }
     let path = args.file.as_ref().context("export to GOAL: give a policy, or --algorithm with --ranks")?;
     let compiled = CompiledPolicy::new(Policy::read(path)?)?;
     let members = everybody(&compiled.policy);
+    if !collective.sized {
+        let way = plan_signals(&compiled, &members, collective)?.way;
+        if way.is_native() {
+            bail!("export the {} under {}: it is the MPI library's own, whose messages are not known", collective.name, path.display());
+        }
+        return Ok(way.schedule(members.len())?);
+    }
     let plan = plan(&compiled, &members, args.root, bytes)?;
     if plan.is_native() || (0..plan.groups.len()).any(|k| plan.hierarchy.local_native(k)) {
         bail!(

@@ -3,7 +3,7 @@
 use super::table::table;
 use super::{Outcome, print, print_json};
 use crate::cluster::METHODS;
-use crate::collective::bcast;
+use crate::collective::COLLECTIVES;
 use crate::intercluster::HEURISTICS;
 use crate::model::MODELS;
 
@@ -22,7 +22,9 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         let parameters: Vec<&str> = m.scalars.iter().chain(m.tables).map(|(n, _)| *n).collect();
         add("model", m.name, &format!("parameters {}", parameters.join(", ")), m.citation);
     }
-    bcast::ALGORITHMS.iter().for_each(|a| add("broadcast", a.name, a.summary, a.citation));
+    for c in COLLECTIVES {
+        c.algorithms.iter().for_each(|a| add(c.name, a.name, a.summary, a.citation));
+    }
     METHODS.iter().for_each(|m| add("grouping", m.name, m.summary, m.citation));
     HEURISTICS.iter().for_each(|h| add("schedule", h.name, h.summary, h.citation));
     if args.json {

@@ -45,14 +45,14 @@ enum Command {
     Compare(compare::Args),
     /// Say how well the broadcasts over all groups that tuning measured were predicted.
     Accuracy(accuracy::Args),
-    /// Compare adaptive_bcast with the MPI library's broadcasts, in one run under mpirun.
+    /// Compare adaptive collectives with the MPI library's, in one run under mpirun.
     #[cfg(feature = "mpi")]
     Bench(bench::Args),
     /// Say where the wall time of an application goes, and what it will be elsewhere, from reports of mpiP.
     App(app::Args),
     /// Schedule a broadcast between groups.
     Schedule(schedule::Args),
-    /// Write a platform, or the messages of a broadcast, in another tool's format.
+    /// Write a platform, or the messages of a collective, in another tool's format.
     Export(export::Args),
     /// Draw a random platform of several sites.
     Generate(generate::Args),

@@ -1,12 +1,12 @@
 //! `collwise predict`
 
-use super::algorithm::AlgorithmArgs;
+use super::algorithm::{AlgorithmArgs, CollectiveArgs};
 use super::explain::everybody;
 use super::table::table;
 use super::{Outcome, print, print_json};
 use crate::error::Error;
 use crate::model::{Values, model};
-use crate::plan::{PolyModel, plan};
+use crate::plan::{Member, PolyModel, plan, plan_signals};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::predict::completion;
 use crate::units;
@@ -21,7 +21,7 @@ pub struct Args {
     #[arg(conflicts_with_all = ["model", "algorithm"])]
     policy: Option<PathBuf>,
     /// Sizes, separated by commas, such as 1,8KiB,1MiB.
-    #[arg(long, required = true, value_parser = units::parse_bytes, value_delimiter = ',')]
+    #[arg(long, value_parser = units::parse_bytes, value_delimiter = ',')]
     bytes: Vec<usize>,
     /// The root.
     #[arg(long, default_value_t = 0)]
@@ -33,6 +33,8 @@ pub struct Args {
     #[arg(long = "param", value_name = "NAME=VALUE", requires = "model")]
     parameters: Vec<String>,
     #[command(flatten)]
+    collective: CollectiveArgs,
+    #[command(flatten)]
     algorithm: AlgorithmArgs,
     /// Print JSON.
     #[arg(long)]
@@ -40,6 +42,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+    args.collective.check_root(args.root)?;
     match (&args.policy, &args.model) {
         (Some(path), _) => of_policy(args, path),
         (None, Some(name)) => of_model(args, name),
@@ -50,9 +53,12 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
 fn of_policy(args: &Args, path: &std::path::Path) -> anyhow::Result<Outcome> {
     let compiled = CompiledPolicy::new(Policy::read(path)?)?;
     let members = everybody(&compiled.policy);
+    if !args.collective.collective.sized {
+        return of_signals(args, &compiled, &members);
+    }
     let (mut all, mut rows) = (Vec::new(), Vec::new());
     let mut notes = BTreeSet::new();
-    for &bytes in &args.bytes {
+    for bytes in args.collective.sizes(&args.bytes)? {
         let plan = plan(&compiled, &members, args.root, bytes)?;
         let native = (0..plan.groups.len()).any(|k| plan.hierarchy.local_native(k));
         // the whole plan under the poly-model, message by message; the library's own broadcasts have no messages to replay
@@ -86,11 +92,27 @@ fn of_policy(args: &Args, path: &std::path::Path) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// A collective without a message.
+fn of_signals(args: &Args, compiled: &CompiledPolicy, members: &[Member]) -> anyhow::Result<Outcome> {
+    args.collective.sizes(&args.bytes)?;
+    let plan = plan_signals(compiled, members, args.collective.collective)?;
+    let schedule = (!plan.way.is_native()).then(|| plan.way.schedule(members.len())).transpose()?;
+    let replayed = schedule.map(|s| completion(&s, &PolyModel::new(compiled, members, 0))).transpose()?;
+    if args.json {
+        print_json(&[serde_json::json!({ "bytes": 0, "predicted_s": plan.predicted_s, "replayed_s": replayed, "way": plan.way.words() })])?;
+    } else {
+        let row =
+            vec![args.collective.collective.name.into(), units::seconds(plan.predicted_s), replayed.map_or("-".into(), units::seconds)];
+        print(&table(&["collective", "in all", "replayed"], 1, &[row]))?;
+    }
+    Ok(Outcome::Done)
+}
+
 fn of_model(args: &Args, name: &str) -> anyhow::Result<Outcome> {
     let costs = model(name)?.costs(&values(name, &args.parameters)?)?;
-    let chosen = args.algorithm.chosen()?.context("predict: give --ranks and --algorithm")?;
+    let chosen = args.algorithm.chosen(args.collective.collective)?.context("predict: give --ranks and --algorithm")?;
     let (mut all, mut rows) = (Vec::new(), Vec::new());
-    for &bytes in &args.bytes {
+    for bytes in args.collective.sizes(&args.bytes)? {
         let schedule = chosen.schedule("predict", args.root, bytes)?;
         let t = completion(&schedule, costs.as_ref())?;
         rows.push(vec![units::bytes(bytes), units::seconds(t)]);

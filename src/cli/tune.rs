@@ -4,6 +4,7 @@ use super::discover::describe;
 use super::source::{GroupingArgs, SourceArgs};
 use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
+use crate::collective::bcast;
 use crate::files::write_text;
 use crate::measure::Spent;
 use crate::policy::Policy;
@@ -73,7 +74,7 @@ fn head(policy: &Policy) -> String {
 fn summary(policy: &Policy, spent: &[Spent], path: &Path) -> String {
     let mut rows = Vec::new();
     for g in &policy.groups {
-        for r in &g.bcast {
+        for r in g.rows(&bcast::COLLECTIVE) {
             let segment = if r.segment_bytes > 0 { units::bytes(r.segment_bytes) } else { "-".into() };
             let measured = r.measured_s.map_or("-".into(), units::seconds);
             let why = vec![r.model.clone(), units::seconds(r.predicted_s), measured, r.runner_up.clone(), percent_or_dash(Some(r.margin))];

@@ -1,23 +1,128 @@
-//! The collective operations: a folder each, one algorithm a file. Builders are pure and know no model.
+//! The collective operations: a folder each and a line in [`COLLECTIVES`], one algorithm a file. Builders are pure and know no model.
 
+pub mod barrier;
 pub mod bcast;
 mod tree;
 
-use crate::error::Result;
-use crate::schedule::{Program, Schedule, pieces};
+use crate::error::{Error, Result};
+use crate::schedule::{Program, Schedule, Specification, pieces};
 use crate::topology::Rank;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
 
 pub use tree::Node;
+
+/// Every collective.
+pub static COLLECTIVES: [&Collective; 2] = [&bcast::COLLECTIVE, &barrier::COLLECTIVE];
+
+/// A collective operation.
+#[derive(Debug)]
+pub struct Collective {
+    /// Name in policies and on the command line.
+    pub name: &'static str,
+    /// MPI's name of it.
+    pub function: &'static str,
+    /// True if one rank is the root.
+    pub rooted: bool,
+    /// True if it has a message; else its size is always 0.
+    pub sized: bool,
+    /// What a schedule of it must bring about.
+    pub specification: fn(&Shape) -> Specification,
+    /// What is taken where nothing is known.
+    pub fallback: &'static Algorithm,
+    /// Its algorithms; the last one is the library's own.
+    pub algorithms: &'static [&'static Algorithm],
+}
+
+impl Collective {
+    /// Finds an algorithm by name.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] with the names there are.
+    pub fn algorithm(&self, name: &str) -> Result<&'static Algorithm> {
+        self.algorithms.iter().copied().find(|a| a.name == name).ok_or_else(|| {
+            let names: Vec<_> = self.algorithms.iter().map(|a| a.name).collect();
+            Error::invalid(format!("find the {} algorithm \"{name}\": there are {}", self.name, names.join(", ")))
+        })
+    }
+
+    /// The algorithms that are built, and not the library's own.
+    pub fn built(&self) -> impl Iterator<Item = &'static Algorithm> {
+        self.algorithms.iter().copied().filter(|a| !a.is_native())
+    }
+
+    /// The algorithm that is the library's own.
+    pub fn native(&self) -> &'static Algorithm {
+        self.algorithms[self.algorithms.len() - 1]
+    }
+
+    /// The sizes of these that messages of it may have: all, or only 0.
+    pub fn sizes(&self, sizes: &[usize]) -> Vec<usize> {
+        if self.sized { sizes.to_vec() } else { vec![0] }
+    }
+}
+
+/// Finds a collective by name.
+///
+/// # Errors
+/// [`Error::Invalid`] with the names there are.
+pub fn collective(name: &str) -> Result<&'static Collective> {
+    COLLECTIVES.into_iter().find(|c| c.name == name).ok_or_else(|| {
+        let names = COLLECTIVES.map(|c| c.name).join(", ");
+        Error::invalid(format!("find the collective \"{name}\": there are {names}"))
+    })
+}
+
+// a collective is its name: in files, maps and orders
+
+impl PartialEq for Collective {
+    fn eq(&self, other: &Collective) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Collective {}
+
+impl PartialOrd for Collective {
+    fn partial_cmp(&self, other: &Collective) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Collective {
+    fn cmp(&self, other: &Collective) -> Ordering {
+        self.name.cmp(other.name)
+    }
+}
+
+impl Hash for Collective {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl Serialize for Collective {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name)
+    }
+}
+
+impl<'de> Deserialize<'de> for &'static Collective {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        collective(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
 
 /// What a collective is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Shape {
     /// Number of ranks.
     pub ranks: usize,
-    /// The root.
+    /// The root; 0 where there is none.
     pub root: Rank,
-    /// Size of the message.
+    /// Size of the message; 0 where there is none.
     pub bytes: usize,
 }
 
@@ -57,6 +162,8 @@ pub struct Algorithm {
     pub citation: &'static str,
     /// True if it cuts the message into segments of a size that can be chosen.
     pub segmented: bool,
+    /// True if the whole message in one segment makes it another algorithm than its kin without segments.
+    pub whole: bool,
     /// The radices worth trying, if it has one.
     pub radices: &'static [usize],
     /// The builder; `None` for the library's own collective, which is called and not built.
@@ -73,6 +180,11 @@ impl Parameters {
 }
 
 impl Algorithm {
+    /// True for the library's own collective, which is called and not built.
+    pub fn is_native(&self) -> bool {
+        self.builder.is_none()
+    }
+
     /// The schedule for all ranks; `None` for the library's own collective.
     pub fn schedule(&self, shape: &Shape, parameters: &Parameters) -> Option<Schedule> {
         let build = self.builder?;

@@ -3,7 +3,7 @@
 //! Positions are relative to the root (0 is the root), children in the order in which they are served.
 
 use super::Shape;
-use crate::schedule::{Program, Span, segments};
+use crate::schedule::{OpId, Program, Span, segments};
 use crate::topology::Rank;
 
 /// One node's place in a tree.
@@ -84,6 +84,20 @@ pub fn rendezvous_program(me: Rank, shape: &Shape, tree: impl Fn(usize, usize) -
     for &child in &node.children {
         let granted = program.recv(shape.absolute(child), ask, &[]);
         program.send(shape.absolute(child), whole, &[granted]);
+    }
+    program
+}
+
+/// Empty messages up a tree, each when those of all children are there, and then down.
+pub fn up_and_down(node: &Node) -> Program {
+    let (mut program, token) = (Program::new(), Span::control(0));
+    let mut heard: Vec<OpId> = node.children.iter().map(|&c| program.recv(c, token, &[])).collect();
+    if let Some(parent) = node.parent {
+        program.send(parent, token, &heard);
+        heard = vec![program.recv(parent, token, &[])];
+    }
+    for &child in &node.children {
+        program.send(child, token, &heard);
     }
     program
 }

@@ -2,7 +2,7 @@
 //! has no row. What was measured corrects what is predicted (poly-adapt-2: per group and size, the algorithm that the most accurate
 //! model says is fastest).
 
-use crate::collective::{Algorithm, Parameters, Shape, bcast};
+use crate::collective::{Algorithm, Collective, Parameters, Shape};
 use crate::error::{Error, Result};
 use crate::fit::Among;
 use crate::model::{CostModel, Fitted, Inside};
@@ -16,6 +16,14 @@ const MOST_SEGMENTS: usize = 256;
 
 /// Another algorithm must beat the library's own by so much: what medians of a busy machine can be trusted to.
 pub const NATIVE_MARGIN: f64 = 0.05;
+/// What a call that runs a plan costs beside its messages, in seconds: finding the plan and walking it, on processors of today. Measured between
+/// two processes of one machine, where a barrier takes as long.
+const CALL_S: f64 = 1e-6;
+
+/// True if a way that was measured is to be taken instead of the library's own. `clearly`: its runs are faster than what noise makes.
+pub fn beats_native(own_s: f64, native_s: f64, clearly: bool) -> bool {
+    own_s + CALL_S < native_s && (clearly || own_s * (1.0 + NATIVE_MARGIN) <= native_s)
+}
 
 /// Where a row ends that was made at one size and the next one at another: the geometric mean of the two.
 pub fn halfway(a: usize, b: usize) -> usize {
@@ -46,34 +54,32 @@ pub struct Candidate {
     pub predicted: f64,
 }
 
-/// Every algorithm with the parameters worth trying for a size: segments of `m / 2^i`.
-pub fn all_candidates(bytes: usize) -> Vec<(&'static Algorithm, Parameters)> {
+/// Every algorithm of a collective with the parameters worth trying for a size: segments of `m / 2^i`.
+pub fn all_candidates(collective: &Collective, bytes: usize) -> Vec<(&'static Algorithm, Parameters)> {
     let mut all = Vec::new();
-    for a in bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()) {
+    for a in collective.built() {
         if a.segmented {
             let halves = (1..20).map(|i| bytes >> i).take_while(|&s| s >= LEAST_SEGMENT && bytes.div_ceil(s) <= MOST_SEGMENTS);
             // the same sizes for neighbouring messages: experience is about algorithms, not about odd segments
-            all.extend(halves.map(|s| (*a, Parameters { segment: s.next_multiple_of(64), radix: 0 })));
-            if a.name == "split_binary" {
-                all.push((*a, Parameters::default()));
-            }
-        } else if a.radices.is_empty() {
-            all.push((*a, Parameters::default()));
+            all.extend(halves.map(|s| (a, Parameters { segment: s.next_multiple_of(64), radix: 0 })));
         } else {
-            all.extend(a.radices.iter().map(|&radix| (*a, Parameters { segment: 0, radix })));
+            all.extend(a.radices.iter().map(|&radix| (a, Parameters { segment: 0, radix })));
+        }
+        if a.whole || (!a.segmented && a.radices.is_empty()) {
+            all.push((a, Parameters::default()));
         }
     }
     all
 }
 
-/// The predicted times of candidates on some positions of a group, the fastest first. Ties keep the order of the registry.
+/// The predicted times of candidates on some positions of a group, of which the first is the root, the fastest first. Ties keep the order of the registry.
 ///
 /// # Errors
 /// A model that lacks parameters.
 pub fn rank_candidates(
     knowledge: Knowledge,
+    collective: &'static Collective,
     positions: &[usize],
-    root: usize,
     bytes: usize,
     candidates: &[(&'static Algorithm, Parameters)],
 ) -> Result<(String, Vec<Candidate>)> {
@@ -82,16 +88,16 @@ pub fn rank_candidates(
     let Some(fitted) = knowledge.models.iter().find(|f| f.model == name) else { return Ok((name, Vec::new())) };
     let inner = fitted.costs_in(knowledge.inside)?;
     let costs = Among { inner: inner.as_ref(), positions: positions.to_vec() };
-    let shape = Shape { ranks: positions.len(), root, bytes };
+    let shape = Shape { ranks: positions.len(), root: 0, bytes };
     let mut ranked = Vec::new();
     for &(algorithm, parameters) in candidates {
-        ranked.extend(predicted(knowledge, &name, &costs, &shape, algorithm, parameters)?);
+        ranked.extend(predicted(knowledge, collective, &name, &costs, &shape, algorithm, parameters)?);
     }
     ranked.sort_by(|a, b| a.predicted.total_cmp(&b.predicted));
     // local search around the best segment
     if let Some(best) = ranked.first().filter(|c| c.parameters.segment > 0 && candidates.len() > 8).cloned() {
         for segment in [best.parameters.segment * 3 / 4, best.parameters.segment * 3 / 2].map(|s| s.next_multiple_of(64)) {
-            ranked.extend(predicted(knowledge, &name, &costs, &shape, best.algorithm, Parameters { segment, radix: 0 })?);
+            ranked.extend(predicted(knowledge, collective, &name, &costs, &shape, best.algorithm, Parameters { segment, radix: 0 })?);
         }
         ranked.sort_by(|a, b| a.predicted.total_cmp(&b.predicted));
     }
@@ -100,6 +106,7 @@ pub fn rank_candidates(
 
 fn predicted(
     knowledge: Knowledge,
+    collective: &'static Collective,
     model: &str,
     costs: &dyn CostModel,
     shape: &Shape,
@@ -112,7 +119,7 @@ fn predicted(
         Ok(None) | Err(Error::TooLarge(_)) => return Ok(None),
         Err(e) => return Err(e),
     };
-    let experience = knowledge.experience.iter().find(|e| e.algorithm == algorithm.name && e.model == model);
+    let experience = knowledge.experience.iter().find(|e| e.collective == collective && e.algorithm == algorithm.name && e.model == model);
     let predicted = completion(&schedule, costs)? * experience.map_or(1.0, |e| e.at(shape.bytes));
     Ok(Some(Candidate { algorithm, parameters, predicted }))
 }

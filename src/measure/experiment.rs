@@ -1,11 +1,11 @@
 //! Experiments as values. Each is a small schedule and a rule that tells which span of time of which rank is its result, so that
 //! the simulator, MPI and a model's replay all run the same thing.
 
-use crate::collective::{Parameters, Shape, bcast};
+use crate::collective::{Collective, Parameters, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::schedule::{Program, Schedule, Span, Trace};
 use crate::topology::{Rank, check_ranks};
-use crate::two_level::Hierarchy;
+use crate::two_level::{Coordinated, Hierarchy};
 use crate::units::{MAX_BYTES, MAX_SECONDS};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -92,12 +92,19 @@ pub enum Experiment {
         /// The groups and the way between them; the root is the first rank of the first group.
         hierarchy: Hierarchy,
     },
-    /// A broadcast. Result: from the root's start until the last rank has everything, on the root's clock; a probe over MPI finds
-    /// the other clocks' offsets first.
-    Broadcast {
+    /// A collective over groups that goes through coordinators. Result: as for a collective.
+    Coordinated {
+        /// The groups and what they do.
+        coordinated: Coordinated,
+    },
+    /// A collective. Result: from the root's start (where there is none, the first rank's) until the last rank is done, on that rank's clock;
+    /// a probe over MPI finds the other clocks' offsets first.
+    Collective {
+        /// Which one.
+        collective: &'static Collective,
         /// Who takes part.
         ranks: Vec<Rank>,
-        /// The root's position among them.
+        /// The root's position among them; 0 where there is no root.
         root: usize,
         /// Bytes of the message.
         bytes: usize,
@@ -106,6 +113,17 @@ pub enum Experiment {
         /// What was chosen about it.
         parameters: Parameters,
     },
+}
+
+/// A call of the library's own collective.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NativeCall {
+    /// Which one.
+    pub collective: &'static Collective,
+    /// Among whom.
+    pub ranks: Vec<Rank>,
+    /// The root's position among them.
+    pub root: usize,
 }
 
 impl Experiment {
@@ -117,10 +135,11 @@ impl Experiment {
             | Experiment::SendTime { a, b, .. }
             | Experiment::ReceiveTime { a, b, .. } => vec![*a, *b],
             Experiment::Hierarchical { hierarchy } => hierarchy.ranks(),
+            Experiment::Coordinated { coordinated } => coordinated.ranks(),
             Experiment::Fan { root, leaves, .. } | Experiment::Spread { root, leaves, .. } => {
                 std::iter::once(*root).chain(leaves.iter().copied()).collect()
             }
-            Experiment::Broadcast { ranks, .. } => ranks.clone(),
+            Experiment::Collective { ranks, .. } => ranks.clone(),
         }
     }
 
@@ -132,8 +151,12 @@ impl Experiment {
         check_ranks(&self.ranks(), ranks)?;
         match self {
             Experiment::Hierarchical { hierarchy } => hierarchy.validate(ranks)?,
-            Experiment::Broadcast { ranks, root, algorithm, .. } => {
-                bcast::algorithm(algorithm)?;
+            Experiment::Coordinated { coordinated } => coordinated.validate(ranks)?,
+            Experiment::Collective { collective, ranks, root, bytes, algorithm, .. } => {
+                collective.algorithm(algorithm)?;
+                if !collective.sized && *bytes > 0 {
+                    return Err(Error::invalid(format!("a {} has no message, and {bytes} bytes are asked for", collective.name)));
+                }
                 if *root >= ranks.len() {
                     return Err(Error::invalid(format!("root {root} is outside its {} ranks", ranks.len())));
                 }
@@ -160,8 +183,9 @@ impl Experiment {
             Experiment::Fan { leaves, .. } => 2 * leaves.len(),
             Experiment::Spread { leaves, count, .. } => leaves.len().saturating_mul(*count),
             Experiment::Hierarchical { hierarchy } => hierarchy.message_count(),
-            Experiment::Broadcast { ranks, bytes, algorithm, parameters, .. } => {
-                let pieces = bcast::algorithm(algorithm).map_or(1, |a| parameters.pieces(a, *bytes));
+            Experiment::Coordinated { coordinated } => coordinated.message_count(),
+            Experiment::Collective { collective, ranks, bytes, algorithm, parameters, .. } => {
+                let pieces = collective.algorithm(algorithm).map_or(1, |a| parameters.pieces(a, *bytes));
                 ranks.len().saturating_mul(pieces)
             }
         }
@@ -177,12 +201,22 @@ impl Experiment {
 
     /// True if the result takes the traces of all ranks.
     pub fn is_collective(&self) -> bool {
-        matches!(self, Experiment::Broadcast { .. } | Experiment::Hierarchical { .. })
+        self.collective().is_some()
+    }
+
+    /// The collective that it is.
+    pub fn collective(&self) -> Option<&'static Collective> {
+        match self {
+            Experiment::Collective { collective, .. } => Some(collective),
+            Experiment::Hierarchical { .. } => Some(&bcast::COLLECTIVE),
+            Experiment::Coordinated { coordinated } => Some(coordinated.collective),
+            _ => None,
+        }
     }
 
     /// The position, in [`Experiment::ranks`], of the rank whose clock counts.
     pub fn timer(&self) -> usize {
-        if let Experiment::Broadcast { root, .. } = self { *root } else { 0 }
+        if let Experiment::Collective { root, .. } = self { *root } else { 0 }
     }
 
     /// The size of the buffer that it works on.
@@ -190,11 +224,12 @@ impl Experiment {
         match self {
             Experiment::RoundTrip { out, back, .. } | Experiment::Fan { out, back, .. } => *out.max(back),
             Experiment::Hierarchical { hierarchy } => hierarchy.bytes,
+            Experiment::Coordinated { .. } => 0,
             Experiment::Train { bytes, .. }
             | Experiment::Spread { bytes, .. }
             | Experiment::SendTime { bytes, .. }
             | Experiment::ReceiveTime { bytes, .. }
-            | Experiment::Broadcast { bytes, .. } => *bytes,
+            | Experiment::Collective { bytes, .. } => *bytes,
         }
     }
 
@@ -203,19 +238,25 @@ impl Experiment {
         if let Experiment::Train { count, .. } | Experiment::Spread { count, .. } = self { *count } else { 1 }
     }
 
-    /// The library's own broadcast that a rank calls after its program, if it does: among these ranks, from the root's position.
-    pub fn native(&self, me: Rank) -> Option<(Vec<Rank>, usize)> {
+    /// The library's own collective that a rank calls after its program, if it does.
+    pub fn native(&self, me: Rank) -> Option<NativeCall> {
         match self {
-            Experiment::Broadcast { ranks, root, algorithm, .. } if algorithm == "native" => Some((ranks.clone(), *root)),
+            Experiment::Collective { collective, ranks, root, algorithm, .. } if *algorithm == collective.native().name => {
+                Some(NativeCall { collective, ranks: ranks.clone(), root: *root })
+            }
             Experiment::Hierarchical { hierarchy } => {
                 let k = hierarchy.group_of(me);
-                hierarchy.local_native(k).then(|| (hierarchy.groups[k].clone(), 0))
+                hierarchy.local_native(k).then(|| NativeCall {
+                    collective: &bcast::COLLECTIVE,
+                    ranks: hierarchy.groups[k].clone(),
+                    root: 0,
+                })
             }
             _ => None,
         }
     }
 
-    /// True if any of its ranks calls the library's own broadcast.
+    /// True if any of its ranks calls the library's own collective.
     pub fn is_native(&self) -> bool {
         match self {
             Experiment::Hierarchical { hierarchy } => (0..hierarchy.groups.len()).any(|k| hierarchy.local_native(k)),
@@ -224,7 +265,7 @@ impl Experiment {
     }
 
     /// The program of the rank at a position of [`Experiment::ranks`]; its ranks are positions too. The library's own
-    /// broadcast has nothing in it: whoever runs it calls the library.
+    /// collective has nothing in it: whoever runs it calls the library.
     ///
     /// # Errors
     /// An algorithm that there is not.
@@ -259,18 +300,19 @@ impl Experiment {
                 let got: Vec<_> = (0..*count).map(|_| p.recv(0, data(*bytes), &[])).collect();
                 p.send(0, empty, &got);
             }
-            Experiment::Hierarchical { hierarchy } => {
-                let ranks = hierarchy.ranks();
-                let places: FxHashMap<Rank, usize> = ranks.iter().enumerate().map(|(place, &r)| (r, place)).collect();
-                p = hierarchy.program(ranks[me])?.renamed(|r| places[&r]);
+            Experiment::Hierarchical { hierarchy } => p = at_places(&hierarchy.ranks(), hierarchy.program(hierarchy.ranks()[me])?),
+            Experiment::Coordinated { coordinated } => {
+                p = at_places(&coordinated.ranks(), coordinated.program(coordinated.ranks()[me])?);
             }
             Experiment::Fan { out, back, .. } => {
                 let got = p.recv(0, data(*out), &[]);
                 p.send(0, data(*back), &[got]);
             }
-            Experiment::Broadcast { ranks, root, bytes, algorithm, parameters } => {
+            Experiment::Collective { collective, ranks, root, bytes, algorithm, parameters } => {
                 let shape = Shape { ranks: ranks.len(), root: *root, bytes: *bytes };
-                p = bcast::algorithm(algorithm)?.builder.map(|build| build(me, &shape, parameters)).unwrap_or_default();
+                if let Some(build) = collective.algorithm(algorithm)?.builder {
+                    p = build(me, &shape, parameters);
+                }
             }
         }
         Ok(p)
@@ -308,6 +350,12 @@ impl Experiment {
 
 fn drop_id(_: crate::schedule::OpId) {}
 
+/// A program with its ranks named by their places among all.
+fn at_places(ranks: &[Rank], program: Program) -> Program {
+    let places: FxHashMap<Rank, usize> = ranks.iter().enumerate().map(|(place, &r)| (r, place)).collect();
+    program.renamed(|r| places[&r])
+}
+
 /// `a` sends and is answered; the other side, which answers.
 fn exchange(p: &mut Program, me: usize, out: Span, back: Span) {
     if me == 0 {
@@ -338,6 +386,7 @@ fn train(p: &mut Program, me: usize, message: Span, count: usize, delay_ns: u64)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collective::COLLECTIVES;
 
     #[test]
     fn every_experiment_is_a_valid_schedule() {
@@ -349,13 +398,16 @@ mod tests {
             Experiment::ReceiveTime { a: 0, b: 1, bytes: 5, delay_ns: 1000 },
             Experiment::Fan { root: 4, leaves: vec![1, 2], out: 100, back: 0 },
         ];
-        all.extend(bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()).map(|a| Experiment::Broadcast {
-            ranks: ranks.clone(),
-            root: 2,
-            bytes: 1000,
-            algorithm: a.name.into(),
-            parameters: Parameters { segment: 128, radix: 0 },
-        }));
+        for collective in COLLECTIVES {
+            all.extend(collective.built().map(|a| Experiment::Collective {
+                collective,
+                ranks: ranks.clone(),
+                root: if collective.rooted { 2 } else { 0 },
+                bytes: if collective.sized { 1000 } else { 0 },
+                algorithm: a.name.into(),
+                parameters: Parameters { segment: 128, radix: 0 },
+            }));
+        }
         for e in &all {
             crate::schedule::completes(&e.schedule().unwrap()).unwrap_or_else(|fault| panic!("{e:?}: {fault}"));
             let text = serde_json::to_string(e).unwrap();

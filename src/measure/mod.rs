@@ -25,11 +25,14 @@ pub use samples::{Sample, Samples, Stop};
 pub use session::{Progress, Session, Spent, StopRule};
 pub use simulated::SimulatedProbe;
 
+/// The version of sample files that is read and written.
+pub const SAMPLE_FORMAT: u32 = 2;
+
 /// Where and with what samples are taken; the head of every sample file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Version of the sample file's format: 1.
+    /// Version of the sample file's format: [`SAMPLE_FORMAT`].
     pub format: u32,
     /// The platform's name, as the user gave it.
     #[serde(deserialize_with = "names::de_name")]

@@ -2,18 +2,18 @@
 //! times come home.
 #![allow(unsafe_code)] // MPI's C interface
 
-use super::{Experiment, Part, Probe, Settings, hosts_told, parts};
+use super::{Experiment, Part, Probe, SAMPLE_FORMAT, Settings, hosts_told, parts};
 use crate::error::{Error, Result};
 use crate::schedule::{Program, Trace};
 use crate::stats;
 use crate::topology::Rank;
 use crate::transport::clock::Offsets;
 use crate::transport::mpi::{MpiTransport, abort, check, gather_names, library_version, now};
-use crate::transport::{Executor, Transport};
+use crate::transport::{Executor, Transport, native};
 use mpi::ffi;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
-use std::os::raw::{c_int, c_void};
+use std::os::raw::c_int;
 
 /// What the driver asks of a rank.
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -96,7 +96,7 @@ pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str, declared: bool) -> Resu
         return Ok(None);
     }
     let settings = Settings {
-        format: 1,
+        format: SAMPLE_FORMAT,
         platform: platform.into(),
         hosts,
         library: library_version(),
@@ -220,8 +220,9 @@ impl Player {
         Ok(times)
     }
 
-    /// Runs a collective so many times; each run begins when the root knows that everybody is through with the one before. Each
-    /// rank notes when it has everything, and the root turns these stamps into its own clock's.
+    /// Runs a collective so many times; each run begins when the root knows that everybody is through with the one before, where there is
+    /// no root on all ranks together. Each rank notes when it began and when it was done, and the root turns these stamps into its own clock's: a
+    /// run takes from the root's start, or else the latest one, until the last rank is done.
     fn play_collective(
         &mut self,
         experiment: &Experiment,
@@ -231,30 +232,35 @@ impl Player {
         repetitions: usize,
     ) -> Result<Vec<f64>> {
         let (me, root) = (self.transport.rank(), members[experiment.timer()]);
-        let native = experiment.native(me).map(|(among, root)| Ok::<_, Error>((self.group(&among)?, root as c_int))).transpose()?;
+        let native = experiment.native(me).map(|call| Ok::<_, Error>((self.group(&call.ranks)?, call))).transpose()?;
+        let together = experiment.collective().is_some_and(|c| !c.rooted);
         let others: Vec<Rank> = others(root, members).collect();
         let offsets = self.transport.clock_offsets(root, &others, &mut self.offsets)?;
         let (mut starts, mut ends) = (Vec::new(), Vec::new());
         for _ in 0..warm_ups + repetitions {
+            if together {
+                self.transport.start_together(root, &others, &offsets)?;
+            }
             starts.push(now());
             self.execute(program, None)?;
-            if let Some((comm, root)) = native {
-                let (data, bytes) = (self.buffer.as_mut_ptr().cast::<c_void>(), experiment.bytes() as c_int);
-                // SAFETY: the buffer holds `bytes`; all members of `comm` take part in this experiment
-                let code = unsafe { ffi::PMPI_Bcast(data, bytes, ffi::RSMPI_UINT8_T, root, comm) };
-                check(me, "MPI_Bcast", code)?;
+            if let Some((comm, call)) = &native {
+                // SAFETY: the buffer holds that many bytes; all members of `comm` take part in this experiment
+                unsafe { native::run(call.collective, me, self.buffer.as_mut_ptr(), experiment.bytes(), call.root, *comm)? };
             }
             ends.push(now());
             self.gather_at(root, members)?;
         }
         if me != root {
-            self.transport.post(root, &ends)?;
+            self.transport.post(root, &[starts, ends].concat())?;
             return Ok(Vec::new());
         }
-        let wanted: Vec<(Rank, usize)> = others.iter().map(|&r| (r, warm_ups + repetitions)).collect();
+        let runs = warm_ups + repetitions;
+        let wanted: Vec<(Rank, usize)> = others.iter().map(|&r| (r, 2 * runs)).collect();
         for (theirs, offset) in self.transport.fetch_each(&wanted)?.into_iter().zip(offsets) {
-            for (latest, end) in ends.iter_mut().zip(theirs) {
-                *latest = latest.max(end + offset);
+            let (their_starts, their_ends) = theirs.split_at(runs);
+            ends.iter_mut().zip(their_ends).for_each(|(latest, end)| *latest = latest.max(end + offset));
+            if together {
+                starts.iter_mut().zip(their_starts).for_each(|(latest, start)| *latest = latest.max(start + offset));
             }
         }
         Ok(ends.iter().zip(&starts).skip(warm_ups).map(|(end, start)| (end - start).max(0.0)).collect())

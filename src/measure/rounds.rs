@@ -110,7 +110,14 @@ mod tests {
 
     fn broadcast(ranks: &[Rank], bytes: usize) -> Experiment {
         let (ranks, algorithm) = (ranks.to_vec(), "flat".to_string());
-        Experiment::Broadcast { ranks, root: 0, bytes, algorithm, parameters: Default::default() }
+        Experiment::Collective {
+            collective: &crate::collective::bcast::COLLECTIVE,
+            ranks,
+            root: 0,
+            bytes,
+            algorithm,
+            parameters: Default::default(),
+        }
     }
 
     #[test]

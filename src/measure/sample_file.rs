@@ -113,22 +113,8 @@ fn difference(before: &Settings, now: &Settings) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Experiment, Stop};
+    use super::super::samples::fixtures::{sample, settings};
     use super::*;
-
-    fn settings() -> Settings {
-        let hosts = vec!["a".into(), "b".into()];
-        Settings { format: 1, platform: "t".into(), hosts, library: "simulator".into(), timer: "virtual".into(), date: "".into() }
-    }
-
-    fn sample(out: usize) -> Sample {
-        Sample {
-            experiment: Experiment::RoundTrip { a: 0, b: 1, out, back: 0 },
-            seconds: vec![1e-5, 2e-5],
-            stop: Stop::Budget,
-            again: Vec::new(),
-        }
-    }
 
     fn open(path: &Path) -> Result<(SampleFile, Samples)> {
         SampleFile::open(path, &settings(), Held::Known)
@@ -164,13 +150,13 @@ mod tests {
     fn what_is_no_sample_file_is_left_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.jsonl");
-        for text in ["important\n", "important", "{\"format\":1,\"name\":\"x\"", "{\"form\n", "{}", "{\"format\":2", "format = 1\n", "\n\n"]
+        for text in ["important\n", "important", "{\"format\":2,\"name\":\"x\"", "{\"form\n", "{}", "{\"format\":1", "format = 1\n", "\n\n"]
         {
             for held in [Held::Known, Held::Repaired, Held::Dropped] {
                 std::fs::write(&path, text).unwrap();
                 let found = SampleFile::open(&path, &settings(), held);
                 // the begin of another version's is a begin
-                if text != "{\"format\":2" {
+                if text != "{\"format\":1" {
                     let e = found.unwrap_err().to_string();
                     assert!(e.contains("s.jsonl, line 1"), "{text}: {e}");
                     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);

@@ -1,6 +1,6 @@
 //! Samples, and the file they are kept in: JSON lines, the first of which holds the settings that made them.
 
-use super::{Experiment, Settings};
+use super::{Experiment, SAMPLE_FORMAT, Settings};
 use crate::error::{Error, Result};
 use crate::files::read_damaged_text;
 use crate::stats;
@@ -162,8 +162,10 @@ impl Settings {
         let settings: Settings =
             serde_json::from_str(line).map_err(|e| format!("a sample file opens with its settings, and these are none: {e}"))?;
         match settings.format {
-            1 => Ok(settings),
-            other => Err(format!("format {other} is not known, this version reads format 1")),
+            SAMPLE_FORMAT => Ok(settings),
+            other => {
+                Err(format!("format {other} is not known, this version reads format {SAMPLE_FORMAT}: measure anew, into another file"))
+            }
         }
     }
 }
@@ -180,16 +182,24 @@ impl Sample {
     }
 }
 
+/// What tests of samples and of their files measure.
 #[cfg(test)]
-mod tests {
-    use super::*;
+pub(super) mod fixtures {
+    use super::super::{Experiment, SAMPLE_FORMAT, Sample, Settings, Stop};
 
-    fn settings() -> Settings {
+    pub fn settings() -> Settings {
         let hosts = vec!["a".into(), "b".into()];
-        Settings { format: 1, platform: "t".into(), hosts, library: "simulator".into(), timer: "virtual".into(), date: "".into() }
+        Settings {
+            format: SAMPLE_FORMAT,
+            platform: "t".into(),
+            hosts,
+            library: "simulator".into(),
+            timer: "virtual".into(),
+            date: "".into(),
+        }
     }
 
-    fn sample(out: usize) -> Sample {
+    pub fn sample(out: usize) -> Sample {
         Sample {
             experiment: Experiment::RoundTrip { a: 0, b: 1, out, back: 0 },
             seconds: vec![1e-5, 2e-5],
@@ -197,6 +207,12 @@ mod tests {
             again: Vec::new(),
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fixtures::{sample, settings};
+    use super::*;
 
     /// A prediction between two events of equal time can turn on the last digit of a parameter.
     #[test]
@@ -232,15 +248,15 @@ mod tests {
                 "computes",
             ),
             (
-                r#"{"experiment":{"kind":"broadcast","ranks":[0,1],"root":2,"bytes":1,"algorithm":"flat","parameters":{"segment":0,"radix":0}},"seconds":[1],"stop":"budget"}"#,
+                r#"{"experiment":{"kind":"collective","collective":"bcast","ranks":[0,1],"root":2,"bytes":1,"algorithm":"flat","parameters":{"segment":0,"radix":0}},"seconds":[1],"stop":"budget"}"#,
                 "root 2",
             ),
             (
-                r#"{"experiment":{"kind":"broadcast","ranks":[0,1],"root":0,"bytes":1,"algorithm":"pigeons","parameters":{"segment":0,"radix":0}},"seconds":[1],"stop":"budget"}"#,
+                r#"{"experiment":{"kind":"collective","collective":"bcast","ranks":[0,1],"root":0,"bytes":1,"algorithm":"pigeons","parameters":{"segment":0,"radix":0}},"seconds":[1],"stop":"budget"}"#,
                 "pigeons",
             ),
             (
-                r#"{"experiment":{"kind":"broadcast","ranks":[0,1],"root":0,"bytes":100000000,"algorithm":"segmented_chain","parameters":{"segment":1,"radix":0}},"seconds":[1],"stop":"budget"}"#,
+                r#"{"experiment":{"kind":"collective","collective":"bcast","ranks":[0,1],"root":0,"bytes":100000000,"algorithm":"segmented_chain","parameters":{"segment":1,"radix":0}},"seconds":[1],"stop":"budget"}"#,
                 "messages",
             ),
             (

@@ -1,6 +1,6 @@
 //! Measuring a simulated platform: no MPI, no cluster, the same experiments.
 
-use super::{Experiment, Probe, Settings};
+use super::{Experiment, Probe, SAMPLE_FORMAT, Settings};
 use crate::error::{Error, Result};
 use crate::platform::{Placement, Platform};
 use crate::schedule::{Program, Schedule, Trace};
@@ -25,7 +25,7 @@ impl SimulatedProbe {
         Ok(SimulatedProbe {
             simulator: Simulator::new(platform, placement)?,
             settings: Settings {
-                format: 1,
+                format: SAMPLE_FORMAT,
                 platform: platform.name.clone(),
                 hosts: platform.place(placement).into_iter().map(|h| names[h].clone()).collect(),
                 library: "simulator".into(),

@@ -5,6 +5,7 @@ mod beyond;
 mod members;
 mod planner;
 mod poly_model;
+mod signals;
 
 use crate::collective::{Algorithm, Parameters, Shape, bcast};
 use crate::error::{Error, Result};
@@ -23,6 +24,7 @@ pub use beyond::Beyond;
 pub use members::{Member, group_ranks, members, placement};
 pub use planner::{Limits, Planned, Planner};
 pub use poly_model::PolyModel;
+pub use signals::{SignalPlan, SignalWay, plan_signals, signal_ways};
 
 /// The part of a group that is in the communicator; its ranks are the hierarchy's.
 #[derive(Debug, Clone)]
@@ -204,7 +206,7 @@ fn inside(policy: &CompiledPolicy, members: &[Member], group: usize, ranks: &[Ra
         return Ok(None);
     }
     let positions: Vec<usize> = ranks.iter().map(|&r| members[r].position).collect();
-    let decision = policy.decide(group, &positions, bytes)?;
+    let decision = policy.decide(&bcast::COLLECTIVE, group, &positions, bytes)?;
     let busy = busy(policy, group, &positions, &decision, bytes)?;
     Ok(Some((decision, busy)))
 }

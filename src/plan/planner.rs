@@ -1,6 +1,7 @@
 //! Plans of one communicator as they are asked for: decided once for each root and class of sizes, then only cut to size.
 
-use super::{Choice, Member, Plan};
+use super::{Choice, Member, Plan, plan_signals};
+use crate::collective::Collective;
 use crate::error::Result;
 use crate::policy::CompiledPolicy;
 use crate::schedule::Program;
@@ -44,6 +45,8 @@ pub struct Planner {
     /// Who sends to whom, by that and the root.
     plans: FxHashMap<(usize, bool, Rank), Plan>,
     planned: FxHashMap<(usize, Rank), Arc<Planned>>,
+    /// Of collectives without a message.
+    signals: FxHashMap<&'static Collective, Arc<Planned>>,
     /// What was planned, the oldest first.
     order: VecDeque<(usize, Rank)>,
     /// What the programs of `planned` take.
@@ -53,8 +56,8 @@ pub struct Planner {
 impl Planner {
     /// A planner for rank `me` of a communicator with these members.
     pub fn new(policy: Arc<CompiledPolicy>, members: Vec<Member>, me: Rank, limits: Limits) -> Planner {
-        let (choices, plans, planned, order) = Default::default();
-        Planner { policy, members, me, limits, choices, plans, planned, order, bytes: 0 }
+        let (choices, plans, planned, signals, order) = Default::default();
+        Planner { policy, members, me, limits, choices, plans, planned, signals, order, bytes: 0 }
     }
 
     /// The members.
@@ -66,7 +69,10 @@ impl Planner {
     ///
     /// # Errors
     /// As [`super::plan`].
-    pub fn planned(&mut self, bytes: usize, root: Rank) -> Result<Arc<Planned>> {
+    pub fn planned(&mut self, collective: &'static Collective, bytes: usize, root: Rank) -> Result<Arc<Planned>> {
+        if !collective.sized {
+            return self.signals(collective);
+        }
         if let Some(planned) = self.planned.get(&(bytes, root)) {
             return Ok(Arc::clone(planned));
         }
@@ -81,6 +87,16 @@ impl Planner {
         });
         self.keep((bytes, root), &planned);
         Ok(planned)
+    }
+
+    /// What this rank does in a collective without a message.
+    fn signals(&mut self, collective: &'static Collective) -> Result<Arc<Planned>> {
+        if let Some(planned) = self.signals.get(collective) {
+            return Ok(Arc::clone(planned));
+        }
+        let way = plan_signals(&self.policy, &self.members, collective)?.way;
+        let program = if way.is_native() { Planned::Native } else { Planned::Run(way.program(self.me, self.members.len())?, None) };
+        Ok(Arc::clone(self.signals.entry(collective).or_insert(Arc::new(program))))
     }
 
     /// The plan for the class of a size.
@@ -130,6 +146,7 @@ impl Planned {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collective::bcast;
     use crate::plan::plan;
     use crate::policy::Policy;
     use std::path::Path;
@@ -148,7 +165,7 @@ mod tests {
             let mut planner = planner(me);
             for (bytes, root) in [(1, 0), (5000, 40), (92_000, 3), (70_000, 3), (3 << 20, 0), (1 << 20, 76), (100 << 20, 0)] {
                 let said = plan(&planner.policy, &planner.members, root, bytes).unwrap();
-                match &*planner.planned(bytes, root).unwrap() {
+                match &*planner.planned(&bcast::COLLECTIVE, bytes, root).unwrap() {
                     Planned::Native => assert!(said.is_native()),
                     Planned::Run(program, _) => assert_eq!(*program, said.program(me), "{bytes} from {root} at {me}"),
                 }
@@ -160,7 +177,7 @@ mod tests {
     fn thousands_of_sizes_are_decided_once_for_each_class_and_kept_in_few_megabytes() {
         let mut planner = planner(13);
         for k in 0..4000 {
-            planner.planned((3 << 20) + k * 64, 0).unwrap();
+            planner.planned(&bcast::COLLECTIVE, (3 << 20) + k * 64, 0).unwrap();
             assert!(planner.memory() <= MOST_BYTES);
         }
         assert_eq!(planner.choices.len(), 1);

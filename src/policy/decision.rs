@@ -1,7 +1,7 @@
 //! Looking a policy up: what to do in a group for a size, for the ranks of it that are there.
 
 use super::{Across, Choice, GroupPolicy, Policy};
-use crate::collective::{Algorithm, Parameters, bcast};
+use crate::collective::{Algorithm, Collective, Parameters, bcast};
 use crate::decide::{Knowledge, all_candidates, rank_candidates};
 use crate::error::Result;
 use crate::model::{Cost, CostModel, Inside};
@@ -31,6 +31,8 @@ fn shortest_segment(row: &Choice, bytes: usize) -> usize {
 /// What to do, and why.
 #[derive(Debug, Clone)]
 pub struct Decision {
+    /// The collective.
+    pub collective: &'static Collective,
     /// The algorithm.
     pub algorithm: &'static Algorithm,
     /// Its parameters.
@@ -69,7 +71,7 @@ pub struct CompiledPolicy {
 /// Classes of sizes: between two beginnings of rows, each with a size that a row in it was made at, or else one in its middle.
 fn classes(policy: &Policy) -> Vec<(usize, usize)> {
     let across = policy.across.iter().map(|r| (r.from_bytes, r.at_bytes));
-    let inside = policy.groups.iter().flat_map(|g| g.bcast.iter().map(|r| (r.from_bytes, r.at_bytes)));
+    let inside = policy.groups.iter().flat_map(|g| g.rows(&bcast::COLLECTIVE).iter().map(|r| (r.from_bytes, r.at_bytes)));
     let rows: Vec<(usize, usize)> = across.chain(inside).collect();
     let begins: Vec<usize> = rows.iter().map(|r| r.0).collect::<BTreeSet<_>>().into_iter().collect();
     let class = |(k, &from): (usize, &usize)| {
@@ -133,6 +135,11 @@ impl CompiledPolicy {
         self.policy.across.iter().rev().find(|r| r.from_bytes <= bytes)
     }
 
+    /// Where each class of sizes begins, and the size that stands for it.
+    pub fn classes(&self) -> &[(usize, usize)] {
+        &self.classes
+    }
+
     /// The size that stands for all sizes that the policy treats as it: those between two beginnings of rows. The size that a row was made
     /// at stands for those near it.
     pub fn size_class(&self, bytes: usize) -> usize {
@@ -152,19 +159,20 @@ impl CompiledPolicy {
         if sizes.is_empty() { 0.0 } else { stats::interpolate(&sizes, &times, bytes.max(sizes[0])) }
     }
 
-    /// What to do in a group for a broadcast among the given positions of it, the first of which is the root.
+    /// What to do in a group for a collective among the given positions of it, the first of which is the root.
     ///
     /// # Errors
     /// A model that lacks parameters, which a parsed policy has not.
-    pub fn decide(&self, group: usize, positions: &[usize], bytes: usize) -> Result<Decision> {
+    pub fn decide(&self, collective: &'static Collective, group: usize, positions: &[usize], bytes: usize) -> Result<Decision> {
         let g = &self.policy.groups[group];
-        let row = g.bcast.iter().rev().find(|r| r.from_bytes <= bytes);
+        let row = g.row(collective, bytes);
         if let Some(row) = row.filter(|_| self.is_about_whole(group, positions.len())) {
             return Ok(Decision {
-                algorithm: bcast::algorithm(&row.algorithm)?,
+                collective,
+                algorithm: collective.algorithm(&row.algorithm)?,
                 parameters: bounded(row.parameters(), bytes),
                 model: row.model.clone(),
-                predicted_s: self.scaled(g, bytes, row.at_bytes, row.predicted_s),
+                predicted_s: scaled(g.rows(collective), bytes, row.at_bytes, row.predicted_s),
                 runner_up: row.runner_up.clone(),
                 margin: row.margin,
                 from_row: true,
@@ -173,16 +181,17 @@ impl CompiledPolicy {
         let inside = Some(&self.groups[group].inside);
         let knowledge = Knowledge { models: &g.models, scores: &g.scores, experience: &g.experience, inside };
         // decided once for all sizes of a class
-        let at = self.size_class(bytes);
-        let mut candidates = all_candidates(at);
+        let at = if collective.sized { self.size_class(bytes) } else { 0 };
+        let mut candidates = all_candidates(collective, at);
         let shortest = row.map_or(0, |row| shortest_segment(row, at));
         candidates.retain(|(_, parameters)| parameters.segment == 0 || parameters.segment >= shortest);
-        let (model, ranked) = rank_candidates(knowledge, positions, 0, at, &candidates)?;
+        let (model, ranked) = rank_candidates(knowledge, collective, positions, at, &candidates)?;
         let best = ranked.first();
         // where the library's own was best with all ranks, no model can tell that it is not with some
-        let native = row.filter(|r| r.algorithm == "native").map(|r| bcast::algorithm(&r.algorithm)).transpose()?;
-        let chosen = best.map_or(bcast::algorithm("binomial")?, |c| c.algorithm);
+        let native = row.map(|r| collective.algorithm(&r.algorithm)).transpose()?.filter(|a| a.is_native());
+        let chosen = best.map_or(collective.fallback, |c| c.algorithm);
         let mut decision = Decision {
+            collective,
             algorithm: native.unwrap_or(chosen),
             parameters: bounded(best.map(|c| c.parameters).unwrap_or_default(), bytes),
             model,
@@ -204,22 +213,23 @@ impl CompiledPolicy {
     pub fn decided_seconds(&self, group: usize, positions: &[usize], decision: &Decision, bytes: usize) -> Result<f64> {
         let g = &self.policy.groups[group];
         if decision.from_row {
-            let row = g.bcast.iter().rev().find(|r| r.from_bytes <= bytes);
-            return Ok(row.map_or(decision.predicted_s, |row| self.scaled(g, bytes, row.at_bytes, row.predicted_s)));
+            let rows = g.rows(decision.collective);
+            let row = g.row(decision.collective, bytes);
+            return Ok(row.map_or(decision.predicted_s, |row| scaled(rows, bytes, row.at_bytes, row.predicted_s)));
         }
         let inside = Some(&self.groups[group].inside);
         let knowledge = Knowledge { models: &g.models, scores: &g.scores, experience: &g.experience, inside };
-        let (_, ranked) = rank_candidates(knowledge, positions, 0, bytes, &[(decision.algorithm, decision.parameters)])?;
+        let (_, ranked) = rank_candidates(knowledge, decision.collective, positions, bytes, &[(decision.algorithm, decision.parameters)])?;
         Ok(ranked.first().map_or(decision.predicted_s, |c| c.predicted))
     }
+}
 
-    /// A row's time at another size than its own: interpolated between the rows' times.
-    fn scaled(&self, g: &GroupPolicy, bytes: usize, at: usize, predicted: f64) -> f64 {
-        if bytes == at {
-            return predicted;
-        }
-        let sizes: Vec<usize> = g.bcast.iter().map(|r| r.at_bytes).collect();
-        let times: Vec<f64> = g.bcast.iter().map(|r| r.predicted_s).collect();
-        stats::interpolate(&sizes, &times, bytes.max(sizes[0]))
+/// A row's time at another size than its own: interpolated between the rows' times.
+fn scaled(rows: &[Choice], bytes: usize, at: usize, predicted: f64) -> f64 {
+    if bytes == at {
+        return predicted;
     }
+    let sizes: Vec<usize> = rows.iter().map(|r| r.at_bytes).collect();
+    let times: Vec<f64> = rows.iter().map(|r| r.predicted_s).collect();
+    stats::interpolate(&sizes, &times, bytes.max(sizes[0]))
 }

@@ -4,20 +4,24 @@ mod decision;
 mod toml_file;
 mod writer;
 
-use crate::collective::Parameters;
+use crate::collective::{Collective, Parameters};
 use crate::model::Fitted;
 use crate::names;
 use crate::score::{Experience, ModelScore};
 use crate::two_level::RouteKind;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 pub use decision::{CompiledGroup, CompiledPolicy, Decision, bounded};
+
+/// The version of the file format that is read and written.
+pub const FORMAT: u32 = 2;
 
 /// A policy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
-    /// Version of the file format: 1.
+    /// Version of the file format: [`FORMAT`].
     pub format: u32,
     /// Who measured what, when, with what.
     pub provenance: Provenance,
@@ -34,6 +38,9 @@ pub struct Policy {
     /// How messages cross groups, by size; without rows, whole messages go from group to group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub across: Vec<Across>,
+    /// What collectives without a message do over all groups.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub over_all: BTreeMap<&'static Collective, OverAll>,
 }
 
 /// Where a policy comes from.
@@ -81,9 +88,9 @@ pub struct GroupPolicy {
     /// As `fan_out`, of messages to hosts of the group itself.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub inside_fan_out: f64,
-    /// What to do, by size.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub bcast: Vec<Choice>,
+    /// What to do, by collective and size.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub choices: BTreeMap<&'static Collective, Vec<Choice>>,
     /// How well each model did.
     #[serde(rename = "score", default, skip_serializing_if = "Vec::is_empty")]
     pub scores: Vec<ModelScore>,
@@ -177,6 +184,38 @@ pub struct Across {
     pub native: bool,
 }
 
+/// What a collective without a message does where several groups take part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OverAll {
+    /// The algorithm: between the groups' coordinators, or without `inside` over all ranks.
+    pub algorithm: String,
+    /// Its radix; 0: none, or the default.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub radix: usize,
+    /// The tree inside each group, to its coordinator and back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inside: Option<String>,
+    /// Its radix; 0: none, or the default.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub inside_radix: usize,
+    /// Predicted time.
+    pub predicted_s: f64,
+    /// Measured time over all ranks, if it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_s: Option<f64>,
+    /// What the library's own took over all ranks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native_s: Option<f64>,
+    /// The next best way.
+    pub runner_up: String,
+    /// How much longer the next best takes, as a share.
+    pub margin: f64,
+    /// True if the library's own is used when all ranks take part.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub native: bool,
+}
+
 /// What a row says of groups that follow their own rows.
 pub const OWN: &str = "own";
 
@@ -190,6 +229,18 @@ fn is_one(x: &f64) -> bool {
 
 fn is_zero(n: &usize) -> bool {
     *n == 0
+}
+
+impl GroupPolicy {
+    /// The rows of a collective.
+    pub fn rows(&self, collective: &'static Collective) -> &[Choice] {
+        self.choices.get(collective).map_or(&[], Vec::as_slice)
+    }
+
+    /// The row for a size.
+    pub fn row(&self, collective: &'static Collective, bytes: usize) -> Option<&Choice> {
+        self.rows(collective).iter().rev().find(|r| r.from_bytes <= bytes)
+    }
 }
 
 impl Policy {

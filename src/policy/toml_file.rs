@@ -1,7 +1,7 @@
 //! Reading and checking policies.
 
-use super::{OWN, Policy};
-use crate::collective::bcast;
+use super::{Choice, FORMAT, GroupPolicy, OWN, Policy};
+use crate::collective::{Collective, bcast};
 use crate::error::{Error, Result, line_starting, parse_toml};
 use crate::files::read_text;
 use crate::model::Fitted;
@@ -33,8 +33,9 @@ impl Policy {
 
     /// The first thing that is wrong: the start of the line to blame, which of these lines, and the reason.
     fn fault(&self) -> Option<(&'static str, usize, String)> {
-        if self.format != 1 {
-            return Some(("format", 0, format!("format {} is not known, this version reads format = 1", self.format)));
+        if self.format != FORMAT {
+            let reason = format!("format {} is not known, this version reads format = {FORMAT}: tune anew", self.format);
+            return Some(("format", 0, reason));
         }
         if self.groups.is_empty() {
             return Some(("format", 0, "the policy has no [[group]]".into()));
@@ -66,22 +67,11 @@ impl Policy {
             if let Some(Err(e)) = g.inside_host.as_ref().map(Fitted::costs) {
                 return Some(("[[group]]", n, format!("inside_host of \"{}\": failed to {e}", g.name)));
             }
-            for (k, row) in g.bcast.iter().enumerate() {
-                if let Err(e) = bcast::algorithm(&row.algorithm) {
-                    return Some(("{ from_bytes", rows + k, format!("failed to {e}")));
+            for (collective, of_collective) in &g.choices {
+                if let Some((k, reason)) = rows_fault(collective, of_collective, g) {
+                    return Some(("{ from_bytes", rows + k, reason));
                 }
-                if [row.from_bytes, row.at_bytes, row.segment_bytes, row.radix].iter().any(|&n| n > MAX_BYTES) {
-                    return Some(("{ from_bytes", rows + k, "its sizes are not valid: they fit into no memory".into()));
-                }
-                if !is_time(row.predicted_s) || row.measured_s.is_some_and(|t| !is_time(t)) {
-                    return Some(("{ from_bytes", rows + k, "its times are not valid: finite seconds, zero or more".into()));
-                }
-                if (k == 0) != (row.from_bytes == 0) || (k > 0 && g.bcast[k - 1].from_bytes >= row.from_bytes) {
-                    return Some(("{ from_bytes", rows + k, "from_bytes must begin with 0 and ascend".into()));
-                }
-                if !g.models.iter().any(|m| m.model == row.model) {
-                    return Some(("{ from_bytes", rows + k, format!("the group has no model \"{}\"", row.model)));
-                }
+                rows += of_collective.len();
             }
             // scores stand before models, in lines that begin alike
             for (k, s) in g.scores.iter().enumerate() {
@@ -105,10 +95,9 @@ impl Policy {
             if g.scores.iter().any(|s| s.bytes.len() != s.error_by_bytes.len() || !ascend(&s.bytes)) {
                 return Some(("[[group]]", n, format!("the scores of \"{}\" need sizes that ascend and an error for each", g.name)));
             }
-            rows += g.bcast.len();
             models += g.models.len();
         }
-        self.across_fault().or_else(|| self.link_fault())
+        self.across_fault().or_else(|| self.over_all_fault()).or_else(|| self.link_fault())
     }
 
     fn link_fault(&self) -> Option<(&'static str, usize, String)> {
@@ -126,6 +115,34 @@ impl Policy {
                     let (a, b) = (&self.groups[a].name, &self.groups[b].name);
                     return Some(("[[group]]", 0, format!("there is no [[link]] between \"{a}\" and \"{b}\"")));
                 }
+            }
+        }
+        None
+    }
+
+    fn over_all_fault(&self) -> Option<(&'static str, usize, String)> {
+        for (k, (collective, row)) in self.over_all.iter().enumerate() {
+            let blame = |reason: String| Some(("over_all.", k, reason));
+            if collective.sized {
+                return blame(format!("a {} has a message: its rows are in `across`", collective.name));
+            }
+            let found = collective.algorithm(&row.algorithm).and_then(|_| row.inside.as_ref().map(|a| collective.algorithm(a)).transpose());
+            match found {
+                Err(e) => return blame(format!("failed to {e}")),
+                Ok(Some(a)) if a.tree.is_none() => return blame(format!("\"{}\" is no tree, and stands for the inside of groups", a.name)),
+                Ok(_) => {}
+            }
+            if row.algorithm == collective.native().name {
+                return blame("the library's own runs where native = true, and is no algorithm here".into());
+            }
+            if row.radix.max(row.inside_radix) > MAX_BYTES {
+                return blame("its radix is not valid".into());
+            }
+            if [Some(row.predicted_s), row.measured_s, row.native_s].into_iter().flatten().any(|t| !is_time(t)) {
+                return blame("its times are not valid: finite seconds, zero or more".into());
+            }
+            if row.native && row.native_s.is_none() {
+                return blame("native = true needs native_s".into());
             }
         }
         None
@@ -158,4 +175,29 @@ impl Policy {
         }
         None
     }
+}
+
+/// The first thing that is wrong with a group's rows of a collective: which one, and the reason.
+fn rows_fault(collective: &Collective, rows: &[Choice], g: &GroupPolicy) -> Option<(usize, String)> {
+    for (k, row) in rows.iter().enumerate() {
+        if let Err(e) = collective.algorithm(&row.algorithm) {
+            return Some((k, format!("failed to {e}")));
+        }
+        if [row.from_bytes, row.at_bytes, row.segment_bytes, row.radix].iter().any(|&n| n > MAX_BYTES) {
+            return Some((k, "its sizes are not valid: they fit into no memory".into()));
+        }
+        if !collective.sized && row.at_bytes + row.from_bytes > 0 {
+            return Some((k, format!("its sizes are not valid: a {} has no message", collective.name)));
+        }
+        if !is_time(row.predicted_s) || row.measured_s.is_some_and(|t| !is_time(t)) {
+            return Some((k, "its times are not valid: finite seconds, zero or more".into()));
+        }
+        if (k == 0) != (row.from_bytes == 0) || (k > 0 && rows[k - 1].from_bytes >= row.from_bytes) {
+            return Some((k, "from_bytes must begin with 0 and ascend".into()));
+        }
+        if !g.models.iter().any(|m| m.model == row.model) {
+            return Some((k, format!("the group has no model \"{}\"", row.model)));
+        }
+    }
+    None
 }

@@ -17,6 +17,9 @@ impl Policy {
             let _ = writeln!(out, "placement = {}", inline(&value(placement)?));
         }
         rows(&mut out, "across", &self.across)?;
+        for (collective, row) in &self.over_all {
+            let _ = writeln!(out, "over_all.{} = {}", collective.name, inline(&value(row)?));
+        }
         out.push_str("\n[provenance]\n");
         pairs(&mut out, &self.provenance)?;
         for g in &self.groups {
@@ -35,7 +38,9 @@ impl Policy {
             if let Some(model) = &g.inside_host {
                 let _ = writeln!(out, "inside_host = {}", inline(&value(model)?));
             }
-            rows(&mut out, "bcast", &g.bcast)?;
+            for (collective, choices) in &g.choices {
+                rows(&mut out, &format!("choices.{}", collective.name), choices)?;
+            }
             rows(&mut out, "score", &g.scores)?;
             rows(&mut out, "model", &g.models)?;
             rows(&mut out, "experience", &g.experience)?;

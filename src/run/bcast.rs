@@ -1,7 +1,9 @@
 //! The adaptive broadcast.
 
+use super::barrier::barrier;
 use super::communicator::{GENERATION, Planned, State, sizes, state};
 use super::datatype::{Direction, Layout, copy_items};
+use crate::collective::bcast::COLLECTIVE;
 use crate::error::{Error, Result};
 use crate::plan;
 use crate::schedule::Program;
@@ -30,6 +32,13 @@ pub trait AdaptiveCollectives {
     /// broadcast may then still be open, so keep the buffer until the job ends and use the communicator no more. Without a policy that
     /// fits, the library's own broadcast runs, which is no error.
     fn adaptive_bcast<B: BufferMut + ?Sized>(&self, root: Rank, buffer: &mut B) -> Result<()>;
+
+    /// Returns when all ranks of the communicator have called it, in the way that the policy chose for these ranks. Collective. On an
+    /// inter-communicator, and without a policy that fits, the library's own barrier runs.
+    ///
+    /// # Errors
+    /// [`Error::Rank`] with MPI's reason if a message failed: use the communicator no more.
+    fn adaptive_barrier(&self) -> Result<()>;
 }
 
 impl<C: Communicator + AsRaw<Raw = ffi::MPI_Comm>> AdaptiveCollectives for C {
@@ -45,6 +54,11 @@ impl<C: Communicator + AsRaw<Raw = ffi::MPI_Comm>> AdaptiveCollectives for C {
         }
         // SAFETY: as above
         unsafe { bcast(arguments, lasting) }
+    }
+
+    fn adaptive_barrier(&self) -> Result<()> {
+        // SAFETY: a communicator of the `mpi` crate is valid
+        unsafe { barrier(self.as_raw()) }
     }
 }
 
@@ -115,7 +129,7 @@ unsafe fn bcast(arguments: Arguments, lasting: bool) -> Result<()> {
     }
     // SAFETY: the caller vouches for the communicator; MPI allows one collective on it at a time
     if let State::Planned(planned) = unsafe { state(comm)? }
-        && let plan::Planned::Run(program, then_from) = &*planned.planned(bytes, root)?
+        && let plan::Planned::Run(program, then_from) = &*planned.planned(&COLLECTIVE, bytes, root)?
     {
         // SAFETY: the caller's arguments
         return unsafe { run(planned, program, *then_from, layout, arguments) };

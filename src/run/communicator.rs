@@ -3,6 +3,7 @@
 use super::notice::{Reason, Why, once};
 use super::settings;
 use super::team::{Place, join, rank, world_rank};
+use crate::collective::Collective;
 use crate::error::{Error, Result};
 use crate::schedule::{Program, Trace};
 use crate::topology::Rank;
@@ -108,12 +109,12 @@ impl Planned {
         Ok(Planned { place, transport, executor: Executor::default() })
     }
 
-    /// What to do for a size and root.
+    /// What to do in a collective, for a size and root.
     ///
     /// # Errors
     /// The policy lacks what the plan needs.
-    pub fn planned(&self, bytes: usize, root: Rank) -> Result<Arc<crate::plan::Planned>> {
-        self.place.team.planned(bytes, root)
+    pub fn planned(&self, collective: &'static Collective, bytes: usize, root: Rank) -> Result<Arc<crate::plan::Planned>> {
+        self.place.team.planned(collective, bytes, root)
     }
 
     /// Runs a program, and the library's own broadcast inside this rank's group after it, from the rank `then_from`.

@@ -18,6 +18,7 @@
 //! library's own collective and the first one says why, once for each reason. Plans are kept by size and root.
 #![allow(unsafe_code)] // MPI's C interface
 
+mod barrier;
 mod bcast;
 mod communicator;
 mod datatype;

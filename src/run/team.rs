@@ -5,6 +5,7 @@
 
 use super::notice::{Reason, Why};
 use super::settings;
+use crate::collective::{Collective, bcast};
 use crate::error::{Error, Result};
 use crate::plan::{Limits, Member, Planned, Planner, members};
 use crate::policy::CompiledPolicy;
@@ -319,12 +320,12 @@ impl Team {
         self.planner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What this rank does for a size and root.
+    /// What this rank does in a collective, for a size and root.
     ///
     /// # Errors
     /// The policy lacks what the plan needs.
-    pub fn planned(&self, bytes: usize, root: Rank) -> Result<Arc<Planned>> {
-        self.planner().planned(bytes, root)
+    pub fn planned(&self, collective: &'static Collective, bytes: usize, root: Rank) -> Result<Arc<Planned>> {
+        self.planner().planned(collective, bytes, root)
     }
 
     /// The policy's group of each rank.
@@ -362,7 +363,12 @@ fn leave(team: &Arc<Team>) {
 /// True if a plan for several groups may end in the library's own broadcast inside them.
 fn ends_in_groups(policy: &CompiledPolicy, members: &[Member]) -> bool {
     let several = members.iter().any(|m| m.group != members[0].group);
-    several && policy.policy.groups.iter().any(|g| g.bcast.iter().any(|row| row.algorithm == "native"))
+    several
+        && policy
+            .policy
+            .groups
+            .iter()
+            .any(|g| g.rows(&bcast::COLLECTIVE).iter().any(|row| row.algorithm == bcast::COLLECTIVE.native().name))
 }
 
 fn threads_are_many() -> Result<bool> {

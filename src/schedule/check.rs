@@ -6,9 +6,10 @@
 //! operations keeps apart. A schedule that is right delivers the same bytes on every transport.
 
 use super::memory::{Memory, Piece};
-use super::{Action, Buffer, Matching, Program, Schedule, Span, WINDOW, matching};
+use super::{Action, Buffer, Lane, Matching, Program, Schedule, Span, WINDOW, matching};
 use crate::error::{Error, Result};
 use crate::topology::Rank;
+use fixedbitset::FixedBitSet;
 use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -22,6 +23,8 @@ pub struct Specification {
     pub before: Vec<Vec<Piece>>,
     /// By rank.
     pub after: Vec<Vec<Piece>>,
+    /// True if no rank may end before it has heard, over others too, that every rank has begun.
+    pub synchronises: bool,
 }
 
 /// Checks a schedule against its specification.
@@ -38,6 +41,9 @@ pub fn check(schedule: &Schedule, specification: &Specification) -> Result<()> {
         overlaps(me, program)?;
     }
     let order = order(schedule, &pairs)?;
+    if specification.synchronises {
+        synchronises(schedule, &pairs, &order)?;
+    }
     let memories = run(schedule, &pairs, &order, specification)?;
     for (me, (memory, wanted)) in memories.iter().zip(&specification.after).enumerate() {
         for piece in wanted.iter().filter(|piece| piece.len > 0) {
@@ -185,6 +191,45 @@ fn order(schedule: &Schedule, pairs: &Matching) -> Result<Vec<Event>> {
     }
 }
 
+/// Everybody hears from everybody: what a rank has heard of when an operation starts is what it heard in those that the operation comes
+/// after or that started before it in its lane; a message brings what its sender had heard of when it was sent.
+fn synchronises(schedule: &Schedule, pairs: &Matching, order: &[Event]) -> Result<()> {
+    let ranks = schedule.ranks();
+    let heard_in = |me: Rank| schedule.programs[me].actions().map(|_| FixedBitSet::with_capacity(ranks)).collect::<Vec<_>>();
+    // by rank and operation, at its start and at its end
+    let (mut starts, mut ends): (Vec<_>, Vec<_>) = (0..ranks).map(|me| (heard_in(me), heard_in(me))).unzip();
+    let mut lanes: FxHashMap<(Rank, Lane), FixedBitSet> = FxHashMap::default();
+    for &(me, k, is_end) in order {
+        let program = &schedule.programs[me];
+        if !is_end {
+            let mut heard = FixedBitSet::with_capacity(ranks);
+            heard.insert(me);
+            program.after(k).iter().for_each(|&d| heard.union_with(&ends[me][d as usize]));
+            if !matches!(program.action(k), Action::Recv { .. }) {
+                let lane = lanes.entry((me, program.lane(k))).or_insert_with(|| FixedBitSet::with_capacity(ranks));
+                lane.union_with(&heard);
+                heard.clone_from(lane);
+            }
+            starts[me][k] = heard;
+        } else {
+            let mut heard = starts[me][k].clone();
+            if let (Action::Recv { .. }, Some((from, op))) = (program.action(k), pairs.partner(me, k)) {
+                heard.union_with(&starts[from][op]);
+            }
+            ends[me][k] = heard;
+        }
+    }
+    for (me, ends) in ends.iter().enumerate() {
+        let mut heard = FixedBitSet::with_capacity(ranks);
+        heard.insert(me);
+        ends.iter().for_each(|end| heard.union_with(end));
+        if let Some(other) = heard.zeroes().next() {
+            return fault(format!("rank {me} may end before rank {other} has begun"));
+        }
+    }
+    Ok(())
+}
+
 /// What lies in each rank's buffer at the end.
 fn run(schedule: &Schedule, pairs: &Matching, order: &[Event], specification: &Specification) -> Result<Vec<Memory>> {
     let mut memories: Vec<Memory> = specification.before.iter().map(|pieces| Memory::new(pieces)).collect();
@@ -225,7 +270,7 @@ mod tests {
     /// Rank 0 has the bytes, both have them at the end.
     fn both(bytes: usize) -> Specification {
         let all = vec![Piece { at: 0, len: bytes, of: 0, from: 0 }];
-        Specification { bytes, before: vec![all.clone(), Vec::new()], after: vec![all.clone(), all] }
+        Specification { bytes, before: vec![all.clone(), Vec::new()], after: vec![all.clone(), all], synchronises: false }
     }
 
     fn pair(a: impl Fn(&mut Program), b: impl Fn(&mut Program)) -> Schedule {
@@ -233,6 +278,42 @@ mod tests {
         a(&mut pa);
         b(&mut pb);
         Schedule { programs: vec![pa, pb] }
+    }
+
+    #[test]
+    fn a_barrier_that_somebody_may_leave_early_is_refused() {
+        let barrier = Specification { before: vec![Vec::new(); 2], after: vec![Vec::new(); 2], synchronises: true, ..Default::default() };
+        let token = Span::control(0);
+        let tell = |p: &mut Program| drop_id(p.send(1, token, &[]));
+        let heard = |p: &mut Program| drop_id(p.recv(0, token, &[]));
+        assert!(check(&pair(tell, heard), &barrier).unwrap_err().to_string().contains("rank 0 may end before rank 1 has begun"));
+        // rank 1 answers whether it has heard or not: rank 0 hears that it has begun, and so does rank 1
+        let both = |other: Rank| {
+            move |p: &mut Program| {
+                p.send(other, token, &[]);
+                p.recv(other, token, &[]);
+            }
+        };
+        assert!(check(&pair(both(1), both(0)), &barrier).is_ok());
+        // rank 0 passes on what it heard of rank 1, if it waits for it; rank 2 tells everybody before
+        let three = |waits: bool| {
+            let mut programs = vec![Program::new(), Program::new(), Program::new()];
+            programs[2].send(0, token, &[]);
+            programs[2].send(1, token, &[]);
+            programs[1].send(0, token, &[]);
+            let (one, two) = (programs[0].recv(1, token, &[]), programs[0].recv(2, token, &[]));
+            let (all, some) = ([one, two], [two]);
+            let after: &[u32] = if waits { &all } else { &some };
+            programs[0].send(2, token, after);
+            programs[0].send(1, token, after);
+            programs[1].recv(2, token, &[]);
+            programs[1].recv(0, token, &[]);
+            programs[2].recv(0, token, &[]);
+            let nothing = vec![Vec::new(); 3];
+            check(&Schedule { programs }, &Specification { before: nothing.clone(), after: nothing, ..barrier.clone() })
+        };
+        assert!(three(true).is_ok());
+        assert!(three(false).unwrap_err().to_string().contains("rank 2 may end before rank 1 has begun"));
     }
 
     #[test]
@@ -295,7 +376,7 @@ mod tests {
                 },
             )
         };
-        let nothing = Specification { bytes: 0, before: vec![Vec::new(); 2], after: vec![Vec::new(); 2] };
+        let nothing = Specification { bytes: 0, before: vec![Vec::new(); 2], after: vec![Vec::new(); 2], synchronises: false };
         assert!(check(&many(3 * WINDOW), &nothing).is_ok());
     }
 

@@ -270,20 +270,24 @@ impl Program {
         self
     }
 
-    /// Appends another program whose ranks are renamed by `rename`; its operations that come after nothing come after `after`.
+    /// Appends another program whose ranks are renamed by `rename`; the first send or delay in each of its lanes comes after `after` too, and with
+    /// it all that start later in that lane. Its receives wait for nothing but what they waited for: it must not receive into bytes that what
+    /// is before it uses.
     pub fn append(&mut self, other: &Program, rename: impl Fn(Rank) -> Rank, after: &[OpId]) {
         let base = self.ops.len() as OpId;
         for k in 0..other.len() {
-            let deps: Vec<OpId> = other.after(k).iter().map(|d| d + base).collect();
+            let mut deps: Vec<OpId> = other.after(k).iter().map(|d| d + base).collect();
             let action = match other.action(k) {
                 Action::Send { to, span } => Action::Send { to: rename(to), span },
                 Action::Recv { from, span } => Action::Recv { from: rename(from), span },
                 delay => delay,
             };
-            self.in_lane(other.lane(k));
-            // receives bring their bytes whenever they come: only what acts must wait
-            let free = deps.is_empty() && !matches!(action, Action::Recv { .. });
-            self.push(action, if free { after } else { &deps });
+            let lane = other.lane(k);
+            if other.lanes.get(usize::from(lane)).is_some_and(|&(first, _)| first as usize == k) {
+                deps.extend(after);
+            }
+            self.in_lane(lane);
+            self.push(action, &deps);
         }
     }
 }
@@ -426,6 +430,7 @@ mod tests {
         let first = all.recv(9, Span::data(0, 1), &[]);
         all.append(&local, |r| r + 10, &[first]);
         assert_eq!(all.action(1), Action::Recv { from: 10, span: Span::data(0, 1) });
-        assert_eq!((all.after(1), all.after(2), all.after(3)), (&[][..], &[1][..], &[0][..]));
+        // the first send waits for both, and the second one starts after it
+        assert_eq!((all.after(1), all.after(2), all.after(3)), (&[][..], &[1, 0][..], &[][..]));
     }
 }

@@ -15,6 +15,9 @@ const LASTING_S: f64 = 20.0;
 /// ...and for so many round trips: clocks that NTP keeps drift by less than a millionth, and so by less than a hundredth of the round trip.
 const LASTING_TRIPS: f64 = 1e4;
 
+/// A common start is so many times as far off as everybody took to answer: time enough to be told.
+const LEAD: f64 = 1.5;
+
 /// What is known about another rank's clock.
 #[derive(Debug, Clone, Copy)]
 struct Offset {
@@ -150,6 +153,29 @@ impl MpiTransport {
         }
         others.iter().try_for_each(|&r| self.post(r, &[0.0]))?;
         Ok(others.iter().filter_map(|r| known.found.get(r)).map(|o| o.add).collect())
+    }
+
+    /// Returns at about the same time on the root and all others, each on its own clock. The offsets are those of the root's
+    /// [`MpiTransport::clock_offsets`].
+    ///
+    /// # Errors
+    /// MPI's reason.
+    pub fn start_together(&mut self, root: Rank, others: &[Rank], offsets: &[f64]) -> Result<()> {
+        let until = if self.rank() == root {
+            // those who are told in time start together; who is late is timed by its own start
+            let asked = now();
+            others.iter().try_for_each(|&r| self.post(r, &[]))?;
+            self.fetch_signals(others.iter().copied())?;
+            let start = now() + LEAD * (now() - asked);
+            others.iter().zip(offsets).try_for_each(|(&r, offset)| self.post(r, &[start - offset]))?;
+            start
+        } else {
+            self.fetch(root, 0)?;
+            self.post(root, &[])?;
+            self.fetch(root, 1)?[0]
+        };
+        self.delay((until - now()).max(0.0));
+        Ok(())
     }
 
     /// As SKaMPI does it, but with the shortest way out and the shortest way back of some round trips, which need not be of the same one: what

@@ -9,6 +9,8 @@ pub mod clock;
 mod executor;
 #[cfg(feature = "mpi")]
 pub mod mpi;
+#[cfg(feature = "mpi")]
+pub mod native;
 pub mod threads;
 
 use crate::error::Result;

@@ -2,13 +2,12 @@
 //! broadcast.
 
 use crate::collective::{Parameters, bcast};
-use crate::decide::{NATIVE_MARGIN, all_candidates, halfway};
+use crate::decide::{NATIVE_MARGIN, all_candidates, beats_native, halfway};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
-use crate::plan::{self, Member, Way, hierarchy, placement, predict};
+use crate::plan::{self, Member, Way, hierarchy, predict};
 use crate::policy::{Across, CompiledPolicy, OWN, Policy};
 use crate::stats;
-use crate::topology::Rank;
 use crate::two_level::{Hierarchy, ROUTES, RouteKind};
 
 /// Segments below this cost more in overheads than they win in overlap.
@@ -79,18 +78,13 @@ impl Lessons {
     }
 }
 
-/// Chooses a way for each size, and says how ranks were placed. `ranks` are the ranks of each group of the policy, in the order of its
-/// positions. `exhaustive`: all ways are measured, and every algorithm over all ranks, which no policy uses.
+/// Chooses a way for each size. `exhaustive`: all ways are measured, and every algorithm over all ranks, which no policy uses.
 ///
 /// # Errors
 /// The session's.
-pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>], exhaustive: bool) -> Result<(Vec<Across>, String)> {
+pub fn choose(session: &mut Session, policy: &Policy, members: &[Member], exhaustive: bool) -> Result<Vec<Across>> {
     let compiled = CompiledPolicy::new(policy.clone())?;
-    let mut members = vec![Member { group: 0, position: 0 }; session.ranks()];
-    for (group, ranks) in ranks.iter().enumerate() {
-        ranks.iter().enumerate().for_each(|(position, &r)| members[r] = Member { group, position });
-    }
-    let search = Search { policy: &compiled, members: &members, has_native: session.has_native() };
+    let search = Search { policy: &compiled, members, has_native: session.has_native() };
     let by_size = if exhaustive { search.exhaustively(session)? } else { search.by_prediction(session)? };
     let mut rows: Vec<Across> =
         SIZES.iter().zip(&by_size).filter_map(|(&bytes, of_size)| row(session, bytes, of_size, &search.native(bytes))).collect();
@@ -98,7 +92,7 @@ pub fn choose(session: &mut Session, policy: &Policy, ranks: &[Vec<Rank>], exhau
     for k in (1..rows.len()).rev() {
         rows[k].from_bytes = halfway(rows[k - 1].at_bytes, rows[k].at_bytes);
     }
-    Ok((rows, placement(&members)))
+    Ok(rows)
 }
 
 /// The search for the fastest way at each size.
@@ -158,7 +152,9 @@ impl Search<'_> {
         for field in &fields {
             session.measure("ways across groups", field)?;
         }
-        let of = |bytes: usize| all_candidates(bytes).into_iter().map(move |(algorithm, parameters)| (bytes, algorithm, parameters));
+        let of = |bytes: usize| {
+            all_candidates(&bcast::COLLECTIVE, bytes).into_iter().map(move |(algorithm, parameters)| (bytes, algorithm, parameters))
+        };
         let plain: Vec<Experiment> = SIZES.into_iter().flat_map(of).map(|(b, a, p)| self.over_all(b, a.name, p)).collect();
         session.measure("every algorithm over all ranks", &plain)?;
         session.again(AGAIN, &fields)?;
@@ -214,11 +210,12 @@ impl Search<'_> {
     }
 
     fn native(&self, bytes: usize) -> Experiment {
-        self.over_all(bytes, "native", Parameters::default())
+        self.over_all(bytes, bcast::COLLECTIVE.native().name, Parameters::default())
     }
 
     fn over_all(&self, bytes: usize, algorithm: &str, parameters: Parameters) -> Experiment {
-        Experiment::Broadcast { ranks: (0..self.members.len()).collect(), root: 0, bytes, algorithm: algorithm.into(), parameters }
+        let (collective, ranks) = (&bcast::COLLECTIVE, (0..self.members.len()).collect());
+        Experiment::Collective { collective, ranks, root: 0, bytes, algorithm: algorithm.into(), parameters }
     }
 }
 
@@ -353,7 +350,7 @@ fn row(session: &Session, bytes: usize, candidates: &[Candidate], native: &Exper
         runner_up: runner_up.map_or("none".into(), |(c, _)| c.way.map_or(OWN.into(), |w| w.words(bytes))),
         margin: runner_up.map_or(0.0, |(_, t)| stats::margin(*t, time)),
         native_s,
-        native: native_s.is_some_and(|n| !clearly && time * (1.0 + NATIVE_MARGIN) > n),
+        native: native_s.is_some_and(|n| !beats_native(time, n, clearly)),
     })
 }
 

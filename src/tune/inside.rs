@@ -1,13 +1,14 @@
 //! What is done inside each group: the best predicted candidates are measured side by side with the library's own broadcast.
 
-use crate::collective::Parameters;
-use crate::decide::{Candidate, Knowledge, NATIVE_MARGIN, all_candidates, halfway, rank_candidates};
+use crate::collective::{Algorithm, COLLECTIVES, Collective, Parameters};
+use crate::decide::{Candidate, Knowledge, all_candidates, beats_native, halfway, rank_candidates};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
 use crate::model::{Fitted, Roster};
 use crate::policy::Choice;
 use crate::score::Scores;
 use crate::stats;
+use std::collections::BTreeMap;
 
 /// The sizes that choices are made at; a choice holds for the sizes near its own, the last one for all larger ones.
 pub const SIZES: [usize; 13] =
@@ -26,33 +27,27 @@ pub fn choose(
     fitted: &[Vec<Fitted>],
     scores: &mut [Scores],
     exhaustive: bool,
-) -> Result<Vec<Vec<Choice>>> {
-    let mut finals = Vec::new(); // by group: (size, model, finalists)
+) -> Result<Vec<BTreeMap<&'static Collective, Vec<Choice>>>> {
+    let mut finals: Vec<Vec<Field>> = Vec::new(); // by group
     for (k, roster) in rosters.iter().enumerate() {
         let mut of_group = Vec::new();
         if roster.ranks.len() > 1 {
             let knowledge =
                 Knowledge { models: &fitted[k], scores: &scores[k].models, experience: &scores[k].of_all, inside: roster.inside.as_ref() };
             let positions: Vec<usize> = (0..roster.ranks.len()).collect();
-            for bytes in SIZES {
-                let (model, ranked) = rank_candidates(knowledge, &positions, 0, bytes, &all_candidates(bytes))?;
-                of_group.push((bytes, model, if exhaustive { ranked } else { finalists(ranked) }));
+            for collective in COLLECTIVES {
+                for bytes in collective.sizes(&SIZES) {
+                    let all = all_candidates(collective, bytes);
+                    let (model, ranked) = rank_candidates(knowledge, collective, &positions, bytes, &all)?;
+                    of_group.push(Field { collective, bytes, model, candidates: if exhaustive { ranked } else { finalists(ranked) } });
+                }
             }
         }
         finals.push(of_group);
     }
     let native = session.has_native();
-    let mut fields = Vec::new();
-    for (roster, of_group) in rosters.iter().zip(&finals) {
-        for (bytes, _, candidates) in of_group {
-            let mut field: Vec<Experiment> =
-                candidates.iter().map(|c| experiment(roster, *bytes, c.algorithm.name, c.parameters)).collect();
-            if native {
-                field.push(experiment(roster, *bytes, "native", Parameters::default()));
-            }
-            fields.push(field);
-        }
-    }
+    let fields: Vec<Vec<Experiment>> =
+        rosters.iter().zip(&finals).flat_map(|(roster, of_group)| of_group.iter().map(|f| f.experiments(roster, native))).collect();
     let purpose = "finalists inside groups";
     if exhaustive {
         session.measure(purpose, &fields.concat())?;
@@ -62,15 +57,41 @@ pub fn choose(
     }
     let mut choices = Vec::new();
     for (roster, of_group) in rosters.iter().zip(&finals) {
-        let mut rows: Vec<Choice> =
-            of_group.iter().filter_map(|(bytes, model, candidates)| decide(session, roster, *bytes, model, candidates)).collect();
-        // a row begins half way (in factors) between its size and the one before
-        for k in (1..rows.len()).rev() {
-            rows[k].from_bytes = halfway(rows[k - 1].at_bytes, rows[k].at_bytes);
+        let mut rows: BTreeMap<&'static Collective, Vec<Choice>> = BTreeMap::new();
+        for field in of_group {
+            rows.entry(field.collective).or_default().extend(decide(session, roster, field));
+        }
+        for rows in rows.values_mut() {
+            // a row begins half way (in factors) between its size and the one before
+            for k in (1..rows.len()).rev() {
+                rows[k].from_bytes = halfway(rows[k - 1].at_bytes, rows[k].at_bytes);
+            }
         }
         choices.push(rows);
     }
     Ok(choices)
+}
+
+/// The candidates of a collective in a group at a size.
+struct Field {
+    collective: &'static Collective,
+    bytes: usize,
+    /// The model that ranked them.
+    model: String,
+    candidates: Vec<Candidate>,
+}
+
+impl Field {
+    /// The experiments on the whole group, with the library's own if there is one.
+    fn experiments(&self, roster: &Roster, native: bool) -> Vec<Experiment> {
+        let native = native.then(|| self.experiment(roster, self.collective.native(), Parameters::default()));
+        self.candidates.iter().map(|c| self.experiment(roster, c.algorithm, c.parameters)).chain(native).collect()
+    }
+
+    fn experiment(&self, roster: &Roster, algorithm: &Algorithm, parameters: Parameters) -> Experiment {
+        let (collective, bytes, ranks) = (self.collective, self.bytes, roster.ranks.clone());
+        Experiment::Collective { collective, ranks, root: 0, bytes, algorithm: algorithm.name.into(), parameters }
+    }
 }
 
 /// The best candidates, but at most two of one algorithm: they should be different bets.
@@ -84,37 +105,34 @@ fn finalists(ranked: Vec<Candidate>) -> Vec<Candidate> {
     kept
 }
 
-/// A candidate's experiment on a whole group.
-fn experiment(roster: &Roster, bytes: usize, algorithm: &str, parameters: Parameters) -> Experiment {
-    Experiment::Broadcast { ranks: roster.ranks.clone(), root: 0, bytes, algorithm: algorithm.into(), parameters }
-}
-
-fn decide(session: &Session, roster: &Roster, bytes: usize, model: &str, candidates: &[Candidate]) -> Option<Choice> {
-    let measured = |name: &str, p: Parameters| stats::median(&session.samples().all(&experiment(roster, bytes, name, p)));
-    let mut all: Vec<(String, Parameters, f64, f64)> = Vec::new(); // name, parameters, predicted, measured
-    for c in candidates {
-        if let Some(m) = measured(c.algorithm.name, c.parameters) {
-            all.push((c.algorithm.name.into(), c.parameters, c.predicted, m));
-        }
+fn decide(session: &Session, roster: &Roster, field: &Field) -> Option<Choice> {
+    let measured = |a: &Algorithm, p: Parameters| stats::median(&session.samples().all(&field.experiment(roster, a, p)));
+    let mut all: Vec<(&'static Algorithm, Parameters, f64, f64)> = Vec::new(); // with the times predicted and measured
+    all.extend(
+        field.candidates.iter().filter_map(|c| Some((c.algorithm, c.parameters, c.predicted, measured(c.algorithm, c.parameters)?))),
+    );
+    let native = field.collective.native();
+    all.extend(measured(native, Parameters::default()).map(|m| (native, Parameters::default(), m, m)));
+    // the library's own wins what is within the noise: adaptive must never be a loss
+    all.sort_by(|a, b| a.3.total_cmp(&b.3));
+    if let Some(k) = all.iter().position(|c| c.0.is_native())
+        && !beats_native(all[0].3, all[k].3, false)
+    {
+        let native = all.remove(k);
+        all.insert(0, native);
     }
-    if let Some(m) = measured("native", Parameters::default()) {
-        all.push(("native".into(), Parameters::default(), m, m));
-    }
-    // the library's own broadcast wins what is within the noise: adaptive must never be a loss
-    let handicap = |name: &str, t: f64| if name == "native" { t / (1.0 + NATIVE_MARGIN) } else { t };
-    all.sort_by(|a, b| handicap(&a.0, a.3).total_cmp(&handicap(&b.0, b.3)));
-    let (name, parameters, predicted, time) = all.first().cloned()?;
+    let (algorithm, parameters, predicted, time) = all.first().copied()?;
     let runner_up = all.get(1);
     Some(Choice {
         from_bytes: 0,
-        at_bytes: bytes,
-        model: model.into(),
-        algorithm: name,
+        at_bytes: field.bytes,
+        model: field.model.clone(),
+        algorithm: algorithm.name.into(),
         segment_bytes: parameters.segment,
         radix: parameters.radix,
         predicted_s: predicted,
         measured_s: Some(time),
-        runner_up: runner_up.map_or("none".into(), |r| r.0.clone()),
+        runner_up: runner_up.map_or("none".into(), |r| r.0.name.into()),
         margin: runner_up.map_or(0.0, |r| stats::margin(r.3, time)),
     })
 }

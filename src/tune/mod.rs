@@ -3,6 +3,7 @@
 mod across;
 mod inside;
 mod links;
+mod over_all;
 
 use crate::cluster::{Bound, METHODS, Method};
 use crate::discover::{Declared, Discovery, FoundGroup, discover};
@@ -10,8 +11,10 @@ use crate::error::Result;
 use crate::fit::fit_groups;
 use crate::measure::Session;
 use crate::model::{Inside, MODELS, Roster};
-use crate::policy::{GroupPolicy, Policy, Provenance};
+use crate::plan::{Member, placement};
+use crate::policy::{FORMAT, GroupPolicy, Policy, Provenance};
 use crate::score::score_groups;
+use std::collections::BTreeMap;
 
 /// What tuning may be told.
 #[derive(Clone, Copy)]
@@ -50,31 +53,27 @@ pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, P
     let mut scores = score_groups(session, &rosters, &fitted)?;
     let choices = inside::choose(session, &rosters, &fitted, &mut scores, options.exhaustive)?;
     let settings = session.settings().clone();
-    let parts = discovery
-        .groups
-        .iter()
-        .zip(hosts.into_iter().zip(inside_host).zip(inside_fan_out))
-        .zip(fitted)
-        .zip(scores)
-        .zip(choices)
-        .zip(fan_out);
-    let groups = parts.map(|(((((g, ((hosts, inside_host), inside_fan_out)), models), scores), bcast), fan_out)| GroupPolicy {
-        name: g.name.clone(),
-        latency_s: g.latency_s,
-        fan_out,
-        hosts,
-        inside_host,
-        inside_fan_out,
-        bcast,
-        scores: scores.models,
-        models,
-        experience: scores.experience,
-    });
+    let mut groups = Vec::new();
+    for (k, (g, choices)) in discovery.groups.iter().zip(choices).enumerate() {
+        groups.push(GroupPolicy {
+            name: g.name.clone(),
+            latency_s: g.latency_s,
+            fan_out: fan_out[k],
+            hosts: hosts[k].clone(),
+            inside_host: inside_host[k].clone(),
+            inside_fan_out: inside_fan_out[k],
+            choices,
+            scores: std::mem::take(&mut scores[k].models),
+            models: fitted[k].clone(),
+            experience: std::mem::take(&mut scores[k].experience),
+        });
+    }
     let mut policy = Policy {
-        format: 1,
-        groups: groups.collect(),
+        format: FORMAT,
+        groups,
         links,
         across: Vec::new(),
+        over_all: BTreeMap::new(),
         placement: None,
         provenance: Provenance {
             platform: settings.platform,
@@ -88,12 +87,23 @@ pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, P
     };
     if rosters.len() > 1 {
         let ranks: Vec<Vec<usize>> = rosters.iter().map(|r| r.ranks.clone()).collect();
-        let (across, placement) = across::choose(session, &policy, &ranks, options.exhaustive)?;
-        (policy.across, policy.placement) = (across, Some(placement));
+        let members = placed(session.ranks(), &ranks);
+        policy.across = across::choose(session, &policy, &members, options.exhaustive)?;
+        policy.over_all = over_all::choose(session, &policy, &members)?;
+        policy.placement = Some(placement(&members));
         policy.provenance.measuring_s = session.elapsed();
     }
     // what is used is what is written, to the last digit
     Ok((discovery, Policy::parse("the new policy", &policy.to_toml()?)?))
+}
+
+/// Where each of so many ranks is, from the ranks of each group in the order of its positions.
+fn placed(all: usize, ranks: &[Vec<usize>]) -> Vec<Member> {
+    let mut members = vec![Member { group: 0, position: 0 }; all];
+    for (group, ranks) in ranks.iter().enumerate() {
+        ranks.iter().enumerate().for_each(|(position, &r)| members[r] = Member { group, position });
+    }
+    members
 }
 
 /// The ranks of a group with those of different hosts first (the pair that stands for the group should cross its network), and the host of

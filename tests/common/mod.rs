@@ -5,7 +5,7 @@
 pub mod mpi;
 pub mod schedules;
 
-use collwise::collective::{Parameters, Shape, bcast};
+use collwise::collective::{COLLECTIVES, Parameters, Shape};
 use collwise::transport::{Executor, Transport};
 use std::path::PathBuf;
 
@@ -24,30 +24,44 @@ pub fn byte(place: usize, mark: usize) -> u8 {
     (place.wrapping_mul(2_654_435_761) >> 7) as u8 ^ (mark.wrapping_mul(37)) as u8
 }
 
-/// Runs every algorithm for every rank count up to `most`, every root, and sizes 0, 1, odd and large, on the transport of one of
-/// `most` ranks, and checks every byte.
+/// Runs every algorithm of every collective for every rank count up to `most`, every root, and sizes 0, 1, odd and large, on the transport of
+/// one of `most` ranks, and checks every byte against the collective's specification.
 pub fn deliver_everything<T: Transport>(transport: &mut T, most: usize) {
     let me = transport.rank();
     let mut executor = Executor::default();
     let mut mark = 0;
-    for ranks in 1..=most {
-        for root in 0..ranks {
-            for algorithm in bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()) {
+    for (collective, ranks) in COLLECTIVES.into_iter().flat_map(|c| (1..=most).map(move |ranks| (c, ranks))) {
+        for root in 0..if collective.rooted { ranks } else { 1 } {
+            for algorithm in collective.built() {
                 // the large size with a root of each kind: first, middle and last
                 let large = [0, ranks / 2, ranks - 1].contains(&root);
-                for (bytes, segment) in [(0, 0), (1, 0), (1001, 64), (70_001, 4096)].into_iter().take(if large { 4 } else { 3 }) {
+                let sizes = [(0, 0), (1, 0), (1001, 64), (70_001, 4096)];
+                for (bytes, segment) in sizes.into_iter().take(if !collective.sized {
+                    1
+                } else if large {
+                    4
+                } else {
+                    3
+                }) {
                     mark += 1;
                     if me >= ranks {
                         continue;
                     }
                     let shape = Shape { ranks, root, bytes };
                     let program = algorithm.builder.unwrap()(me, &shape, &Parameters { segment, radix: 3 });
-                    let mut data: Vec<u8> = if me == root { (0..bytes).map(|k| byte(k, mark)).collect() } else { vec![0xAA; bytes] };
+                    let specification = (collective.specification)(&shape);
+                    let value = |of: usize, from: usize| byte(from, mark + 31 * of);
+                    let mut data = vec![0xAA; specification.bytes];
+                    for piece in &specification.before[me] {
+                        (0..piece.len).for_each(|k| data[piece.at + k] = value(piece.of, piece.from + k));
+                    }
                     // SAFETY: the buffer is this rank's own
-                    unsafe { executor.run(transport, &program, data.as_mut_ptr(), bytes, None) }
+                    unsafe { executor.run(transport, &program, data.as_mut_ptr(), data.len(), None) }
                         .unwrap_or_else(|e| panic!("{} {shape:?}: {e}", algorithm.name));
-                    let wrong = (0..bytes).find(|&k| data[k] != byte(k, mark));
-                    assert_eq!(wrong, None, "{} {shape:?} rank {me}: first wrong byte", algorithm.name);
+                    for piece in &specification.after[me] {
+                        let wrong = (0..piece.len).find(|&k| data[piece.at + k] != value(piece.of, piece.from + k));
+                        assert_eq!(wrong, None, "{} {} {shape:?} rank {me}: first wrong byte", collective.name, algorithm.name);
+                    }
                 }
             }
         }

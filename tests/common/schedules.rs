@@ -81,6 +81,7 @@ pub fn draw(random: &mut impl Rng, ranks: usize, messages: usize, bytes: usize) 
         }
         found
     };
-    let specification = Specification { bytes, before: (0..ranks).map(own).collect(), after: ends.iter().map(pieces).collect() };
+    let specification =
+        Specification { bytes, before: (0..ranks).map(own).collect(), after: ends.iter().map(pieces).collect(), synchronises: false };
     Drawn { schedule: Schedule { programs: programs.collect() }, specification, ends }
 }

@@ -6,11 +6,12 @@ use crate::schedule::Program;
 use crate::topology::Rank;
 
 /// heap-shaped binary tree
-pub const ALGORITHM: Algorithm = Algorithm {
+pub static ALGORITHM: Algorithm = Algorithm {
     name: "binary",
     summary: "heap-shaped binary tree",
     citation: "Barchet-Estefanel, Mounie 2004, Table 1",
     segmented: false,
+    whole: false,
     radices: &[],
     builder: Some(program),
     tree: Some(|v, n, _| binary(v, n)),

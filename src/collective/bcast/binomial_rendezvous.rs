@@ -6,11 +6,12 @@ use crate::schedule::Program;
 use crate::topology::Rank;
 
 /// binomial tree, with a handshake on each edge
-pub const ALGORITHM: Algorithm = Algorithm {
+pub static ALGORITHM: Algorithm = Algorithm {
     name: "binomial_rendezvous",
     summary: "binomial tree, with a handshake on each edge",
     citation: "Barchet-Estefanel, Mounie 2004, Table 1",
     segmented: false,
+    whole: false,
     radices: &[],
     builder: Some(program),
     tree: None,

@@ -6,11 +6,12 @@ use crate::schedule::Program;
 use crate::topology::Rank;
 
 /// each rank passes the message on to the next
-pub const ALGORITHM: Algorithm = Algorithm {
+pub static ALGORITHM: Algorithm = Algorithm {
     name: "chain",
     summary: "each rank passes the message on to the next",
     citation: "Barchet-Estefanel, Mounie 2004, Table 1",
     segmented: false,
+    whole: false,
     radices: &[],
     builder: Some(program),
     tree: Some(|v, n, _| chain(v, n)),

@@ -6,11 +6,12 @@ use crate::schedule::Program;
 use crate::topology::Rank;
 
 /// chain, with a handshake on each hop
-pub const ALGORITHM: Algorithm = Algorithm {
+pub static ALGORITHM: Algorithm = Algorithm {
     name: "chain_rendezvous",
     summary: "chain, with a handshake on each hop",
     citation: "Barchet-Estefanel, Mounie 2004, Table 1",
     segmented: false,
+    whole: false,
     radices: &[],
     builder: Some(program),
     tree: None,

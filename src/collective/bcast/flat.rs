@@ -6,11 +6,12 @@ use crate::schedule::Program;
 use crate::topology::Rank;
 
 /// the root sends to each rank in turn
-pub const ALGORITHM: Algorithm = Algorithm {
+pub static ALGORITHM: Algorithm = Algorithm {
     name: "flat",
     summary: "the root sends to each rank in turn",
     citation: "Barchet-Estefanel, Mounie 2004, Table 1",
     segmented: false,
+    whole: false,
     radices: &[],
     builder: Some(program),
     tree: Some(|v, n, _| flat(v, n)),

@@ -3,8 +3,8 @@
 //! A new algorithm is one file and two lines here. Formulas use pLogP terms: `g(m)` gap, `L` latency, `os`, `or` overheads, P
 //! ranks, m bytes, k segments of s bytes; Table 1 of Barchet-Estefanel and Mounie (2004), corrected.
 
-use super::{Algorithm, Shape};
-use crate::error::{Error, Result};
+use super::{Algorithm, Collective, Shape};
+use crate::error::Result;
 use crate::schedule::{Piece, Specification};
 
 mod binary;
@@ -49,22 +49,33 @@ pub const ALGORITHMS: &[&Algorithm] = &[
 pub fn specification(shape: &Shape) -> Specification {
     let message = vec![Piece { at: 0, len: shape.bytes, of: shape.root, from: 0 }];
     let before = (0..shape.ranks).map(|r| if r == shape.root { message.clone() } else { Vec::new() }).collect();
-    Specification { bytes: shape.bytes, before, after: vec![message; shape.ranks] }
+    Specification { bytes: shape.bytes, before, after: vec![message; shape.ranks], synchronises: false }
 }
 
 /// What MPI libraries run for large messages, with its radix: Open MPI 4.1 by its fixed decisions (binomial for two ranks, k-nomial and
 /// scatter with recursive doubling for more), MPICH (Thakur, Rabenseifner, Gropp 2005) binomial and scatter with allgather.
 pub const OF_LIBRARIES: [(&Algorithm, usize); 3] = [(&binomial::ALGORITHM, 0), (&knomial::ALGORITHM, 4), (&scatter_doubling::ALGORITHM, 0)];
 
-/// Finds an algorithm by name.
+/// The broadcast.
+pub static COLLECTIVE: Collective = Collective {
+    name: "bcast",
+    function: "MPI_Bcast",
+    rooted: true,
+    sized: true,
+    specification,
+    fallback: &binomial::ALGORITHM,
+    algorithms: ALGORITHMS,
+};
+
+/// The chain, the one tree in which every rank sends once.
+pub static CHAIN: &Algorithm = &chain::ALGORITHM;
+
+/// [`Collective::algorithm`] of the broadcast.
 ///
 /// # Errors
-/// [`Error::Invalid`] with the names there are.
+/// As there.
 pub fn algorithm(name: &str) -> Result<&'static Algorithm> {
-    ALGORITHMS.iter().copied().find(|a| a.name == name).ok_or_else(|| {
-        let names: Vec<_> = ALGORITHMS.iter().map(|a| a.name).collect();
-        Error::invalid(format!("find the broadcast algorithm \"{name}\": there are {}", names.join(", ")))
-    })
+    COLLECTIVE.algorithm(name)
 }
 
 /// The trees, which can be entered segment by segment.

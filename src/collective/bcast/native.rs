@@ -3,11 +3,12 @@
 use super::super::Algorithm;
 
 /// The library's own broadcast.
-pub const ALGORITHM: Algorithm = Algorithm {
+pub static ALGORITHM: Algorithm = Algorithm {
     name: "native",
     summary: "the MPI library's own broadcast",
     citation: "the MPI library in use",
     segmented: false,
+    whole: false,
     radices: &[],
     builder: None,
     tree: None,

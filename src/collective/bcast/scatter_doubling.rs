@@ -9,11 +9,12 @@ use crate::schedule::{OpId, Program, Span};
 use crate::topology::Rank;
 
 /// Scatter, then recursive doubling.
-pub const ALGORITHM: Algorithm = Algorithm {
+pub static ALGORITHM: Algorithm = Algorithm {
     name: "scatter_doubling",
     summary: "binomial scatter, then an allgather by recursive doubling",
     citation: "Thakur, Rabenseifner, Gropp 2005",
     segmented: false,
+    whole: false,
     radices: &[],
     builder: Some(program),
     tree: None,

@@ -7,11 +7,12 @@ use crate::schedule::{OpId, Program};
 use crate::topology::Rank;
 
 /// Scatter, then ring allgather.
-pub const ALGORITHM: Algorithm = Algorithm {
+pub static ALGORITHM: Algorithm = Algorithm {
     name: "scatter_ring",
     summary: "binomial scatter of P blocks, then a ring allgather",
     citation: "van de Geijn; Thakur, Rabenseifner, Gropp 2005",
     segmented: false,
+    whole: false,
     radices: &[],
     builder: Some(program),
     tree: None,

@@ -13,11 +13,12 @@ use crate::schedule::Program;
 use crate::topology::Rank;
 
 /// pipeline: each rank passes segments on while it receives the next
-pub const ALGORITHM: Algorithm = Algorithm {
+pub static ALGORITHM: Algorithm = Algorithm {
     name: "segmented_chain",
     summary: "pipeline: each rank passes segments on while it receives the next",
     citation: "Barchet-Estefanel, Mounie 2004, Table 1",
     segmented: true,
+    whole: false,
     radices: &[],
     builder: Some(program),
     tree: None,

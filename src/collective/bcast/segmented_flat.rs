@@ -6,11 +6,12 @@ use crate::schedule::Program;
 use crate::topology::Rank;
 
 /// flat, segment by segment
-pub const ALGORITHM: Algorithm = Algorithm {
+pub static ALGORITHM: Algorithm = Algorithm {
     name: "segmented_flat",
     summary: "flat, segment by segment",
     citation: "Barchet-Estefanel, Mounie 2004, Table 1",
     segmented: true,
+    whole: false,
     radices: &[],
     builder: Some(program),
     tree: None,

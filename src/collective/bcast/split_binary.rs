@@ -12,11 +12,12 @@ use crate::schedule::{OpId, Program, Span, segments};
 use crate::topology::Rank;
 
 /// Halves down two binary trees, then an exchange.
-pub const ALGORITHM: Algorithm = Algorithm {
+pub static ALGORITHM: Algorithm = Algorithm {
     name: "split_binary",
     summary: "halves of the message down two binary trees, then partners swap",
     citation: "Pjesivac-Grbovic et al., Cluster Computing 10 (2007)",
     segmented: true,
+    whole: true,
     radices: &[],
     builder: Some(program),
     tree: None,

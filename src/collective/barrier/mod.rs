@@ -1,0 +1,36 @@
+//! Barrier: no rank goes on before every rank has come.
+//!
+//! Its messages are empty; formulas use pLogP terms, `g` and `L` those of an empty message, P ranks.
+
+use super::{Algorithm, Collective, Shape};
+use crate::schedule::Specification;
+
+mod dissemination;
+mod double_ring;
+mod flat;
+mod native;
+mod tree;
+
+/// Every barrier algorithm.
+pub const ALGORITHMS: &[&Algorithm] =
+    &[&dissemination::ALGORITHM, &tree::ALGORITHM, &flat::ALGORITHM, &double_ring::ALGORITHM, &native::ALGORITHM];
+
+/// The barrier.
+pub static COLLECTIVE: Collective = Collective {
+    name: "barrier",
+    function: "MPI_Barrier",
+    rooted: false,
+    sized: false,
+    specification,
+    fallback: &dissemination::ALGORITHM,
+    algorithms: ALGORITHMS,
+};
+
+/// Everybody to one and back, the simplest tree.
+pub static FLAT: &Algorithm = &flat::ALGORITHM;
+
+/// What a barrier is for: every rank hears from every other one.
+pub fn specification(shape: &Shape) -> Specification {
+    let nothing = vec![Vec::new(); shape.ranks];
+    Specification { bytes: 0, before: nothing.clone(), after: nothing, synchronises: true }
+}

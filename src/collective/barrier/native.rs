@@ -1,0 +1,15 @@
+//! The MPI library's own barrier: a candidate like the others, measured and not modelled, so that adaptive is never a loss.
+
+use super::super::Algorithm;
+
+/// The library's own barrier.
+pub static ALGORITHM: Algorithm = Algorithm {
+    name: "native",
+    summary: "the MPI library's own barrier",
+    citation: "the MPI library in use",
+    segmented: false,
+    whole: false,
+    radices: &[],
+    builder: None,
+    tree: None,
+};

@@ -1,0 +1,177 @@
+//! Collectives without a message: one algorithm over all ranks, or through the coordinators of the groups.
+
+use super::{Member, PolyModel, group_ranks, placement};
+use crate::collective::{Algorithm, Collective, Parameters, Shape};
+use crate::decide::all_candidates;
+use crate::error::{Error, Result};
+use crate::policy::{CompiledPolicy, OverAll};
+use crate::predict::completion;
+use crate::schedule::{Program, Schedule};
+use crate::topology::Rank;
+use crate::two_level::{Coordinated, Local};
+
+/// A way to do a collective without a message.
+#[derive(Debug, Clone)]
+pub enum SignalWay {
+    /// One algorithm over all ranks; or the library's own.
+    Flat(&'static Collective, &'static Algorithm, Parameters),
+    /// Through coordinators.
+    Coordinated(Coordinated),
+}
+
+/// A way, with what it should take.
+#[derive(Debug, Clone)]
+pub struct SignalPlan {
+    /// What is done.
+    pub way: SignalWay,
+    /// The time it should take, in seconds.
+    pub predicted_s: f64,
+    /// True if it was measured over about these ranks; else it was chosen by prediction.
+    pub from_row: bool,
+}
+
+impl SignalWay {
+    /// Its name and its parts'.
+    pub fn words(&self) -> String {
+        let one = |name: &str, radix: usize| if radix == 0 { name.to_string() } else { format!("{name} of radix {radix}") };
+        match self {
+            SignalWay::Flat(_, algorithm, parameters) => one(algorithm.name, parameters.radix),
+            SignalWay::Coordinated(c) => {
+                let part = |l: &Local| one(&l.algorithm, l.parameters.radix);
+                format!("{} between coordinators, {} inside", part(&c.between), part(&c.inside))
+            }
+        }
+    }
+
+    /// True if everybody calls the library's own.
+    pub fn is_native(&self) -> bool {
+        matches!(self, SignalWay::Flat(_, algorithm, _) if algorithm.is_native())
+    }
+
+    /// What a rank of so many sends and receives; nothing for the library's own.
+    ///
+    /// # Errors
+    /// An algorithm that there is not.
+    pub fn program(&self, me: Rank, ranks: usize) -> Result<Program> {
+        match self {
+            SignalWay::Flat(_, algorithm, parameters) => {
+                let shape = Shape { ranks, root: 0, bytes: 0 };
+                Ok(algorithm.builder.map(|build| build(me, &shape, parameters)).unwrap_or_default())
+            }
+            SignalWay::Coordinated(coordinated) => coordinated.program(me),
+        }
+    }
+
+    /// The programs of all ranks.
+    ///
+    /// # Errors
+    /// As [`SignalWay::program`].
+    pub fn schedule(&self, ranks: usize) -> Result<Schedule> {
+        Ok(Schedule { programs: (0..ranks).map(|me| self.program(me, ranks)).collect::<Result<_>>()? })
+    }
+}
+
+/// Every way there is over several groups, with what it should take, the fastest first.
+///
+/// # Errors
+/// The policy lacks a link, or an algorithm that there is not.
+pub fn signal_ways(policy: &CompiledPolicy, members: &[Member], collective: &'static Collective) -> Result<Vec<SignalPlan>> {
+    let costs = PolyModel::new(policy, members, 0);
+    let flat = all_candidates(collective, 0);
+    let mut ways: Vec<SignalWay> = flat.iter().map(|&(a, p)| SignalWay::Flat(collective, a, p)).collect();
+    for inside in flat.iter().filter(|(a, _)| a.tree.is_some()) {
+        ways.extend(flat.iter().map(|between| SignalWay::Coordinated(coordinated(members, collective, inside, between))));
+    }
+    let predicted = |way: SignalWay| {
+        let predicted_s = completion(&way.schedule(members.len())?, &costs)?;
+        Ok(SignalPlan { way, predicted_s, from_row: false })
+    };
+    let mut ways: Vec<SignalPlan> = ways.into_iter().map(predicted).collect::<Result<_>>()?;
+    ways.sort_by(|a, b| a.predicted_s.total_cmp(&b.predicted_s));
+    Ok(ways)
+}
+
+fn coordinated(
+    members: &[Member],
+    collective: &'static Collective,
+    inside: &(&'static Algorithm, Parameters),
+    between: &(&'static Algorithm, Parameters),
+) -> Coordinated {
+    let local = |(algorithm, parameters): &(&Algorithm, Parameters)| Local { algorithm: algorithm.name.into(), parameters: *parameters };
+    let groups = group_ranks(members, 0).into_iter().map(|(_, ranks)| ranks).collect();
+    Coordinated { collective, groups, inside: local(inside), between: local(between) }
+}
+
+/// Plans a collective without a message. The same input gives the same plan on every rank.
+///
+/// # Errors
+/// A collective that has a message, or as [`signal_ways`].
+pub fn plan_signals(policy: &CompiledPolicy, members: &[Member], collective: &'static Collective) -> Result<SignalPlan> {
+    if collective.sized {
+        return Err(Error::invalid(format!("plan a {} without its message", collective.name)));
+    }
+    let group = members[0].group;
+    if members.iter().all(|m| m.group == group) {
+        let positions: Vec<usize> = members.iter().map(|m| m.position).collect();
+        let decided = policy.decide(collective, group, &positions, 0)?;
+        let way = SignalWay::Flat(collective, decided.algorithm, decided.parameters);
+        return Ok(SignalPlan { way, predicted_s: decided.predicted_s, from_row: decided.from_row });
+    }
+    let about_whole = |k: usize| policy.is_about_whole(k, members.iter().filter(|m| m.group == k).count());
+    let row = policy.policy.over_all.get(collective).filter(|_| (0..policy.policy.groups.len()).all(about_whole));
+    if let Some(row) = row {
+        return from_row(policy, members, collective, row);
+    }
+    let ways = signal_ways(policy, members, collective)?;
+    ways.into_iter().next().ok_or_else(|| Error::invalid(format!("plan a {}: it has no algorithm", collective.name)))
+}
+
+fn from_row(policy: &CompiledPolicy, members: &[Member], collective: &'static Collective, row: &OverAll) -> Result<SignalPlan> {
+    let of = |name: &str, radix: usize| Ok((collective.algorithm(name)?, Parameters { segment: 0, radix }));
+    let native = row.native_s.filter(|_| row.native && policy.is_as_measured(members.len(), &placement(members)));
+    if let Some(predicted_s) = native {
+        return Ok(SignalPlan {
+            way: SignalWay::Flat(collective, collective.native(), Parameters::default()),
+            predicted_s,
+            from_row: true,
+        });
+    }
+    let between = of(&row.algorithm, row.radix)?;
+    let way = match &row.inside {
+        None => SignalWay::Flat(collective, between.0, between.1),
+        Some(inside) => SignalWay::Coordinated(coordinated(members, collective, &of(inside, row.inside_radix)?, &between)),
+    };
+    Ok(SignalPlan { way, predicted_s: row.measured_s.unwrap_or(row.predicted_s), from_row: true })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::COLLECTIVES;
+    use crate::policy::Policy;
+    use crate::schedule::check;
+    use std::path::Path;
+
+    #[test]
+    fn every_way_does_what_the_collective_is_for_and_the_plan_is_the_fastest() {
+        let policy = CompiledPolicy::new(Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
+        let of = |(group, g): (usize, &crate::policy::GroupPolicy)| (0..g.hosts.len()).map(move |position| Member { group, position });
+        let everybody: Vec<Member> = policy.policy.groups.iter().enumerate().flat_map(of).collect();
+        // some of the hosts, in an order of their own
+        let some: Vec<Member> = (0..25).map(|k| everybody[(k * 31 + 7) % everybody.len()]).collect();
+        for collective in COLLECTIVES.into_iter().filter(|c| !c.sized) {
+            for members in [&everybody, &some] {
+                let ranks = members.len();
+                let specification = (collective.specification)(&Shape { ranks, root: 0, bytes: 0 });
+                let ways = signal_ways(&policy, members, collective).unwrap();
+                for plan in &ways {
+                    check(&plan.way.schedule(ranks).unwrap(), &specification).unwrap_or_else(|e| panic!("{}: {e}", plan.way.words()));
+                }
+                let plan = plan_signals(&policy, members, collective).unwrap();
+                assert!(plan.from_row == (ranks == everybody.len()) && !plan.way.is_native());
+                // what was measured may differ from what is predicted
+                assert!(plan.predicted_s <= ways[0].predicted_s * 1.2, "{} takes {}", plan.way.words(), plan.predicted_s);
+            }
+        }
+    }
+}

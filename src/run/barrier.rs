@@ -1,0 +1,38 @@
+//! The adaptive barrier.
+
+use super::communicator::{GENERATION, State, state};
+use crate::collective::barrier::COLLECTIVE;
+use crate::error::Result;
+use crate::plan;
+use crate::transport::native;
+use mpi::ffi;
+use std::cell::Cell;
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering;
+
+thread_local! {
+    /// The communicator that last used the library's own, so that the next call on it goes there at once, and [`GENERATION`] then.
+    static LAST_NATIVE: Cell<Option<(ffi::MPI_Comm, u64)>> = const { Cell::new(None) };
+}
+
+/// The barrier as planned, or the library's own.
+///
+/// # Safety
+/// `comm` must be valid, and no other collective be under way on it.
+///
+/// # Errors
+/// MPI's reason.
+pub(super) unsafe fn barrier(comm: ffi::MPI_Comm) -> Result<()> {
+    let as_last = LAST_NATIVE.get().is_some_and(|last| last == (comm, GENERATION.load(Ordering::Relaxed)));
+    // SAFETY: the caller vouches for the communicator
+    if !as_last
+        && let State::Planned(planned) = unsafe { state(comm)? }
+        && let plan::Planned::Run(program, _) = &*planned.planned(&COLLECTIVE, 0, 0)?
+    {
+        // SAFETY: its messages are empty
+        return unsafe { planned.run(program, None, null_mut(), 0) };
+    }
+    LAST_NATIVE.set(Some((comm, GENERATION.load(Ordering::Relaxed))));
+    // SAFETY: no bytes; every member comes to the same kind of state and plan
+    unsafe { native::run(&COLLECTIVE, 0, null_mut(), 0, 0, comm) }
+}

@@ -1,0 +1,78 @@
+//! Collectives without a message over all groups: ways that are predicted to be fast are measured beside the library's own.
+
+use crate::collective::{COLLECTIVES, Collective, Parameters};
+use crate::decide::beats_native;
+use crate::error::Result;
+use crate::measure::{Experiment, Session};
+use crate::plan::{Member, SignalPlan, SignalWay, signal_ways};
+use crate::policy::{CompiledPolicy, OverAll, Policy};
+use crate::stats;
+use std::collections::BTreeMap;
+
+/// So many of the best predicted ways are measured, and the best one of each kind (over all ranks, through coordinators) is.
+const FINALISTS: usize = 6;
+
+/// Chooses a way for each collective without a message.
+///
+/// # Errors
+/// The session's.
+pub fn choose(session: &mut Session, policy: &Policy, members: &[Member]) -> Result<BTreeMap<&'static Collective, OverAll>> {
+    let compiled = CompiledPolicy::new(policy.clone())?;
+    let mut rows = BTreeMap::new();
+    for collective in COLLECTIVES.into_iter().filter(|c| !c.sized) {
+        let ways = finalists(signal_ways(&compiled, members, collective)?);
+        let experiments: Vec<Experiment> = ways.iter().map(|w| experiment(&w.way, members.len())).collect();
+        let native = experiment(&SignalWay::Flat(collective, collective.native(), Parameters::default()), members.len());
+        let field = [&experiments[..], if session.has_native() { std::slice::from_ref(&native) } else { &[] }].concat();
+        session.race("collectives without a message", &[field], None)?;
+        let measured = |e: &Experiment| session.samples().all(e);
+        let mut found: Vec<(&SignalPlan, &Experiment, f64)> =
+            ways.iter().zip(&experiments).filter_map(|(w, e)| Some((w, e, stats::median(&measured(e))?))).collect();
+        found.sort_by(|a, b| a.2.total_cmp(&b.2));
+        let Some(&(best, experiment, time)) = found.first() else { continue };
+        let native_s = stats::median(&measured(&native));
+        // adaptive must never be a loss: what is not clearly faster stays with the library
+        let clearly = stats::is_less(&measured(experiment), &measured(&native));
+        let runner_up = found.get(1);
+        let (algorithm, radix, inside) = match &best.way {
+            SignalWay::Flat(_, algorithm, parameters) => (algorithm.name.to_string(), parameters.radix, None),
+            SignalWay::Coordinated(c) => (c.between.algorithm.clone(), c.between.parameters.radix, Some(c.inside.clone())),
+        };
+        let row = OverAll {
+            algorithm,
+            radix,
+            inside_radix: inside.as_ref().map_or(0, |i| i.parameters.radix),
+            inside: inside.map(|i| i.algorithm),
+            predicted_s: best.predicted_s,
+            measured_s: Some(time),
+            native_s,
+            runner_up: runner_up.map_or("none".into(), |r| r.0.way.words()),
+            margin: runner_up.map_or(0.0, |r| stats::margin(r.2, time)),
+            native: native_s.is_some_and(|n| !beats_native(time, n, clearly)),
+        };
+        rows.insert(collective, row);
+    }
+    Ok(rows)
+}
+
+/// The best ways, the best of each kind among them.
+fn finalists(ways: Vec<SignalPlan>) -> Vec<SignalPlan> {
+    let is_flat = |w: &SignalPlan| matches!(w.way, SignalWay::Flat(..));
+    let first = [true, false].map(|flat| ways.iter().position(|w| is_flat(w) == flat));
+    let wanted = |k: usize| k < FINALISTS || first.contains(&Some(k));
+    ways.into_iter().enumerate().filter(|(k, _)| wanted(*k)).map(|(_, w)| w).collect()
+}
+
+fn experiment(way: &SignalWay, ranks: usize) -> Experiment {
+    match way {
+        SignalWay::Flat(collective, algorithm, parameters) => Experiment::Collective {
+            collective,
+            ranks: (0..ranks).collect(),
+            root: 0,
+            bytes: 0,
+            algorithm: algorithm.name.into(),
+            parameters: *parameters,
+        },
+        SignalWay::Coordinated(coordinated) => Experiment::Coordinated { coordinated: coordinated.clone() },
+    }
+}

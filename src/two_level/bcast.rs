@@ -1,0 +1,380 @@
+//! A broadcast over groups: between their coordinators by one of several routes, inside each group by an algorithm of its own,
+//! and, where the message is cut into segments, both at once: a coordinator passes a segment on while it receives the next.
+
+use super::Local;
+use crate::collective::{Node, Shape, bcast};
+use crate::error::{Error, Result};
+use crate::intercluster::Job;
+use crate::schedule::{Lane, OpId, Program, Schedule, Specification, pieces, segments};
+use crate::topology::{Rank, check_ranks};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Which way the message takes between groups.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Route {
+    /// Down a tree. Each coordinator does its jobs in this order, for each segment; a local broadcast that is not among them comes
+    /// last.
+    Tree(Vec<Job>),
+    /// The root deals the segments out to the other coordinators in turn, and each passes its share on to the rest: van de Geijn's
+    /// scatter and allgather, pipelined. Every link between two groups carries a part of the message, and the root sends it once.
+    Relay,
+    /// One chain through all ranks, group by group in this order: every rank receives the message once and sends it once, so that no port
+    /// carries it twice.
+    Line(Vec<usize>),
+}
+
+/// A broadcast over groups.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Hierarchy {
+    /// Size of the message.
+    pub bytes: usize,
+    /// Ranks by group: the root's group first, in each group the coordinator first; the root coordinates its own.
+    pub groups: Vec<Vec<Rank>>,
+    /// The host of each rank, in the order of `groups`: segments go down a tree of the hosts' first ranks, and from each of them down a
+    /// tree inside its host. Empty: each rank has a host of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<Vec<usize>>,
+    /// The way between them.
+    pub route: Route,
+    /// Bytes of a segment; 0: the whole message at once.
+    pub segment: usize,
+    /// The broadcast inside each group. With segments, those that are plain trees pass each segment on at once; others start when
+    /// the whole message is there.
+    pub local: Vec<Local>,
+}
+
+/// What one coordinator does with one segment.
+struct Part {
+    lane: Lane,
+    /// The group that it comes from.
+    from: Option<usize>,
+    jobs: Vec<Job>,
+}
+
+impl Hierarchy {
+    /// Checks one that was read, over so many ranks: everything else here trusts it.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] with what is wrong.
+    pub fn validate(&self, ranks: usize) -> Result<()> {
+        let n = self.groups.len();
+        let wrong = |reason: String| Err(Error::Invalid(reason));
+        if n == 0 || self.groups.iter().any(Vec::is_empty) {
+            return wrong("a broadcast over groups needs groups, and each group ranks".into());
+        }
+        check_ranks(&self.ranks(), ranks)?;
+        if self.local.len() != n {
+            return wrong(format!("there are {n} groups and {} broadcasts inside them", self.local.len()));
+        }
+        self.local.iter().try_for_each(|l| bcast::algorithm(&l.algorithm).map(drop))?;
+        let sizes = |all: &[Vec<usize>]| all.iter().map(Vec::len).collect::<Vec<_>>();
+        if !self.hosts.is_empty() && sizes(&self.hosts) != sizes(&self.groups) {
+            return wrong("the hosts are not as many as the ranks, group by group".into());
+        }
+        match &self.route {
+            Route::Tree(jobs) => check_tree(jobs, n),
+            Route::Relay => Ok(()),
+            Route::Line(order) if order.len() == n && order[0] == 0 => check_ranks(order, n).or_else(|_| wrong_line(order, n)),
+            Route::Line(order) => wrong_line(order, n),
+        }
+    }
+
+    /// How many messages it sends, about; for one that is valid.
+    pub fn message_count(&self) -> usize {
+        let of_group = |(ranks, local): (&Vec<Rank>, &Local)| {
+            let inside = bcast::algorithm(&local.algorithm).map_or(1, |a| local.parameters.pieces(a, self.bytes));
+            ranks.len().saturating_mul(inside.max(pieces(self.bytes, self.segment)))
+        };
+        self.groups.iter().zip(&self.local).map(of_group).fold(0, usize::saturating_add)
+    }
+
+    /// The position in `groups` of a rank's group.
+    pub fn group_of(&self, rank: Rank) -> usize {
+        self.groups.iter().position(|g| g.contains(&rank)).unwrap_or(0)
+    }
+
+    /// All ranks, group by group; the root is the first.
+    pub fn ranks(&self) -> Vec<Rank> {
+        self.groups.concat()
+    }
+
+    /// How many lanes its programs have.
+    pub fn lanes(&self) -> usize {
+        if self.route == Route::Relay { (self.groups.len() - 1).max(1) } else { 1 }
+    }
+
+    /// True if a group's local broadcast is the library's own, which comes after the program.
+    pub fn local_native(&self, k: usize) -> bool {
+        self.groups[k].len() > 1 && self.local[k].algorithm == bcast::COLLECTIVE.native().name
+    }
+
+    /// What a rank sends and receives; local broadcasts by the library come after it.
+    ///
+    /// # Errors
+    /// An algorithm that there is not.
+    pub fn program(&self, me: Rank) -> Result<Program> {
+        if let Route::Line(order) = &self.route {
+            return Ok(self.link_of_chain(order, me));
+        }
+        let k = self.group_of(me);
+        let local = bcast::algorithm(&self.local[k].algorithm)?;
+        let group = &self.groups[k];
+        let position = group.iter().position(|&r| r == me).unwrap_or(0);
+        let pipelined = local.tree.filter(|_| self.segment > 0);
+        let node = pipelined.map(|tree| self.node(k, position, &|v, n| tree(v, n, self.local[k].parameters.radix)));
+        let mut program = Program::new();
+        let mut got: Vec<OpId> = Vec::new();
+        for (n, span) in segments(self.bytes, self.segment).enumerate() {
+            let part = self.part(k, n);
+            program.in_lane(part.lane);
+            if position > 0 {
+                let Some(node) = &node else { break };
+                let come: Vec<OpId> = node.parent.iter().map(|&p| program.recv(group[p], span, &[])).collect();
+                node.children.iter().for_each(|&c| drop_id(program.send(group[c], span, &come)));
+                continue;
+            }
+            let come: Vec<OpId> = part.from.iter().map(|&g| program.recv(self.groups[g][0], span, &[])).collect();
+            got.extend(&come);
+            let whole = self.segment == 0 || self.bytes <= self.segment;
+            for job in part.jobs {
+                match (job, &node) {
+                    (Job::Send { to, .. }, _) => drop_id(program.send(self.groups[to][0], span, &come)),
+                    (Job::Local(_), Some(node)) => node.children.iter().for_each(|&c| drop_id(program.send(group[c], span, &come))),
+                    (Job::Local(_), None) if whole => self.append_local(&mut program, k, position, &come),
+                    (Job::Local(_), None) => {}
+                }
+            }
+            if node.is_none() && whole {
+                return Ok(program);
+            }
+        }
+        if node.is_none() {
+            program.in_lane(0);
+            self.append_local(&mut program, k, position, &got);
+        }
+        Ok(program)
+    }
+
+    /// What a rank does in one chain through all.
+    fn link_of_chain(&self, order: &[usize], me: Rank) -> Program {
+        let all: Vec<Rank> = order.iter().flat_map(|&g| self.groups[g].iter().copied()).collect();
+        let place = all.iter().position(|&r| r == me).unwrap_or(0);
+        let mut program = Program::new();
+        for span in segments(self.bytes, self.segment) {
+            let come: Vec<OpId> = place.checked_sub(1).map(|before| program.recv(all[before], span, &[])).into_iter().collect();
+            all.get(place + 1).map(|&after| program.send(after, span, &come));
+        }
+        program
+    }
+
+    /// The place of a position of group `k` in its tree of hosts and of ranks inside hosts.
+    fn node(&self, k: usize, position: usize, tree: &dyn Fn(usize, usize) -> Node) -> Node {
+        let Some(hosts) = self.hosts.get(k) else { return tree(position, self.groups[k].len()) };
+        let same: Vec<usize> = (0..hosts.len()).filter(|&p| hosts[p] == hosts[position]).collect();
+        let inside = tree(same.iter().position(|&p| p == position).unwrap_or(0), same.len());
+        let mut node = Node { parent: inside.parent.map(|v| same[v]), children: Vec::new() };
+        if position == same[0] {
+            let leaders: Vec<usize> = (0..hosts.len()).filter(|&p| !hosts[..p].contains(&hosts[p])).collect();
+            let among = tree(leaders.iter().position(|&p| p == position).unwrap_or(0), leaders.len());
+            node.parent = among.parent.map(|v| leaders[v]);
+            node.children = among.children.into_iter().map(|v| leaders[v]).collect();
+        }
+        node.children.extend(inside.children.into_iter().map(|v| same[v]));
+        node
+    }
+
+    /// What the coordinator of group `k` does with the `n`-th segment. Its local broadcast is always among the jobs.
+    fn part(&self, k: usize, n: usize) -> Part {
+        let others = self.groups.len() - 1;
+        match &self.route {
+            Route::Tree(jobs) => {
+                let parent = |job: &Job| matches!(job, Job::Send { to, .. } if *to == k);
+                let from = jobs.iter().find(|j| parent(j)).and_then(|j| if let Job::Send { from, .. } = j { Some(*from) } else { None });
+                let own = |job: &&Job| match job {
+                    Job::Send { from, .. } => *from == k,
+                    Job::Local(g) => *g == k,
+                };
+                let mut own: Vec<Job> = jobs.iter().filter(own).copied().collect();
+                if !own.contains(&Job::Local(k)) {
+                    own.push(Job::Local(k));
+                }
+                Part { lane: 0, from, jobs: own }
+            }
+            // it has programs of its own
+            Route::Line(_) => Part { lane: 0, from: None, jobs: Vec::new() },
+            Route::Relay if others == 0 => Part { lane: 0, from: None, jobs: vec![Job::Local(k)] },
+            Route::Relay => {
+                let relay = 1 + n % others;
+                let from = if k == 0 { None } else { Some(if k == relay { 0 } else { relay }) };
+                let mut jobs: Vec<Job> = if k == 0 {
+                    vec![Job::Send { from: 0, to: relay }]
+                } else if k == relay {
+                    (1..=others).filter(|&to| to != k).map(|to| Job::Send { from: k, to }).collect()
+                } else {
+                    Vec::new()
+                };
+                jobs.push(Job::Local(k));
+                Part { lane: (relay - 1) as Lane, from, jobs }
+            }
+        }
+    }
+
+    fn append_local(&self, program: &mut Program, k: usize, position: usize, after: &[OpId]) {
+        let (group, local) = (&self.groups[k], &self.local[k]);
+        let Some(build) = bcast::algorithm(&local.algorithm).ok().and_then(|a| a.builder) else { return };
+        let shape = Shape { ranks: group.len(), root: 0, bytes: self.bytes };
+        program.append(&build(position, &shape, &local.parameters), |p| group[p], after);
+    }
+
+    /// What its schedule is for: the message reaches all its ranks, but for those to whom the library brings it afterwards.
+    pub fn specification(&self, ranks: usize) -> Specification {
+        let root = self.groups[0][0];
+        let mut all = bcast::specification(&Shape { ranks, root, bytes: self.bytes });
+        let reached = |k: usize| if self.local_native(k) { &self.groups[k][..1] } else { &self.groups[k][..] };
+        let reached: BTreeSet<Rank> = (0..self.groups.len()).flat_map(reached).copied().collect();
+        all.after.iter_mut().enumerate().filter(|(rank, _)| !reached.contains(rank)).for_each(|(_, pieces)| pieces.clear());
+        all
+    }
+
+    /// The programs of ranks 0 to `ranks - 1`; those in no group do nothing.
+    ///
+    /// # Errors
+    /// An algorithm that there is not, or [`crate::error::Error::TooLarge`].
+    pub fn schedule(&self, ranks: usize) -> Result<Schedule> {
+        let mut takes_part = vec![false; ranks];
+        self.groups.iter().flatten().for_each(|&r| takes_part[r] = true);
+        let program = |me: Rank| if takes_part[me] { self.program(me) } else { Ok(Program::new()) };
+        let segment = self.shortest_segment();
+        Schedule::bounded(ranks, (self.bytes, segment), self.messages_at_least()?, program)
+    }
+
+    /// The bytes of the shortest segment that the message is cut into anywhere; 0: none.
+    fn shortest_segment(&self) -> usize {
+        let inside = self.local.iter().map(|l| l.parameters.segment);
+        inside.chain([self.segment]).filter(|&s| s > 0).min().unwrap_or(0)
+    }
+
+    /// The number of messages, or less.
+    fn messages_at_least(&self) -> Result<usize> {
+        let crossing = pieces(self.bytes, self.segment);
+        let mut all = 0usize;
+        for (ranks, local) in self.groups.iter().zip(&self.local) {
+            let algorithm = bcast::algorithm(&local.algorithm)?;
+            let passed_on = matches!(self.route, Route::Line(_)) || (self.segment > 0 && algorithm.tree.is_some());
+            let inside = match algorithm.builder {
+                _ if passed_on => crossing,
+                Some(_) => algorithm.heard_in(self.bytes, local.parameters.segment),
+                None => 0,
+            };
+            all = all.saturating_add(crossing).saturating_add(ranks.len().saturating_sub(1).saturating_mul(inside));
+        }
+        // nobody sends to the root
+        Ok(all.saturating_sub(crossing))
+    }
+}
+
+fn drop_id(_: OpId) {}
+
+fn wrong_line(order: &[usize], groups: usize) -> Result<()> {
+    Err(Error::Invalid(format!("the line {order:?} does not go through each of {groups} groups once, the root's first")))
+}
+
+/// Checks that jobs send to each group once, but to the root's, along ways that begin there, and that no local broadcast is there twice.
+fn check_tree(jobs: &[Job], groups: usize) -> Result<()> {
+    let wrong = |reason: String| Err(Error::Invalid(reason));
+    let (mut senders, mut locals) = (vec![None; groups], vec![false; groups]);
+    for job in jobs {
+        match *job {
+            Job::Send { from, to } if from >= groups || to >= groups => {
+                return wrong(format!("group {} is sent to or from, and there are {groups}", from.max(to)));
+            }
+            Job::Send { to: 0, .. } => return wrong("the root's group is sent to".into()),
+            Job::Send { to, .. } if senders[to].is_some() => return wrong(format!("group {to} is sent to twice")),
+            Job::Send { from, to } => senders[to] = Some(from),
+            Job::Local(k) if k >= groups => return wrong(format!("group {k} has a broadcast inside, and there are {groups}")),
+            Job::Local(k) if std::mem::replace(&mut locals[k], true) => {
+                return wrong(format!("the broadcast inside group {k} is there twice"));
+            }
+            Job::Local(_) => {}
+        }
+    }
+    // a way back to the root is no longer than there are groups
+    for group in 1..groups {
+        let (mut at, mut steps) = (group, 0);
+        while at != 0 {
+            steps += 1;
+            match senders[at].filter(|_| steps < groups) {
+                Some(sender) => at = sender,
+                None => return wrong(format!("group {group} is not reached from the root's")),
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::Parameters;
+
+    fn hierarchy(route: Route) -> Hierarchy {
+        let local = Local { algorithm: "binomial".into(), parameters: Parameters::default() };
+        Hierarchy {
+            bytes: 1000,
+            groups: vec![vec![0, 3, 1], vec![2], vec![5, 4], vec![6]],
+            hosts: Vec::new(),
+            route,
+            segment: 64,
+            local: vec![local; 4],
+        }
+    }
+
+    fn send(from: usize, to: usize) -> Job {
+        Job::Send { from, to }
+    }
+
+    #[test]
+    fn each_fault_is_named_and_what_is_valid_can_be_run() {
+        let tree = || hierarchy(Route::Tree(vec![send(2, 3), send(0, 2), send(0, 1), Job::Local(0)]));
+        for good in [tree(), hierarchy(Route::Relay), hierarchy(Route::Line(vec![0, 2, 1, 3]))] {
+            good.validate(7).unwrap();
+            crate::schedule::check(&good.schedule(7).unwrap(), &good.specification(7)).unwrap();
+        }
+        let with = |change: &dyn Fn(&mut Hierarchy)| {
+            let mut h = tree();
+            change(&mut h);
+            h.validate(7).unwrap_err().to_string()
+        };
+        let jobs = |jobs: &[Job]| with(&|h| h.route = Route::Tree(jobs.to_vec()));
+        let line = |order: &[usize]| with(&|h| h.route = Route::Line(order.to_vec()));
+        let whole = [send(0, 1), send(0, 2), send(0, 3)];
+        let plus = |job: Job| jobs(&[&whole[..], &[job]].concat());
+        for (said, word) in [
+            (with(&|h| h.groups = Vec::new()), "needs groups"),
+            (with(&|h| h.groups[1] = Vec::new()), "each group ranks"),
+            (with(&|h| h.groups[1] = vec![7]), "rank 7 is outside"),
+            (with(&|h| h.groups[1] = vec![3]), "rank 3 is there twice"),
+            (with(&|h| drop(h.local.pop())), "4 groups and 3 broadcasts"),
+            (with(&|h| h.local[2].algorithm = "pigeons".into()), "pigeons"),
+            (with(&|h| h.hosts = vec![vec![0; 3], vec![1]]), "not as many"),
+            (with(&|h| h.hosts = vec![vec![0; 3], vec![1], vec![2], vec![3]]), "not as many"),
+            (plus(send(0, 9)), "group 9"),
+            (plus(send(9, 1)), "group 9"),
+            (plus(send(2, 0)), "root's group is sent to"),
+            (plus(send(2, 3)), "group 3 is sent to twice"),
+            (plus(Job::Local(4)), "group 4"),
+            (jobs(&[&whole[..], &[Job::Local(1), Job::Local(1)]].concat()), "inside group 1 is there twice"),
+            (jobs(&whole[..2]), "group 3 is not reached"),
+            (jobs(&[send(0, 1), send(2, 3), send(3, 2)]), "group 2 is not reached"),
+            (jobs(&[send(0, 1), send(2, 2), send(0, 3)]), "group 2 is not reached"),
+            (line(&[0, 1, 2]), "does not go through"),
+            (line(&[1, 0, 2, 3]), "the root's first"),
+            (line(&[0, 1, 1, 3]), "does not go through"),
+            (line(&[0, 1, 2, 4]), "does not go through"),
+        ] {
+            assert!(said.contains(word), "{word}: {said}");
+        }
+    }
+}
