@@ -15,7 +15,7 @@ use crate::schedule::Program;
 use crate::topology::Rank;
 use crate::transport::clock::Offsets;
 use crate::transport::mpi::{MpiTransport, check, gather_names, library_version, now};
-use crate::transport::{Executor, Transport, native};
+use crate::transport::{Executor, Transport, library};
 use crate::two_level::{Coordinated, Hierarchy, Local, Route};
 use mpi::ffi;
 use mpi::topology::SimpleCommunicator;
@@ -185,7 +185,7 @@ impl<'a> Comparison<'a> {
             Contestant::Adaptive => (self.adaptive)(self.world, root, data)?,
             Contestant::Library(comm) => {
                 // SAFETY: a buffer of the size that is passed
-                unsafe { native::run(self.collective, me, data.as_mut_ptr(), data.len(), root, comm)? };
+                unsafe { library::run(self.collective, me, data.as_mut_ptr(), data.len(), root, comm)? };
             }
             // SAFETY: the buffer is borrowed for this call
             Contestant::TwoLevel => unsafe { self.executor.run(&mut self.transport, two_level, data.as_mut_ptr(), data.len(), None)? },

@@ -9,7 +9,7 @@ use crate::stats;
 use crate::topology::Rank;
 use crate::transport::clock::Offsets;
 use crate::transport::mpi::{MpiTransport, abort, check, gather_names, library_version, now};
-use crate::transport::{Executor, Transport, native};
+use crate::transport::{Executor, Transport, library};
 use mpi::ffi;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -245,7 +245,7 @@ impl Player {
             self.execute(program, None)?;
             if let Some((comm, call)) = &native {
                 // SAFETY: the buffer holds that many bytes; all members of `comm` take part in this experiment
-                unsafe { native::run(call.collective, me, self.buffer.as_mut_ptr(), experiment.bytes(), call.root, *comm)? };
+                unsafe { library::run(call.collective, me, self.buffer.as_mut_ptr(), experiment.bytes(), call.root, *comm)? };
             }
             ends.push(now());
             self.gather_at(root, members)?;

@@ -4,7 +4,7 @@ use super::communicator::{GENERATION, State, state};
 use crate::collective::barrier::COLLECTIVE;
 use crate::error::Result;
 use crate::plan;
-use crate::transport::native;
+use crate::transport::library;
 use mpi::ffi;
 use std::cell::Cell;
 use std::ptr::null_mut;
@@ -34,5 +34,5 @@ pub(super) unsafe fn barrier(comm: ffi::MPI_Comm) -> Result<()> {
     }
     LAST_NATIVE.set(Some((comm, GENERATION.load(Ordering::Relaxed))));
     // SAFETY: no bytes; every member comes to the same kind of state and plan
-    unsafe { native::run(&COLLECTIVE, 0, null_mut(), 0, 0, comm) }
+    unsafe { library::run(&COLLECTIVE, 0, null_mut(), 0, 0, comm) }
 }

@@ -8,9 +8,9 @@
 pub mod clock;
 mod executor;
 #[cfg(feature = "mpi")]
-pub mod mpi;
+pub(crate) mod library;
 #[cfg(feature = "mpi")]
-pub mod native;
+pub mod mpi;
 pub mod threads;
 
 use crate::error::Result;
