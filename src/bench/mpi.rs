@@ -15,7 +15,7 @@ use crate::schedule::Program;
 use crate::topology::Rank;
 use crate::transport::clock::Offsets;
 use crate::transport::mpi::{MpiTransport, check, gather_names, library_version, now};
-use crate::transport::{Executor, Transport, library};
+use crate::transport::{Executor, Transport, library, native};
 use crate::two_level::{Coordinated, Hierarchy, Local, Route};
 use mpi::ffi;
 use mpi::topology::SimpleCommunicator;
@@ -207,7 +207,7 @@ impl<'a> Comparison<'a> {
         let mut out = 0.0f64;
         let (from, to) = ((&raw const value).cast(), (&raw mut out).cast());
         // SAFETY: one double in, one out
-        let code = unsafe { ffi::PMPI_Reduce(from, to, 1, ffi::RSMPI_DOUBLE, ffi::RSMPI_MAX, 0, self.transport.comm()) };
+        let code = unsafe { native::PMPI_Reduce(from, to, 1, ffi::RSMPI_DOUBLE, ffi::RSMPI_MAX, 0, self.transport.comm()) };
         check(self.transport.rank(), "MPI_Reduce", code)?;
         Ok(out)
     }

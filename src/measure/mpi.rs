@@ -9,7 +9,7 @@ use crate::stats;
 use crate::topology::Rank;
 use crate::transport::clock::Offsets;
 use crate::transport::mpi::{MpiTransport, abort, check, gather_names, library_version, now};
-use crate::transport::{Executor, Transport, library};
+use crate::transport::{Executor, Transport, library, native};
 use mpi::ffi;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -287,11 +287,11 @@ impl Player {
         let comm = unsafe {
             let (mut all, mut part, mut comm) = (ffi::RSMPI_GROUP_EMPTY, ffi::RSMPI_GROUP_EMPTY, ffi::RSMPI_COMM_NULL);
             let me = self.transport.rank();
-            check(me, "MPI_Comm_group", ffi::PMPI_Comm_group(self.transport.comm(), &mut all))?;
-            check(me, "MPI_Group_incl", ffi::PMPI_Group_incl(all, ranks.len() as c_int, ranks.as_ptr(), &mut part))?;
-            check(me, "MPI_Comm_create_group", ffi::PMPI_Comm_create_group(self.transport.comm(), part, 0, &mut comm))?;
-            ffi::PMPI_Group_free(&mut part);
-            ffi::PMPI_Group_free(&mut all);
+            check(me, "MPI_Comm_group", native::PMPI_Comm_group(self.transport.comm(), &mut all))?;
+            check(me, "MPI_Group_incl", native::PMPI_Group_incl(all, ranks.len() as c_int, ranks.as_ptr(), &mut part))?;
+            check(me, "MPI_Comm_create_group", native::PMPI_Comm_create_group(self.transport.comm(), part, 0, &mut comm))?;
+            native::PMPI_Group_free(&mut part);
+            native::PMPI_Group_free(&mut all);
             comm
         };
         self.groups.insert(members.to_vec(), comm);
@@ -303,7 +303,7 @@ impl Drop for Player {
     fn drop(&mut self) {
         for comm in self.groups.values_mut() {
             // SAFETY: made in `group`, used by nobody else
-            unsafe { ffi::PMPI_Comm_free(comm) };
+            unsafe { native::PMPI_Comm_free(comm) };
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::plan;
 use crate::schedule::Program;
 use crate::topology::Rank;
 use crate::transport::mpi::check;
+use crate::transport::native;
 use mpi::datatype::SystemDatatype;
 use mpi::ffi;
 use mpi::raw::AsRaw;
@@ -112,7 +113,7 @@ impl Arguments {
         // an empty slice's address may be 1, which is MPI_IN_PLACE in some libraries
         let data = if self.count == 0 { std::ptr::null_mut() } else { self.data };
         // SAFETY: the arguments of a caller who vouched for them
-        check(0, "MPI_Bcast", unsafe { ffi::PMPI_Bcast(data, self.count, self.datatype, self.root as c_int, self.comm) })
+        check(0, "MPI_Bcast", unsafe { native::PMPI_Bcast(data, self.count, self.datatype, self.root as c_int, self.comm) })
     }
 }
 

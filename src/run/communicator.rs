@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::schedule::{Program, Trace};
 use crate::topology::Rank;
 use crate::transport::mpi::{MpiTransport, check, check_launcher};
+use crate::transport::native;
 use crate::transport::{Executor, Transport};
 use mpi::ffi;
 use mpi::raw::AsRaw;
@@ -62,10 +63,10 @@ pub(super) fn sizes(comm: ffi::MPI_Comm) -> Result<(usize, Option<usize>)> {
     let (mut own, mut inter, mut remote): (c_int, c_int, c_int) = (0, 0, 0);
     // SAFETY: the caller's communicator is valid
     unsafe {
-        check(0, "MPI_Comm_size", ffi::PMPI_Comm_size(comm, &mut own))?;
-        check(0, "MPI_Comm_test_inter", ffi::PMPI_Comm_test_inter(comm, &mut inter))?;
+        check(0, "MPI_Comm_size", native::PMPI_Comm_size(comm, &mut own))?;
+        check(0, "MPI_Comm_test_inter", native::PMPI_Comm_test_inter(comm, &mut inter))?;
         if inter != 0 {
-            check(0, "MPI_Comm_remote_size", ffi::PMPI_Comm_remote_size(comm, &mut remote))?;
+            check(0, "MPI_Comm_remote_size", native::PMPI_Comm_remote_size(comm, &mut remote))?;
         }
     }
     Ok((own as usize, (inter != 0).then_some(remote as usize)))
@@ -80,11 +81,11 @@ fn speaks_for_both(comm: ffi::MPI_Comm) -> Result<bool> {
     // SAFETY: a valid inter-communicator, lists of one entry; the groups are freed here
     unsafe {
         let (mut remote, mut world) = (ffi::RSMPI_GROUP_EMPTY, ffi::RSMPI_GROUP_EMPTY);
-        check(0, "MPI_Comm_remote_group", ffi::PMPI_Comm_remote_group(comm, &mut remote))?;
-        check(0, "MPI_Comm_group", ffi::PMPI_Comm_group(ffi::RSMPI_COMM_WORLD, &mut world))?;
-        check(0, "MPI_Group_translate_ranks", ffi::PMPI_Group_translate_ranks(remote, 1, &0, world, &mut other))?;
-        ffi::PMPI_Group_free(&mut remote);
-        ffi::PMPI_Group_free(&mut world);
+        check(0, "MPI_Comm_remote_group", native::PMPI_Comm_remote_group(comm, &mut remote))?;
+        check(0, "MPI_Comm_group", native::PMPI_Comm_group(ffi::RSMPI_COMM_WORLD, &mut world))?;
+        check(0, "MPI_Group_translate_ranks", native::PMPI_Group_translate_ranks(remote, 1, &0, world, &mut other))?;
+        native::PMPI_Group_free(&mut remote);
+        native::PMPI_Group_free(&mut world);
     }
     Ok((world_rank()? as c_int) < other || other < 0)
 }
@@ -131,7 +132,7 @@ impl Planned {
         if let Some((comm, root)) = then_from.and_then(|root| self.place.team.in_group(root)) {
             // plans keep what is broadcast so below what an `int` counts
             // SAFETY: as above
-            let code = unsafe { ffi::PMPI_Bcast(data.cast::<c_void>(), len as c_int, ffi::RSMPI_UINT8_T, root, comm) };
+            let code = unsafe { native::PMPI_Bcast(data.cast::<c_void>(), len as c_int, ffi::RSMPI_UINT8_T, root, comm) };
             check(self.transport.rank(), "MPI_Bcast", code)?;
         }
         // what is communicated does not hang on what can be written
@@ -170,8 +171,8 @@ pub(crate) fn duplicate(comm: ffi::MPI_Comm) -> Result<ffi::MPI_Comm> {
     // SAFETY: out-parameter of the right type; `comm` is valid
     unsafe {
         let mut private = ffi::RSMPI_COMM_NULL;
-        check(0, "MPI_Comm_dup", ffi::PMPI_Comm_dup(comm, &mut private))?;
-        check(0, "MPI_Comm_set_errhandler", ffi::PMPI_Comm_set_errhandler(private, ffi::RSMPI_ERRORS_RETURN))?;
+        check(0, "MPI_Comm_dup", native::PMPI_Comm_dup(comm, &mut private))?;
+        check(0, "MPI_Comm_set_errhandler", native::PMPI_Comm_set_errhandler(private, ffi::RSMPI_ERRORS_RETURN))?;
         Ok(private)
     }
 }
@@ -188,7 +189,7 @@ fn keyval() -> Result<c_int> {
     let mut key: c_int = 0;
     // SAFETY: callbacks with the signatures that MPI asks for
     check(0, "MPI_Comm_create_keyval", unsafe {
-        ffi::PMPI_Comm_create_keyval(Some(no_copy), Some(dropped), &mut key, std::ptr::null_mut())
+        native::PMPI_Comm_create_keyval(Some(no_copy), Some(dropped), &mut key, std::ptr::null_mut())
     })?;
     Ok(*KEYVAL.get_or_init(|| key))
 }
@@ -227,10 +228,10 @@ pub(super) unsafe fn state<'a>(comm: ffi::MPI_Comm) -> Result<&'a mut State> {
     let (mut found, mut flag): (*mut State, c_int) = (std::ptr::null_mut(), 0);
     // SAFETY: MPI writes the attribute's value, a pointer that was set below
     unsafe {
-        check(0, "MPI_Comm_get_attr", ffi::PMPI_Comm_get_attr(comm, key, (&raw mut found).cast::<c_void>(), &mut flag))?;
+        check(0, "MPI_Comm_get_attr", native::PMPI_Comm_get_attr(comm, key, (&raw mut found).cast::<c_void>(), &mut flag))?;
         if flag == 0 {
             found = Box::into_raw(Box::new(State::new(comm)?));
-            check(0, "MPI_Comm_set_attr", ffi::PMPI_Comm_set_attr(comm, key, found.cast::<c_void>()))?;
+            check(0, "MPI_Comm_set_attr", native::PMPI_Comm_set_attr(comm, key, found.cast::<c_void>()))?;
         }
         Ok(&mut *found)
     }

@@ -6,6 +6,7 @@
 
 use crate::error::{Error, Result};
 use crate::transport::mpi::check;
+use crate::transport::native;
 use mpi::ffi::{self, MPI_Aint, MPI_Datatype};
 use std::os::raw::{c_int, c_void};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -39,7 +40,7 @@ impl Layout {
             {
                 let _alone = attributes();
                 let (mut kept, mut found): (*mut Layout, c_int) = (std::ptr::null_mut(), 0);
-                check(0, "MPI_Type_get_attr", ffi::PMPI_Type_get_attr(datatype, key, (&raw mut kept).cast(), &mut found))?;
+                check(0, "MPI_Type_get_attr", native::PMPI_Type_get_attr(datatype, key, (&raw mut kept).cast(), &mut found))?;
                 if found != 0 {
                     return Ok(*kept);
                 }
@@ -47,7 +48,7 @@ impl Layout {
             let layout = derived(datatype)?;
             let _alone = attributes();
             let kept = Box::into_raw(Box::new(layout));
-            check(0, "MPI_Type_set_attr", ffi::PMPI_Type_set_attr(datatype, key, kept.cast()))?;
+            check(0, "MPI_Type_set_attr", native::PMPI_Type_set_attr(datatype, key, kept.cast()))?;
             Ok(layout)
         }
     }
@@ -118,9 +119,9 @@ unsafe fn sizes(datatype: MPI_Datatype) -> Result<(usize, isize, isize, isize)> 
     let (mut size, mut lb, mut extent, mut true_lb, mut true_extent) = (0, 0, 0, 0, 0);
     // SAFETY: out-parameters of the right types
     unsafe {
-        check(0, "MPI_Type_size_x", ffi::PMPI_Type_size_x(datatype, &mut size))?;
-        check(0, "MPI_Type_get_extent", ffi::PMPI_Type_get_extent(datatype, &mut lb, &mut extent))?;
-        check(0, "MPI_Type_get_true_extent", ffi::PMPI_Type_get_true_extent(datatype, &mut true_lb, &mut true_extent))?;
+        check(0, "MPI_Type_size_x", native::PMPI_Type_size_x(datatype, &mut size))?;
+        check(0, "MPI_Type_get_extent", native::PMPI_Type_get_extent(datatype, &mut lb, &mut extent))?;
+        check(0, "MPI_Type_get_true_extent", native::PMPI_Type_get_true_extent(datatype, &mut true_lb, &mut true_extent))?;
     }
     Ok((size.max(0) as usize, bytes(extent), bytes(true_lb), bytes(true_extent)))
 }
@@ -170,7 +171,7 @@ impl Parts {
         // SAFETY: lists as long as the envelope says
         let code = unsafe {
             let (i, a, t) = (ints.as_mut_ptr(), aints.as_mut_ptr(), handles.as_mut_ptr());
-            ffi::PMPI_Type_get_contents(datatype, count(numbers), count(addresses), count(types), i, a, t)
+            native::PMPI_Type_get_contents(datatype, count(numbers), count(addresses), count(types), i, a, t)
         };
         check(0, "MPI_Type_get_contents", code)?;
         let mut parts = Parts { blocks: Blocks::List(Vec::new()), types: handles };
@@ -217,7 +218,7 @@ impl Parts {
             }
             // SAFETY: a type of this one's contents, or one that was made here and is freed with them
             let mut row = unsafe { ffi::RSMPI_DATATYPE_NULL };
-            let code = unsafe { ffi::PMPI_Type_create_hvector(parts[k], 1, stride as MPI_Aint, self.types[0], &mut row) };
+            let code = unsafe { native::PMPI_Type_create_hvector(parts[k], 1, stride as MPI_Aint, self.types[0], &mut row) };
             check(0, "MPI_Type_create_hvector", code)?;
             self.types.insert(0, row);
             stride *= sizes[k] as isize;
@@ -233,7 +234,7 @@ impl Parts {
             match &self.blocks {
                 Blocks::Strided { stride, items, .. } => {
                     let (n, items) = ((to - from) as c_int, *items as c_int);
-                    let code = ffi::PMPI_Type_create_hvector(n, items, *stride as MPI_Aint, self.types[0], &mut made);
+                    let code = native::PMPI_Type_create_hvector(n, items, *stride as MPI_Aint, self.types[0], &mut made);
                     check(0, "MPI_Type_create_hvector", code)?;
                 }
                 Blocks::List(blocks) => {
@@ -242,10 +243,10 @@ impl Parts {
                     let places: Vec<MPI_Aint> = blocks.iter().map(|b| (b.at - blocks[0].at) as MPI_Aint).collect();
                     let types: Vec<MPI_Datatype> = blocks.iter().map(|b| self.types[b.of]).collect();
                     let (n, c, p, t) = (blocks.len() as c_int, counts.as_ptr(), places.as_ptr(), types.as_ptr());
-                    check(0, "MPI_Type_create_struct", ffi::PMPI_Type_create_struct(n, c, p, t, &mut made))?;
+                    check(0, "MPI_Type_create_struct", native::PMPI_Type_create_struct(n, c, p, t, &mut made))?;
                 }
             }
-            check(0, "MPI_Type_commit", ffi::PMPI_Type_commit(&mut made))?;
+            check(0, "MPI_Type_commit", native::PMPI_Type_commit(&mut made))?;
             Ok(made)
         }
     }
@@ -294,7 +295,7 @@ impl Drop for Parts {
         };
         for handle in self.types.iter_mut().filter(derived) {
             // SAFETY: as above
-            unsafe { ffi::PMPI_Type_free(handle) };
+            unsafe { native::PMPI_Type_free(handle) };
         }
     }
 }
@@ -303,7 +304,7 @@ impl Drop for Parts {
 unsafe fn combiner(datatype: MPI_Datatype) -> Result<(c_int, usize, usize, usize)> {
     let (mut ints, mut addresses, mut types, mut combiner) = (0, 0, 0, 0);
     // SAFETY: out-parameters of the right types
-    let code = unsafe { ffi::PMPI_Type_get_envelope(datatype, &mut ints, &mut addresses, &mut types, &mut combiner) };
+    let code = unsafe { native::PMPI_Type_get_envelope(datatype, &mut ints, &mut addresses, &mut types, &mut combiner) };
     check(0, "MPI_Type_get_envelope", code)?;
     Ok((combiner, ints.max(0) as usize, addresses.max(0) as usize, types.max(0) as usize))
 }
@@ -356,7 +357,7 @@ fn combiners() -> Result<&'static Combiners> {
             let mut made = ffi::RSMPI_DATATYPE_NULL;
             check(0, call, make(&mut made))?;
             let found = combiner(made)?.0;
-            check(0, "MPI_Type_free", ffi::PMPI_Type_free(&mut made))?;
+            check(0, "MPI_Type_free", native::PMPI_Type_free(&mut made))?;
             Ok(found)
         }
     }
@@ -367,17 +368,19 @@ fn combiners() -> Result<&'static Combiners> {
         let (n, d, a) = (one.as_ptr(), one.as_ptr(), at.as_ptr());
         Combiners {
             named: combiner(byte)?.0,
-            dup: of("MPI_Type_dup", |t| ffi::PMPI_Type_dup(byte, t))?,
-            contiguous: of("MPI_Type_contiguous", |t| ffi::PMPI_Type_contiguous(2, byte, t))?,
-            vector: of("MPI_Type_vector", |t| ffi::PMPI_Type_vector(2, 1, 2, byte, t))?,
-            hvector: of("MPI_Type_create_hvector", |t| ffi::PMPI_Type_create_hvector(2, 1, 2, byte, t))?,
-            indexed: of("MPI_Type_indexed", |t| ffi::PMPI_Type_indexed(1, n, d, byte, t))?,
-            hindexed: of("MPI_Type_create_hindexed", |t| ffi::PMPI_Type_create_hindexed(1, n, a, byte, t))?,
-            indexed_block: of("MPI_Type_create_indexed_block", |t| ffi::PMPI_Type_create_indexed_block(1, 1, d, byte, t))?,
-            hindexed_block: of("MPI_Type_create_hindexed_block", |t| ffi::PMPI_Type_create_hindexed_block(1, 1, a, byte, t))?,
-            structure: of("MPI_Type_create_struct", |t| ffi::PMPI_Type_create_struct(1, n, a, &byte, t))?,
-            resized: of("MPI_Type_create_resized", |t| ffi::PMPI_Type_create_resized(byte, 0, 2, t))?,
-            subarray: of("MPI_Type_create_subarray", |t| ffi::PMPI_Type_create_subarray(1, &2, n, n, ffi::MPI_ORDER_C as c_int, byte, t))?,
+            dup: of("MPI_Type_dup", |t| native::PMPI_Type_dup(byte, t))?,
+            contiguous: of("MPI_Type_contiguous", |t| native::PMPI_Type_contiguous(2, byte, t))?,
+            vector: of("MPI_Type_vector", |t| native::PMPI_Type_vector(2, 1, 2, byte, t))?,
+            hvector: of("MPI_Type_create_hvector", |t| native::PMPI_Type_create_hvector(2, 1, 2, byte, t))?,
+            indexed: of("MPI_Type_indexed", |t| native::PMPI_Type_indexed(1, n, d, byte, t))?,
+            hindexed: of("MPI_Type_create_hindexed", |t| native::PMPI_Type_create_hindexed(1, n, a, byte, t))?,
+            indexed_block: of("MPI_Type_create_indexed_block", |t| native::PMPI_Type_create_indexed_block(1, 1, d, byte, t))?,
+            hindexed_block: of("MPI_Type_create_hindexed_block", |t| native::PMPI_Type_create_hindexed_block(1, 1, a, byte, t))?,
+            structure: of("MPI_Type_create_struct", |t| native::PMPI_Type_create_struct(1, n, a, &byte, t))?,
+            resized: of("MPI_Type_create_resized", |t| native::PMPI_Type_create_resized(byte, 0, 2, t))?,
+            subarray: of("MPI_Type_create_subarray", |t| {
+                native::PMPI_Type_create_subarray(1, &2, n, n, ffi::MPI_ORDER_C as c_int, byte, t)
+            })?,
         }
     };
     Ok(FOUND.get_or_init(|| found))
@@ -392,7 +395,7 @@ fn keyval() -> Result<c_int> {
     let mut key: c_int = 0;
     // SAFETY: callbacks with the signatures that MPI asks for
     check(0, "MPI_Type_create_keyval", unsafe {
-        ffi::PMPI_Type_create_keyval(Some(no_copy), Some(dropped), &mut key, std::ptr::null_mut())
+        native::PMPI_Type_create_keyval(Some(no_copy), Some(dropped), &mut key, std::ptr::null_mut())
     })?;
     Ok(*KEYVAL.get_or_init(|| key))
 }
@@ -462,8 +465,8 @@ pub unsafe fn copy_items(
         // SAFETY: the caller vouches for both buffers
         unsafe {
             match direction {
-                Direction::Pack => check(0, "MPI_Pack", ffi::PMPI_Pack(data, items, datatype, out, size, &mut at, comm))?,
-                Direction::Unpack => check(0, "MPI_Unpack", ffi::PMPI_Unpack(out, size, &mut at, data, items, datatype, comm))?,
+                Direction::Pack => check(0, "MPI_Pack", native::PMPI_Pack(data, items, datatype, out, size, &mut at, comm))?,
+                Direction::Unpack => check(0, "MPI_Unpack", native::PMPI_Unpack(out, size, &mut at, data, items, datatype, comm))?,
             }
         }
     }
@@ -484,7 +487,7 @@ unsafe fn copy_blocks(direction: Direction, item: *mut u8, parts: &Parts, packed
             } else {
                 let mut some = parts.slice(from, to)?;
                 let copied = copy_items(direction, place, 1, some, out, comm);
-                ffi::PMPI_Type_free(&mut some);
+                native::PMPI_Type_free(&mut some);
                 copied?
             }
         };

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)] // MPI's C interface
 
 use super::mpi::check;
+use super::native;
 use crate::collective::{Collective, barrier, bcast};
 use crate::error::{Error, Result};
 use crate::topology::Rank;
@@ -14,11 +15,11 @@ type Call = unsafe fn(*mut c_void, c_int, c_int, ffi::MPI_Comm) -> c_int;
 const CALLS: [(&Collective, Call); 2] = [
     (&bcast::COLLECTIVE, |data, bytes, root, comm| {
         // SAFETY: the caller's
-        unsafe { ffi::PMPI_Bcast(data, bytes, ffi::RSMPI_UINT8_T, root, comm) }
+        unsafe { native::PMPI_Bcast(data, bytes, ffi::RSMPI_UINT8_T, root, comm) }
     }),
     (&barrier::COLLECTIVE, |_, _, _, comm| {
         // SAFETY: the caller's
-        unsafe { ffi::PMPI_Barrier(comm) }
+        unsafe { native::PMPI_Barrier(comm) }
     }),
 ];
 

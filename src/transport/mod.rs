@@ -11,6 +11,8 @@ mod executor;
 pub(crate) mod library;
 #[cfg(feature = "mpi")]
 pub mod mpi;
+#[cfg(feature = "mpi")]
+pub(crate) mod native;
 pub mod threads;
 
 use crate::error::Result;

@@ -3,7 +3,7 @@
 //! Only `PMPI_*` calls through the raw interface: the safe one drops return codes, and the profiling names cannot be caught by
 //! an interposer of our own.
 
-use super::Transport;
+use super::{Transport, native};
 use crate::error::{Error, Result};
 use crate::schedule::Lane;
 use crate::topology::Rank;
@@ -33,7 +33,7 @@ fn failure(rank: Rank, call: &str, code: c_int) -> Error {
     let mut text = [0u8; ffi::MPI_MAX_ERROR_STRING as usize];
     let mut len: c_int = 0;
     // SAFETY: the buffer has the size that MPI asks for
-    unsafe { ffi::PMPI_Error_string(code, text.as_mut_ptr().cast::<c_char>(), &mut len) };
+    unsafe { native::PMPI_Error_string(code, text.as_mut_ptr().cast::<c_char>(), &mut len) };
     let words = String::from_utf8_lossy(&text[..(len.max(0) as usize).min(text.len())]).into_owned();
     Error::Rank { rank, reason: format!("{call}: {words}") }
 }
@@ -49,7 +49,7 @@ impl MpiTransport {
     pub unsafe fn new(comm: ffi::MPI_Comm) -> Result<MpiTransport> {
         let mut rank: c_int = 0;
         // SAFETY: the caller vouches for `comm`
-        check(0, "MPI_Comm_rank", unsafe { ffi::PMPI_Comm_rank(comm, &mut rank) })?;
+        check(0, "MPI_Comm_rank", unsafe { native::PMPI_Comm_rank(comm, &mut rank) })?;
         Ok(MpiTransport { comm, rank: rank as Rank, tag: 0 })
     }
 
@@ -81,7 +81,7 @@ pub fn tag_bound() -> c_int {
         let (mut bound, mut found): (*mut c_int, c_int) = (std::ptr::null_mut(), 0);
         // SAFETY: MPI writes the address of an `int` that lasts
         unsafe {
-            let code = ffi::PMPI_Comm_get_attr(ffi::RSMPI_COMM_WORLD, ffi::MPI_TAG_UB as c_int, (&raw mut bound).cast(), &mut found);
+            let code = native::PMPI_Comm_get_attr(ffi::RSMPI_COMM_WORLD, ffi::MPI_TAG_UB as c_int, (&raw mut bound).cast(), &mut found);
             if code == ffi::MPI_SUCCESS as c_int && found != 0 && !bound.is_null() { *bound } else { 32_767 }
         }
     })
@@ -90,7 +90,7 @@ pub fn tag_bound() -> c_int {
 /// The clock: the only one that is virtual under a simulated MPI.
 pub fn now() -> f64 {
     // SAFETY: MPI is initialised wherever a transport exists
-    unsafe { ffi::PMPI_Wtime() }
+    unsafe { native::PMPI_Wtime() }
 }
 
 type Usleep = unsafe extern "C" fn(u32) -> c_int;
@@ -144,7 +144,7 @@ impl Transport for MpiTransport {
         unsafe {
             let mut request = ffi::RSMPI_REQUEST_NULL;
             let (byte, tag) = (ffi::RSMPI_UINT8_T, self.tag + c_int::from(lane));
-            let code = ffi::PMPI_Isend(data.cast::<c_void>(), count, byte, to as c_int, tag, self.comm, &mut request);
+            let code = native::PMPI_Isend(data.cast::<c_void>(), count, byte, to as c_int, tag, self.comm, &mut request);
             check(self.rank, "MPI_Isend", code)?;
             Ok(request)
         }
@@ -156,7 +156,7 @@ impl Transport for MpiTransport {
         unsafe {
             let mut request = ffi::RSMPI_REQUEST_NULL;
             let (byte, tag) = (ffi::RSMPI_UINT8_T, self.tag + c_int::from(lane));
-            let code = ffi::PMPI_Irecv(data.cast::<c_void>(), count, byte, from as c_int, tag, self.comm, &mut request);
+            let code = native::PMPI_Irecv(data.cast::<c_void>(), count, byte, from as c_int, tag, self.comm, &mut request);
             check(self.rank, "MPI_Irecv", code)?;
             Ok(request)
         }
@@ -164,14 +164,14 @@ impl Transport for MpiTransport {
 
     fn wait(&mut self, mut request: ffi::MPI_Request) -> Result<()> {
         // SAFETY: the request came from `send` or `receive` and is given up here
-        let code = unsafe { ffi::PMPI_Wait(&mut request, ffi::RSMPI_STATUS_IGNORE) };
+        let code = unsafe { native::PMPI_Wait(&mut request, ffi::RSMPI_STATUS_IGNORE) };
         check(self.rank, "MPI_Wait", code)
     }
 
     fn wait_any(&mut self, requests: &mut [ffi::MPI_Request]) -> Result<usize> {
         let mut index: c_int = 0;
         // SAFETY: the requests came from `send` or `receive`; the complete one is given up here
-        let code = unsafe { ffi::PMPI_Waitany(requests.len() as c_int, requests.as_mut_ptr(), &mut index, ffi::RSMPI_STATUS_IGNORE) };
+        let code = unsafe { native::PMPI_Waitany(requests.len() as c_int, requests.as_mut_ptr(), &mut index, ffi::RSMPI_STATUS_IGNORE) };
         check(self.rank, "MPI_Waitany", code)?;
         usize::try_from(index).map_err(|_| Error::Rank { rank: self.rank, reason: "MPI_Waitany: no request was open".into() })
     }
@@ -181,7 +181,7 @@ impl Transport for MpiTransport {
 pub fn abort(reason: &str) -> ! {
     eprintln!("collwise: {reason}");
     // SAFETY: only called between MPI_Init and MPI_Finalize; does not return
-    unsafe { ffi::PMPI_Abort(ffi::RSMPI_COMM_WORLD, 101) };
+    unsafe { native::PMPI_Abort(ffi::RSMPI_COMM_WORLD, 101) };
     std::process::exit(101)
 }
 
@@ -193,7 +193,7 @@ pub fn abort_on_panic() {
         print(info);
         let mut running: c_int = 0;
         // SAFETY: MPI_Initialized may be called at any time
-        unsafe { ffi::PMPI_Initialized(&mut running) };
+        unsafe { native::PMPI_Initialized(&mut running) };
         if running != 0 {
             abort("a rank panicked, the job ends");
         }
@@ -205,7 +205,7 @@ pub fn library_version() -> String {
     let mut text = vec![0u8; ffi::MPI_MAX_LIBRARY_VERSION_STRING as usize];
     let mut len: c_int = 0;
     // SAFETY: the buffer has the size that MPI asks for
-    unsafe { ffi::PMPI_Get_library_version(text.as_mut_ptr().cast::<c_char>(), &mut len) };
+    unsafe { native::PMPI_Get_library_version(text.as_mut_ptr().cast::<c_char>(), &mut len) };
     let text = String::from_utf8_lossy(&text[..(len.max(0) as usize).min(text.len())]).into_owned();
     let first: Vec<&str> = text.lines().next().unwrap_or_default().split(',').take(1).collect();
     first.concat().trim_end_matches('\0').trim().to_string()
@@ -216,7 +216,7 @@ pub fn processor_name() -> String {
     let mut text = vec![0u8; ffi::MPI_MAX_PROCESSOR_NAME as usize];
     let mut len: c_int = 0;
     // SAFETY: the buffer has the size that MPI asks for
-    unsafe { ffi::PMPI_Get_processor_name(text.as_mut_ptr().cast::<c_char>(), &mut len) };
+    unsafe { native::PMPI_Get_processor_name(text.as_mut_ptr().cast::<c_char>(), &mut len) };
     String::from_utf8_lossy(&text[..(len.max(0) as usize).min(text.len())]).into_owned()
 }
 
@@ -239,10 +239,10 @@ pub fn gather_texts(comm: ffi::MPI_Comm, own: &str) -> Result<Vec<String>> {
     padded[..len].copy_from_slice(&own.as_bytes()[..len]);
     // SAFETY: buffers of the sizes that are passed
     unsafe {
-        check(0, "MPI_Comm_size", ffi::PMPI_Comm_size(comm, &mut size))?;
+        check(0, "MPI_Comm_size", native::PMPI_Comm_size(comm, &mut size))?;
         let mut all = vec![0u8; WIDTH * size as usize];
         let (w, byte) = (WIDTH as c_int, ffi::RSMPI_UINT8_T);
-        let code = ffi::PMPI_Allgather(padded.as_ptr().cast(), w, byte, all.as_mut_ptr().cast(), w, byte, comm);
+        let code = native::PMPI_Allgather(padded.as_ptr().cast(), w, byte, all.as_mut_ptr().cast(), w, byte, comm);
         check(0, "MPI_Allgather", code)?;
         let text = |b: &[u8]| String::from_utf8_lossy(b).trim_end_matches('\0').to_string();
         Ok(all.chunks_exact(WIDTH).map(text).collect())

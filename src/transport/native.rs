@@ -1,0 +1,172 @@
+//! The MPI library's own functions, by the names behind its names: `PMPI_...`.
+//!
+//! Whoever wraps MPI's calls may define these names too: a profiler that is preloaded, since Fortran's `MPI_Bcast` calls `PMPI_Bcast` in some
+//! libraries, or a library that this crate is a part of, which would then call itself. So they are not called as the linker bound them, but
+//! looked up in the file of the MPI library, all at once, at the first call of any. Where that cannot be found (a program that is linked
+//! statically) they are what the linker bound.
+#![allow(non_snake_case, clippy::missing_safety_doc)] // each has the name of its namesake, and its contract
+
+use libc::{c_char, c_int, c_void};
+use mpi::ffi::{
+    self, MPI_Aint as Aint, MPI_Comm as Comm, MPI_Count, MPI_Datatype as Datatype, MPI_Errhandler as Errhandler, MPI_Group as Group,
+    MPI_Op, MPI_Request as Request, MPI_Status as Status,
+};
+use std::ffi::{CStr, CString};
+use std::sync::OnceLock;
+
+type Place = *mut c_void;
+type Int = *mut c_int;
+type Ints = *const c_int;
+
+macro_rules! functions {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+        /// Where they are.
+        struct Functions {
+            $($name: unsafe extern "C" fn($($type),*) -> $result,)*
+        }
+
+        impl Functions {
+            fn find() -> Functions {
+                let library = library();
+                Functions {
+                    $($name: match function(library, concat!(stringify!($name), "\0")) {
+                        // SAFETY: MPI's function of this name has the type of the one that was linked
+                        Some(found) => unsafe { std::mem::transmute::<Place, unsafe extern "C" fn($($type),*) -> $result>(found) },
+                        None => ffi::$name,
+                    },)*
+                }
+            }
+        }
+
+        $(
+            #[doc = concat!("The MPI library's own `", stringify!($name), "`.")]
+            #[inline]
+            pub unsafe fn $name($($argument: $type),*) -> $result {
+                // SAFETY: the caller's arguments
+                unsafe { (functions().$name)($($argument),*) }
+            }
+        )*
+    };
+}
+
+functions! {
+    PMPI_Abort(comm: Comm, code: c_int) -> c_int;
+    PMPI_Allgather(data: *const c_void, n: c_int, t: Datatype, into: Place, m: c_int, u: Datatype, comm: Comm) -> c_int;
+    PMPI_Allreduce(data: *const c_void, into: Place, n: c_int, t: Datatype, op: MPI_Op, comm: Comm) -> c_int;
+    PMPI_Barrier(comm: Comm) -> c_int;
+    PMPI_Bcast(data: Place, n: c_int, t: Datatype, root: c_int, comm: Comm) -> c_int;
+    PMPI_Comm_create(comm: Comm, group: Group, made: *mut Comm) -> c_int;
+    PMPI_Comm_create_group(comm: Comm, group: Group, tag: c_int, made: *mut Comm) -> c_int;
+    PMPI_Comm_create_keyval(copy: ffi::MPI_Comm_copy_attr_function, delete: ffi::MPI_Comm_delete_attr_function, key: Int, extra: Place) -> c_int;
+    PMPI_Comm_dup(comm: Comm, made: *mut Comm) -> c_int;
+    PMPI_Comm_free(comm: *mut Comm) -> c_int;
+    PMPI_Comm_get_attr(comm: Comm, key: c_int, value: Place, found: Int) -> c_int;
+    PMPI_Comm_get_errhandler(comm: Comm, handler: *mut Errhandler) -> c_int;
+    PMPI_Comm_group(comm: Comm, group: *mut Group) -> c_int;
+    PMPI_Comm_rank(comm: Comm, rank: Int) -> c_int;
+    PMPI_Comm_remote_group(comm: Comm, group: *mut Group) -> c_int;
+    PMPI_Comm_remote_size(comm: Comm, size: Int) -> c_int;
+    PMPI_Comm_set_attr(comm: Comm, key: c_int, value: Place) -> c_int;
+    PMPI_Comm_set_errhandler(comm: Comm, handler: Errhandler) -> c_int;
+    PMPI_Comm_size(comm: Comm, size: Int) -> c_int;
+    PMPI_Comm_split(comm: Comm, color: c_int, key: c_int, made: *mut Comm) -> c_int;
+    PMPI_Comm_test_inter(comm: Comm, flag: Int) -> c_int;
+    PMPI_Errhandler_free(handler: *mut Errhandler) -> c_int;
+    PMPI_Error_string(code: c_int, text: *mut c_char, length: Int) -> c_int;
+    PMPI_Get_library_version(text: *mut c_char, length: Int) -> c_int;
+    PMPI_Get_processor_name(text: *mut c_char, length: Int) -> c_int;
+    PMPI_Group_free(group: *mut Group) -> c_int;
+    PMPI_Group_incl(group: Group, n: c_int, ranks: Ints, made: *mut Group) -> c_int;
+    PMPI_Group_translate_ranks(group: Group, n: c_int, ranks: Ints, other: Group, found: Int) -> c_int;
+    PMPI_Initialized(flag: Int) -> c_int;
+    PMPI_Irecv(data: Place, n: c_int, t: Datatype, from: c_int, tag: c_int, comm: Comm, request: *mut Request) -> c_int;
+    PMPI_Isend(data: *const c_void, n: c_int, t: Datatype, to: c_int, tag: c_int, comm: Comm, request: *mut Request) -> c_int;
+    PMPI_Pack(data: *const c_void, n: c_int, t: Datatype, into: Place, size: c_int, at: Int, comm: Comm) -> c_int;
+    PMPI_Query_thread(provided: Int) -> c_int;
+    PMPI_Reduce(data: *const c_void, into: Place, n: c_int, t: Datatype, op: MPI_Op, root: c_int, comm: Comm) -> c_int;
+    PMPI_Type_commit(t: *mut Datatype) -> c_int;
+    PMPI_Type_contiguous(n: c_int, t: Datatype, made: *mut Datatype) -> c_int;
+    PMPI_Type_create_hindexed(n: c_int, lengths: Ints, places: *const Aint, t: Datatype, made: *mut Datatype) -> c_int;
+    PMPI_Type_create_hindexed_block(n: c_int, length: c_int, places: *const Aint, t: Datatype, made: *mut Datatype) -> c_int;
+    PMPI_Type_create_hvector(n: c_int, length: c_int, stride: Aint, t: Datatype, made: *mut Datatype) -> c_int;
+    PMPI_Type_create_indexed_block(n: c_int, length: c_int, places: Ints, t: Datatype, made: *mut Datatype) -> c_int;
+    PMPI_Type_create_keyval(copy: ffi::MPI_Type_copy_attr_function, delete: ffi::MPI_Type_delete_attr_function, key: Int, extra: Place) -> c_int;
+    PMPI_Type_create_resized(t: Datatype, lb: Aint, extent: Aint, made: *mut Datatype) -> c_int;
+    PMPI_Type_create_struct(n: c_int, lengths: Ints, places: *const Aint, types: *const Datatype, made: *mut Datatype) -> c_int;
+    PMPI_Type_create_subarray(n: c_int, sizes: Ints, parts: Ints, starts: Ints, order: c_int, t: Datatype, made: *mut Datatype) -> c_int;
+    PMPI_Type_dup(t: Datatype, made: *mut Datatype) -> c_int;
+    PMPI_Type_free(t: *mut Datatype) -> c_int;
+    PMPI_Type_get_attr(t: Datatype, key: c_int, value: Place, found: Int) -> c_int;
+    PMPI_Type_get_contents(t: Datatype, n: c_int, m: c_int, k: c_int, ints: Int, places: *mut Aint, types: *mut Datatype) -> c_int;
+    PMPI_Type_get_envelope(t: Datatype, ints: Int, places: Int, types: Int, combiner: Int) -> c_int;
+    PMPI_Type_get_extent(t: Datatype, lb: *mut Aint, extent: *mut Aint) -> c_int;
+    PMPI_Type_get_true_extent(t: Datatype, lb: *mut Aint, extent: *mut Aint) -> c_int;
+    PMPI_Type_indexed(n: c_int, lengths: Ints, places: Ints, t: Datatype, made: *mut Datatype) -> c_int;
+    PMPI_Type_set_attr(t: Datatype, key: c_int, value: Place) -> c_int;
+    PMPI_Type_size_x(t: Datatype, size: *mut MPI_Count) -> c_int;
+    PMPI_Type_vector(n: c_int, length: c_int, stride: c_int, t: Datatype, made: *mut Datatype) -> c_int;
+    PMPI_Unpack(data: *const c_void, size: c_int, at: Int, into: Place, n: c_int, t: Datatype, comm: Comm) -> c_int;
+    PMPI_Wait(request: *mut Request, status: *mut Status) -> c_int;
+    PMPI_Waitany(n: c_int, requests: *mut Request, which: Int, status: *mut Status) -> c_int;
+    PMPI_Wtime() -> f64;
+}
+
+#[inline]
+fn functions() -> &'static Functions {
+    static FOUND: OnceLock<Functions> = OnceLock::new();
+    FOUND.get_or_init(Functions::find)
+}
+
+/// A function by its name, which ends with a zero, in a library.
+fn function(library: Option<Place>, name: &'static str) -> Option<Place> {
+    let name = CStr::from_bytes_with_nul(name.as_bytes()).ok()?;
+    // SAFETY: the handle of a library that stays loaded
+    let found = unsafe { libc::dlsym(library?, name.as_ptr()) };
+    (!found.is_null()).then_some(found)
+}
+
+/// The MPI library's handle: of the files that are loaded and define its functions themselves the last one, since what wraps them comes before
+/// it in the order in which names are looked up. This crate's own file is none, nor is one that only needs the library.
+fn library() -> Option<Place> {
+    let own = file_of(library as *const c_void);
+    loaded().into_iter().rev().find_map(|(name, begin)| {
+        // SAFETY: a name that ends with a zero; what is loaded already is not loaded again, and runs no code
+        unsafe {
+            let library = libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+            if library.is_null() {
+                return None;
+            }
+            let file = function(Some(library), "PMPI_Get_library_version\0").and_then(|found| file_of(found));
+            if file == Some(begin) && file != own {
+                return Some(library);
+            }
+            libc::dlclose(library);
+            None
+        }
+    })
+}
+
+/// The files that the process has loaded, beyond its program, and where they begin.
+fn loaded() -> Vec<(CString, usize)> {
+    unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _: usize, files: *mut c_void) -> c_int {
+        // SAFETY: `files` is the list below, and the loader's information holds a name or none
+        unsafe {
+            let name = (*info).dlpi_name;
+            if !name.is_null() && *name != 0 {
+                (*files.cast::<Vec<(CString, usize)>>()).push((CStr::from_ptr(name).to_owned(), (*info).dlpi_addr as usize));
+            }
+        }
+        0
+    }
+    let mut files: Vec<(CString, usize)> = Vec::new();
+    // SAFETY: the list outlives the call; files are opened only after it, since the loader is locked until then
+    unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut files).cast()) };
+    files
+}
+
+/// Where the file begins that holds an address.
+fn file_of(address: *const c_void) -> Option<usize> {
+    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: zeros are a valid value, which the loader fills
+    unsafe { (libc::dladdr(address, info.as_mut_ptr()) != 0).then(|| info.assume_init().dli_fbase as usize) }
+}
