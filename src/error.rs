@@ -44,7 +44,19 @@ pub enum Error {
     Rank {
         /// The rank in the communicator that was used.
         rank: usize,
-        /// The reason, with the MPI library's own words where it gave any.
+        /// The reason.
+        reason: String,
+    },
+    /// A function of the MPI library failed.
+    #[error("call {call} on rank {rank} of MPI_COMM_WORLD: {reason}")]
+    Mpi {
+        /// The rank of the process in MPI_COMM_WORLD.
+        rank: usize,
+        /// The function.
+        call: &'static str,
+        /// What it returned; `MPI_Error_class` knows its class.
+        code: i32,
+        /// The MPI library's own words.
         reason: String,
     },
 }

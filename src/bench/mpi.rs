@@ -185,7 +185,7 @@ impl<'a> Comparison<'a> {
             Contestant::Adaptive => (self.adaptive)(self.world, root, data)?,
             Contestant::Library(comm) => {
                 // SAFETY: a buffer of the size that is passed
-                unsafe { library::run(self.collective, me, data.as_mut_ptr(), data.len(), root, comm)? };
+                unsafe { library::run(self.collective, data.as_mut_ptr(), data.len(), root, comm)? };
             }
             // SAFETY: the buffer is borrowed for this call
             Contestant::TwoLevel => unsafe { self.executor.run(&mut self.transport, two_level, data.as_mut_ptr(), data.len(), None)? },
@@ -208,7 +208,7 @@ impl<'a> Comparison<'a> {
         let (from, to) = ((&raw const value).cast(), (&raw mut out).cast());
         // SAFETY: one double in, one out
         let code = unsafe { native::PMPI_Reduce(from, to, 1, ffi::RSMPI_DOUBLE, ffi::RSMPI_MAX, 0, self.transport.comm()) };
-        check(self.transport.rank(), "MPI_Reduce", code)?;
+        check("MPI_Reduce", code)?;
         Ok(out)
     }
 }

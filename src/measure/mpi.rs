@@ -245,7 +245,7 @@ impl Player {
             self.execute(program, None)?;
             if let Some((comm, call)) = &native {
                 // SAFETY: the buffer holds that many bytes; all members of `comm` take part in this experiment
-                unsafe { library::run(call.collective, me, self.buffer.as_mut_ptr(), experiment.bytes(), call.root, *comm)? };
+                unsafe { library::run(call.collective, self.buffer.as_mut_ptr(), experiment.bytes(), call.root, *comm)? };
             }
             ends.push(now());
             self.gather_at(root, members)?;
@@ -286,10 +286,9 @@ impl Player {
         // SAFETY: out-parameters of the right types; every member makes the same call
         let comm = unsafe {
             let (mut all, mut part, mut comm) = (ffi::RSMPI_GROUP_EMPTY, ffi::RSMPI_GROUP_EMPTY, ffi::RSMPI_COMM_NULL);
-            let me = self.transport.rank();
-            check(me, "MPI_Comm_group", native::PMPI_Comm_group(self.transport.comm(), &mut all))?;
-            check(me, "MPI_Group_incl", native::PMPI_Group_incl(all, ranks.len() as c_int, ranks.as_ptr(), &mut part))?;
-            check(me, "MPI_Comm_create_group", native::PMPI_Comm_create_group(self.transport.comm(), part, 0, &mut comm))?;
+            check("MPI_Comm_group", native::PMPI_Comm_group(self.transport.comm(), &mut all))?;
+            check("MPI_Group_incl", native::PMPI_Group_incl(all, ranks.len() as c_int, ranks.as_ptr(), &mut part))?;
+            check("MPI_Comm_create_group", native::PMPI_Comm_create_group(self.transport.comm(), part, 0, &mut comm))?;
             native::PMPI_Group_free(&mut part);
             native::PMPI_Group_free(&mut all);
             comm

@@ -34,5 +34,5 @@ pub(super) unsafe fn barrier(comm: ffi::MPI_Comm) -> Result<()> {
     }
     LAST_NATIVE.set(Some((comm, GENERATION.load(Ordering::Relaxed))));
     // SAFETY: no bytes; every member comes to the same kind of state and plan
-    unsafe { library::run(&COLLECTIVE, 0, null_mut(), 0, 0, comm) }
+    unsafe { library::run(&COLLECTIVE, null_mut(), 0, 0, comm) }
 }

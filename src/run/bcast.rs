@@ -29,9 +29,10 @@ pub trait AdaptiveCollectives {
     /// root and `MPI_PROC_NULL as usize` elsewhere.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if there is no such root, before anything is sent; [`Error::Rank`] with MPI's reason if a message failed: other messages of the
-    /// broadcast may then still be open, so keep the buffer until the job ends and use the communicator no more. Without a policy that
-    /// fits, the library's own broadcast runs, which is no error.
+    /// [`Error::Invalid`] if there is no such root, before anything is sent. [`Error::Mpi`] with MPI's code and reason if a message failed, after
+    /// the communicator's error handler was called as by `MPI_Bcast`: MPI's default one ends the job. Where it returns, other messages of the
+    /// broadcast may still be open, so keep the buffer until the job ends and use the communicator no more. Without a policy that fits, the
+    /// library's own broadcast runs, which is no error.
     fn adaptive_bcast<B: BufferMut + ?Sized>(&self, root: Rank, buffer: &mut B) -> Result<()>;
 
     /// Returns when all ranks of the communicator have called it, in the way that the policy chose for these ranks. Collective. On an
@@ -113,7 +114,7 @@ impl Arguments {
         // an empty slice's address may be 1, which is MPI_IN_PLACE in some libraries
         let data = if self.count == 0 { std::ptr::null_mut() } else { self.data };
         // SAFETY: the arguments of a caller who vouched for them
-        check(0, "MPI_Bcast", unsafe { native::PMPI_Bcast(data, self.count, self.datatype, self.root as c_int, self.comm) })
+        check("MPI_Bcast", unsafe { native::PMPI_Bcast(data, self.count, self.datatype, self.root as c_int, self.comm) })
     }
 }
 
@@ -148,14 +149,26 @@ unsafe fn run(planned: &mut Planned, program: &Program, then_from: Option<Rank>,
     let bytes = layout.size * count;
     if let Some(start) = layout.one_piece(count) {
         // SAFETY: the bytes of the caller's buffer
-        return unsafe { planned.run(program, then_from, data.wrapping_offset(start), bytes) };
+        let done = unsafe { planned.run(program, then_from, data.wrapping_offset(start), bytes) };
+        return done.map_err(|e| handled(comm, e));
     }
     let mut packed = vec![0u8; bytes];
     // SAFETY: `packed` has the size of the type map; the caller vouches for the rest
     unsafe {
         copy_items(Direction::Pack, data, count, datatype, packed.as_mut_ptr(), comm)?;
-        planned.run(program, then_from, packed.as_mut_ptr(), bytes)?;
+        planned.run(program, then_from, packed.as_mut_ptr(), bytes).map_err(|e| handled(comm, e))?;
         copy_items(Direction::Unpack, data, count, datatype, packed.as_mut_ptr(), comm)?;
     }
     Ok(())
+}
+
+/// Hands what failed on our private communicator, which returns errors, to the error handler of the caller's: what the program chose
+/// happens, as with `MPI_Bcast`. Most programs chose nothing, and end.
+#[cold]
+fn handled(comm: ffi::MPI_Comm, error: Error) -> Error {
+    if let Error::Mpi { code, .. } = error {
+        // SAFETY: the caller's communicator, a code that MPI returned
+        unsafe { native::PMPI_Comm_call_errhandler(comm, code) };
+    }
+    error
 }

@@ -9,7 +9,7 @@ use crate::schedule::{Program, Trace};
 use crate::topology::Rank;
 use crate::transport::mpi::{MpiTransport, check, check_launcher};
 use crate::transport::native;
-use crate::transport::{Executor, Transport};
+use crate::transport::Executor;
 use mpi::ffi;
 use mpi::raw::AsRaw;
 use std::os::raw::{c_int, c_void};
@@ -63,10 +63,10 @@ pub(super) fn sizes(comm: ffi::MPI_Comm) -> Result<(usize, Option<usize>)> {
     let (mut own, mut inter, mut remote): (c_int, c_int, c_int) = (0, 0, 0);
     // SAFETY: the caller's communicator is valid
     unsafe {
-        check(0, "MPI_Comm_size", native::PMPI_Comm_size(comm, &mut own))?;
-        check(0, "MPI_Comm_test_inter", native::PMPI_Comm_test_inter(comm, &mut inter))?;
+        check("MPI_Comm_size", native::PMPI_Comm_size(comm, &mut own))?;
+        check("MPI_Comm_test_inter", native::PMPI_Comm_test_inter(comm, &mut inter))?;
         if inter != 0 {
-            check(0, "MPI_Comm_remote_size", native::PMPI_Comm_remote_size(comm, &mut remote))?;
+            check("MPI_Comm_remote_size", native::PMPI_Comm_remote_size(comm, &mut remote))?;
         }
     }
     Ok((own as usize, (inter != 0).then_some(remote as usize)))
@@ -81,9 +81,9 @@ fn speaks_for_both(comm: ffi::MPI_Comm) -> Result<bool> {
     // SAFETY: a valid inter-communicator, lists of one entry; the groups are freed here
     unsafe {
         let (mut remote, mut world) = (ffi::RSMPI_GROUP_EMPTY, ffi::RSMPI_GROUP_EMPTY);
-        check(0, "MPI_Comm_remote_group", native::PMPI_Comm_remote_group(comm, &mut remote))?;
-        check(0, "MPI_Comm_group", native::PMPI_Comm_group(ffi::RSMPI_COMM_WORLD, &mut world))?;
-        check(0, "MPI_Group_translate_ranks", native::PMPI_Group_translate_ranks(remote, 1, &0, world, &mut other))?;
+        check("MPI_Comm_remote_group", native::PMPI_Comm_remote_group(comm, &mut remote))?;
+        check("MPI_Comm_group", native::PMPI_Comm_group(ffi::RSMPI_COMM_WORLD, &mut world))?;
+        check("MPI_Group_translate_ranks", native::PMPI_Group_translate_ranks(remote, 1, &0, world, &mut other))?;
         native::PMPI_Group_free(&mut remote);
         native::PMPI_Group_free(&mut world);
     }
@@ -133,7 +133,7 @@ impl Planned {
             // plans keep what is broadcast so below what an `int` counts
             // SAFETY: as above
             let code = unsafe { native::PMPI_Bcast(data.cast::<c_void>(), len as c_int, ffi::RSMPI_UINT8_T, root, comm) };
-            check(self.transport.rank(), "MPI_Bcast", code)?;
+            check("MPI_Bcast", code)?;
         }
         // what is communicated does not hang on what can be written
         if let (Some(folder), Some(trace)) = (settings::trace_folder(), trace)
@@ -171,8 +171,8 @@ pub(crate) fn duplicate(comm: ffi::MPI_Comm) -> Result<ffi::MPI_Comm> {
     // SAFETY: out-parameter of the right type; `comm` is valid
     unsafe {
         let mut private = ffi::RSMPI_COMM_NULL;
-        check(0, "MPI_Comm_dup", native::PMPI_Comm_dup(comm, &mut private))?;
-        check(0, "MPI_Comm_set_errhandler", native::PMPI_Comm_set_errhandler(private, ffi::RSMPI_ERRORS_RETURN))?;
+        check("MPI_Comm_dup", native::PMPI_Comm_dup(comm, &mut private))?;
+        check("MPI_Comm_set_errhandler", native::PMPI_Comm_set_errhandler(private, ffi::RSMPI_ERRORS_RETURN))?;
         Ok(private)
     }
 }
@@ -188,7 +188,7 @@ fn keyval() -> Result<c_int> {
     }
     let mut key: c_int = 0;
     // SAFETY: callbacks with the signatures that MPI asks for
-    check(0, "MPI_Comm_create_keyval", unsafe {
+    check("MPI_Comm_create_keyval", unsafe {
         native::PMPI_Comm_create_keyval(Some(no_copy), Some(dropped), &mut key, std::ptr::null_mut())
     })?;
     Ok(*KEYVAL.get_or_init(|| key))
@@ -228,10 +228,10 @@ pub(super) unsafe fn state<'a>(comm: ffi::MPI_Comm) -> Result<&'a mut State> {
     let (mut found, mut flag): (*mut State, c_int) = (std::ptr::null_mut(), 0);
     // SAFETY: MPI writes the attribute's value, a pointer that was set below
     unsafe {
-        check(0, "MPI_Comm_get_attr", native::PMPI_Comm_get_attr(comm, key, (&raw mut found).cast::<c_void>(), &mut flag))?;
+        check("MPI_Comm_get_attr", native::PMPI_Comm_get_attr(comm, key, (&raw mut found).cast::<c_void>(), &mut flag))?;
         if flag == 0 {
             found = Box::into_raw(Box::new(State::new(comm)?));
-            check(0, "MPI_Comm_set_attr", native::PMPI_Comm_set_attr(comm, key, found.cast::<c_void>()))?;
+            check("MPI_Comm_set_attr", native::PMPI_Comm_set_attr(comm, key, found.cast::<c_void>()))?;
         }
         Ok(&mut *found)
     }

@@ -40,7 +40,7 @@ impl Layout {
             {
                 let _alone = attributes();
                 let (mut kept, mut found): (*mut Layout, c_int) = (std::ptr::null_mut(), 0);
-                check(0, "MPI_Type_get_attr", native::PMPI_Type_get_attr(datatype, key, (&raw mut kept).cast(), &mut found))?;
+                check("MPI_Type_get_attr", native::PMPI_Type_get_attr(datatype, key, (&raw mut kept).cast(), &mut found))?;
                 if found != 0 {
                     return Ok(*kept);
                 }
@@ -48,7 +48,7 @@ impl Layout {
             let layout = derived(datatype)?;
             let _alone = attributes();
             let kept = Box::into_raw(Box::new(layout));
-            check(0, "MPI_Type_set_attr", native::PMPI_Type_set_attr(datatype, key, kept.cast()))?;
+            check("MPI_Type_set_attr", native::PMPI_Type_set_attr(datatype, key, kept.cast()))?;
             Ok(layout)
         }
     }
@@ -119,9 +119,9 @@ unsafe fn sizes(datatype: MPI_Datatype) -> Result<(usize, isize, isize, isize)> 
     let (mut size, mut lb, mut extent, mut true_lb, mut true_extent) = (0, 0, 0, 0, 0);
     // SAFETY: out-parameters of the right types
     unsafe {
-        check(0, "MPI_Type_size_x", native::PMPI_Type_size_x(datatype, &mut size))?;
-        check(0, "MPI_Type_get_extent", native::PMPI_Type_get_extent(datatype, &mut lb, &mut extent))?;
-        check(0, "MPI_Type_get_true_extent", native::PMPI_Type_get_true_extent(datatype, &mut true_lb, &mut true_extent))?;
+        check("MPI_Type_size_x", native::PMPI_Type_size_x(datatype, &mut size))?;
+        check("MPI_Type_get_extent", native::PMPI_Type_get_extent(datatype, &mut lb, &mut extent))?;
+        check("MPI_Type_get_true_extent", native::PMPI_Type_get_true_extent(datatype, &mut true_lb, &mut true_extent))?;
     }
     Ok((size.max(0) as usize, bytes(extent), bytes(true_lb), bytes(true_extent)))
 }
@@ -173,7 +173,7 @@ impl Parts {
             let (i, a, t) = (ints.as_mut_ptr(), aints.as_mut_ptr(), handles.as_mut_ptr());
             native::PMPI_Type_get_contents(datatype, count(numbers), count(addresses), count(types), i, a, t)
         };
-        check(0, "MPI_Type_get_contents", code)?;
+        check("MPI_Type_get_contents", code)?;
         let mut parts = Parts { blocks: Blocks::List(Vec::new()), types: handles };
         // SAFETY: the types came with the contents
         let extent = unsafe { parts.types.first().map(|&t| sizes(t)).transpose()? }.map_or(0, |s| s.1);
@@ -219,7 +219,7 @@ impl Parts {
             // SAFETY: a type of this one's contents, or one that was made here and is freed with them
             let mut row = unsafe { ffi::RSMPI_DATATYPE_NULL };
             let code = unsafe { native::PMPI_Type_create_hvector(parts[k], 1, stride as MPI_Aint, self.types[0], &mut row) };
-            check(0, "MPI_Type_create_hvector", code)?;
+            check("MPI_Type_create_hvector", code)?;
             self.types.insert(0, row);
             stride *= sizes[k] as isize;
         }
@@ -235,7 +235,7 @@ impl Parts {
                 Blocks::Strided { stride, items, .. } => {
                     let (n, items) = ((to - from) as c_int, *items as c_int);
                     let code = native::PMPI_Type_create_hvector(n, items, *stride as MPI_Aint, self.types[0], &mut made);
-                    check(0, "MPI_Type_create_hvector", code)?;
+                    check("MPI_Type_create_hvector", code)?;
                 }
                 Blocks::List(blocks) => {
                     let blocks = &blocks[from..to];
@@ -243,10 +243,10 @@ impl Parts {
                     let places: Vec<MPI_Aint> = blocks.iter().map(|b| (b.at - blocks[0].at) as MPI_Aint).collect();
                     let types: Vec<MPI_Datatype> = blocks.iter().map(|b| self.types[b.of]).collect();
                     let (n, c, p, t) = (blocks.len() as c_int, counts.as_ptr(), places.as_ptr(), types.as_ptr());
-                    check(0, "MPI_Type_create_struct", native::PMPI_Type_create_struct(n, c, p, t, &mut made))?;
+                    check("MPI_Type_create_struct", native::PMPI_Type_create_struct(n, c, p, t, &mut made))?;
                 }
             }
-            check(0, "MPI_Type_commit", native::PMPI_Type_commit(&mut made))?;
+            check("MPI_Type_commit", native::PMPI_Type_commit(&mut made))?;
             Ok(made)
         }
     }
@@ -305,7 +305,7 @@ unsafe fn combiner(datatype: MPI_Datatype) -> Result<(c_int, usize, usize, usize
     let (mut ints, mut addresses, mut types, mut combiner) = (0, 0, 0, 0);
     // SAFETY: out-parameters of the right types
     let code = unsafe { native::PMPI_Type_get_envelope(datatype, &mut ints, &mut addresses, &mut types, &mut combiner) };
-    check(0, "MPI_Type_get_envelope", code)?;
+    check("MPI_Type_get_envelope", code)?;
     Ok((combiner, ints.max(0) as usize, addresses.max(0) as usize, types.max(0) as usize))
 }
 
@@ -351,13 +351,13 @@ fn combiners() -> Result<&'static Combiners> {
         return Ok(found);
     }
     /// How the datatype is made that the call writes.
-    fn of(call: &str, make: impl FnOnce(*mut MPI_Datatype) -> c_int) -> Result<c_int> {
+    fn of(call: &'static str, make: impl FnOnce(*mut MPI_Datatype) -> c_int) -> Result<c_int> {
         // SAFETY: a constant of the library; a datatype that was made is valid
         unsafe {
             let mut made = ffi::RSMPI_DATATYPE_NULL;
-            check(0, call, make(&mut made))?;
+            check(call, make(&mut made))?;
             let found = combiner(made)?.0;
-            check(0, "MPI_Type_free", native::PMPI_Type_free(&mut made))?;
+            check("MPI_Type_free", native::PMPI_Type_free(&mut made))?;
             Ok(found)
         }
     }
@@ -394,7 +394,7 @@ fn keyval() -> Result<c_int> {
     }
     let mut key: c_int = 0;
     // SAFETY: callbacks with the signatures that MPI asks for
-    check(0, "MPI_Type_create_keyval", unsafe {
+    check("MPI_Type_create_keyval", unsafe {
         native::PMPI_Type_create_keyval(Some(no_copy), Some(dropped), &mut key, std::ptr::null_mut())
     })?;
     Ok(*KEYVAL.get_or_init(|| key))
@@ -465,8 +465,8 @@ pub unsafe fn copy_items(
         // SAFETY: the caller vouches for both buffers
         unsafe {
             match direction {
-                Direction::Pack => check(0, "MPI_Pack", native::PMPI_Pack(data, items, datatype, out, size, &mut at, comm))?,
-                Direction::Unpack => check(0, "MPI_Unpack", native::PMPI_Unpack(out, size, &mut at, data, items, datatype, comm))?,
+                Direction::Pack => check("MPI_Pack", native::PMPI_Pack(data, items, datatype, out, size, &mut at, comm))?,
+                Direction::Unpack => check("MPI_Unpack", native::PMPI_Unpack(out, size, &mut at, data, items, datatype, comm))?,
             }
         }
     }

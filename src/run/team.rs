@@ -157,7 +157,7 @@ impl Vote {
         let (n, from, to) = (own.len() as c_int, own.as_ptr().cast::<c_void>(), self.0.as_mut_ptr().cast::<c_void>());
         // SAFETY: lists of the length that is passed
         let code = unsafe { native::PMPI_Allreduce(from, to, n, ffi::RSMPI_INT64_T, ffi::RSMPI_MAX, comm) };
-        check(0, "MPI_Allreduce", code)?;
+        check("MPI_Allreduce", code)?;
         Ok(self)
     }
 }
@@ -375,7 +375,7 @@ fn ends_in_groups(policy: &CompiledPolicy, members: &[Member]) -> bool {
 fn threads_are_many() -> Result<bool> {
     let mut provided: c_int = 0;
     // SAFETY: out-parameter of the right type
-    check(0, "MPI_Query_thread", unsafe { native::PMPI_Query_thread(&mut provided) })?;
+    check("MPI_Query_thread", unsafe { native::PMPI_Query_thread(&mut provided) })?;
     Ok(provided == ffi::MPI_THREAD_MULTIPLE as c_int)
 }
 
@@ -385,13 +385,13 @@ fn private(comm: MPI_Comm) -> Result<Option<MPI_Comm>> {
     // SAFETY: a valid communicator, out-parameters of the right types; what the communicator does about errors is as before afterwards
     let (code, made) = unsafe {
         let (mut handler, mut group, mut made) = (ffi::RSMPI_ERRORS_RETURN, ffi::RSMPI_GROUP_EMPTY, ffi::RSMPI_COMM_NULL);
-        check(0, "MPI_Comm_group", native::PMPI_Comm_group(comm, &mut group))?;
-        check(0, "MPI_Comm_get_errhandler", native::PMPI_Comm_get_errhandler(comm, &mut handler))?;
-        check(0, "MPI_Comm_set_errhandler", native::PMPI_Comm_set_errhandler(comm, ffi::RSMPI_ERRORS_RETURN))?;
+        check("MPI_Comm_group", native::PMPI_Comm_group(comm, &mut group))?;
+        check("MPI_Comm_get_errhandler", native::PMPI_Comm_get_errhandler(comm, &mut handler))?;
+        check("MPI_Comm_set_errhandler", native::PMPI_Comm_set_errhandler(comm, ffi::RSMPI_ERRORS_RETURN))?;
         let code = native::PMPI_Comm_create(comm, group, &mut made);
         // SimGrid's MPI gives a null pointer for its default, and does not take it back
         if handler != std::mem::zeroed() {
-            check(0, "MPI_Comm_set_errhandler", native::PMPI_Comm_set_errhandler(comm, handler))?;
+            check("MPI_Comm_set_errhandler", native::PMPI_Comm_set_errhandler(comm, handler))?;
             native::PMPI_Errhandler_free(&mut handler);
         }
         native::PMPI_Group_free(&mut group);
@@ -420,7 +420,7 @@ fn everywhere(among: MPI_Comm, code: c_int, made: MPI_Comm) -> Result<Option<MPI
     }
     if all {
         // SAFETY: made above
-        check(0, "MPI_Comm_set_errhandler", unsafe { native::PMPI_Comm_set_errhandler(made, ffi::RSMPI_ERRORS_RETURN) })?;
+        check("MPI_Comm_set_errhandler", unsafe { native::PMPI_Comm_set_errhandler(made, ffi::RSMPI_ERRORS_RETURN) })?;
     }
     Ok(all.then_some(made))
 }
@@ -446,8 +446,8 @@ fn free_at_the_end() -> Result<()> {
     // SAFETY: callbacks with the signatures that MPI asks for; the attribute is never copied, since MPI_COMM_SELF's duplicates are others'
     unsafe {
         let (copy, nothing) = (Some(super::communicator::no_copy as _), std::ptr::null_mut());
-        check(0, "MPI_Comm_create_keyval", native::PMPI_Comm_create_keyval(copy, Some(ended), &mut key, nothing))?;
-        check(0, "MPI_Comm_set_attr", native::PMPI_Comm_set_attr(ffi::RSMPI_COMM_SELF, key, nothing))
+        check("MPI_Comm_create_keyval", native::PMPI_Comm_create_keyval(copy, Some(ended), &mut key, nothing))?;
+        check("MPI_Comm_set_attr", native::PMPI_Comm_set_attr(ffi::RSMPI_COMM_SELF, key, nothing))
     }
 }
 
@@ -458,10 +458,10 @@ fn world_ranks(comm: MPI_Comm, ranks: usize) -> Result<Option<Vec<c_int>>> {
     // SAFETY: lists of the length that is passed; the groups are freed here
     unsafe {
         let (mut group, mut world) = (ffi::RSMPI_GROUP_EMPTY, ffi::RSMPI_GROUP_EMPTY);
-        check(0, "MPI_Comm_group", native::PMPI_Comm_group(comm, &mut group))?;
-        check(0, "MPI_Comm_group", native::PMPI_Comm_group(ffi::RSMPI_COMM_WORLD, &mut world))?;
+        check("MPI_Comm_group", native::PMPI_Comm_group(comm, &mut group))?;
+        check("MPI_Comm_group", native::PMPI_Comm_group(ffi::RSMPI_COMM_WORLD, &mut world))?;
         let code = native::PMPI_Group_translate_ranks(group, ranks as c_int, own.as_ptr(), world, found.as_mut_ptr());
-        check(0, "MPI_Group_translate_ranks", code)?;
+        check("MPI_Group_translate_ranks", code)?;
         native::PMPI_Group_free(&mut group);
         native::PMPI_Group_free(&mut world);
         Ok((!found.contains(&ffi::RSMPI_UNDEFINED)).then_some(found))
@@ -472,7 +472,7 @@ fn world_ranks(comm: MPI_Comm, ranks: usize) -> Result<Option<Vec<c_int>>> {
 fn is_whole_world(ranks: Option<&[c_int]>) -> Result<bool> {
     let mut size: c_int = 0;
     // SAFETY: a constant of the library, an out-parameter of the right type
-    check(0, "MPI_Comm_size", unsafe { native::PMPI_Comm_size(ffi::RSMPI_COMM_WORLD, &mut size) })?;
+    check("MPI_Comm_size", unsafe { native::PMPI_Comm_size(ffi::RSMPI_COMM_WORLD, &mut size) })?;
     Ok(ranks.is_some_and(|ranks| ranks.iter().copied().eq(0..size)))
 }
 
@@ -480,7 +480,7 @@ fn is_whole_world(ranks: Option<&[c_int]>) -> Result<bool> {
 pub fn rank(comm: MPI_Comm) -> Result<Rank> {
     let mut rank: c_int = 0;
     // SAFETY: out-parameter of the right type, a valid communicator
-    check(0, "MPI_Comm_rank", unsafe { native::PMPI_Comm_rank(comm, &mut rank) })?;
+    check("MPI_Comm_rank", unsafe { native::PMPI_Comm_rank(comm, &mut rank) })?;
     Ok(rank as Rank)
 }
 

@@ -5,7 +5,6 @@ use super::mpi::check;
 use super::native;
 use crate::collective::{Collective, barrier, bcast};
 use crate::error::{Error, Result};
-use crate::topology::Rank;
 use mpi::ffi;
 use std::os::raw::{c_int, c_void};
 
@@ -23,17 +22,17 @@ const CALLS: [(&Collective, Call); 2] = [
     }),
 ];
 
-/// Runs the library's own collective, on rank `me`.
+/// Runs the library's own collective.
 ///
 /// # Safety
 /// `data` must be valid for reads and writes of `bytes` bytes, `comm` a valid communicator whose members all do this.
 ///
 /// # Errors
 /// MPI's reason.
-pub unsafe fn run(collective: &Collective, me: Rank, data: *mut u8, bytes: usize, root: usize, comm: ffi::MPI_Comm) -> Result<()> {
+pub unsafe fn run(collective: &Collective, data: *mut u8, bytes: usize, root: usize, comm: ffi::MPI_Comm) -> Result<()> {
     let wrong = |what: &str| Error::invalid(format!("call {}: {what}", collective.function));
     let (_, call) = CALLS.iter().find(|(c, _)| *c == collective).ok_or_else(|| wrong("it is not known here"))?;
     let bytes = c_int::try_from(bytes).map_err(|_| wrong("an int does not count its bytes"))?;
     // SAFETY: the caller's
-    check(me, collective.function, unsafe { call(data.cast(), bytes, root as c_int, comm) })
+    check(collective.function, unsafe { call(data.cast(), bytes, root as c_int, comm) })
 }

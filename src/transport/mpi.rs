@@ -22,20 +22,23 @@ pub struct MpiTransport {
 /// Turns a return code into a result with MPI's own words.
 ///
 /// # Errors
-/// [`Error::Rank`] for any code but success.
+/// [`Error::Mpi`] for any code but success.
 #[inline]
-pub fn check(rank: Rank, call: &str, code: c_int) -> Result<()> {
-    if code == ffi::MPI_SUCCESS as c_int { Ok(()) } else { Err(failure(rank, call, code)) }
+pub fn check(call: &'static str, code: c_int) -> Result<()> {
+    if code == ffi::MPI_SUCCESS as c_int { Ok(()) } else { Err(failure(call, code)) }
 }
 
 #[cold]
-fn failure(rank: Rank, call: &str, code: c_int) -> Error {
+fn failure(call: &'static str, code: c_int) -> Error {
     let mut text = [0u8; ffi::MPI_MAX_ERROR_STRING as usize];
-    let mut len: c_int = 0;
-    // SAFETY: the buffer has the size that MPI asks for
-    unsafe { native::PMPI_Error_string(code, text.as_mut_ptr().cast::<c_char>(), &mut len) };
-    let words = String::from_utf8_lossy(&text[..(len.max(0) as usize).min(text.len())]).into_owned();
-    Error::Rank { rank, reason: format!("{call}: {words}") }
+    let (mut len, mut rank): (c_int, c_int) = (0, 0);
+    // SAFETY: the buffer has the size that MPI asks for; a constant of the library
+    unsafe {
+        native::PMPI_Error_string(code, text.as_mut_ptr().cast::<c_char>(), &mut len);
+        native::PMPI_Comm_rank(ffi::RSMPI_COMM_WORLD, &mut rank);
+    }
+    let reason = String::from_utf8_lossy(&text[..(len.max(0) as usize).min(text.len())]).into_owned();
+    Error::Mpi { rank: rank as Rank, call, code, reason }
 }
 
 impl MpiTransport {
@@ -49,7 +52,7 @@ impl MpiTransport {
     pub unsafe fn new(comm: ffi::MPI_Comm) -> Result<MpiTransport> {
         let mut rank: c_int = 0;
         // SAFETY: the caller vouches for `comm`
-        check(0, "MPI_Comm_rank", unsafe { native::PMPI_Comm_rank(comm, &mut rank) })?;
+        check("MPI_Comm_rank", unsafe { native::PMPI_Comm_rank(comm, &mut rank) })?;
         Ok(MpiTransport { comm, rank: rank as Rank, tag: 0 })
     }
 
@@ -145,7 +148,7 @@ impl Transport for MpiTransport {
             let mut request = ffi::RSMPI_REQUEST_NULL;
             let (byte, tag) = (ffi::RSMPI_UINT8_T, self.tag + c_int::from(lane));
             let code = native::PMPI_Isend(data.cast::<c_void>(), count, byte, to as c_int, tag, self.comm, &mut request);
-            check(self.rank, "MPI_Isend", code)?;
+            check("MPI_Isend", code)?;
             Ok(request)
         }
     }
@@ -157,7 +160,7 @@ impl Transport for MpiTransport {
             let mut request = ffi::RSMPI_REQUEST_NULL;
             let (byte, tag) = (ffi::RSMPI_UINT8_T, self.tag + c_int::from(lane));
             let code = native::PMPI_Irecv(data.cast::<c_void>(), count, byte, from as c_int, tag, self.comm, &mut request);
-            check(self.rank, "MPI_Irecv", code)?;
+            check("MPI_Irecv", code)?;
             Ok(request)
         }
     }
@@ -165,14 +168,14 @@ impl Transport for MpiTransport {
     fn wait(&mut self, mut request: ffi::MPI_Request) -> Result<()> {
         // SAFETY: the request came from `send` or `receive` and is given up here
         let code = unsafe { native::PMPI_Wait(&mut request, ffi::RSMPI_STATUS_IGNORE) };
-        check(self.rank, "MPI_Wait", code)
+        check("MPI_Wait", code)
     }
 
     fn wait_any(&mut self, requests: &mut [ffi::MPI_Request]) -> Result<usize> {
         let mut index: c_int = 0;
         // SAFETY: the requests came from `send` or `receive`; the complete one is given up here
         let code = unsafe { native::PMPI_Waitany(requests.len() as c_int, requests.as_mut_ptr(), &mut index, ffi::RSMPI_STATUS_IGNORE) };
-        check(self.rank, "MPI_Waitany", code)?;
+        check("MPI_Waitany", code)?;
         usize::try_from(index).map_err(|_| Error::Rank { rank: self.rank, reason: "MPI_Waitany: no request was open".into() })
     }
 }
@@ -239,11 +242,11 @@ pub fn gather_texts(comm: ffi::MPI_Comm, own: &str) -> Result<Vec<String>> {
     padded[..len].copy_from_slice(&own.as_bytes()[..len]);
     // SAFETY: buffers of the sizes that are passed
     unsafe {
-        check(0, "MPI_Comm_size", native::PMPI_Comm_size(comm, &mut size))?;
+        check("MPI_Comm_size", native::PMPI_Comm_size(comm, &mut size))?;
         let mut all = vec![0u8; WIDTH * size as usize];
         let (w, byte) = (WIDTH as c_int, ffi::RSMPI_UINT8_T);
         let code = native::PMPI_Allgather(padded.as_ptr().cast(), w, byte, all.as_mut_ptr().cast(), w, byte, comm);
-        check(0, "MPI_Allgather", code)?;
+        check("MPI_Allgather", code)?;
         let text = |b: &[u8]| String::from_utf8_lossy(b).trim_end_matches('\0').to_string();
         Ok(all.chunks_exact(WIDTH).map(text).collect())
     }

@@ -55,6 +55,7 @@ functions! {
     PMPI_Allreduce(data: *const c_void, into: Place, n: c_int, t: Datatype, op: MPI_Op, comm: Comm) -> c_int;
     PMPI_Barrier(comm: Comm) -> c_int;
     PMPI_Bcast(data: Place, n: c_int, t: Datatype, root: c_int, comm: Comm) -> c_int;
+    PMPI_Comm_call_errhandler(comm: Comm, code: c_int) -> c_int;
     PMPI_Comm_create(comm: Comm, group: Group, made: *mut Comm) -> c_int;
     PMPI_Comm_create_group(comm: Comm, group: Group, tag: c_int, made: *mut Comm) -> c_int;
     PMPI_Comm_create_keyval(copy: ffi::MPI_Comm_copy_attr_function, delete: ffi::MPI_Comm_delete_attr_function, key: Int, extra: Place) -> c_int;

@@ -1,0 +1,86 @@
+//! What fails inside ends as the program chose for the communicator, as with `MPI_Bcast`.
+#![cfg(feature = "mpi")]
+#![allow(unsafe_code)] // error handlers are set through MPI's own interface
+
+mod common;
+
+use collwise::error::Error;
+use collwise::run::AdaptiveCollectives;
+use common::mpi::{adaptive, check_bcast, on_ranks, text, three_groups};
+use mpi::ffi;
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::*;
+use std::os::raw::c_int;
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+
+/// A broadcast that cannot be right: rank 1 has room for half of what rank 0 sends. It fails on rank 1 only.
+fn too_much_for_rank_1(comm: &SimpleCommunicator) -> Result<(), Error> {
+    comm.adaptive_bcast(0, &mut vec![7u8; if comm.rank() == 1 { 50 } else { 100 }][..])
+}
+
+fn class(code: c_int) -> c_int {
+    let mut class = 0;
+    assert_eq!(unsafe { ffi::MPI_Error_class(code, &mut class) }, 0);
+    class
+}
+
+fn check_truncated(comm: &SimpleCommunicator, result: Result<(), Error>) {
+    match result {
+        Ok(()) => assert_eq!(comm.rank(), 0),
+        Err(Error::Mpi { rank, call, code, .. }) => {
+            assert_eq!((comm.rank(), rank, class(code)), (1, 1, ffi::MPI_ERR_TRUNCATE as c_int));
+            assert!(call.starts_with("MPI_Wait"), "{call}");
+        }
+        Err(e) => panic!("{e}"),
+    }
+}
+
+#[test]
+fn a_communicator_that_returns_errors_returns_mpis_code_and_the_rank() {
+    adaptive("a_communicator_that_returns_errors_returns_mpis_code_and_the_rank", 2, |world| {
+        unsafe { ffi::MPI_Comm_set_errhandler(world.as_raw(), ffi::RSMPI_ERRORS_RETURN) };
+        check_bcast(world, &[10]);
+        check_truncated(world, too_much_for_rank_1(world));
+    });
+}
+
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+static CODE: AtomicI32 = AtomicI32::new(0);
+
+unsafe extern "C" fn note(_: *mut ffi::MPI_Comm, code: *mut c_int) {
+    CALLS.fetch_add(1, Ordering::Relaxed);
+    CODE.store(unsafe { *code }, Ordering::Relaxed);
+}
+
+#[test]
+fn a_handler_of_the_program_is_called_once_with_the_code() {
+    adaptive("a_handler_of_the_program_is_called_once_with_the_code", 2, |world| {
+        unsafe {
+            let mut handler = ffi::RSMPI_ERRORS_RETURN;
+            // its type has an argument list of any length, which Rust does not define functions with; the two that are always there are read
+            let note: unsafe extern "C" fn(*mut ffi::MPI_Comm, *mut c_int) = note;
+            assert_eq!(ffi::MPI_Comm_create_errhandler(Some(std::mem::transmute(note)), &mut handler), 0);
+            assert_eq!(ffi::MPI_Comm_set_errhandler(world.as_raw(), handler), 0);
+        }
+        check_bcast(world, &[10]);
+        assert_eq!(CALLS.load(Ordering::Relaxed), 0);
+        check_truncated(world, too_much_for_rank_1(world));
+        assert_eq!(CALLS.load(Ordering::Relaxed), world.rank() as usize);
+        assert!(world.rank() == 0 || class(CODE.load(Ordering::Relaxed)) == ffi::MPI_ERR_TRUNCATE as c_int);
+    });
+}
+
+#[test]
+fn without_one_the_job_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let (policy, hosts) = three_groups(folder.path(), 2);
+    let output = on_ranks("without_one_the_job_ends", 2, &[("COLLWISE_POLICY", &policy), ("COLLWISE_HOSTS", &hosts)], |world| {
+        let _ = too_much_for_rank_1(world);
+        world.barrier();
+        println!("it went on");
+    });
+    if let Some(output) = output {
+        let said = text(&output);
+        assert!(!output.status.success() && said.contains("MPI_ERR_TRUNCATE") && !said.contains("it went on"), "{said}");
+    }
+}
