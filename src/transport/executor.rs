@@ -1,6 +1,6 @@
 //! Executes one rank's program by the rules of [`crate::schedule`].
 
-use super::Transport;
+use super::{Tag, Transport};
 use crate::error::{Error, Result};
 use crate::schedule::{Action, Buffer, Cursors, Lane, Program, Span, Trace, WINDOW};
 use crate::topology::Rank;
@@ -27,8 +27,16 @@ struct Incoming {
 }
 
 /// The state of one execution; kept between calls to spare allocations.
+///
+/// A program is run in one go, or started and then progressed or finished. Several executors may be under way on one transport, each with
+/// tags of its own.
 #[derive(Debug)]
 pub struct Executor<R> {
+    /// The message.
+    data: *mut u8,
+    len: usize,
+    /// The tag of lane 0.
+    tag: Tag,
     stages: Vec<Stage<R>>,
     control: Vec<u8>,
     cursors: Cursors,
@@ -39,20 +47,20 @@ pub struct Executor<R> {
     outgoing: FxHashMap<(Rank, Lane), VecDeque<usize>>,
     /// The requests that are waited for, and their operations.
     awaited: (Vec<R>, Vec<usize>),
+    /// Once all have started: the operations before this one were seen to be complete.
+    ended: usize,
 }
 
 impl<R> Default for Executor<R> {
     fn default() -> Self {
         let (stages, control, cursors, incoming, outgoing, awaited) = Default::default();
-        Executor { stages, control, cursors, incoming, outgoing, awaited }
+        Executor { data: std::ptr::null_mut(), len: 0, tag: 0, stages, control, cursors, incoming, outgoing, awaited, ended: 0 }
     }
 }
 
-/// What is run, and on what.
+/// What is run.
 struct Run<'a> {
     program: &'a Program,
-    data: *mut u8,
-    len: usize,
     trace: Option<&'a mut Trace>,
 }
 
@@ -72,8 +80,33 @@ impl<R: Copy> Executor<R> {
         program: &Program,
         data: *mut u8,
         len: usize,
+        mut trace: Option<&mut Trace>,
+    ) -> Result<()> {
+        // SAFETY: the caller's
+        unsafe {
+            self.start(transport, program, data, len, 0, trace.as_deref_mut())?;
+            self.finish(transport, program, trace)
+        }
+    }
+
+    /// Starts a program on the message at `data`: what need not wait for anything begins. Its messages have the tags from `tag` on, one for
+    /// each lane; of two programs under way between the same ranks each must have its own.
+    ///
+    /// # Safety
+    /// As [`Executor::run`], but until [`Executor::progress`] says that it is complete, or [`Executor::finish`] returns.
+    ///
+    /// # Errors
+    /// As [`Executor::run`].
+    pub unsafe fn start<T: Transport<Request = R>>(
+        &mut self,
+        transport: &mut T,
+        program: &Program,
+        data: *mut u8,
+        len: usize,
+        tag: Tag,
         trace: Option<&mut Trace>,
     ) -> Result<()> {
+        (self.data, self.len, self.tag, self.ended) = (data, len, tag, 0);
         self.stages.clear();
         self.stages.resize_with(program.len(), || Stage::Waiting);
         self.control.resize(program.len(), 0);
@@ -81,33 +114,95 @@ impl<R: Copy> Executor<R> {
         self.incoming.clear();
         self.incoming.extend(program.streams().map(|first| Incoming { next: Some(first), oldest: first, posted: 0 }));
         self.outgoing.clear();
-        let mut run = Run { program, data, len, trace };
-        loop {
-            // SAFETY: the caller vouches for `data`
-            unsafe { self.post(transport, &mut run)? };
-            if let Some(op) = self.ready(program) {
-                // SAFETY: as above
-                unsafe { self.start(transport, &mut run, op)? };
-                self.cursors.advance(program, op);
-            } else if self.cursors.is_empty() && self.incoming.is_empty() {
-                break;
-            } else {
-                self.wait_for_one(transport, &mut run)?;
+        // SAFETY: the caller's
+        unsafe { self.advance(transport, &mut Run { program, trace }) }
+    }
+
+    /// Goes on with the program that was started, as far as that is possible without waiting; true if it is complete.
+    ///
+    /// # Safety
+    /// As [`Executor::start`], with the same program.
+    ///
+    /// # Errors
+    /// As [`Executor::run`].
+    pub unsafe fn progress<T: Transport<Request = R>>(
+        &mut self,
+        transport: &mut T,
+        program: &Program,
+        trace: Option<&mut Trace>,
+    ) -> Result<bool> {
+        let run = &mut Run { program, trace };
+        while !self.all_started() {
+            if !self.test_awaited(transport, run)? {
+                return Ok(false);
             }
+            // SAFETY: the caller's
+            unsafe { self.advance(transport, run)? };
         }
-        for op in 0..program.len() {
+        while self.ended < program.len() {
+            if let Stage::Open(request) = self.stages[self.ended] {
+                if !transport.test(request)? {
+                    return Ok(false);
+                }
+                self.complete(transport, run, self.ended);
+            }
+            self.ended += 1;
+        }
+        Ok(true)
+    }
+
+    /// Waits until the program that was started is complete.
+    ///
+    /// # Safety
+    /// As [`Executor::start`], with the same program.
+    ///
+    /// # Errors
+    /// As [`Executor::run`].
+    pub unsafe fn finish<T: Transport<Request = R>>(
+        &mut self,
+        transport: &mut T,
+        program: &Program,
+        trace: Option<&mut Trace>,
+    ) -> Result<()> {
+        let run = &mut Run { program, trace };
+        while !self.all_started() {
+            self.wait_for_one(transport, run)?;
+            // SAFETY: the caller's
+            unsafe { self.advance(transport, run)? };
+        }
+        for op in self.ended..program.len() {
             if let Stage::Open(request) = self.stages[op] {
                 transport.wait(request)?;
-                self.complete(transport, &mut run, op);
+                self.complete(transport, run, op);
             }
         }
+        self.ended = program.len();
         Ok(())
+    }
+
+    fn all_started(&self) -> bool {
+        self.cursors.is_empty() && self.incoming.is_empty()
+    }
+
+    /// Starts all that may be started.
+    ///
+    /// # Safety
+    /// As [`Executor::start`].
+    unsafe fn advance<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run) -> Result<()> {
+        loop {
+            // SAFETY: the caller's
+            unsafe { self.post(transport, run)? };
+            let Some(op) = self.ready(run.program) else { return Ok(()) };
+            // SAFETY: as above
+            unsafe { self.begin(transport, run, op)? };
+            self.cursors.advance(run.program, op);
+        }
     }
 
     /// Posts all receives that may be posted.
     ///
     /// # Safety
-    /// As [`Executor::run`].
+    /// As [`Executor::start`].
     unsafe fn post<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run) -> Result<()> {
         for k in 0..self.incoming.len() {
             while let Some(op) = self.incoming[k].next
@@ -115,7 +210,7 @@ impl<R: Copy> Executor<R> {
                 && !self.is_full(run.program, k)
             {
                 // SAFETY: the caller's
-                unsafe { self.start(transport, run, op)? };
+                unsafe { self.begin(transport, run, op)? };
                 self.incoming[k].next = run.program.next(op);
                 self.incoming[k].posted += 1;
             }
@@ -163,8 +258,8 @@ impl<R: Copy> Executor<R> {
         first
     }
 
-    /// Waits until one of the operations is complete that others wait for.
-    fn wait_for_one<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run) -> Result<()> {
+    /// The operations that others wait for, and their requests, to be given back to `awaited`.
+    fn wanted(&mut self, transport: &impl Transport, program: &Program) -> Result<(Vec<R>, Vec<usize>)> {
         let (mut requests, mut ops) = std::mem::take(&mut self.awaited);
         requests.clear();
         ops.clear();
@@ -180,46 +275,68 @@ impl<R: Copy> Executor<R> {
         };
         for k in 0..self.cursors.lanes() {
             let op = self.cursors.lane(k);
-            want(&self.stages, self.blocker(run.program, op));
-            let oldest = self.too_many(run.program, op);
+            want(&self.stages, self.blocker(program, op));
+            let oldest = self.too_many(program, op);
             want(&self.stages, oldest);
         }
         for k in 0..self.incoming.len() {
-            want(&self.stages, self.incoming[k].next.and_then(|op| self.blocker(run.program, op)));
-            let oldest = self.is_full(run.program, k).then_some(self.incoming[k].oldest);
+            want(&self.stages, self.incoming[k].next.and_then(|op| self.blocker(program, op)));
+            let oldest = self.is_full(program, k).then_some(self.incoming[k].oldest);
             want(&self.stages, oldest);
         }
-        let k = match requests.len() {
-            0 => return Err(Error::Rank { rank: transport.rank(), reason: "operations of its program wait for each other".into() }),
-            1 => transport.wait(requests[0]).map(|()| 0)?,
+        if ops.is_empty() {
+            return Err(Error::Rank { rank: transport.rank(), reason: "operations of its program wait for each other".into() });
+        }
+        Ok((requests, ops))
+    }
+
+    /// Waits until one of the operations is complete that others wait for.
+    fn wait_for_one<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run) -> Result<()> {
+        let (mut requests, ops) = self.wanted(transport, run.program)?;
+        let k = match requests[..] {
+            [request] => transport.wait(request).map(|()| 0)?,
             _ => transport.wait_any(&mut requests)?,
         };
-        let op = ops[k];
+        self.complete(transport, run, ops[k]);
         self.awaited = (requests, ops);
-        self.complete(transport, run, op);
         Ok(())
+    }
+
+    /// True if some operations are complete that others wait for.
+    fn test_awaited<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run) -> Result<bool> {
+        let (requests, ops) = self.wanted(transport, run.program)?;
+        let mut some = false;
+        for (&request, &op) in requests.iter().zip(&ops) {
+            if transport.test(request)? {
+                self.complete(transport, run, op);
+                some = true;
+            }
+        }
+        self.awaited = (requests, ops);
+        Ok(some)
     }
 
     /// Starts an operation; a delay is complete after it.
     ///
     /// # Safety
-    /// As [`Executor::run`].
-    unsafe fn start<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run, op: usize) -> Result<()> {
+    /// As [`Executor::start`].
+    unsafe fn begin<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run, op: usize) -> Result<()> {
         let lane = run.program.lane(op);
+        let tag = self.tag + Tag::from(lane);
         stamp(&mut run.trace, op, transport, |t| &mut t.start);
         match run.program.action(op) {
             Action::Send { to, span } => {
-                let at = self.place(run, op, span)?;
+                let at = self.place(op, span)?;
                 // SAFETY: `place` checked the span; every request is completed before the caller gets `data` back
-                self.stages[op] = Stage::Open(unsafe { transport.send(to, lane, at, span.len)? });
+                self.stages[op] = Stage::Open(unsafe { transport.send(to, tag, at, span.len)? });
                 if run.program.len() > WINDOW {
                     self.outgoing.entry((to, lane)).or_default().push_back(op);
                 }
             }
             Action::Recv { from, span } => {
-                let at = self.place(run, op, span)?;
+                let at = self.place(op, span)?;
                 // SAFETY: as above; valid schedules use no byte that is being written
-                self.stages[op] = Stage::Open(unsafe { transport.receive(from, lane, at, span.len)? });
+                self.stages[op] = Stage::Open(unsafe { transport.receive(from, tag, at, span.len)? });
             }
             Action::Delay { seconds } => {
                 transport.delay(seconds);
@@ -234,11 +351,11 @@ impl<R: Copy> Executor<R> {
         stamp(&mut run.trace, op, transport, |t| &mut t.end);
     }
 
-    fn place(&mut self, run: &Run, op: usize, span: Span) -> Result<*mut u8> {
+    fn place(&mut self, op: usize, span: Span) -> Result<*mut u8> {
         match span.buffer {
-            Buffer::Data if span.offset + span.len <= run.len => Ok(run.data.wrapping_add(span.offset)),
+            Buffer::Data if span.offset + span.len <= self.len => Ok(self.data.wrapping_add(span.offset)),
             Buffer::Control if span.len <= 1 => Ok(self.control.as_mut_ptr().wrapping_add(op)),
-            _ => Err(Error::invalid(format!("execute operation {op}: its span lies outside the {} bytes", run.len))),
+            _ => Err(Error::invalid(format!("execute operation {op}: its span lies outside the {} bytes", self.len))),
         }
     }
 }

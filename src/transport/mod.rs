@@ -16,12 +16,15 @@ pub(crate) mod native;
 pub mod threads;
 
 use crate::error::Result;
-use crate::schedule::Lane;
 use crate::topology::Rank;
 
 pub use executor::Executor;
 
-/// Point-to-point messages among ranks, in order for each pair and lane.
+/// Tells the messages of one rank to another apart: those of a program by their lane, those of several programs under way by where their tags
+/// begin.
+pub type Tag = u32;
+
+/// Point-to-point messages among ranks, in order for each pair and tag.
 pub trait Transport {
     /// A message under way.
     type Request: Copy;
@@ -48,7 +51,7 @@ pub trait Transport {
     ///
     /// # Errors
     /// The transport's reason.
-    unsafe fn send(&mut self, to: Rank, lane: Lane, data: *const u8, len: usize) -> Result<Self::Request>;
+    unsafe fn send(&mut self, to: Rank, tag: Tag, data: *const u8, len: usize) -> Result<Self::Request>;
 
     /// Starts a receive.
     ///
@@ -57,13 +60,19 @@ pub trait Transport {
     ///
     /// # Errors
     /// The transport's reason.
-    unsafe fn receive(&mut self, from: Rank, lane: Lane, data: *mut u8, len: usize) -> Result<Self::Request>;
+    unsafe fn receive(&mut self, from: Rank, tag: Tag, data: *mut u8, len: usize) -> Result<Self::Request>;
 
     /// Waits until a message is complete.
     ///
     /// # Errors
     /// The transport's reason.
     fn wait(&mut self, request: Self::Request) -> Result<()>;
+
+    /// True if a message is complete, and its request is given up; does not wait.
+    ///
+    /// # Errors
+    /// The transport's reason.
+    fn test(&mut self, request: Self::Request) -> Result<bool>;
 
     /// Waits until one of some messages is complete, and tells which.
     ///

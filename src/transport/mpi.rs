@@ -3,9 +3,8 @@
 //! Only `PMPI_*` calls through the raw interface: the safe one drops return codes, and the profiling names cannot be caught by
 //! an interposer of our own.
 
-use super::{Transport, native};
+use super::{Tag, Transport, native};
 use crate::error::{Error, Result};
-use crate::schedule::Lane;
 use crate::topology::Rank;
 use mpi::ffi;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -15,7 +14,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 pub struct MpiTransport {
     comm: ffi::MPI_Comm,
     rank: Rank,
-    /// The tag of lane 0.
+    /// What is added to tags.
     tag: c_int,
 }
 
@@ -56,7 +55,7 @@ impl MpiTransport {
         Ok(MpiTransport { comm, rank: rank as Rank, tag: 0 })
     }
 
-    /// The same with tags from `tag` on, one for each lane: for several that share a communicator.
+    /// The same with tags from `tag` on: for several that share a communicator.
     pub fn with_tag(self, tag: c_int) -> MpiTransport {
         MpiTransport { tag, ..self }
     }
@@ -141,24 +140,24 @@ impl Transport for MpiTransport {
         }
     }
 
-    unsafe fn send(&mut self, to: Rank, lane: Lane, data: *const u8, len: usize) -> Result<ffi::MPI_Request> {
+    unsafe fn send(&mut self, to: Rank, tag: Tag, data: *const u8, len: usize) -> Result<ffi::MPI_Request> {
         let count = self.count(len)?;
         // SAFETY: the caller vouches for the buffer; the request is written before it is read
         unsafe {
             let mut request = ffi::RSMPI_REQUEST_NULL;
-            let (byte, tag) = (ffi::RSMPI_UINT8_T, self.tag + c_int::from(lane));
+            let (byte, tag) = (ffi::RSMPI_UINT8_T, self.tag + tag as c_int);
             let code = native::PMPI_Isend(data.cast::<c_void>(), count, byte, to as c_int, tag, self.comm, &mut request);
             check("MPI_Isend", code)?;
             Ok(request)
         }
     }
 
-    unsafe fn receive(&mut self, from: Rank, lane: Lane, data: *mut u8, len: usize) -> Result<ffi::MPI_Request> {
+    unsafe fn receive(&mut self, from: Rank, tag: Tag, data: *mut u8, len: usize) -> Result<ffi::MPI_Request> {
         let count = self.count(len)?;
         // SAFETY: as in `send`
         unsafe {
             let mut request = ffi::RSMPI_REQUEST_NULL;
-            let (byte, tag) = (ffi::RSMPI_UINT8_T, self.tag + c_int::from(lane));
+            let (byte, tag) = (ffi::RSMPI_UINT8_T, self.tag + tag as c_int);
             let code = native::PMPI_Irecv(data.cast::<c_void>(), count, byte, from as c_int, tag, self.comm, &mut request);
             check("MPI_Irecv", code)?;
             Ok(request)
@@ -169,6 +168,14 @@ impl Transport for MpiTransport {
         // SAFETY: the request came from `send` or `receive` and is given up here
         let code = unsafe { native::PMPI_Wait(&mut request, ffi::RSMPI_STATUS_IGNORE) };
         check("MPI_Wait", code)
+    }
+
+    fn test(&mut self, mut request: ffi::MPI_Request) -> Result<bool> {
+        let mut complete: c_int = 0;
+        // SAFETY: as in `wait`, if it is complete
+        let code = unsafe { native::PMPI_Test(&mut request, &mut complete, ffi::RSMPI_STATUS_IGNORE) };
+        check("MPI_Test", code)?;
+        Ok(complete != 0)
     }
 
     fn wait_any(&mut self, requests: &mut [ffi::MPI_Request]) -> Result<usize> {

@@ -1,8 +1,8 @@
 //! Ranks as threads of one process: programs run with real bytes on a machine without MPI.
 
-use super::{Executor, Transport};
+use super::{Executor, Tag, Transport};
 use crate::error::{Error, Result};
-use crate::schedule::{Lane, Schedule};
+use crate::schedule::Schedule;
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// A receive that has waited so long has met a schedule that is wrong.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Messages of one sender to one receiver in one lane; those taken leave the queue from the front.
+/// Messages of one sender to one receiver with one tag; those taken leave the queue from the front.
 #[derive(Default)]
 struct Stream {
     queue: VecDeque<Option<Vec<u8>>>,
@@ -21,7 +21,7 @@ struct Stream {
 
 #[derive(Default)]
 struct Mailbox {
-    streams: Mutex<FxHashMap<(Rank, Lane), Stream>>,
+    streams: Mutex<FxHashMap<(Rank, Tag), Stream>>,
     news: Condvar,
 }
 
@@ -29,8 +29,8 @@ struct Mailbox {
 pub struct ThreadTransport {
     rank: Rank,
     mailboxes: Arc<Vec<Mailbox>>,
-    /// Receives started, by sender and lane.
-    started: FxHashMap<(Rank, Lane), usize>,
+    /// Receives started, by sender and tag.
+    started: FxHashMap<(Rank, Tag), usize>,
     epoch: Instant,
 }
 
@@ -43,9 +43,9 @@ pub enum ThreadRequest {
     Receive {
         /// The sender.
         from: Rank,
-        /// The lane.
-        lane: Lane,
-        /// Its position among the receives from this sender in this lane.
+        /// The tag.
+        tag: Tag,
+        /// Its position among the receives from this sender with this tag.
         index: usize,
         /// Where the bytes go.
         data: *mut u8,
@@ -73,20 +73,25 @@ impl Transport for ThreadTransport {
         self.epoch.elapsed().as_secs_f64()
     }
 
-    unsafe fn send(&mut self, to: Rank, lane: Lane, data: *const u8, len: usize) -> Result<ThreadRequest> {
+    unsafe fn send(&mut self, to: Rank, tag: Tag, data: *const u8, len: usize) -> Result<ThreadRequest> {
         // SAFETY: the caller vouches for `len` readable bytes
         let bytes = unsafe { std::slice::from_raw_parts(data, len) }.to_vec();
         let mailbox = &self.mailboxes[to];
         let mut streams = mailbox.streams.lock().map_err(|_| self.poisoned())?;
-        streams.entry((self.rank, lane)).or_default().queue.push_back(Some(bytes));
+        streams.entry((self.rank, tag)).or_default().queue.push_back(Some(bytes));
         mailbox.news.notify_all();
         Ok(ThreadRequest::Sent)
     }
 
-    unsafe fn receive(&mut self, from: Rank, lane: Lane, data: *mut u8, len: usize) -> Result<ThreadRequest> {
-        let started = self.started.entry((from, lane)).or_default();
+    unsafe fn receive(&mut self, from: Rank, tag: Tag, data: *mut u8, len: usize) -> Result<ThreadRequest> {
+        let started = self.started.entry((from, tag)).or_default();
         *started += 1;
-        Ok(ThreadRequest::Receive { from, lane, index: *started - 1, data, len })
+        Ok(ThreadRequest::Receive { from, tag, index: *started - 1, data, len })
+    }
+
+    fn test(&mut self, request: ThreadRequest) -> Result<bool> {
+        let mut streams = self.mailboxes[self.rank].streams.lock().map_err(|_| self.poisoned())?;
+        self.take(&mut streams, request)
     }
 
     fn wait(&mut self, request: ThreadRequest) -> Result<()> {
@@ -98,15 +103,9 @@ impl Transport for ThreadTransport {
         let mut streams = mailbox.streams.lock().map_err(|_| self.poisoned())?;
         loop {
             for (k, request) in requests.iter().enumerate() {
-                let ThreadRequest::Receive { from, lane, index, data, len } = *request else { return Ok(k) };
-                let Some(bytes) = streams.get_mut(&(from, lane)).and_then(|s| s.take(index)) else { continue };
-                if bytes.len() != len {
-                    let reason = format!("{} bytes came from rank {from}, {len} were expected", bytes.len());
-                    return Err(Error::Rank { rank: self.rank, reason });
+                if self.take(&mut streams, *request)? {
+                    return Ok(k);
                 }
-                // SAFETY: the caller vouched for `len` writable bytes until this request is complete
-                unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, len) };
-                return Ok(k);
             }
             let (guard, timeout) = mailbox.news.wait_timeout(streams, DEADLINE).map_err(|_| self.poisoned())?;
             streams = guard;
@@ -130,6 +129,19 @@ impl Stream {
 }
 
 impl ThreadTransport {
+    /// Takes in a message, if it is there; true if the request is complete.
+    fn take(&self, streams: &mut FxHashMap<(Rank, Tag), Stream>, request: ThreadRequest) -> Result<bool> {
+        let ThreadRequest::Receive { from, tag, index, data, len } = request else { return Ok(true) };
+        let Some(bytes) = streams.get_mut(&(from, tag)).and_then(|s| s.take(index)) else { return Ok(false) };
+        if bytes.len() != len {
+            let reason = format!("{} bytes came from rank {from}, {len} were expected", bytes.len());
+            return Err(Error::Rank { rank: self.rank, reason });
+        }
+        // SAFETY: whoever started the receive vouched for `len` writable bytes until it is complete
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, len) };
+        Ok(true)
+    }
+
     fn poisoned(&self) -> Error {
         Error::Rank { rank: self.rank, reason: "another rank's thread panicked".into() }
     }
