@@ -4,7 +4,7 @@
 
 mod common;
 
-use collwise::run::AdaptiveCollectives;
+use collwise::run::{AdaptiveCollectives, private_communicators};
 use common::mpi::{adaptive, check_bcast, must_succeed, on_ranks, text, three_groups};
 use mpi::ffi;
 use mpi::topology::{Color, SimpleCommunicator};
@@ -62,32 +62,92 @@ fn thousands_of_communicators_live_at_the_same_time() {
     });
 }
 
+/// The first five processes of six, in the `k`-th order.
+fn five_in_order(world: &SimpleCommunicator, k: usize) -> Option<SimpleCommunicator> {
+    let mut order: Vec<i32> = (0..5).collect();
+    let mut rest = k;
+    (1..5).for_each(|n| {
+        order.swap(n, rest % (n + 1));
+        rest /= n + 1;
+    });
+    let me = world.rank() as usize;
+    let color = if me < 5 { Color::with_value(0) } else { Color::undefined() };
+    world.split_by_color_with_key(color, *order.get(me).unwrap_or(&0))
+}
+
 #[test]
 fn communicators_of_many_groups_of_processes_fall_back_where_contexts_run_short() {
     let name = "communicators_of_many_groups_of_processes_fall_back_where_contexts_run_short";
     let folder = tempfile::tempdir().unwrap();
     let (policy, hosts) = three_groups(folder.path(), 6);
     let said = must_succeed(on_ranks(name, 6, &[("COLLWISE_POLICY", &policy), ("COLLWISE_HOSTS", &hosts)], |world| {
-        // all orders of six processes are groups of their own
-        let many: Vec<SimpleCommunicator> = (0..300)
-            .map(|k| {
-                let mut order: Vec<i32> = (0..6).collect();
-                let mut rest = k;
-                (1..6).for_each(|n| {
-                    order.swap(n, rest % (n + 1));
-                    rest /= n + 1;
-                });
-                world.split_by_color_with_key(Color::with_value(0), order[world.rank() as usize]).unwrap()
-            })
-            .collect();
+        // all orders of five processes are groups of their own
+        let many: Vec<SimpleCommunicator> = (0..100).filter_map(|k| five_in_order(world, k)).collect();
         many.iter().for_each(|comm| check_bcast(comm, &[100]));
-        drop(many);
-        check_bcast(&world.duplicate(), &[100]);
+        assert_eq!(private_communicators(), if world.rank() < 5 { 64 } else { 0 });
     }));
     if !is_child() {
         let times = said.matches("free some communicators").count();
-        assert!((1..=6).contains(&times), "{times}, not once for each process that is a first rank: {said}");
+        assert!((1..=5).contains(&times), "{times}, not once for each process that is a first rank: {said}");
     }
+}
+
+#[test]
+fn one_private_communicator_serves_all_once_that_of_all_processes_is_there() {
+    adaptive("one_private_communicator_serves_all_once_that_of_all_processes_is_there", 6, |world| {
+        check_bcast(world, &[1, 5000]);
+        assert_eq!(private_communicators(), 1);
+        let many: Vec<SimpleCommunicator> = (0..100).filter_map(|k| five_in_order(world, k)).collect();
+        many.iter().for_each(|comm| check_bcast(comm, &[100, 5000]));
+        let backwards = world.split_by_color_with_key(Color::with_value(0), -world.rank()).unwrap();
+        check_bcast(&backwards, &[100, 70_000]);
+        assert_eq!(private_communicators(), 1);
+    });
+}
+
+#[test]
+fn what_is_used_once_or_by_one_rank_takes_no_private_communicator() {
+    adaptive("what_is_used_once_or_by_one_rank_takes_no_private_communicator", 6, |world| {
+        let half = world.split_by_color(Color::with_value(world.rank() % 2)).unwrap();
+        let alone = world.split_by_color(Color::with_value(world.rank())).unwrap();
+        let mut data = if half.rank() == 1 { [5u8; 100] } else { [0; 100] };
+        half.adaptive_bcast(1, &mut data[..]).unwrap();
+        assert_eq!((data, private_communicators()), ([5; 100], 0));
+        (0..3).for_each(|_| alone.adaptive_bcast(0, &mut data[..]).unwrap());
+        assert_eq!(private_communicators(), 0);
+        check_bcast(&half, &[100, 5000]);
+        assert_eq!(private_communicators(), 1);
+    });
+}
+
+/// The policy with the library's own broadcast inside all groups, after whole messages between them.
+fn own_inside(policy: &std::path::Path) {
+    if is_child() {
+        return;
+    }
+    let mut edited = collwise::policy::Policy::read(policy).unwrap();
+    edited.across.clear();
+    edited.groups.iter_mut().flat_map(|g| &mut g.bcast).for_each(|row| row.algorithm = "native".into());
+    std::fs::write(policy, edited.to_toml().unwrap()).unwrap();
+}
+
+#[test]
+fn groups_have_communicators_where_a_plan_needs_them() {
+    let name = "groups_have_communicators_where_a_plan_needs_them";
+    let folder = tempfile::tempdir().unwrap();
+    let (policy, hosts) = three_groups(folder.path(), 8);
+    own_inside(&policy);
+    must_succeed(on_ranks(name, 8, &[("COLLWISE_POLICY", &policy), ("COLLWISE_HOSTS", &hosts)], |world| {
+        check_bcast(world, &[1, 5000]);
+        // none for the host that is alone in its group
+        let alone = private_communicators() == 1;
+        let mut all = 0i32;
+        world.all_reduce_into(&i32::from(alone), &mut all, mpi::collective::SystemOperation::sum());
+        assert_eq!(all, 1);
+        let comm = world.duplicate();
+        check_bcast(&comm, &[100, 5000]);
+        assert_eq!(private_communicators(), if alone { 1 } else { 2 });
+    }));
 }
 
 #[test]
@@ -99,6 +159,23 @@ fn communicators_that_come_and_go() {
             // and one of other processes each time
             let part = world.split_by_color(Color::with_value((world.rank() as usize + k) as i32 % 3)).unwrap();
             check_bcast(&part, &[64 + k]);
+        }
+    });
+}
+
+#[test]
+fn mpi_ends_with_communicators_that_were_never_freed() {
+    adaptive("mpi_ends_with_communicators_that_were_never_freed", 5, |world| {
+        for k in 0..40 {
+            let part = world.split_by_color(Color::with_value((world.rank() + k) % 2)).unwrap();
+            check_bcast(&part, &[64, 3000]);
+            std::mem::forget(part);
+            if k == 20 {
+                check_bcast(world, &[64]);
+            }
+            let comm = world.duplicate();
+            check_bcast(&comm, &[64]);
+            std::mem::forget(comm);
         }
     });
 }
@@ -176,10 +253,7 @@ fn a_trace_that_one_rank_cannot_write_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (policy, hosts) = three_groups(folder.path(), 8);
     // whole messages between groups, and the library's own broadcast inside them
-    let mut edited = collwise::policy::Policy::read(&policy).unwrap();
-    edited.across.clear();
-    edited.groups.iter_mut().flat_map(|g| g.choices.values_mut().flatten()).for_each(|row| row.algorithm = "native".into());
-    std::fs::write(&policy, edited.to_toml().unwrap()).unwrap();
+    own_inside(&policy);
     let said = must_succeed(on_ranks(name, 8, &[("COLLWISE_POLICY", &policy), ("COLLWISE_HOSTS", &hosts)], |world| {
         let folder = tempfile::tempdir().unwrap();
         let traces = if world.rank() == 3 { std::path::PathBuf::from("/proc/no/such/folder") } else { folder.path().into() };
@@ -216,15 +290,17 @@ struct Own(SimpleCommunicator);
 // SAFETY: MPI was started for several threads
 unsafe impl Send for Own {}
 
-#[test]
-fn threads_broadcast_at_the_same_time() {
-    let name = "threads_broadcast_at_the_same_time";
+/// Four threads that duplicate, split, broadcast and free at the same time; gives what was said.
+fn four_threads(name: &str, own: bool, first: impl Fn(&SimpleCommunicator)) -> String {
     let folder = tempfile::tempdir().unwrap();
     let (policy, hosts) = three_groups(folder.path(), 4);
+    if own {
+        own_inside(&policy);
+    }
     let environment =
         [("COLLWISE_POLICY", policy.as_path()), ("COLLWISE_HOSTS", &hosts), ("COLLWISE_TEST_THREADS", std::path::Path::new("1"))];
-    let said = must_succeed(on_ranks(name, 4, &environment, |world| {
-        check_bcast(world, &[8]);
+    must_succeed(on_ranks(name, 4, &environment, |world| {
+        first(world);
         let bases: Vec<Own> = (0..4).map(|_| Own(world.duplicate())).collect();
         std::thread::scope(|scope| {
             for (k, base) in bases.into_iter().enumerate() {
@@ -239,7 +315,31 @@ fn threads_broadcast_at_the_same_time() {
                 });
             }
         });
-    }));
+    }))
+}
+
+#[test]
+fn threads_broadcast_at_the_same_time() {
+    let said = four_threads("threads_broadcast_at_the_same_time", false, |world| {
+        check_bcast(world, &[8]);
+        assert_eq!(private_communicators(), 1);
+    });
+    assert!(!said.contains("library's own collectives"), "it fell back: {said}");
+}
+
+#[test]
+fn threads_make_no_communicators_of_groups() {
+    let said = four_threads("threads_make_no_communicators_of_groups", true, |world| check_bcast(world, &[8, 5000]));
+    assert!(!said.contains("library's own collectives"), "it fell back: {said}");
+}
+
+#[test]
+fn threads_whose_parts_are_first_fall_back_and_say_so() {
+    let said = four_threads("threads_whose_parts_are_first_fall_back_and_say_so", false, |world| {
+        let part = world.split_by_color(Color::with_value(world.rank() % 2)).unwrap();
+        check_bcast(&part, &[8, 3000]);
+        assert_eq!(private_communicators(), 0);
+    });
     if !is_child() {
         assert!(said.matches("MPI_THREAD_MULTIPLE").count() >= 1, "parts use the library's own: {said}");
     }

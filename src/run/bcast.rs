@@ -1,8 +1,9 @@
 //! The adaptive broadcast.
 
 use super::barrier::barrier;
-use super::communicator::{GENERATION, Planned, State, sizes, state};
+use super::communicator::{GENERATION, State, sizes, state};
 use super::datatype::{Direction, Layout, copy_items};
+use super::planned::Planned;
 use crate::collective::bcast::COLLECTIVE;
 use crate::error::{Error, Result};
 use crate::plan;
@@ -130,13 +131,14 @@ unsafe fn bcast(arguments: Arguments, lasting: bool) -> Result<()> {
         return unsafe { arguments.native() };
     }
     // SAFETY: the caller vouches for the communicator; MPI allows one collective on it at a time
-    if let State::Planned(planned) = unsafe { state(comm)? }
+    let state = unsafe { state(comm)? };
+    if let State::Planned(planned) = state
         && let plan::Planned::Run(program, then_from) = &*planned.planned(&COLLECTIVE, bytes, root)?
     {
         // SAFETY: the caller's arguments
         return unsafe { run(planned, program, *then_from, layout, arguments) };
     }
-    if lasting {
+    if lasting && !matches!(state, State::Later) {
         LAST_NATIVE.set(Some(Call { comm, datatype, count, root, generation: GENERATION.load(Ordering::Relaxed) }));
     }
     // SAFETY: the caller's arguments

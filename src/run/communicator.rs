@@ -1,60 +1,54 @@
 //! What a communicator carries: its place in a team of processes, as an MPI attribute.
 
+use super::join::{Joined, join};
 use super::notice::{Reason, Why, once};
-use super::settings;
-use super::team::{Place, join, rank, world_rank};
-use crate::collective::Collective;
-use crate::error::{Error, Result};
-use crate::schedule::{Program, Trace};
-use crate::topology::Rank;
-use crate::transport::Executor;
-use crate::transport::mpi::{MpiTransport, check, check_launcher};
+use super::planned::Planned;
+use super::private::Group;
+use super::{no_copy, rank, world_rank};
+use crate::error::Result;
+use crate::transport::mpi::{check, check_launcher};
 use crate::transport::native;
 use mpi::ffi;
 use mpi::raw::AsRaw;
 use std::os::raw::{c_int, c_void};
-use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 /// What a communicator is to this library.
 pub(super) enum State {
+    /// It was used once, and may get plans when it is used again.
+    Later,
     /// It has plans.
     Planned(Box<Planned>),
     /// It uses the library's own collectives.
     Native,
 }
 
-/// A communicator with plans.
-pub(super) struct Planned {
-    place: Place,
-    transport: MpiTransport,
-    executor: Executor<ffi::MPI_Request>,
-}
-
 impl State {
-    /// Sets a communicator up. Collective; all members come to the same kind of state.
-    fn new(comm: ffi::MPI_Comm) -> Result<State> {
+    /// Sets a communicator up. Collective; all members come to the same kind of state. `again`: it was used before.
+    fn new(comm: ffi::MPI_Comm, again: bool) -> Result<State> {
         let (ranks, remote) = sizes(comm)?;
         if remote.is_some() {
-            if speaks_for_both(comm)? {
+            if speaks_for_both(comm).unwrap_or(false) {
                 Reason::new(Why::InterCommunicator, "it joins two groups (an inter-communicator)").tell_once(ranks);
             }
             return Ok(State::Native);
         }
         if ranks == 1 {
-            alone()?;
+            alone();
             return Ok(State::Native);
         }
-        match join(comm, ranks)? {
-            Ok(place) => Planned::new(place).map(|p| State::Planned(Box::new(p))),
-            Err(reason) => {
-                if rank(comm)? == 0 {
+        let me = rank(comm)?;
+        Ok(match join(comm, ranks, again)? {
+            Joined::Here(place) => State::Planned(Box::new(Planned::new(place, me))),
+            Joined::Later => State::Later,
+            Joined::Never(reason) => {
+                if me == 0 {
                     reason.tell_once(ranks);
                 }
-                Ok(State::Native)
+                State::Native
             }
-        }
+        })
     }
 }
 
@@ -77,83 +71,23 @@ fn speaks_for_both(comm: ffi::MPI_Comm) -> Result<bool> {
     if rank(comm)? > 0 {
         return Ok(false);
     }
-    let mut other: c_int = 0;
-    // SAFETY: a valid inter-communicator, lists of one entry; the groups are freed here
-    unsafe {
-        let (mut remote, mut world) = (ffi::RSMPI_GROUP_EMPTY, ffi::RSMPI_GROUP_EMPTY);
-        check("MPI_Comm_remote_group", native::PMPI_Comm_remote_group(comm, &mut remote))?;
-        check("MPI_Comm_group", native::PMPI_Comm_group(ffi::RSMPI_COMM_WORLD, &mut world))?;
-        check("MPI_Group_translate_ranks", native::PMPI_Group_translate_ranks(remote, 1, &0, world, &mut other))?;
-        native::PMPI_Group_free(&mut remote);
-        native::PMPI_Group_free(&mut world);
-    }
-    Ok((world_rank()? as c_int) < other || other < 0)
+    let mut remote = Group::empty();
+    // SAFETY: a valid inter-communicator, an out-parameter of the right type
+    check("MPI_Comm_remote_group", unsafe { native::PMPI_Comm_remote_group(comm, remote.out()) })?;
+    // a process that is not in the world speaks last
+    let other = remote.ranks_in(&Group::world()?, 1)?.map(|found| found[0] as usize);
+    Ok(other.is_none_or(|other| world_rank().is_ok_and(|own| own < other)))
 }
 
 /// One rank alone needs nothing; but a launcher of another MPI library starts many programs of one rank each, and the user should know.
-fn alone() -> Result<()> {
+fn alone() {
     // SAFETY: a constant of the library
-    let (world, _) = sizes(unsafe { ffi::RSMPI_COMM_WORLD })?;
+    let Ok((world, _)) = sizes(unsafe { ffi::RSMPI_COMM_WORLD }) else { return };
     let later = ["OMPI_COMM_WORLD_RANK", "PMI_RANK"].iter().any(|name| std::env::var(name).is_ok_and(|rank| rank != "0"));
     if let Err(e) = check_launcher(world)
         && !later
     {
         once(Why::Launcher, || format!("every rank runs by itself: failed to {e}"));
-    }
-    Ok(())
-}
-
-impl Planned {
-    fn new(place: Place) -> Result<Planned> {
-        // SAFETY: the team's communicator lives as long as the place in it
-        let transport = unsafe { MpiTransport::new(place.team.comm())? }.with_tag(place.tag());
-        Ok(Planned { place, transport, executor: Executor::default() })
-    }
-
-    /// What to do in a collective, for a size and root.
-    ///
-    /// # Errors
-    /// The policy lacks what the plan needs.
-    pub fn planned(&self, collective: &'static Collective, bytes: usize, root: Rank) -> Result<Arc<crate::plan::Planned>> {
-        self.place.team.planned(collective, bytes, root)
-    }
-
-    /// Runs a program, and the library's own broadcast inside this rank's group after it, from the rank `then_from`.
-    ///
-    /// # Safety
-    /// `data` must be valid for reads and writes of `len` bytes.
-    ///
-    /// # Errors
-    /// MPI's reason.
-    pub unsafe fn run(&mut self, program: &Program, then_from: Option<Rank>, data: *mut u8, len: usize) -> Result<()> {
-        let mut trace = settings::trace_folder().map(|_| Trace::new(program.len()));
-        // SAFETY: the caller vouches for `data`
-        unsafe { self.executor.run(&mut self.transport, program, data, len, trace.as_mut())? };
-        if let Some((comm, root)) = then_from.and_then(|root| self.place.team.in_group(root)) {
-            // plans keep what is broadcast so below what an `int` counts
-            // SAFETY: as above
-            let code = unsafe { native::PMPI_Bcast(data.cast::<c_void>(), len as c_int, ffi::RSMPI_UINT8_T, root, comm) };
-            check("MPI_Bcast", code)?;
-        }
-        // what is communicated does not hang on what can be written
-        if let (Some(folder), Some(trace)) = (settings::trace_folder(), trace)
-            && let Err(e) = self.write_trace(folder, program, &trace, len)
-        {
-            once(Why::Trace, || format!("failed to {e}; this rank goes on without its trace"));
-        }
-        Ok(())
-    }
-
-    /// Appends what this rank did to its file in the trace folder: a JSON line for each broadcast, with each operation's start and
-    /// end on this rank's clock.
-    fn write_trace(&self, folder: &Path, program: &Program, trace: &Trace, bytes: usize) -> Result<()> {
-        use std::io::Write;
-        let path = folder.join(format!("rank-{}.jsonl", world_rank()?));
-        let actions: Vec<_> = program.actions().collect();
-        let ranks = self.place.team.groups().len();
-        let line = serde_json::json!({ "bytes": bytes, "ranks": ranks, "actions": actions, "start_s": trace.start, "end_s": trace.end });
-        let written = std::fs::OpenOptions::new().create(true).append(true).open(&path).and_then(|mut file| writeln!(file, "{line}"));
-        written.map_err(|reason| Error::Io { action: "write", path, reason })
     }
 }
 
@@ -161,8 +95,8 @@ impl Planned {
 pub(crate) fn groups_in_use(comm: &impl AsRaw<Raw = ffi::MPI_Comm>) -> Result<Option<Vec<usize>>> {
     // SAFETY: a communicator of the `mpi` crate is valid
     match unsafe { state(comm.as_raw())? } {
-        State::Planned(planned) => Ok(Some(planned.place.team.groups())),
-        State::Native => Ok(None),
+        State::Planned(planned) => Ok(Some(planned.groups())),
+        State::Later | State::Native => Ok(None),
     }
 }
 
@@ -194,20 +128,6 @@ fn keyval() -> Result<c_int> {
     Ok(*KEYVAL.get_or_init(|| key))
 }
 
-/// A duplicate starts without state: it is another communicator.
-pub(super) unsafe extern "C" fn no_copy(
-    _: ffi::MPI_Comm,
-    _: c_int,
-    _: *mut c_void,
-    _: *mut c_void,
-    _: *mut c_void,
-    flag: *mut c_int,
-) -> c_int {
-    // SAFETY: MPI passes a valid out-parameter
-    unsafe { *flag = 0 };
-    ffi::MPI_SUCCESS as c_int
-}
-
 /// The communicator goes, and its state with it.
 unsafe extern "C" fn dropped(_: ffi::MPI_Comm, _: c_int, state: *mut c_void, _: *mut c_void) -> c_int {
     GENERATION.fetch_add(1, Ordering::Relaxed);
@@ -230,8 +150,12 @@ pub(super) unsafe fn state<'a>(comm: ffi::MPI_Comm) -> Result<&'a mut State> {
     unsafe {
         check("MPI_Comm_get_attr", native::PMPI_Comm_get_attr(comm, key, (&raw mut found).cast::<c_void>(), &mut flag))?;
         if flag == 0 {
-            found = Box::into_raw(Box::new(State::new(comm)?));
+            // kept before the others are spoken to: what is here cannot fail afterwards
+            found = Box::into_raw(Box::new(State::Later));
             check("MPI_Comm_set_attr", native::PMPI_Comm_set_attr(comm, key, found.cast::<c_void>()))?;
+        }
+        if let State::Later = *found {
+            *found = State::new(comm, flag != 0)?;
         }
         Ok(&mut *found)
     }

@@ -13,19 +13,54 @@
 //! world.adaptive_bcast(0, &mut data[..]).unwrap();
 //! ```
 //!
-//! A communicator gets its plan at first use, which is collective: agreement of all members on the policy, their hosts matched to its
-//! groups, a private communicator, which all communicators of the same processes share. Where that fails, every member uses the
-//! library's own collective and the first one says why, once for each reason. Plans are kept by size and root.
+//! A communicator gets its plans at first use, which is collective: agreement of all members on the policy, their hosts matched to its
+//! groups, and tags on a private communicator. That of all processes is made when the first communicator of all of them is used, and serves all
+//! others from then on; before, those of a part of the processes use the library's own collective at first, and share a private one of their
+//! own if they are used again. Where setting up fails, every member uses the library's own collective and the first one says why, once for
+//! each reason. Plans are kept by size and root.
 #![allow(unsafe_code)] // MPI's C interface
 
 mod barrier;
 mod bcast;
 mod communicator;
 mod datatype;
+mod join;
 mod notice;
+mod planned;
+mod private;
 mod settings;
+mod tags;
 mod team;
 
 pub use bcast::AdaptiveCollectives;
 pub(crate) use communicator::{duplicate, groups_in_use};
+pub use private::contexts as private_communicators;
 pub use settings::use_policy;
+
+use crate::error::Result;
+use crate::topology::Rank;
+use crate::transport::mpi::check;
+use crate::transport::native;
+use mpi::ffi;
+use std::os::raw::{c_int, c_void};
+
+/// This process's rank in a communicator.
+fn rank(comm: ffi::MPI_Comm) -> Result<Rank> {
+    let mut rank: c_int = 0;
+    // SAFETY: out-parameter of the right type, a valid communicator
+    check("MPI_Comm_rank", unsafe { native::PMPI_Comm_rank(comm, &mut rank) })?;
+    Ok(rank as Rank)
+}
+
+/// This process's rank in MPI_COMM_WORLD.
+fn world_rank() -> Result<Rank> {
+    // SAFETY: a constant of the library
+    rank(unsafe { ffi::RSMPI_COMM_WORLD })
+}
+
+/// A duplicate starts without state: it is another communicator.
+unsafe extern "C" fn no_copy(_: ffi::MPI_Comm, _: c_int, _: *mut c_void, _: *mut c_void, _: *mut c_void, flag: *mut c_int) -> c_int {
+    // SAFETY: MPI passes a valid out-parameter
+    unsafe { *flag = 0 };
+    ffi::MPI_SUCCESS as c_int
+}

@@ -52,7 +52,16 @@ impl MpiTransport {
         let mut rank: c_int = 0;
         // SAFETY: the caller vouches for `comm`
         check("MPI_Comm_rank", unsafe { native::PMPI_Comm_rank(comm, &mut rank) })?;
-        Ok(MpiTransport { comm, rank: rank as Rank, tag: 0 })
+        // SAFETY: as above
+        Ok(unsafe { MpiTransport::of_rank(comm, rank as Rank) })
+    }
+
+    /// Wraps a communicator in which this process's rank is known.
+    ///
+    /// # Safety
+    /// As [`MpiTransport::new`].
+    pub unsafe fn of_rank(comm: ffi::MPI_Comm, rank: Rank) -> MpiTransport {
+        MpiTransport { comm, rank, tag: 0 }
     }
 
     /// The same with tags from `tag` on: for several that share a communicator.

@@ -70,7 +70,6 @@ functions! {
     PMPI_Comm_set_attr(comm: Comm, key: c_int, value: Place) -> c_int;
     PMPI_Comm_set_errhandler(comm: Comm, handler: Errhandler) -> c_int;
     PMPI_Comm_size(comm: Comm, size: Int) -> c_int;
-    PMPI_Comm_split(comm: Comm, color: c_int, key: c_int, made: *mut Comm) -> c_int;
     PMPI_Comm_test_inter(comm: Comm, flag: Int) -> c_int;
     PMPI_Errhandler_free(handler: *mut Errhandler) -> c_int;
     PMPI_Error_string(code: c_int, text: *mut c_char, length: Int) -> c_int;

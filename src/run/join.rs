@@ -1,0 +1,285 @@
+//! How a communicator finds its team, or makes one: all its ranks vote, and come to the same answer.
+
+use super::notice::{Reason, Why};
+use super::private::{Group, MOST_CONTEXTS, Private, World, all_tags, contexts, greatest, world};
+use super::settings;
+use super::tags::tags;
+use super::team::{KEPT, Place, Team, free_at_the_end, tags_of, teams};
+use super::{rank, world_rank};
+use crate::error::{Error, Result};
+use crate::plan::{Limits, Planner, members};
+use crate::policy::CompiledPolicy;
+use crate::topology::Rank;
+use crate::transport::mpi::{check, gather_texts};
+use crate::transport::native;
+use mpi::ffi::{self, MPI_Comm};
+use std::os::raw::c_int;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// What becomes of a communicator.
+pub enum Joined {
+    /// It has a place in a team.
+    Here(Place),
+    /// Not yet: a private communicator is made only for those that are used again.
+    Later,
+    /// It uses the library's own collectives.
+    Never(Reason),
+}
+
+/// What a rank knows before any is asked.
+struct Prepared {
+    policy: Arc<CompiledPolicy>,
+    host: String,
+    group: Group,
+    world: Group,
+    /// Ranks in MPI_COMM_WORLD, if all are there.
+    ranks: Option<Vec<c_int>>,
+    /// Processes of MPI_COMM_WORLD.
+    all: usize,
+    me: Rank,
+    threads: bool,
+}
+
+impl Prepared {
+    fn new(comm: MPI_Comm, ranks: usize) -> Result<Prepared> {
+        let (policy, host) = (settings::policy()?, settings::host(world_rank()?)?);
+        let (group, world) = (Group::of(comm)?, Group::world()?);
+        let ranks = group.ranks_in(&world, ranks)?;
+        free_at_the_end()?;
+        // SAFETY: a constant of the library
+        let all = super::communicator::sizes(unsafe { ffi::RSMPI_COMM_WORLD })?.0;
+        Ok(Prepared { policy, host, group, world, ranks, all, me: rank(comm)?, threads: threads_are_many()? })
+    }
+
+    /// Lanes of a collective: messages go between groups in as many as there are other groups at most.
+    fn lanes(&self) -> i64 {
+        (self.policy.policy.groups.len() as i64 - 1).max(1)
+    }
+}
+
+/// What each rank says before a communicator is set up; the greatest of each is what all hear. A number that all must have alike is said with its
+/// complement: the greatest of the complements is the complement of the least.
+struct Vote([i64; 12]);
+
+const READY: usize = 0;
+const POLICY: usize = 1;
+const TEAM: usize = 3;
+const WORLD: usize = 5;
+const CONTEXTS: usize = 7;
+const TAG: usize = 8;
+const SERIAL: usize = 9;
+const TEAMS: usize = 10;
+const THREADS: usize = 11;
+
+/// Of a team or a communicator that is not there.
+const NONE: i64 = -1;
+
+impl Vote {
+    fn alike(&self, number: usize) -> bool {
+        self.0[number] == !self.0[number + 1]
+    }
+
+    /// All can go by one policy.
+    fn agreed(&self) -> bool {
+        self.0[READY] == 0 && self.alike(POLICY)
+    }
+
+    /// All found the same one.
+    fn found(&self, number: usize) -> bool {
+        self.alike(number) && self.0[number] != NONE
+    }
+}
+
+/// A number that no other process gives out.
+fn serial(me: Rank, in_world: c_int) -> i64 {
+    static NEXT: AtomicI64 = AtomicI64::new(0);
+    if me > 0 { i64::MIN } else { NEXT.fetch_add(1, Ordering::Relaxed) << 31 | i64::from(in_world) }
+}
+
+/// Finds or makes the team of a communicator. Collective; all ranks come to the same answer. `again`: it was used before.
+///
+/// # Errors
+/// MPI's reason, where the ranks cannot speak with each other.
+pub fn join(comm: MPI_Comm, ranks: usize, again: bool) -> Result<Joined> {
+    let prepared = Prepared::new(comm, ranks);
+    let fingerprint = prepared.as_ref().map_or(0, |p| p.policy.fingerprint());
+    // whoever finds a team is its user from then on, so that nobody frees it meanwhile
+    let (known, there) = {
+        let all = teams();
+        let mine = |t: &&Arc<Team>| t.fingerprint == fingerprint && prepared.as_ref().is_ok_and(|p| p.ranks.as_ref() == Some(&t.ranks));
+        let known = all.iter().rev().find(mine).cloned();
+        if let Some(team) = &known {
+            team.users.fetch_add(1, Ordering::Relaxed);
+        }
+        (known, all.len())
+    };
+    let answer = vote_and_join(comm, prepared, known.as_ref(), there, again);
+    if let Some(team) = known
+        && !matches!(&answer, Ok(Joined::Here(place)) if Arc::ptr_eq(&place.team, &team))
+    {
+        team.leave();
+    }
+    answer
+}
+
+fn vote_and_join(comm: MPI_Comm, prepared: Result<Prepared>, known: Option<&Arc<Team>>, there: usize, again: bool) -> Result<Joined> {
+    let ready = prepared.as_ref().ok().filter(|p| p.ranks.is_some());
+    let count = ready.map_or(0, |p| tags_of(p.lanes()));
+    let team = known.map_or(NONE, |t| t.serial);
+    let shared = world().iter().map(|w| w.id).min().unwrap_or(NONE);
+    let print = ready.map_or(0, |p| p.policy.fingerprint() as i64);
+    let tag = tags().propose(count, all_tags()).unwrap_or(i64::MAX);
+    let next = ready.map_or(i64::MIN, |p| serial(p.me, p.ranks.as_ref().map_or(0, |r| r[0])));
+    let threads = i64::from(ready.is_some_and(|p| p.threads));
+    let unready = i64::from(ready.is_none());
+    let own = [unready, print, !print, team, !team, shared, !shared, contexts() as i64, tag, next, there as i64, threads];
+    let vote = Vote(greatest(own, comm)?);
+    if !vote.agreed() {
+        return Ok(Joined::Never(disagreement(comm, &prepared)?));
+    }
+    let prepared = prepared?;
+    let team = match known.filter(|_| vote.found(TEAM)) {
+        Some(team) => Arc::clone(team),
+        None => match prepared.new_team(comm, &vote, again)? {
+            Ok(team) => team,
+            Err(instead) => return Ok(instead),
+        },
+    };
+    if let Some(tag) = agree_on_tags(comm, count, vote.0[TAG])? {
+        return Ok(Joined::Here(Place::new(team, tag)));
+    }
+    if !vote.found(TEAM) {
+        team.leave();
+    }
+    Ok(never(Why::Contexts, "all tags of private communicators are in use; free some communicators"))
+}
+
+fn never(why: Why, text: impl Into<String>) -> Joined {
+    Joined::Never(Reason::new(why, text))
+}
+
+/// Takes so many tags that are free on all ranks, from `proposed` on. Collective. `None` on all of them if there are none.
+fn agree_on_tags(comm: MPI_Comm, count: i64, proposed: i64) -> Result<Option<i64>> {
+    let (mut at, mut wrapped) = (proposed, false);
+    loop {
+        if at > all_tags() - count {
+            // nothing is free behind the last ones, of one rank at least: once more from the front
+            if wrapped {
+                return Ok(None);
+            }
+            (at, wrapped) = (0, true);
+        }
+        let taken = tags().take(at, count);
+        // where not all could, each looks behind it; threads that try for two communicators at once draw apart since one of them comes first
+        let then = tags().free(if taken { at } else { at + 1 }, count, all_tags()).unwrap_or(i64::MAX);
+        match greatest([i64::from(!taken), then], comm) {
+            Ok([0, _]) => return Ok(Some(at)),
+            other => {
+                if taken {
+                    tags().give_back(at);
+                }
+                at = other?[1].max(at + 1);
+            }
+        }
+    }
+}
+
+/// Why the ranks cannot go by one policy. Collective.
+fn disagreement(comm: MPI_Comm, prepared: &Result<Prepared>) -> Result<Reason> {
+    let own = match prepared {
+        Ok(Prepared { ranks: None, .. }) => "?".into(),
+        Ok(Prepared { policy, .. }) => format!("{:016x}", policy.fingerprint()),
+        Err(e) => format!("! {e}"),
+    };
+    let told = gather_texts(comm, &own)?;
+    Ok(if told.iter().any(|t| t == "?") {
+        Reason::new(Why::Outside, "some of its processes are not in MPI_COMM_WORLD")
+    } else if let Some((rank, text)) = told.iter().enumerate().find(|(_, t)| t.starts_with('!')) {
+        Reason::new(Why::Policy, format!("rank {rank} failed to {}", text.trim_start_matches("! ")))
+    } else {
+        let rank = told.iter().position(|t| *t != told[0]).unwrap_or(0);
+        Reason::new(Why::Policy, format!("rank {rank} has another policy than rank 0"))
+    })
+}
+
+impl Prepared {
+    /// Makes the team of these processes, which all go by one policy, or says on all of them what becomes of the communicator instead.
+    fn new_team(self, comm: MPI_Comm, vote: &Vote, again: bool) -> Result<std::result::Result<Arc<Team>, Joined>> {
+        let lanes = self.lanes();
+        let Prepared { policy, host, group, world: everybody, ranks, all, me, .. } = self;
+        let ranks = ranks.unwrap_or_default();
+        let (threads, whole, shared) = (vote.0[THREADS] > 0, ranks.len() == all, vote.found(WORLD));
+        if !shared {
+            // a communicator that is made here while other threads make theirs can block in Open MPI 4.1, for ever
+            if threads && !whole {
+                let text = "with MPI_THREAD_MULTIPLE communicators of a part of the processes have plans once one of all of them has";
+                return Ok(Err(never(Why::Threads, text)));
+            }
+            if !again && !whole {
+                return Ok(Err(Joined::Later));
+            }
+            if vote.0[CONTEXTS] >= MOST_CONTEXTS as i64 {
+                let text = format!(
+                    "the {MOST_CONTEXTS} private communicators that this library allows itself are in use; free some communicators, \
+                     or begin with one of all processes, which all others can share"
+                );
+                return Ok(Err(never(Why::Contexts, text)));
+            }
+        }
+        let hosts = gather_texts(comm, &host)?;
+        // the same names and policy everywhere: this fails everywhere or nowhere
+        let members = match members(&policy.policy, &hosts) {
+            Ok(members) => members,
+            Err(e) => return Ok(Err(never(Why::Host, format!("failed to {e}")))),
+        };
+        let mut own = None;
+        if !shared {
+            let Some(made) = Private::of(comm, if whole { &everybody } else { &group })? else {
+                let text = "MPI has no context left for a private communicator; free some communicators";
+                return Ok(Err(never(Why::Contexts, text)));
+            };
+            own = Some(made);
+        }
+        let through = match own {
+            Some(own) if !whole => {
+                let handle = own.comm();
+                (handle, Some(own))
+            }
+            made => {
+                let mut all = world();
+                let id = if shared { vote.0[WORLD] } else { vote.0[SERIAL] };
+                all.extend(made.map(|comm| World { id, comm }));
+                let found = all.iter().find(|w| w.id == id).map(|w| w.comm.comm());
+                (found.ok_or_else(|| Error::invalid("find the private communicator of all processes"))?, None)
+            }
+        };
+        // in the world's order everybody's rank is the one there
+        let in_order = through.1.is_some() || ranks.iter().copied().eq(0..ranks.len() as c_int);
+        let limits = Limits { bytes: c_int::MAX as usize, lanes: lanes as usize };
+        let team = Arc::new(Team {
+            serial: vote.0[SERIAL],
+            fingerprint: policy.fingerprint(),
+            group: (0..members.len()).filter(|&r| members[r].group == members[me].group).collect(),
+            planner: Mutex::new(Planner::new(policy, members, me, limits)),
+            comm: through.0,
+            own: Mutex::new(through.1),
+            peers: (!in_order).then(|| ranks.clone().into()),
+            inside: Mutex::new(None),
+            may_make: !threads,
+            kept: vote.0[TEAMS] < KEPT as i64,
+            lanes,
+            users: AtomicUsize::new(1),
+            ranks,
+        });
+        teams().push(Arc::clone(&team));
+        Ok(Ok(team))
+    }
+}
+
+fn threads_are_many() -> Result<bool> {
+    let mut provided: c_int = 0;
+    // SAFETY: out-parameter of the right type
+    check("MPI_Query_thread", unsafe { native::PMPI_Query_thread(&mut provided) })?;
+    Ok(provided == ffi::MPI_THREAD_MULTIPLE as c_int)
+}

@@ -1,0 +1,219 @@
+//! Communicators of our own: made on all processes or on none, and freed by the time MPI ends.
+
+use crate::error::Result;
+use crate::topology::Rank;
+use crate::transport::mpi::{MpiTransport, check, tag_bound};
+use crate::transport::native;
+use mpi::ffi::{self, MPI_Comm};
+use std::os::raw::c_int;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Contexts that a process takes at most: few beside MPICH's 2,000, which the program's own communicators need too, and enough for
+/// programs whose processes are in rows, columns and planes of grids.
+pub const MOST_CONTEXTS: usize = 64;
+
+static CONTEXTS: AtomicUsize = AtomicUsize::new(0);
+
+/// How many private communicators this process has: each is a context of the MPI library, which has few.
+pub fn contexts() -> usize {
+    CONTEXTS.load(Ordering::Relaxed)
+}
+
+/// A communicator of our own, which returns errors. Whoever drops it frees it: all its processes, then.
+#[derive(Debug)]
+pub struct Private(MPI_Comm);
+
+// SAFETY: MPI's handles may be used by any thread that may call MPI
+unsafe impl Send for Private {}
+// SAFETY: as above
+unsafe impl Sync for Private {}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        CONTEXTS.fetch_sub(1, Ordering::Relaxed);
+        // SAFETY: made by this module, used by nobody else
+        unsafe { native::PMPI_Comm_free(&mut self.0) };
+    }
+}
+
+impl Private {
+    /// Its handle.
+    pub fn comm(&self) -> MPI_Comm {
+        self.0
+    }
+
+    /// What MPI made, if it did.
+    fn made(code: c_int, comm: MPI_Comm) -> Option<Private> {
+        // SAFETY: a constant of the library
+        if code != ffi::MPI_SUCCESS as c_int || comm == unsafe { ffi::RSMPI_COMM_NULL } {
+            return None;
+        }
+        CONTEXTS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: made just now; where this fails, errors end the job
+        unsafe { native::PMPI_Comm_set_errhandler(comm, ffi::RSMPI_ERRORS_RETURN) };
+        Some(Private(comm))
+    }
+
+    /// One of the processes of `group`, which has those of `comm`; `None` on all of them if MPI has no context left. Not a duplicate: that
+    /// would call the copy functions of the program's attributes.
+    ///
+    /// # Errors
+    /// MPI's reason, where the processes cannot speak with each other.
+    pub fn of(comm: MPI_Comm, group: &Group) -> Result<Option<Private>> {
+        // SAFETY: a valid communicator, out-parameters of the right types; what the communicator does about errors is as before afterwards
+        let own = unsafe {
+            let (mut handler, mut made) = (ffi::RSMPI_ERRORS_RETURN, ffi::RSMPI_COMM_NULL);
+            let asked = native::PMPI_Comm_get_errhandler(comm, &mut handler);
+            native::PMPI_Comm_set_errhandler(comm, ffi::RSMPI_ERRORS_RETURN);
+            let code = native::PMPI_Comm_create(comm, group.0, &mut made);
+            // SimGrid's MPI gives a null pointer for its default, and does not take it back
+            if asked == ffi::MPI_SUCCESS as c_int && handler != std::mem::zeroed() {
+                native::PMPI_Comm_set_errhandler(comm, handler);
+                native::PMPI_Errhandler_free(&mut handler);
+            }
+            Private::made(code, made)
+        };
+        let all = greatest([i64::from(own.is_none())], comm)? == [0];
+        Ok(own.filter(|_| all))
+    }
+
+    /// One of some members of a private communicator, this process among them; `None` on all of them if one cannot have it. Collective over these
+    /// members only. `parent` has a tag that nothing else uses.
+    ///
+    /// # Errors
+    /// MPI's reason, where the processes cannot speak with each other.
+    pub fn of_some(mut parent: MpiTransport, tag: c_int, members: &[c_int]) -> Result<Option<Private>> {
+        let group = Group::of(parent.comm()).and_then(|all| all.some(members));
+        let ready = contexts() < MOST_CONTEXTS && group.is_ok();
+        let ranks: Vec<Rank> = members.iter().map(|&r| r as Rank).collect();
+        let (true, Ok(group)) = (all_say(&mut parent, &ranks, ready)?, group) else { return Ok(None) };
+        // SAFETY: out-parameter of the right type; every member makes the same call
+        let own = unsafe {
+            let mut made = ffi::RSMPI_COMM_NULL;
+            let code = native::PMPI_Comm_create_group(parent.comm(), group.0, tag, &mut made);
+            Private::made(code, made)
+        };
+        let all = all_say(&mut parent, &ranks, own.is_some())?;
+        Ok(own.filter(|_| all))
+    }
+}
+
+/// True if all these ranks say yes.
+fn all_say(transport: &mut MpiTransport, ranks: &[Rank], yes: bool) -> Result<bool> {
+    use crate::transport::Transport;
+    let own = f64::from(u8::from(yes));
+    if transport.rank() != ranks[0] {
+        transport.post(ranks[0], &[own])?;
+        return Ok(transport.fetch(ranks[0], 1)?[0] > 0.0);
+    }
+    let others: Vec<(Rank, usize)> = ranks[1..].iter().map(|&r| (r, 1)).collect();
+    let all = yes && transport.fetch_each(&others)?.iter().all(|said| said[0] > 0.0);
+    ranks[1..].iter().try_for_each(|&r| transport.post(r, &[f64::from(u8::from(all))]))?;
+    Ok(all)
+}
+
+/// The greatest of all ranks' numbers, each.
+///
+/// # Errors
+/// MPI's reason.
+pub fn greatest<const N: usize>(own: [i64; N], comm: MPI_Comm) -> Result<[i64; N]> {
+    let mut all = own;
+    // SAFETY: lists of the length that is passed
+    let code = unsafe {
+        native::PMPI_Allreduce(own.as_ptr().cast(), all.as_mut_ptr().cast(), N as c_int, ffi::RSMPI_INT64_T, ffi::RSMPI_MAX, comm)
+    };
+    check("MPI_Allreduce", code)?;
+    Ok(all)
+}
+
+/// A group of processes.
+pub struct Group(ffi::MPI_Group);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // SAFETY: made by MPI for this module; the empty one is a constant
+        unsafe {
+            if self.0 != ffi::RSMPI_GROUP_EMPTY {
+                native::PMPI_Group_free(&mut self.0);
+            }
+        }
+    }
+}
+
+impl Group {
+    /// The processes of a communicator.
+    ///
+    /// # Errors
+    /// MPI's reason, as in all that follow.
+    pub fn of(comm: MPI_Comm) -> Result<Group> {
+        // SAFETY: a valid communicator, an out-parameter of the right type
+        unsafe {
+            let mut group = ffi::RSMPI_GROUP_EMPTY;
+            check("MPI_Comm_group", native::PMPI_Comm_group(comm, &mut group))?;
+            Ok(Group(group))
+        }
+    }
+
+    /// One of no processes, for [`Group::out`].
+    pub fn empty() -> Group {
+        // SAFETY: a constant of the library
+        Group(unsafe { ffi::RSMPI_GROUP_EMPTY })
+    }
+
+    /// Where MPI writes a group.
+    pub fn out(&mut self) -> *mut ffi::MPI_Group {
+        &mut self.0
+    }
+
+    /// Those of MPI_COMM_WORLD.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn world() -> Result<Group> {
+        // SAFETY: a constant of the library
+        Group::of(unsafe { ffi::RSMPI_COMM_WORLD })
+    }
+
+    fn some(&self, ranks: &[c_int]) -> Result<Group> {
+        // SAFETY: a list of the length that is passed
+        unsafe {
+            let mut group = ffi::RSMPI_GROUP_EMPTY;
+            check("MPI_Group_incl", native::PMPI_Group_incl(self.0, ranks.len() as c_int, ranks.as_ptr(), &mut group))?;
+            Ok(Group(group))
+        }
+    }
+
+    /// The ranks in `other` of the first `count` processes, if they are all there.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn ranks_in(&self, other: &Group, count: usize) -> Result<Option<Vec<c_int>>> {
+        let own: Vec<c_int> = (0..count as c_int).collect();
+        let mut found = vec![0 as c_int; count];
+        // SAFETY: lists of the length that is passed
+        let code = unsafe { native::PMPI_Group_translate_ranks(self.0, count as c_int, own.as_ptr(), other.0, found.as_mut_ptr()) };
+        check("MPI_Group_translate_ranks", code)?;
+        // SAFETY: a constant of the library
+        Ok((!found.contains(unsafe { &ffi::RSMPI_UNDEFINED })).then_some(found))
+    }
+}
+
+/// The private communicator of all processes in MPI_COMM_WORLD's order, on which all others' messages can go too.
+pub struct World {
+    /// Tells those apart that several threads made at the same time. The same number on all processes.
+    pub id: i64,
+    /// Itself.
+    pub comm: Private,
+}
+
+/// The one that is used from now on, of those that were made: the same one on all processes once they are through with making them.
+pub fn world() -> MutexGuard<'static, Vec<World>> {
+    static MADE: Mutex<Vec<World>> = Mutex::new(Vec::new());
+    MADE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How many tags there are.
+pub fn all_tags() -> i64 {
+    i64::from(tag_bound()) + 1
+}
