@@ -127,7 +127,7 @@ fn own_inside(policy: &std::path::Path) {
     }
     let mut edited = collwise::policy::Policy::read(policy).unwrap();
     edited.across.clear();
-    edited.groups.iter_mut().flat_map(|g| &mut g.bcast).for_each(|row| row.algorithm = "native".into());
+    edited.groups.iter_mut().flat_map(|g| g.choices.values_mut().flatten()).for_each(|row| row.algorithm = "native".into());
     std::fs::write(policy, edited.to_toml().unwrap()).unwrap();
 }
 

@@ -177,3 +177,27 @@ fn bytes_that_fill_a_piece_in_another_order_are_packed() {
         }
     });
 }
+
+/// `MPI_Type_size` counts in an `int`, which such an item overflows.
+#[test]
+fn an_item_of_3_gib_is_as_large_as_all_its_parts() {
+    adaptive("an_item_of_3_gib_is_as_large_as_all_its_parts", 2, |world| {
+        const PART: usize = 1 << 20;
+        const PARTS: usize = 3 << 10;
+        let part = Made::of(PART, |t| unsafe { ffi::MPI_Type_contiguous(PART as c_int, u8::equivalent_datatype().as_raw(), t) });
+        let whole = Made::of(PARTS, |t| unsafe { ffi::MPI_Type_contiguous(PARTS as c_int, part.handle, t) });
+        // one rank has it as one item, the other one as many: they must take the same way. Pages of zeros that nobody writes take no memory
+        let mut data = vec![0u8; PART * PARTS];
+        let marks = (0..PARTS * PART).step_by(97 * PART + 13);
+        let (mut handle, count) = if world.rank() == 0 { (whole.handle, 1) } else { (part.handle, PARTS) };
+        if world.rank() == 0 {
+            marks.clone().for_each(|at| data[at] = common::byte(at, 3));
+        }
+        assert_eq!(unsafe { ffi::MPI_Type_commit(&mut handle) }, 0);
+        let datatype = unsafe { DatatypeRef::from_raw(handle) };
+        let mut view = unsafe { MutView::with_count_and_datatype(&mut data[..], count as c_int, &datatype) };
+        world.adaptive_bcast(0, &mut view).unwrap();
+        assert!(marks.clone().all(|at| data[at] == common::byte(at, 3)));
+        assert!(marks.skip(1).all(|at| data[at - 1] == 0));
+    });
+}

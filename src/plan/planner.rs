@@ -44,6 +44,8 @@ pub struct Planner {
     choices: FxHashMap<(usize, bool), Choice>,
     /// Who sends to whom, by that and the root.
     plans: FxHashMap<(usize, bool, Rank), Plan>,
+    /// Those that are kept, the oldest first.
+    decided: VecDeque<(usize, bool, Rank)>,
     planned: FxHashMap<(usize, Rank), Arc<Planned>>,
     /// Of collectives without a message.
     signals: FxHashMap<&'static Collective, Arc<Planned>>,
@@ -56,8 +58,8 @@ pub struct Planner {
 impl Planner {
     /// A planner for rank `me` of a communicator with these members.
     pub fn new(policy: Arc<CompiledPolicy>, members: Vec<Member>, me: Rank, limits: Limits) -> Planner {
-        let (choices, plans, planned, signals, order) = Default::default();
-        Planner { policy, members, me, limits, choices, plans, planned, signals, order, bytes: 0 }
+        let (choices, plans, decided, planned, signals, order) = Default::default();
+        Planner { policy, members, me, limits, choices, plans, decided, planned, signals, order, bytes: 0 }
     }
 
     /// The members.
@@ -106,12 +108,20 @@ impl Planner {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(Choice::new(&self.policy, &self.members, bytes)?),
         };
-        if self.plans.len() >= (MOST_RANKS / self.members.len()).max(16) && !self.plans.contains_key(&(class, above, root)) {
-            self.plans.clear();
+        let key = (class, above, root);
+        if self.decided.len() >= (MOST_RANKS / self.members.len()).max(16)
+            && !self.plans.contains_key(&key)
+            && let Some(oldest) = self.decided.pop_front()
+        {
+            self.plans.remove(&oldest);
         }
-        match self.plans.entry((class, above, root)) {
+        match self.plans.entry(key) {
             Entry::Occupied(known) => Ok(known.into_mut()),
-            Entry::Vacant(new) => Ok(new.insert(choice.plan(&self.policy, &self.members, root)?)),
+            Entry::Vacant(new) => {
+                let plan = new.insert(choice.plan(&self.policy, &self.members, root)?);
+                self.decided.push_back(key);
+                Ok(plan)
+            }
         }
     }
 
@@ -185,6 +195,19 @@ mod tests {
         // the last ones are still there, the first ones went
         let last = (3 << 20) + 3999 * 64;
         assert!(planner.planned.contains_key(&(last, 0)) && !planner.planned.contains_key(&(3 << 20, 0)));
+    }
+
+    #[test]
+    fn the_oldest_decision_goes_where_there_are_too_many_and_no_other() {
+        let mut planner = planner(13);
+        let most = MOST_RANKS / planner.members.len();
+        // as if so many had been decided, of roots that there are not
+        planner.decided.extend((0..most - 1).map(|k| (0, false, 1000 + k)));
+        planner.planned(5000, 1).unwrap();
+        let (class, first) = (planner.policy.size_class(5000), planner.plans.len());
+        planner.planned(5000, 2).unwrap();
+        assert_eq!((planner.decided.len(), planner.decided[0], planner.plans.len()), (most, (0, false, 1001), first + 1));
+        assert!(planner.plans.contains_key(&(class, false, 1)));
     }
 
     #[test]
