@@ -1,6 +1,7 @@
 # make demo   the whole pipeline on this machine and on a simulated grid
 # make grid-demo [RANKS=24] [PLATFORM=platforms/ccgrid2007.toml]   a real grid of network namespaces (root): tune, compare
 # make test   all tests
+# make mpich-test   the tests of running over MPI, on MPICH
 # make check  formatting, lints, docs, and the tests without MPI, as CI runs them
 
 CARGO ?= cargo
@@ -12,7 +13,7 @@ export MPICC ?= $(shell command -v mpicc.openmpi || command -v mpicc || ls /usr/
 SMPI = MPICC=$(CURDIR)/smpi/smpicc-rs CARGO_TARGET_DIR=target/smpi $(CARGO) rustc --release
 NO_MPI = --no-default-features --features cli --target-dir target/no-mpi
 
-.PHONY: demo grid-demo test netem-test check build smpi setup
+.PHONY: demo grid-demo test mpich-test netem-test check build smpi setup
 
 setup:
 	scripts/setup.sh
@@ -45,6 +46,10 @@ test: build smpi
 	else \
 	    echo "SKIPPED 1 test: the preloaded library under MPICH: this machine has no mpicc.mpich or no mpirun.mpich"; \
 	fi
+
+# builds for another library go to a folder of their own, as SMPI's
+mpich-test:
+	MPICC=mpicc.mpich MPIEXEC=mpirun.mpich $(CARGO) test --target-dir target/mpich --test communicators --test errors --test native --test under_way
 
 # the grid with netem, on a kernel of its own (Debian: apt-get install user-mode-linux kmod); delays on a busy machine may be off
 netem-test: build
