@@ -203,9 +203,9 @@ mod tests {
         let most = MOST_RANKS / planner.members.len();
         // as if so many had been decided, of roots that there are not
         planner.decided.extend((0..most - 1).map(|k| (0, false, 1000 + k)));
-        planner.planned(5000, 1).unwrap();
+        planner.planned(&bcast::COLLECTIVE, 5000, 1).unwrap();
         let (class, first) = (planner.policy.size_class(5000), planner.plans.len());
-        planner.planned(5000, 2).unwrap();
+        planner.planned(&bcast::COLLECTIVE, 5000, 2).unwrap();
         assert_eq!((planner.decided.len(), planner.decided[0], planner.plans.len()), (most, (0, false, 1001), first + 1));
         assert!(planner.plans.contains_key(&(class, false, 1)));
     }

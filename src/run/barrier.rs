@@ -1,5 +1,6 @@
 //! The adaptive barrier.
 
+use super::bcast::handled;
 use super::communicator::{GENERATION, State, state};
 use crate::collective::barrier::COLLECTIVE;
 use crate::error::Result;
@@ -23,16 +24,19 @@ thread_local! {
 /// # Errors
 /// MPI's reason.
 pub(super) unsafe fn barrier(comm: ffi::MPI_Comm) -> Result<()> {
-    let as_last = LAST_NATIVE.get().is_some_and(|last| last == (comm, GENERATION.load(Ordering::Relaxed)));
-    // SAFETY: the caller vouches for the communicator
-    if !as_last
-        && let State::Planned(planned) = unsafe { state(comm)? }
-        && let plan::Planned::Run(program, _) = &*planned.planned(&COLLECTIVE, 0, 0)?
-    {
-        // SAFETY: its messages are empty
-        return unsafe { planned.run(program, None, null_mut(), 0) };
+    if LAST_NATIVE.get() != Some((comm, GENERATION.load(Ordering::Relaxed))) {
+        // SAFETY: the caller vouches for the communicator
+        let state = unsafe { state(comm)? };
+        if let State::Planned(planned) = state
+            && let plan::Planned::Run(program, _) = &*planned.planned(&COLLECTIVE, 0, 0)?
+        {
+            // SAFETY: its messages are empty
+            return unsafe { planned.run(program, None, null_mut(), 0) }.map_err(|e| handled(comm, e));
+        }
+        if !matches!(state, State::Later) {
+            LAST_NATIVE.set(Some((comm, GENERATION.load(Ordering::Relaxed))));
+        }
     }
-    LAST_NATIVE.set(Some((comm, GENERATION.load(Ordering::Relaxed))));
     // SAFETY: no bytes; every member comes to the same kind of state and plan
     unsafe { library::run(&COLLECTIVE, null_mut(), 0, 0, comm) }
 }

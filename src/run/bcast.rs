@@ -167,7 +167,7 @@ unsafe fn run(planned: &mut Planned, program: &Program, then_from: Option<Rank>,
 /// Hands what failed on our private communicator, which returns errors, to the error handler of the caller's: what the program chose
 /// happens, as with `MPI_Bcast`. Most programs chose nothing, and end.
 #[cold]
-fn handled(comm: ffi::MPI_Comm, error: Error) -> Error {
+pub(super) fn handled(comm: ffi::MPI_Comm, error: Error) -> Error {
     if let Error::Mpi { code, .. } = error {
         // SAFETY: the caller's communicator, a code that MPI returned
         unsafe { native::PMPI_Comm_call_errhandler(comm, code) };
