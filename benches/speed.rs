@@ -24,7 +24,7 @@ const RANKS: [usize; 3] = [16, 128, 1024];
 
 fn pipeline(ranks: usize) -> Schedule {
     let shape = Shape { ranks, root: 0, bytes: 1 << 20 };
-    bcast::algorithm("segmented_chain").unwrap().schedule(&shape, &Parameters { segment: 16 << 10, radix: 0 }).unwrap()
+    bcast::algorithm("segmented_chain").unwrap().schedule(&shape, &Parameters { segment: 16 << 10, radix: 0, in_flight: 0 }).unwrap()
 }
 
 fn loggp() -> Box<dyn CostModel> {
@@ -62,7 +62,8 @@ fn simulate_a_million_messages(bencher: Bencher) {
     let platform = Platform::parse("p", &text.replace("count = 100", "count = 1001")).unwrap();
     let simulator = Simulator::new(&platform, Placement::Slot).unwrap();
     let shape = Shape { ranks: 1001, root: 0, bytes: 1_000_000 };
-    let schedule = bcast::algorithm("segmented_chain").unwrap().schedule(&shape, &Parameters { segment: 1000, radix: 0 }).unwrap();
+    let schedule =
+        bcast::algorithm("segmented_chain").unwrap().schedule(&shape, &Parameters { segment: 1000, radix: 0, in_flight: 0 }).unwrap();
     assert_eq!(schedule.messages(), 1_000_000);
     bencher.bench_local(|| simulator.run(&schedule, &mut Disturbance::new(Noise::default(), 1)).unwrap());
 }

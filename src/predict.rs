@@ -9,7 +9,7 @@
 use crate::error::{Error, Result};
 use crate::event::EventQueue;
 use crate::model::{Cost, CostModel};
-use crate::schedule::{Action, Cursors, Program, Schedule, Trace, matching};
+use crate::schedule::{Action, Cursors, OpId, Program, Schedule, Streams, Trace};
 use crate::topology::{Link, Rank};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -35,28 +35,57 @@ impl Replay {
 /// # Errors
 /// As [`replay`].
 pub fn completion(schedule: &Schedule, model: &dyn CostModel) -> Result<f64> {
-    Ok(replay(schedule, model)?.completion())
+    let mut run = Run::new(schedule, model)?;
+    run.go()?;
+    Ok(run.done.iter().copied().fold(0.0, f64::max))
 }
 
-/// Events of one time: all messages of that time are there before a processor turns to one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
-    /// A message is there but for the receiver's overhead: receiver, its operation.
-    Arrive(u32, u32),
+/// Replays a schedule under a model.
+///
+/// # Errors
+/// [`Error::Invalid`] if messages do not match or ranks wait for each other in a circle.
+pub fn replay(schedule: &Schedule, model: &dyn CostModel) -> Result<Replay> {
+    let mut run = Run::new(schedule, model)?;
+    run.start = Some(vec![0.0; run.done.len()]);
+    run.go()?;
+    let start = run.start.unwrap_or_default();
+    let port_free = run.machines.iter().map(|m| m.port_free.max(m.cpu_free)).collect();
+    let ops = run.machines.iter().map(|m| m.first..m.first + m.program.len());
+    let trace = |ops: std::ops::Range<usize>| Trace { start: start[ops.clone()].to_vec(), end: run.done[ops].to_vec() };
+    Ok(Replay { port_free, traces: ops.map(trace).collect() })
+}
+
+/// An event in a word. Those of one time come in the order of the words: all messages of that time are there before a processor turns to one.
+mod event {
+    /// A message is there but for the receiver's overhead.
+    pub fn arrive(rank: u32, op: u32) -> u64 {
+        u64::from(rank) << 32 | u64::from(op)
+    }
+
     /// A processor turns to what may start: a message that waits for it, a send or a delay.
-    Turn(u32),
+    pub fn turn(rank: u32) -> u64 {
+        TURN | arrive(rank, 0)
+    }
+
+    pub const TURN: u64 = 1 << 63;
+}
+
+/// Not complete: what is, has a time, whose sign is positive.
+const OPEN: f64 = f64::NEG_INFINITY;
+
+fn is_complete(time: f64) -> bool {
+    time.is_sign_positive()
 }
 
 /// One rank's state.
 struct Machine<'a> {
     program: &'a Program,
+    /// Where its operations begin among those of all ranks.
+    first: usize,
     cpu_free: f64,
     port_free: f64,
     /// The sends and delays to come.
     cursors: Cursors,
-    /// Completion by operation; NaN while open.
-    done: Vec<f64>,
-    start: Vec<f64>,
     /// Messages that came before their receive was posted.
     early: Vec<u32>,
     /// Messages that wait for the processor, first come, first served.
@@ -67,158 +96,246 @@ struct Machine<'a> {
     turn_at: f64,
 }
 
-impl Machine<'_> {
-    /// The send or delay that may start first, and when; of those that may start by `now`, the first in the program.
-    fn next(&self, now: f64) -> Option<(f64, usize)> {
-        let start = |op: usize| {
-            let sends = matches!(self.program.action(op), Action::Send { .. });
-            Some(now.max(self.ready(op)?).max(self.cpu_free).max(if sends { self.port_free } else { 0.0 }))
+/// The messages of a stream that were sent so far.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    count: u32,
+    /// The receive of the next one.
+    next: OpId,
+    /// The receive that must be complete before the next one leaves, once as many were sent as may be under way.
+    window: OpId,
+    /// True if its sender waits for that.
+    held: bool,
+}
+
+/// The state of all ranks.
+struct Run<'a> {
+    model: &'a dyn CostModel,
+    machines: Vec<Machine<'a>>,
+    streams: Streams,
+    /// By stream of receives.
+    sent: Vec<Sent>,
+    /// By operation of all ranks: when it was complete, or [`OPEN`]; of a message under way, the overhead that its receive will pay, negated.
+    done: Vec<f64>,
+    /// As `done`, if it is wanted.
+    start: Option<Vec<f64>>,
+    /// When the links are free on which a stream is slower than its sender's port.
+    link_free: FxHashMap<(u32, u32), f64>,
+    queue: EventQueue<u64>,
+}
+
+impl<'a> Run<'a> {
+    fn new(schedule: &'a Schedule, model: &'a dyn CostModel) -> Result<Run<'a>> {
+        let streams = Streams::new(schedule)?;
+        let firsts = schedule.programs.iter().flat_map(Program::first_of_streams);
+        let mut first = 0;
+        let machine = |program: &'a Program| {
+            first += program.len();
+            Machine {
+                program,
+                first: first - program.len(),
+                cpu_free: 0.0,
+                port_free: 0.0,
+                cursors: Cursors::new(program),
+                early: Vec::new(),
+                waiting: VecDeque::new(),
+                took: false,
+                turn_at: 0.0,
+            }
         };
-        let ready = self.cursors.open().filter_map(|op| Some((start(op)?, op)));
-        ready.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
+        Ok(Run {
+            model,
+            machines: schedule.programs.iter().map(machine).collect(),
+            sent: firsts.map(|first| Sent { count: 0, next: first, window: first, held: false }).collect(),
+            streams,
+            done: vec![OPEN; schedule.ops()],
+            start: None,
+            link_free: FxHashMap::default(),
+            queue: EventQueue::with_capacity(schedule.ranks()),
+        })
+    }
+
+    fn go(&mut self) -> Result<()> {
+        for rank in 0..self.machines.len() {
+            self.queue.push(0.0, event::turn(rank as u32));
+        }
+        while let Some((now, event)) = self.queue.pop() {
+            let rank = (event & !event::TURN) >> 32;
+            if event & event::TURN != 0 { self.turn(rank as u32, now) } else { self.arrive(rank as u32, event as u32, now) }
+        }
+        let waits = self.machines.iter().position(|m| self.done[m.first..][..m.program.len()].iter().any(|&t| !is_complete(t)));
+        waits.map_or(Ok(()), |rank| Err(Error::invalid(format!("replay the schedule: rank {rank} waits for ever"))))
+    }
+
+    /// A message is there but for the receiver's overhead.
+    fn arrive(&mut self, rank: u32, op: u32, now: f64) {
+        let posted = self.ready(rank, op as usize);
+        let m = &mut self.machines[rank as usize];
+        let cost = -self.done[m.first + op as usize];
+        match posted {
+            None => return m.early.push(op),
+            Some(posted) if posted > now => return self.queue.push(posted, event::arrive(rank, op)),
+            // it keeps nothing waiting, or there is nothing else to turn to
+            Some(_) if cost == 0.0 || (m.cpu_free <= now && m.turn_at > now) => self.take(rank, op, now),
+            Some(_) => m.waiting.push_back(op),
+        }
+        self.look_ahead(rank, now);
+    }
+
+    /// The processor does one thing that may start now.
+    fn turn(&mut self, rank: u32, now: f64) {
+        let m = &mut self.machines[rank as usize];
+        if m.turn_at != now {
+            return; // an earlier one has done its work
+        }
+        m.turn_at = f64::INFINITY;
+        let send = self.next(rank, now).filter(|&(start, _)| start <= now);
+        let m = &mut self.machines[rank as usize];
+        if m.cpu_free <= now
+            && !(m.took && send.is_some())
+            && let Some(op) = m.waiting.pop_front()
+        {
+            self.take(rank, op, now);
+        } else if let Some((_, op)) = send {
+            self.begin(rank, op, now);
+        }
+        self.look_ahead(rank, now);
+    }
+
+    /// Starts a send or a delay.
+    fn begin(&mut self, rank: u32, op: usize, now: f64) {
+        let m = &mut self.machines[rank as usize];
+        let (program, at) = (m.program, m.first + op);
+        m.took = false;
+        m.cursors.advance(program, op);
+        if let Some(start) = &mut self.start {
+            start[at] = now;
+        }
+        match program.action(op) {
+            Action::Send { to, span } => {
+                let Cost { send_overhead, gap, link_gap, transit, recv_overhead } =
+                    self.model.cost(Link { from: rank as Rank, to }, span.len);
+                (m.cpu_free, m.port_free) = (now + send_overhead, now + gap);
+                self.done[at] = m.cpu_free;
+                let their = self.send(rank, op, to);
+                self.done[self.machines[to].first + their as usize] = -recv_overhead;
+                let mut leaves = now;
+                if link_gap > gap {
+                    let free = self.link_free.entry((rank, to as u32)).or_insert(0.0);
+                    leaves = now.max(*free);
+                    *free = leaves + link_gap;
+                }
+                self.queue.push(leaves + (transit - recv_overhead).max(0.0), event::arrive(to as u32, their));
+            }
+            Action::Delay { seconds } => {
+                m.cpu_free = now + seconds;
+                self.done[at] = m.cpu_free;
+            }
+            Action::Recv { .. } => {}
+        }
+        self.retry_early(rank, self.done[at]);
+    }
+
+    /// The receive of a message that leaves.
+    fn send(&mut self, rank: u32, op: usize, to: Rank) -> OpId {
+        let (program, theirs) = (self.machines[rank as usize].program, self.machines[to].program);
+        let after = |receive: OpId| theirs.next(receive as usize).map_or(receive, |next| next as OpId);
+        // every send has another end
+        let Some(stream) = self.streams.other(rank as Rank, program.stream(op)) else { return 0 };
+        let sent = &mut self.sent[stream];
+        let receive = sent.next;
+        sent.next = after(receive);
+        sent.count += 1;
+        if sent.count as usize > program.in_flight_at(op) {
+            sent.window = after(sent.window);
+        }
+        receive
+    }
+
+    /// When fewer messages of a send's stream are under way than may be, if that is known.
+    fn window(&mut self, rank: u32, op: usize, to: Rank) -> Option<f64> {
+        let program = self.machines[rank as usize].program;
+        let in_flight = program.in_flight_at(op);
+        if in_flight == 0 {
+            return Some(0.0);
+        }
+        let sent = &mut self.sent[self.streams.other(rank as Rank, program.stream(op))?];
+        if (sent.count as usize) < in_flight {
+            return Some(0.0);
+        }
+        let received = self.done[self.machines[to].first + sent.window as usize];
+        sent.held = !is_complete(received);
+        (!sent.held).then_some(received)
+    }
+
+    /// The send or delay that may start first, and when; of those that may start by `now`, the first in the program.
+    fn next(&mut self, rank: u32, now: f64) -> Option<(f64, usize)> {
+        let mut first: Option<(f64, usize)> = None;
+        for k in 0..self.machines[rank as usize].cursors.lanes() {
+            let m = &self.machines[rank as usize];
+            let op = m.cursors.lane(k);
+            let Some(mut start) = self.ready(rank, op) else { continue };
+            start = start.max(now).max(m.cpu_free);
+            if let Some(to) = m.program.sends_to(op) {
+                start = start.max(m.port_free);
+                let Some(window) = self.window(rank, op, to) else { continue };
+                start = start.max(window);
+            }
+            if first.is_none_or(|first| (start, op) < first) {
+                first = Some((start, op));
+            }
+        }
+        first
     }
 
     /// Sees to it that the processor turns to what may start first, when it may.
-    fn look_ahead(&mut self, rank: u32, now: f64, queue: &mut EventQueue<Event>) {
-        let send = self.next(now).map_or(f64::INFINITY, |(start, _)| start);
-        let take = if self.waiting.is_empty() { f64::INFINITY } else { self.cpu_free.max(now) };
+    fn look_ahead(&mut self, rank: u32, now: f64) {
+        let send = self.next(rank, now).map_or(f64::INFINITY, |(start, _)| start);
+        let m = &mut self.machines[rank as usize];
+        let take = if m.waiting.is_empty() { f64::INFINITY } else { m.cpu_free.max(now) };
         let first = send.min(take);
-        if first < self.turn_at {
-            self.turn_at = first;
-            queue.push(first, Event::Turn(rank));
+        if first < m.turn_at {
+            m.turn_at = first;
+            self.queue.push(first, event::turn(rank));
         }
     }
 
     /// A message's overhead is paid, and the message usable after it.
-    fn take(&mut self, rank: u32, op: u32, cost: f64, now: f64, queue: &mut EventQueue<Event>) {
-        self.start[op as usize] = now;
-        self.done[op as usize] = now + cost;
-        if cost > 0.0 {
-            self.cpu_free = now + cost;
-            self.took = true;
+    fn take(&mut self, rank: u32, op: u32, now: f64) {
+        let m = &mut self.machines[rank as usize];
+        let at = m.first + op as usize;
+        let cost = -self.done[at];
+        self.done[at] = now + cost;
+        if let Some(start) = &mut self.start {
+            start[at] = now;
         }
-        self.retry_early(rank, now + cost, queue);
+        if cost > 0.0 {
+            m.cpu_free = now + cost;
+            m.took = true;
+        }
+        let program = m.program;
+        self.retry_early(rank, now + cost);
+        let sent = &mut self.sent[self.streams.at(rank as Rank, program.stream(op as usize))];
+        if std::mem::take(&mut sent.held)
+            && let Action::Recv { from, .. } = program.action(op as usize)
+        {
+            self.look_ahead(from as u32, now);
+        }
     }
 
     /// Something is complete at `time`: receives may be posted then for which messages came early.
-    fn retry_early(&mut self, rank: u32, time: f64, queue: &mut EventQueue<Event>) {
-        for op in self.early.drain(..) {
-            queue.push(time, Event::Arrive(rank, op));
+    fn retry_early(&mut self, rank: u32, time: f64) {
+        for op in self.machines[rank as usize].early.drain(..) {
+            self.queue.push(time, event::arrive(rank, op));
         }
     }
 
     /// When everything an operation comes after was complete, if it is.
-    fn ready(&self, op: usize) -> Option<f64> {
-        self.program.after(op).iter().try_fold(0.0, |latest: f64, &d| {
-            let t = self.done[d as usize];
-            (!t.is_nan()).then(|| latest.max(t))
+    fn ready(&self, rank: u32, op: usize) -> Option<f64> {
+        let m = &self.machines[rank as usize];
+        m.program.after(op).iter().try_fold(0.0, |latest: f64, &d| {
+            let t = self.done[m.first + d as usize];
+            is_complete(t).then(|| latest.max(t))
         })
     }
-}
-
-/// Replays a schedule under a model.
-///
-/// # Errors
-/// [`Error::Invalid`] if messages do not match or ranks wait for each other in a circle.
-pub fn replay(schedule: &Schedule, model: &dyn CostModel) -> Result<Replay> {
-    let pairs = matching(schedule)?;
-    let mut queue = EventQueue::with_capacity(2 * schedule.ranks());
-    let mut machines: Vec<Machine> = schedule
-        .programs
-        .iter()
-        .map(|program| Machine {
-            program,
-            cpu_free: 0.0,
-            port_free: 0.0,
-            cursors: Cursors::new(program),
-            done: vec![f64::NAN; program.len()],
-            start: vec![0.0; program.len()],
-            early: Vec::new(),
-            waiting: VecDeque::new(),
-            took: false,
-            turn_at: 0.0,
-        })
-        .collect();
-    // when the links are free on which a stream is slower than its sender's port
-    let mut link_free: FxHashMap<(u32, u32), f64> = FxHashMap::default();
-    // the overhead that each open receive will pay
-    let mut overhead: Vec<Vec<f64>> = schedule.programs.iter().map(|p| vec![0.0; p.len()]).collect();
-    for rank in 0..machines.len() {
-        queue.push(0.0, Event::Turn(rank as u32));
-    }
-    while let Some((now, event)) = queue.pop() {
-        match event {
-            Event::Arrive(rank, op) => {
-                let m = &mut machines[rank as usize];
-                let cost = overhead[rank as usize][op as usize];
-                match m.ready(op as usize) {
-                    None => {
-                        m.early.push(op);
-                        continue;
-                    }
-                    Some(posted) if posted > now => {
-                        queue.push(posted, event);
-                        continue;
-                    }
-                    // it keeps nothing waiting, or there is nothing else to turn to
-                    Some(_) if cost == 0.0 || (m.cpu_free <= now && m.turn_at > now) => m.take(rank, op, cost, now, &mut queue),
-                    Some(_) => m.waiting.push_back(op),
-                }
-                m.look_ahead(rank, now, &mut queue);
-            }
-            Event::Turn(rank) => {
-                let m = &mut machines[rank as usize];
-                if m.turn_at != now {
-                    continue; // an earlier one has done its work
-                }
-                m.turn_at = f64::INFINITY;
-                let send = m.next(now).filter(|&(start, _)| start <= now);
-                if m.cpu_free <= now
-                    && !(m.took && send.is_some())
-                    && let Some(op) = m.waiting.pop_front()
-                {
-                    m.take(rank, op, overhead[rank as usize][op as usize], now, &mut queue);
-                } else if let Some((_, op)) = send {
-                    m.start[op] = now;
-                    m.took = false;
-                    match m.program.action(op) {
-                        Action::Send { to, span } => {
-                            let cost = model.cost(Link { from: rank as Rank, to }, span.len);
-                            let Cost { send_overhead, gap, link_gap, transit, recv_overhead } = cost;
-                            m.cpu_free = now + send_overhead;
-                            m.port_free = now + gap;
-                            m.done[op] = m.cpu_free;
-                            if let Some((to, their)) = pairs.partner(rank as usize, op) {
-                                overhead[to][their] = recv_overhead;
-                                let mut leaves = now;
-                                if link_gap > gap {
-                                    let free = link_free.entry((rank, to as u32)).or_insert(0.0);
-                                    leaves = now.max(*free);
-                                    *free = leaves + link_gap;
-                                }
-                                queue.push(leaves + (transit - recv_overhead).max(0.0), Event::Arrive(to as u32, their as u32));
-                            }
-                        }
-                        Action::Delay { seconds } => {
-                            m.cpu_free = now + seconds;
-                            m.done[op] = m.cpu_free;
-                        }
-                        Action::Recv { .. } => {}
-                    }
-                    m.cursors.advance(m.program, op);
-                    m.retry_early(rank, m.done[op], &mut queue);
-                }
-                m.look_ahead(rank, now, &mut queue);
-            }
-        }
-    }
-    collect(machines)
-}
-
-fn collect(machines: Vec<Machine>) -> Result<Replay> {
-    if let Some(rank) = machines.iter().position(|m| m.done.iter().any(|t| t.is_nan())) {
-        return Err(Error::invalid(format!("replay the schedule: rank {rank} waits for ever")));
-    }
-    let port_free = machines.iter().map(|m| m.port_free.max(m.cpu_free)).collect();
-    Ok(Replay { port_free, traces: machines.into_iter().map(|m| Trace { start: m.start, end: m.done }).collect() })
 }

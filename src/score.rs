@@ -5,7 +5,7 @@ use crate::collective::{Collective, Parameters, bcast};
 use crate::error::Result;
 use crate::fit::predict_with;
 use crate::measure::{Experiment, Samples, Session};
-use crate::model::{Fitted, Lookup, Roster, model};
+use crate::model::{Fitted, Lookup, Roster, in_flight, model};
 use crate::stats;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,23 +79,27 @@ pub(crate) fn rank_counts(n: usize) -> Vec<usize> {
     counts
 }
 
-/// The broadcasts that a group is scored on.
-pub fn experiments(roster: &Roster) -> Vec<Experiment> {
+/// The broadcasts that a group is scored on, with as many messages under way as its links want by the last of its models, which is the
+/// closest to what was measured.
+pub fn experiments(roster: &Roster, fitted: &[Fitted]) -> Result<Vec<Experiment>> {
     let mut all = Vec::new();
     let n = roster.ranks.len();
+    let costs = fitted.last().map(|f| f.costs_in(roster.inside.as_ref())).transpose()?;
+    let in_flight = costs.map_or(0, |costs| in_flight(costs.as_ref(), 0, 1..n, SEGMENT));
     for p in rank_counts(n) {
         for bytes in HELD_OUT_BYTES.into_iter().filter(|&bytes| p == n || bytes < LONG_BYTES) {
             for algorithm in bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()) {
                 if algorithm.segmented && bytes <= SEGMENT {
                     continue;
                 }
-                let parameters = Parameters { segment: if algorithm.segmented { SEGMENT } else { 0 }, radix: 0 };
+                let parameters =
+                    if algorithm.segmented { Parameters { segment: SEGMENT, radix: 0, in_flight } } else { Parameters::default() };
                 let (ranks, algorithm) = (roster.ranks[..p].to_vec(), algorithm.name.to_string());
                 all.push(Experiment::Collective { collective: &bcast::COLLECTIVE, ranks, root: 0, bytes, algorithm, parameters });
             }
         }
     }
-    all
+    Ok(all)
 }
 
 /// Measures the held-out broadcasts of all groups, side by side, and scores their models.
@@ -103,8 +107,9 @@ pub fn experiments(roster: &Roster) -> Vec<Experiment> {
 /// # Errors
 /// The session's.
 pub fn score_groups(session: &mut Session, rosters: &[Roster], fitted: &[Vec<Fitted>]) -> Result<Vec<Scores>> {
-    let wanted: Vec<Experiment> = rosters.iter().filter(|r| r.ranks.len() > 1).flat_map(experiments).collect();
-    session.measure_roughly("broadcasts to score models by", &wanted)?;
+    let wanted =
+        rosters.iter().zip(fitted).filter(|(r, _)| r.ranks.len() > 1).map(|(r, f)| experiments(r, f)).collect::<Result<Vec<_>>>()?;
+    session.measure_roughly("broadcasts to score models by", &wanted.concat())?;
     rosters.iter().zip(fitted).map(|(r, f)| score(r, f, session.samples())).collect()
 }
 
@@ -126,7 +131,7 @@ pub fn score(roster: &Roster, fitted: &[Fitted], samples: &Samples) -> Result<Sc
     if roster.ranks.len() < 2 {
         return Ok(Scores::default());
     }
-    let all = experiments(roster);
+    let all = experiments(roster, fitted)?;
     let mut scores = Scores::default();
     for f in fitted {
         let costs = f.costs_in(roster.inside.as_ref())?;

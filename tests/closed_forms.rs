@@ -111,7 +111,8 @@ fn exact_segmented(name: &str, ranks: impl Iterator<Item = usize> + Clone, want:
         for p in ranks.clone() {
             for (segment, k) in [(1024, 1), (1024, 7), (8192, 16), (100, 33)] {
                 let shape = Shape { ranks: p, root: p / 2, bytes: segment * k };
-                let got = completion(&algorithm.schedule(&shape, &Parameters { segment, radix: 0 }).unwrap(), machine).unwrap();
+                let got =
+                    completion(&algorithm.schedule(&shape, &Parameters { segment, radix: 0, in_flight: 0 }).unwrap(), machine).unwrap();
                 let want = want(machine, p, k as f64, machine.g(segment));
                 assert!((got / want - 1.0).abs() < 1e-9, "{name} P={p} k={k} s={segment}: {got} is not {want}");
             }
@@ -152,7 +153,7 @@ fn a_relay_with_one_processor_sets_the_pace_of_a_pipeline() {
     let algorithm = bcast::algorithm("segmented_chain").unwrap();
     for p in 3..=64 {
         let shape = Shape { ranks: p, root: 0, bytes: 50 };
-        let got = completion(&algorithm.schedule(&shape, &Parameters { segment: 1, radix: 0 }).unwrap(), &Slow).unwrap();
+        let got = completion(&algorithm.schedule(&shape, &Parameters { segment: 1, radix: 0, in_flight: 0 }).unwrap(), &Slow).unwrap();
         let want = (p - 1) as f64 * 1.5 + 49.0 * 1.5;
         assert!((got / want - 1.0).abs() < 1e-9, "P={p}: {got} is not {want}");
     }
@@ -166,7 +167,7 @@ fn overheads_above_the_gap_starve_no_send() {
     let costs = model("loggp").unwrap().costs(&values).unwrap();
     let time = |name: &str, p, segment| {
         let shape = Shape { ranks: p, root: 0, bytes: 64 << 10 };
-        let schedule = bcast::algorithm(name).unwrap().schedule(&shape, &Parameters { segment, radix: 0 }).unwrap();
+        let schedule = bcast::algorithm(name).unwrap().schedule(&shape, &Parameters { segment, radix: 0, in_flight: 0 }).unwrap();
         completion(&schedule, costs.as_ref()).unwrap()
     };
     for (p, segment) in [(3, 512), (16, 512), (64, 4096)] {
@@ -178,6 +179,33 @@ fn overheads_above_the_gap_starve_no_send() {
         let want = ((p - 1) as f64 * k - 1.0) * o.max(g + long) + hop;
         let got = time("segmented_flat", p, segment);
         assert!((got / want - 1.0).abs() < 1e-9, "flat P={p} s={segment}: {got} is not {want}");
+    }
+}
+
+#[test]
+fn a_window_holds_messages_back_until_it_holds_bandwidth_times_delay() {
+    // a gap of 1 and a transit of 6: w messages leave in each transit, and six fill the link
+    struct Long;
+    impl CostModel for Long {
+        fn cost(&self, _: Link, _: usize) -> Cost {
+            Cost { send_overhead: 0.0, gap: 1.0, transit: 6.0, recv_overhead: 0.0, link_gap: 0.0 }
+        }
+    }
+    let wanted = Long.cost(Link { from: 0, to: 1 }, 1).in_flight();
+    assert_eq!(wanted, 6);
+    let time = |p, k, in_flight| {
+        let shape = Shape { ranks: p, root: 0, bytes: k };
+        let parameters = Parameters { segment: 1, radix: 0, in_flight };
+        completion(&bcast::algorithm("segmented_chain").unwrap().schedule(&shape, &parameters).unwrap(), &Long).unwrap()
+    };
+    for (p, k) in [(2, 1), (2, 6), (2, 7), (2, 50), (5, 50), (9, 64)] {
+        for w in 1..=6 {
+            let hops = (p - 1) as f64 * 6.0;
+            assert_eq!(time(p, k, w), ((k - 1) / w) as f64 * 6.0 + ((k - 1) % w) as f64 + hops, "P={p} k={k} w={w}");
+        }
+        for w in [0, 7, 20, 64] {
+            assert_eq!(time(p, k, w), time(p, k, wanted), "P={p} k={k} w={w}");
+        }
     }
 }
 

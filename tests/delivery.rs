@@ -29,14 +29,14 @@ proptest! {
         for collective in COLLECTIVES {
             let shape = Shape { ranks, root: if collective.rooted { root % ranks } else { 0 }, bytes: if collective.sized { bytes } else { 0 } };
             for a in collective.built() {
-                let schedule = a.schedule(&shape, &Parameters { segment, radix }).unwrap();
+                let schedule = a.schedule(&shape, &Parameters { segment, radix, in_flight: 0 }).unwrap();
                 check(&schedule, &(collective.specification)(&shape))
                     .map_err(|e| TestCaseError::fail(format!("{} {} {shape:?}: {e}", collective.name, a.name)))?;
             }
         }
         let shape = Shape { ranks, root: root % ranks, bytes };
         for a in bcast::COLLECTIVE.built() {
-            let schedule = a.schedule(&shape, &Parameters { segment, radix }).unwrap();
+            let schedule = a.schedule(&shape, &Parameters { segment, radix, in_flight: 0 }).unwrap();
             for (me, program) in schedule.programs.iter().enumerate() {
                 // nobody receives a byte that it has: receives of one rank do not overlap, and the root receives none
                 let mut spans: Vec<(usize, usize)> = program.actions().filter_map(|action| match action {
@@ -55,7 +55,7 @@ proptest! {
     fn random_shapes_deliver_over_threads(ranks in 1usize..12, root in 0usize..12, bytes in 0usize..3000, segment in 0usize..500) {
         let shape = Shape { ranks, root: root % ranks, bytes };
         for a in bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()) {
-            let schedule = a.schedule(&shape, &Parameters { segment, radix: 0 }).unwrap();
+            let schedule = a.schedule(&shape, &Parameters { segment, radix: 0, in_flight: 0 }).unwrap();
             let message: Vec<u8> = (0..bytes).map(|k| common::byte(k, bytes)).collect();
             let mut buffers = vec![vec![0; bytes]; ranks];
             buffers[shape.root] = message.clone();
@@ -93,7 +93,7 @@ fn random_hierarchy(seed: u64, bytes: usize, segment: usize) -> Hierarchy {
     let with_builder: Vec<_> = bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()).collect();
     let mut local = || Local {
         algorithm: with_builder[random.random_range(0..with_builder.len())].name.into(),
-        parameters: Parameters { segment: 100, radix: 0 },
+        parameters: Parameters { segment: 100, radix: 0, in_flight: random.random_range(0..4) },
     };
     let local = (0..n).map(|_| local()).collect();
     let hosts = if seed.is_multiple_of(2) {
@@ -101,7 +101,7 @@ fn random_hierarchy(seed: u64, bytes: usize, segment: usize) -> Hierarchy {
     } else {
         sizes.iter().map(|&n| (0..n).map(|_| random.random_range(0..3)).collect()).collect()
     };
-    Hierarchy { bytes, groups, hosts, route: route.route(&problem), segment, local }
+    Hierarchy { bytes, groups, hosts, route: route.route(&problem), segment, in_flight: random.random_range(0..4), local }
 }
 
 proptest! {

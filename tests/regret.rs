@@ -108,7 +108,7 @@ fn where_groups_are_smaller_than_those_tuned_the_tree_inside_them_is_chosen_anew
             let row = policy.across(bytes).unwrap();
             let chosen = seconds(plan(&policy, &members, 0, bytes).unwrap().schedule());
             let of_tree = |local| {
-                let way = Way { route: row.route, segment: row.segment_bytes, local };
+                let way = Way { route: row.route, segment: row.segment_bytes, in_flight: row.in_flight, local };
                 seconds(hierarchy(&policy, &members, 0, bytes, way).unwrap().schedule(members.len()).unwrap())
             };
             let best = bcast::trees().map(of_tree).fold(f64::INFINITY, f64::min);

@@ -226,7 +226,7 @@ fn two_level(group_of: &[usize], root: Rank, bytes: usize) -> Result<Hierarchy> 
     let groups: Vec<Vec<Rank>> = std::iter::once(own).chain(others).map(ranks).collect();
     let local = Local { algorithm: "binomial".into(), parameters: Parameters::default() };
     let jobs = (1..groups.len()).map(|to| Job::Send { from: 0, to }).collect();
-    Ok(Hierarchy { bytes, local: vec![local; groups.len()], groups, hosts: Vec::new(), route: Route::Tree(jobs), segment: 0 })
+    Ok(Hierarchy { bytes, local: vec![local; groups.len()], groups, hosts: Vec::new(), route: Route::Tree(jobs), segment: 0, in_flight: 0 })
 }
 
 /// The textbook's collective without a message: everybody tells the first rank of its group, these disseminate, and tell everybody.

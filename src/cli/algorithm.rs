@@ -1,7 +1,7 @@
 //! The options by which one algorithm is named without a policy, for `predict` and `export`.
 
 use crate::collective::{Algorithm, Collective, Parameters, Shape, bcast, collective};
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, WINDOW};
 use crate::units;
 use anyhow::{Context, bail};
 
@@ -20,6 +20,9 @@ pub struct AlgorithmArgs {
     /// Radix of a tree or a dissemination.
     #[arg(long, default_value_t = 0, requires = "algorithm")]
     radix: usize,
+    /// Messages under way to each peer, at most 64; not held back if not given.
+    #[arg(long, requires = "algorithm", value_parser = clap::value_parser!(u16).range(1..=WINDOW as i64), value_name = "MESSAGES")]
+    in_flight: Option<u16>,
 }
 
 /// The collective that is asked about.
@@ -65,7 +68,11 @@ impl AlgorithmArgs {
     pub fn chosen(&self, collective: &'static Collective) -> anyhow::Result<Option<Chosen>> {
         let (Some(name), Some(ranks)) = (&self.algorithm, self.ranks) else { return Ok(None) };
         let algorithm = collective.algorithm(name)?;
-        let parameters = Parameters { segment: if algorithm.segmented { self.segment } else { 0 }, radix: self.radix };
+        let parameters = Parameters {
+            segment: if algorithm.segmented { self.segment } else { 0 },
+            radix: self.radix,
+            in_flight: self.in_flight.unwrap_or(0).into(),
+        };
         Ok(Some(Chosen { collective, algorithm, ranks: ranks as usize, parameters }))
     }
 }

@@ -82,7 +82,7 @@ fn way(plan: &Plan) -> String {
     match (plan.route, inside) {
         (Some(kind), _) => {
             let local = bcast::algorithm(&h.local[0].algorithm).unwrap_or(bcast::CHAIN);
-            Way { route: kind, segment: h.segment, local }.words(h.bytes)
+            Way { route: kind, segment: h.segment, in_flight: 0, local }.words(h.bytes)
         }
         (None, Some(d)) if plan.groups.len() == 1 && d.parameters.segment > 0 => {
             format!("{} in {}", d.algorithm.name, units::bytes(d.parameters.segment))
@@ -131,7 +131,7 @@ pub fn json(policy: &Policy, plan: &Plan) -> serde_json::Value {
             serde_json::json!({
                 "group": name(k), "ranks": plan.hierarchy.groups[k].len(), "coordinator": plan.hierarchy.groups[k][0],
                 "algorithm": d.map(|d| d.algorithm.name), "segment_bytes": d.map(|d| d.parameters.segment),
-                "radix": d.map(|d| d.parameters.radix), "model": d.map(|d| &d.model),
+                "radix": d.map(|d| d.parameters.radix), "in_flight": d.map(|d| d.parameters.in_flight), "model": d.map(|d| &d.model),
                 "predicted_s": d.map_or(0.0, |d| d.predicted_s), "runner_up": d.map(|d| &d.runner_up), "margin": d.map(|d| d.margin),
             })
         })
@@ -155,6 +155,7 @@ pub fn json(policy: &Policy, plan: &Plan) -> serde_json::Value {
         "bytes": plan.shape.bytes, "root": plan.shape.root, "predicted_s": plan.predicted_s, "native_s": plan.native_s,
         "measured_up_to_bytes": plan.beyond.map(|b| b.measured_bytes),
         "route": plan.route.map(RouteKind::name), "segment_bytes": plan.route.map(|_| plan.hierarchy.segment),
+        "in_flight": plan.route.map(|_| plan.hierarchy.in_flight),
         "local": plan.route.map(|_| plan.hierarchy.local[0].algorithm.clone()),
         "heuristic": solution.map(|s| s.heuristic), "sends": sends, "groups": groups,
     })
@@ -195,7 +196,15 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
         let segment =
             if d.parameters.segment > 0 { format!(" in segments of {}", units::bytes(d.parameters.segment)) } else { String::new() };
         let radix = if d.parameters.radix > 0 { format!(" of radix {}", d.parameters.radix) } else { String::new() };
-        writeln!(out, "\n{}: {}{radix}{segment} over {} ranks: {}", name(k), d.algorithm.name, ranks, units::seconds(d.predicted_s))?;
+        let in_flight = under_way(d.parameters.in_flight);
+        writeln!(
+            out,
+            "\n{}: {}{radix}{segment}{in_flight} over {} ranks: {}",
+            name(k),
+            d.algorithm.name,
+            ranks,
+            units::seconds(d.predicted_s)
+        )?;
         let error = policy.groups[g.group].scores.iter().find(|s| s.model == d.model).and_then(|s| s.error);
         let error = error.map(|e| format!(", which errs by {} on what it was not fitted to", percent(e))).unwrap_or_default();
         writeln!(out, "  by model {}{error}", d.model)?;
@@ -231,7 +240,11 @@ fn reasons(row: &Across) -> String {
 fn crossing(plan: &Plan, route: RouteKind, name: &impl Fn(usize) -> String) -> String {
     let h = &plan.hierarchy;
     let segments = h.bytes.div_ceil(h.segment).max(1);
-    let pieces = if segments > 1 { format!("{segments} segments of {}", units::bytes(h.segment)) } else { "one piece".into() };
+    let pieces = if segments > 1 {
+        format!("{segments} segments of {}{}", units::bytes(h.segment), under_way(h.in_flight))
+    } else {
+        "one piece".into()
+    };
     let mut out = format!("\nroute {}, in {pieces}; inside every group: {}\n", route.name(), h.local[0].algorithm);
     match &h.route {
         Route::Line(order) => {
@@ -265,6 +278,11 @@ fn crossing(plan: &Plan, route: RouteKind, name: &impl Fn(usize) -> String) -> S
     }
     let counts: Vec<String> = counts.into_iter().map(|(name, ranks)| format!("{name} {ranks}")).collect();
     out + &format!("  ranks: {}\n", counts.join(", "))
+}
+
+/// How many messages are under way to each peer, if that is held back.
+fn under_way(in_flight: usize) -> String {
+    if in_flight == 0 { String::new() } else { format!(", {in_flight} under way to each peer,") }
 }
 
 /// A group that hears the message in one place, or in several.

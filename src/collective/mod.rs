@@ -146,6 +146,13 @@ pub struct Parameters {
     pub segment: usize,
     /// Radix of a tree; 0: the algorithm's default.
     pub radix: usize,
+    /// Messages under way to each peer, in each lane; 0: nothing is said ([`crate::schedule`]).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub in_flight: usize,
+}
+
+pub(crate) fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 /// Builds one rank's program.
@@ -185,10 +192,15 @@ impl Algorithm {
         self.builder.is_none()
     }
 
+    /// One rank's program; `None` for the library's own collective.
+    pub fn program(&self, me: Rank, shape: &Shape, parameters: &Parameters) -> Option<Program> {
+        Some(self.builder?(me, shape, parameters).with_in_flight(parameters.in_flight))
+    }
+
     /// The schedule for all ranks; `None` for the library's own collective.
     pub fn schedule(&self, shape: &Shape, parameters: &Parameters) -> Option<Schedule> {
-        let build = self.builder?;
-        Some(Schedule::build(shape.ranks, |me| build(me, shape, parameters)))
+        let programs = (0..shape.ranks).map(|me| self.program(me, shape, parameters));
+        Some(Schedule { programs: programs.collect::<Option<_>>()? })
     }
 
     /// As [`Algorithm::schedule`], for a size that somebody asks for: counted while it is built.
@@ -196,10 +208,13 @@ impl Algorithm {
     /// # Errors
     /// [`crate::error::Error::TooLarge`].
     pub fn bounded_schedule(&self, shape: &Shape, parameters: &Parameters) -> Result<Option<Schedule>> {
-        let Some(build) = self.builder else { return Ok(None) };
+        if self.builder.is_none() {
+            return Ok(None);
+        }
         let segment = if self.segmented { parameters.segment } else { 0 };
         let at_least = (shape.ranks.max(2) - 1).saturating_mul(self.heard_in(shape.bytes, segment));
-        Schedule::bounded(shape.ranks, (shape.bytes, segment), at_least, |me| Ok(build(me, shape, parameters))).map(Some)
+        Schedule::bounded(shape.ranks, (shape.bytes, segment), at_least, |me| Ok(self.program(me, shape, parameters).unwrap_or_default()))
+            .map(Some)
     }
 
     /// In how many messages a rank other than the root hears the whole message, at least.

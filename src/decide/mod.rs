@@ -5,8 +5,9 @@
 use crate::collective::{Algorithm, Collective, Parameters, Shape};
 use crate::error::{Error, Result};
 use crate::fit::Among;
-use crate::model::{CostModel, Fitted, Inside};
+use crate::model::{CostModel, Fitted, Inside, in_flight};
 use crate::predict::completion;
+use crate::schedule::WINDOW;
 use crate::score::{Experience, ModelScore, best_model};
 
 /// Segments below this cost more in overheads than they win in overlap on any network this project knows.
@@ -61,9 +62,9 @@ pub fn all_candidates(collective: &Collective, bytes: usize) -> Vec<(&'static Al
         if a.segmented {
             let halves = (1..20).map(|i| bytes >> i).take_while(|&s| s >= LEAST_SEGMENT && bytes.div_ceil(s) <= MOST_SEGMENTS);
             // the same sizes for neighbouring messages: experience is about algorithms, not about odd segments
-            all.extend(halves.map(|s| (a, Parameters { segment: s.next_multiple_of(64), radix: 0 })));
+            all.extend(halves.map(|s| (a, Parameters { segment: s.next_multiple_of(64), radix: 0, in_flight: 0 })));
         } else {
-            all.extend(a.radices.iter().map(|&radix| (a, Parameters { segment: 0, radix })));
+            all.extend(a.radices.iter().map(|&radix| (a, Parameters { segment: 0, radix, in_flight: 0 })));
         }
         if a.whole || (!a.segmented && a.radices.is_empty()) {
             all.push((a, Parameters::default()));
@@ -97,7 +98,15 @@ pub fn rank_candidates(
     // local search around the best segment
     if let Some(best) = ranked.first().filter(|c| c.parameters.segment > 0 && candidates.len() > 8).cloned() {
         for segment in [best.parameters.segment * 3 / 4, best.parameters.segment * 3 / 2].map(|s| s.next_multiple_of(64)) {
-            ranked.extend(predicted(knowledge, collective, &name, &costs, &shape, best.algorithm, Parameters { segment, radix: 0 })?);
+            ranked.extend(predicted(
+                knowledge,
+                collective,
+                &name,
+                &costs,
+                &shape,
+                best.algorithm,
+                Parameters { segment, radix: 0, in_flight: 0 },
+            )?);
         }
         ranked.sort_by(|a, b| a.predicted.total_cmp(&b.predicted));
     }
@@ -111,8 +120,11 @@ fn predicted(
     costs: &dyn CostModel,
     shape: &Shape,
     algorithm: &'static Algorithm,
-    parameters: Parameters,
+    mut parameters: Parameters,
 ) -> Result<Option<Candidate>> {
+    if parameters.segment > 0 && parameters.in_flight == 0 {
+        parameters.in_flight = in_flight(costs, 0, 1..shape.ranks, parameters.segment);
+    }
     let schedule = match algorithm.bounded_schedule(shape, &parameters) {
         Ok(Some(schedule)) => schedule,
         // what nobody can predict is not chosen
@@ -122,4 +134,9 @@ fn predicted(
     let experience = knowledge.experience.iter().find(|e| e.collective == collective && e.algorithm == algorithm.name && e.model == model);
     let predicted = completion(&schedule, costs)? * experience.map_or(1.0, |e| e.at(shape.bytes));
     Ok(Some(Candidate { algorithm, parameters, predicted }))
+}
+
+/// Twice and four times as many messages under way, as far as there are so many and the smaller number holds some back.
+pub fn wider(in_flight: usize, pieces: usize) -> impl Iterator<Item = usize> {
+    [2, 4].into_iter().map(move |k| k * in_flight).take_while(move |&more| more <= WINDOW && more / 2 < pieces)
 }

@@ -310,8 +310,8 @@ impl Experiment {
             }
             Experiment::Collective { collective, ranks, root, bytes, algorithm, parameters } => {
                 let shape = Shape { ranks: ranks.len(), root: *root, bytes: *bytes };
-                if let Some(build) = collective.algorithm(algorithm)?.builder {
-                    p = build(me, &shape, parameters);
+                if let Some(program) = collective.algorithm(algorithm)?.program(me, &shape, parameters) {
+                    p = program;
                 }
             }
         }
@@ -405,7 +405,7 @@ mod tests {
                 root: if collective.rooted { 2 } else { 0 },
                 bytes: if collective.sized { 1000 } else { 0 },
                 algorithm: a.name.into(),
-                parameters: Parameters { segment: 128, radix: 0 },
+                parameters: Parameters { segment: 128, radix: 0, in_flight: 0 },
             }));
         }
         for e in &all {

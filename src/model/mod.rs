@@ -13,6 +13,7 @@ mod tables;
 
 use crate::error::{Error, Result};
 use crate::measure::{Experiment, Samples};
+use crate::schedule::WINDOW;
 use crate::stats::{self, Estimate, Random};
 use crate::topology::{Link, Rank};
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,19 @@ pub struct Cost {
     pub transit: f64,
     /// The last part of `transit`, which runs on the receiver's processor.
     pub recv_overhead: f64,
+}
+
+impl Cost {
+    /// How many messages must be under way to one receiver for the link never to wait for the next one: the delay of one, over the time from
+    /// one to the next, which is bandwidth times delay counted in messages. At least two, so that one can follow the other at once.
+    pub fn in_flight(&self) -> usize {
+        (self.transit / self.gap.max(self.link_gap)).ceil().clamp(2.0, WINDOW as f64) as usize
+    }
+}
+
+/// [`Cost::in_flight`] of messages of some bytes from one rank to each of others, as many as the longest way wants; 0 without others.
+pub fn in_flight(costs: &dyn CostModel, from: Rank, to: impl IntoIterator<Item = Rank>, bytes: usize) -> usize {
+    to.into_iter().map(|to| costs.cost(Link { from, to }, bytes).in_flight()).max().unwrap_or(0)
 }
 
 /// Anything that can tell what a message costs.

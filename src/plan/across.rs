@@ -5,11 +5,13 @@ use crate::collective::{Algorithm, Parameters, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::fit::Among;
 use crate::intercluster::Problem;
+use crate::model::{Cost, in_flight};
 use crate::policy::CompiledPolicy;
 use crate::predict::{completion, replay};
 use crate::topology::Rank;
 use crate::two_level::{Hierarchy, Local, RouteKind};
 use crate::units;
+use std::collections::BTreeSet;
 
 /// How a message crosses groups.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +20,8 @@ pub struct Way {
     pub route: RouteKind,
     /// Bytes of a segment; 0: the whole message at once.
     pub segment: usize,
+    /// Messages under way to each peer in another group; 0: as many as bandwidth and delay of the links want.
+    pub in_flight: usize,
     /// The broadcast inside each group, which must be a tree.
     pub local: &'static Algorithm,
 }
@@ -27,8 +31,9 @@ impl Way {
     pub fn words(&self, bytes: usize) -> String {
         let segment =
             if self.segment == 0 || self.segment >= bytes { String::new() } else { format!(" in {}", units::bytes(self.segment)) };
+        let in_flight = if segment.is_empty() || self.in_flight == 0 { String::new() } else { format!(", {} under way", self.in_flight) };
         let trees = if self.route.has_trees() { format!(" and {}", self.local.name) } else { String::new() };
-        format!("{}{trees}{segment}", self.route.name())
+        format!("{}{trees}{segment}{in_flight}", self.route.name())
     }
 }
 
@@ -45,10 +50,7 @@ pub fn problem(policy: &CompiledPolicy, groups: &[usize], bytes: usize, local: V
             (problem.gap[i * n + j], problem.latency[i * n + j]) = (f64::INFINITY, f64::INFINITY);
             continue;
         }
-        let cost = policy.link_cost(groups[i], groups[j], bytes).ok_or_else(|| {
-            let name = |k: usize| &policy.policy.groups[groups[k]].name;
-            Error::invalid(format!("plan a broadcast: the policy has no link between \"{}\" and \"{}\"", name(i), name(j)))
-        })?;
+        let cost = link(policy, groups[i], groups[j], bytes)?;
         problem.gap[i * n + j] = cost.gap;
         problem.latency[i * n + j] = (cost.transit - cost.gap).max(0.0);
     }
@@ -63,7 +65,7 @@ pub(super) fn segment_of(segment: usize, bytes: usize) -> usize {
 /// What a broadcast along a way should take. A pipeline is replayed for few segments only: once it is full, each further segment takes
 /// as long as the one before.
 pub(super) fn seconds(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize, way: Way) -> Result<f64> {
-    let groups = members.iter().map(|m| m.group).collect::<std::collections::BTreeSet<_>>().len();
+    let groups = members.iter().map(|m| m.group).collect::<BTreeSet<_>>().len();
     // relays deal segments out in turns of as many as there are other groups
     let few = groups.saturating_sub(1).max(FEW_SEGMENTS) * way.segment;
     if way.segment == 0 || bytes <= 2 * few {
@@ -113,14 +115,39 @@ fn over(policy: &CompiledPolicy, members: &[Member], mut groups: Vec<Vec<Rank>>,
     }
     let indices: Vec<usize> = groups.iter().map(|ranks| members[ranks[0]].group).collect();
     let problem = problem(policy, &indices, segment, local, local_busy)?;
-    let local = Local { algorithm: way.local.name.into(), parameters: Parameters::default() };
+    // one message is under way, whatever may be
+    let in_segments = |in_flight: usize| if way.segment > 0 { in_flight } else { 0 };
+    let inside = |ranks: &Vec<Rank>| {
+        let in_flight = in_segments(in_flight(&costs, ranks[0], ranks[1..].iter().copied(), segment));
+        Local { algorithm: way.local.name.into(), parameters: Parameters { in_flight, ..Parameters::default() } }
+    };
+    let between = if way.in_flight > 0 { way.in_flight } else { between(policy, &indices, segment)? };
     Ok(Hierarchy {
         bytes,
-        local: vec![local; groups.len()],
+        local: groups.iter().map(inside).collect(),
         hosts,
         groups,
         route: way.route.route(&problem),
         segment: segment_of(way.segment, bytes),
+        in_flight: in_segments(between),
+    })
+}
+
+/// How many messages must be under way on the link between any two of these groups; 0 for one group.
+fn between(policy: &CompiledPolicy, groups: &[usize], bytes: usize) -> Result<usize> {
+    let groups: BTreeSet<usize> = groups.iter().copied().collect();
+    let mut most = 0;
+    for (&i, &j) in groups.iter().flat_map(|i| groups.iter().map(move |j| (i, j))).filter(|(i, j)| i != j) {
+        most = most.max(link(policy, i, j, bytes)?.in_flight());
+    }
+    Ok(most)
+}
+
+/// The cost of a message between two groups.
+fn link(policy: &CompiledPolicy, from: usize, to: usize, bytes: usize) -> Result<Cost> {
+    policy.link_cost(from, to, bytes).ok_or_else(|| {
+        let name = |group: usize| &policy.policy.groups[group].name;
+        Error::invalid(format!("plan a broadcast: the policy has no link between \"{}\" and \"{}\"", name(from), name(to)))
     })
 }
 
@@ -203,7 +230,7 @@ mod tests {
         for (root, bytes, local) in
             [0, 40, 77].into_iter().flat_map(|r| [1, 4096].into_iter().flat_map(move |b| bcast::trees().map(move |t| (r, b, t))))
         {
-            let of = |route| hierarchy(&policy, &members, root, bytes, Way { route, segment: 0, local }).unwrap();
+            let of = |route| hierarchy(&policy, &members, root, bytes, Way { route, segment: 0, in_flight: 0, local }).unwrap();
             let (star, direct) = (of(RouteKind::Star), of(RouteKind::Direct));
             let seconds = |h: &Hierarchy| predict(&policy, &members, h).unwrap();
             assert_eq!(direct.groups[0], star.groups[0], "the root's group is whole");

@@ -51,13 +51,19 @@ pub(super) fn weigh(policy: &CompiledPolicy, members: &[Member], plan: &Plan) ->
 
 fn predicted(policy: &CompiledPolicy, members: &[Member], plan: &Plan) -> Result<f64> {
     let Some(route) = plan.route else { return Ok(plan.predicted_s) };
-    let way = Way { route, segment: plan.segment, local: bcast::algorithm(&plan.hierarchy.local[0].algorithm)? };
+    let way = Way {
+        route,
+        segment: plan.segment,
+        in_flight: plan.hierarchy.in_flight,
+        local: bcast::algorithm(&plan.hierarchy.local[0].algorithm)?,
+    };
     seconds(policy, members, plan.shape.root, plan.shape.bytes, way)
 }
 
 /// The fastest of what MPI libraries run for large messages, over the ranks in their order.
 fn libraries(policy: &CompiledPolicy, members: &[Member], shape: Shape) -> Result<f64> {
     let costs = PolyModel::new(policy, members, shape.bytes);
-    let times = bcast::OF_LIBRARIES.iter().filter_map(|(a, radix)| a.schedule(&shape, &Parameters { segment: 0, radix: *radix }));
+    let times =
+        bcast::OF_LIBRARIES.iter().filter_map(|(a, radix)| a.schedule(&shape, &Parameters { segment: 0, radix: *radix, in_flight: 0 }));
     times.map(|schedule| completion(&schedule, &costs)).try_fold(f64::INFINITY, |best, t| Ok(t?.min(best)))
 }

@@ -156,7 +156,7 @@ const CLEARLY: f64 = 0.95;
 fn adapted(policy: &CompiledPolicy, members: &[Member], bytes: usize, row: &Across) -> Result<Option<&'static Algorithm>> {
     let mut found = vec![(whole(policy, members, 0, bytes)?.predicted_s, None)];
     for local in trees_of(row.route) {
-        let way = Way { route: row.route, segment: row.segment_bytes, local };
+        let way = Way { route: row.route, segment: row.segment_bytes, in_flight: row.in_flight, local };
         found.push((seconds(policy, members, 0, bytes, way)?, Some(local)));
     }
     // the row's own comes first where it is not clearly beaten
@@ -176,7 +176,7 @@ fn pipelined(
     row: &Across,
     local: &'static Algorithm,
 ) -> Result<Plan> {
-    let way = Way { route: row.route, segment: row.segment_bytes, local };
+    let way = Way { route: row.route, segment: row.segment_bytes, in_flight: row.in_flight, local };
     let hierarchy = hierarchy(policy, members, root, bytes, way)?;
     let planned = |ranks: &Vec<Rank>| PlannedGroup { group: members[ranks[0]].group, decision: None };
     Ok(Plan {
@@ -243,7 +243,7 @@ fn put_together(
     let local = planned.iter().map(decided).collect();
     Ok(Plan {
         shape: Shape { ranks: members.len(), root, bytes },
-        hierarchy: Hierarchy { bytes, groups: ranks, hosts: Vec::new(), route: Route::Tree(jobs), segment: 0, local },
+        hierarchy: Hierarchy { bytes, groups: ranks, hosts: Vec::new(), route: Route::Tree(jobs), segment: 0, in_flight: 0, local },
         groups: planned,
         route: None,
         segment: 0,

@@ -127,7 +127,7 @@ pub fn plan_signals(policy: &CompiledPolicy, members: &[Member], collective: &'s
 }
 
 fn from_row(policy: &CompiledPolicy, members: &[Member], collective: &'static Collective, row: &OverAll) -> Result<SignalPlan> {
-    let of = |name: &str, radix: usize| Ok((collective.algorithm(name)?, Parameters { segment: 0, radix }));
+    let of = |name: &str, radix: usize| Ok((collective.algorithm(name)?, Parameters { radix, ..Parameters::default() }));
     let native = row.native_s.filter(|_| row.native && policy.is_as_measured(members.len(), &placement(members)));
     if let Some(predicted_s) = native {
         return Ok(SignalPlan {

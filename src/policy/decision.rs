@@ -4,7 +4,7 @@ use super::{Across, Choice, GroupPolicy, Policy};
 use crate::collective::{Algorithm, Collective, Parameters, bcast};
 use crate::decide::{Knowledge, all_candidates, rank_candidates};
 use crate::error::Result;
-use crate::model::{Cost, CostModel, Inside};
+use crate::model::{Cost, CostModel, Inside, in_flight};
 use crate::stats;
 use crate::topology::Link;
 use std::collections::BTreeSet;
@@ -167,10 +167,16 @@ impl CompiledPolicy {
         let g = &self.policy.groups[group];
         let row = g.row(collective, bytes);
         if let Some(row) = row.filter(|_| self.is_about_whole(group, positions.len())) {
+            let mut parameters = bounded(row.parameters(), bytes);
+            if parameters.segment > 0 && parameters.in_flight == 0 {
+                let costs = self.group_costs(group, &row.model);
+                let others = positions[1..].iter().copied();
+                parameters.in_flight = costs.map_or(0, |costs| in_flight(costs, positions[0], others, parameters.segment));
+            }
             return Ok(Decision {
                 collective,
                 algorithm: collective.algorithm(&row.algorithm)?,
-                parameters: bounded(row.parameters(), bytes),
+                parameters,
                 model: row.model.clone(),
                 predicted_s: scaled(g.rows(collective), bytes, row.at_bytes, row.predicted_s),
                 runner_up: row.runner_up.clone(),

@@ -4,7 +4,7 @@ mod decision;
 mod toml_file;
 mod writer;
 
-use crate::collective::{Collective, Parameters};
+use crate::collective::{Collective, Parameters, is_zero};
 use crate::model::Fitted;
 use crate::names;
 use crate::score::{Experience, ModelScore};
@@ -120,6 +120,9 @@ pub struct Choice {
     /// Its radix; 0: none, or the default.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub radix: usize,
+    /// Messages under way to each peer; 0: as many as bandwidth and delay want.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub in_flight: usize,
     /// Predicted time (for `native`, which no model knows: the measured one).
     pub predicted_s: f64,
     /// Measured time, if it was measured.
@@ -134,7 +137,7 @@ pub struct Choice {
 impl Choice {
     /// The parameters.
     pub fn parameters(&self) -> Parameters {
-        Parameters { segment: self.segment_bytes, radix: self.radix }
+        Parameters { segment: self.segment_bytes, radix: self.radix, in_flight: self.in_flight }
     }
 }
 
@@ -164,6 +167,9 @@ pub struct Across {
     /// Bytes of a segment; 0: the whole message at once.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub segment_bytes: usize,
+    /// Messages under way to each peer in another group; 0: as many as bandwidth and delay of the links want.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub in_flight: usize,
     /// The tree inside groups that segments pass through; [`OWN`]: the whole message goes from group to group, and each group does what
     /// its own row says when it has it.
     pub local: String,
@@ -225,10 +231,6 @@ fn one() -> f64 {
 
 fn is_one(x: &f64) -> bool {
     *x == 1.0
-}
-
-fn is_zero(n: &usize) -> bool {
-    *n == 0
 }
 
 impl GroupPolicy {

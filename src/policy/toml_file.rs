@@ -5,6 +5,7 @@ use crate::collective::{Collective, bcast};
 use crate::error::{Error, Result, line_starting, parse_toml};
 use crate::files::read_text;
 use crate::model::Fitted;
+use crate::schedule::WINDOW;
 use crate::score::Experience;
 use crate::units::{MAX_BYTES, is_time};
 use std::collections::BTreeSet;
@@ -157,6 +158,9 @@ impl Policy {
             if [row.from_bytes, row.at_bytes, row.segment_bytes].iter().any(|&n| n > MAX_BYTES) {
                 return blame("its sizes are not valid: they fit into no memory");
             }
+            if row.in_flight > WINDOW {
+                return blame(&format!("in_flight is at most {WINDOW}"));
+            }
             match bcast::algorithm(&row.local) {
                 _ if row.local == OWN => {}
                 Err(e) => return blame(&format!("failed to {e}")),
@@ -185,6 +189,9 @@ fn rows_fault(collective: &Collective, rows: &[Choice], g: &GroupPolicy) -> Opti
         }
         if [row.from_bytes, row.at_bytes, row.segment_bytes, row.radix].iter().any(|&n| n > MAX_BYTES) {
             return Some((k, "its sizes are not valid: they fit into no memory".into()));
+        }
+        if row.in_flight > WINDOW {
+            return Some((k, format!("in_flight is at most {WINDOW}")));
         }
         if !collective.sized && row.at_bytes + row.from_bytes > 0 {
             return Some((k, format!("its sizes are not valid: a {} has no message", collective.name)));

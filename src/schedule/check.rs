@@ -1,12 +1,12 @@
 //! Is a schedule right? A symbolic run: every byte carries whose it is, and at the end each rank has what the specification says.
 //!
 //! Refused are messages without another end, spans outside their buffers, ranks that wait for each other in a circle (also where a send is
-//! complete only when its receive is posted, and with no more than [`WINDOW`] messages of a stream under way), reading what is not there yet,
+//! complete only when its receive is posted, and with no more messages of a stream under way than may be), reading what is not there yet,
 //! and using bytes that are being received, or receiving into bytes that are being sent, at a time that no order of the rank's own
 //! operations keeps apart. A schedule that is right delivers the same bytes on every transport.
 
 use super::memory::{Memory, Piece};
-use super::{Action, Buffer, Lane, Matching, Program, Schedule, Span, WINDOW, matching};
+use super::{Action, Buffer, Lane, Matching, Program, Schedule, Span, matching};
 use crate::error::{Error, Result};
 use crate::topology::Rank;
 use fixedbitset::FixedBitSet;
@@ -153,7 +153,8 @@ fn order(schedule: &Schedule, pairs: &Matching) -> Result<Vec<Event>> {
     for (me, program) in schedule.programs.iter().enumerate() {
         // the operations of each lane, and of each stream, so far
         let mut lanes: FxHashMap<_, usize> = FxHashMap::default();
-        let mut streams: FxHashMap<_, Vec<usize>> = FxHashMap::default();
+        let mut streams: FxHashMap<_, usize> = FxHashMap::default();
+        let windows = program.windows();
         for (k, action) in program.actions().enumerate() {
             graph.add_edge(start(me, k), end(me, k), ());
             for &d in program.after(k) {
@@ -164,14 +165,11 @@ fn order(schedule: &Schedule, pairs: &Matching) -> Result<Vec<Event>> {
                 Action::Recv { from, .. } => Some((from, program.lane(k), false)),
                 Action::Delay { .. } => None,
             };
-            if let Some(stream) = stream.map(|s| streams.entry(s).or_default()) {
-                if let Some(&before) = stream.last() {
-                    graph.add_edge(start(me, before), start(me, k), ());
-                }
-                stream.push(k);
-                if stream.len() > WINDOW {
-                    graph.add_edge(end(me, stream[stream.len() - 1 - WINDOW]), start(me, k), ());
-                }
+            if let Some(before) = stream.and_then(|s| streams.insert(s, k)) {
+                graph.add_edge(start(me, before), start(me, k), ());
+            }
+            if let Some(before) = windows[k] {
+                graph.add_edge(end(me, before as usize), start(me, k), ());
             }
             if !matches!(action, Action::Recv { .. }) {
                 if let Some(before) = lanes.insert(program.lane(k), k) {
@@ -264,7 +262,7 @@ fn run(schedule: &Schedule, pairs: &Matching, order: &[Event], specification: &S
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Program, Span};
+    use super::super::{Program, Span, WINDOW};
     use super::*;
 
     /// Rank 0 has the bytes, both have them at the end.
@@ -378,6 +376,25 @@ mod tests {
         };
         let nothing = Specification { bytes: 0, before: vec![Vec::new(); 2], after: vec![Vec::new(); 2], synchronises: false };
         assert!(check(&many(3 * WINDOW), &nothing).is_ok());
+    }
+
+    #[test]
+    fn a_window_too_small_is_a_circle() {
+        // rank 1 wants to hear from rank 2 before it receives from rank 0, whose message to rank 2 comes after two to rank 1
+        let relay = |in_flight: usize| {
+            let (mut a, mut b, mut c) = (Program::new(), Program::new(), Program::new());
+            let one = Span::control(1);
+            a.in_flight(in_flight);
+            [1, 1, 2].into_iter().for_each(|to| drop_id(a.send(to, one, &[])));
+            let heard = c.recv(0, one, &[]);
+            c.send(1, one, &[heard]);
+            let heard = b.recv(2, one, &[]);
+            (0..2).for_each(|_| drop_id(b.recv(0, one, &[heard])));
+            let nothing = Specification { bytes: 0, before: vec![Vec::new(); 3], after: vec![Vec::new(); 3], ..Default::default() };
+            check(&Schedule { programs: vec![a, b, c] }, &nothing)
+        };
+        assert!(relay(1).unwrap_err().to_string().contains("circle"));
+        assert!(relay(2).is_ok());
     }
 
     fn drop_id(_: u32) {}

@@ -1,8 +1,100 @@
 //! Which send meets which receive.
 
-use super::{Action, Lane, Schedule};
+use super::{FEW_STREAMS, Kind, NONE, Schedule};
 use crate::error::{Error, Result};
+use crate::topology::Rank;
 use rustc_hash::FxHashMap;
+
+/// The streams of all ranks, each with its other end.
+#[derive(Debug, Clone)]
+pub struct Streams {
+    /// Where the streams of each rank begin among those of all.
+    begin: Vec<u32>,
+    /// The other end of each, if it has one.
+    other: Vec<u32>,
+}
+
+impl Streams {
+    /// Pairs the streams of a schedule.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if a message has no other end, or ends that differ in length.
+    pub fn new(schedule: &Schedule) -> Result<Streams> {
+        Streams::meeting(schedule, |_, _| ())
+    }
+
+    /// As [`Streams::new`]; each message's two ends, as ranks and operations, are told to `met`.
+    fn meeting(schedule: &Schedule, mut met: impl FnMut((Rank, usize), (Rank, usize))) -> Result<Streams> {
+        let wrong = |what: String| Err(Error::invalid(format!("check the schedule: {what}")));
+        let streams = Streams::paired(schedule);
+        // the next receive of each stream
+        let mut next: Vec<u32> = schedule.programs.iter().flat_map(|p| p.streams.iter().map(|s| s.first)).collect();
+        for (me, program) in schedule.programs.iter().enumerate() {
+            for (k, op) in program.ops.iter().enumerate().filter(|(_, op)| op.kind == Kind::Send) {
+                let to = program.streams[op.stream as usize].peer as Rank;
+                if to >= schedule.ranks() {
+                    return wrong(format!("rank {me} sends to rank {to}, there are {} ranks", schedule.ranks()));
+                }
+                let other = streams.other(me, op.stream).filter(|&s| next[s] != NONE);
+                let Some(stream) = other else { return wrong(format!("a message from rank {me} to rank {to} is never received")) };
+                let theirs = next[stream] as usize;
+                let receive = &schedule.programs[to].ops[theirs];
+                if receive.len != op.len {
+                    return wrong(format!("rank {me} sends {} bytes to rank {to}, which expects {}", op.len, receive.len));
+                }
+                next[stream] = receive.next;
+                met((me, k), (to, theirs));
+            }
+        }
+        for (me, program) in schedule.programs.iter().enumerate() {
+            let waits = program.streams.iter().enumerate().find(|(s, stream)| stream.receives && next[streams.at(me, *s as u32)] != NONE);
+            if let Some((_, stream)) = waits {
+                return wrong(format!("rank {me} waits for a message that rank {} never sends", stream.peer));
+            }
+        }
+        Ok(streams)
+    }
+
+    /// Finds each stream's other end, where there is one.
+    fn paired(schedule: &Schedule) -> Streams {
+        let mut begin = Vec::with_capacity(schedule.ranks() + 1);
+        begin.push(0);
+        for program in &schedule.programs {
+            begin.push(begin[begin.len() - 1] + program.streams.len() as u32);
+        }
+        let mut streams = Streams { other: vec![NONE; begin[schedule.ranks()] as usize], begin };
+        // receives of ranks that have many streams
+        let mut many = FxHashMap::default();
+        for (to, program) in schedule.programs.iter().enumerate().filter(|(_, p)| p.streams.len() >= FEW_STREAMS) {
+            many.extend(program.streams.iter().zip(0u32..).filter(|(s, _)| s.receives).map(|(s, k)| ((s.peer, to as u32, s.lane), k)));
+        }
+        for (me, program) in schedule.programs.iter().enumerate() {
+            for (k, sends) in program.streams.iter().enumerate().filter(|(_, s)| !s.receives) {
+                let Some(theirs) = schedule.programs.get(sends.peer as usize).map(|p| &p.streams) else { continue };
+                let found = if theirs.len() < FEW_STREAMS {
+                    theirs.iter().position(|s| s.key() == (me as u32, sends.lane, true)).map(|s| s as u32)
+                } else {
+                    many.get(&(me as u32, sends.peer, sends.lane)).copied()
+                };
+                if let Some(found) = found {
+                    let (mine, theirs) = (streams.at(me, k as u32), streams.at(sends.peer as Rank, found));
+                    (streams.other[mine], streams.other[theirs]) = (theirs as u32, mine as u32);
+                }
+            }
+        }
+        streams
+    }
+
+    /// The place of a rank's stream among those of all.
+    pub fn at(&self, rank: Rank, stream: u32) -> usize {
+        (self.begin[rank] + stream) as usize
+    }
+
+    /// The other end of a rank's stream.
+    pub fn other(&self, rank: Rank, stream: u32) -> Option<usize> {
+        Some(self.other[self.at(rank, stream)]).filter(|&s| s != NONE).map(|s| s as usize)
+    }
+}
 
 /// For each rank and operation, the rank and operation at the other end of its message. Delays have none.
 #[derive(Debug, Clone)]
@@ -17,55 +109,15 @@ impl Matching {
     }
 }
 
-/// The receives of one pair and lane (operation, bytes), and how many sends were met.
-type Stream = (Vec<(u32, usize)>, usize);
-
 /// Pairs the k-th send from a to b in a lane with the k-th receive at b from a in that lane.
 ///
 /// # Errors
 /// [`Error::Invalid`] if a message has no other end, or ends that differ in length.
 pub fn matching(schedule: &Schedule) -> Result<Matching> {
-    let ranks = schedule.ranks();
     let mut partner: Vec<Vec<Option<(u32, u32)>>> = schedule.programs.iter().map(|p| vec![None; p.len()]).collect();
-    // receives of each (from, to, lane) in order; the cursor counts the sends met
-    let mut receives: FxHashMap<(u32, u32, Lane), Stream> = FxHashMap::default();
-    for (me, program) in schedule.programs.iter().enumerate() {
-        for (k, action) in program.actions().enumerate() {
-            if let Action::Recv { from, span } = action {
-                receives.entry((from as u32, me as u32, program.lane(k))).or_default().0.push((k as u32, span.len));
-            }
-        }
-    }
-    for (me, program) in schedule.programs.iter().enumerate() {
-        for (k, action) in program.actions().enumerate() {
-            let Action::Send { to, span } = action else { continue };
-            if to >= ranks {
-                return Err(Error::invalid(format!("check the schedule: rank {me} sends to rank {to}, there are {ranks} ranks")));
-            }
-            let slot = receives.get_mut(&(me as u32, to as u32, program.lane(k)));
-            let found = slot.and_then(|(list, next)| {
-                *next += 1;
-                list.get(*next - 1).copied()
-            });
-            match found {
-                Some((op, len)) if len == span.len => {
-                    partner[me][k] = Some((to as u32, op));
-                    partner[to][op as usize] = Some((me as u32, k as u32));
-                }
-                Some((_, len)) => {
-                    let sent = span.len;
-                    return Err(Error::invalid(format!(
-                        "check the schedule: rank {me} sends {sent} bytes to rank {to}, which expects {len}"
-                    )));
-                }
-                None => return Err(Error::invalid(format!("check the schedule: a message from rank {me} to rank {to} is never received"))),
-            }
-        }
-    }
-    for ((from, to, _), (list, met)) in &receives {
-        if *met < list.len() {
-            return Err(Error::invalid(format!("check the schedule: rank {to} waits for a message that rank {from} never sends")));
-        }
-    }
+    Streams::meeting(schedule, |(me, send), (to, receive)| {
+        partner[me][send] = Some((to as u32, receive as u32));
+        partner[to][receive] = Some((me as u32, send as u32));
+    })?;
     Ok(Matching { partner })
 }

@@ -11,7 +11,15 @@
 //! - the messages of a sender to a receiver in one lane are a stream: the k-th send matches the k-th receive; receives are posted in the
 //!   order of their stream, as soon as what they come after is complete, and wait for no lane; a message that comes before its receive is
 //!   posted is taken in when that is;
-//! - at most [`WINDOW`] messages of a stream are under way (by the executor and the check; replay and simulator do not know of it yet).
+//! - of each stream at most `in_flight` messages are under way, as many as [`Program::in_flight`] says, or [`WINDOW`] where it says nothing: a
+//!   receive is posted when the one so many places before it in its stream is complete, with all before that, and a send starts when the one
+//!   so many places before it is.
+//!
+//! A message that a transport sends with a handshake (a large one over MPI, any message under SMPI) moves when both its ends have started: the
+//! k-th message of a stream when the one `in_flight` places before it was received. A small one leaves at once and waits in the
+//! receiver's memory for its receive to be posted; that it may leave early hastens nothing, since receives are posted in order.
+//! Simulator, executor and check start sends and receives by these rules. The replay, whose models know of no handshakes, lets a message leave when
+//! the one `in_flight` places before it was received, and does not hold messages back where a program says nothing.
 //!
 //! Where execution takes time (replay and simulator), a rank's processor does one thing at a time: it starts a send, delays, or takes in a
 //! message. It does not idle while anything may start. Messages that wait for it are taken in as they came; where a message waits and a send
@@ -33,7 +41,7 @@ use serde::{Deserialize, Serialize};
 pub use bounded::{MOST_MESSAGES, pieces};
 pub use check::{Specification, check, completes};
 pub use goal::goal;
-pub use matching::{Matching, matching};
+pub use matching::{Matching, Streams, matching};
 pub use memory::Piece;
 
 /// Where an operation's bytes are.
@@ -95,14 +103,31 @@ pub enum Action {
 /// The position of an operation in its program.
 pub type OpId = u32;
 
+/// What an operation is, without its place and its peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Send,
+    Recv,
+    Delay,
+}
+
+/// An operation in 32 bytes: predictions hold millions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Op {
-    action: Action,
-    /// Range in `Program::after`.
-    after: (u32, u32),
-    lane: Lane,
+    /// First byte of the span; of a delay, the bits of its seconds.
+    offset: u64,
+    /// Bytes of the span.
+    len: u64,
+    /// Where what it comes after begins in `Program::after`: it ends where the next operation's begins.
+    after: u32,
     /// The next send or delay of the same lane, the next receive of the same stream; [`NONE`] at its end.
     next: OpId,
+    /// Its stream in `Program::streams`; of a delay, its lane.
+    stream: u32,
+    kind: Kind,
+    buffer: Buffer,
+    /// Messages of its stream under way, this one included; 0: nothing is said.
+    in_flight: u8,
 }
 
 /// An ordered stream of operations.
@@ -111,21 +136,28 @@ pub type Lane = u16;
 /// No operation.
 const NONE: OpId = OpId::MAX;
 
-/// How many messages of a stream are under way: enough that a pipeline's next segments find their buffers posted, few enough that matching
-/// stays short. Those beyond would find no buffer, and be kept, copied and searched by the MPI library (1 GiB in segments of 8 KiB took 42
-/// times as long as in one piece).
+/// How many messages of a stream are under way where nothing else is said, and at most: enough that a pipeline's next segments find their
+/// buffers posted, few enough that matching stays short. Those beyond would find no buffer, and be kept, copied and searched by the MPI
+/// library (1 GiB in segments of 8 KiB took 42 times as long as in one piece).
 pub const WINDOW: usize = 64;
 
 /// So few streams are searched faster than looked up.
 const FEW_STREAMS: usize = 16;
 
-/// The receives from one sender in one lane.
+/// The messages to or from one peer in one lane.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Stream {
-    from: u32,
+    peer: u32,
     lane: Lane,
+    receives: bool,
     first: OpId,
     last: OpId,
+}
+
+impl Stream {
+    fn key(&self) -> (u32, Lane, bool) {
+        (self.peer, self.lane, self.receives)
+    }
 }
 
 /// What one rank does.
@@ -136,10 +168,12 @@ pub struct Program {
     /// The first and the last send or delay of each lane.
     lanes: Vec<(OpId, OpId)>,
     streams: Vec<Stream>,
-    /// Where each sender's and lane's stream is in `streams`, while a program with many of them is built.
-    stream_of: FxHashMap<(u32, Lane), u32>,
+    /// Where each stream is in `streams`, while a program with many of them is built.
+    stream_of: FxHashMap<(u32, Lane, bool), u32>,
     /// The lane that operations are added to.
     lane: Lane,
+    /// How many messages of a stream are under way, of those that are added.
+    in_flight: u8,
 }
 
 impl Program {
@@ -153,47 +187,87 @@ impl Program {
         self.lane = lane;
     }
 
-    /// Adds an operation that comes after others of the same rank.
-    pub fn push(&mut self, action: Action, after: &[OpId]) -> OpId {
-        let (start, op, lane) = (self.after.len() as u32, self.ops.len() as OpId, usize::from(self.lane));
-        self.after.extend_from_slice(after);
-        self.ops.push(Op { action, after: (start, self.after.len() as u32), lane: self.lane, next: NONE });
-        match action {
-            Action::Recv { from, .. } => self.join_stream(from, op),
-            Action::Send { .. } | Action::Delay { .. } => {
-                if self.lanes.len() <= lane {
-                    self.lanes.resize(lane + 1, (NONE, NONE));
-                }
-                match &mut self.lanes[lane] {
-                    (first, last) if *first == NONE => (*first, *last) = (op, op),
-                    (_, last) => {
-                        self.ops[*last as usize].next = op;
-                        *last = op;
-                    }
-                }
-            }
-        }
-        op
+    /// Lets what follows go with at most so many messages of each stream under way (more than [`WINDOW`] are as many as that); 0: nothing is
+    /// said of them.
+    pub fn in_flight(&mut self, messages: usize) {
+        self.in_flight = messages.min(WINDOW) as u8;
     }
 
-    /// A receive is the last one of its stream.
-    fn join_stream(&mut self, from: Rank, op: OpId) {
-        let key = (from as u32, self.lane);
+    /// The same program with so many messages of each stream under way, as [`Program::in_flight`].
+    pub fn with_in_flight(mut self, messages: usize) -> Program {
+        self.in_flight(messages);
+        self.ops.iter_mut().for_each(|op| op.in_flight = messages.min(WINDOW) as u8);
+        self
+    }
+
+    /// Adds an operation that comes after others of the same rank.
+    pub fn push(&mut self, action: Action, after: &[OpId]) -> OpId {
+        let (start, id) = (self.after.len() as u32, self.ops.len() as OpId);
+        self.after.extend_from_slice(after);
+        let op = |kind, span: Span, stream| Op {
+            offset: span.offset as u64,
+            len: span.len as u64,
+            after: start,
+            next: NONE,
+            stream,
+            kind,
+            buffer: span.buffer,
+            in_flight: self.in_flight,
+        };
+        let op = match action {
+            Action::Recv { from, span } => {
+                let op = op(Kind::Recv, span, 0);
+                Op { stream: self.join_stream(from, true, id), ..op }
+            }
+            Action::Send { to, span } => {
+                let op = op(Kind::Send, span, 0);
+                Op { stream: self.join_stream(to, false, id), ..op }
+            }
+            Action::Delay { seconds } => Op { offset: seconds.to_bits(), ..op(Kind::Delay, Span::control(0), u32::from(self.lane)) },
+        };
+        self.ops.push(op);
+        if op.kind != Kind::Recv {
+            self.join_lane(id);
+        }
+        id
+    }
+
+    /// A send or delay is the last one of its lane.
+    fn join_lane(&mut self, op: OpId) {
+        let lane = usize::from(self.lane);
+        if self.lanes.len() <= lane {
+            self.lanes.resize(lane + 1, (NONE, NONE));
+        }
+        match &mut self.lanes[lane] {
+            (first, last) if *first == NONE => (*first, *last) = (op, op),
+            (_, last) => {
+                self.ops[*last as usize].next = op;
+                *last = op;
+            }
+        }
+    }
+
+    /// An operation is the last one of its stream.
+    fn join_stream(&mut self, peer: Rank, receives: bool, op: OpId) -> u32 {
+        let new = Stream { peer: peer as u32, lane: self.lane, receives, first: op, last: op };
         let known = if self.streams.len() < FEW_STREAMS {
-            self.streams.iter().position(|s| (s.from, s.lane) == key).unwrap_or(self.streams.len())
+            self.streams.iter().position(|s| s.key() == new.key()).unwrap_or(self.streams.len())
         } else {
             if self.stream_of.len() != self.streams.len() {
-                self.stream_of = self.streams.iter().zip(0..).map(|(s, k)| ((s.from, s.lane), k)).collect();
+                self.stream_of = self.streams.iter().zip(0..).map(|(s, k)| (s.key(), k)).collect();
             }
-            *self.stream_of.entry(key).or_insert(self.streams.len() as u32) as usize
+            *self.stream_of.entry(new.key()).or_insert(self.streams.len() as u32) as usize
         };
         match self.streams.get_mut(known) {
             Some(stream) => {
-                self.ops[stream.last as usize].next = op;
+                if receives {
+                    self.ops[stream.last as usize].next = op;
+                }
                 stream.last = op;
             }
-            None => self.streams.push(Stream { from: key.0, lane: key.1, first: op, last: op }),
+            None => self.streams.push(new),
         }
+        known as u32
     }
 
     /// Adds a send.
@@ -226,23 +300,67 @@ impl Program {
 
     /// What an operation does.
     pub fn action(&self, op: usize) -> Action {
-        self.ops[op].action
+        self.act(&self.ops[op])
+    }
+
+    fn act(&self, op: &Op) -> Action {
+        let span = Span { buffer: op.buffer, offset: op.offset as usize, len: op.len as usize };
+        let peer = || self.streams[op.stream as usize].peer as Rank;
+        match op.kind {
+            Kind::Send => Action::Send { to: peer(), span },
+            Kind::Recv => Action::Recv { from: peer(), span },
+            Kind::Delay => Action::Delay { seconds: f64::from_bits(op.offset) },
+        }
+    }
+
+    /// The receiver of a send.
+    pub fn sends_to(&self, op: usize) -> Option<Rank> {
+        let op = &self.ops[op];
+        (op.kind == Kind::Send).then(|| self.streams[op.stream as usize].peer as Rank)
     }
 
     /// The lane of an operation.
     pub fn lane(&self, op: usize) -> Lane {
-        self.ops[op].lane
+        let op = &self.ops[op];
+        if op.kind == Kind::Delay { op.stream as Lane } else { self.streams[op.stream as usize].lane }
+    }
+
+    /// How many messages of its stream are under way, at most, when an operation has started; 0: nothing is said.
+    pub fn in_flight_at(&self, op: usize) -> usize {
+        self.ops[op].in_flight.into()
+    }
+
+    /// For each operation, the one of its stream that must be complete before it may start, since no more may be under way.
+    pub fn windows(&self) -> Vec<Option<OpId>> {
+        let mut streams: Vec<Vec<OpId>> = vec![Vec::new(); self.streams.len()];
+        let mut window = |(k, op): (usize, &Op)| {
+            let stream = streams.get_mut(op.stream as usize).filter(|_| op.kind != Kind::Delay)?;
+            stream.push(k as OpId);
+            let in_flight = if op.in_flight == 0 { WINDOW } else { op.in_flight.into() };
+            stream.len().checked_sub(in_flight + 1).map(|before| stream[before])
+        };
+        self.ops.iter().enumerate().map(&mut window).collect()
     }
 
     /// The operations that one comes after.
     pub fn after(&self, op: usize) -> &[OpId] {
-        let (start, end) = self.ops[op].after;
-        &self.after[start as usize..end as usize]
+        let end = self.ops.get(op + 1).map_or(self.after.len(), |next| next.after as usize);
+        &self.after[self.ops[op].after as usize..end]
     }
 
-    /// The first receive of each stream.
-    pub fn streams(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
-        self.streams.iter().map(|s| s.first as usize)
+    /// The place of an operation's stream among those of its program.
+    pub fn stream(&self, op: usize) -> u32 {
+        self.ops[op].stream
+    }
+
+    /// The first operation of each stream.
+    pub fn first_of_streams(&self) -> impl Iterator<Item = OpId> + '_ {
+        self.streams.iter().map(|s| s.first)
+    }
+
+    /// The first receive of each stream of receives.
+    pub fn streams(&self) -> impl Iterator<Item = usize> + '_ {
+        self.streams.iter().filter(|s| s.receives).map(|s| s.first as usize)
     }
 
     /// The next send or delay of the same lane, or the next receive of the same stream.
@@ -252,21 +370,15 @@ impl Program {
 
     /// The actions in order.
     pub fn actions(&self) -> impl Iterator<Item = Action> + '_ {
-        self.ops.iter().map(|op| op.action)
+        self.ops.iter().map(|op| self.act(op))
     }
 
     /// The same program with other names for the ranks.
     pub fn renamed(mut self, rename: impl Fn(Rank) -> Rank) -> Program {
         for stream in &mut self.streams {
-            stream.from = rename(stream.from as usize) as u32;
+            stream.peer = rename(stream.peer as usize) as u32;
         }
         self.stream_of = FxHashMap::default();
-        for op in &mut self.ops {
-            match &mut op.action {
-                Action::Send { to: other, .. } | Action::Recv { from: other, .. } => *other = rename(*other),
-                Action::Delay { .. } => {}
-            }
-        }
         self
     }
 
@@ -287,6 +399,7 @@ impl Program {
                 deps.extend(after);
             }
             self.in_lane(lane);
+            self.in_flight = other.ops[k].in_flight;
             self.push(action, &deps);
         }
     }

@@ -8,7 +8,7 @@ use super::noise::Disturbance;
 use crate::error::{Error, Result};
 use crate::event::EventQueue;
 use crate::platform::{Placement, Platform};
-use crate::schedule::{Action, Cursors, Matching, Program, Schedule, Trace, matching};
+use crate::schedule::{Action, Cursors, Matching, OpId, Program, Schedule, Trace, matching};
 use std::collections::VecDeque;
 
 /// A platform on which schedules run in virtual time.
@@ -32,6 +32,8 @@ enum Event {
 
 struct Machine<'a> {
     program: &'a Program,
+    /// For each operation, the one of its stream that must be complete before, since no more may be under way.
+    windows: Vec<Option<OpId>>,
     cpu_free: f64,
     out_free: f64,
     in_free: f64,
@@ -61,7 +63,7 @@ enum Early {
 
 impl Machine<'_> {
     fn ready(&self, op: usize) -> Option<f64> {
-        self.program.after(op).iter().try_fold(0.0, |latest: f64, &d| {
+        self.program.after(op).iter().chain(&self.windows[op]).try_fold(0.0, |latest: f64, &d| {
             let t = self.done[d as usize];
             (!t.is_nan()).then(|| latest.max(t))
         })
@@ -128,6 +130,7 @@ impl Simulator {
         }
         let machines = schedule.programs.iter().map(|program| Machine {
             program,
+            windows: program.windows(),
             cpu_free: 0.0,
             out_free: 0.0,
             in_free: 0.0,

@@ -228,7 +228,7 @@ impl<R: Copy> Executor<R> {
             self.incoming[k].oldest = next;
             self.incoming[k].posted -= 1;
         }
-        self.incoming[k].posted >= WINDOW
+        self.incoming[k].next.is_some_and(|next| self.incoming[k].posted >= may_be_under_way(program, next))
     }
 
     /// The oldest send of the stream of `op`, if as many are under way as may be.
@@ -238,7 +238,7 @@ impl<R: Copy> Executor<R> {
         while started.front().is_some_and(|&oldest| matches!(self.stages[oldest], Stage::Complete)) {
             started.pop_front();
         }
-        started.front().copied().filter(|_| started.len() >= WINDOW)
+        started.front().copied().filter(|_| started.len() >= may_be_under_way(program, op))
     }
 
     /// The first operation that `op` comes after and that is not complete.
@@ -329,7 +329,7 @@ impl<R: Copy> Executor<R> {
                 let at = self.place(op, span)?;
                 // SAFETY: `place` checked the span; every request is completed before the caller gets `data` back
                 self.stages[op] = Stage::Open(unsafe { transport.send(to, tag, at, span.len)? });
-                if run.program.len() > WINDOW {
+                if run.program.len() > may_be_under_way(run.program, op) {
                     self.outgoing.entry((to, lane)).or_default().push_back(op);
                 }
             }
@@ -358,6 +358,12 @@ impl<R: Copy> Executor<R> {
             _ => Err(Error::invalid(format!("execute operation {op}: its span lies outside the {} bytes", self.len))),
         }
     }
+}
+
+/// How many messages of an operation's stream may be under way when it has started.
+fn may_be_under_way(program: &Program, op: usize) -> usize {
+    let said = program.in_flight_at(op);
+    if said == 0 { WINDOW } else { said }
 }
 
 fn stamp<T: Transport>(trace: &mut Option<&mut Trace>, op: usize, transport: &T, field: impl Fn(&mut Trace) -> &mut Vec<f64>) {

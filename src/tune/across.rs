@@ -2,11 +2,12 @@
 //! broadcast.
 
 use crate::collective::{Parameters, bcast};
-use crate::decide::{NATIVE_MARGIN, all_candidates, beats_native, halfway};
+use crate::decide::{NATIVE_MARGIN, all_candidates, beats_native, halfway, wider};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
 use crate::plan::{self, Member, Way, hierarchy, predict};
 use crate::policy::{Across, CompiledPolicy, OWN, Policy};
+use crate::schedule::pieces;
 use crate::stats;
 use crate::two_level::{Hierarchy, ROUTES, RouteKind};
 
@@ -180,7 +181,11 @@ impl Search<'_> {
                 let holds = (time - predicted).abs() <= HOLDS * predicted;
                 let limit = if holds { predicted * (1.0 - ALIKE) } else { f64::INFINITY };
                 for segment in neighbours(&segments, best.segment).filter(|_| best.route.is_segmented()) {
-                    self.add(candidates, bytes, Way { segment, ..best }, limit)?;
+                    self.add(candidates, bytes, Way { segment, in_flight: 0, ..best }, limit)?;
+                }
+                // what one wins tells whether two would
+                for in_flight in wider(best.in_flight, pieces(bytes, best.segment)).take(1).filter(|_| k == 0 && best.in_flight > 0) {
+                    self.add(candidates, bytes, Way { in_flight, ..best }, limit)?;
                 }
                 for local in bcast::trees().filter(|_| k == 0 && best.route.has_trees()) {
                     self.add(candidates, bytes, Way { local, ..best }, limit)?;
@@ -258,7 +263,7 @@ fn all_ways(policy: &CompiledPolicy, members: &[Member], bytes: usize) -> Result
     for route in ROUTES {
         for local in plan::trees_of(route) {
             for &segment in sizes.iter().filter(|&&s| s == 0 || route.is_segmented()) {
-                all.push(segmented(policy, members, bytes, Way { route, segment, local })?);
+                all.push(segmented(policy, members, bytes, Way { route, segment, in_flight: 0, local })?);
             }
         }
     }
@@ -267,6 +272,7 @@ fn all_ways(policy: &CompiledPolicy, members: &[Member], bytes: usize) -> Result
 
 fn segmented(policy: &CompiledPolicy, members: &[Member], bytes: usize, way: Way) -> Result<Candidate> {
     let hierarchy = hierarchy(policy, members, 0, bytes, way)?;
+    let way = Way { in_flight: hierarchy.in_flight, ..way };
     Ok(Candidate { way: Some(way), predicted: predict(policy, members, &hierarchy)?, hierarchy })
 }
 
@@ -283,7 +289,7 @@ fn candidates(policy: &CompiledPolicy, members: &[Member], bytes: usize, lessons
         let mut best: Option<Candidate> = None;
         for local in plan::trees_of(route) {
             for &segment in sizes.iter().filter(|&&s| s == 0 || route.is_segmented()) {
-                let candidate = segmented(policy, members, bytes, Way { route, segment, local })?;
+                let candidate = segmented(policy, members, bytes, Way { route, segment, in_flight: 0, local })?;
                 if best.as_ref().is_none_or(|b| candidate.predicted < b.predicted) {
                     best = Some(candidate);
                 }
@@ -344,6 +350,7 @@ fn row(session: &Session, bytes: usize, candidates: &[Candidate], native: &Exper
         at_bytes: bytes,
         route: best.way.map_or(RouteKind::Tree, |w| w.route),
         segment_bytes: best.way.map_or(0, |w| if w.segment < bytes { w.segment } else { 0 }),
+        in_flight: best.way.map_or(0, |w| if w.segment < bytes { w.in_flight } else { 0 }),
         local: best.way.map_or(OWN, |w| w.local.name).into(),
         predicted_s: best.predicted,
         measured_s: Some(time),
@@ -359,7 +366,7 @@ mod tests {
     use super::*;
 
     fn candidate(route: RouteKind, predicted: f64) -> Candidate {
-        let way = Way { route, segment: 0, local: bcast::algorithm("flat").unwrap() };
+        let way = Way { route, segment: 0, in_flight: 0, local: bcast::algorithm("flat").unwrap() };
         let policy = CompiledPolicy::new(Policy::read(std::path::Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
         let members = [Member { group: 0, position: 0 }, Member { group: 1, position: 0 }];
         Candidate { predicted, ..segmented(&policy, &members, 8, way).unwrap() }
@@ -368,7 +375,7 @@ mod tests {
     #[test]
     fn a_lesson_is_of_its_route_and_others_are_believed() {
         let lesson = |route, ratio| {
-            let way = Way { route, segment: 0, local: bcast::algorithm("flat").unwrap() };
+            let way = Way { route, segment: 0, in_flight: 0, local: bcast::algorithm("flat").unwrap() };
             Lesson { way: Some(way), ratio, behind: 1.0 }
         };
         let lessons = Lessons(vec![lesson(RouteKind::Star, 1.5), lesson(RouteKind::Path, 0.5)]);

@@ -1,11 +1,12 @@
 //! What is done inside each group: the best predicted candidates are measured side by side with the library's own broadcast.
 
 use crate::collective::{Algorithm, COLLECTIVES, Collective, Parameters};
-use crate::decide::{Candidate, Knowledge, all_candidates, beats_native, halfway, rank_candidates};
+use crate::decide::{Candidate, Knowledge, all_candidates, beats_native, halfway, rank_candidates, wider};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
 use crate::model::{Fitted, Roster};
 use crate::policy::Choice;
+use crate::schedule::pieces;
 use crate::score::Scores;
 use crate::stats;
 use std::collections::BTreeMap;
@@ -39,7 +40,12 @@ pub fn choose(
                 for bytes in collective.sizes(&SIZES) {
                     let all = all_candidates(collective, bytes);
                     let (model, ranked) = rank_candidates(knowledge, collective, &positions, bytes, &all)?;
-                    of_group.push(Field { collective, bytes, model, candidates: if exhaustive { ranked } else { finalists(ranked) } });
+                    of_group.push(Field {
+                        collective,
+                        bytes,
+                        model,
+                        candidates: with_windows(if exhaustive { ranked } else { finalists(ranked) }, bytes),
+                    });
                 }
             }
         }
@@ -105,6 +111,17 @@ fn finalists(ranked: Vec<Candidate>) -> Vec<Candidate> {
     kept
 }
 
+/// The best segmented candidate also with twice and four times as many messages under way: models know what a link wants, but not what a
+/// receiver that is late wants to find there.
+fn with_windows(mut candidates: Vec<Candidate>, bytes: usize) -> Vec<Candidate> {
+    let best = candidates.iter().find(|c| c.parameters.in_flight > 0).cloned();
+    candidates.extend(best.into_iter().flat_map(|best| {
+        let more = wider(best.parameters.in_flight, pieces(bytes, best.parameters.segment));
+        more.map(move |in_flight| Candidate { parameters: Parameters { in_flight, ..best.parameters }, ..best.clone() })
+    }));
+    candidates
+}
+
 fn decide(session: &Session, roster: &Roster, field: &Field) -> Option<Choice> {
     let measured = |a: &Algorithm, p: Parameters| stats::median(&session.samples().all(&field.experiment(roster, a, p)));
     let mut all: Vec<(&'static Algorithm, Parameters, f64, f64)> = Vec::new(); // with the times predicted and measured
@@ -130,6 +147,7 @@ fn decide(session: &Session, roster: &Roster, field: &Field) -> Option<Choice> {
         algorithm: algorithm.name.into(),
         segment_bytes: parameters.segment,
         radix: parameters.radix,
+        in_flight: parameters.in_flight,
         predicted_s: predicted,
         measured_s: Some(time),
         runner_up: runner_up.map_or("none".into(), |r| r.0.name.into()),

@@ -40,6 +40,9 @@ pub struct Hierarchy {
     pub route: Route,
     /// Bytes of a segment; 0: the whole message at once.
     pub segment: usize,
+    /// Messages under way to each peer in another group, in each lane; 0: nothing is said. Inside groups `local` says it.
+    #[serde(default, skip_serializing_if = "crate::collective::is_zero")]
+    pub in_flight: usize,
     /// The broadcast inside each group. With segments, those that are plain trees pass each segment on at once; others start when
     /// the whole message is there.
     pub local: Vec<Local>,
@@ -122,6 +125,7 @@ impl Hierarchy {
         let local = bcast::algorithm(&self.local[k].algorithm)?;
         let group = &self.groups[k];
         let position = group.iter().position(|&r| r == me).unwrap_or(0);
+        let inside = self.local[k].parameters.in_flight;
         let pipelined = local.tree.filter(|_| self.segment > 0);
         let node = pipelined.map(|tree| self.node(k, position, &|v, n| tree(v, n, self.local[k].parameters.radix)));
         let mut program = Program::new();
@@ -131,14 +135,17 @@ impl Hierarchy {
             program.in_lane(part.lane);
             if position > 0 {
                 let Some(node) = &node else { break };
+                program.in_flight(inside);
                 let come: Vec<OpId> = node.parent.iter().map(|&p| program.recv(group[p], span, &[])).collect();
                 node.children.iter().for_each(|&c| drop_id(program.send(group[c], span, &come)));
                 continue;
             }
+            program.in_flight(self.in_flight);
             let come: Vec<OpId> = part.from.iter().map(|&g| program.recv(self.groups[g][0], span, &[])).collect();
             got.extend(&come);
             let whole = self.segment == 0 || self.bytes <= self.segment;
             for job in part.jobs {
+                program.in_flight(if let Job::Send { .. } = job { self.in_flight } else { inside });
                 match (job, &node) {
                     (Job::Send { to, .. }, _) => drop_id(program.send(self.groups[to][0], span, &come)),
                     (Job::Local(_), Some(node)) => node.children.iter().for_each(|&c| drop_id(program.send(group[c], span, &come))),
@@ -159,12 +166,22 @@ impl Hierarchy {
 
     /// What a rank does in one chain through all.
     fn link_of_chain(&self, order: &[usize], me: Rank) -> Program {
-        let all: Vec<Rank> = order.iter().flat_map(|&g| self.groups[g].iter().copied()).collect();
-        let place = all.iter().position(|&r| r == me).unwrap_or(0);
+        let all: Vec<(usize, Rank)> = order.iter().flat_map(|&g| self.groups[g].iter().map(move |&r| (g, r))).collect();
+        let place = all.iter().position(|&(_, r)| r == me).unwrap_or(0);
+        let own = all[place].0;
+        let in_flight = |group: usize| if group == own { self.local[own].parameters.in_flight } else { self.in_flight };
+        let (before, after) = (place.checked_sub(1).map(|p| all[p]), all.get(place + 1));
         let mut program = Program::new();
         for span in segments(self.bytes, self.segment) {
-            let come: Vec<OpId> = place.checked_sub(1).map(|before| program.recv(all[before], span, &[])).into_iter().collect();
-            all.get(place + 1).map(|&after| program.send(after, span, &come));
+            let mut come: Option<OpId> = None;
+            if let Some((group, before)) = before {
+                program.in_flight(in_flight(group));
+                come = Some(program.recv(before, span, &[]));
+            }
+            if let Some(&(group, after)) = after {
+                program.in_flight(in_flight(group));
+                program.send(after, span, come.as_slice());
+            }
         }
         program
     }
@@ -223,9 +240,9 @@ impl Hierarchy {
 
     fn append_local(&self, program: &mut Program, k: usize, position: usize, after: &[OpId]) {
         let (group, local) = (&self.groups[k], &self.local[k]);
-        let Some(build) = bcast::algorithm(&local.algorithm).ok().and_then(|a| a.builder) else { return };
         let shape = Shape { ranks: group.len(), root: 0, bytes: self.bytes };
-        program.append(&build(position, &shape, &local.parameters), |p| group[p], after);
+        let inside = bcast::algorithm(&local.algorithm).ok().and_then(|a| a.program(position, &shape, &local.parameters));
+        inside.iter().for_each(|inside| program.append(inside, |p| group[p], after));
     }
 
     /// What its schedule is for: the message reaches all its ranks, but for those to whom the library brings it afterwards.
@@ -327,6 +344,7 @@ mod tests {
             hosts: Vec::new(),
             route,
             segment: 64,
+            in_flight: 2,
             local: vec![local; 4],
         }
     }

@@ -48,7 +48,7 @@ pub fn deliver_everything<T: Transport>(transport: &mut T, most: usize) {
                         continue;
                     }
                     let shape = Shape { ranks, root, bytes };
-                    let program = algorithm.builder.unwrap()(me, &shape, &Parameters { segment, radix: 3 });
+                    let program = algorithm.builder.unwrap()(me, &shape, &Parameters { segment, radix: 3, in_flight: 0 });
                     let specification = (collective.specification)(&shape);
                     let value = |of: usize, from: usize| byte(from, mark + 31 * of);
                     let mut data = vec![0xAA; specification.bytes];

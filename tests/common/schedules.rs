@@ -64,6 +64,7 @@ pub fn draw(random: &mut impl Rng, ranks: usize, messages: usize, bytes: usize) 
     }
     let programs = steps.into_iter().map(|steps| {
         let mut program = Program::new();
+        program.in_flight(random.random_range(0..5));
         for step in steps {
             program.in_lane(step.lane);
             program.push(step.action, &step.after);
