@@ -44,6 +44,17 @@ fn predict(bencher: Bencher, ranks: usize) {
     bencher.counter(divan::counter::ItemsCount::new(schedule.messages())).bench(|| completion(&schedule, costs.as_ref()).unwrap());
 }
 
+/// The replay of a million messages: 16 segments down a chain of 62,501 ranks.
+#[divan::bench(sample_count = 3)]
+fn replay_a_million_messages(bencher: Bencher) {
+    let shape = Shape { ranks: 62_501, root: 0, bytes: 64 << 10 };
+    let parameters = Parameters { segment: 4 << 10, radix: 0, in_flight: 0 };
+    let schedule = bcast::algorithm("segmented_chain").unwrap().schedule(&shape, &parameters).unwrap();
+    assert_eq!(schedule.messages(), 1_000_000);
+    let costs = loggp();
+    bencher.counter(divan::counter::ItemsCount::new(1_000_000usize)).bench_local(|| completion(&schedule, costs.as_ref()).unwrap());
+}
+
 /// Its run on a simulated cluster.
 #[divan::bench(args = RANKS)]
 fn simulate(bencher: Bencher, ranks: usize) {
@@ -101,6 +112,37 @@ fn grid() -> (CompiledPolicy, Vec<Member>) {
 fn first_plan(bencher: Bencher, bytes: usize) {
     let (policy, members) = grid();
     bencher.bench_local(|| plan(&policy, &members, 0, black_box(bytes)).unwrap());
+}
+
+/// As many groups as this, each as the CCGrid platform's first, with its links between any two.
+fn large_grid(groups: usize, hosts: usize) -> (Policy, Vec<Member>) {
+    let mut policy = Policy::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/ccgrid2007.toml")).unwrap();
+    let (group, links) = (policy.groups[0].clone(), policy.links.clone());
+    let named = |k: usize| {
+        let hosts = (0..hosts).map(|h| format!("g{k}-{h}")).collect();
+        collwise::policy::GroupPolicy { name: format!("g{k}"), hosts, ..group.clone() }
+    };
+    policy.groups = (0..groups).map(named).collect();
+    let pairs = (0..groups).flat_map(|a| (a + 1..groups).map(move |b| (a, b)));
+    let link = |(n, (a, b)): (usize, (usize, usize))| {
+        let between = [format!("g{a}"), format!("g{b}")];
+        collwise::policy::LinkPolicy { between, ..links[n % links.len()].clone() }
+    };
+    policy.links = pairs.enumerate().map(link).collect();
+    let of = |group| (0..hosts).map(move |position| Member { group, position });
+    (policy, (0..groups).flat_map(of).collect())
+}
+
+/// A communicator's first broadcast of a size on one rank, over so many groups of so many hosts: a message that goes the direct way, one in
+/// segments, and one that goes from group to group whole.
+#[divan::bench(args = [(32, 32, 1), (32, 32, 65_536), (32, 32, 4_194_304), (32, 313, 1), (32, 313, 65_536), (32, 313, 4_194_304)], sample_count = 3)]
+fn first_plan_large(bencher: Bencher, (groups, hosts, bytes): (usize, usize, usize)) {
+    let (policy, members) = large_grid(groups, hosts);
+    let policy = Arc::new(CompiledPolicy::new(policy).unwrap());
+    let limits = Limits { bytes: i32::MAX as usize, lanes: 65_535 };
+    bencher
+        .with_inputs(|| Planner::new(Arc::clone(&policy), members.clone(), 13, limits))
+        .bench_local_values(|mut planner| planner.planned(black_box(bytes), 0).unwrap());
 }
 
 /// New sizes for one rank of a communicator of so many of the 78: each is planned by itself, most in a class that is decided already.

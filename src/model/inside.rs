@@ -23,6 +23,11 @@ impl Inside {
         let hosts = hosts.iter().enumerate().map(|(k, name)| *first.entry(name).or_insert(k)).collect();
         Inside { hosts, host, fan_out }
     }
+
+    /// The host of each position, by number.
+    pub fn hosts(&self) -> &[usize] {
+        &self.hosts
+    }
 }
 
 impl Fitted {

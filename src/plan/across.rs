@@ -4,13 +4,14 @@ use super::{Member, PolyModel, group_ranks};
 use crate::collective::{Algorithm, Parameters, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::fit::Among;
-use crate::intercluster::Problem;
-use crate::model::{Cost, in_flight};
+use crate::intercluster::{Job, Problem};
+use crate::model::{Cost, CostModel, in_flight};
 use crate::policy::CompiledPolicy;
-use crate::predict::{completion, replay};
+use crate::predict::{Replay, completion, replay};
 use crate::topology::Rank;
-use crate::two_level::{Hierarchy, Local, RouteKind};
+use crate::two_level::{Hierarchy, Local, Route, RouteKind};
 use crate::units;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 
 /// How a message crosses groups.
@@ -107,9 +108,7 @@ fn over(policy: &CompiledPolicy, members: &[Member], mut groups: Vec<Vec<Rank>>,
     let costs = PolyModel::new(policy, members, bytes);
     let (mut local, mut local_busy) = (Vec::new(), Vec::new());
     for ranks in &groups {
-        let shape = Shape { ranks: ranks.len(), root: 0, bytes: segment };
-        let schedule = way.local.schedule(&shape, &Parameters::default()).unwrap_or_default();
-        let found = replay(&schedule, &Among { inner: &costs, positions: ranks.clone() })?;
+        let found = replay_inside(&costs, way.local, ranks, segment)?;
         local.push(found.completion());
         local_busy.push(found.port_free.first().copied().unwrap_or(0.0));
     }
@@ -151,41 +150,90 @@ fn link(policy: &CompiledPolicy, from: usize, to: usize, bytes: usize) -> Result
     })
 }
 
+/// Ranks that hear a message from the root at once.
+#[derive(Clone)]
+struct Part {
+    group: usize,
+    ranks: Vec<Rank>,
+    /// What the message costs from the root.
+    cost: Cost,
+    /// What the broadcast inside takes.
+    local: f64,
+}
+
 /// As a broadcast along the star, where the group that is done last hears it in as many parts at once as let everybody be done the soonest;
 /// then the group that is done last then, until parts gain nothing.
 fn in_parts(policy: &CompiledPolicy, members: &[Member], star: Hierarchy, way: Way) -> Result<Hierarchy> {
     let costs = PolyModel::new(policy, members, star.bytes);
-    let finish = |h: &Hierarchy| -> Result<Vec<f64>> {
-        Ok(replay(&h.schedule(members.len())?, &costs)?.traces.iter().map(|t| t.finish()).collect())
+    let inside = |ranks: &[Rank]| replay_inside(&costs, way.local, ranks, star.bytes);
+    let part = |group: usize, ranks: &[Rank]| -> Result<Part> {
+        let cost = link(policy, members[star.groups[0][0]].group, group, star.bytes)?;
+        Ok(Part { group, ranks: ranks.to_vec(), cost, local: inside(ranks)?.completion() })
     };
-    let last = |times: &[f64]| (0..times.len()).fold(0, |last, r| if times[r] > times[last] { r } else { last });
-    let (mut best, mut times) = (star.clone(), finish(&star)?);
-    loop {
-        let (latest, time) = (last(&times), times[last(&times)]);
-        // the wide-area link carries every copy
-        let group = members[latest].group;
-        let copy = policy.link_cost(members[star.groups[0][0]].group, group, star.bytes).map_or(f64::INFINITY, |cost| cost.gap);
-        let Some(ranks) = star.groups[1..]
-            .iter()
-            .find(|ranks| ranks.contains(&latest))
-            .filter(|_| best.groups.iter().any(|g| g.len() > 1 && g.contains(&latest)))
-        else {
-            return Ok(best);
-        };
+    let (own, whole) = (inside(&star.groups[0])?, &star.groups[1..]);
+    let mut best = whole.iter().map(|ranks| part(members[ranks[0]].group, ranks)).collect::<Result<Vec<_>>>()?;
+    let mut latest = done_last(&mut best, &own);
+    while let (time, Some(last)) = latest
+        && best[last].ranks.len() > 1
+        && let Some(ranks) = whole.iter().find(|ranks| members[ranks[0]].group == best[last].group)
+    {
+        let Part { group, cost, .. } = best[last];
         let (mut found, mut soonest) = (None, time);
         for parts in (1..).map(|k| 1 << k).take_while(|&parts| parts < ranks.len()).chain([ranks.len()]) {
-            let rest = best.groups.iter().filter(|g| members[g[0]].group != group).cloned();
-            let parted = (0..parts).map(|k| ranks[k * ranks.len() / parts..(k + 1) * ranks.len() / parts].to_vec());
-            let candidate = over(policy, members, rest.chain(parted).collect(), star.bytes, way)?;
-            let times = finish(&candidate)?;
-            let time = times[last(&times)] + (parts - 1) as f64 * copy;
-            if time < soonest {
-                (found, soonest) = (Some((candidate, times)), time);
+            let mut candidate: Vec<Part> = best.iter().filter(|p| p.group != group).cloned().collect();
+            for k in 0..parts {
+                candidate.push(part(group, &ranks[k * ranks.len() / parts..(k + 1) * ranks.len() / parts])?);
+            }
+            let last = done_last(&mut candidate, &own);
+            // the wide-area link carries every copy
+            let copies = (parts - 1) as f64 * cost.gap;
+            if last.0 + copies < soonest {
+                soonest = last.0 + copies;
+                found = Some((candidate, last));
             }
         }
-        let Some(next) = found else { return Ok(best) };
-        (best, times) = next;
+        let Some(next) = found else { break };
+        (best, latest) = next;
     }
+    if best.len() == whole.len() {
+        return Ok(star);
+    }
+    let groups: Vec<Vec<Rank>> = std::iter::once(star.groups[0].clone()).chain(best.into_iter().map(|p| p.ranks)).collect();
+    Ok(Hierarchy {
+        hosts: hosts(policy, members, &groups),
+        local: vec![star.local[0].clone(); groups.len()],
+        route: Route::Tree((1..groups.len()).map(|to| Job::Send { from: 0, to }).collect()),
+        groups,
+        ..star
+    })
+}
+
+/// When the last of the parts and of the root's own group is done, and which part that is, if it is one. Parts
+/// are put in the order in which they are served: the one that is done last when served first comes first.
+fn done_last(parts: &mut [Part], own: &Replay) -> (f64, Option<usize>) {
+    let rest = |p: &Part| p.cost.transit - p.cost.gap + p.local;
+    parts.sort_by(|a, b| rest(b).total_cmp(&rest(a)));
+    let (mut free, mut last) = (0.0, (0.0, None));
+    let mut link_free: FxHashMap<usize, f64> = FxHashMap::default();
+    for (k, p) in parts.iter().enumerate() {
+        // a link that is slower than the root's port
+        let link = link_free.entry(p.group).or_insert(0.0);
+        let leaves = f64::max(free, *link);
+        (free, *link) = (free + p.cost.gap, leaves + p.cost.link_gap);
+        let done = leaves + p.cost.transit + p.local;
+        if done > last.0 {
+            last = (done, Some(k));
+        }
+    }
+    let own = if own.port_free[0] > 0.0 { free + own.completion() } else { 0.0 };
+    if own >= last.0 { (own, None) } else { last }
+}
+
+/// A broadcast inside a group.
+fn replay_inside(costs: &dyn CostModel, tree: &Algorithm, ranks: &[Rank], bytes: usize) -> Result<Replay> {
+    let shape = Shape { ranks: ranks.len(), root: 0, bytes };
+    let schedule = tree.schedule(&shape, &Parameters::default()).unwrap_or_default();
+    replay(&schedule, &Among { inner: costs, positions: ranks.to_vec() })
 }
 
 /// The trees inside groups that a route may go by; one that has none goes from rank to rank.
@@ -195,13 +243,9 @@ pub fn trees_of(route: RouteKind) -> impl Iterator<Item = &'static Algorithm> {
 
 /// The host of each rank by number, if any host has several.
 fn hosts(policy: &CompiledPolicy, members: &[Member], groups: &[Vec<Rank>]) -> Vec<Vec<usize>> {
-    let of_group = |ranks: &Vec<Rank>| {
-        let names = &policy.policy.groups[members[ranks[0]].group].hosts;
-        let first = |r: &Rank| names.iter().position(|h| *h == names[members[*r].position]).unwrap_or(0);
-        ranks.iter().map(first).collect::<Vec<usize>>()
-    };
-    let all: Vec<Vec<usize>> = groups.iter().map(of_group).collect();
-    let shared = |hosts: &Vec<usize>| hosts.iter().enumerate().any(|(k, h)| hosts[..k].contains(h));
+    let host = |&rank: &Rank| policy.hosts(members[rank].group)[members[rank].position];
+    let all: Vec<Vec<usize>> = groups.iter().map(|ranks| ranks.iter().map(host).collect()).collect();
+    let shared = |hosts: &Vec<usize>| hosts.iter().collect::<FxHashSet<_>>().len() < hosts.len();
     if all.iter().any(shared) { all } else { Vec::new() }
 }
 

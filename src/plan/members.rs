@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::names;
 use crate::policy::Policy;
 use crate::topology::Rank;
+use rustc_hash::FxHashMap;
 
 /// Where a rank of a communicator is in the policy's world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,16 +20,19 @@ pub struct Member {
 /// # Errors
 /// [`Error::Data`] with the first host that no group of the policy has.
 pub fn members(policy: &Policy, hosts: &[String]) -> Result<Vec<Member>> {
-    let mut used: Vec<Vec<bool>> = policy.groups.iter().map(|g| vec![false; g.hosts.len()]).collect();
+    // a host is in one group
+    let mut positions: FxHashMap<&str, Vec<Member>> = FxHashMap::default();
+    for (group, g) in policy.groups.iter().enumerate() {
+        g.hosts.iter().enumerate().for_each(|(position, h)| positions.entry(h).or_default().push(Member { group, position }));
+    }
+    let mut used: FxHashMap<&str, usize> = FxHashMap::default();
     let mut find = |host: &String| {
         let short = host.split('.').next().unwrap_or(host);
-        let group = policy.groups.iter().position(|g| g.hosts.iter().any(|h| h == host || h == short))?;
+        let (&name, positions) = positions.get_key_value(host.as_str()).or(positions.get_key_value(short))?;
         // the k-th rank of a host takes the host's k-th position; ranks beyond share the first
-        let own = |k: &usize| policy.groups[group].hosts[*k] == *host || policy.groups[group].hosts[*k] == short;
-        let places: Vec<usize> = (0..policy.groups[group].hosts.len()).filter(own).collect();
-        let position = places.iter().copied().find(|&k| !used[group][k]).or(places.first().copied())?;
-        used[group][position] = true;
-        Some(Member { group, position })
+        let k = used.entry(name).or_default();
+        *k += 1;
+        positions.get(*k - 1).or(positions.first()).copied()
     };
     hosts
         .iter()
@@ -52,11 +56,13 @@ pub fn placement(members: &[Member]) -> String {
 /// is the root or else the lowest rank, comes first in its group.
 pub fn group_ranks(members: &[Member], root: Rank) -> Vec<(usize, Vec<Rank>)> {
     let mut groups: Vec<(usize, Vec<Rank>)> = Vec::new();
+    let mut places = FxHashMap::default();
     for rank in std::iter::once(root).chain((0..members.len()).filter(|&r| r != root)) {
-        match groups.iter_mut().find(|g| g.0 == members[rank].group) {
-            Some(g) => g.1.push(rank),
-            None => groups.push((members[rank].group, vec![rank])),
+        let place = *places.entry(members[rank].group).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push((members[rank].group, Vec::new()));
         }
+        groups[place].1.push(rank);
     }
     groups
 }

@@ -110,6 +110,11 @@ impl CompiledPolicy {
         self.groups[group].costs.iter().find(|(name, _)| name == model).map(|(_, c)| c.as_ref())
     }
 
+    /// The host of each position of a group, by number.
+    pub fn hosts(&self, group: usize) -> &[usize] {
+        self.groups[group].inside.hosts()
+    }
+
     /// The cost of a message between the coordinators of two groups.
     pub fn link_cost(&self, from: usize, to: usize, bytes: usize) -> Option<Cost> {
         let link = if from < to { Link { from: 0, to: 1 } } else { Link { from: 1, to: 0 } };

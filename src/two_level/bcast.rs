@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::intercluster::Job;
 use crate::schedule::{Lane, OpId, Program, Schedule, Specification, pieces, segments};
 use crate::topology::{Rank, check_ranks};
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -49,8 +50,8 @@ pub struct Hierarchy {
 }
 
 /// What one coordinator does with one segment.
+#[derive(Clone)]
 struct Part {
-    lane: Lane,
     /// The group that it comes from.
     from: Option<usize>,
     jobs: Vec<Job>,
@@ -118,21 +119,29 @@ impl Hierarchy {
     /// # Errors
     /// An algorithm that there is not.
     pub fn program(&self, me: Rank) -> Result<Program> {
-        if let Route::Line(order) = &self.route {
-            return Ok(self.link_of_chain(order, me));
-        }
         let k = self.group_of(me);
+        let position = self.groups[k].iter().position(|&r| r == me);
+        let position = position.ok_or_else(|| Error::invalid(format!("build the program of rank {me}, which is in no group")))?;
+        match &self.route {
+            Route::Line(order) => Ok(self.link_of_chain(&self.chain(order), self.place_in_chain(order, k, position))),
+            _ => self.program_at(k, position, &self.hosts_of(k)),
+        }
+    }
+
+    /// What the rank at a position of group `k` sends and receives, along any route but a line.
+    fn program_at(&self, k: usize, position: usize, hosts: &Option<Hosts>) -> Result<Program> {
         let local = bcast::algorithm(&self.local[k].algorithm)?;
         let group = &self.groups[k];
-        let position = group.iter().position(|&r| r == me).unwrap_or(0);
         let inside = self.local[k].parameters.in_flight;
         let pipelined = local.tree.filter(|_| self.segment > 0);
-        let node = pipelined.map(|tree| self.node(k, position, &|v, n| tree(v, n, self.local[k].parameters.radix)));
+        let tree = |v: usize, n: usize| pipelined.map(|tree| tree(v, n, self.local[k].parameters.radix));
+        let node = hosts.as_ref().map_or_else(|| tree(position, group.len()), |hosts| hosts.node(position, &tree));
+        // along a tree every segment is passed on alike
+        let same = if let (Route::Tree(jobs), 0) = (&self.route, position) { Some(own_part(jobs, k)) } else { None };
         let mut program = Program::new();
         let mut got: Vec<OpId> = Vec::new();
         for (n, span) in segments(self.bytes, self.segment).enumerate() {
-            let part = self.part(k, n);
-            program.in_lane(part.lane);
+            program.in_lane(self.lane_of(n));
             if position > 0 {
                 let Some(node) = &node else { break };
                 program.in_flight(inside);
@@ -140,6 +149,7 @@ impl Hierarchy {
                 node.children.iter().for_each(|&c| drop_id(program.send(group[c], span, &come)));
                 continue;
             }
+            let part = same.clone().unwrap_or_else(|| self.part_of_relay(k, n));
             program.in_flight(self.in_flight);
             let come: Vec<OpId> = part.from.iter().map(|&g| program.recv(self.groups[g][0], span, &[])).collect();
             got.extend(&come);
@@ -164,10 +174,17 @@ impl Hierarchy {
         Ok(program)
     }
 
+    /// All ranks in their order in one chain through them, each with its group.
+    fn chain(&self, order: &[usize]) -> Vec<(usize, Rank)> {
+        order.iter().flat_map(|&g| self.groups[g].iter().map(move |&r| (g, r))).collect()
+    }
+
+    fn place_in_chain(&self, order: &[usize], k: usize, position: usize) -> usize {
+        order.iter().take_while(|&&g| g != k).map(|&g| self.groups[g].len()).sum::<usize>() + position
+    }
+
     /// What a rank does in one chain through all.
-    fn link_of_chain(&self, order: &[usize], me: Rank) -> Program {
-        let all: Vec<(usize, Rank)> = order.iter().flat_map(|&g| self.groups[g].iter().map(move |&r| (g, r))).collect();
-        let place = all.iter().position(|&(_, r)| r == me).unwrap_or(0);
+    fn link_of_chain(&self, all: &[(usize, Rank)], place: usize) -> Program {
         let own = all[place].0;
         let in_flight = |group: usize| if group == own { self.local[own].parameters.in_flight } else { self.in_flight };
         let (before, after) = (place.checked_sub(1).map(|p| all[p]), all.get(place + 1));
@@ -186,56 +203,37 @@ impl Hierarchy {
         program
     }
 
-    /// The place of a position of group `k` in its tree of hosts and of ranks inside hosts.
-    fn node(&self, k: usize, position: usize, tree: &dyn Fn(usize, usize) -> Node) -> Node {
-        let Some(hosts) = self.hosts.get(k) else { return tree(position, self.groups[k].len()) };
-        let same: Vec<usize> = (0..hosts.len()).filter(|&p| hosts[p] == hosts[position]).collect();
-        let inside = tree(same.iter().position(|&p| p == position).unwrap_or(0), same.len());
-        let mut node = Node { parent: inside.parent.map(|v| same[v]), children: Vec::new() };
-        if position == same[0] {
-            let leaders: Vec<usize> = (0..hosts.len()).filter(|&p| !hosts[..p].contains(&hosts[p])).collect();
-            let among = tree(leaders.iter().position(|&p| p == position).unwrap_or(0), leaders.len());
-            node.parent = among.parent.map(|v| leaders[v]);
-            node.children = among.children.into_iter().map(|v| leaders[v]).collect();
-        }
-        node.children.extend(inside.children.into_iter().map(|v| same[v]));
-        node
+    /// The hosts of group `k`, if it has any with several ranks.
+    fn hosts_of(&self, k: usize) -> Option<Hosts> {
+        self.hosts.get(k).map(|hosts| Hosts::new(hosts))
     }
 
-    /// What the coordinator of group `k` does with the `n`-th segment. Its local broadcast is always among the jobs.
-    fn part(&self, k: usize, n: usize) -> Part {
-        let others = self.groups.len() - 1;
-        match &self.route {
-            Route::Tree(jobs) => {
-                let parent = |job: &Job| matches!(job, Job::Send { to, .. } if *to == k);
-                let from = jobs.iter().find(|j| parent(j)).and_then(|j| if let Job::Send { from, .. } = j { Some(*from) } else { None });
-                let own = |job: &&Job| match job {
-                    Job::Send { from, .. } => *from == k,
-                    Job::Local(g) => *g == k,
-                };
-                let mut own: Vec<Job> = jobs.iter().filter(own).copied().collect();
-                if !own.contains(&Job::Local(k)) {
-                    own.push(Job::Local(k));
-                }
-                Part { lane: 0, from, jobs: own }
-            }
-            // it has programs of its own
-            Route::Line(_) => Part { lane: 0, from: None, jobs: Vec::new() },
-            Route::Relay if others == 0 => Part { lane: 0, from: None, jobs: vec![Job::Local(k)] },
-            Route::Relay => {
-                let relay = 1 + n % others;
-                let from = if k == 0 { None } else { Some(if k == relay { 0 } else { relay }) };
-                let mut jobs: Vec<Job> = if k == 0 {
-                    vec![Job::Send { from: 0, to: relay }]
-                } else if k == relay {
-                    (1..=others).filter(|&to| to != k).map(|to| Job::Send { from: k, to }).collect()
-                } else {
-                    Vec::new()
-                };
-                jobs.push(Job::Local(k));
-                Part { lane: (relay - 1) as Lane, from, jobs }
-            }
+    /// The lane of the `n`-th segment.
+    fn lane_of(&self, n: usize) -> Lane {
+        match self.route {
+            Route::Relay if self.groups.len() > 1 => (n % (self.groups.len() - 1)) as Lane,
+            _ => 0,
         }
+    }
+
+    /// What the coordinator of group `k` does with the `n`-th segment where segments are dealt out. Its local broadcast is always among the
+    /// jobs.
+    fn part_of_relay(&self, k: usize, n: usize) -> Part {
+        let others = self.groups.len() - 1;
+        if others == 0 {
+            return Part { from: None, jobs: vec![Job::Local(k)] };
+        }
+        let relay = 1 + n % others;
+        let from = if k == 0 { None } else { Some(if k == relay { 0 } else { relay }) };
+        let mut jobs: Vec<Job> = if k == 0 {
+            vec![Job::Send { from: 0, to: relay }]
+        } else if k == relay {
+            (1..=others).filter(|&to| to != k).map(|to| Job::Send { from: k, to }).collect()
+        } else {
+            Vec::new()
+        };
+        jobs.push(Job::Local(k));
+        Part { from, jobs }
     }
 
     fn append_local(&self, program: &mut Program, k: usize, position: usize, after: &[OpId]) {
@@ -260,9 +258,17 @@ impl Hierarchy {
     /// # Errors
     /// An algorithm that there is not, or [`crate::error::Error::TooLarge`].
     pub fn schedule(&self, ranks: usize) -> Result<Schedule> {
-        let mut takes_part = vec![false; ranks];
-        self.groups.iter().flatten().for_each(|&r| takes_part[r] = true);
-        let program = |me: Rank| if takes_part[me] { self.program(me) } else { Ok(Program::new()) };
+        let mut places: Vec<Option<(usize, usize)>> = vec![None; ranks];
+        for (k, group) in self.groups.iter().enumerate() {
+            group.iter().enumerate().for_each(|(position, &r)| places[r] = Some((k, position)));
+        }
+        let hosts: Vec<Option<Hosts>> = (0..self.groups.len()).map(|k| self.hosts_of(k)).collect();
+        let chain = if let Route::Line(order) = &self.route { Some((order, self.chain(order))) } else { None };
+        let program = |me: Rank| match (places[me], &chain) {
+            (None, _) => Ok(Program::new()),
+            (Some((k, position)), Some((order, all))) => Ok(self.link_of_chain(all, self.place_in_chain(order, k, position))),
+            (Some((k, position)), None) => self.program_at(k, position, &hosts[k]),
+        };
         let segment = self.shortest_segment();
         Schedule::bounded(ranks, (self.bytes, segment), self.messages_at_least()?, program)
     }
@@ -293,6 +299,60 @@ impl Hierarchy {
 }
 
 fn drop_id(_: OpId) {}
+
+/// What the coordinator of group `k` does with each segment along a tree. Its local broadcast is always among the jobs.
+fn own_part(jobs: &[Job], k: usize) -> Part {
+    let from = jobs.iter().find_map(|job| if let Job::Send { from, to } = *job { (to == k).then_some(from) } else { None });
+    let is_own = |job: &&Job| match job {
+        Job::Send { from, .. } => *from == k,
+        Job::Local(g) => *g == k,
+    };
+    let mut own: Vec<Job> = jobs.iter().filter(is_own).copied().collect();
+    if !own.contains(&Job::Local(k)) {
+        own.push(Job::Local(k));
+    }
+    Part { from, jobs: own }
+}
+
+/// The hosts of a group: the first rank of each, and who shares it.
+struct Hosts {
+    /// Positions by host, in the order of the hosts' first ranks.
+    ranks: Vec<Vec<usize>>,
+    /// By position: its host, and its place there.
+    places: Vec<(usize, usize)>,
+}
+
+impl Hosts {
+    /// From the host of each position.
+    fn new(hosts: &[usize]) -> Hosts {
+        let (mut known, mut ranks) = (FxHashMap::default(), Vec::<Vec<usize>>::new());
+        let mut place = |(position, host): (usize, &usize)| {
+            let at = *known.entry(*host).or_insert(ranks.len());
+            if at == ranks.len() {
+                ranks.push(Vec::new());
+            }
+            ranks[at].push(position);
+            (at, ranks[at].len() - 1)
+        };
+        let places = hosts.iter().enumerate().map(&mut place).collect();
+        Hosts { ranks, places }
+    }
+
+    /// The place of a position in the tree of hosts and of ranks inside hosts.
+    fn node(&self, position: usize, tree: &dyn Fn(usize, usize) -> Option<Node>) -> Option<Node> {
+        let (host, place) = self.places[position];
+        let same = &self.ranks[host];
+        let inside = tree(place, same.len())?;
+        let mut node = Node { parent: inside.parent.map(|v| same[v]), children: Vec::new() };
+        if place == 0 {
+            let among = tree(host, self.ranks.len())?;
+            node.parent = among.parent.map(|v| self.ranks[v][0]);
+            node.children = among.children.into_iter().map(|v| self.ranks[v][0]).collect();
+        }
+        node.children.extend(inside.children.into_iter().map(|v| same[v]));
+        Some(node)
+    }
+}
 
 fn wrong_line(order: &[usize], groups: usize) -> Result<()> {
     Err(Error::Invalid(format!("the line {order:?} does not go through each of {groups} groups once, the root's first")))
