@@ -142,7 +142,7 @@ fn first_plan_large(bencher: Bencher, (groups, hosts, bytes): (usize, usize, usi
     let limits = Limits { bytes: i32::MAX as usize, lanes: 65_535 };
     bencher
         .with_inputs(|| Planner::new(Arc::clone(&policy), members.clone(), 13, limits))
-        .bench_local_values(|mut planner| planner.planned(black_box(bytes), 0).unwrap());
+        .bench_local_values(|mut planner| planner.planned(&bcast::COLLECTIVE, black_box(bytes), 0).unwrap());
 }
 
 /// New sizes for one rank of a communicator of so many of the 78: each is planned by itself, most in a class that is decided already.

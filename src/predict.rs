@@ -84,10 +84,8 @@ struct Machine<'a> {
     first: usize,
     cpu_free: f64,
     port_free: f64,
-    /// The sends and delays to come.
-    cursors: Cursors,
-    /// Messages that came before their receive was posted.
-    early: Vec<u32>,
+    /// Where its lanes begin in `Run::lanes`, and how many it has.
+    lanes: (u32, u32),
     /// Messages that wait for the processor, first come, first served.
     waiting: VecDeque<u32>,
     /// True if what the processor did last was to take in a message: then a send goes next if both may.
@@ -119,6 +117,10 @@ struct Run<'a> {
     done: Vec<f64>,
     /// As `done`, if it is wanted.
     start: Option<Vec<f64>>,
+    /// The next send or delay of each lane, if it has one left.
+    lanes: Vec<Option<OpId>>,
+    /// By rank: messages that came before their receive was posted.
+    early: FxHashMap<u32, Vec<u32>>,
     /// When the links are free on which a stream is slower than its sender's port.
     link_free: FxHashMap<(u32, u32), f64>,
     queue: EventQueue<u64>,
@@ -128,36 +130,39 @@ impl<'a> Run<'a> {
     fn new(schedule: &'a Schedule, model: &'a dyn CostModel) -> Result<Run<'a>> {
         let streams = Streams::new(schedule)?;
         let firsts = schedule.programs.iter().flat_map(Program::first_of_streams);
-        let mut first = 0;
+        let (mut first, mut lanes) = (0, Vec::new());
         let machine = |program: &'a Program| {
             first += program.len();
+            let begin = lanes.len();
+            lanes.extend(Cursors::new(program).open().map(|op| Some(op as OpId)));
             Machine {
                 program,
                 first: first - program.len(),
                 cpu_free: 0.0,
                 port_free: 0.0,
-                cursors: Cursors::new(program),
-                early: Vec::new(),
+                lanes: (begin as u32, (lanes.len() - begin) as u32),
                 waiting: VecDeque::new(),
                 took: false,
-                turn_at: 0.0,
+                turn_at: f64::INFINITY,
             }
         };
         Ok(Run {
             model,
             machines: schedule.programs.iter().map(machine).collect(),
+            lanes,
+            early: FxHashMap::default(),
             sent: firsts.map(|first| Sent { count: 0, next: first, window: first, held: false }).collect(),
             streams,
             done: vec![OPEN; schedule.ops()],
             start: None,
             link_free: FxHashMap::default(),
-            queue: EventQueue::with_capacity(schedule.ranks()),
+            queue: EventQueue::with_capacity(0),
         })
     }
 
     fn go(&mut self) -> Result<()> {
         for rank in 0..self.machines.len() {
-            self.queue.push(0.0, event::turn(rank as u32));
+            self.look_ahead(rank as u32, 0.0);
         }
         while let Some((now, event)) = self.queue.pop() {
             let rank = (event & !event::TURN) >> 32;
@@ -173,7 +178,7 @@ impl<'a> Run<'a> {
         let m = &mut self.machines[rank as usize];
         let cost = -self.done[m.first + op as usize];
         match posted {
-            None => return m.early.push(op),
+            None => return self.early.entry(rank).or_default().push(op),
             Some(posted) if posted > now => return self.queue.push(posted, event::arrive(rank, op)),
             // it keeps nothing waiting, or there is nothing else to turn to
             Some(_) if cost == 0.0 || (m.cpu_free <= now && m.turn_at > now) => self.take(rank, op, now),
@@ -207,7 +212,9 @@ impl<'a> Run<'a> {
         let m = &mut self.machines[rank as usize];
         let (program, at) = (m.program, m.first + op);
         m.took = false;
-        m.cursors.advance(program, op);
+        let (begin, lanes) = m.lanes;
+        let lanes = &mut self.lanes[begin as usize..][..lanes as usize];
+        lanes.iter_mut().filter(|lane| **lane == Some(op as OpId)).for_each(|lane| *lane = program.next(op).map(|next| next as OpId));
         if let Some(start) = &mut self.start {
             start[at] = now;
         }
@@ -271,9 +278,10 @@ impl<'a> Run<'a> {
     /// The send or delay that may start first, and when; of those that may start by `now`, the first in the program.
     fn next(&mut self, rank: u32, now: f64) -> Option<(f64, usize)> {
         let mut first: Option<(f64, usize)> = None;
-        for k in 0..self.machines[rank as usize].cursors.lanes() {
+        let (begin, lanes) = self.machines[rank as usize].lanes;
+        for lane in begin..begin + lanes {
+            let Some(op) = self.lanes[lane as usize].map(|op| op as usize) else { continue };
             let m = &self.machines[rank as usize];
-            let op = m.cursors.lane(k);
             let Some(mut start) = self.ready(rank, op) else { continue };
             start = start.max(now).max(m.cpu_free);
             if let Some(to) = m.program.sends_to(op) {
@@ -325,7 +333,10 @@ impl<'a> Run<'a> {
 
     /// Something is complete at `time`: receives may be posted then for which messages came early.
     fn retry_early(&mut self, rank: u32, time: f64) {
-        for op in self.machines[rank as usize].early.drain(..) {
+        if self.early.is_empty() {
+            return;
+        }
+        for op in self.early.remove(&rank).unwrap_or_default() {
             self.queue.push(time, event::arrive(rank, op));
         }
     }

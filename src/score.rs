@@ -85,7 +85,7 @@ pub fn experiments(roster: &Roster, fitted: &[Fitted]) -> Result<Vec<Experiment>
     let mut all = Vec::new();
     let n = roster.ranks.len();
     let costs = fitted.last().map(|f| f.costs_in(roster.inside.as_ref())).transpose()?;
-    let in_flight = costs.map_or(0, |costs| in_flight(costs.as_ref(), 0, 1..n, SEGMENT));
+    let in_flight = costs.map_or(0, |costs| in_flight(costs.as_ref(), &(0..n).collect::<Vec<_>>(), SEGMENT));
     for p in rank_counts(n) {
         for bytes in HELD_OUT_BYTES.into_iter().filter(|&bytes| p == n || bytes < LONG_BYTES) {
             for algorithm in bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()) {

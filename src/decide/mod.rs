@@ -123,7 +123,7 @@ fn predicted(
     mut parameters: Parameters,
 ) -> Result<Option<Candidate>> {
     if parameters.segment > 0 && parameters.in_flight == 0 {
-        parameters.in_flight = in_flight(costs, 0, 1..shape.ranks, parameters.segment);
+        parameters.in_flight = in_flight(costs, &(0..shape.ranks).collect::<Vec<_>>(), parameters.segment);
     }
     let schedule = match algorithm.bounded_schedule(shape, &parameters) {
         Ok(Some(schedule)) => schedule,

@@ -45,9 +45,12 @@ impl Cost {
     }
 }
 
-/// [`Cost::in_flight`] of messages of some bytes from one rank to each of others, as many as the longest way wants; 0 without others.
-pub fn in_flight(costs: &dyn CostModel, from: Rank, to: impl IntoIterator<Item = Rank>, bytes: usize) -> usize {
-    to.into_iter().map(|to| costs.cost(Link { from, to }, bytes).in_flight()).max().unwrap_or(0)
+/// [`Cost::in_flight`] of messages of some bytes among ranks, as many as the most demanding link wants of those from the first rank to each
+/// other and from each to the next; 0 for one rank.
+pub fn in_flight(costs: &dyn CostModel, ranks: &[Rank], bytes: usize) -> usize {
+    let from_first = ranks.iter().skip(1).map(|&to| Link { from: ranks[0], to });
+    let along = ranks.windows(2).map(|pair| Link { from: pair[0], to: pair[1] });
+    from_first.chain(along).map(|link| costs.cost(link, bytes).in_flight()).max().unwrap_or(0)
 }
 
 /// Anything that can tell what a message costs.

@@ -117,7 +117,7 @@ fn over(policy: &CompiledPolicy, members: &[Member], mut groups: Vec<Vec<Rank>>,
     // one message is under way, whatever may be
     let in_segments = |in_flight: usize| if way.segment > 0 { in_flight } else { 0 };
     let inside = |ranks: &Vec<Rank>| {
-        let in_flight = in_segments(in_flight(&costs, ranks[0], ranks[1..].iter().copied(), segment));
+        let in_flight = in_segments(in_flight(&costs, ranks, segment));
         Local { algorithm: way.local.name.into(), parameters: Parameters { in_flight, ..Parameters::default() } }
     };
     let between = if way.in_flight > 0 { way.in_flight } else { between(policy, &indices, segment)? };

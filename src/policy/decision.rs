@@ -175,8 +175,7 @@ impl CompiledPolicy {
             let mut parameters = bounded(row.parameters(), bytes);
             if parameters.segment > 0 && parameters.in_flight == 0 {
                 let costs = self.group_costs(group, &row.model);
-                let others = positions[1..].iter().copied();
-                parameters.in_flight = costs.map_or(0, |costs| in_flight(costs, positions[0], others, parameters.segment));
+                parameters.in_flight = costs.map_or(0, |costs| in_flight(costs, positions, parameters.segment));
             }
             return Ok(Decision {
                 collective,

@@ -5,10 +5,10 @@ use crate::error::{Error, Result};
 use crate::topology::Rank;
 use crate::units;
 
-/// A schedule that is replayed, and the replay, hold so many bytes for each message: a send and a receive with what they come after, the
-/// other end of each, their times, and an event.
-const BYTES_PER_MESSAGE: usize = 210;
-/// So many messages are held at most: 420 MB, and a second or two of replaying. Whoever asks for more has most likely slipped in a unit.
+/// A schedule that is replayed, and the replay, hold so many bytes for each message: a send and a receive of 28 bytes, their times, and a share
+/// of what is kept for each rank.
+const BYTES_PER_MESSAGE: usize = 100;
+/// So many messages are held at most: 200 MB, and half a second of replaying. Whoever asks for more has most likely slipped in a unit.
 pub const MOST_MESSAGES: usize = 2_000_000;
 
 /// The number of segments that `bytes` are cut into; `segment` 0 means one.
@@ -63,7 +63,8 @@ impl Program {
         self.ops.shrink_to_fit();
         self.after.shrink_to_fit();
         self.streams.shrink_to_fit();
-        self.stream_of = Default::default();
+        self.lanes.shrink_to_fit();
+        self.stream_of = None;
     }
 
     /// The number of messages that it sends.

@@ -1,6 +1,7 @@
 //! Which send meets which receive.
 
-use super::{FEW_STREAMS, Kind, NONE, Schedule};
+use super::Schedule;
+use super::program::{FEW_STREAMS, NONE};
 use crate::error::{Error, Result};
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
@@ -30,17 +31,18 @@ impl Streams {
         // the next receive of each stream
         let mut next: Vec<u32> = schedule.programs.iter().flat_map(|p| p.streams.iter().map(|s| s.first)).collect();
         for (me, program) in schedule.programs.iter().enumerate() {
-            for (k, op) in program.ops.iter().enumerate().filter(|(_, op)| op.kind == Kind::Send) {
-                let to = program.streams[op.stream as usize].peer as Rank;
+            for (k, op) in program.ops.iter().enumerate().filter(|(_, op)| op.sends()) {
+                let to = program.streams[op.stream() as usize].peer as Rank;
                 if to >= schedule.ranks() {
                     return wrong(format!("rank {me} sends to rank {to}, there are {} ranks", schedule.ranks()));
                 }
-                let other = streams.other(me, op.stream).filter(|&s| next[s] != NONE);
+                let other = streams.other(me, op.stream()).filter(|&s| next[s] != NONE);
                 let Some(stream) = other else { return wrong(format!("a message from rank {me} to rank {to} is never received")) };
                 let theirs = next[stream] as usize;
                 let receive = &schedule.programs[to].ops[theirs];
-                if receive.len != op.len {
-                    return wrong(format!("rank {me} sends {} bytes to rank {to}, which expects {}", op.len, receive.len));
+                let (sent, expected) = (op.len, receive.len);
+                if sent != expected {
+                    return wrong(format!("rank {me} sends {sent} bytes to rank {to}, which expects {expected}"));
                 }
                 next[stream] = receive.next;
                 met((me, k), (to, theirs));

@@ -1,0 +1,388 @@
+//! What one rank does, kept in few bytes, and how far it has come.
+
+use super::{Action, Buffer, Lane, OpId, Span, WINDOW};
+use crate::topology::Rank;
+use rustc_hash::FxHashMap;
+
+/// No operation.
+pub(super) const NONE: OpId = OpId::MAX;
+
+/// What an operation is, without its place and its peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Send(Buffer),
+    Recv(Buffer),
+    Delay,
+}
+
+/// An operation in 28 bytes: predictions hold millions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[repr(C, packed(4))]
+pub(super) struct Op {
+    /// First byte of the span; of a delay, the bits of its seconds.
+    offset: u64,
+    /// Bytes of the span.
+    pub len: u64,
+    /// The operation that it comes after, [`NONE`], or, from [`SEVERAL`] on, where in `Program::after` those are that it comes after.
+    after: u32,
+    /// The next send or delay of the same lane, the next receive of the same stream; [`NONE`] at its end.
+    pub next: OpId,
+    /// Its kind in the upper three bits; below, its stream in `Program::streams`, or the lane of a delay.
+    stream: u32,
+}
+
+/// A program has fewer operations.
+const SEVERAL: u32 = 1 << 31;
+/// Where an operation's kind begins.
+const KIND: u32 = 29;
+
+impl Op {
+    pub fn stream(&self) -> u32 {
+        self.stream & ((1 << KIND) - 1)
+    }
+
+    fn kind(&self) -> Kind {
+        let buffer = if (self.stream >> KIND) & 1 == 0 { Buffer::Data } else { Buffer::Control };
+        match self.stream >> (KIND + 1) {
+            0 => Kind::Send(buffer),
+            1 => Kind::Recv(buffer),
+            _ => Kind::Delay,
+        }
+    }
+
+    pub fn sends(&self) -> bool {
+        self.stream >> (KIND + 1) == 0
+    }
+
+    fn delays(&self) -> bool {
+        self.stream >> (KIND + 1) == 2
+    }
+}
+
+/// So few streams are searched faster than looked up.
+pub(super) const FEW_STREAMS: usize = 16;
+
+/// The messages to or from one peer in one lane.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Stream {
+    pub peer: u32,
+    pub lane: Lane,
+    pub receives: bool,
+    /// Messages under way; 0: nothing is said.
+    in_flight: u8,
+    pub first: OpId,
+    last: OpId,
+}
+
+/// A stream's peer and lane, and whether it is received.
+type Key = (u32, Lane, bool);
+
+impl Stream {
+    pub fn key(&self) -> Key {
+        (self.peer, self.lane, self.receives)
+    }
+}
+
+/// What one rank does.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Program {
+    pub(super) ops: Vec<Op>,
+    /// What operations come after, of those that come after several: how many, and which.
+    pub(super) after: Vec<OpId>,
+    /// The first and the last send or delay of each lane.
+    pub(super) lanes: Vec<(OpId, OpId)>,
+    pub(super) streams: Vec<Stream>,
+    /// Where each stream is in `streams`, while a program with many of them is built.
+    pub(super) stream_of: Option<Box<FxHashMap<Key, u32>>>,
+    /// The lane that operations are added to.
+    lane: Lane,
+    /// How many messages are under way of streams that are added.
+    in_flight: u8,
+}
+
+impl Program {
+    /// An empty program.
+    pub fn new() -> Program {
+        Program::default()
+    }
+
+    /// Adds what follows to a lane.
+    pub fn in_lane(&mut self, lane: Lane) {
+        self.lane = lane;
+    }
+
+    /// Lets streams that begin from here on go with at most so many messages under way (more than [`WINDOW`] are as many as that); 0: nothing
+    /// is said of them.
+    pub fn in_flight(&mut self, messages: usize) {
+        self.in_flight = messages.min(WINDOW) as u8;
+    }
+
+    /// The same program with so many messages of each stream under way, as [`Program::in_flight`].
+    pub fn with_in_flight(mut self, messages: usize) -> Program {
+        self.in_flight(messages);
+        self.streams.iter_mut().for_each(|stream| stream.in_flight = messages.min(WINDOW) as u8);
+        self
+    }
+
+    /// Adds an operation that comes after others of the same rank.
+    pub fn push(&mut self, action: Action, after: &[OpId]) -> OpId {
+        let id = self.ops.len() as OpId;
+        let (kind, stream, span) = match action {
+            Action::Send { to, span } => (0, self.join_stream(to, false, id), span),
+            Action::Recv { from, span } => (2, self.join_stream(from, true, id), span),
+            Action::Delay { .. } => (4, u32::from(self.lane), Span::control(0)),
+        };
+        let buffer = u32::from(span.buffer == Buffer::Control);
+        let offset = if let Action::Delay { seconds } = action { seconds.to_bits() } else { span.offset as u64 };
+        let after = self.store(after);
+        self.ops.push(Op { offset, len: span.len as u64, after, next: NONE, stream: (kind | buffer) << KIND | stream });
+        if kind != 2 {
+            self.join_lane(id);
+        }
+        id
+    }
+
+    /// Keeps what an operation comes after.
+    fn store(&mut self, after: &[OpId]) -> u32 {
+        match after {
+            [] => NONE,
+            [one] => *one,
+            several => {
+                let at = self.after.len() as u32;
+                self.after.push(several.len() as u32);
+                self.after.extend_from_slice(several);
+                SEVERAL + at
+            }
+        }
+    }
+
+    /// A send or delay is the last one of its lane.
+    fn join_lane(&mut self, op: OpId) {
+        let lane = usize::from(self.lane);
+        if self.lanes.len() <= lane {
+            self.lanes.resize(lane + 1, (NONE, NONE));
+        }
+        match &mut self.lanes[lane] {
+            (first, last) if *first == NONE => (*first, *last) = (op, op),
+            (_, last) => {
+                self.ops[*last as usize].next = op;
+                *last = op;
+            }
+        }
+    }
+
+    /// An operation is the last one of its stream.
+    fn join_stream(&mut self, peer: Rank, receives: bool, op: OpId) -> u32 {
+        let new = Stream { peer: peer as u32, lane: self.lane, receives, in_flight: self.in_flight, first: op, last: op };
+        let known = if self.streams.len() < FEW_STREAMS {
+            self.streams.iter().position(|s| s.key() == new.key()).unwrap_or(self.streams.len())
+        } else {
+            let all = || Box::new(self.streams.iter().zip(0..).map(|(s, k)| (s.key(), k)).collect());
+            *self.stream_of.get_or_insert_with(all).entry(new.key()).or_insert(self.streams.len() as u32) as usize
+        };
+        match self.streams.get_mut(known) {
+            Some(stream) => {
+                if receives {
+                    self.ops[stream.last as usize].next = op;
+                }
+                stream.last = op;
+            }
+            None => self.streams.push(new),
+        }
+        known as u32
+    }
+
+    /// Adds a send.
+    pub fn send(&mut self, to: Rank, span: Span, after: &[OpId]) -> OpId {
+        self.push(Action::Send { to, span }, after)
+    }
+
+    /// Adds a receive.
+    pub fn recv(&mut self, from: Rank, span: Span, after: &[OpId]) -> OpId {
+        self.push(Action::Recv { from, span }, after)
+    }
+
+    /// The number of operations.
+    pub fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// True if there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
+    /// Bytes in memory.
+    pub fn memory(&self) -> usize {
+        size_of_val(self.ops.as_slice())
+            + size_of_val(self.after.as_slice())
+            + size_of_val(self.lanes.as_slice())
+            + size_of_val(self.streams.as_slice())
+    }
+
+    /// What an operation does.
+    pub fn action(&self, op: usize) -> Action {
+        self.act(&self.ops[op])
+    }
+
+    fn act(&self, op: &Op) -> Action {
+        let span = |buffer| Span { buffer, offset: op.offset as usize, len: op.len as usize };
+        let peer = || self.streams[op.stream() as usize].peer as Rank;
+        match op.kind() {
+            Kind::Send(buffer) => Action::Send { to: peer(), span: span(buffer) },
+            Kind::Recv(buffer) => Action::Recv { from: peer(), span: span(buffer) },
+            Kind::Delay => Action::Delay { seconds: f64::from_bits(op.offset) },
+        }
+    }
+
+    /// The receiver of a send.
+    pub fn sends_to(&self, op: usize) -> Option<Rank> {
+        let op = &self.ops[op];
+        op.sends().then(|| self.streams[op.stream() as usize].peer as Rank)
+    }
+
+    /// The lane of an operation.
+    pub fn lane(&self, op: usize) -> Lane {
+        let op = &self.ops[op];
+        if op.delays() { op.stream() as Lane } else { self.streams[op.stream() as usize].lane }
+    }
+
+    /// How many messages of its stream are under way, at most, when a send or receive has started; 0: nothing is said.
+    pub fn in_flight_at(&self, op: usize) -> usize {
+        self.streams.get(self.ops[op].stream() as usize).map_or(0, |stream| stream.in_flight.into())
+    }
+
+    /// For each operation, the one of its stream that must be complete before it may start, since no more may be under way.
+    pub fn windows(&self) -> Vec<Option<OpId>> {
+        let mut streams: Vec<Vec<OpId>> = vec![Vec::new(); self.streams.len()];
+        let mut window = |(k, op): (usize, &Op)| {
+            let stream = streams.get_mut(op.stream() as usize).filter(|_| !op.delays())?;
+            stream.push(k as OpId);
+            let said = self.in_flight_at(k);
+            let in_flight = if said == 0 { WINDOW } else { said };
+            stream.len().checked_sub(in_flight + 1).map(|before| stream[before])
+        };
+        self.ops.iter().enumerate().map(&mut window).collect()
+    }
+
+    /// The operations that one comes after.
+    pub fn after(&self, op: usize) -> &[OpId] {
+        match &self.ops[op].after {
+            &NONE => &[],
+            one if *one < SEVERAL => std::slice::from_ref(one),
+            at => {
+                let at = (at - SEVERAL) as usize;
+                &self.after[at + 1..][..self.after[at] as usize]
+            }
+        }
+    }
+
+    /// The place of an operation's stream among those of its program.
+    pub fn stream(&self, op: usize) -> u32 {
+        self.ops[op].stream()
+    }
+
+    /// The first operation of each stream.
+    pub fn first_of_streams(&self) -> impl Iterator<Item = OpId> + '_ {
+        self.streams.iter().map(|s| s.first)
+    }
+
+    /// The first receive of each stream of receives.
+    pub fn streams(&self) -> impl Iterator<Item = usize> + '_ {
+        self.streams.iter().filter(|s| s.receives).map(|s| s.first as usize)
+    }
+
+    /// The next send or delay of the same lane, or the next receive of the same stream.
+    pub fn next(&self, op: usize) -> Option<usize> {
+        Some(self.ops[op].next).filter(|&next| next != NONE).map(|next| next as usize)
+    }
+
+    /// The actions in order.
+    pub fn actions(&self) -> impl Iterator<Item = Action> + '_ {
+        self.ops.iter().map(|op| self.act(op))
+    }
+
+    /// The same program with other names for the ranks.
+    pub fn renamed(mut self, rename: impl Fn(Rank) -> Rank) -> Program {
+        for stream in &mut self.streams {
+            stream.peer = rename(stream.peer as usize) as u32;
+        }
+        self.stream_of = None;
+        self
+    }
+
+    /// Appends another program whose ranks are renamed by `rename`; the first send or delay in each of its lanes comes after `after` too, and with
+    /// it all that start later in that lane. Its receives wait for nothing but what they waited for: it must not receive into bytes that what
+    /// is before it uses.
+    pub fn append(&mut self, other: &Program, rename: impl Fn(Rank) -> Rank, after: &[OpId]) {
+        let base = self.ops.len() as OpId;
+        for k in 0..other.len() {
+            let mut deps: Vec<OpId> = other.after(k).iter().map(|d| d + base).collect();
+            let action = match other.action(k) {
+                Action::Send { to, span } => Action::Send { to: rename(to), span },
+                Action::Recv { from, span } => Action::Recv { from: rename(from), span },
+                delay => delay,
+            };
+            let lane = other.lane(k);
+            if other.lanes.get(usize::from(lane)).is_some_and(|&(first, _)| first as usize == k) {
+                deps.extend(after);
+            }
+            self.in_lane(lane);
+            self.in_flight(other.in_flight_at(k));
+            self.push(action, &deps);
+        }
+    }
+}
+
+/// What each lane of a program does next. All that run programs walk them with this.
+#[derive(Debug, Clone, Default)]
+pub struct Cursors {
+    next: Vec<OpId>,
+}
+
+impl Cursors {
+    /// At the beginning of a program.
+    pub fn new(program: &Program) -> Cursors {
+        let mut cursors = Cursors::default();
+        cursors.restart(program);
+        cursors
+    }
+
+    /// Goes to the beginning of a program.
+    pub fn restart(&mut self, program: &Program) {
+        self.next.clear();
+        self.next.extend(program.lanes.iter().map(|l| l.0).filter(|&op| op != NONE));
+    }
+
+    /// The next send or delay of each lane that has one left, in no order.
+    pub fn open(&self) -> impl Iterator<Item = usize> + '_ {
+        self.next.iter().map(|&op| op as usize)
+    }
+
+    /// How many lanes have a send or delay left.
+    pub fn lanes(&self) -> usize {
+        self.next.len()
+    }
+
+    /// The next send or delay of one of these lanes.
+    pub fn lane(&self, k: usize) -> usize {
+        self.next[k] as usize
+    }
+
+    /// True if all sends and delays were started.
+    pub fn is_empty(&self) -> bool {
+        self.next.is_empty()
+    }
+
+    /// Goes on from a lane's next operation, which was started.
+    pub fn advance(&mut self, program: &Program, op: usize) {
+        if let Some(k) = self.next.iter().position(|&n| n as usize == op) {
+            match program.ops[op].next {
+                NONE => {
+                    self.next.swap_remove(k);
+                }
+                next => self.next[k] = next,
+            }
+        }
+    }
+}
