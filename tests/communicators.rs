@@ -290,8 +290,8 @@ struct Own(SimpleCommunicator);
 // SAFETY: MPI was started for several threads
 unsafe impl Send for Own {}
 
-/// Four threads that duplicate, split, broadcast and free at the same time; gives what was said.
-fn four_threads(name: &str, own: bool, first: impl Fn(&SimpleCommunicator)) -> String {
+/// Runs a part on four ranks, where MPI was started for several threads; gives what was said. `own`: the policy is that of [`own_inside`].
+fn several_threads(name: &str, own: bool, part: impl Fn(&SimpleCommunicator)) -> String {
     let folder = tempfile::tempdir().unwrap();
     let (policy, hosts) = three_groups(folder.path(), 4);
     if own {
@@ -299,29 +299,32 @@ fn four_threads(name: &str, own: bool, first: impl Fn(&SimpleCommunicator)) -> S
     }
     let environment =
         [("COLLWISE_POLICY", policy.as_path()), ("COLLWISE_HOSTS", &hosts), ("COLLWISE_TEST_THREADS", std::path::Path::new("1"))];
-    must_succeed(on_ranks(name, 4, &environment, |world| {
-        first(world);
-        let bases: Vec<Own> = (0..4).map(|_| Own(world.duplicate())).collect();
-        std::thread::scope(|scope| {
-            for (k, base) in bases.into_iter().enumerate() {
-                scope.spawn(move || {
-                    let base = base;
-                    for round in 0..15 {
-                        let part = base.0.split_by_color(Color::with_value((base.0.rank() + round) % 2)).unwrap();
-                        for comm in [&base.0.duplicate(), &part, &base.0] {
-                            check_bcast(comm, &[8 + k, 3000, 70_000 + 1000 * k]);
-                        }
+    must_succeed(on_ranks(name, 4, &environment, part))
+}
+
+/// Four threads that duplicate, split, broadcast and free at the same time.
+fn four_threads(world: &SimpleCommunicator) {
+    let bases: Vec<Own> = (0..4).map(|_| Own(world.duplicate())).collect();
+    std::thread::scope(|scope| {
+        for (k, base) in bases.into_iter().enumerate() {
+            scope.spawn(move || {
+                let base = base;
+                for round in 0..15 {
+                    let part = base.0.split_by_color(Color::with_value((base.0.rank() + round) % 2)).unwrap();
+                    for comm in [&base.0.duplicate(), &part, &base.0] {
+                        check_bcast(comm, &[8 + k, 3000, 70_000 + 1000 * k]);
                     }
-                });
-            }
-        });
-    }))
+                }
+            });
+        }
+    });
 }
 
 #[test]
 fn threads_broadcast_at_the_same_time() {
-    let said = four_threads("threads_broadcast_at_the_same_time", false, |world| {
+    let said = several_threads("threads_broadcast_at_the_same_time", false, |world| {
         check_bcast(world, &[8]);
+        four_threads(world);
         assert_eq!(private_communicators(), 1);
     });
     assert!(!said.contains("library's own collectives"), "it fell back: {said}");
@@ -329,19 +332,28 @@ fn threads_broadcast_at_the_same_time() {
 
 #[test]
 fn threads_make_no_communicators_of_groups() {
-    let said = four_threads("threads_make_no_communicators_of_groups", true, |world| check_bcast(world, &[8, 5000]));
+    let said = several_threads("threads_make_no_communicators_of_groups", true, |world| {
+        check_bcast(world, &[8, 5000]);
+        four_threads(world);
+        assert_eq!(private_communicators(), 1);
+    });
     assert!(!said.contains("library's own collectives"), "it fell back: {said}");
 }
 
 #[test]
-fn threads_whose_parts_are_first_fall_back_and_say_so() {
-    let said = four_threads("threads_whose_parts_are_first_fall_back_and_say_so", false, |world| {
-        let part = world.split_by_color(Color::with_value(world.rank() % 2)).unwrap();
-        check_bcast(&part, &[8, 3000]);
+fn parts_that_several_threads_could_use_have_plans_once_the_whole_has() {
+    let said = several_threads("parts_that_several_threads_could_use_have_plans_once_the_whole_has", false, |world| {
+        let part = || world.split_by_color(Color::with_value(world.rank() % 2)).unwrap();
+        let first = part();
+        (0..2).for_each(|_| check_bcast(&first, &[8, 3000]));
         assert_eq!(private_communicators(), 0);
+        check_bcast(world, &[8]);
+        check_bcast(&part(), &[8, 3000]);
+        assert_eq!(private_communicators(), 1);
     });
     if !is_child() {
-        assert!(said.matches("MPI_THREAD_MULTIPLE").count() >= 1, "parts use the library's own: {said}");
+        let times = said.matches("MPI_THREAD_MULTIPLE").count();
+        assert_eq!(times, 2, "once for each first rank of a part: {said}");
     }
 }
 

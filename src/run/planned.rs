@@ -54,24 +54,29 @@ impl Transport for Members {
         self.through.delay(seconds);
     }
 
+    #[inline]
     unsafe fn send(&mut self, to: Rank, tag: Tag, data: *const u8, len: usize) -> Result<ffi::MPI_Request> {
         // SAFETY: the caller's
         unsafe { self.through.send(self.peer(to), tag, data, len) }
     }
 
+    #[inline]
     unsafe fn receive(&mut self, from: Rank, tag: Tag, data: *mut u8, len: usize) -> Result<ffi::MPI_Request> {
         // SAFETY: the caller's
         unsafe { self.through.receive(self.peer(from), tag, data, len) }
     }
 
+    #[inline]
     fn wait(&mut self, request: ffi::MPI_Request) -> Result<()> {
         self.through.wait(request)
     }
 
+    #[inline]
     fn test(&mut self, request: ffi::MPI_Request) -> Result<bool> {
         self.through.test(request)
     }
 
+    #[inline]
     fn wait_any(&mut self, requests: &mut [ffi::MPI_Request]) -> Result<usize> {
         self.through.wait_any(requests)
     }

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::plan::{Planned, Planner};
 use crate::topology::Rank;
 use crate::transport::mpi::{MpiTransport, check};
-use crate::transport::native;
+use crate::transport::{Tag, native};
 use mpi::ffi::{self, MPI_Comm};
 use std::os::raw::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -78,22 +78,28 @@ pub struct Place {
     pub team: Arc<Team>,
     /// The first of the communicator's tags.
     tag: i64,
-    /// Collectives that were begun.
-    begun: i64,
+    /// Where they end.
+    end: i64,
+    /// The first one of the next collective: they are used in turns.
+    next: i64,
 }
 
 impl Place {
     /// With tags that were taken.
     pub fn new(team: Arc<Team>, tag: i64) -> Place {
-        Place { team, tag, begun: 0 }
+        let end = tag + tags_of(team.lanes);
+        Place { team, tag, end, next: tag + 1 }
     }
 
     /// The first of the tags of the next collective.
-    pub fn next_tag(&mut self) -> u32 {
-        let tag = self.tag + 1 + self.begun % under_way(self.team.lanes) * self.team.lanes;
-        self.begun += 1;
+    pub fn next_tag(&mut self) -> Tag {
+        let tag = self.next;
+        self.next += self.team.lanes;
+        if self.next == self.end {
+            self.next = self.tag + 1;
+        }
         // ranges are taken below the bound of tags
-        tag as u32
+        tag as Tag
     }
 
     /// Where the members of this rank's group run the library's own broadcast; made when it is asked for first, which is collective over them.

@@ -117,11 +117,8 @@ fn virtual_sleep() -> Option<Usleep> {
 
 /// A function of the MPI library that not every one has, by its name.
 pub fn symbol(name: &CStr) -> Option<*mut c_void> {
-    unsafe extern "C" {
-        fn dlsym(handle: *mut c_void, symbol: *const c_char) -> *mut c_void;
-    }
-    // SAFETY: a null handle is RTLD_DEFAULT
-    let found = unsafe { dlsym(std::ptr::null_mut(), name.as_ptr()) };
+    // SAFETY: a name that ends with a zero
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     (!found.is_null()).then_some(found)
 }
 
@@ -149,6 +146,7 @@ impl Transport for MpiTransport {
         }
     }
 
+    #[inline]
     unsafe fn send(&mut self, to: Rank, tag: Tag, data: *const u8, len: usize) -> Result<ffi::MPI_Request> {
         let count = self.count(len)?;
         // SAFETY: the caller vouches for the buffer; the request is written before it is read
@@ -161,6 +159,7 @@ impl Transport for MpiTransport {
         }
     }
 
+    #[inline]
     unsafe fn receive(&mut self, from: Rank, tag: Tag, data: *mut u8, len: usize) -> Result<ffi::MPI_Request> {
         let count = self.count(len)?;
         // SAFETY: as in `send`
@@ -173,12 +172,14 @@ impl Transport for MpiTransport {
         }
     }
 
+    #[inline]
     fn wait(&mut self, mut request: ffi::MPI_Request) -> Result<()> {
         // SAFETY: the request came from `send` or `receive` and is given up here
         let code = unsafe { native::PMPI_Wait(&mut request, ffi::RSMPI_STATUS_IGNORE) };
         check("MPI_Wait", code)
     }
 
+    #[inline]
     fn test(&mut self, mut request: ffi::MPI_Request) -> Result<bool> {
         let mut complete: c_int = 0;
         // SAFETY: as in `wait`, if it is complete
@@ -187,6 +188,7 @@ impl Transport for MpiTransport {
         Ok(complete != 0)
     }
 
+    #[inline]
     fn wait_any(&mut self, requests: &mut [ffi::MPI_Request]) -> Result<usize> {
         let mut index: c_int = 0;
         // SAFETY: the requests came from `send` or `receive`; the complete one is given up here
