@@ -17,6 +17,9 @@ use std::sync::OnceLock;
 type Place = *mut c_void;
 type Int = *mut c_int;
 type Ints = *const c_int;
+/// What is called where a `T` with an attribute is duplicated, or deleted; the names of their types differ between libraries.
+type Copied<T> = Option<unsafe extern "C" fn(T, c_int, Place, Place, Place, Int) -> c_int>;
+type Deleted<T> = Option<unsafe extern "C" fn(T, c_int, Place, Place) -> c_int>;
 
 macro_rules! functions {
     ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
@@ -58,7 +61,7 @@ functions! {
     PMPI_Comm_call_errhandler(comm: Comm, code: c_int) -> c_int;
     PMPI_Comm_create(comm: Comm, group: Group, made: *mut Comm) -> c_int;
     PMPI_Comm_create_group(comm: Comm, group: Group, tag: c_int, made: *mut Comm) -> c_int;
-    PMPI_Comm_create_keyval(copy: ffi::MPI_Comm_copy_attr_function, delete: ffi::MPI_Comm_delete_attr_function, key: Int, extra: Place) -> c_int;
+    PMPI_Comm_create_keyval(copy: Copied<Comm>, delete: Deleted<Comm>, key: Int, extra: Place) -> c_int;
     PMPI_Comm_dup(comm: Comm, made: *mut Comm) -> c_int;
     PMPI_Comm_free(comm: *mut Comm) -> c_int;
     PMPI_Comm_get_attr(comm: Comm, key: c_int, value: Place, found: Int) -> c_int;
@@ -91,7 +94,7 @@ functions! {
     PMPI_Type_create_hindexed_block(n: c_int, length: c_int, places: *const Aint, t: Datatype, made: *mut Datatype) -> c_int;
     PMPI_Type_create_hvector(n: c_int, length: c_int, stride: Aint, t: Datatype, made: *mut Datatype) -> c_int;
     PMPI_Type_create_indexed_block(n: c_int, length: c_int, places: Ints, t: Datatype, made: *mut Datatype) -> c_int;
-    PMPI_Type_create_keyval(copy: ffi::MPI_Type_copy_attr_function, delete: ffi::MPI_Type_delete_attr_function, key: Int, extra: Place) -> c_int;
+    PMPI_Type_create_keyval(copy: Copied<Datatype>, delete: Deleted<Datatype>, key: Int, extra: Place) -> c_int;
     PMPI_Type_create_resized(t: Datatype, lb: Aint, extent: Aint, made: *mut Datatype) -> c_int;
     PMPI_Type_create_struct(n: c_int, lengths: Ints, places: *const Aint, types: *const Datatype, made: *mut Datatype) -> c_int;
     PMPI_Type_create_subarray(n: c_int, sizes: Ints, parts: Ints, starts: Ints, order: c_int, t: Datatype, made: *mut Datatype) -> c_int;
