@@ -92,6 +92,8 @@ struct Machine<'a> {
     took: bool,
     /// When something may start next; one such event is enough.
     turn_at: f64,
+    /// The send or delay that may start first, and when, as far as is known: whatever changes it looks ahead anew.
+    ahead: (f64, OpId),
 }
 
 /// The messages of a stream that were sent so far.
@@ -144,6 +146,7 @@ impl<'a> Run<'a> {
                 waiting: VecDeque::new(),
                 took: false,
                 turn_at: f64::INFINITY,
+                ahead: (f64::INFINITY, 0),
             }
         };
         Ok(Run {
@@ -194,15 +197,14 @@ impl<'a> Run<'a> {
             return; // an earlier one has done its work
         }
         m.turn_at = f64::INFINITY;
-        let send = self.next(rank, now).filter(|&(start, _)| start <= now);
-        let m = &mut self.machines[rank as usize];
+        let (start, send) = m.ahead;
         if m.cpu_free <= now
-            && !(m.took && send.is_some())
+            && !(m.took && start <= now)
             && let Some(op) = m.waiting.pop_front()
         {
             self.take(rank, op, now);
-        } else if let Some((_, op)) = send {
-            self.begin(rank, op, now);
+        } else if start <= now {
+            self.begin(rank, send as usize, now);
         }
         self.look_ahead(rank, now);
     }
@@ -298,8 +300,10 @@ impl<'a> Run<'a> {
 
     /// Sees to it that the processor turns to what may start first, when it may.
     fn look_ahead(&mut self, rank: u32, now: f64) {
-        let send = self.next(rank, now).map_or(f64::INFINITY, |(start, _)| start);
+        let ahead = self.next(rank, now).map_or((f64::INFINITY, 0), |(start, op)| (start, op as OpId));
         let m = &mut self.machines[rank as usize];
+        m.ahead = ahead;
+        let send = ahead.0;
         let take = if m.waiting.is_empty() { f64::INFINITY } else { m.cpu_free.max(now) };
         let first = send.min(take);
         if first < m.turn_at {
