@@ -45,7 +45,7 @@ pub struct Decision {
     pub runner_up: String,
     /// How much longer the next best takes, as a share.
     pub margin: f64,
-    /// True if it comes from a row that was made for about this many ranks; else it was computed from the models.
+    /// True if it comes from a row that was made for this many ranks; else it was computed from the models.
     pub from_row: bool,
 }
 
@@ -128,8 +128,9 @@ impl CompiledPolicy {
         ranks == self.policy.provenance.ranks && self.policy.placement.as_ref().is_none_or(|p| p == placement)
     }
 
-    /// True if a group's rows hold for so many ranks of it: at least [`ABOUT`] of its hosts. Its trees are then as deep, and its pipelines
-    /// nearly as long, as where they were measured, so that what was measured says more than predictions would.
+    /// True if so many ranks of a group are about all of it: at least [`ABOUT`] of its hosts. What crosses groups then takes about what it took
+    /// where it was measured, which says more than predictions would. Inside the group one host less may make another algorithm the best one
+    /// (those for powers of two).
     pub fn is_about_whole(&self, group: usize, ranks: usize) -> bool {
         let hosts = self.policy.groups[group].hosts.len();
         ranks <= hosts && ranks as f64 >= ABOUT * hosts as f64
@@ -171,7 +172,7 @@ impl CompiledPolicy {
     pub fn decide(&self, collective: &'static Collective, group: usize, positions: &[usize], bytes: usize) -> Result<Decision> {
         let g = &self.policy.groups[group];
         let row = g.row(collective, bytes);
-        if let Some(row) = row.filter(|_| self.is_about_whole(group, positions.len())) {
+        if let Some(row) = row.filter(|_| positions.len() == g.hosts.len()) {
             let mut parameters = bounded(row.parameters(), bytes);
             if parameters.segment > 0 && parameters.in_flight == 0 {
                 let costs = self.group_costs(group, &row.model);
