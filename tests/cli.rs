@@ -129,10 +129,21 @@ fn predict_replays_one_algorithm_under_one_model() {
 fn tune_explain_predict_check_and_compare_over_a_simulated_platform() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    ok(&["tune", "--platform", &platform("ccgrid2007"), "-o", "p.toml"], at);
+    let told = ok(&["tune", "--platform", &platform("ccgrid2007"), "-o", "p.toml"], at);
+    assert!(told.lines().count() <= 40, "it fits a screen: {told}");
+    // the groups, what is done over all of them as `explain` says it, what it took, where it is
+    for part in [&ok(&["explain", "p.toml"], at), "\nsophia ", "\nbarrier: ", "\nmeasured for ", "\npolicy written to p.toml\n"] {
+        assert!(told.contains(part), "{part}\nis not in\n{told}");
+    }
     let text = std::fs::read_to_string(at.join("p.toml")).unwrap();
-    ok(&["tune", "--platform", &platform("ccgrid2007"), "-o", "q.toml"], at);
-    let again = std::fs::read_to_string(at.join("q.toml")).unwrap().replace("q.toml", "p.toml");
+    let all = ok(&["tune", "--platform", &platform("ccgrid2007"), "--verbose", "-o", "q.toml"], at);
+    for part in ["runner-up", "sophia      2MiB ", "finalists inside groups "] {
+        assert!(all.contains(part) && !told.contains(part), "{part}: {all}");
+    }
+    for line in told.lines() {
+        assert!(all.replace("q.toml", "p.toml").contains(line), "{line}\nis not in\n{all}");
+    }
+    let again = std::fs::read_to_string(at.join("q.toml")).unwrap().replace("--verbose -o q.toml", "-o p.toml");
     assert_eq!(text, again, "the same input and seed give the same policy");
     assert!(ok(&["check", "p.toml"], at).starts_with("valid: ccgrid2007, 6 groups"));
     ok(&["check", "p.toml", "--platform", &platform("ccgrid2007")], at);

@@ -5,12 +5,15 @@ use super::table::{percent, percent_or_dash, table};
 use super::{Outcome, print, print_json};
 use crate::collective::bcast;
 use crate::intercluster::{Job, Sent, gantt};
-use crate::plan::{Member, Plan, Way, plan, plan_signals};
+use crate::plan::{Member, Plan, SignalPlan, Way, plan, plan_signals};
 use crate::policy::{Across, CompiledPolicy, Policy};
 use crate::two_level::{Route, RouteKind};
 use crate::units;
 use std::fmt::Write;
 use std::path::PathBuf;
+
+/// What runs where collwise steps aside.
+const OWN: &str = "the MPI library's own";
 
 /// Say what would run for a size, and why.
 #[derive(clap::Args)]
@@ -47,7 +50,10 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
             let plan = plan(&compiled, &members, args.root, bytes)?;
             if args.json { print_json(&json(&compiled.policy, &plan))? } else { print(&text(&compiled.policy, &plan)?)? }
         }
-        None if collective.sized => overview(args, &compiled, &members)?,
+        None if collective.sized => {
+            let classes = classes(&compiled, &members, args.root)?;
+            if args.json { print_json(&classes)? } else { print(&short(&classes))? }
+        }
         given => {
             args.collective.sizes(given.as_slice())?;
             signals(args, &compiled, &members)?;
@@ -56,27 +62,37 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// What is done in a class of sizes.
+#[derive(serde::Serialize)]
+pub struct Class {
+    from_bytes: usize,
+    at_bytes: usize,
+    predicted_s: f64,
+    way: String,
+}
+
 /// All sizes, in short.
-fn overview(args: &Args, compiled: &CompiledPolicy, members: &[Member]) -> anyhow::Result<()> {
-    let (mut rows, mut all) = (Vec::new(), Vec::new());
-    for &(from, at) in compiled.classes() {
-        let plan = plan(compiled, members, args.root, at)?;
-        let way = way(&plan);
-        rows.push(vec![units::bytes(from), units::bytes(at), units::seconds(plan.predicted_s), way.clone()]);
-        all.push(serde_json::json!({ "from_bytes": from, "at_bytes": at, "predicted_s": plan.predicted_s, "way": way }));
-    }
-    if args.json {
-        print_json(&all)?
-    } else {
-        print(&table(&["from", "at", "takes", "what is done"], 3, &rows))?
-    }
-    Ok(())
+///
+/// # Errors
+/// A policy by which nothing can be planned.
+pub fn classes(compiled: &CompiledPolicy, members: &[Member], root: usize) -> anyhow::Result<Vec<Class>> {
+    let class = |&(from_bytes, at_bytes): &(usize, usize)| {
+        let plan = plan(compiled, members, root, at_bytes)?;
+        Ok(Class { from_bytes, at_bytes, predicted_s: plan.predicted_s, way: way(&plan) })
+    };
+    compiled.classes().iter().map(class).collect()
+}
+
+/// A line for each class of sizes.
+pub fn short(classes: &[Class]) -> String {
+    let row = |c: &Class| vec![units::bytes(c.from_bytes), units::bytes(c.at_bytes), c.way.clone(), units::seconds(c.predicted_s)];
+    table(&["from", "at", "what is done", "takes"], 3, &classes.iter().map(row).collect::<Vec<_>>())
 }
 
 /// What a plan does, in a line.
 fn way(plan: &Plan) -> String {
     if plan.is_native() {
-        return "the MPI library's own".into();
+        return OWN.into();
     }
     let (h, inside) = (&plan.hierarchy, &plan.groups[0].decision);
     match (plan.route, inside) {
@@ -90,6 +106,11 @@ fn way(plan: &Plan) -> String {
         (None, Some(d)) if plan.groups.len() == 1 => d.algorithm.name.into(),
         _ => "the whole message from group to group, inside each as it is best there".into(),
     }
+}
+
+/// What is done for a collective without a message, in a line.
+pub fn signal(plan: &SignalPlan) -> String {
+    if plan.way.is_native() { OWN.into() } else { plan.way.words() }
 }
 
 /// A collective without a message.
@@ -107,8 +128,7 @@ fn signals(args: &Args, compiled: &CompiledPolicy, members: &[Member]) -> anyhow
             "native": plan.way.is_native(), "from_row": plan.from_row, "runner_up": runner_up, "margin": margin, "native_s": native_s,
         }));
     }
-    let mut out = format!("{} of {} ranks: {}\n", collective.name, members.len(), units::seconds(plan.predicted_s));
-    writeln!(out, "{}", if plan.way.is_native() { "the MPI library's own".into() } else { plan.way.words() })?;
+    let mut out = format!("{} of {} ranks: {}\n{}\n", collective.name, members.len(), units::seconds(plan.predicted_s), signal(&plan));
     match runner_up {
         Some(runner_up) => writeln!(out, "  next best: {runner_up}, slower by {}", percent_or_dash(margin))?,
         None => writeln!(out, "  computed from the models: the policy has no row for it")?,

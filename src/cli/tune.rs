@@ -1,13 +1,15 @@
 //! `collwise tune`
 
 use super::discover::describe;
+use super::explain::{classes, everybody, short, signal};
 use super::source::{GroupingArgs, SourceArgs};
 use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
-use crate::collective::bcast;
+use crate::collective::{COLLECTIVES, bcast};
 use crate::files::write_text;
 use crate::measure::Spent;
-use crate::policy::Policy;
+use crate::plan::plan_signals;
+use crate::policy::{CompiledPolicy, Policy};
 use crate::tune::{TuneOptions, tune};
 use crate::units;
 use std::path::{Path, PathBuf};
@@ -25,6 +27,9 @@ pub struct Args {
     /// Measure every candidate, and not only those predicted to be fast: what the predictions save, and what they cost.
     #[arg(long)]
     exhaustive: bool,
+    /// Print what was decided inside each group too, and what each stage of measuring took.
+    #[arg(long)]
+    verbose: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -45,7 +50,8 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     if args.json {
         print_json(&policy)?;
     } else {
-        print(&format!("{}\n{}", describe(&discovery), summary(&policy, &spent, &args.output)))?;
+        let (inside, stages) = if args.verbose { (inside(&policy), stages(&spent)) } else { Default::default() };
+        print(&format!("{}\n{inside}{}{stages}{}", describe(&discovery), over_all(&policy)?, total(&policy, &args.output)))?;
     }
     Ok(Outcome::Done)
 }
@@ -70,8 +76,8 @@ fn head(policy: &Policy) -> String {
     )
 }
 
-/// What was decided, and why.
-fn summary(policy: &Policy, spent: &[Spent], path: &Path) -> String {
+/// What was decided inside each group, and why.
+fn inside(policy: &Policy) -> String {
     let mut rows = Vec::new();
     for g in &policy.groups {
         for r in g.rows(&bcast::COLLECTIVE) {
@@ -82,9 +88,30 @@ fn summary(policy: &Policy, spent: &[Spent], path: &Path) -> String {
         }
     }
     let header = ["group", "from", "algorithm", "segment", "model", "predicted", "measured", "runner-up", "slower by"];
-    let mut text = table(&header, 3, &rows);
-    text.push_str(&format!("\nmeasured for {}:\n", units::seconds(policy.provenance.measuring_s)));
+    format!("{}\n", table(&header, 3, &rows))
+}
+
+/// What was decided over all groups, in short.
+fn over_all(policy: &Policy) -> anyhow::Result<String> {
+    let compiled = CompiledPolicy::new(policy.clone())?;
+    let members = everybody(policy);
+    let mut text = format!("broadcast over all groups:\n{}\n", short(&classes(&compiled, &members, 0)?));
+    for collective in COLLECTIVES.into_iter().filter(|c| !c.sized) {
+        let plan = plan_signals(&compiled, &members, collective)?;
+        text += &format!("{}: {}, takes {}\n", collective.name, signal(&plan), units::seconds(plan.predicted_s));
+    }
+    Ok(text + "\n")
+}
+
+/// What each stage of measuring took.
+fn stages(spent: &[Spent]) -> String {
     let share = |s: &Spent| vec![s.purpose.clone(), s.experiments.to_string(), units::seconds(s.seconds)];
-    text.push_str(&table(&["what", "experiments", "took"], 1, &spent.iter().map(share).collect::<Vec<_>>()));
-    text + &format!("\npolicy written to {}\n", path.display())
+    let rows: Vec<Vec<String>> = spent.iter().map(share).collect();
+    format!("{}\n", table(&["what", "experiments", "took"], 1, &rows))
+}
+
+/// What measuring took, and where the result is.
+fn total(policy: &Policy, path: &Path) -> String {
+    let took = units::seconds(policy.provenance.measuring_s);
+    format!("measured for {took} (--verbose says what for)\npolicy written to {}\n", path.display())
 }
