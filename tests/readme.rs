@@ -1,4 +1,4 @@
-//! The README's commands run, and print what it says.
+//! The commands of the README and of the recipes run, and print what is shown. With `UPDATE_DOCS=1` what they print is written there.
 #![cfg(feature = "cli")]
 
 mod common;
@@ -6,29 +6,39 @@ mod common;
 use std::path::Path;
 use std::process::Command;
 
-/// Commands of the README's console blocks, each with the output it shows (none: only success is asked).
-fn commands(text: &str) -> Vec<(String, String)> {
-    let mut found: Vec<(String, String)> = Vec::new();
+/// A piece of a page.
+#[derive(Debug)]
+enum Piece {
+    /// Lines that are no command's.
+    Text(String),
+    /// A command of a console block with the output that is shown (none: only success is asked).
+    Command(String, String),
+}
+
+fn pieces(text: &str) -> Vec<Piece> {
+    let mut found = Vec::new();
     let mut inside = false;
     for line in text.lines() {
         if line.starts_with("```") {
             inside = line == "```console";
         } else if inside {
             match (line.strip_prefix("$ "), found.last_mut()) {
-                (Some(command), _) => found.push((command.into(), String::new())),
-                (None, Some((_, output))) => *output += &format!("{line}\n"),
-                (None, None) => panic!("output before any command: {line}"),
+                (Some(command), _) => found.push(Piece::Command(command.into(), String::new())),
+                (None, Some(Piece::Command(_, output))) => *output += &format!("{line}\n"),
+                (None, _) => panic!("output before any command: {line}"),
             }
+            continue;
         }
+        found.push(Piece::Text(format!("{line}\n")));
     }
     found
 }
 
-#[test]
-fn commands_of_the_readme_run_and_print_what_it_says() {
-    let text = std::fs::read_to_string(common::file("README.md")).unwrap();
+/// Runs a page's commands one after the other in a folder of their own, compares what they print with what is shown, and counts them.
+fn follow(page: &str) -> usize {
+    let text = std::fs::read_to_string(common::file(page)).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    for part in ["platforms", "examples"] {
+    for part in ["platforms", "examples", "policies"] {
         std::os::unix::fs::symlink(common::file(part), folder.path().join(part)).unwrap();
     }
     // the files that recipes name
@@ -37,11 +47,20 @@ fn commands_of_the_readme_run_and_print_what_it_says() {
     std::fs::write(folder.path().join("between.toml"), problem).unwrap();
     let binaries = Path::new(env!("CARGO_BIN_EXE_collwise")).parent().unwrap();
     let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap_or_default());
-    let commands = commands(&text);
-    assert!(commands.len() >= 12, "{commands:?}");
-    for (command, expected) in commands {
+    let (mut count, mut updated, mut wrong) = (0, String::new(), String::new());
+    for piece in pieces(&text) {
+        let (command, shown) = match piece {
+            Piece::Text(text) => {
+                updated += &text;
+                continue;
+            }
+            Piece::Command(command, shown) => (command, shown),
+        };
+        count += 1;
+        updated += &format!("$ {command}\n");
         let needs_mpi = command.starts_with("mpirun") || command.contains("here.toml");
         if needs_mpi && cfg!(not(feature = "mpi")) {
+            updated += &shown;
             continue;
         }
         let mut shell = Command::new("timeout");
@@ -50,8 +69,33 @@ fn commands_of_the_readme_run_and_print_what_it_says() {
         let output = shell.output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{command}: {said}{}", String::from_utf8_lossy(&output.stderr));
-        assert!(expected.is_empty() || said.trim_end() == expected.trim_end(), "{command} printed\n{said}\nthe README says\n{expected}");
+        if !shown.is_empty() {
+            updated += &format!("{}\n", said.trim_end());
+            if said.trim_end() != shown.trim_end() {
+                wrong += &format!("{command} printed\n{said}\n{page} says\n{shown}\n");
+            }
+        }
     }
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(common::file(page), updated).unwrap();
+    } else {
+        assert!(wrong.is_empty(), "{wrong}");
+    }
+    count
+}
+
+#[test]
+fn commands_of_the_readme_run_and_print_what_it_says() {
+    let count = follow("README.md");
+    assert!(count >= 12, "{count} commands");
+    let lines = std::fs::read_to_string(common::file("README.md")).unwrap().lines().count();
+    assert!(lines <= 150, "{lines} lines: what only some readers need belongs to docs/");
+}
+
+#[test]
+fn commands_of_the_recipes_run_and_print_what_they_say() {
+    let count = follow("docs/recipes.md");
+    assert!(count >= 12, "{count} commands");
 }
 
 /// The lines of the README's first block of a language.
