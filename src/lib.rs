@@ -2,7 +2,7 @@
 //! algorithm that this model says is fastest, schedules what crosses between the groups, and runs the result from MPI code.
 //!
 //! ```text
-//! measure ──▶ cluster ──▶ fit ──▶ score ──▶ select ──▶ plan ──▶ run
+//! measure ──▶ cluster ──▶ fit ──▶ score ──▶ decide ──▶ plan ──▶ run
 //! Samples     groups      Fitted   Scores    Policy     Schedule  bytes moved
 //!                         models
 //! ```
@@ -60,18 +60,40 @@
 //! # Ok::<(), collwise::error::Error>(())
 //! ```
 //!
-//! From an MPI program, `run::AdaptiveCollectives` (feature `mpi`) gives the `mpi` crate's communicators `adaptive_bcast`. `examples/application`
-//! is such a program, with the lines of `Cargo.toml` that it needs: `collwise` by path or git with `default-features = false, features =
-//! ["mpi"]`, and the version of `mpi` that collwise has, since a communicator of another version is another type.
+//! From an MPI program, `run::AdaptiveCollectives` (feature `mpi`) gives the `mpi` crate's communicators `adaptive_bcast` and
+//! `adaptive_barrier`. `examples/application` is such a program, with the lines of `Cargo.toml` that it needs: `collwise` by path or git with
+//! `default-features = false, features = ["mpi"]`, and the version of `mpi` that collwise has, since a communicator of another version is
+//! another type.
+//!
+//! The modules, each of which uses only those below it (`tests/layers.rs` checks it):
+//!
+//! ```text
+//! run, bench, cli                       adaptive collectives for MPI programs; comparing them; the command line
+//! accuracy, regret, tune                the whole pipeline, and how good it was
+//! qnm                                   wall times of applications
+//! plan                                  what one communicator does for a size
+//! policy                                the file of what was decided
+//! decide                                which candidates there are, and which is predicted to be the fastest
+//! model, predict, discover, fit, score  what messages cost; replaying schedules; finding groups; which model is trusted
+//! measure                               experiments and samples
+//! two_level                             collectives over groups of ranks
+//! collective/{bcast, barrier}           algorithms over some ranks; beside them:
+//!     transport, sim                    schedules carried out, or simulated
+//!     cluster, intercluster             grouping methods; who sends to whom between groups
+//! schedule                              what each rank sends and receives, as data, and what it is checked against
+//! topology, platform                    ranks, latencies, machine rooms
+//! error, files, names, units, stats
+//! ```
 //!
 //! The three shapes everything hangs on:
 //!
 //! - a [`schedule`] is data: what each rank sends and receives, in which order; one builder per algorithm
-//!   ([`collective`]) feeds execution ([`transport`]), prediction ([`predict`]) and simulation ([`sim`]) alike;
+//!   ([`collective`]) feeds execution ([`transport`]), prediction ([`predict`]) and simulation ([`sim`]) alike, and a collective's
+//!   specification says what every schedule of it must bring about;
 //! - a [`model`] states the costs of a message on a link ([`model::Cost`]); one event-driven replay turns these into the time of
 //!   any schedule;
-//! - registries, not switches: [`model::MODELS`], [`collective::bcast::ALGORITHMS`], [`cluster::METHODS`],
-//!   [`intercluster::HEURISTICS`]. A new entry is one file and two lines, and tests, command line and docs follow.
+//! - registries, not switches: [`model::MODELS`], [`collective::COLLECTIVES`], [`cluster::METHODS`],
+//!   [`intercluster::HEURISTICS`]. A new entry is one file and two lines, a new collective a folder and a line; tests and command line follow.
 
 pub mod accuracy;
 #[cfg(feature = "mpi")]
