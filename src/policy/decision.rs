@@ -128,7 +128,7 @@ impl CompiledPolicy {
         ranks == self.policy.provenance.ranks && self.policy.placement.as_ref().is_none_or(|p| p == placement)
     }
 
-    /// True if so many ranks of a group are about all of it: at least [`ABOUT`] of its hosts. What crosses groups then takes about what it took
+    /// True if so many ranks of a group are about all of it: at least `ABOUT` of its hosts. What crosses groups then takes about what it took
     /// where it was measured, which says more than predictions would. Inside the group one host less may make another algorithm the best one
     /// (those for powers of two).
     pub fn is_about_whole(&self, group: usize, ranks: usize) -> bool {
