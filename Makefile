@@ -61,4 +61,5 @@ check: setup
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
 	$(CARGO) clippy $(NO_MPI) --all-targets -- -D warnings
+	$(CARGO) clippy --no-default-features --features mpi -- -D warnings
 	$(CARGO) test $(NO_MPI) --release

@@ -5,8 +5,6 @@
 
 use std::path::PathBuf;
 
-pub use crate::files::{check_writable, read_text, write_text};
-
 /// What can go wrong in this library.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

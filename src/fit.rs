@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::measure::{Experiment, Samples, Session};
-use crate::model::{CostModel, Fitted, Lookup, Model, Roster};
+use crate::model::{Among, CostModel, Fitted, Lookup, Model, Roster};
 use crate::predict::replay;
 use crate::stats;
 use crate::topology::Rank;
@@ -79,18 +79,4 @@ pub fn predict_with(experiment: &Experiment, costs: &dyn CostModel, members: &[R
     let among = Among { inner: costs, positions };
     let traces = replay(&experiment.schedule()?, &among)?.traces;
     Ok(experiment.seconds(&traces.iter().collect::<Vec<_>>()))
-}
-
-/// A model for a part of its group's positions.
-pub struct Among<'a> {
-    /// The group's model.
-    pub inner: &'a dyn CostModel,
-    /// The position in the group of each rank.
-    pub positions: Vec<usize>,
-}
-
-impl CostModel for Among<'_> {
-    fn cost(&self, link: crate::topology::Link, bytes: usize) -> crate::model::Cost {
-        self.inner.cost(crate::topology::Link { from: self.positions[link.from], to: self.positions[link.to] }, bytes)
-    }
 }

@@ -95,18 +95,22 @@
 //! - registries, not switches: [`model::MODELS`], [`collective::COLLECTIVES`], [`cluster::METHODS`],
 //!   [`intercluster::HEURISTICS`]. A new entry is one file and two lines, a new collective a folder and a line; tests and command line follow.
 
+#[cfg(feature = "tune")]
 pub mod accuracy;
 #[cfg(feature = "mpi")]
 pub mod bench;
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "tune")]
 pub mod cluster;
 pub mod collective;
 pub mod decide;
+#[cfg(feature = "tune")]
 pub mod discover;
 pub mod error;
 mod event;
 pub mod files;
+#[cfg(feature = "tune")]
 pub mod fit;
 pub mod intercluster;
 pub mod measure;
@@ -116,16 +120,20 @@ pub mod plan;
 pub mod platform;
 pub mod policy;
 pub mod predict;
+#[cfg(feature = "tune")]
 pub mod qnm;
+#[cfg(feature = "tune")]
 pub mod regret;
 #[cfg(feature = "mpi")]
 pub mod run;
 pub mod schedule;
 pub mod score;
+#[cfg(feature = "tune")]
 pub mod sim;
 pub mod stats;
 pub mod topology;
 pub mod transport;
+#[cfg(feature = "tune")]
 pub mod tune;
 pub mod two_level;
 pub mod units;

@@ -107,3 +107,19 @@ fn files_have_one_subject() {
         assert!(text.lines().count() <= 500, "src/{file} has {} lines: one subject?", text.lines().count());
     }
 }
+
+/// What a program builds that only runs policies, beside what the `mpi` crate builds itself.
+#[test]
+fn a_program_that_only_runs_policies_builds_few_crates() {
+    let crates = |arguments: &[&str]| -> std::collections::BTreeSet<String> {
+        let tree = ["tree", "--offline", "--edges", "normal", "--prefix", "none"];
+        let output = std::process::Command::new(env!("CARGO")).args(tree).args(arguments).current_dir(common::file(".")).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().filter_map(|line| line.split(' ').next()).filter(|name| !name.is_empty()).map(String::from).collect()
+    };
+    let (mpi, all) = (crates(&["-p", "mpi"]), crates(&["-p", "collwise", "--no-default-features", "--features", "mpi"]));
+    assert!(mpi.len() > 5 && mpi.is_subset(&all));
+    let own: Vec<&String> = all.difference(&mpi).filter(|name| *name != "collwise").collect();
+    assert!(own.len() <= 25, "{} crates: {own:?}", own.len());
+}

@@ -2,10 +2,10 @@
 
 mod common;
 
-use collwise::discover::Declared;
 use collwise::measure::Samples;
 use collwise::platform::Platform;
 use collwise::policy::Policy;
+use collwise::topology::Declared;
 
 /// None of these is a name.
 const WRONG: [&str; 13] =

@@ -164,7 +164,7 @@ impl Profiled {
             profiles.push(serde_json::from_slice(&text)?);
         }
         let command = std::env::args().collect::<Vec<_>>().join(" ");
-        collwise::error::write_text(path.as_ref(), &report(&command, &profiles)?)?;
+        collwise::files::write_text(path.as_ref(), &report(&command, &profiles)?)?;
         Ok(())
     }
 }

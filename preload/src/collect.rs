@@ -2,7 +2,7 @@
 
 use crate::library::{Handle, Mpi};
 use crate::{say, speaks_for_all};
-use collwise::error::write_text;
+use collwise::files::write_text;
 use collwise::qnm::{Profile, report};
 use std::ffi::{OsString, c_int};
 use std::path::PathBuf;

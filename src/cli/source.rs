@@ -1,11 +1,11 @@
 //! Where samples come from: a simulated platform, a recording, or MPI.
 
 use crate::cluster::{self, Bound, Method};
-use crate::discover::Declared;
 use crate::error::{Error, Result};
 use crate::files::{check_writable, read_text, regular_path};
 use crate::measure::{Held, Probe, Recorded, Session, SimulatedProbe, StopRule};
 use crate::platform::{Placement, Platform};
+use crate::topology::Declared;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
 

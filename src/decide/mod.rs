@@ -4,7 +4,7 @@
 
 use crate::collective::{Algorithm, Collective, Parameters, Shape};
 use crate::error::{Error, Result};
-use crate::fit::Among;
+use crate::model::Among;
 use crate::model::{CostModel, Fitted, Inside, in_flight};
 use crate::predict::completion;
 use crate::schedule::WINDOW;

@@ -5,10 +5,9 @@ mod sampled;
 use crate::cluster::{Bound, GroupQuality, Method, quality, quality_of};
 use crate::error::{Error, Result};
 use crate::measure::{Experiment, Session};
-use crate::names;
 use crate::platform::{Group, GroupLink, HostParameters, Platform};
 use crate::stats;
-use crate::topology::{LatencyMatrix, Rank, pair_rounds};
+use crate::topology::{Declared, LatencyMatrix, Rank, pair_rounds};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -50,42 +49,6 @@ pub struct Discovery {
     /// Median latency between each two groups.
     #[serde(skip)]
     pub between_s: Vec<Vec<f64>>,
-}
-
-/// Hosts (and groups) that the user declares in place of what the machines call themselves.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Declared {
-    /// The host of each rank.
-    pub hosts: Vec<String>,
-    /// The group of each rank, if declared.
-    pub groups: Vec<Option<String>>,
-}
-
-impl Declared {
-    /// Parses a host file: one line a rank, `HOST [GROUP]`; `#` starts a comment.
-    ///
-    /// # Errors
-    /// [`Error::Format`] with the line.
-    pub fn parse(file: &str, text: &str) -> Result<Declared> {
-        let mut declared = Declared::default();
-        for (number, line) in text.lines().enumerate() {
-            let wrong = |reason: String| Error::Format { file: file.into(), line: Some(number + 1), reason };
-            let words: Vec<&str> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
-            words.iter().try_for_each(|word| names::check(word)).map_err(wrong)?;
-            match words[..] {
-                [] => continue,
-                [host] => declared.push(host, None),
-                [host, group] => declared.push(host, Some(group.into())),
-                _ => return Err(wrong("a line holds a host and, if you like, its group: HOST [GROUP]".into())),
-            }
-        }
-        Ok(declared)
-    }
-
-    fn push(&mut self, host: &str, group: Option<String>) {
-        self.hosts.push(host.into());
-        self.groups.push(group);
-    }
 }
 
 /// Measures the latency matrix and groups the ranks. Ranks of one host are grouped first; the hosts are then clustered by their

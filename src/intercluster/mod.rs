@@ -5,6 +5,7 @@
 //! that keeps the port for no time starts on reception and delays nothing. A heuristic is one file and two lines here.
 
 mod bottom_up;
+#[cfg(feature = "tune")]
 mod bounds;
 mod ecef;
 mod exact;
@@ -19,6 +20,7 @@ use crate::units::Seconds;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+#[cfg(feature = "tune")]
 pub use bounds::lower_bound;
 pub use exact::{EXACT_GROUPS, exact};
 pub use gantt::gantt;

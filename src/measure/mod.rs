@@ -3,26 +3,39 @@
 //! Three sources of samples: a simulated platform, a recorded sample file, and MPI. The same program text runs over all three.
 
 mod experiment;
+#[cfg(feature = "tune")]
 mod lock;
-#[cfg(feature = "mpi")]
+#[cfg(all(feature = "mpi", feature = "tune"))]
 pub mod mpi;
+#[cfg(feature = "tune")]
 mod recorded;
+#[cfg(feature = "tune")]
 mod rounds;
+#[cfg(feature = "tune")]
 mod sample_file;
 mod samples;
+#[cfg(feature = "tune")]
 mod session;
+#[cfg(feature = "tune")]
 mod simulated;
 
-use crate::error::{Error, Result};
+#[cfg(feature = "tune")]
+use crate::error::Error;
+use crate::error::Result;
 use crate::names;
 use serde::{Deserialize, Serialize};
 
 pub use experiment::Experiment;
+#[cfg(feature = "tune")]
 pub use recorded::Recorded;
+#[cfg(feature = "tune")]
 pub use rounds::{Part, pack, parts};
+#[cfg(feature = "tune")]
 pub use sample_file::Held;
 pub use samples::{Sample, Samples, Stop};
+#[cfg(feature = "tune")]
 pub use session::{Progress, Session, Spent, StopRule};
+#[cfg(feature = "tune")]
 pub use simulated::SimulatedProbe;
 
 /// The version of sample files that is read and written.
@@ -52,6 +65,7 @@ pub struct Settings {
 ///
 /// # Errors
 /// [`Error::Data`] with the first rank whose host is no name, and the remedy.
+#[cfg(feature = "tune")]
 #[cfg_attr(not(feature = "mpi"), allow(dead_code))] // who asks MPI
 fn hosts_told(told: Vec<String>, declared: bool) -> Result<Vec<String>> {
     let name = |(rank, host): (usize, String)| match names::check(&host) {

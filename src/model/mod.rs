@@ -3,6 +3,7 @@
 //! A model says what a message costs ([`Cost`]), which experiments its parameters need, how they are fitted from samples, and
 //! where it comes from. A new model is one file and two lines here.
 
+mod among;
 mod hockney;
 mod inside;
 mod lmo;
@@ -19,6 +20,7 @@ use crate::topology::{Link, Rank};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+pub use among::Among;
 pub use inside::Inside;
 
 /// What a message costs on a link, in seconds.

@@ -3,8 +3,8 @@
 use super::{Member, PolyModel, group_ranks};
 use crate::collective::{Algorithm, Parameters, Shape, bcast};
 use crate::error::{Error, Result};
-use crate::fit::Among;
 use crate::intercluster::{Job, Problem};
+use crate::model::Among;
 use crate::model::{Cost, CostModel, in_flight};
 use crate::policy::CompiledPolicy;
 use crate::predict::{Replay, completion, replay};

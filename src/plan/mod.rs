@@ -9,8 +9,8 @@ mod signals;
 
 use crate::collective::{Algorithm, Parameters, Shape, bcast};
 use crate::error::{Error, Result};
-use crate::fit::Among;
 use crate::intercluster::{Problem, Solution, solve, timeline};
+use crate::model::Among;
 use crate::policy::{Across, CompiledPolicy, Decision, OWN, bounded};
 use crate::predict::replay;
 use crate::schedule::{Program, Schedule};

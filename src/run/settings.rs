@@ -1,9 +1,9 @@
 //! What this process was told: its policy, and the host that it should take itself for.
 
-use crate::discover::Declared;
 use crate::error::{Error, Result};
 use crate::files::read_text;
 use crate::policy::{CompiledPolicy, Policy};
+use crate::topology::Declared;
 use crate::transport::mpi::processor_name;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

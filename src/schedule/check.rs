@@ -5,7 +5,8 @@
 //! and using bytes that are being received, or receiving into bytes that are being sent, at a time that no order of the rank's own
 //! operations keeps apart. A schedule that is right delivers the same bytes on every transport.
 
-use super::memory::{Memory, Piece};
+use super::memory::Memory;
+use super::specification::{Piece, Specification};
 use super::{Action, Buffer, Lane, Matching, Program, Schedule, Span, matching};
 use crate::error::{Error, Result};
 use crate::topology::Rank;
@@ -13,19 +14,6 @@ use fixedbitset::FixedBitSet;
 use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
-
-/// What a schedule is for: what lies in each rank's buffer before, and what must lie there at the end.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Specification {
-    /// The size of every rank's buffer, in bytes.
-    pub bytes: usize,
-    /// By rank.
-    pub before: Vec<Vec<Piece>>,
-    /// By rank.
-    pub after: Vec<Vec<Piece>>,
-    /// True if no rank may end before it has heard, over others too, that every rank has begun.
-    pub synchronises: bool,
-}
 
 /// Checks a schedule against its specification.
 ///

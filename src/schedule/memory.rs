@@ -1,19 +1,7 @@
 //! A buffer in a symbolic run: whose bytes lie where.
 
+use super::specification::Piece;
 use std::collections::BTreeMap;
-
-/// Bytes of a rank's own data, at a place of some buffer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Piece {
-    /// Their place.
-    pub at: usize,
-    /// How many.
-    pub len: usize,
-    /// Whose they are.
-    pub of: usize,
-    /// The first one's place in that rank's own data.
-    pub from: usize,
-}
 
 impl Piece {
     /// The part of it from `start` to `end`, which lie in it.

@@ -29,21 +29,25 @@
 //! Lanes let a rank pass on what comes from one sender while it waits for another.
 
 mod bounded;
+#[cfg(feature = "tune")]
 mod check;
 mod goal;
 mod matching;
+#[cfg(feature = "tune")]
 mod memory;
 mod program;
+mod specification;
 
 use crate::topology::Rank;
 use serde::{Deserialize, Serialize};
 
 pub use bounded::{MOST_MESSAGES, pieces};
-pub use check::{Specification, check, completes};
+#[cfg(feature = "tune")]
+pub use check::{check, completes};
 pub use goal::goal;
 pub use matching::{Matching, Streams, matching};
-pub use memory::Piece;
 pub use program::{Cursors, Program};
+pub use specification::{Piece, Specification};
 
 /// Where an operation's bytes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

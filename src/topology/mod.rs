@@ -1,11 +1,13 @@
 //! Ranks, links and the matrix of latencies between them.
 
 mod csv;
+mod declared;
 
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 pub use csv::parse_matrix;
+pub use declared::Declared;
 
 /// A process, by its position in a communicator.
 pub type Rank = usize;

@@ -6,7 +6,7 @@ mod links;
 mod over_all;
 
 use crate::cluster::{Bound, METHODS, Method};
-use crate::discover::{Declared, Discovery, FoundGroup, discover};
+use crate::discover::{Discovery, FoundGroup, discover};
 use crate::error::Result;
 use crate::fit::fit_groups;
 use crate::measure::Session;
@@ -14,6 +14,7 @@ use crate::model::{Inside, MODELS, Roster};
 use crate::plan::{Member, placement};
 use crate::policy::{FORMAT, GroupPolicy, Policy, Provenance};
 use crate::score::score_groups;
+use crate::topology::Declared;
 use std::collections::BTreeMap;
 
 /// What tuning may be told.

@@ -1,9 +1,10 @@
-//! Reading and writing files: the only place that does.
+//! Writing files.
 //!
 //! A regular file is replaced whole, through a temporary neighbour, so that a reader or an interrupt never meets half a file; everything
 //! else (devices, pipes, what this process was handed open) is written through.
 
-use crate::error::{Error, Result};
+use super::failed;
+use crate::error::Result;
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, fchown};
@@ -15,24 +16,6 @@ const NEW_MODE: u32 = 0o666;
 const OWN_MODE: u32 = 0o600;
 /// Links are followed so often, as Linux does.
 const MOST_LINKS: usize = 40;
-
-/// Reads a whole text file.
-///
-/// # Errors
-/// [`Error::Io`] with the path.
-pub fn read_text(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).map_err(failed("read", path))
-}
-
-/// Reads a whole text file that an accident may have left anything in: what is no text becomes marks, so that whoever reads on can name
-/// the line.
-///
-/// # Errors
-/// [`Error::Io`] with the path.
-pub fn read_damaged_text(path: &Path) -> Result<String> {
-    let bytes = std::fs::read(path).map_err(failed("read", path))?;
-    Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
-}
 
 /// Writes a file. A regular one is replaced whole or not at all, and keeps its mode and, where that is allowed, its owner; behind a
 /// link, the file that it names. Devices, pipes, and `/dev/stdout` wherever it leads are written through.
@@ -73,10 +56,6 @@ pub fn regular_path(path: &Path) -> Result<Option<PathBuf>> {
         Target::Device | Target::Descriptor(_) => Ok(None),
     });
     found.map_err(failed("write", path))
-}
-
-fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
-    move |reason| Error::Io { action, path: path.into(), reason }
 }
 
 /// Where a path leads.
@@ -166,6 +145,7 @@ fn keep_owner_and_mode(file: &File, before: &Metadata) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{read_damaged_text, read_text};
     use super::*;
     use std::os::unix::fs::symlink;
 

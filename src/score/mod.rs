@@ -1,0 +1,109 @@
+//! How well each model explains each group and algorithm, and what measured collectives taught beyond that.
+
+#[cfg(feature = "tune")]
+mod measured;
+
+use crate::collective::Collective;
+use crate::stats;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+#[cfg(feature = "tune")]
+pub(crate) use measured::rank_counts;
+#[cfg(feature = "tune")]
+pub use measured::{HELD_OUT_BYTES, Scores, experiments, score, score_groups};
+
+/// How a model did in a group.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelScore {
+    /// The model.
+    pub model: String,
+    /// Mean over all cases of |predicted / measured - 1|; `None` if there were none, or none that took time.
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    pub error: Option<f64>,
+    /// Its standard error.
+    pub error_se: f64,
+    /// Seconds that its experiments took.
+    pub measuring_s: f64,
+    /// Mean error by size, in the order of `bytes`.
+    pub error_by_bytes: Vec<f64>,
+    /// The sizes.
+    pub bytes: Vec<usize>,
+    /// Mean error by algorithm.
+    pub error_by_algorithm: BTreeMap<String, f64>,
+}
+
+/// Version 0.1.0 wrote the largest number there is where nothing was known.
+fn known<'de, D: serde::Deserializer<'de>>(d: D) -> std::result::Result<Option<f64>, D::Error> {
+    const LARGEST: f64 = 1e300;
+    Option::deserialize(d).map(|error: Option<f64>| error.filter(|e| !e.is_finite() || *e < LARGEST))
+}
+
+/// What the experiment base knows about an algorithm: measured over predicted time, by size, under a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experience {
+    /// The collective.
+    pub collective: &'static Collective,
+    /// The algorithm.
+    pub algorithm: String,
+    /// The model whose predictions are corrected.
+    pub model: String,
+    /// Sizes, ascending.
+    pub bytes: Vec<usize>,
+    /// Measured over predicted.
+    pub ratio: Vec<f64>,
+}
+
+impl Experience {
+    /// The ratio at a size: linear between the sizes that were measured, the nearest one outside.
+    pub fn at(&self, bytes: usize) -> f64 {
+        let inside = bytes.clamp(self.bytes.first().copied().unwrap_or(0), self.bytes.last().copied().unwrap_or(0));
+        if self.bytes.is_empty() { 1.0 } else { stats::interpolate(&self.bytes, &self.ratio, inside) }
+    }
+}
+
+/// The model to trust at a size: of those that are as accurate near it as the best one, within the noise (one standard error), the
+/// one that was cheapest to measure; of these the simplest (the first in the registry).
+pub fn best_model(scores: &[ModelScore], bytes: usize) -> Option<&ModelScore> {
+    let at = |s: &ModelScore| {
+        let nearest = s
+            .bytes
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, b)| (b.max(&&1).ilog2() as i64 * 1000 - bytes.max(1).ilog2() as i64 * 1000).abs())
+            .map(|(k, _)| k);
+        nearest.and_then(|k| s.error_by_bytes.get(k).copied()).or(s.error).unwrap_or(f64::MAX)
+    };
+    let best = scores.iter().min_by(|a, b| at(a).total_cmp(&at(b)))?;
+    scores.iter().filter(|s| at(s) <= at(best) + best.error_se).min_by(|a, b| a.measuring_s.total_cmp(&b.measuring_s))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn score(model: &str, error: f64, measuring_s: f64) -> ModelScore {
+        ModelScore {
+            model: model.into(),
+            error: Some(error),
+            error_se: 0.02,
+            measuring_s,
+            error_by_bytes: vec![error, 2.0 * error],
+            bytes: vec![96, 3072],
+            error_by_algorithm: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn accuracy_comes_first_then_cost_then_simplicity() {
+        let pick = |scores: &[ModelScore], bytes| best_model(scores, bytes).map(|s| s.model.clone()).unwrap_or_default();
+        let all = [score("simple", 0.30, 1.0), score("dear", 0.05, 9.0), score("cheap", 0.06, 2.0), score("twin", 0.06, 2.0)];
+        assert_eq!(pick(&all, 100), "cheap");
+        // twice the error at the larger size, and so twice the difference: no longer within the noise
+        let apart = [score("dear", 0.05, 9.0), score("cheap", 0.065, 2.0)];
+        assert_eq!((pick(&apart, 100), pick(&apart, 4000)), ("cheap".into(), "dear".into()));
+        assert_eq!(pick(&[], 1), "");
+    }
+}
