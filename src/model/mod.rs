@@ -43,7 +43,7 @@ impl Cost {
     /// How many messages must be under way to one receiver for the link never to wait for the next one: the delay of one, over the time from
     /// one to the next, which is bandwidth times delay counted in messages. At least two, so that one can follow the other at once.
     pub fn in_flight(&self) -> usize {
-        (self.transit / self.gap.max(self.link_gap)).ceil().clamp(2.0, WINDOW as f64) as usize
+        (self.transit / self.gap.max(self.link_gap)).ceil().max(2.0) as usize
     }
 }
 
@@ -52,7 +52,13 @@ impl Cost {
 pub fn in_flight(costs: &dyn CostModel, ranks: &[Rank], bytes: usize) -> usize {
     let from_first = ranks.iter().skip(1).map(|&to| Link { from: ranks[0], to });
     let along = ranks.windows(2).map(|pair| Link { from: pair[0], to: pair[1] });
-    from_first.chain(along).map(|link| costs.cost(link, bytes).in_flight()).max().unwrap_or(0)
+    held_back(from_first.chain(along).map(|link| costs.cost(link, bytes).in_flight()).max())
+}
+
+/// What a program is told of the messages that the most demanding link wants under way: nothing (0) where it wants more than are waited for
+/// anyway, since a longer wait than the link's own would only be lost.
+pub fn held_back(wanted: Option<usize>) -> usize {
+    wanted.filter(|&messages| messages <= WINDOW).unwrap_or(0)
 }
 
 /// Anything that can tell what a message costs.

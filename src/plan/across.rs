@@ -4,8 +4,7 @@ use super::{Member, PolyModel, group_ranks};
 use crate::collective::{Algorithm, Parameters, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::intercluster::{Job, Problem};
-use crate::model::Among;
-use crate::model::{Cost, CostModel, in_flight};
+use crate::model::{Among, Cost, CostModel, held_back, in_flight};
 use crate::policy::CompiledPolicy;
 use crate::predict::{Replay, completion, replay};
 use crate::topology::Rank;
@@ -132,14 +131,14 @@ fn over(policy: &CompiledPolicy, members: &[Member], mut groups: Vec<Vec<Rank>>,
     })
 }
 
-/// How many messages must be under way on the link between any two of these groups; 0 for one group.
+/// How many messages must be under way on the link between any two of these groups, as [`held_back`]; 0 for one group.
 fn between(policy: &CompiledPolicy, groups: &[usize], bytes: usize) -> Result<usize> {
     let groups: BTreeSet<usize> = groups.iter().copied().collect();
-    let mut most = 0;
+    let mut most = None;
     for (&i, &j) in groups.iter().flat_map(|i| groups.iter().map(move |j| (i, j))).filter(|(i, j)| i != j) {
-        most = most.max(link(policy, i, j, bytes)?.in_flight());
+        most = most.max(Some(link(policy, i, j, bytes)?.in_flight()));
     }
-    Ok(most)
+    Ok(held_back(most))
 }
 
 /// The cost of a message between two groups.
