@@ -21,7 +21,7 @@ const MOST_LINKS: usize = 40;
 /// link, the file that it names. Devices, pipes, and `/dev/stdout` wherever it leads are written through.
 ///
 /// # Errors
-/// [`Error::Io`] with the path. Nothing is left behind.
+/// [`crate::error::Error::Io`] with the path. Nothing is left behind.
 pub fn write_text(path: &Path, text: &str) -> Result<()> {
     let written = target(path).and_then(|target| match target {
         Target::Regular(path, before) => replace(&path, before.as_ref(), text.as_bytes()),
@@ -35,7 +35,7 @@ pub fn write_text(path: &Path, text: &str) -> Result<()> {
 /// it is written to.
 ///
 /// # Errors
-/// [`Error::Io`] with the path.
+/// [`crate::error::Error::Io`] with the path.
 pub fn check_writable(path: &Path) -> Result<()> {
     let checked = target(path).and_then(|target| match target {
         // a file without a name: it is gone with its handle
@@ -49,7 +49,7 @@ pub fn check_writable(path: &Path) -> Result<()> {
 /// pipe, beside which nothing should lie.
 ///
 /// # Errors
-/// [`Error::Io`] with the path: no file can be there.
+/// [`crate::error::Error::Io`] with the path: no file can be there.
 pub fn regular_path(path: &Path) -> Result<Option<PathBuf>> {
     let found = target(path).and_then(|target| match target {
         Target::Regular(path, _) => Ok(Some(std::fs::canonicalize(folder(&path))?.join(path.file_name().unwrap_or_default()))),
