@@ -23,7 +23,7 @@ build: setup
 
 smpi: setup
 	$(SMPI) --bin collwise -- -C link-arg=-shared -C strip=debuginfo
-	for example in adaptive_bcast conjugate_gradient fourier_2d k_means; do \
+	for example in adaptive_bcast conjugate_gradient fourier_2d k_means random_schedules; do \
 	    $(SMPI) --example $$example -- -C link-arg=-shared -C strip=debuginfo || exit 1; \
 	done
 

@@ -3,7 +3,7 @@
 use collwise::collective::{Parameters, Shape, bcast};
 use collwise::intercluster::{HEURISTICS, Problem, solve};
 use collwise::model::{CostModel, Values, model};
-use collwise::plan::{Limits, Member, Planner, plan};
+use collwise::plan::{Limits, Location, Planner, plan};
 use collwise::platform::{Noise, Placement, Platform};
 use collwise::policy::{CompiledPolicy, Policy};
 use collwise::predict::completion;
@@ -23,7 +23,7 @@ fn main() {
 const RANKS: [usize; 3] = [16, 128, 1024];
 
 fn pipeline(ranks: usize) -> Schedule {
-    let shape = Shape { ranks, root: 0, bytes: 1 << 20 };
+    let shape = Shape::new(ranks, 0, 1 << 20);
     bcast::algorithm("segmented_chain").unwrap().schedule(&shape, &Parameters { segment: 16 << 10, radix: 0, in_flight: 0 }).unwrap()
 }
 
@@ -47,7 +47,7 @@ fn predict(bencher: Bencher, ranks: usize) {
 /// The replay of a million messages: 16 segments down a chain of 62,501 ranks.
 #[divan::bench(sample_count = 3)]
 fn replay_a_million_messages(bencher: Bencher) {
-    let shape = Shape { ranks: 62_501, root: 0, bytes: 64 << 10 };
+    let shape = Shape::new(62_501, 0, 64 << 10);
     let parameters = Parameters { segment: 4 << 10, radix: 0, in_flight: 0 };
     let schedule = bcast::algorithm("segmented_chain").unwrap().schedule(&shape, &parameters).unwrap();
     assert_eq!(schedule.messages(), 1_000_000);
@@ -72,7 +72,7 @@ fn simulate_a_million_messages(bencher: Bencher) {
     let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("platforms/icluster2.toml")).unwrap();
     let platform = Platform::parse("p", &text.replace("count = 100", "count = 1001")).unwrap();
     let simulator = Simulator::new(&platform, Placement::Slot).unwrap();
-    let shape = Shape { ranks: 1001, root: 0, bytes: 1_000_000 };
+    let shape = Shape::new(1001, 0, 1_000_000);
     let schedule =
         bcast::algorithm("segmented_chain").unwrap().schedule(&shape, &Parameters { segment: 1000, radix: 0, in_flight: 0 }).unwrap();
     assert_eq!(schedule.messages(), 1_000_000);
@@ -100,9 +100,9 @@ fn portfolio(bencher: Bencher, groups: usize) {
     bencher.bench_local(|| solve(&problem));
 }
 
-fn grid() -> (CompiledPolicy, Vec<Member>) {
+fn grid() -> (CompiledPolicy, Vec<Location>) {
     let policy = Policy::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/ccgrid2007.toml")).unwrap();
-    let of = |(group, n): (usize, usize)| (0..n).map(move |position| Member { group, position });
+    let of = |(group, n): (usize, usize)| (0..n).map(move |position| Location { group, position });
     let members = policy.groups.iter().map(|g| g.hosts.len()).enumerate().flat_map(of).collect();
     (CompiledPolicy::new(policy).unwrap(), members)
 }
@@ -115,7 +115,7 @@ fn first_plan(bencher: Bencher, bytes: usize) {
 }
 
 /// As many groups as this, each as the CCGrid platform's first, with its links between any two.
-fn large_grid(groups: usize, hosts: usize) -> (Policy, Vec<Member>) {
+fn large_grid(groups: usize, hosts: usize) -> (Policy, Vec<Location>) {
     let mut policy = Policy::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/ccgrid2007.toml")).unwrap();
     let (group, links) = (policy.groups[0].clone(), policy.links.clone());
     let named = |k: usize| {
@@ -129,7 +129,7 @@ fn large_grid(groups: usize, hosts: usize) -> (Policy, Vec<Member>) {
         collwise::policy::LinkPolicy { between, ..links[n % links.len()].clone() }
     };
     policy.links = pairs.enumerate().map(link).collect();
-    let of = |group| (0..hosts).map(move |position| Member { group, position });
+    let of = |group| (0..hosts).map(move |position| Location { group, position });
     (policy, (0..groups).flat_map(of).collect())
 }
 

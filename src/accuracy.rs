@@ -4,7 +4,7 @@
 use crate::collective::bcast;
 use crate::error::Result;
 use crate::measure::{Experiment, Samples};
-use crate::plan::{Member, PolyModel, plan};
+use crate::plan::{Location, PolyModel, plan};
 use crate::policy::CompiledPolicy;
 use crate::predict::completion;
 use crate::stats::{self, excess};
@@ -19,7 +19,7 @@ pub struct SizeAccuracy {
     pub bytes: usize,
     /// How many ways were measured.
     pub ways: usize,
-    /// Median over the ways of |predicted / measured - 1| with this model inside groups; `trusted`: the model that selection trusts. A model
+    /// Median over the ways of |predicted / measured - 1| with this model inside groups; `selected`: the model that selection trusts. A model
     /// of which it is not known, because all were measured to take no time, is not there.
     pub error: BTreeMap<String, f64>,
     /// How much longer the way that is predicted to be fastest takes than the fastest one, as a share; found and timed as in [`regrets`]. `None`
@@ -28,14 +28,14 @@ pub struct SizeAccuracy {
 }
 
 /// The name under which the model that selection trusts is listed.
-pub const TRUSTED: &str = "trusted";
+pub const SELECTED: &str = "selected";
 
 /// Compares predictions with the broadcasts over all groups among some samples.
 ///
 /// # Errors
 /// An algorithm that there is not.
-pub fn accuracy(policy: &CompiledPolicy, members: &[Member], samples: &Samples) -> Result<Vec<SizeAccuracy>> {
-    let mut names: Vec<String> = vec![TRUSTED.into()];
+pub fn accuracy(policy: &CompiledPolicy, members: &[Location], samples: &Samples) -> Result<Vec<SizeAccuracy>> {
+    let mut names: Vec<String> = vec![SELECTED.into()];
     for model in policy.policy.groups.iter().flat_map(|g| &g.models) {
         if !names.contains(&model.model) {
             names.push(model.model.clone());
@@ -43,19 +43,19 @@ pub fn accuracy(policy: &CompiledPolicy, members: &[Member], samples: &Samples) 
     }
     let mut by_size: BTreeMap<usize, Vec<Predicted>> = BTreeMap::new();
     for sample in samples.iter() {
-        let Experiment::Hierarchical { hierarchy } = &sample.experiment else { continue };
+        let Experiment::TwoLevel { two_level } = &sample.experiment else { continue };
         let (Some(measured), Some(halves)) = (stats::median(&sample.all()), halves(&sample.all())) else { continue };
         // no model knows the library's own
         if sample.experiment.is_native() {
             continue;
         }
-        let schedule = hierarchy.schedule(members.len())?;
+        let schedule = two_level.schedule(members.len())?;
         let predict = |name: &String| {
-            let model = Some(name.as_str()).filter(|n| *n != TRUSTED);
-            completion(&schedule, &PolyModel::with(policy, members, hierarchy.bytes, model))
+            let model = Some(name.as_str()).filter(|n| *n != SELECTED);
+            completion(&schedule, &PolyModel::with(policy, members, two_level.bytes, model)?)
         };
         let predicted = names.iter().map(predict).collect::<Result<_>>()?;
-        by_size.entry(hierarchy.bytes).or_default().push(Predicted { measured, halves, predicted });
+        by_size.entry(two_level.bytes).or_default().push(Predicted { measured, halves, predicted });
     }
     let of_size = |(bytes, ways): (usize, Vec<Predicted>)| {
         let errors = |k: usize| ways.iter().filter_map(|w| Some(excess(w.predicted[k], w.measured)?.abs())).collect::<Vec<_>>();
@@ -99,7 +99,7 @@ pub struct ChoiceRegret {
 ///
 /// # Errors
 /// The policy lacks a link.
-pub fn regrets(compiled: &CompiledPolicy, members: &[Member], samples: &Samples) -> Result<Vec<ChoiceRegret>> {
+pub fn regrets(compiled: &CompiledPolicy, members: &[Location], samples: &Samples) -> Result<Vec<ChoiceRegret>> {
     let policy = &compiled.policy;
     // (group, size) -> how many; of the fastest, the first half and the second
     let mut measured: BTreeMap<(Option<usize>, usize), (usize, [f64; 2])> = BTreeMap::new();
@@ -126,10 +126,10 @@ pub fn regrets(compiled: &CompiledPolicy, members: &[Member], samples: &Samples)
         Some(ChoiceRegret { group: group.map(|g| policy.groups[g].name.clone()), bytes, measured, regret })
     };
     let mut choices = Vec::new();
-    for row in &policy.across {
-        let hierarchy = plan(compiled, members, 0, row.at_bytes)?.hierarchy;
-        let now = if row.native { None } else { second(&Experiment::Hierarchical { hierarchy }) };
-        choices.extend(regret(None, row.at_bytes, now.or(if row.native { row.native_s } else { row.measured_s })));
+    for row in policy.two_level(&bcast::COLLECTIVE) {
+        let two_level = plan(compiled, members, 0, row.at_bytes)?.two_level;
+        let now = if row.native { None } else { second(&Experiment::TwoLevel { two_level }) };
+        choices.extend(regret(None, row.at_bytes, now.or(if row.native { row.evidence.native_s } else { row.evidence.measured_s })));
     }
     for (k, group) in policy.groups.iter().enumerate() {
         let mut ranks: Vec<Rank> = (0..members.len()).filter(|&r| members[r].group == k).collect();
@@ -138,7 +138,7 @@ pub fn regrets(compiled: &CompiledPolicy, members: &[Member], samples: &Samples)
             let (bytes, algorithm, parameters) = (row.at_bytes, row.algorithm.clone(), row.parameters());
             let chosen =
                 Experiment::Collective { collective: &bcast::COLLECTIVE, ranks: ranks.clone(), root: 0, bytes, algorithm, parameters };
-            choices.extend(regret(Some(k), bytes, second(&chosen).or(row.measured_s)));
+            choices.extend(regret(Some(k), bytes, second(&chosen).or(row.evidence.measured_s)));
         }
     }
     Ok(choices)

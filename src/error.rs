@@ -91,6 +91,29 @@ fn line_at(text: &str, offset: usize) -> usize {
     text.as_bytes()[..offset.min(text.len())].iter().filter(|&&b| b == b'\n').count() + 1
 }
 
+/// The way to a value in a TOML text, for [`line_of`]: keys, and the numbers (from 0) of items of lists.
+pub fn way(steps: &[&dyn std::fmt::Display]) -> Vec<String> {
+    steps.iter().map(ToString::to_string).collect()
+}
+
+/// The line (from 1) of a value in a TOML text, or of as much of the way to it as is there; for errors found after parsing.
+pub fn line_of(text: &str, way: &[String]) -> Option<usize> {
+    let document = toml::de::DeTable::parse(text).ok()?;
+    let (mut at, mut value) = (document.span(), toml::de::DeValue::Table(document.into_inner()));
+    for step in way {
+        // a table that only others name has no place of its own: then it is where its first entry is
+        let next = match &mut value {
+            toml::de::DeValue::Table(table) => table.remove(step.as_str()),
+            toml::de::DeValue::Array(items) => step.parse().ok().and_then(|k: usize| items.get(k).cloned()),
+            _ => None,
+        };
+        let Some(next) = next else { break };
+        at = next.span();
+        value = next.into_inner();
+    }
+    Some(line_at(text, at.start))
+}
+
 /// The line (from 1) of the n-th line that starts with `prefix`, for errors found after parsing.
 pub fn line_starting(text: &str, prefix: &str, n: usize) -> Option<usize> {
     text.lines().enumerate().filter(|(_, l)| l.trim_start().starts_with(prefix)).nth(n).map(|(i, _)| i + 1)
@@ -112,5 +135,26 @@ mod tests {
         let e = parse_toml::<T>("f.toml", text).unwrap_err().to_string();
         assert!(e.contains("f.toml, line 3") && e.contains("unknown field `b`"), "{e}");
         assert_eq!(line_starting("[[g]]\nx\n[[g]]\n", "[[g]]", 1), Some(3));
+    }
+
+    #[test]
+    fn values_are_found_in_toml() {
+        let text = "x = 1\n\n[a.b]\nrows = [\n  { y = 1 },\n  { y = 2 },\n]\n\n[[g]]\nname = 1\n[g.c]\nz = [\n 1,\n 2]\n[[g]]\nname = 2\n\n[g.\"a.b\"]\nu = 1\n";
+        for (steps, line) in [
+            (way(&[&"x"]), 1),
+            (way(&[&"a", &"b"]), 3),
+            (way(&[&"a", &"b", &"rows"]), 4),
+            (way(&[&"a", &"b", &"rows", &1]), 6),
+            (way(&[&"a", &"b", &"rows", &1, &"y"]), 6),
+            (way(&[&"a", &"b", &"rows", &1, &"gone", &"gone"]), 6),
+            (way(&[&"g", &0]), 9),
+            (way(&[&"g", &0, &"name"]), 10),
+            (way(&[&"g", &0, &"c", &"z", &1]), 14),
+            (way(&[&"g", &1]), 15),
+            (way(&[&"g", &1, &"a.b", &"u"]), 19),
+        ] {
+            assert_eq!(line_of(text, &steps), Some(line), "{steps:?}");
+        }
+        assert_eq!(line_of("= 1", &way(&[&"x"])), None);
     }
 }

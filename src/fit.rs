@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::measure::{Experiment, Samples, Session};
-use crate::model::{Among, CostModel, Fitted, Lookup, Model, Roster};
+use crate::model::{Among, CostModel, Fitted, Lookup, Model, RankSet};
 use crate::predict::replay;
 use crate::stats;
 use crate::topology::Rank;
@@ -15,15 +15,15 @@ pub const REPLICATES: usize = 100;
 ///
 /// # Errors
 /// The session's.
-pub fn fit_groups(session: &mut Session, rosters: &[Roster], models: &[&'static Model]) -> Result<Vec<Vec<Fitted>>> {
-    let fits = |r: &Roster, m: &&'static Model| r.ranks.len() >= m.least_ranks;
+pub fn fit_groups(session: &mut Session, rank_sets: &[RankSet], models: &[&'static Model]) -> Result<Vec<Vec<Fitted>>> {
+    let fits = |r: &RankSet, m: &&'static Model| r.ranks.len() >= m.least_ranks;
     loop {
         let mut wanted: Vec<Experiment> = {
             let lookup = Lookup::new(session.samples());
-            let of = |r: &Roster| -> Vec<Experiment> {
+            let of = |r: &RankSet| -> Vec<Experiment> {
                 models.iter().filter(|m| fits(r, m)).flat_map(|m| [(m.experiments)(r, &lookup), (m.held_out)(r)].concat()).collect()
             };
-            rosters.iter().flat_map(of).filter(|e| session.samples().get(e).is_none()).collect()
+            rank_sets.iter().flat_map(of).filter(|e| session.samples().get(e).is_none()).collect()
         };
         if wanted.is_empty() {
             break;
@@ -32,20 +32,20 @@ pub fn fit_groups(session: &mut Session, rosters: &[Roster], models: &[&'static 
         wanted.sort_by_key(|e| std::cmp::Reverse(e.bytes()));
         session.measure("models", &wanted)?;
     }
-    let fit = |(k, roster): (usize, &Roster)| {
-        let all = models.iter().map(|m| fit_one(m, roster, session.samples(), k as u64));
+    let fit = |(k, rank_set): (usize, &RankSet)| {
+        let all = models.iter().map(|m| fit_one(m, rank_set, session.samples(), k as u64));
         all.collect::<Vec<_>>().into_iter().flatten().collect()
     };
-    Ok(rosters.iter().enumerate().map(fit).collect())
+    Ok(rank_sets.iter().enumerate().map(fit).collect())
 }
 
 /// Fits one model; of several estimators the one that predicts the held-out experiments best.
-pub fn fit_one(model: &'static Model, roster: &Roster, samples: &Samples, seed: u64) -> Option<Fitted> {
-    let mut fitted = model.fit(roster, samples, REPLICATES, &mut stats::random(seed));
-    let held_out = (model.held_out)(roster);
+pub fn fit_one(model: &'static Model, rank_set: &RankSet, samples: &Samples, seed: u64) -> Option<Fitted> {
+    let mut fitted = model.fit(rank_set, samples, REPLICATES, &mut stats::random(seed));
+    let held_out = (model.held_out)(rank_set);
     let residual = |f: &Fitted| {
         let errors: Vec<f64> =
-            held_out.iter().filter_map(|e| Some((predict(e, f, &roster.ranks).ok()? / samples.median(e)? - 1.0).abs())).collect();
+            held_out.iter().filter_map(|e| Some((predict(e, f, &rank_set.ranks).ok()? / samples.median(e)? - 1.0).abs())).collect();
         stats::mean(&errors).unwrap_or(f64::INFINITY)
     };
     if fitted.len() > 1 {

@@ -50,12 +50,12 @@
 //! let hosts = platform.host_names();
 //! let places = members(&policy, &hosts)?;
 //! let plan = plan(&CompiledPolicy::new(policy)?, &places, 0, 64 << 10)?;
-//! assert_eq!(plan.hierarchy.groups, [vec![0, 1, 2, 3], vec![4, 5, 6]]);
+//! assert_eq!(plan.two_level.groups, [vec![0, 1, 2, 3], vec![4, 5, 6]]);
 //!
 //! // run it, here over threads
 //! let mut buffers = vec![vec![0u8; 64 << 10]; hosts.len()];
 //! buffers[0].fill(7);
-//! collwise::transport::threads::run(&plan.schedule(), &mut buffers)?;
+//! collwise::transport::threads::run(&plan.schedule()?, &mut buffers)?;
 //! assert!(buffers.iter().all(|b| b.iter().all(|&x| x == 7)));
 //! # Ok::<(), collwise::error::Error>(())
 //! ```
@@ -74,7 +74,7 @@
 //! plan                                  what one communicator does for a size
 //! policy                                the file of what was decided
 //! decide                                which candidates there are, and which is predicted to be the fastest
-//! model, predict, discover, fit, score  what messages cost; replaying schedules; finding groups; which model is trusted
+//! model, predict, discover, fit, score  what messages cost; replaying schedules; finding groups; which model is selected
 //! measure                               experiments and samples
 //! two_level                             collectives over groups of ranks
 //! collective/{bcast, barrier}           algorithms over some ranks; beside them:

@@ -92,7 +92,7 @@ struct Machine<'a> {
     took: bool,
     /// When something may start next; one such event is enough.
     turn_at: f64,
-    /// The send or delay that may start first, and when, as far as is known: whatever changes it looks ahead anew.
+    /// The operation but receives that may start first, and when, as far as is known: whatever changes it looks ahead anew.
     ahead: (f64, OpId),
 }
 
@@ -119,7 +119,7 @@ struct Run<'a> {
     done: Vec<f64>,
     /// As `done`, if it is wanted.
     start: Option<Vec<f64>>,
-    /// The next send or delay of each lane, if it has one left.
+    /// The next operation of each lane, if it has one left.
     lanes: Vec<Option<OpId>>,
     /// By rank: messages that came before their receive was posted.
     early: FxHashMap<u32, Vec<u32>>,
@@ -209,7 +209,7 @@ impl<'a> Run<'a> {
         self.look_ahead(rank, now);
     }
 
-    /// Starts a send or a delay.
+    /// Starts an operation that is no receive.
     fn begin(&mut self, rank: u32, op: usize, now: f64) {
         let m = &mut self.machines[rank as usize];
         let (program, at) = (m.program, m.first + op);
@@ -236,13 +236,19 @@ impl<'a> Run<'a> {
                 }
                 self.queue.push(leaves + (transit - recv_overhead).max(0.0), event::arrive(to as u32, their));
             }
-            Action::Delay { seconds } => {
-                m.cpu_free = now + seconds;
-                self.done[at] = m.cpu_free;
-            }
+            Action::Copy { into, .. } => self.busy(rank, op, now + self.model.copy(rank as Rank, into.len)),
+            Action::Combine { into, .. } => self.busy(rank, op, now + self.model.combine(rank as Rank, into.len)),
+            Action::Delay { seconds } => self.busy(rank, op, now + seconds),
             Action::Recv { .. } => {}
         }
         self.retry_early(rank, self.done[at]);
+    }
+
+    /// The processor does an operation until then.
+    fn busy(&mut self, rank: u32, op: usize, until: f64) {
+        let m = &mut self.machines[rank as usize];
+        m.cpu_free = until;
+        self.done[m.first + op] = until;
     }
 
     /// The receive of a message that leaves.
@@ -277,7 +283,7 @@ impl<'a> Run<'a> {
         (!sent.held).then_some(received)
     }
 
-    /// The send or delay that may start first, and when; of those that may start by `now`, the first in the program.
+    /// The operation but receives that may start first, and when; of those that may start by `now`, the first in the program.
     fn next(&mut self, rank: u32, now: f64) -> Option<(f64, usize)> {
         let mut first: Option<(f64, usize)> = None;
         let (begin, lanes) = self.machines[rank as usize].lanes;

@@ -60,7 +60,7 @@ fn held_out_counts(n: usize) -> Vec<usize> {
 }
 
 fn case(policy: &CompiledPolicy, simulator: &Simulator, group: usize, ranks: &[Rank], bytes: usize) -> Result<Case> {
-    let shape = Shape { ranks: ranks.len(), root: 0, bytes };
+    let shape = Shape::new(ranks.len(), 0, bytes);
     let run = |schedule: &Schedule| -> Result<f64> {
         let mut all = Schedule { programs: vec![Program::new(); simulator.ranks()] };
         for (me, program) in schedule.programs.iter().enumerate() {

@@ -69,6 +69,16 @@ pub fn bytes(n: usize) -> String {
     }
 }
 
+/// How a size stands in a file: with a unit where it is a whole number of KiB, MiB or GiB, else without, in bytes.
+///
+/// ```
+/// use collwise::units::bytes_in_file;
+/// assert_eq!([bytes_in_file(65_536), bytes_in_file(96), bytes_in_file(0)], ["64KiB", "96", "0"]);
+/// ```
+pub fn bytes_in_file(n: usize) -> String {
+    if n > 0 && n.is_multiple_of(1 << 10) { bytes(n) } else { n.to_string() }
+}
+
 /// Prints a time with three significant digits and an SI prefix.
 ///
 /// ```
@@ -184,6 +194,44 @@ pub fn de_seconds_list<'de, D: Deserializer<'de>>(d: D) -> std::result::Result<V
     Vec::<f64>::deserialize(d)?.into_iter().map(check_time).collect()
 }
 
+/// A size in a file: a number of bytes, or a text with a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Bytes(pub usize);
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> std::result::Result<Bytes, D::Error> {
+        struct Visitor;
+        // the faults are found in here, where the place in the file is known
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Bytes;
+            fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+                f.write_str("a size: a whole number of bytes, or a text such as \"64KiB\"")
+            }
+            fn visit_u64<E: serde::de::Error>(self, n: u64) -> std::result::Result<Bytes, E> {
+                let fits = usize::try_from(n).ok().filter(|&n| n <= MAX_BYTES);
+                fits.map(Bytes).ok_or_else(|| E::custom(format!("{n} bytes fit into no memory")))
+            }
+            fn visit_i64<E: serde::de::Error>(self, n: i64) -> std::result::Result<Bytes, E> {
+                self.visit_u64(n.try_into().map_err(|_| E::custom(format!("a size is zero or more, and not {n}")))?)
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> std::result::Result<Bytes, E> {
+                self.visit_u64(parse_bytes(text).map_err(|e| E::custom(format!("failed to {e}")))? as u64)
+            }
+        }
+        d.deserialize_any(Visitor)
+    }
+}
+
+/// For serde: a size.
+pub fn de_bytes<'de, D: Deserializer<'de>>(d: D) -> std::result::Result<usize, D::Error> {
+    Bytes::deserialize(d).map(|n| n.0)
+}
+
+/// For serde: a list of sizes.
+pub fn de_bytes_list<'de, D: Deserializer<'de>>(d: D) -> std::result::Result<Vec<usize>, D::Error> {
+    Ok(Vec::<Bytes>::deserialize(d)?.into_iter().map(|n| n.0).collect())
+}
+
 /// For serde: a square matrix of times in seconds, row by row.
 pub fn de_seconds_square<'de, D: Deserializer<'de>>(d: D) -> std::result::Result<Vec<Vec<f64>>, D::Error> {
     let rows = Vec::<Vec<f64>>::deserialize(d)?;
@@ -203,11 +251,34 @@ mod tests {
     fn sizes_print_as_they_are_read() {
         for n in [0, 1, 7, 1000, 1024, 1536, 65536, 1 << 20, 3 << 30] {
             assert_eq!(parse_bytes(&bytes(n)).unwrap(), n);
+            assert_eq!(parse_bytes(&bytes_in_file(n)).unwrap(), n);
         }
         assert!(parse_bytes("99999999999999999999").is_err());
         assert!(parse_bytes("18446744073709551615GiB").is_err());
         assert!(parse_bytes("").is_err());
         assert_eq!(parse_byte_list("1,1KiB").unwrap(), [1, 1024]);
+    }
+
+    #[test]
+    fn files_may_state_sizes_as_numbers_or_with_units() {
+        #[derive(Deserialize, Debug)]
+        struct Sizes {
+            #[serde(deserialize_with = "de_bytes_list")]
+            sizes: Vec<usize>,
+        }
+        let read = |text: &str| crate::error::parse_toml::<Sizes>("f", text);
+        assert_eq!(read("sizes = [1, \"64KiB\", \"96\", \"1 MB\"]").unwrap().sizes, [1, 65_536, 96, 1_000_000]);
+        for (wrong, words) in [
+            ("-1", "zero or more"),
+            ("1.5", "a whole number of bytes"),
+            ("\"64 parsecs\"", "write a whole number with B, KiB"),
+            ("18446744073709551615", "no memory"),
+            ("\"16777216TiB\"", "write a whole number"),
+            ("\"17179869183GiB\"", "no memory"),
+        ] {
+            let said = read(&format!("\nsizes = [1,\n{wrong}]")).unwrap_err().to_string();
+            assert!(said.contains("f, line 3") && said.contains(words), "{wrong}: {said}");
+        }
     }
 
     #[test]

@@ -126,7 +126,7 @@ fn messages_of_collectives_add_up() {
             (w.messages * p, w.bytes * p)
         };
         // a binomial broadcast, as it runs
-        let shape = Shape { ranks, root: 0, bytes: 1000 };
+        let shape = Shape::new(ranks, 0, 1000);
         let schedule = bcast::algorithm("binomial").unwrap().schedule(&shape, &Parameters::default()).unwrap();
         let (messages, bytes) = all("Bcast", 1000.0);
         assert!((messages - schedule.messages() as f64).abs() < 1e-9 && (bytes - 1000.0 * (p - 1.0)).abs() < 1e-6);

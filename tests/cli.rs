@@ -163,11 +163,15 @@ fn tune_explain_predict_check_and_compare_over_a_simulated_platform() {
     assert_eq!(compared["groups"][0]["scores"].as_array().unwrap().len(), collwise::model::MODELS.len());
     // edits that must be refused, with file and line
     for (from, to, words) in [
-        ("algorithm = \"knomial\"", "algorithm = \"gnomial\"", ["find the bcast algorithm \"gnomial\"", "p.toml, line"]),
+        (
+            "{ from = 0, at = 1, algorithm = \"flat\"",
+            "{ from = 0, at = 1, algorithm = \"gnomial\"",
+            ["find the bcast algorithm \"gnomial\"", "p.toml, line"],
+        ),
         ("predicted_s", "predicted", ["unknown field", "p.toml, line"]),
         ("format = 2", "format = 9", ["format 9", "p.toml, line"]),
-        ("from_bytes = 8,", "from_bytes = 0,", ["ascend", "p.toml, line"]),
-        ("model = \"tables\", algorithm", "model = \"crystal\", algorithm", ["no model \"crystal\"", "p.toml, line"]),
+        ("from = 8,", "from = 0,", ["ascend", "p.toml, line"]),
+        (", model = \"tables\" }", ", model = \"crystal\" }", ["no model \"crystal\"", "p.toml, line"]),
     ] {
         assert!(text.contains(from), "{from}");
         std::fs::write(at.join("p.toml"), text.replacen(from, to, 1)).unwrap();

@@ -54,7 +54,7 @@ fn exact_within(name: &str, ranks: impl Iterator<Item = usize> + Clone, toleranc
         for p in ranks.clone() {
             for bytes in [1, 1000, 16384, 250_000] {
                 for root in [0, p - 1] {
-                    let shape = Shape { ranks: p, root, bytes };
+                    let shape = Shape::new(p, root, bytes);
                     let got = completion(&algorithm.schedule(&shape, &parameters).unwrap(), machine).unwrap();
                     let want = want(machine, p, bytes);
                     assert!((got / want - 1.0).abs() < tolerance, "{name} P={p} m={bytes} root={root}: {got} is not {want}");
@@ -110,7 +110,7 @@ fn exact_segmented(name: &str, ranks: impl Iterator<Item = usize> + Clone, want:
     for machine in &MACHINES {
         for p in ranks.clone() {
             for (segment, k) in [(1024, 1), (1024, 7), (8192, 16), (100, 33)] {
-                let shape = Shape { ranks: p, root: p / 2, bytes: segment * k };
+                let shape = Shape::new(p, p / 2, segment * k);
                 let got =
                     completion(&algorithm.schedule(&shape, &Parameters { segment, radix: 0, in_flight: 0 }).unwrap(), machine).unwrap();
                 let want = want(machine, p, k as f64, machine.g(segment));
@@ -152,7 +152,7 @@ fn a_relay_with_one_processor_sets_the_pace_of_a_pipeline() {
     // (P-1)(g+L) + (k-1)(os+or): a relay takes a segment in and sends one in turns
     let algorithm = bcast::algorithm("segmented_chain").unwrap();
     for p in 3..=64 {
-        let shape = Shape { ranks: p, root: 0, bytes: 50 };
+        let shape = Shape::new(p, 0, 50);
         let got = completion(&algorithm.schedule(&shape, &Parameters { segment: 1, radix: 0, in_flight: 0 }).unwrap(), &Slow).unwrap();
         let want = (p - 1) as f64 * 1.5 + 49.0 * 1.5;
         assert!((got / want - 1.0).abs() < 1e-9, "P={p}: {got} is not {want}");
@@ -166,7 +166,7 @@ fn overheads_above_the_gap_starve_no_send() {
     let values = Values::of(&[("L", l), ("o", o), ("g", g), ("G", big_g)]);
     let costs = model("loggp").unwrap().costs(&values).unwrap();
     let time = |name: &str, p, segment| {
-        let shape = Shape { ranks: p, root: 0, bytes: 64 << 10 };
+        let shape = Shape::new(p, 0, 64 << 10);
         let schedule = bcast::algorithm(name).unwrap().schedule(&shape, &Parameters { segment, radix: 0, in_flight: 0 }).unwrap();
         completion(&schedule, costs.as_ref()).unwrap()
     };
@@ -194,7 +194,7 @@ fn a_window_holds_messages_back_until_it_holds_bandwidth_times_delay() {
     let wanted = Long.cost(Link { from: 0, to: 1 }, 1).in_flight();
     assert_eq!(wanted, 6);
     let time = |p, k, in_flight| {
-        let shape = Shape { ranks: p, root: 0, bytes: k };
+        let shape = Shape::new(p, 0, k);
         let parameters = Parameters { segment: 1, radix: 0, in_flight };
         completion(&bcast::algorithm("segmented_chain").unwrap().schedule(&shape, &parameters).unwrap(), &Long).unwrap()
     };
@@ -216,7 +216,7 @@ fn scatter_ring() {
     for machine in &MACHINES {
         for p in 3..=33 {
             let block = 512;
-            let shape = Shape { ranks: p, root: 0, bytes: block * p };
+            let shape = Shape::new(p, 0, block * p);
             let got = completion(&bcast::algorithm("scatter_ring").unwrap().schedule(&shape, &Parameters::default()).unwrap(), machine);
             let got = got.unwrap();
             let scatter: f64 = (0..p.next_power_of_two().ilog2()).map(|j| machine.g((1 << j).min(p - (1 << j)) * block)).sum();
@@ -232,7 +232,7 @@ fn scatter_doubling_of_powers_of_two_is_below_its_closed_form() {
     for machine in &MACHINES {
         for p in [2, 4, 8, 16, 32, 64] {
             let block = 512;
-            let shape = Shape { ranks: p, root: 0, bytes: block * p };
+            let shape = Shape::new(p, 0, block * p);
             let schedule = bcast::algorithm("scatter_doubling").unwrap().schedule(&shape, &Parameters::default()).unwrap();
             let got = completion(&schedule, machine).unwrap();
             let k = ceil_log2(p) as u32;

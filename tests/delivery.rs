@@ -6,7 +6,8 @@ use collwise::collective::{COLLECTIVES, Parameters, Shape, bcast};
 use collwise::intercluster::Problem;
 use collwise::schedule::{Action, check};
 use collwise::transport::threads::{run, transports};
-use collwise::two_level::{Hierarchy, Local, ROUTES};
+use collwise::transport::{Buffers, Task};
+use collwise::two_level::{INTER_GROUP_ALGORITHMS, IntraGroup, TwoLevel};
 use proptest::prelude::*;
 
 #[test]
@@ -27,20 +28,20 @@ proptest! {
         ranks in 1usize..80, root in 0usize..80, bytes in 0usize..5000, segment in 0usize..700, radix in 0usize..9,
     ) {
         for collective in COLLECTIVES {
-            let shape = Shape { ranks, root: if collective.rooted { root % ranks } else { 0 }, bytes: if collective.sized { bytes } else { 0 } };
+            let shape = Shape::new(ranks, if collective.rooted { root % ranks } else { 0 }, if collective.sized { bytes } else { 0 });
             for a in collective.built() {
                 let schedule = a.schedule(&shape, &Parameters { segment, radix, in_flight: 0 }).unwrap();
                 check(&schedule, &(collective.specification)(&shape))
                     .map_err(|e| TestCaseError::fail(format!("{} {} {shape:?}: {e}", collective.name, a.name)))?;
             }
         }
-        let shape = Shape { ranks, root: root % ranks, bytes };
+        let shape = Shape::new(ranks, root % ranks, bytes);
         for a in bcast::COLLECTIVE.built() {
             let schedule = a.schedule(&shape, &Parameters { segment, radix, in_flight: 0 }).unwrap();
             for (me, program) in schedule.programs.iter().enumerate() {
                 // nobody receives a byte that it has: receives of one rank do not overlap, and the root receives none
                 let mut spans: Vec<(usize, usize)> = program.actions().filter_map(|action| match action {
-                    Action::Recv { span, .. } if span.buffer == collwise::schedule::Buffer::Data && span.len > 0 => Some((span.offset, span.len)),
+                    Action::Recv { span, .. } if span.buffer == collwise::schedule::Buffer::Output && span.len > 0 => Some((span.offset, span.len)),
                     _ => None,
                 }).collect();
                 spans.sort_unstable();
@@ -53,7 +54,7 @@ proptest! {
 
     #[test]
     fn random_shapes_deliver_over_threads(ranks in 1usize..12, root in 0usize..12, bytes in 0usize..3000, segment in 0usize..500) {
-        let shape = Shape { ranks, root: root % ranks, bytes };
+        let shape = Shape::new(ranks, root % ranks, bytes);
         for a in bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()) {
             let schedule = a.schedule(&shape, &Parameters { segment, radix: 0, in_flight: 0 }).unwrap();
             let message: Vec<u8> = (0..bytes).map(|k| common::byte(k, bytes)).collect();
@@ -65,8 +66,8 @@ proptest! {
     }
 }
 
-/// A hierarchy of groups, with hosts of several ranks in them, from a seed.
-fn random_hierarchy(seed: u64, bytes: usize, segment: usize) -> Hierarchy {
+/// A two_level of groups, with hosts of several ranks in them, from a seed.
+fn random_hierarchy(seed: u64, bytes: usize, segment: usize) -> TwoLevel {
     use rand::Rng;
     let mut random = collwise::stats::random(seed);
     let sizes: Vec<usize> = (0..random.random_range(1..6)).map(|_| random.random_range(1..7)).collect();
@@ -89,9 +90,9 @@ fn random_hierarchy(seed: u64, bytes: usize, segment: usize) -> Hierarchy {
         local: draw(0.1, 1.0, n),
         local_busy: draw(0.0, 0.1, n),
     };
-    let route = ROUTES[random.random_range(0..ROUTES.len())];
+    let route = INTER_GROUP_ALGORITHMS[random.random_range(0..INTER_GROUP_ALGORITHMS.len())];
     let with_builder: Vec<_> = bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()).collect();
-    let mut local = || Local {
+    let mut local = || IntraGroup {
         algorithm: with_builder[random.random_range(0..with_builder.len())].name.into(),
         parameters: Parameters { segment: 100, radix: 0, in_flight: random.random_range(0..4) },
     };
@@ -101,7 +102,15 @@ fn random_hierarchy(seed: u64, bytes: usize, segment: usize) -> Hierarchy {
     } else {
         sizes.iter().map(|&n| (0..n).map(|_| random.random_range(0..3)).collect()).collect()
     };
-    Hierarchy { bytes, groups, hosts, route: route.route(&problem), segment, in_flight: random.random_range(0..4), local }
+    TwoLevel {
+        bytes,
+        groups,
+        hosts,
+        inter_group: route.inter_group(&problem),
+        segment,
+        in_flight: random.random_range(0..4),
+        intra_group: local,
+    }
 }
 
 proptest! {
@@ -109,15 +118,15 @@ proptest! {
 
     #[test]
     fn every_route_with_every_local_broadcast_delivers(seed in 0u64..1_000_000, bytes in 0usize..3000, segment in 0usize..900) {
-        let hierarchy = random_hierarchy(seed, bytes, segment);
-        let ranks = hierarchy.ranks().len();
-        let schedule = hierarchy.schedule(ranks).unwrap();
-        check(&schedule, &hierarchy.specification(ranks)).map_err(|e| TestCaseError::fail(format!("{hierarchy:?}: {e}")))?;
+        let two_level = random_hierarchy(seed, bytes, segment);
+        let ranks = two_level.ranks().len();
+        let schedule = two_level.schedule(ranks).unwrap();
+        check(&schedule, &two_level.specification(ranks)).map_err(|e| TestCaseError::fail(format!("{two_level:?}: {e}")))?;
         let message: Vec<u8> = (0..bytes).map(|k| common::byte(k, bytes)).collect();
         let mut buffers = vec![vec![0; bytes]; ranks];
-        buffers[hierarchy.ranks()[0]] = message.clone();
+        buffers[two_level.ranks()[0]] = message.clone();
         run(&schedule, &mut buffers).unwrap();
-        prop_assert!(buffers.iter().all(|b| *b == message), "{:?}", hierarchy);
+        prop_assert!(buffers.iter().all(|b| *b == message), "{:?}", two_level);
         // the replay and the simulator run the same lanes
         let costs = collwise::model::model("hockney").unwrap().costs(&collwise::model::Values::of(&[("alpha_s", 1e-5), ("beta_s_per_byte", 1e-9)])).unwrap();
         prop_assert!(collwise::predict::completion(&schedule, costs.as_ref()).is_ok());
@@ -131,7 +140,7 @@ fn nobody_leaves_a_barrier_before_everybody_has_come() {
         for collective in COLLECTIVES.into_iter().filter(|c| !c.sized) {
             for algorithm in collective.built() {
                 for late in [0, ranks / 2, ranks - 1] {
-                    let shape = Shape { ranks, root: 0, bytes: 0 };
+                    let shape = Shape::new(ranks, 0, 0);
                     let times: Vec<_> = std::thread::scope(|scope| {
                         let run = |mut transport: collwise::transport::threads::ThreadTransport| {
                             let me = collwise::transport::Transport::rank(&transport);
@@ -144,7 +153,7 @@ fn nobody_leaves_a_barrier_before_everybody_has_come() {
                             // SAFETY: its messages are empty
                             #[allow(unsafe_code)]
                             unsafe {
-                                executor.run(&mut transport, &program, std::ptr::null_mut(), 0, None).unwrap()
+                                executor.run(&mut transport, &mut Task::new(&program), Buffers::default()).unwrap()
                             };
                             (came, std::time::Instant::now())
                         };
@@ -162,8 +171,8 @@ fn nobody_leaves_a_barrier_before_everybody_has_come() {
 #[test]
 fn a_failing_rank_is_named_and_nothing_hangs() {
     let mut program = collwise::schedule::Program::new();
-    program.send(1, collwise::schedule::Span::data(5, 10), &[]);
+    program.send(1, collwise::schedule::Span::output(5, 10), &[]);
     let schedule = collwise::schedule::Schedule { programs: vec![program, Default::default()] };
     let e = run(&schedule, &mut [vec![0; 8], vec![0; 8]]).unwrap_err();
-    assert!(e.to_string().contains("outside the 8 bytes"), "{e}");
+    assert!(e.to_string().contains("bytes 5 to 15 lie outside its output"), "{e}");
 }

@@ -3,6 +3,7 @@
 
 mod common;
 
+use collwise::collective::bcast;
 use collwise::policy::Policy;
 use collwise::qnm::{Library, wire};
 use collwise::run::AdaptiveCollectives;
@@ -120,7 +121,7 @@ fn ranks_with_different_policies_fall_back() {
     let said = must_succeed(on_ranks(name, 4, &[("COLLWISE_POLICY", &policy), ("COLLWISE_HOSTS", &hosts)], |world| {
         if world.rank() == 3 {
             let mut other = Policy::read(Path::new(&std::env::var_os("COLLWISE_POLICY").unwrap())).unwrap();
-            other.groups[0].choices.values_mut().for_each(|rows| rows[0].predicted_s *= 2.0);
+            other.groups[0].choices.values_mut().for_each(|rows| rows[0].evidence.predicted_s *= 2.0);
             collwise::run::use_policy(other);
         }
         check_bcast(world, &[1, 5000]);
@@ -177,8 +178,9 @@ fn tuning_writes_a_policy_that_checks_and_runs() {
     let groups: Vec<(&str, usize)> = policy.groups.iter().map(|g| (g.name.as_str(), g.hosts.len())).collect();
     assert_eq!(groups, [("left", 3), ("right", 2)]);
     assert!(
-        policy.across.iter().all(|r| r.measured_s.is_some() && r.native_s.is_some()),
-        "ways across were measured beside the library's own"
+        policy.two_level(&bcast::COLLECTIVE).iter().filter(|r| r.evidence.measured_s.is_some()).count() >= 11
+            && policy.two_level(&bcast::COLLECTIVE).iter().all(|r| r.evidence.native_s.is_some()),
+        "ways across were measured beside the library's own, at eleven sizes"
     );
     // the same samples, no measuring
     let recorded = Command::new(env!("CARGO_BIN_EXE_collwise"))
@@ -189,8 +191,8 @@ fn tuning_writes_a_policy_that_checks_and_runs() {
     assert!(recorded.status.success(), "{}", text(&recorded));
     let again = Policy::read(&folder.path().join("again.toml")).unwrap();
     assert_eq!(
-        (again.groups, again.links, again.across),
-        (policy.groups, policy.links, policy.across),
+        (again.groups, again.links, again.collectives),
+        (policy.groups, policy.links, policy.collectives),
         "the same samples make the same policy"
     );
     // resumed: nothing is left to measure

@@ -44,11 +44,13 @@ fn platforms() {
 #[test]
 fn policies() {
     let text = std::fs::read_to_string(common::file("policies/ccgrid2007.toml")).unwrap();
-    for name in ["ccgrid2007", "orsay", "toulouse-3"] {
-        // the comment at the top is no name
-        let body = &text[text.find("format =").unwrap()..];
+    // the comment at the top is no name
+    let body = &text[text.find("format =").unwrap()..];
+    for name in ["ccgrid2007", "orsay"] {
         refuses(body, &quoted(name), quoted, |t| Policy::parse("the file", t));
     }
+    let hosts = "\"toulouse-[1-20]\"";
+    refuses(body, hosts, |name| format!("\"toulouse-[1-2]\", {}", quoted(name)), |t| Policy::parse("the file", t));
     let between = "between = [\"orsay\", ";
     refuses(&text, between, |name| format!("between = [{}, ", quoted(name)), |t| Policy::parse("the file", t));
 }

@@ -2,7 +2,7 @@
 
 use collwise::fit::fit_groups;
 use collwise::measure::{Session, SimulatedProbe, StopRule};
-use collwise::model::{Fitted, Roster, model};
+use collwise::model::{Fitted, RankSet, model};
 use collwise::platform::{Group, HostParameters, Noise, Placement, Platform, Variant};
 
 /// One switch; hosts with the given (fixed, per byte) processor costs, alike for sending and receiving.
@@ -14,7 +14,7 @@ fn cluster(processors: &[(f64, f64)], gap: (f64, f64), wire: f64, noise: Option<
         recv_overhead_s_per_byte: Some(per_byte),
         gap_s: Some(gap.0),
         gap_s_per_byte: Some(gap.1),
-        eager_limit_bytes: None,
+        ..HostParameters::default()
     };
     let mean = processors.iter().map(|p| 2.0 * p.0).sum::<f64>() / processors.len() as f64;
     let variants = processors.iter().enumerate().map(|(k, p)| Variant { name: format!("v{k}"), count: 1, hosts: parameters(p) });
@@ -43,8 +43,8 @@ fn fitted(platform: &Platform, name: &str, seed: u64) -> Fitted {
     let rule =
         if platform.noise.is_some() { StopRule { least: 31, least_long: 31, most: 301, precision: 0.002 } } else { StopRule::default() };
     let mut session = Session::new(&mut probe).rule(rule);
-    let roster = Roster::new((0..platform.host_count()).collect());
-    fit_groups(&mut session, &[roster], &[model(name).unwrap()]).unwrap().remove(0).remove(0)
+    let rank_set = RankSet::new((0..platform.host_count()).collect());
+    fit_groups(&mut session, &[rank_set], &[model(name).unwrap()]).unwrap().remove(0).remove(0)
 }
 
 /// Checks parameters against the truth: within 1 % without noise; within 10 % with 5 % noise and 2 % tenfold outliers, for
@@ -114,7 +114,7 @@ fn noise_between_sites_asks_for_no_further_sizes() {
         let platform = cluster(&[(5e-6, 1e-9); 2], (8e-6, 8.5e-9), 10e-3, Some(noise));
         let mut probe = SimulatedProbe::new(&platform, Placement::Slot, seed).unwrap();
         let mut session = Session::new(&mut probe);
-        let fitted = fit_groups(&mut session, &[Roster::new(vec![0, 1])], &[model("tables").unwrap()]).unwrap().remove(0).remove(0);
+        let fitted = fit_groups(&mut session, &[RankSet::new(vec![0, 1])], &[model("tables").unwrap()]).unwrap().remove(0).remove(0);
         let sizes = &fitted.tables["bytes"].value;
         assert!(sizes.len() <= 11, "seed {seed}: {sizes:?}");
     }
@@ -145,9 +145,9 @@ fn the_published_lmo_estimator_finds_half_of_the_processor_delay() {
     let platform = cluster(&LMO, (1e-6, 8.5e-9), 60e-6, None);
     let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 0).unwrap();
     let mut session = Session::new(&mut probe);
-    let (roster, lmo) = (Roster::new((0..6).collect()), model("lmo").unwrap());
-    fit_groups(&mut session, std::slice::from_ref(&roster), &[lmo]).unwrap();
-    let both = lmo.fit(&roster, session.samples(), 0, &mut collwise::stats::random(0));
+    let (rank_set, lmo) = (RankSet::new((0..6).collect()), model("lmo").unwrap());
+    fit_groups(&mut session, std::slice::from_ref(&rank_set), &[lmo]).unwrap();
+    let both = lmo.fit(&rank_set, session.samples(), 0, &mut collwise::stats::random(0));
     let published = both.iter().find(|f| f.estimator.as_deref() == Some("published")).unwrap();
     for (value, (truth, _)) in published.tables["C"].value.iter().zip(LMO) {
         assert!((0.2..0.8).contains(&(value / truth)), "{value} of {truth}");

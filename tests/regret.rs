@@ -4,7 +4,7 @@
 use collwise::accuracy::regrets;
 use collwise::collective::bcast;
 use collwise::measure::{Session, SimulatedProbe};
-use collwise::plan::{Way, hierarchy, members, plan};
+use collwise::plan::{TwoLevelParameters, members, plan, trees_of, two_level};
 use collwise::platform::generate::{Wanted, generate};
 use collwise::platform::{Placement, Platform};
 use collwise::policy::{CompiledPolicy, Policy};
@@ -12,6 +12,7 @@ use collwise::regret::regret;
 use collwise::schedule::{Program, Schedule, Trace};
 use collwise::sim::Disturbance;
 use collwise::tune::{TuneOptions, tune};
+use collwise::two_level::INTER_GROUP_ALGORITHMS;
 use std::path::Path;
 
 fn check(name: &str) {
@@ -105,14 +106,62 @@ fn where_groups_are_smaller_than_those_tuned_the_tree_inside_them_is_chosen_anew
             traces.iter().map(Trace::finish).fold(0.0, f64::max)
         };
         for bytes in [20, 40_000, 200_000, 700_000, 2_500_000] {
-            let row = policy.across(bytes).unwrap();
-            let chosen = seconds(plan(&policy, &members, 0, bytes).unwrap().schedule());
+            let row = policy.two_level(&bcast::COLLECTIVE, bytes).unwrap();
+            let chosen = seconds(plan(&policy, &members, 0, bytes).unwrap().schedule().unwrap());
             let of_tree = |local| {
-                let way = Way { route: row.route, segment: row.segment_bytes, in_flight: row.in_flight, local };
-                seconds(hierarchy(&policy, &members, 0, bytes, way).unwrap().schedule(members.len()).unwrap())
+                let way = TwoLevelParameters::of(row, local).unwrap();
+                seconds(two_level(&policy, &members, 0, bytes, way).unwrap().schedule(members.len()).unwrap())
             };
             let best = bcast::trees().map(of_tree).fold(f64::INFINITY, f64::min);
             assert!(chosen <= 1.06 * best, "{} ranks, {bytes} bytes: {chosen} s, the best tree {best} s", ranks.len());
         }
+    }
+}
+
+/// What a user meets: any size, any root, both sides of the size at which messages begin to wait for a handshake.
+#[test]
+fn between_tuned_sizes_and_from_any_root() {
+    use rand::{Rng, SeedableRng};
+    for seed in [3, 4] {
+        let platform = generate(Wanted { sites: 4, hosts: 20, seed }).unwrap();
+        let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
+        let (_, policy) = tune(&mut Session::new(&mut probe), TuneOptions::default()).unwrap();
+        let policy = CompiledPolicy::new(policy).unwrap();
+        let members = members(&policy.policy, &platform.host_names()).unwrap();
+        let seconds = |schedule: &Schedule| {
+            let traces = probe.simulator().run(schedule, &mut Disturbance::new(Default::default(), 1)).unwrap();
+            traces.iter().map(Trace::finish).fold(0.0, f64::max)
+        };
+        let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut cases: Vec<(usize, usize)> = [65_536, 65_537, 92_000].into_iter().map(|bytes| (bytes, 0)).collect();
+        cases.extend((0..27).map(|_| (2f64.powf(random.random_range(0.0..22.0)) as usize, random.random_range(0..members.len()))));
+        let mut regrets: Vec<(f64, String)> = Vec::new();
+        for (bytes, root) in cases {
+            let plan = plan(&policy, &members, root, bytes).unwrap();
+            let chosen = seconds(&plan.schedule().unwrap());
+            let mut best = (f64::INFINITY, String::new());
+            for inter_group in INTER_GROUP_ALGORITHMS {
+                for intra_group in trees_of(inter_group) {
+                    let segments = [0, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 65_536];
+                    for segment in segments.into_iter().filter(|&s| s < bytes && (s == 0 || inter_group.is_segmented())) {
+                        let way = TwoLevelParameters { inter_group, segment, in_flight: 0, intra_group };
+                        let t = seconds(&two_level(&policy, &members, root, bytes, way).unwrap().schedule(members.len()).unwrap());
+                        if t < best.0 {
+                            best = (t, way.words(bytes));
+                        }
+                    }
+                }
+            }
+            let regret = chosen / best.0.min(chosen) - 1.0;
+            regrets.push((
+                regret,
+                format!("{bytes} from {root}: {chosen:.4} by {:?} {}, best {:.4} by {}", plan.inter_group, plan.segment, best.0, best.1),
+            ));
+        }
+        regrets.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mean = regrets.iter().map(|r| r.0).sum::<f64>() / regrets.len() as f64;
+        println!("seed {seed}: mean regret {:.2} %", mean * 100.0);
+        regrets.iter().take(8).for_each(|(r, what)| println!("  {:.1} % {what}", r * 100.0));
+        assert!(mean <= 0.02 && regrets[0].0 <= 0.15, "seed {seed}: mean {mean}, worst {:?}", regrets[0]);
     }
 }

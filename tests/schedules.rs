@@ -1,64 +1,139 @@
-//! Schedules drawn at random deliver the same bytes in the symbolic run, over threads and over MPI.
+//! Schedules drawn at random deliver the same bytes in the symbolic run, over threads, over MPI and over SMPI, and replay and simulator carry
+//! them out to their end.
 
 mod common;
 
-use collwise::schedule::check;
-use common::schedules::{Drawn, draw};
+use collwise::model::{Values, model};
+use collwise::platform::{Noise, Placement, Platform};
+use collwise::schedule::{Elements, Fold, Layout, Piece, Program, Schedule, Span, Specification, check};
+use collwise::sim::{Disturbance, Simulator};
+use collwise::transport::threads::run_with;
+use common::schedules::{drawn, elements, operation};
 use proptest::prelude::*;
-use rand::SeedableRng;
-use rand_xoshiro::Xoshiro256PlusPlus;
-
-fn drawn(seed: u64, ranks: usize, messages: usize, bytes: usize) -> Drawn {
-    draw(&mut Xoshiro256PlusPlus::seed_from_u64(seed), ranks, messages, bytes)
-}
-
-/// A rank's buffer at the beginning.
-fn own(rank: usize, bytes: usize) -> Vec<u8> {
-    (0..bytes).map(|k| common::byte(k, rank)).collect()
-}
-
-fn expected(end: &[(usize, usize)]) -> Vec<u8> {
-    end.iter().map(|&(of, from)| common::byte(from, of)).collect()
-}
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn over_threads_and_in_the_symbolic_run(seed in 0u64.., ranks in 2usize..6, messages in 0usize..200, bytes in 1usize..200) {
-        let drawn = drawn(seed, ranks, messages, bytes);
+    fn over_threads_and_in_the_symbolic_run(seed in 0u64.., ranks in 2usize..6, steps in 0usize..200, bytes in 1usize..200) {
+        let drawn = drawn(seed, ranks, steps, bytes);
         check(&drawn.schedule, &drawn.specification).map_err(|e| TestCaseError::fail(e.to_string()))?;
-        let mut buffers: Vec<Vec<u8>> = (0..ranks).map(|r| own(r, bytes)).collect();
-        collwise::transport::threads::run(&drawn.schedule, &mut buffers).unwrap();
-        for (buffer, end) in buffers.iter().zip(&drawn.ends) {
-            prop_assert_eq!(buffer, &expected(end));
+        let (inputs, mut outputs): (Vec<_>, Vec<_>) = (0..ranks).map(|r| drawn.buffers(r)).unzip();
+        run_with(&drawn.schedule, &inputs, &mut outputs, operation(elements(seed))).unwrap();
+        for (rank, output) in outputs.iter().enumerate() {
+            prop_assert_eq!(output, &drawn.expected(rank));
         }
+        let costs = model("hockney").unwrap().costs(&Values::of(&[("alpha_s", 1e-5), ("beta_s_per_byte", 1e-9)])).unwrap();
+        prop_assert!(collwise::predict::completion(&drawn.schedule, costs.as_ref()).is_ok());
+        let platform = Platform::parse("three", common::THREE_GROUPS).unwrap();
+        let simulator = Simulator::new(&platform, Placement::Slot).unwrap();
+        prop_assert!(simulator.run(&drawn.schedule, &mut Disturbance::new(Noise::default(), seed)).is_ok());
     }
 }
 
-/// With messages small and large, so that sends are complete at once and only when they are received.
 #[cfg(feature = "mpi")]
 #[test]
 fn random_schedules_over_mpi() {
-    use collwise::transport::mpi::MpiTransport;
-    use collwise::transport::{Executor, Transport};
     use mpi::traits::*;
     common::mpi::must_succeed(common::mpi::on_ranks("random_schedules_over_mpi", 4, &[], |world| {
         let private = world.duplicate();
         // SAFETY: `private` outlives the transport
         #[allow(unsafe_code)]
-        let mut transport = unsafe { MpiTransport::new(private.as_raw()) }.unwrap();
-        let mut executor = Executor::default();
-        let me = transport.rank();
-        for seed in 0..150 {
-            let bytes = [20, 5_000, 200_000][seed as usize % 3];
-            let drawn = drawn(seed, 4, 20 + seed as usize, bytes);
-            let mut buffer = own(me, bytes);
-            // SAFETY: the buffer is this rank's own
-            #[allow(unsafe_code)]
-            unsafe { executor.run(&mut transport, &drawn.schedule.programs[me], buffer.as_mut_ptr(), bytes, None) }.unwrap();
-            let wrong = buffer.iter().zip(expected(&drawn.ends[me])).filter(|(a, b)| **a != *b).count();
-            assert_eq!(wrong, 0, "seed {seed}: {wrong} of {bytes} bytes at rank {me}");
-        }
+        let transport = unsafe { collwise::transport::mpi::MpiTransport::new(private.as_raw()) };
+        // so that sends are complete at once, and only when they are received
+        common::schedules::run_drawn(&mut transport.unwrap(), 4, 150, [20, 5_000, 70_000]);
     }));
+}
+
+/// Everybody's `elements` values, combined, everywhere: what an allreduce is for.
+fn allreduce(ranks: usize, elements: Elements) -> Specification {
+    let bytes = 4 * elements.bytes;
+    Specification {
+        layouts: vec![Layout { input: bytes, output: bytes }; ranks],
+        before: (0..ranks).map(|r| vec![Piece::input(bytes, r)]).collect(),
+        after: vec![vec![Piece::output(0, bytes, Fold::of_all(ranks), 0)]; ranks],
+        elements,
+        synchronises: false,
+    }
+}
+
+/// Recursive doubling: of two partners' values the lower one's are the left operand, if `in_order`.
+fn recursive_doubling(ranks: usize, bytes: usize, in_order: bool) -> Schedule {
+    Schedule::build(ranks, |me| {
+        let mut p = Program::new();
+        let (output, scratch) = (Span::output(0, bytes), Span::scratch(0, bytes));
+        let mut last = p.copy(Span::input(0, bytes), output, &[]);
+        let mut distance = 1;
+        while distance < ranks {
+            let partner = me ^ distance;
+            let sent = p.send(partner, output, &[last]);
+            let came = p.recv(partner, scratch, &[last]);
+            last = if partner < me || !in_order {
+                p.combine(scratch, output, &[came, sent])
+            } else {
+                let combined = p.combine(output, scratch, &[came, sent]);
+                p.copy(scratch, output, &[combined])
+            };
+            distance *= 2;
+        }
+        p
+    })
+}
+
+#[test]
+fn a_reduction_is_what_it_should_be() {
+    let unordered = Elements { bytes: 2, commute: true };
+    let ordered = Elements { bytes: 2, commute: false };
+    assert!(check(&recursive_doubling(8, 8, true), &allreduce(8, ordered)).is_ok());
+    assert!(check(&recursive_doubling(8, 8, false), &allreduce(8, unordered)).is_ok());
+    let say = |schedule: &Schedule, specification: &Specification| check(schedule, specification).unwrap_err().to_string();
+    assert!(say(&recursive_doubling(8, 8, false), &allreduce(8, ordered)).contains(" combines ranks ["));
+    // the same in real memory, with an operation that does not commute
+    let inputs: Vec<Vec<u8>> = (0..8).map(|r| common::schedules::own(r, 8)).collect();
+    let mut outputs = vec![vec![0; 8]; 8];
+    run_with(&recursive_doubling(8, 8, true), &inputs, &mut outputs, operation(ordered)).unwrap();
+    let mut folded = inputs[7].clone();
+    inputs[..7].iter().rev().for_each(|left| operation(ordered)(left, &mut folded).unwrap());
+    assert!(outputs.iter().all(|o| *o == folded));
+}
+
+#[test]
+fn each_fault_of_copies_and_combinings_is_named() {
+    let (input, output, scratch) = (|at, n| Span::input(at, n), |at, n| Span::output(at, n), |at, n| Span::scratch(at, n));
+    let elements = Elements { bytes: 2, commute: true };
+    let alone = |build: &dyn Fn(&mut Program)| {
+        let mut p = Program::new();
+        build(&mut p);
+        check(&Schedule { programs: vec![p] }, &allreduce(1, elements)).map_err(|e| e.to_string())
+    };
+    let drop_id = |_: u32| ();
+    assert_eq!(alone(&|p| drop_id(p.copy(input(0, 8), output(0, 8), &[]))), Ok(()));
+    let say = |build: &dyn Fn(&mut Program)| alone(build).unwrap_err();
+    assert!(say(&|p| drop_id(p.copy(output(0, 8), input(0, 8), &[]))).contains("writes into the input"));
+    assert!(say(&|p| drop_id(p.copy(output(0, 4), output(2, 4), &[]))).contains("writes into what it reads"));
+    assert!(say(&|p| drop_id(p.copy(scratch(0, 8), output(0, 8), &[]))).contains("reads byte 0 of its scratch, where nothing lies"));
+    assert!(say(&|p| drop_id(p.copy(input(0, 9), output(0, 9), &[]))).contains("outside the 8 bytes"));
+    assert!(say(&|p| drop_id(p.copy(input(0, 6), output(0, 6), &[]))).contains("ends without"));
+    let twice = |p: &mut Program| {
+        p.copy(input(0, 8), output(0, 8), &[]);
+        p.combine(input(0, 8), output(0, 8), &[]);
+    };
+    assert!(say(&twice).contains("combines ranks [0] with [0]"));
+    let elsewhere = |p: &mut Program| {
+        p.copy(input(0, 8), output(0, 8), &[]);
+        p.combine(input(2, 6), output(0, 6), &[]);
+    };
+    assert!(say(&elsewhere).contains("combines place 2 of one value with place 0 of another"));
+    let two = |n: usize| {
+        let mut specification = allreduce(2, elements);
+        specification.after.fill(Vec::new());
+        let mut programs = vec![Program::new(), Program::new()];
+        programs[0].send(1, input(0, 8), &[]);
+        programs[1].copy(input(0, 8), output(0, 8), &[]);
+        let came = programs[1].recv(0, scratch(0, 8), &[]);
+        programs[1].combine(scratch(0, n), output(0, n), &[came]);
+        check(&Schedule { programs }, &specification).map_err(|e| e.to_string())
+    };
+    assert_eq!(two(6), Ok(()));
+    assert!(two(3).unwrap_err().contains("combines bytes 0 to 3, which are no elements of 2"));
 }

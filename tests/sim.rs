@@ -29,8 +29,8 @@ fn simulator(more: &str) -> Simulator {
 fn schedule(messages: &[(usize, usize, usize)]) -> Schedule {
     let mut schedule = Schedule { programs: vec![Program::new(); 8] };
     for &(from, to, bytes) in messages {
-        schedule.programs[from].send(to, Span::data(0, bytes), &[]);
-        schedule.programs[to].recv(from, Span::data(0, bytes), &[]);
+        schedule.programs[from].send(to, Span::output(0, bytes), &[]);
+        schedule.programs[to].recv(from, Span::output(0, bytes), &[]);
     }
     schedule
 }
@@ -107,7 +107,7 @@ fn scatters_leap_and_gathers_escalate_where_tcp_does() {
 #[test]
 fn runs_repeat_to_the_bit_and_placement_moves_ranks() {
     let p = Platform::read(&common::file("platforms/ccgrid2007.toml")).unwrap();
-    let shape = Shape { ranks: 78, root: 0, bytes: 100_000 };
+    let shape = Shape::new(78, 0, 100_000);
     let binomial = bcast::algorithm("binomial").unwrap().schedule(&shape, &Default::default()).unwrap();
     let run = |placement| {
         let s = Simulator::new(&p, placement).unwrap();
@@ -124,7 +124,7 @@ fn a_processor_takes_turns_between_messages_that_wait_and_sends() {
     let s = simulator("");
     let (hop, period) = (50e-6 + 100.0 * (OVERHEAD.1 + GAP.1), OVERHEAD.0 + 100.0 * OVERHEAD.1);
     for count in [1, 2, 50, 500] {
-        let shape = Shape { ranks: 4, root: 0, bytes: 100 * count };
+        let shape = Shape::new(4, 0, 100 * count);
         let chain = bcast::algorithm("segmented_chain").unwrap();
         let schedule = chain.schedule(&shape, &Parameters { segment: 100, radix: 0, in_flight: 0 }).unwrap();
         let traces = s.run(&schedule, &mut Disturbance::new(Noise::default(), 1)).unwrap();
@@ -137,7 +137,7 @@ fn a_processor_takes_turns_between_messages_that_wait_and_sends() {
 fn large_messages_wait_for_their_window_and_small_ones_leave_at_once() {
     let s = simulator("");
     let time = |bytes: usize, in_flight| {
-        let shape = Shape { ranks: 2, root: 0, bytes: 12 * bytes };
+        let shape = Shape::new(2, 0, 12 * bytes);
         let parameters = Parameters { segment: bytes, radix: 0, in_flight };
         let schedule = bcast::algorithm("segmented_chain").unwrap().schedule(&shape, &parameters).unwrap();
         let traces = s.run(&schedule, &mut Disturbance::new(Noise::default(), 1)).unwrap();
@@ -156,7 +156,7 @@ fn schedules_that_cannot_run_are_refused() {
     let s = simulator("");
     let mut noise = Disturbance::new(Noise::default(), 1);
     let mut lonely = Schedule { programs: vec![Program::new(); 2] };
-    lonely.programs[0].recv(1, Span::data(0, 1), &[]);
+    lonely.programs[0].recv(1, Span::output(0, 1), &[]);
     assert!(s.run(&lonely, &mut noise).is_err());
     assert!(s.run(&Schedule { programs: vec![Program::new(); 9] }, &mut noise).unwrap_err().to_string().contains("9 ranks on 8 hosts"));
 }

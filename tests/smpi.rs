@@ -48,6 +48,13 @@ fn table(text: &str) -> Table {
     rows.map(|l| l.split_whitespace().collect::<Vec<_>>()).map(|w| (w[0].to_string(), (seconds(w[1], w[2]), seconds(w[3], w[4])))).collect()
 }
 
+/// Where every message waits for its receive to be posted.
+#[test]
+fn random_schedules_deliver_over_smpi() {
+    let said = smpi("slot", &[], "examples/random_schedules", &[], &[]);
+    assert!(said.contains("90 schedules on 6 ranks: every byte is right"), "{said}");
+}
+
 #[test]
 fn the_hierarchy_runs_for_real_on_78_simulated_hosts() {
     let platform = Platform::read(&file(PLATFORM)).unwrap();
@@ -100,7 +107,7 @@ fn sends_follow_the_schedule(platform: &Platform, policy: Policy, traces: &Path)
             let line = text.lines().map(|l| serde_json::from_str::<serde_json::Value>(l).unwrap()).find(|l| l["bytes"] == bytes).unwrap();
             let actions: Vec<Action> = serde_json::from_value(line["actions"].clone()).unwrap();
             let start: Vec<f64> = serde_json::from_value(line["start_s"].clone()).unwrap();
-            let program = plan.program(rank);
+            let program = plan.program(rank).unwrap();
             assert_eq!(actions, program.actions().collect::<Vec<_>>(), "{bytes} bytes, rank {rank}");
             let mut last: BTreeMap<u16, f64> = BTreeMap::new();
             for (k, action) in actions.iter().enumerate() {
@@ -112,8 +119,8 @@ fn sends_follow_the_schedule(platform: &Platform, policy: Policy, traces: &Path)
         }
         // every rank but the root was sent the message once; inside some groups that is left to the library's own
         let wanted = |rank: usize| {
-            let k = plan.hierarchy.group_of(rank);
-            let by_library = plan.hierarchy.local_native(k) && plan.hierarchy.groups[k][0] != rank;
+            let k = plan.two_level.group_of(rank);
+            let by_library = plan.two_level.local_native(k) && plan.two_level.groups[k][0] != rank;
             if rank == 0 || by_library { 0 } else { bytes }
         };
         assert_eq!(reached, (0..hosts.len()).map(wanted).collect::<Vec<_>>(), "{bytes} bytes");

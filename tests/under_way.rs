@@ -6,7 +6,7 @@ mod common;
 use collwise::collective::{Parameters, Shape, bcast};
 use collwise::schedule::Program;
 use collwise::transport::threads::transports;
-use collwise::transport::{Executor, Tag, Transport};
+use collwise::transport::{Buffers, Executor, Tag, Task, Transport};
 use common::byte;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -28,7 +28,7 @@ impl<R: Copy> Broadcast<R> {
         let with_builder: Vec<_> = bcast::ALGORITHMS.iter().filter_map(|a| a.builder).collect();
         let builder = with_builder[random.random_range(0..with_builder.len())];
         let bytes = [0, 1, 1000, 70_000][random.random_range(0..4)];
-        let shape = Shape { ranks, root: random.random_range(0..ranks), bytes };
+        let shape = Shape::new(ranks, random.random_range(0..ranks), bytes);
         let program = builder(me, &shape, &Parameters { segment: random.random_range(16..5000), radix: 3, in_flight: 0 });
         let data = (0..bytes).map(|b| if me == shape.root { byte(b, k) } else { 0xAA }).collect();
         Broadcast { program, executor: Executor::default(), data, tag: k as Tag * 4, mark: k }
@@ -36,13 +36,13 @@ impl<R: Copy> Broadcast<R> {
 
     fn start<T: Transport<Request = R>>(&mut self, transport: &mut T) {
         // SAFETY: `data` is this one's own, and kept until it is complete
-        unsafe { self.executor.start(transport, &self.program, self.data.as_mut_ptr(), self.data.len(), self.tag, None) }.unwrap();
+        unsafe { self.executor.start(transport, &mut Task::new(&self.program), Buffers::of(&[], &mut self.data), self.tag) }.unwrap();
     }
 
     /// True if it is complete: every byte is there then.
     fn progress<T: Transport<Request = R>>(&mut self, transport: &mut T) -> bool {
         // SAFETY: as above
-        let complete = unsafe { self.executor.progress(transport, &self.program, None) }.unwrap();
+        let complete = unsafe { self.executor.progress(transport, &mut Task::new(&self.program)) }.unwrap();
         if complete {
             let wrong = self.data.iter().enumerate().position(|(b, &found)| found != byte(b, self.mark));
             assert_eq!(wrong, None, "broadcast {}: first wrong byte", self.mark);
@@ -112,7 +112,7 @@ fn what_was_started_can_be_waited_for() {
                         one.progress(&mut transport);
                     }
                     // SAFETY: as in `start`
-                    unsafe { one.executor.finish(&mut transport, &one.program, None) }.unwrap();
+                    unsafe { one.executor.finish(&mut transport, &mut Task::new(&one.program)) }.unwrap();
                     assert!(one.progress(&mut transport), "what is finished is complete");
                 }
             });

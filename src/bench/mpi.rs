@@ -15,8 +15,8 @@ use crate::schedule::Program;
 use crate::topology::Rank;
 use crate::transport::clock::Offsets;
 use crate::transport::mpi::{MpiTransport, check, gather_names, library_version, now};
-use crate::transport::{Executor, Transport, library, native};
-use crate::two_level::{Coordinated, Hierarchy, Local, Route};
+use crate::transport::{Buffers, Executor, Task, Transport, library, native};
+use crate::two_level::{Coordinated, InterGroup, IntraGroup, TwoLevel};
 use mpi::ffi;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{AsRaw, Communicator};
@@ -124,9 +124,9 @@ impl<'a> Comparison<'a> {
         let others: Vec<Rank> = (0..self.groups.len()).filter(|&r| r != root).collect();
         let offsets = self.transport.clock_offsets(root, &others, &mut Offsets::default())?;
         if me != root {
-            return Ok(self.transport.fetch(root, 1)?[0]);
+            return Ok(self.transport.receive_times(root, 1)?[0]);
         }
-        others.iter().zip(&offsets).try_for_each(|(&r, &o)| self.transport.post(r, &[o]))?;
+        others.iter().zip(&offsets).try_for_each(|(&r, &o)| self.transport.send_times(r, &[o]))?;
         self.offsets = offsets;
         Ok(0.0)
     }
@@ -172,9 +172,9 @@ impl<'a> Comparison<'a> {
         let (me, ranks) = (self.transport.rank(), self.groups.len());
         let others = (0..ranks).filter(|&r| r != root);
         if me == root {
-            self.transport.fetch_signals(others.clone())?;
+            self.transport.receive_signals(others.clone())?;
         } else {
-            self.transport.post(root, &[])?;
+            self.transport.send_times(root, &[])?;
         }
         if !self.collective.rooted {
             let others: Vec<Rank> = others.clone().collect();
@@ -188,16 +188,16 @@ impl<'a> Comparison<'a> {
                 unsafe { library::run(self.collective, data.as_mut_ptr(), data.len(), root, comm)? };
             }
             // SAFETY: the buffer is borrowed for this call
-            Contestant::TwoLevel => unsafe { self.executor.run(&mut self.transport, two_level, data.as_mut_ptr(), data.len(), None)? },
+            Contestant::TwoLevel => unsafe { self.executor.run(&mut self.transport, &mut Task::new(two_level), Buffers::of(&[], data))? },
         }
         let end = now();
         // nobody checks bytes while others still wait for theirs
         if me == root {
-            self.transport.fetch_signals(others.clone())?;
-            others.clone().try_for_each(|r| self.transport.post(r, &[]))?;
+            self.transport.receive_signals(others.clone())?;
+            others.clone().try_for_each(|r| self.transport.send_times(r, &[]))?;
         } else {
-            self.transport.post(root, &[])?;
-            self.transport.fetch(root, 0)?;
+            self.transport.send_times(root, &[])?;
+            self.transport.receive_times(root, 0)?;
         }
         Ok((start, end))
     }
@@ -215,7 +215,7 @@ impl<'a> Comparison<'a> {
 
 /// The textbook's broadcast over groups, by each rank's group: the root sends to every other group's first rank, then a binomial tree in each
 /// group.
-fn two_level(group_of: &[usize], root: Rank, bytes: usize) -> Result<Hierarchy> {
+fn two_level(group_of: &[usize], root: Rank, bytes: usize) -> Result<TwoLevel> {
     let own = *group_of.get(root).ok_or_else(|| Error::invalid(format!("broadcast from rank {root} of {} ranks", group_of.len())))?;
     let others: BTreeSet<usize> = group_of.iter().copied().filter(|&g| g != own).collect();
     let ranks = |group: usize| {
@@ -224,16 +224,24 @@ fn two_level(group_of: &[usize], root: Rank, bytes: usize) -> Result<Hierarchy> 
         ranks
     };
     let groups: Vec<Vec<Rank>> = std::iter::once(own).chain(others).map(ranks).collect();
-    let local = Local { algorithm: "binomial".into(), parameters: Parameters::default() };
+    let local = IntraGroup { algorithm: "binomial".into(), parameters: Parameters::default() };
     let jobs = (1..groups.len()).map(|to| Job::Send { from: 0, to }).collect();
-    Ok(Hierarchy { bytes, local: vec![local; groups.len()], groups, hosts: Vec::new(), route: Route::Tree(jobs), segment: 0, in_flight: 0 })
+    Ok(TwoLevel {
+        bytes,
+        intra_group: vec![local; groups.len()],
+        groups,
+        hosts: Vec::new(),
+        inter_group: InterGroup::Tree(jobs),
+        segment: 0,
+        in_flight: 0,
+    })
 }
 
 /// The textbook's collective without a message: everybody tells the first rank of its group, these disseminate, and tell everybody.
 fn through_coordinators(group_of: &[usize], collective: &'static Collective) -> Coordinated {
     let mut groups: BTreeMap<usize, Vec<Rank>> = BTreeMap::new();
     group_of.iter().enumerate().for_each(|(rank, &group)| groups.entry(group).or_default().push(rank));
-    let local = |a: &Algorithm| Local { algorithm: a.name.into(), parameters: Parameters::default() };
+    let local = |a: &Algorithm| IntraGroup { algorithm: a.name.into(), parameters: Parameters::default() };
     let (inside, between) = (local(barrier::FLAT), local(collective.fallback));
     Coordinated { collective, groups: groups.into_values().collect(), inside, between }
 }
@@ -260,12 +268,12 @@ mod tests {
         // four ranks of a platform with more groups than ranks
         let groups = [0, 1, 4, 5];
         for root in 0..4 {
-            let hierarchy = two_level(&groups, root, 10).unwrap();
-            let mut ranks = hierarchy.ranks();
+            let two_level = two_level(&groups, root, 10).unwrap();
+            let mut ranks = two_level.ranks();
             assert_eq!(ranks[0], root);
             ranks.sort_unstable();
             assert_eq!(ranks, [0, 1, 2, 3]);
-            crate::schedule::check(&hierarchy.schedule(4).unwrap(), &hierarchy.specification(4)).unwrap();
+            crate::schedule::check(&two_level.schedule(4).unwrap(), &two_level.specification(4)).unwrap();
         }
         assert!(two_level(&groups, 4, 10).is_err());
     }

@@ -2,7 +2,7 @@
 
 use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
-use crate::accuracy::{ChoiceRegret, TRUSTED, accuracy, regrets};
+use crate::accuracy::{ChoiceRegret, SELECTED, accuracy, regrets};
 use crate::error::Error;
 use crate::measure::Samples;
 use crate::plan::members;
@@ -40,19 +40,19 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         print_json(&serde_json::json!({ "sizes": sizes, "choices": choices }))?;
         return Ok(Outcome::Done);
     }
-    let models: Vec<&String> = sizes[0].error.keys().filter(|n| *n != TRUSTED).collect();
-    let mut header = vec!["bytes", "ways", "regret", TRUSTED];
+    let models: Vec<&String> = sizes[0].error.keys().filter(|n| *n != SELECTED).collect();
+    let mut header = vec!["bytes", "ways", "regret", SELECTED];
     header.extend(models.iter().map(|m| m.as_str()));
     let cell = |x: Option<&f64>| percent_or_dash(x.copied());
     let row = |s: &crate::accuracy::SizeAccuracy| {
-        let mut row = vec![units::bytes(s.bytes), s.ways.to_string(), percent_or_dash(s.regret), cell(s.error.get(TRUSTED))];
+        let mut row = vec![units::bytes(s.bytes), s.ways.to_string(), percent_or_dash(s.regret), cell(s.error.get(SELECTED))];
         row.extend(models.iter().map(|m| cell(s.error.get(*m))));
         row
     };
     let mut text = table(&header, 0, &sizes.iter().map(row).collect::<Vec<_>>());
     let mean = stats::mean(&sizes.iter().filter_map(|s| s.regret).collect::<Vec<_>>());
-    let trusted: Vec<f64> = sizes.iter().filter_map(|s| s.error.get(TRUSTED).copied()).collect();
-    let median = stats::median(&trusted);
+    let selected: Vec<f64> = sizes.iter().filter_map(|s| s.error.get(SELECTED).copied()).collect();
+    let median = stats::median(&selected);
     text += &format!(
         "\nmedian error {}, mean regret {} if the predictions alone were trusted\n",
         percent_or_dash(median),

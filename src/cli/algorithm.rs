@@ -84,7 +84,7 @@ impl Chosen {
         if root >= *ranks {
             bail!("{aim} a {} from rank {root} of {ranks} ranks", collective.name);
         }
-        let schedule = algorithm.bounded_schedule(&Shape { ranks: *ranks, root, bytes }, parameters)?;
+        let schedule = algorithm.bounded_schedule(&Shape::new(*ranks, root, bytes), parameters)?;
         schedule.with_context(|| format!("{aim} {}: the messages of the MPI library's own are not known", algorithm.name))
     }
 }

@@ -32,13 +32,13 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         Err(e @ Error::Io { .. }) => return Err(e.into()),
         Err(e) => Err(format!("failed to {e}")),
     };
+    let fingerprint = verdict.as_ref().ok().map(Policy::fingerprint).transpose()?.map(|print| format!("{print:016x}"));
     if args.json {
-        let fingerprint = verdict.as_ref().ok().map(|p| format!("{:016x}", p.fingerprint()));
         print_json(&serde_json::json!({ "valid": verdict.is_ok(), "reason": verdict.as_ref().err(), "fingerprint": fingerprint }))?;
     } else if let Ok(policy) = &verdict {
         let rows: usize = policy.groups.iter().map(|g| g.choices.values().map(Vec::len).sum::<usize>()).sum();
         let (name, groups) = (&policy.provenance.platform, policy.groups.len());
-        print(&format!("valid: {name}, {groups} groups, {rows} choices, fingerprint {:016x}\n", policy.fingerprint()))?;
+        print(&format!("valid: {name}, {groups} groups, {rows} choices, fingerprint {}\n", fingerprint.unwrap_or_default()))?;
     }
     match verdict {
         Ok(_) => Ok(Outcome::Done),

@@ -5,9 +5,9 @@ use super::table::{percent, percent_or_dash, table};
 use super::{Outcome, print, print_json};
 use crate::collective::bcast;
 use crate::intercluster::{Job, Sent, gantt};
-use crate::plan::{Member, Plan, SignalPlan, Way, plan, plan_signals};
-use crate::policy::{Across, CompiledPolicy, Policy};
-use crate::two_level::{Route, RouteKind};
+use crate::plan::{Location, Plan, SignalPlan, TwoLevelParameters, plan, plan_signals};
+use crate::policy::{CompiledPolicy, Policy, TwoLevelRow};
+use crate::two_level::{InterGroup, InterGroupAlgorithm};
 use crate::units;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -34,9 +34,9 @@ pub struct Args {
 }
 
 /// All ranks that a policy knows, group by group.
-pub fn everybody(policy: &Policy) -> Vec<Member> {
+pub fn everybody(policy: &Policy) -> Vec<Location> {
     let of = |(group, g): (usize, &crate::policy::GroupPolicy)| {
-        (0..g.hosts.len()).map(move |position| Member { group, position }).collect::<Vec<_>>()
+        (0..g.hosts.len()).map(move |position| Location { group, position }).collect::<Vec<_>>()
     };
     policy.groups.iter().enumerate().flat_map(of).collect()
 }
@@ -75,7 +75,7 @@ pub struct Class {
 ///
 /// # Errors
 /// A policy by which nothing can be planned.
-pub fn classes(compiled: &CompiledPolicy, members: &[Member], root: usize) -> anyhow::Result<Vec<Class>> {
+pub fn classes(compiled: &CompiledPolicy, members: &[Location], root: usize) -> anyhow::Result<Vec<Class>> {
     let class = |&(from_bytes, at_bytes): &(usize, usize)| {
         let plan = plan(compiled, members, root, at_bytes)?;
         Ok(Class { from_bytes, at_bytes, predicted_s: plan.predicted_s, way: way(&plan) })
@@ -83,10 +83,15 @@ pub fn classes(compiled: &CompiledPolicy, members: &[Member], root: usize) -> an
     compiled.classes().iter().map(class).collect()
 }
 
-/// A line for each class of sizes.
+/// A line for each way, with the sizes from which it is taken and what it takes for the smallest and the largest that was looked at.
 pub fn short(classes: &[Class]) -> String {
-    let row = |c: &Class| vec![units::bytes(c.from_bytes), units::bytes(c.at_bytes), c.way.clone(), units::seconds(c.predicted_s)];
-    table(&["from", "at", "what is done", "takes"], 3, &classes.iter().map(row).collect::<Vec<_>>())
+    let row = |alike: &[Class]| {
+        let (first, last) = (&alike[0], &alike[alike.len() - 1]);
+        let (from, at) = (units::bytes(first.from_bytes), units::bytes(last.at_bytes));
+        vec![from, at, first.way.clone(), units::seconds(first.predicted_s), units::seconds(last.predicted_s)]
+    };
+    let rows: Vec<Vec<String>> = classes.chunk_by(|a, b| a.way == b.way).map(row).collect();
+    table(&["from", "up to", "what is done", "takes", "to"], 3, &rows)
 }
 
 /// What a plan does, in a line.
@@ -94,11 +99,11 @@ fn way(plan: &Plan) -> String {
     if plan.is_native() {
         return OWN.into();
     }
-    let (h, inside) = (&plan.hierarchy, &plan.groups[0].decision);
-    match (plan.route, inside) {
+    let (h, inside) = (&plan.two_level, &plan.groups[0].decision);
+    match (plan.inter_group, inside) {
         (Some(kind), _) => {
-            let local = bcast::algorithm(&h.local[0].algorithm).unwrap_or(bcast::CHAIN);
-            Way { route: kind, segment: h.segment, in_flight: 0, local }.words(h.bytes)
+            let intra_group = bcast::algorithm(&h.intra_group[0].algorithm).unwrap_or(bcast::CHAIN);
+            TwoLevelParameters { inter_group: kind, segment: h.segment, in_flight: 0, intra_group }.words(h.bytes)
         }
         (None, Some(d)) if plan.groups.len() == 1 && d.parameters.segment > 0 => {
             format!("{} in {}", d.algorithm.name, units::bytes(d.parameters.segment))
@@ -114,14 +119,15 @@ pub fn signal(plan: &SignalPlan) -> String {
 }
 
 /// A collective without a message.
-fn signals(args: &Args, compiled: &CompiledPolicy, members: &[Member]) -> anyhow::Result<()> {
+fn signals(args: &Args, compiled: &CompiledPolicy, members: &[Location]) -> anyhow::Result<()> {
     let collective = args.collective.collective;
     let plan = plan_signals(compiled, members, collective)?;
-    let row = compiled.policy.over_all.get(collective);
-    let (runner_up, margin, native_s) = match (row, compiled.policy.groups[0].row(collective, 0)) {
-        (Some(row), _) => (Some(row.runner_up.clone()), Some(row.margin), row.native_s),
-        (None, choice) => (choice.map(|c| c.runner_up.clone()), choice.map(|c| c.margin), None),
+    let row = compiled.two_level(collective, 0);
+    let (evidence, native_s) = match (row, compiled.policy.groups[0].row(collective, 0)) {
+        (Some(row), _) => (Some(&row.evidence), row.evidence.native_s),
+        (None, choice) => (choice.map(|c| &c.evidence), None),
     };
+    let (runner_up, margin) = (evidence.map(|e| &e.runner_up), evidence.map(|e| e.margin));
     if args.json {
         return print_json(&serde_json::json!({
             "collective": collective.name, "ranks": members.len(), "predicted_s": plan.predicted_s, "way": plan.way.words(),
@@ -149,7 +155,7 @@ pub fn json(policy: &Policy, plan: &Plan) -> serde_json::Value {
         .map(|(k, g)| {
             let d = g.decision.as_ref();
             serde_json::json!({
-                "group": name(k), "ranks": plan.hierarchy.groups[k].len(), "coordinator": plan.hierarchy.groups[k][0],
+                "group": name(k), "ranks": plan.two_level.groups[k].len(), "coordinator": plan.two_level.groups[k][0],
                 "algorithm": d.map(|d| d.algorithm.name), "segment_bytes": d.map(|d| d.parameters.segment),
                 "radix": d.map(|d| d.parameters.radix), "in_flight": d.map(|d| d.parameters.in_flight), "model": d.map(|d| &d.model),
                 "predicted_s": d.map_or(0.0, |d| d.predicted_s), "runner_up": d.map(|d| &d.runner_up), "margin": d.map(|d| d.margin),
@@ -158,25 +164,25 @@ pub fn json(policy: &Policy, plan: &Plan) -> serde_json::Value {
         .collect();
     let solution = plan.schedule_between.as_ref().map(|(_, s)| s);
     let timed = |s: &Sent| serde_json::json!({ "from": name(s.from), "to": name(s.to), "start_s": s.start_s, "arrive_s": s.arrive_s });
-    let sends: Vec<_> = match (solution, &plan.hierarchy.route) {
+    let sends: Vec<_> = match (solution, &plan.two_level.inter_group) {
         (Some(s), _) => s.best.sends.iter().map(timed).collect(),
-        (None, Route::Tree(jobs)) => jobs
+        (None, InterGroup::Tree(jobs)) => jobs
             .iter()
             .filter_map(|j| {
                 if let Job::Send { from, to } = j { Some(serde_json::json!({ "from": name(*from), "to": name(*to) })) } else { None }
             })
             .collect(),
-        (None, Route::Relay) => Vec::new(),
-        (None, Route::Line(order)) => {
+        (None, InterGroup::Relay) => Vec::new(),
+        (None, InterGroup::Line(order)) => {
             order.windows(2).map(|pair| serde_json::json!({ "from": name(pair[0]), "to": name(pair[1]) })).collect()
         }
     };
     serde_json::json!({
         "bytes": plan.shape.bytes, "root": plan.shape.root, "predicted_s": plan.predicted_s, "native_s": plan.native_s,
         "measured_up_to_bytes": plan.beyond.map(|b| b.measured_bytes),
-        "route": plan.route.map(RouteKind::name), "segment_bytes": plan.route.map(|_| plan.hierarchy.segment),
-        "in_flight": plan.route.map(|_| plan.hierarchy.in_flight),
-        "local": plan.route.map(|_| plan.hierarchy.local[0].algorithm.clone()),
+        "inter_group": plan.inter_group.map(InterGroupAlgorithm::name), "segment_bytes": plan.inter_group.map(|_| plan.two_level.segment),
+        "in_flight": plan.inter_group.map(|_| plan.two_level.in_flight),
+        "intra_group": plan.inter_group.map(|_| plan.two_level.intra_group[0].algorithm.clone()),
         "heuristic": solution.map(|s| s.heuristic), "sends": sends, "groups": groups,
     })
 }
@@ -199,16 +205,18 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
     if let Some(t) = plan.native_s {
         writeln!(out, "the MPI library's own broadcast over all ranks takes {}, and is used", units::seconds(t))?;
     }
-    let row = policy.across.iter().rev().find(|r| r.from_bytes <= plan.shape.bytes).filter(|_| plan.groups.len() > 1);
+    let row =
+        policy.two_level(&bcast::COLLECTIVE).iter().rev().find(|r| r.from_bytes <= plan.shape.bytes).filter(|_| plan.groups.len() > 1);
     if let Some(row) = row {
-        let way = plan.route.map_or("\nthe whole message, inside each group as it is best there\n".into(), |r| crossing(plan, r, &name));
+        let way =
+            plan.inter_group.map_or("\nthe whole message, inside each group as it is best there\n".into(), |r| crossing(plan, r, &name));
         out += &(way + &reasons(row));
     }
-    if plan.route.is_some() {
+    if plan.inter_group.is_some() {
         return Ok(out);
     }
     for (k, g) in plan.groups.iter().enumerate() {
-        let ranks = plan.hierarchy.groups[k].len();
+        let ranks = plan.two_level.groups[k].len();
         let Some(d) = &g.decision else {
             writeln!(out, "\n{}: one rank, nothing to do inside", name(k))?;
             continue;
@@ -246,36 +254,37 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
 }
 
 /// Why they cross them so.
-fn reasons(row: &Across) -> String {
-    let measured = row.measured_s.map_or("not measured".into(), |t| format!("measured {}", units::seconds(t)));
-    let mut out = format!("  at {}: predicted {}, {measured}\n", units::bytes(row.at_bytes), units::seconds(row.predicted_s));
-    out += &format!("  next best: {}, slower by {}\n", row.runner_up, percent_or_dash(Some(row.margin)));
-    if let Some(t) = row.native_s {
+fn reasons(row: &TwoLevelRow) -> String {
+    let e = &row.evidence;
+    let measured = e.measured_s.map_or("not measured".into(), |t| format!("measured {}", units::seconds(t)));
+    let mut out = format!("  at {}: predicted {}, {measured}\n", units::bytes(row.at_bytes), units::seconds(e.predicted_s));
+    out += &format!("  next best: {}, slower by {}\n", e.runner_up, percent_or_dash(Some(e.margin)));
+    if let Some(t) = e.native_s {
         out += &format!("  the MPI library's own broadcast over all ranks: {}\n", units::seconds(t));
     }
     out
 }
 
 /// How segments cross the groups.
-fn crossing(plan: &Plan, route: RouteKind, name: &impl Fn(usize) -> String) -> String {
-    let h = &plan.hierarchy;
+fn crossing(plan: &Plan, inter_group: InterGroupAlgorithm, name: &impl Fn(usize) -> String) -> String {
+    let h = &plan.two_level;
     let segments = h.bytes.div_ceil(h.segment).max(1);
     let pieces = if segments > 1 {
         format!("{segments} segments of {}{}", units::bytes(h.segment), under_way(h.in_flight))
     } else {
         "one piece".into()
     };
-    let mut out = format!("\nroute {}, in {pieces}; inside every group: {}\n", route.name(), h.local[0].algorithm);
-    match &h.route {
-        Route::Line(order) => {
+    let mut out = format!("\nroute {}, in {pieces}; inside every group: {}\n", inter_group.name(), h.intra_group[0].algorithm);
+    match &h.inter_group {
+        InterGroup::Line(order) => {
             let names: Vec<String> = order.iter().map(|&k| name(k)).collect();
             out += &format!("  one chain through all ranks of {}\n", names.join(", then "));
         }
-        Route::Relay => {
+        InterGroup::Relay => {
             out += &format!("  {} deals the segments out to the other {} groups", name(0), h.groups.len() - 1);
             out += ", and each passes its share on to the rest\n";
         }
-        Route::Tree(jobs) => {
+        InterGroup::Tree(jobs) => {
             for (k, _) in h.groups.iter().enumerate() {
                 let to = |job: &Job| match job {
                     Job::Send { from, to } if *from == k => Some(name(*to)),

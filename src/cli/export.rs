@@ -100,12 +100,12 @@ fn schedule(args: &Args) -> anyhow::Result<Schedule> {
         return Ok(way.schedule(members.len())?);
     }
     let plan = plan(&compiled, &members, args.root, bytes)?;
-    if plan.is_native() || (0..plan.groups.len()).any(|k| plan.hierarchy.local_native(k)) {
+    if plan.is_native() || (0..plan.groups.len()).any(|k| plan.two_level.local_native(k)) {
         bail!(
             "export the broadcast of {} under {}: the MPI library's own is part of it, whose messages are not known",
             units::bytes(bytes),
             path.display()
         );
     }
-    Ok(plan.hierarchy.schedule(members.len())?)
+    Ok(plan.two_level.schedule(members.len())?)
 }

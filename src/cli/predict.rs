@@ -6,7 +6,7 @@ use super::table::table;
 use super::{Outcome, print, print_json};
 use crate::error::Error;
 use crate::model::{Values, model};
-use crate::plan::{Member, PolyModel, plan, plan_signals};
+use crate::plan::{Location, PolyModel, plan, plan_signals};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::predict::completion;
 use crate::units;
@@ -60,11 +60,11 @@ fn of_policy(args: &Args, path: &std::path::Path) -> anyhow::Result<Outcome> {
     let mut notes = BTreeSet::new();
     for bytes in args.collective.sizes(&args.bytes)? {
         let plan = plan(&compiled, &members, args.root, bytes)?;
-        let native = (0..plan.groups.len()).any(|k| plan.hierarchy.local_native(k));
+        let native = (0..plan.groups.len()).any(|k| plan.two_level.local_native(k));
         // the whole plan under the poly-model, message by message; the library's own broadcasts have no messages to replay
-        let (replayed, obstacle) = match plan.hierarchy.schedule(members.len()) {
+        let (replayed, obstacle) = match plan.two_level.schedule(members.len()) {
             _ if native => (None, Some("the MPI library's own broadcast has no messages to replay".to_string())),
-            Ok(schedule) => (Some(completion(&schedule, &PolyModel::new(&compiled, &members, bytes))?), None),
+            Ok(schedule) => (Some(completion(&schedule, &PolyModel::new(&compiled, &members, bytes)?)?), None),
             Err(Error::TooLarge(why)) => (None, Some(format!("failed to {why}"))),
             Err(e) => return Err(e.into()),
         };
@@ -93,11 +93,11 @@ fn of_policy(args: &Args, path: &std::path::Path) -> anyhow::Result<Outcome> {
 }
 
 /// A collective without a message.
-fn of_signals(args: &Args, compiled: &CompiledPolicy, members: &[Member]) -> anyhow::Result<Outcome> {
+fn of_signals(args: &Args, compiled: &CompiledPolicy, members: &[Location]) -> anyhow::Result<Outcome> {
     args.collective.sizes(&args.bytes)?;
     let plan = plan_signals(compiled, members, args.collective.collective)?;
     let schedule = (!plan.way.is_native()).then(|| plan.way.schedule(members.len())).transpose()?;
-    let replayed = schedule.map(|s| completion(&s, &PolyModel::new(compiled, members, 0))).transpose()?;
+    let replayed = schedule.map(|s| completion(&s, &PolyModel::new(compiled, members, 0)?)).transpose()?;
     if args.json {
         print_json(&[serde_json::json!({ "bytes": 0, "predicted_s": plan.predicted_s, "replayed_s": replayed, "way": plan.way.words() })])?;
     } else {

@@ -67,13 +67,24 @@ fn head(policy: &Policy) -> String {
         smpi if smpi.contains("SMPI") => format!("smpi/smpirun.sh platforms/{}.toml slot ", p.platform),
         _ => format!("mpirun -n {} ", p.ranks),
     };
-    format!(
-        "# What collwise decided for {} ({} ranks, {}), and why.\n# Made by: {launcher}collwise {}\n# `collwise explain FILE --bytes 64KiB` says what runs for a size; `collwise check FILE` checks it after an edit.\n\n",
-        p.platform,
-        p.ranks,
-        one_line(&p.library),
-        command.join(" ")
-    )
+    let made_by = format!("Made by: {launcher}collwise {}", command.join(" "));
+    let what = format!("What collwise decided for {} ({} ranks, {}), and why.", p.platform, p.ranks, one_line(&p.library));
+    let how = "`collwise explain FILE --bytes 64KiB` says what runs for a size; `collwise check FILE` checks it after an edit.";
+    [&what, &made_by, how].map(comment).concat() + "\n"
+}
+
+/// A comment, in lines that are not long.
+fn comment(text: &str) -> String {
+    const WIDTH: usize = 140;
+    let mut lines = vec!["#".to_string()];
+    for word in text.split(' ') {
+        if let Some(line) = lines.last_mut().filter(|line| line.len() + word.len() < WIDTH) {
+            *line += &format!(" {word}");
+        } else {
+            lines.push(format!("#   {word}"));
+        }
+    }
+    lines.join("\n") + "\n"
 }
 
 /// What was decided inside each group, and why.
@@ -82,8 +93,9 @@ fn inside(policy: &Policy) -> String {
     for g in &policy.groups {
         for r in g.rows(&bcast::COLLECTIVE) {
             let segment = if r.segment_bytes > 0 { units::bytes(r.segment_bytes) } else { "-".into() };
-            let measured = r.measured_s.map_or("-".into(), units::seconds);
-            let why = vec![r.model.clone(), units::seconds(r.predicted_s), measured, r.runner_up.clone(), percent_or_dash(Some(r.margin))];
+            let e = &r.evidence;
+            let measured = e.measured_s.map_or("-".into(), units::seconds);
+            let why = vec![r.model.clone(), units::seconds(e.predicted_s), measured, e.runner_up.clone(), percent_or_dash(Some(e.margin))];
             rows.push([vec![g.name.clone(), units::bytes(r.from_bytes), r.algorithm.clone(), segment], why].concat());
         }
     }

@@ -2,16 +2,18 @@
 
 pub mod barrier;
 pub mod bcast;
+mod step;
 mod tree;
 
 use crate::error::{Error, Result};
-use crate::schedule::{Program, Schedule, Specification, pieces};
+use crate::schedule::{Elements, Program, Schedule, Span, Specification, pieces, segments};
 use crate::topology::Rank;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
+pub use step::{NativeCall, Step};
 pub use tree::Node;
 
 /// Every collective.
@@ -124,9 +126,22 @@ pub struct Shape {
     pub root: Rank,
     /// Size of the message; 0 where there is none.
     pub bytes: usize,
+    /// What is combined, where something is.
+    pub elements: Elements,
 }
 
 impl Shape {
+    /// Of so many ranks, with this root and size, where nothing is combined.
+    pub fn new(ranks: usize, root: Rank, bytes: usize) -> Shape {
+        Shape { ranks, root, bytes, elements: Elements::default() }
+    }
+
+    /// Cuts the message into segments of at most `segment` bytes (0: one), each of whole elements but of one at least.
+    pub fn segments(&self, segment: usize) -> impl Iterator<Item = Span> + Clone + use<> {
+        let element = self.elements.bytes;
+        segments(self.bytes, if segment == 0 { 0 } else { (segment / element).max(1) * element })
+    }
+
     /// A rank's position counted from the root.
     pub fn relative(&self, rank: Rank) -> usize {
         (rank + self.ranks - self.root) % self.ranks
@@ -187,6 +202,10 @@ impl Parameters {
 }
 
 impl Algorithm {
+    /// One that leaves nothing to choose and is no tree, to be given a name and a builder; without a builder it is the library's own.
+    pub const NEW: Algorithm =
+        Algorithm { name: "", summary: "", citation: "", segmented: false, whole: false, radices: &[], builder: None, tree: None };
+
     /// True for the library's own collective, which is called and not built.
     pub fn is_native(&self) -> bool {
         self.builder.is_none()
@@ -208,13 +227,11 @@ impl Algorithm {
     /// # Errors
     /// [`crate::error::Error::TooLarge`].
     pub fn bounded_schedule(&self, shape: &Shape, parameters: &Parameters) -> Result<Option<Schedule>> {
-        if self.builder.is_none() {
-            return Ok(None);
-        }
+        let Some(builder) = self.builder else { return Ok(None) };
+        let build = |me, shape: &_, parameters: &Parameters| builder(me, shape, parameters).with_in_flight(parameters.in_flight);
         let segment = if self.segmented { parameters.segment } else { 0 };
         let at_least = (shape.ranks.max(2) - 1).saturating_mul(self.heard_in(shape.bytes, segment));
-        Schedule::bounded(shape.ranks, (shape.bytes, segment), at_least, |me| Ok(self.program(me, shape, parameters).unwrap_or_default()))
-            .map(Some)
+        Schedule::bounded(shape.ranks, (shape.bytes, segment), at_least, |me| Ok(build(me, shape, parameters))).map(Some)
     }
 
     /// In how many messages a rank other than the root hears the whole message, at least.

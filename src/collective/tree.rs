@@ -3,7 +3,7 @@
 //! Positions are relative to the root (0 is the root), children in the order in which they are served.
 
 use super::Shape;
-use crate::schedule::{OpId, Program, Span, segments};
+use crate::schedule::{OpId, Program, Span};
 use crate::topology::Rank;
 
 /// One node's place in a tree.
@@ -57,7 +57,7 @@ pub fn knomial(v: usize, ranks: usize, radix: usize) -> Node {
 pub fn tree_program(me: Rank, shape: &Shape, segment: usize, tree: impl Fn(usize, usize) -> Node) -> Program {
     let mut program = Program::new();
     let node = tree(shape.relative(me), shape.ranks);
-    for span in segments(shape.bytes, segment) {
+    for span in shape.segments(segment) {
         let got = node.parent.map(|p| program.recv(shape.absolute(p), span, &[]));
         for &child in &node.children {
             program.send(shape.absolute(child), span, got.as_slice());
@@ -71,7 +71,7 @@ pub fn tree_program(me: Rank, shape: &Shape, segment: usize, tree: impl Fn(usize
 pub fn rendezvous_program(me: Rank, shape: &Shape, tree: impl Fn(usize, usize) -> Node) -> Program {
     let mut program = Program::new();
     let node = tree(shape.relative(me), shape.ranks);
-    let (ask, whole) = (Span::control(1), Span::data(0, shape.bytes));
+    let (ask, whole) = (Span::control(1), Span::output(0, shape.bytes));
     let got = node.parent.map(|p| {
         let parent = shape.absolute(p);
         let asked = program.recv(parent, ask, &[]);

@@ -2,13 +2,19 @@
 //! has no row. What was measured corrects what is predicted (poly-adapt-2: per group and size, the algorithm that the most accurate
 //! model says is fastest).
 
+mod between;
+mod rows;
+
+pub use between::{Leap, leaps};
+pub use rows::{Made, Row, rows};
+
 use crate::collective::{Algorithm, Collective, Parameters, Shape};
 use crate::error::{Error, Result};
 use crate::model::Among;
 use crate::model::{CostModel, Fitted, Inside, in_flight};
 use crate::predict::completion;
 use crate::schedule::WINDOW;
-use crate::score::{Experience, ModelScore, best_model};
+use crate::score::{Calibration, ModelScore, best_model};
 
 /// Segments below this cost more in overheads than they win in overlap on any network this project knows.
 const LEAST_SEGMENT: usize = 512;
@@ -39,9 +45,16 @@ pub struct Knowledge<'a> {
     /// Their scores.
     pub scores: &'a [ModelScore],
     /// The experiment base.
-    pub experience: &'a [Experience],
+    pub calibration: &'a [Calibration],
     /// What is known of its inside.
     pub inside: Option<&'a Inside>,
+}
+
+impl Knowledge<'_> {
+    /// The model that predicts best at a size, or the first one where none was scored.
+    pub fn model(&self, bytes: usize) -> Option<&str> {
+        best_model(self.scores, bytes).map(|s| s.model.as_str()).or(self.models.first().map(|f| f.model.as_str()))
+    }
 }
 
 /// A candidate with its predicted time.
@@ -51,7 +64,7 @@ pub struct Candidate {
     pub algorithm: &'static Algorithm,
     /// Its parameters.
     pub parameters: Parameters,
-    /// Predicted time, corrected by experience.
+    /// Predicted time, corrected by calibration.
     pub predicted: f64,
 }
 
@@ -61,7 +74,7 @@ pub fn all_candidates(collective: &Collective, bytes: usize) -> Vec<(&'static Al
     for a in collective.built() {
         if a.segmented {
             let halves = (1..20).map(|i| bytes >> i).take_while(|&s| s >= LEAST_SEGMENT && bytes.div_ceil(s) <= MOST_SEGMENTS);
-            // the same sizes for neighbouring messages: experience is about algorithms, not about odd segments
+            // the same sizes for neighbouring messages: calibration is about algorithms, not about odd segments
             all.extend(halves.map(|s| (a, Parameters { segment: s.next_multiple_of(64), radix: 0, in_flight: 0 })));
         } else {
             all.extend(a.radices.iter().map(|&radix| (a, Parameters { segment: 0, radix, in_flight: 0 })));
@@ -84,12 +97,11 @@ pub fn rank_candidates(
     bytes: usize,
     candidates: &[(&'static Algorithm, Parameters)],
 ) -> Result<(String, Vec<Candidate>)> {
-    let name = best_model(knowledge.scores, bytes).map(|s| s.model.clone()).or(knowledge.models.first().map(|f| f.model.clone()));
-    let name = name.unwrap_or_default();
+    let name = knowledge.model(bytes).unwrap_or_default().to_string();
     let Some(fitted) = knowledge.models.iter().find(|f| f.model == name) else { return Ok((name, Vec::new())) };
     let inner = fitted.costs_in(knowledge.inside)?;
     let costs = Among { inner: inner.as_ref(), positions: positions.to_vec() };
-    let shape = Shape { ranks: positions.len(), root: 0, bytes };
+    let shape = Shape::new(positions.len(), 0, bytes);
     let mut ranked = Vec::new();
     for &(algorithm, parameters) in candidates {
         ranked.extend(predicted(knowledge, collective, &name, &costs, &shape, algorithm, parameters)?);
@@ -131,8 +143,9 @@ fn predicted(
         Ok(None) | Err(Error::TooLarge(_)) => return Ok(None),
         Err(e) => return Err(e),
     };
-    let experience = knowledge.experience.iter().find(|e| e.collective == collective && e.algorithm == algorithm.name && e.model == model);
-    let predicted = completion(&schedule, costs)? * experience.map_or(1.0, |e| e.at(shape.bytes));
+    let calibration =
+        knowledge.calibration.iter().find(|e| e.collective == collective && e.algorithm == algorithm.name && e.model == model);
+    let predicted = completion(&schedule, costs)? * calibration.map_or(1.0, |e| e.at(shape.bytes));
     Ok(Some(Candidate { algorithm, parameters, predicted }))
 }
 

@@ -157,7 +157,7 @@ fn matrix(session: &mut Session, leaders: &[Rank], method: &Method, bound: Bound
     let first = known_matrix(session, leaders)?;
     let pairs = unsure(&first, &(method.group)(&first, bound), bound);
     let again: Vec<Vec<Experiment>> = pairs.into_iter().map(|(a, b)| vec![round_trip(leaders, a, b)]).collect();
-    session.again("latencies on which groups hang", &again)?;
+    session.remeasure("latencies on which groups hang", &again)?;
     known_matrix(session, leaders)
 }
 

@@ -68,9 +68,9 @@ pub fn sampled(n: usize, method: &Method, bound: Bound, measure: Measure) -> Res
         }
     }
     left.extend(search.classify(open(others))?);
-    let left = search.again(left)?;
+    let left = search.remeasure(left)?;
     let left = search.settle(left)?;
-    let mut rest = search.again(left)?;
+    let mut rest = search.remeasure(left)?;
     // where nobody could answer any more, what is known must do, or somebody must
     rest.retain_mut(|x| search.decide(x).map(|group| search.join(x, group)).is_none());
     while !rest.iter().all(|x| search.is_lost(x)) {
@@ -134,7 +134,7 @@ impl Search<'_> {
     }
 
     /// Lets hosts that fit no group ask anew: noise may have kept them out of theirs. Gives those that still fit none.
-    fn again(&mut self, mut left: Vec<Open>) -> Result<Vec<Open>> {
+    fn remeasure(&mut self, mut left: Vec<Open>) -> Result<Vec<Open>> {
         left.iter_mut().filter(|x| self.is_lost(x)).for_each(|x| x.seen.clear());
         self.classify(left)
     }

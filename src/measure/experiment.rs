@@ -1,11 +1,11 @@
 //! Experiments as values. Each is a small schedule and a rule that tells which span of time of which rank is its result, so that
 //! the simulator, MPI and a model's replay all run the same thing.
 
-use crate::collective::{Collective, Parameters, Shape, bcast};
+use crate::collective::{Collective, NativeCall, Parameters, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::schedule::{Program, Schedule, Span, Trace};
 use crate::topology::{Rank, check_ranks};
-use crate::two_level::{Coordinated, Hierarchy};
+use crate::two_level::{Coordinated, TwoLevel};
 use crate::units::{MAX_BYTES, MAX_SECONDS};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ pub enum Experiment {
     },
     /// PRTT(n, d, s) of Hoefler et al. (2007): `a` sends `count` messages with `delay_ns` of computing between them, `b` answers
     /// once, with nothing, after all. Result: a's time for all.
-    Train {
+    SaturationTrain {
         /// The sender, whose clock counts.
         a: Rank,
         /// The receiver.
@@ -65,7 +65,7 @@ pub enum Experiment {
     },
     /// One to two (LMO), and one to many: the root sends `out` bytes to each leaf in turn, each answers with `back`. Result: the
     /// root's time for all.
-    Fan {
+    OneToManyRoundTrip {
         /// The rank whose clock counts.
         root: Rank,
         /// The others, in the order in which they are served.
@@ -77,7 +77,7 @@ pub enum Experiment {
     },
     /// `count` rounds of messages from the root to each leaf in turn; each leaf answers once, with nothing, after its last. Result:
     /// the root's time for all.
-    Spread {
+    OneToManyTrain {
         /// The rank whose clock counts.
         root: Rank,
         /// The others.
@@ -88,9 +88,9 @@ pub enum Experiment {
         count: usize,
     },
     /// A broadcast over groups. Result: as for a broadcast.
-    Hierarchical {
+    TwoLevel {
         /// The groups and the way between them; the root is the first rank of the first group.
-        hierarchy: Hierarchy,
+        two_level: TwoLevel,
     },
     /// A collective over groups that goes through coordinators. Result: as for a collective.
     Coordinated {
@@ -115,28 +115,17 @@ pub enum Experiment {
     },
 }
 
-/// A call of the library's own collective.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NativeCall {
-    /// Which one.
-    pub collective: &'static Collective,
-    /// Among whom.
-    pub ranks: Vec<Rank>,
-    /// The root's position among them.
-    pub root: usize,
-}
-
 impl Experiment {
     /// Who takes part; the first one's clock counts (for a collective: the root's).
     pub fn ranks(&self) -> Vec<Rank> {
         match self {
             Experiment::RoundTrip { a, b, .. }
-            | Experiment::Train { a, b, .. }
+            | Experiment::SaturationTrain { a, b, .. }
             | Experiment::SendTime { a, b, .. }
             | Experiment::ReceiveTime { a, b, .. } => vec![*a, *b],
-            Experiment::Hierarchical { hierarchy } => hierarchy.ranks(),
+            Experiment::TwoLevel { two_level } => two_level.ranks(),
             Experiment::Coordinated { coordinated } => coordinated.ranks(),
-            Experiment::Fan { root, leaves, .. } | Experiment::Spread { root, leaves, .. } => {
+            Experiment::OneToManyRoundTrip { root, leaves, .. } | Experiment::OneToManyTrain { root, leaves, .. } => {
                 std::iter::once(*root).chain(leaves.iter().copied()).collect()
             }
             Experiment::Collective { ranks, .. } => ranks.clone(),
@@ -150,7 +139,7 @@ impl Experiment {
     pub fn validate(&self, ranks: usize) -> Result<()> {
         check_ranks(&self.ranks(), ranks)?;
         match self {
-            Experiment::Hierarchical { hierarchy } => hierarchy.validate(ranks)?,
+            Experiment::TwoLevel { two_level } => two_level.validate(ranks)?,
             Experiment::Coordinated { coordinated } => coordinated.validate(ranks)?,
             Experiment::Collective { collective, ranks, root, bytes, algorithm, .. } => {
                 collective.algorithm(algorithm)?;
@@ -179,10 +168,10 @@ impl Experiment {
     fn message_count(&self) -> usize {
         match self {
             Experiment::RoundTrip { .. } | Experiment::SendTime { .. } | Experiment::ReceiveTime { .. } => 2,
-            Experiment::Train { count, .. } => *count,
-            Experiment::Fan { leaves, .. } => 2 * leaves.len(),
-            Experiment::Spread { leaves, count, .. } => leaves.len().saturating_mul(*count),
-            Experiment::Hierarchical { hierarchy } => hierarchy.message_count(),
+            Experiment::SaturationTrain { count, .. } => *count,
+            Experiment::OneToManyRoundTrip { leaves, .. } => 2 * leaves.len(),
+            Experiment::OneToManyTrain { leaves, count, .. } => leaves.len().saturating_mul(*count),
+            Experiment::TwoLevel { two_level } => two_level.message_count(),
             Experiment::Coordinated { coordinated } => coordinated.message_count(),
             Experiment::Collective { collective, ranks, bytes, algorithm, parameters, .. } => {
                 let pieces = collective.algorithm(algorithm).map_or(1, |a| parameters.pieces(a, *bytes));
@@ -194,7 +183,7 @@ impl Experiment {
     /// The longest time that it computes at once.
     fn delay_s(&self) -> f64 {
         match self {
-            Experiment::Train { delay_ns, .. } | Experiment::ReceiveTime { delay_ns, .. } => *delay_ns as f64 * 1e-9,
+            Experiment::SaturationTrain { delay_ns, .. } | Experiment::ReceiveTime { delay_ns, .. } => *delay_ns as f64 * 1e-9,
             _ => 0.0,
         }
     }
@@ -208,7 +197,7 @@ impl Experiment {
     pub fn collective(&self) -> Option<&'static Collective> {
         match self {
             Experiment::Collective { collective, .. } => Some(collective),
-            Experiment::Hierarchical { .. } => Some(&bcast::COLLECTIVE),
+            Experiment::TwoLevel { .. } => Some(&bcast::COLLECTIVE),
             Experiment::Coordinated { coordinated } => Some(coordinated.collective),
             _ => None,
         }
@@ -222,11 +211,11 @@ impl Experiment {
     /// The size of the buffer that it works on.
     pub fn bytes(&self) -> usize {
         match self {
-            Experiment::RoundTrip { out, back, .. } | Experiment::Fan { out, back, .. } => *out.max(back),
-            Experiment::Hierarchical { hierarchy } => hierarchy.bytes,
+            Experiment::RoundTrip { out, back, .. } | Experiment::OneToManyRoundTrip { out, back, .. } => *out.max(back),
+            Experiment::TwoLevel { two_level } => two_level.bytes,
             Experiment::Coordinated { .. } => 0,
-            Experiment::Train { bytes, .. }
-            | Experiment::Spread { bytes, .. }
+            Experiment::SaturationTrain { bytes, .. }
+            | Experiment::OneToManyTrain { bytes, .. }
             | Experiment::SendTime { bytes, .. }
             | Experiment::ReceiveTime { bytes, .. }
             | Experiment::Collective { bytes, .. } => *bytes,
@@ -235,7 +224,7 @@ impl Experiment {
 
     /// Messages that one rank sends to another in a row.
     pub fn messages(&self) -> usize {
-        if let Experiment::Train { count, .. } | Experiment::Spread { count, .. } = self { *count } else { 1 }
+        if let Experiment::SaturationTrain { count, .. } | Experiment::OneToManyTrain { count, .. } = self { *count } else { 1 }
     }
 
     /// The library's own collective that a rank calls after its program, if it does.
@@ -244,14 +233,7 @@ impl Experiment {
             Experiment::Collective { collective, ranks, root, algorithm, .. } if *algorithm == collective.native().name => {
                 Some(NativeCall { collective, ranks: ranks.clone(), root: *root })
             }
-            Experiment::Hierarchical { hierarchy } => {
-                let k = hierarchy.group_of(me);
-                hierarchy.local_native(k).then(|| NativeCall {
-                    collective: &bcast::COLLECTIVE,
-                    ranks: hierarchy.groups[k].clone(),
-                    root: 0,
-                })
-            }
+            Experiment::TwoLevel { two_level } => two_level.native(me),
             _ => None,
         }
     }
@@ -259,7 +241,7 @@ impl Experiment {
     /// True if any of its ranks calls the library's own collective.
     pub fn is_native(&self) -> bool {
         match self {
-            Experiment::Hierarchical { hierarchy } => (0..hierarchy.groups.len()).any(|k| hierarchy.local_native(k)),
+            Experiment::TwoLevel { two_level } => (0..two_level.groups.len()).any(|k| two_level.local_native(k)),
             _ => self.native(0).is_some(),
         }
     }
@@ -271,7 +253,7 @@ impl Experiment {
     /// An algorithm that there is not.
     pub fn program(&self, me: usize) -> Result<Program> {
         let mut p = Program::new();
-        let (data, empty) = (|n| Span::data(0, n), Span::data(0, 0));
+        let (data, empty) = (|n| Span::output(0, n), Span::output(0, 0));
         match self {
             Experiment::RoundTrip { out, back, .. } => exchange(&mut p, me, data(*out), data(*back)),
             Experiment::SendTime { bytes, .. } if me == 0 => {
@@ -285,31 +267,31 @@ impl Experiment {
                 p.recv(1, data(*bytes), &[waited]);
             }
             Experiment::ReceiveTime { bytes, .. } => exchange(&mut p, me, empty, data(*bytes)),
-            Experiment::Train { bytes, count, delay_ns, .. } => train(&mut p, me, data(*bytes), *count, *delay_ns),
-            Experiment::Fan { leaves, out, back, .. } if me == 0 => {
+            Experiment::SaturationTrain { bytes, count, delay_ns, .. } => train(&mut p, me, data(*bytes), *count, *delay_ns),
+            Experiment::OneToManyRoundTrip { leaves, out, back, .. } if me == 0 => {
                 let leaves = 1..=leaves.len();
                 leaves.clone().for_each(|leaf| drop_id(p.send(leaf, data(*out), &[])));
                 leaves.for_each(|leaf| drop_id(p.recv(leaf, data(*back), &[])));
             }
-            Experiment::Spread { leaves, bytes, count, .. } if me == 0 => {
+            Experiment::OneToManyTrain { leaves, bytes, count, .. } if me == 0 => {
                 let leaves = 1..=leaves.len();
                 (0..*count).for_each(|_| leaves.clone().for_each(|leaf| drop_id(p.send(leaf, data(*bytes), &[]))));
                 leaves.for_each(|leaf| drop_id(p.recv(leaf, empty, &[])));
             }
-            Experiment::Spread { bytes, count, .. } => {
+            Experiment::OneToManyTrain { bytes, count, .. } => {
                 let got: Vec<_> = (0..*count).map(|_| p.recv(0, data(*bytes), &[])).collect();
                 p.send(0, empty, &got);
             }
-            Experiment::Hierarchical { hierarchy } => p = at_places(&hierarchy.ranks(), hierarchy.program(hierarchy.ranks()[me])?),
+            Experiment::TwoLevel { two_level } => p = at_places(&two_level.ranks(), two_level.program(two_level.ranks()[me])?),
             Experiment::Coordinated { coordinated } => {
                 p = at_places(&coordinated.ranks(), coordinated.program(coordinated.ranks()[me])?);
             }
-            Experiment::Fan { out, back, .. } => {
+            Experiment::OneToManyRoundTrip { out, back, .. } => {
                 let got = p.recv(0, data(*out), &[]);
                 p.send(0, data(*back), &[got]);
             }
             Experiment::Collective { collective, ranks, root, bytes, algorithm, parameters } => {
-                let shape = Shape { ranks: ranks.len(), root: *root, bytes: *bytes };
+                let shape = Shape::new(ranks.len(), *root, *bytes);
                 if let Some(program) = collective.algorithm(algorithm)?.program(me, &shape, parameters) {
                     p = program;
                 }
@@ -329,7 +311,11 @@ impl Experiment {
 
     /// Computing that was asked for and lies in the measured span.
     pub fn computing(&self) -> f64 {
-        if let Experiment::Train { count, delay_ns, .. } = self { count.saturating_sub(1) as f64 * *delay_ns as f64 * 1e-9 } else { 0.0 }
+        if let Experiment::SaturationTrain { count, delay_ns, .. } = self {
+            count.saturating_sub(1) as f64 * *delay_ns as f64 * 1e-9
+        } else {
+            0.0
+        }
     }
 
     /// The result, from the traces of all its ranks on one clock.
@@ -368,7 +354,7 @@ fn exchange(p: &mut Program, me: usize, out: Span, back: Span) {
 }
 
 fn train(p: &mut Program, me: usize, message: Span, count: usize, delay_ns: u64) {
-    let empty = Span::data(0, 0);
+    let empty = Span::output(0, 0);
     if me == 0 {
         for k in 0..count {
             if k > 0 && delay_ns > 0 {
@@ -393,10 +379,10 @@ mod tests {
         let ranks: Vec<usize> = (0..7).collect();
         let mut all = vec![
             Experiment::RoundTrip { a: 3, b: 9, out: 10, back: 0 },
-            Experiment::Train { a: 1, b: 0, bytes: 8, count: 16, delay_ns: 100 },
+            Experiment::SaturationTrain { a: 1, b: 0, bytes: 8, count: 16, delay_ns: 100 },
             Experiment::SendTime { a: 0, b: 1, bytes: 1 << 20 },
             Experiment::ReceiveTime { a: 0, b: 1, bytes: 5, delay_ns: 1000 },
-            Experiment::Fan { root: 4, leaves: vec![1, 2], out: 100, back: 0 },
+            Experiment::OneToManyRoundTrip { root: 4, leaves: vec![1, 2], out: 100, back: 0 },
         ];
         for collective in COLLECTIVES {
             all.extend(collective.built().map(|a| Experiment::Collective {

@@ -9,7 +9,7 @@ use crate::stats;
 use crate::topology::Rank;
 use crate::transport::clock::Offsets;
 use crate::transport::mpi::{MpiTransport, abort, check, gather_names, library_version, now};
-use crate::transport::{Executor, Transport, library, native};
+use crate::transport::{Buffers, Executor, Task, Transport, library, native};
 use mpi::ffi;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -127,7 +127,7 @@ impl Probe for MpiProbe {
         let mut counts: BTreeMap<Rank, usize> = BTreeMap::new();
         batches.iter().flatten().for_each(|e| *counts.entry(clock(e)).or_default() += repetitions);
         let wanted: Vec<(Rank, usize)> = counts.into_iter().filter(|(r, _)| *r > 0).collect();
-        times.extend(wanted.iter().map(|w| w.0).zip(self.player.transport.fetch_each(&wanted)?));
+        times.extend(wanted.iter().map(|w| w.0).zip(self.player.transport.receive_times_of_each(&wanted)?));
         let mut rest: FxHashMap<Rank, &[f64]> = times.iter().map(|(&r, t)| (r, &t[..])).collect();
         let of = |e: &Experiment| {
             let rest = rest.get_mut(&clock(e))?;
@@ -165,13 +165,13 @@ impl Drop for MpiProbe {
 impl Player {
     fn serve(&mut self) -> Result<()> {
         loop {
-            let text = self.transport.hear(0)?;
+            let text = self.transport.receive_text(0)?;
             match serde_json::from_slice(&text).map_err(|e| Error::invalid(format!("understand the driver: {e}")))? {
                 Order::Stop => return Ok(()),
                 Order::Run { parts, repetitions } => {
                     let times = self.play(parts, repetitions)?;
                     if !times.is_empty() {
-                        self.transport.post(0, &times)?;
+                        self.transport.send_times(0, &times)?;
                     }
                 }
             }
@@ -181,7 +181,7 @@ impl Player {
     fn order(&mut self, orders: Vec<(Rank, Order)>) -> Result<()> {
         let text = |order: &Order| serde_json::to_vec(order).map_err(|e| Error::invalid(format!("hand out a batch: {e}")));
         let texts: Vec<(Rank, Vec<u8>)> = orders.iter().map(|(r, order)| Ok((*r, text(order)?))).collect::<Result<_>>()?;
-        self.transport.tell(&texts)
+        self.transport.send_texts(&texts)
     }
 
     /// Plays this rank's parts; gives the times of those where its clock counts.
@@ -190,7 +190,7 @@ impl Player {
         for part in parts {
             match part {
                 Part::Play { experiment, warm_up } => times.extend(self.play_one(&experiment, usize::from(warm_up), repetitions)?),
-                Part::Meet(ranks) => self.transport.meet(&ranks)?,
+                Part::Barrier(ranks) => self.transport.barrier(&ranks)?,
             }
         }
         Ok(times)
@@ -251,12 +251,12 @@ impl Player {
             self.gather_at(root, members)?;
         }
         if me != root {
-            self.transport.post(root, &[starts, ends].concat())?;
+            self.transport.send_times(root, &[starts, ends].concat())?;
             return Ok(Vec::new());
         }
         let runs = warm_ups + repetitions;
         let wanted: Vec<(Rank, usize)> = others.iter().map(|&r| (r, 2 * runs)).collect();
-        for (theirs, offset) in self.transport.fetch_each(&wanted)?.into_iter().zip(offsets) {
+        for (theirs, offset) in self.transport.receive_times_of_each(&wanted)?.into_iter().zip(offsets) {
             let (their_starts, their_ends) = theirs.split_at(runs);
             ends.iter_mut().zip(their_ends).for_each(|(latest, end)| *latest = latest.max(end + offset));
             if together {
@@ -268,13 +268,17 @@ impl Player {
 
     /// Lets a rank go on when it knows that all members have come so far; nobody else waits.
     fn gather_at(&mut self, root: Rank, members: &[Rank]) -> Result<()> {
-        if self.transport.rank() == root { self.transport.fetch_signals(others(root, members)) } else { self.transport.post(root, &[]) }
+        if self.transport.rank() == root {
+            self.transport.receive_signals(others(root, members))
+        } else {
+            self.transport.send_times(root, &[])
+        }
     }
 
     fn execute(&mut self, program: &Program, trace: Option<&mut Trace>) -> Result<()> {
-        let len = self.buffer.len();
+        let buffers = Buffers::of(&[], &mut self.buffer);
         // SAFETY: the buffer is this player's own
-        unsafe { self.executor.run(&mut self.transport, program, self.buffer.as_mut_ptr(), len, trace) }
+        unsafe { self.executor.run(&mut self.transport, &mut Task::new(program).traced(trace), buffers) }
     }
 
     /// The communicator of some ranks, made at first use by them alone.

@@ -43,7 +43,7 @@ pub enum Part {
         warm_up: bool,
     },
     /// It waits until these ranks, itself among them, have come so far.
-    Meet(Vec<Rank>),
+    Barrier(Vec<Rank>),
 }
 
 /// What each rank does so that batches run one after the other on every host. A rank's own order is enough where no other rank of its host
@@ -59,7 +59,7 @@ pub fn parts(batches: &[Vec<Experiment>], hosts: &[String], mut warms_up: impl F
         }
         let Some(next) = batches.get(k + 1) else { break };
         for circle in circles.iter().filter(|circle| !goes_on(circle, batch, next)) {
-            circle.iter().for_each(|&r| parts.entry(r).or_default().push(Part::Meet(circle.clone())));
+            circle.iter().for_each(|&r| parts.entry(r).or_default().push(Part::Barrier(circle.clone())));
         }
     }
     parts
@@ -126,21 +126,21 @@ mod tests {
         // rank 1 must not start on host a before rank 0 is through; ranks 3 and 4 meet nobody
         let of = parts(&[vec![pair(0, 2), pair(3, 4)], vec![pair(1, 2), pair(4, 3)]], &hosts, |_| true);
         let play = |a, b| Part::Play { experiment: pair(a, b), warm_up: true };
-        let circle = Part::Meet(vec![0, 1, 2]);
+        let circle = Part::Barrier(vec![0, 1, 2]);
         assert_eq!(of[&0], [play(0, 2), circle.clone()]);
         assert_eq!(of[&1], [circle.clone(), play(1, 2)]);
         assert_eq!(of[&2], [play(0, 2), circle, play(1, 2)]);
         assert_eq!(of[&3], [play(3, 4), play(4, 3)]);
         // host b is bound to host a by an experiment: its rank meets too
         let of = parts(&[vec![pair(0, 3)], vec![pair(1, 2)]], &hosts, |_| true);
-        assert_eq!(of[&3], [play(0, 3), Part::Meet(vec![0, 1, 2, 3])]);
+        assert_eq!(of[&3], [play(0, 3), Part::Barrier(vec![0, 1, 2, 3])]);
     }
 
     #[test]
     fn collectives_of_the_same_ranks_follow_each_other() {
         let hosts: Vec<String> = ["a", "a", "a"].iter().map(|s| s.to_string()).collect();
         let meetings =
-            |batches: &[Vec<Experiment>]| parts(batches, &hosts, |_| true)[&0].iter().filter(|p| matches!(p, Part::Meet(_))).count();
+            |batches: &[Vec<Experiment>]| parts(batches, &hosts, |_| true)[&0].iter().filter(|p| matches!(p, Part::Barrier(_))).count();
         assert_eq!(meetings(&[vec![broadcast(&[0, 1, 2], 1)], vec![broadcast(&[0, 2, 1], 2)]]), 0, "the root begins both");
         assert_eq!(meetings(&[vec![broadcast(&[0, 1, 2], 1)], vec![broadcast(&[1, 0, 2], 2)]]), 1, "another root");
         assert_eq!(meetings(&[vec![broadcast(&[0, 1, 2], 1)], vec![broadcast(&[0, 1], 2)]]), 1, "rank 2 may still be busy");

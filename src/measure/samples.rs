@@ -240,11 +240,11 @@ mod tests {
                 "no memory",
             ),
             (
-                r#"{"experiment":{"kind":"train","a":0,"b":1,"bytes":0,"count":100000000,"delay_ns":0},"seconds":[1],"stop":"budget"}"#,
+                r#"{"experiment":{"kind":"saturation_train","a":0,"b":1,"bytes":0,"count":100000000,"delay_ns":0},"seconds":[1],"stop":"budget"}"#,
                 "messages",
             ),
             (
-                r#"{"experiment":{"kind":"train","a":0,"b":1,"bytes":0,"count":1,"delay_ns":18446744073709551615},"seconds":[1],"stop":"budget"}"#,
+                r#"{"experiment":{"kind":"saturation_train","a":0,"b":1,"bytes":0,"count":1,"delay_ns":18446744073709551615},"seconds":[1],"stop":"budget"}"#,
                 "computes",
             ),
             (
@@ -260,7 +260,7 @@ mod tests {
                 "messages",
             ),
             (
-                r#"{"experiment":{"kind":"hierarchical","hierarchy":{"bytes":1,"groups":[[0],[1]],"route":{"tree":[{"send":{"from":0,"to":9}}]},"segment":0,"local":[{"algorithm":"flat","parameters":{"segment":0,"radix":0}},{"algorithm":"flat","parameters":{"segment":0,"radix":0}}]}},"seconds":[1],"stop":"budget"}"#,
+                r#"{"experiment":{"kind":"two_level","two_level":{"bytes":1,"groups":[[0],[1]],"inter_group":{"tree":[{"send":{"from":0,"to":9}}]},"segment":0,"intra_group":[{"algorithm":"flat","parameters":{"segment":0,"radix":0}},{"algorithm":"flat","parameters":{"segment":0,"radix":0}}]}},"seconds":[1],"stop":"budget"}"#,
                 "group 9",
             ),
         ] {

@@ -60,7 +60,7 @@ fn floor(experiment: &Experiment, samples: &Samples) -> f64 {
     let way = match experiment {
         Experiment::ReceiveTime { delay_ns, .. } => *delay_ns as f64 * 1e-9,
         Experiment::SendTime { a, b, .. } => {
-            samples.median(&Experiment::Train { a: *a, b: *b, bytes: 0, count: 1, delay_ns: 0 }).unwrap_or(0.0)
+            samples.median(&Experiment::SaturationTrain { a: *a, b: *b, bytes: 0, count: 1, delay_ns: 0 }).unwrap_or(0.0)
         }
         _ => 0.0,
     };
@@ -264,7 +264,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// As for [`Session::measure`].
-    pub fn again(&mut self, purpose: &str, fields: &[Vec<Experiment>]) -> Result<()> {
+    pub fn remeasure(&mut self, purpose: &str, fields: &[Vec<Experiment>]) -> Result<()> {
         let mut wanted: Vec<Experiment> = Vec::new();
         for field in fields.iter().filter(|_| self.probe.can_measure()) {
             let mut known: Vec<(f64, &Experiment)> = field.iter().filter_map(|e| Some((self.samples.median(e)?, e))).collect();

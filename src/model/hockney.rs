@@ -1,6 +1,6 @@
 //! Hockney (1994): `T(m) = alpha + beta m`. Fitted to half round trips by least squares on relative residuals.
 
-use super::{Cost, CostModel, Estimator, Lookup, Model, Roster, Values, not_negative};
+use super::{Cost, CostModel, Estimator, Lookup, Model, RankSet, Values, not_negative};
 use crate::measure::Experiment;
 use crate::stats::fit_line;
 use crate::topology::Link;
@@ -32,14 +32,17 @@ impl CostModel for Hockney {
     }
 }
 
-fn experiments(roster: &Roster, _: &Lookup) -> Vec<Experiment> {
-    let (a, b) = roster.pair();
+fn experiments(rank_set: &RankSet, _: &Lookup) -> Vec<Experiment> {
+    let (a, b) = rank_set.pair();
     SIZES.iter().map(|&m| Experiment::RoundTrip { a, b, out: m, back: m }).collect()
 }
 
-fn fit(roster: &Roster, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
-    let points =
-        experiments(roster, lookup).iter().zip(SIZES).map(|(e, m)| Some((m as f64, lookup.time(e)? / 2.0))).collect::<Option<Vec<_>>>()?;
+fn fit(rank_set: &RankSet, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
+    let points = experiments(rank_set, lookup)
+        .iter()
+        .zip(SIZES)
+        .map(|(e, m)| Some((m as f64, lookup.time(e)? / 2.0)))
+        .collect::<Option<Vec<_>>>()?;
     let line = fit_line(&points)?;
     let mut clamped = Vec::new();
     let alpha = not_negative("alpha_s", line.intercept, &mut clamped);

@@ -13,15 +13,15 @@ pub struct Inside {
     /// Fitted on two ranks of one host, where some ranks share hosts and some do not.
     host: Option<Fitted>,
     /// How much of its gap a message keeps its sender from sending to another host: 1 where one port carries all.
-    fan_out: f64,
+    port_sharing: f64,
 }
 
 impl Inside {
     /// From the host of each position by name.
-    pub fn new(hosts: &[String], host: Option<Fitted>, fan_out: f64) -> Inside {
+    pub fn new(hosts: &[String], host: Option<Fitted>, port_sharing: f64) -> Inside {
         let mut first = std::collections::HashMap::new();
         let hosts = hosts.iter().enumerate().map(|(k, name)| *first.entry(name).or_insert(k)).collect();
-        Inside { hosts, host, fan_out }
+        Inside { hosts, host, port_sharing }
     }
 
     /// The host of each position, by number.
@@ -37,16 +37,18 @@ impl Fitted {
     /// As [`Fitted::costs`].
     pub fn costs_in(&self, inside: Option<&Inside>) -> Result<Box<dyn CostModel>> {
         let network = self.costs()?;
-        let Some(Inside { hosts, host, fan_out }) = inside.filter(|i| i.host.is_some() || i.fan_out != 1.0) else { return Ok(network) };
+        let Some(Inside { hosts, host, port_sharing }) = inside.filter(|i| i.host.is_some() || i.port_sharing != 1.0) else {
+            return Ok(network);
+        };
         let host = host.as_ref().map(Fitted::costs).transpose()?;
-        Ok(Box::new(Tiers { network, host, hosts: hosts.clone(), fan_out: *fan_out }))
+        Ok(Box::new(Tiers { network, host, hosts: hosts.clone(), port_sharing: *port_sharing }))
     }
 }
 
 impl Cost {
     /// The cost on one of several links that share a port only in part: the link is busy for its gap, the port for so much of it.
-    pub fn fanned_out(self, fan_out: f64) -> Cost {
-        let gap = (self.gap * fan_out).max(self.send_overhead.min(self.gap));
+    pub fn sharing_a_port(self, port_sharing: f64) -> Cost {
+        let gap = (self.gap * port_sharing).max(self.send_overhead.min(self.gap));
         Cost { gap, link_gap: self.link_gap.max(self.gap), ..self }
     }
 }
@@ -56,7 +58,7 @@ struct Tiers {
     network: Box<dyn CostModel>,
     host: Option<Box<dyn CostModel>>,
     hosts: Vec<usize>,
-    fan_out: f64,
+    port_sharing: f64,
 }
 
 impl CostModel for Tiers {
@@ -64,7 +66,7 @@ impl CostModel for Tiers {
         match &self.host {
             // fitted on a pair, whichever it was
             Some(host) if self.hosts[link.from] == self.hosts[link.to] => host.cost(Link { from: 0, to: 1 }, bytes),
-            _ => self.network.cost(link, bytes).fanned_out(self.fan_out),
+            _ => self.network.cost(link, bytes).sharing_a_port(self.port_sharing),
         }
     }
 }
@@ -97,9 +99,9 @@ mod tests {
     #[test]
     fn links_that_share_no_port_take_their_gap_each() {
         let port = Cost { send_overhead: 1.0, gap: 8.0, transit: 9.0, ..Cost::default() };
-        let fanned = port.fanned_out(0.25);
+        let fanned = port.sharing_a_port(0.25);
         assert_eq!((fanned.gap, fanned.link_gap, fanned.transit), (2.0, 8.0, 9.0));
         // the processor still sends one after the other
-        assert_eq!(port.fanned_out(0.01).gap, 1.0);
+        assert_eq!(port.sharing_a_port(0.01).gap, 1.0);
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! The one that predicts held-out one-to-many experiments better is taken.
 
-use super::{Cost, CostModel, Estimator, Lookup, Model, Roster, Values, not_negative};
+use super::{Cost, CostModel, Estimator, Lookup, Model, RankSet, Values, not_negative};
 use crate::measure::Experiment;
 use crate::stats::{mean, median};
 use crate::topology::{Link, Rank};
@@ -69,30 +69,30 @@ fn triplets(n: usize) -> impl Iterator<Item = (usize, usize, usize)> {
 }
 
 /// The experiments of one triplet and size: both orders of one-to-two, and both round trips with an empty answer.
-fn of_triplet(roster: &Roster, (i, j, k): (usize, usize, usize), out: usize) -> [Experiment; 4] {
-    let [root, j, k] = [i, j, k].map(|x| roster.ranks[x]);
-    let fan = |leaves: [Rank; 2]| Experiment::Fan { root, leaves: leaves.to_vec(), out, back: 0 };
+fn of_triplet(rank_set: &RankSet, (i, j, k): (usize, usize, usize), out: usize) -> [Experiment; 4] {
+    let [root, j, k] = [i, j, k].map(|x| rank_set.ranks[x]);
+    let fan = |leaves: [Rank; 2]| Experiment::OneToManyRoundTrip { root, leaves: leaves.to_vec(), out, back: 0 };
     let trip = |b| Experiment::RoundTrip { a: root, b, out, back: 0 };
     [fan([j, k]), fan([k, j]), trip(j), trip(k)]
 }
 
-fn experiments(roster: &Roster, _: &Lookup) -> Vec<Experiment> {
-    triplets(roster.ranks.len()).flat_map(|t| [0, BYTES].map(|m| of_triplet(roster, t, m))).flatten().collect()
+fn experiments(rank_set: &RankSet, _: &Lookup) -> Vec<Experiment> {
+    triplets(rank_set.ranks.len()).flat_map(|t| [0, BYTES].map(|m| of_triplet(rank_set, t, m))).flatten().collect()
 }
 
-fn held_out(roster: &Roster) -> Vec<Experiment> {
-    let (root, leaves) = (roster.ranks[0], roster.ranks[1..].to_vec());
-    [0, BYTES / 2, BYTES].map(|out| Experiment::Fan { root, leaves: leaves.clone(), out, back: 0 }).to_vec()
+fn held_out(rank_set: &RankSet) -> Vec<Experiment> {
+    let (root, leaves) = (rank_set.ranks[0], rank_set.ranks[1..].to_vec());
+    [0, BYTES / 2, BYTES].map(|out| Experiment::OneToManyRoundTrip { root, leaves: leaves.clone(), out, back: 0 }).to_vec()
 }
 
-fn fit(roster: &Roster, lookup: &Lookup, corrected: bool) -> Option<(Values, Vec<String>)> {
-    let n = roster.ranks.len();
+fn fit(rank_set: &RankSet, lookup: &Lookup, corrected: bool) -> Option<(Values, Vec<String>)> {
+    let n = rank_set.ranks.len();
     let mut clamped = Vec::new();
     let (mut c, mut t): (Vec<Vec<f64>>, Vec<Vec<f64>>) = (vec![Vec::new(); n], vec![Vec::new(); n]);
     // pairs: (i, j, T_ij(0), T_ij(M)) with an empty answer
     let mut pairs = Vec::new();
     for (i, j, k) in triplets(n) {
-        let times = |m| of_triplet(roster, (i, j, k), m).iter().map(|e| lookup.time(e)).collect::<Option<Vec<f64>>>();
+        let times = |m| of_triplet(rank_set, (i, j, k), m).iter().map(|e| lookup.time(e)).collect::<Option<Vec<f64>>>();
         let (zero, full) = (times(0)?, times(BYTES)?);
         let extra = |x: &[f64]| if corrected { x[0].max(x[1]) - x[2].max(x[3]) } else { x[0] - x[2].max(x[3]) };
         let share = if corrected { 1.0 } else { 2.0 };

@@ -6,7 +6,8 @@
 //! overheads (the published code forgets to take them off).
 
 use super::{
-    Cost, CostModel, Estimator, Lookup, Model, Roster, Values, delay_ns, gap, gap_experiments, not_negative, receive_overhead, receive_time,
+    Cost, CostModel, Estimator, Lookup, Model, RankSet, Values, delay_ns, gap, gap_experiments, not_negative, receive_overhead,
+    receive_time,
 };
 use crate::measure::Experiment;
 use crate::stats::fit_line;
@@ -50,28 +51,28 @@ impl CostModel for LogGP {
 }
 
 /// The delayed train, once the time is known that one message takes.
-fn delayed(roster: &Roster, lookup: &Lookup) -> Option<(Experiment, f64)> {
-    let (a, b) = roster.pair();
-    let delay_ns = delay_ns(lookup.measured(&Experiment::Train { a, b, bytes: 1, count: 1, delay_ns: 0 })?);
-    Some((Experiment::Train { a, b, bytes: 1, count: DELAYED, delay_ns }, delay_ns as f64 * 1e-9))
+fn delayed(rank_set: &RankSet, lookup: &Lookup) -> Option<(Experiment, f64)> {
+    let (a, b) = rank_set.pair();
+    let delay_ns = delay_ns(lookup.measured(&Experiment::SaturationTrain { a, b, bytes: 1, count: 1, delay_ns: 0 })?);
+    Some((Experiment::SaturationTrain { a, b, bytes: 1, count: DELAYED, delay_ns }, delay_ns as f64 * 1e-9))
 }
 
-fn experiments(roster: &Roster, lookup: &Lookup) -> Vec<Experiment> {
-    let (a, b) = roster.pair();
+fn experiments(rank_set: &RankSet, lookup: &Lookup) -> Vec<Experiment> {
+    let (a, b) = rank_set.pair();
     let mut all: Vec<Experiment> = SIZES.iter().flat_map(|&m| gap_experiments(a, b, m)).collect();
     all.push(Experiment::RoundTrip { a, b, out: 1, back: 1 });
-    all.extend(delayed(roster, lookup).map(|(e, _)| e));
+    all.extend(delayed(rank_set, lookup).map(|(e, _)| e));
     all.extend(receive_time(a, b, 1, lookup));
     all
 }
 
-fn fit(roster: &Roster, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
-    let (a, b) = roster.pair();
+fn fit(rank_set: &RankSet, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
+    let (a, b) = rank_set.pair();
     let mut clamped = Vec::new();
     let points = SIZES.iter().map(|&m| Some(((m - 1) as f64, gap(a, b, m, lookup)?.max(1e-12)))).collect::<Option<Vec<_>>>()?;
     let line = fit_line(&points)?;
-    let (train, delay) = delayed(roster, lookup)?;
-    let one = lookup.time(&Experiment::Train { a, b, bytes: 1, count: 1, delay_ns: 0 })?;
+    let (train, delay) = delayed(rank_set, lookup)?;
+    let one = lookup.time(&Experiment::SaturationTrain { a, b, bytes: 1, count: 1, delay_ns: 0 })?;
     let sent = not_negative("o_s", (lookup.time(&train)? - one) / (DELAYED - 1) as f64 - delay, &mut clamped);
     let o = (sent + receive_overhead(a, b, 1, lookup)?) / 2.0;
     let round_trip = lookup.time(&Experiment::RoundTrip { a, b, out: 1, back: 1 })?;

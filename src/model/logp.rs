@@ -3,7 +3,7 @@
 //! from what is left of a round trip.
 
 use super::{
-    Cost, CostModel, Estimator, Lookup, Model, Roster, Values, gap, gap_experiments, not_negative, receive_overhead, receive_time,
+    Cost, CostModel, Estimator, Lookup, Model, RankSet, Values, gap, gap_experiments, not_negative, receive_overhead, receive_time,
 };
 use crate::measure::Experiment;
 use crate::topology::Link;
@@ -46,16 +46,16 @@ impl CostModel for LogP {
     }
 }
 
-fn experiments(roster: &Roster, lookup: &Lookup) -> Vec<Experiment> {
-    let (a, b) = roster.pair();
+fn experiments(rank_set: &RankSet, lookup: &Lookup) -> Vec<Experiment> {
+    let (a, b) = rank_set.pair();
     let mut all = vec![Experiment::RoundTrip { a, b, out: PACKET, back: PACKET }, Experiment::SendTime { a, b, bytes: PACKET }];
     all.extend(gap_experiments(a, b, PACKET));
     all.extend(receive_time(a, b, PACKET, lookup));
     all
 }
 
-fn fit(roster: &Roster, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
-    let (a, b) = roster.pair();
+fn fit(rank_set: &RankSet, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
+    let (a, b) = rank_set.pair();
     let mut clamped = Vec::new();
     let round_trip = lookup.time(&Experiment::RoundTrip { a, b, out: PACKET, back: PACKET })?;
     let received = receive_overhead(a, b, PACKET, lookup)?;

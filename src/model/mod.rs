@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 
 pub use among::Among;
 pub use inside::Inside;
+pub use plogp::SIZES;
 
 /// What a message costs on a link, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -40,6 +41,9 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// Of a message that cannot be sent.
+    pub const NEVER: Cost = Cost { send_overhead: 0.0, gap: 0.0, link_gap: 0.0, transit: f64::INFINITY, recv_overhead: 0.0 };
+
     /// How many messages must be under way to one receiver for the link never to wait for the next one: the delay of one, over the time from
     /// one to the next, which is bandwidth times delay counted in messages. At least two, so that one can follow the other at once.
     pub fn in_flight(&self) -> usize {
@@ -65,6 +69,16 @@ pub fn held_back(wanted: Option<usize>) -> usize {
 pub trait CostModel: Send + Sync {
     /// The cost of a message on a link.
     fn cost(&self, link: Link, bytes: usize) -> Cost;
+
+    /// Seconds in which a rank copies so many bytes; models of messages alone take it to be free.
+    fn copy(&self, _rank: Rank, _bytes: usize) -> f64 {
+        0.0
+    }
+
+    /// Seconds in which a rank combines so many bytes; models of messages alone take it to be free.
+    fn combine(&self, _rank: Rank, _bytes: usize) -> f64 {
+        0.0
+    }
 }
 
 /// The parameters of a model without their intervals: single values, and tables with a value for each message size or rank.
@@ -151,17 +165,17 @@ impl Fitted {
 
 /// The ranks that a model is fitted for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Roster {
+pub struct RankSet {
     /// By position in the group; ranks of different hosts where there are any.
     pub ranks: Vec<Rank>,
     /// What is known of the inside of the group.
     pub inside: Option<Inside>,
 }
 
-impl Roster {
+impl RankSet {
     /// Ranks of which nothing else is known.
-    pub fn new(ranks: Vec<Rank>) -> Roster {
-        Roster { ranks, inside: None }
+    pub fn new(ranks: Vec<Rank>) -> RankSet {
+        RankSet { ranks, inside: None }
     }
 
     /// The pair that stands for all pairs of a homogeneous group.
@@ -209,7 +223,7 @@ pub struct Estimator {
     /// Its name; empty if the model has only one.
     pub name: &'static str,
     /// Estimates the parameters.
-    pub fit: fn(&Roster, &Lookup) -> Estimated,
+    pub fit: fn(&RankSet, &Lookup) -> Estimated,
 }
 
 /// A model.
@@ -225,9 +239,9 @@ pub struct Model {
     /// The fewest ranks that it can be fitted on.
     pub least_ranks: usize,
     /// The experiments that are wanted, given what is measured already; called again until all are there.
-    pub experiments: fn(&Roster, &Lookup) -> Vec<Experiment>,
+    pub experiments: fn(&RankSet, &Lookup) -> Vec<Experiment>,
     /// Experiments by which the best of several estimators is chosen.
-    pub held_out: fn(&Roster) -> Vec<Experiment>,
+    pub held_out: fn(&RankSet) -> Vec<Experiment>,
     /// The estimators.
     pub estimators: &'static [Estimator],
     /// Builds the costs from parameters that are all there.
@@ -287,24 +301,24 @@ impl Model {
     }
 
     /// The parameters by every estimator, each with intervals from `replicates` bootstrap resamples of the repetitions.
-    pub fn fit(&self, roster: &Roster, samples: &Samples, replicates: usize, random: &mut Random) -> Vec<Fitted> {
-        if roster.ranks.len() < self.least_ranks {
+    pub fn fit(&self, rank_set: &RankSet, samples: &Samples, replicates: usize, random: &mut Random) -> Vec<Fitted> {
+        if rank_set.ranks.len() < self.least_ranks {
             return Vec::new();
         }
-        self.estimators.iter().filter_map(|e| self.estimate(e, roster, samples, replicates, random)).collect()
+        self.estimators.iter().filter_map(|e| self.estimate(e, rank_set, samples, replicates, random)).collect()
     }
 
     fn estimate(
         &self,
         estimator: &Estimator,
-        roster: &Roster,
+        rank_set: &RankSet,
         samples: &Samples,
         replicates: usize,
         random: &mut Random,
     ) -> Option<Fitted> {
-        let (point, clamped) = (estimator.fit)(roster, &Lookup::new(samples))?;
+        let (point, clamped) = (estimator.fit)(rank_set, &Lookup::new(samples))?;
         let again: Vec<Values> = (0..replicates)
-            .filter_map(|_| (estimator.fit)(roster, &Lookup::resampling(samples, random)).map(|(values, _)| values))
+            .filter_map(|_| (estimator.fit)(rank_set, &Lookup::resampling(samples, random)).map(|(values, _)| values))
             .collect();
         let scalar = |(name, &value): (&String, &f64)| {
             let all: Vec<f64> = again.iter().filter_map(|v| v.scalars.get(name).copied()).collect();
@@ -336,7 +350,7 @@ fn delay_ns(round_trip: f64) -> u64 {
 
 /// A message and an empty answer to it: PRTT(1,0,m).
 fn trip(a: Rank, b: Rank, bytes: usize) -> Experiment {
-    Experiment::Train { a, b, bytes, count: 1, delay_ns: 0 }
+    Experiment::SaturationTrain { a, b, bytes, count: 1, delay_ns: 0 }
 }
 
 /// The experiment for or(m) on a pair, once the round trip is known that it must wait for.
@@ -362,7 +376,7 @@ fn receive_overhead(a: Rank, b: Rank, bytes: usize, lookup: &Lookup) -> Option<f
 
 /// The two trains that give the gap, and the gap: `(PRTT(n,0,m) - PRTT(1,0,m)) / (n-1)` (Hoefler et al. 2007).
 fn gap_experiments(a: Rank, b: Rank, bytes: usize) -> [Experiment; 2] {
-    [Experiment::Train { a, b, bytes, count: train_count(bytes), delay_ns: 0 }, trip(a, b, bytes)]
+    [Experiment::SaturationTrain { a, b, bytes, count: train_count(bytes), delay_ns: 0 }, trip(a, b, bytes)]
 }
 
 fn gap(a: Rank, b: Rank, bytes: usize, lookup: &Lookup) -> Option<f64> {

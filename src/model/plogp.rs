@@ -5,7 +5,7 @@
 //! next entry is not what the two before it extrapolate to, beyond what noise explains.
 
 use super::{
-    Cost, CostModel, Estimator, Lookup, Model, Roster, Values, gap, gap_experiments, gap_noise, not_negative, receive_overhead,
+    Cost, CostModel, Estimator, Lookup, Model, RankSet, Values, gap, gap_experiments, gap_noise, not_negative, receive_overhead,
     receive_time, trip,
 };
 use crate::measure::Experiment;
@@ -13,7 +13,7 @@ use crate::stats::interpolate;
 use crate::topology::Link;
 
 /// The table of message sizes.
-pub(super) const SIZES: &str = "bytes";
+pub const SIZES: &str = "bytes";
 
 /// pLogP.
 pub const MODEL: Model = Model {
@@ -64,8 +64,8 @@ const BETWEEN: [usize; 5] = [1, 1 << 10, 4 << 10, 256 << 10, 1 << 20];
 const LONG_S: f64 = 1e-3;
 
 /// True if overheads are measured at a size: not between two others, and not where they would be a handshake's wait.
-pub(super) fn has_overheads(roster: &Roster, bytes: usize, lookup: &Lookup) -> bool {
-    let (a, b) = roster.pair();
+pub(super) fn has_overheads(rank_set: &RankSet, bytes: usize, lookup: &Lookup) -> bool {
+    let (a, b) = rank_set.pair();
     let waits = || {
         let (empty, time) = (lookup.measured(&trip(a, b, 0))?, lookup.measured(&trip(a, b, bytes))?);
         Some(empty > LONG_S && time - gap(a, b, bytes, &Lookup::new(lookup.samples))? > 1.5 * empty)
@@ -74,10 +74,10 @@ pub(super) fn has_overheads(roster: &Roster, bytes: usize, lookup: &Lookup) -> b
 }
 
 /// The experiments of one size.
-pub(super) fn of_size(roster: &Roster, bytes: usize, lookup: &Lookup) -> Vec<Experiment> {
-    let (a, b) = roster.pair();
+pub(super) fn of_size(rank_set: &RankSet, bytes: usize, lookup: &Lookup) -> Vec<Experiment> {
+    let (a, b) = rank_set.pair();
     let mut all = gap_experiments(a, b, bytes).to_vec();
-    if !has_overheads(roster, bytes, lookup) {
+    if !has_overheads(rank_set, bytes, lookup) {
         return all;
     }
     // once it is known that no handshake is in them
@@ -86,13 +86,13 @@ pub(super) fn of_size(roster: &Roster, bytes: usize, lookup: &Lookup) -> Vec<Exp
     all
 }
 
-pub(super) fn experiments(roster: &Roster, lookup: &Lookup) -> Vec<Experiment> {
-    sizes(roster, lookup).into_iter().flat_map(|m| of_size(roster, m, lookup)).collect()
+pub(super) fn experiments(rank_set: &RankSet, lookup: &Lookup) -> Vec<Experiment> {
+    sizes(rank_set, lookup).into_iter().flat_map(|m| of_size(rank_set, m, lookup)).collect()
 }
 
 /// The sizes that are wanted: the first ones, and midpoints where what is measured so far does not extrapolate.
-pub(super) fn sizes(roster: &Roster, lookup: &Lookup) -> Vec<usize> {
-    let (a, b) = roster.pair();
+pub(super) fn sizes(rank_set: &RankSet, lookup: &Lookup) -> Vec<usize> {
+    let (a, b) = rank_set.pair();
     let mut sizes = FIRST.to_vec();
     // gaps of the medians that were measured, not of a resample: all fits must agree on the sizes
     let measured = Lookup::new(lookup.samples);
@@ -119,16 +119,16 @@ pub(super) fn sizes(roster: &Roster, lookup: &Lookup) -> Vec<usize> {
     }
 }
 
-fn fit(roster: &Roster, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
-    let sizes = sizes(roster, lookup);
-    let own: Vec<usize> = sizes.iter().copied().filter(|&m| has_overheads(roster, m, lookup)).collect();
-    fit_at(sizes, &own, roster, lookup)
+fn fit(rank_set: &RankSet, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
+    let sizes = sizes(rank_set, lookup);
+    let own: Vec<usize> = sizes.iter().copied().filter(|&m| has_overheads(rank_set, m, lookup)).collect();
+    fit_at(sizes, &own, rank_set, lookup)
 }
 
 /// The parameters with tables at some sizes, of which overheads were measured at some (`own`). Beyond the largest of these they go on from the
 /// two below.
-pub(super) fn fit_at(sizes: Vec<usize>, own: &[usize], roster: &Roster, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
-    let (a, b) = roster.pair();
+pub(super) fn fit_at(sizes: Vec<usize>, own: &[usize], rank_set: &RankSet, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
+    let (a, b) = rank_set.pair();
     let mut clamped = Vec::new();
     let at_all = |overhead: &dyn Fn(usize) -> Option<f64>| -> Option<Vec<f64>> {
         let known: Vec<f64> = own.iter().map(|&m| overhead(m)).collect::<Option<_>>()?;

@@ -6,7 +6,7 @@
 //! and where it jumps the size is searched for at which it does, since just below it is the best size for a segment.
 
 use super::{
-    Cost, CostModel, Estimator, Lookup, Model, Roster, Values, gap, gap_experiments, gap_noise, half_interval, not_negative, plogp, trip,
+    Cost, CostModel, Estimator, Lookup, Model, RankSet, Values, gap, gap_experiments, gap_noise, half_interval, not_negative, plogp, trip,
 };
 use crate::measure::Experiment;
 use crate::stats::interpolate;
@@ -57,28 +57,28 @@ const MOST: usize = 34;
 /// Two sizes this close (as a share) enclose a jump tightly enough.
 const CLOSE: usize = 64;
 
-fn experiments(roster: &Roster, lookup: &Lookup) -> Vec<Experiment> {
-    let (a, b) = roster.pair();
-    let sizes = sizes(roster, lookup);
-    let own = with_overheads(&sizes, roster, lookup);
+fn experiments(rank_set: &RankSet, lookup: &Lookup) -> Vec<Experiment> {
+    let (a, b) = rank_set.pair();
+    let sizes = sizes(rank_set, lookup);
+    let own = with_overheads(&sizes, rank_set, lookup);
     sizes
         .iter()
-        .flat_map(|m| if own.contains(m) { plogp::of_size(roster, *m, lookup) } else { gap_experiments(a, b, *m).to_vec() })
+        .flat_map(|m| if own.contains(m) { plogp::of_size(rank_set, *m, lookup) } else { gap_experiments(a, b, *m).to_vec() })
         .collect()
 }
 
 /// The sizes that overheads are measured at: not those just above another one.
-fn with_overheads(sizes: &[usize], roster: &Roster, lookup: &Lookup) -> Vec<usize> {
+fn with_overheads(sizes: &[usize], rank_set: &RankSet, lookup: &Lookup) -> Vec<usize> {
     let apart = |k: usize| k == 0 || 10 * sizes[k] > 11 * sizes[k - 1];
-    (0..sizes.len()).filter(|&k| apart(k)).map(|k| sizes[k]).filter(|&m| plogp::has_overheads(roster, m, lookup)).collect()
+    (0..sizes.len()).filter(|&k| apart(k)).map(|k| sizes[k]).filter(|&m| plogp::has_overheads(rank_set, m, lookup)).collect()
 }
 
 /// pLogP's sizes, and those that close in on each jump: where a message takes half a round trip more than the next smaller one, beyond
 /// what its bytes take and noise explains. Libraries change protocols just below powers of two, with their headers, or at them: the upper
 /// end of an interval is tried first, then the lower one, then its middle.
-fn sizes(roster: &Roster, lookup: &Lookup) -> Vec<usize> {
-    let (a, b) = roster.pair();
-    let own = plogp::sizes(roster, lookup);
+fn sizes(rank_set: &RankSet, lookup: &Lookup) -> Vec<usize> {
+    let (a, b) = rank_set.pair();
+    let own = plogp::sizes(rank_set, lookup);
     let mut sizes = own.clone();
     // as for pLogP: the medians that were measured, not those of a resample
     let measured = Lookup::new(lookup.samples);
@@ -106,11 +106,11 @@ fn sizes(roster: &Roster, lookup: &Lookup) -> Vec<usize> {
     sizes
 }
 
-fn fit(roster: &Roster, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
-    let (a, b) = roster.pair();
-    let sizes = sizes(roster, lookup);
-    let own = with_overheads(&sizes, roster, lookup);
-    let (mut values, mut clamped) = plogp::fit_at(sizes, &own, roster, lookup)?;
+fn fit(rank_set: &RankSet, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
+    let (a, b) = rank_set.pair();
+    let sizes = sizes(rank_set, lookup);
+    let own = with_overheads(&sizes, rank_set, lookup);
+    let (mut values, mut clamped) = plogp::fit_at(sizes, &own, rank_set, lookup)?;
     let time = |bytes: usize| lookup.time(&trip(a, b, bytes));
     let empty = time(0)?;
     let sizes = values.list(plogp::SIZES).to_vec();

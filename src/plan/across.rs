@@ -1,80 +1,100 @@
-//! Pipelines over groups: a route between them, a tree inside them, segments through both.
+//! Pipelines over groups: an inter-group algorithm between them, a tree inside them, segments through both.
 
-use super::{Member, PolyModel, group_ranks};
+use super::{Location, PolyModel, group_ranks};
 use crate::collective::{Algorithm, Parameters, Shape, bcast};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::intercluster::{Job, Problem};
 use crate::model::{Among, Cost, CostModel, held_back, in_flight};
-use crate::policy::CompiledPolicy;
+use crate::policy::{CompiledPolicy, TwoLevelRow};
 use crate::predict::{Replay, completion, replay};
 use crate::topology::Rank;
-use crate::two_level::{Hierarchy, Local, Route, RouteKind};
+use crate::two_level::{InterGroup, InterGroupAlgorithm, IntraGroup, TwoLevel, inter_group_algorithm};
 use crate::units;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 
 /// How a message crosses groups.
 #[derive(Debug, Clone, Copy)]
-pub struct Way {
-    /// The route between groups.
-    pub route: RouteKind,
+pub struct TwoLevelParameters {
+    /// The inter-group algorithm between groups.
+    pub inter_group: InterGroupAlgorithm,
     /// Bytes of a segment; 0: the whole message at once.
     pub segment: usize,
     /// Messages under way to each peer in another group; 0: as many as bandwidth and delay of the links want.
     pub in_flight: usize,
     /// The broadcast inside each group, which must be a tree.
-    pub local: &'static Algorithm,
+    pub intra_group: &'static Algorithm,
 }
 
-impl Way {
+impl PartialEq for TwoLevelParameters {
+    fn eq(&self, other: &TwoLevelParameters) -> bool {
+        let plain = |w: &TwoLevelParameters| (w.inter_group, w.segment, w.in_flight, w.intra_group.name);
+        plain(self) == plain(other)
+    }
+}
+
+impl TwoLevelParameters {
+    /// What a row of the policy says, with this broadcast inside each group.
+    ///
+    /// # Errors
+    /// An inter-group algorithm that there is not.
+    pub fn of(row: &TwoLevelRow, intra_group: &'static Algorithm) -> Result<TwoLevelParameters> {
+        let inter_group = inter_group_algorithm(&row.inter_group)?;
+        Ok(TwoLevelParameters { inter_group, segment: row.segment_bytes, in_flight: row.in_flight, intra_group })
+    }
+
     /// In words, for a message of some bytes.
     pub fn words(&self, bytes: usize) -> String {
         let segment =
             if self.segment == 0 || self.segment >= bytes { String::new() } else { format!(" in {}", units::bytes(self.segment)) };
         let in_flight = if segment.is_empty() || self.in_flight == 0 { String::new() } else { format!(", {} under way", self.in_flight) };
-        let trees = if self.route.has_trees() { format!(" and {}", self.local.name) } else { String::new() };
-        format!("{}{trees}{segment}{in_flight}", self.route.name())
+        let trees = if self.inter_group.has_trees() { format!(" and {}", self.intra_group.name) } else { String::new() };
+        format!("{}{trees}{segment}{in_flight}", self.inter_group.name())
     }
 }
 
-/// The problem between groups for messages of `bytes`, with the times of the local broadcasts of as many bytes.
+/// The problem between groups for messages of `bytes`, with the times of the intra-group broadcasts of as many bytes.
 ///
 /// # Errors
 /// [`Error::Invalid`] if the policy has no link between two groups.
-pub fn problem(policy: &CompiledPolicy, groups: &[usize], bytes: usize, local: Vec<f64>, local_busy: Vec<f64>) -> Result<Problem> {
+pub fn problem(policy: &CompiledPolicy, groups: &[usize], bytes: usize, intra_group: Vec<f64>, local_busy: Vec<f64>) -> Result<Problem> {
     let n = groups.len();
-    let mut problem = Problem { groups: n, root: 0, gap: vec![0.0; n * n], latency: vec![0.0; n * n], local, local_busy };
+    let mut problem = Problem { groups: n, root: 0, gap: vec![0.0; n * n], latency: vec![0.0; n * n], local: intra_group, local_busy };
     for (i, j) in (0..n * n).map(|k| (k / n, k % n)).filter(|(i, j)| i != j) {
         if groups[i] == groups[j] {
             // parts of one group hear it from outside
             (problem.gap[i * n + j], problem.latency[i * n + j]) = (f64::INFINITY, f64::INFINITY);
             continue;
         }
-        let cost = link(policy, groups[i], groups[j], bytes)?;
+        let cost = policy.link_cost(groups[i], groups[j], bytes);
         problem.gap[i * n + j] = cost.gap;
         problem.latency[i * n + j] = (cost.transit - cost.gap).max(0.0);
     }
     Ok(problem)
 }
 
-/// Bytes of a hierarchy's segments. One segment is a pipeline too: the trees inside groups are entered from the route.
+/// Bytes of a two_level's segments. One segment is a pipeline too: the trees inside groups are entered from the inter-group algorithm.
 pub(super) fn segment_of(segment: usize, bytes: usize) -> usize {
     if segment == 0 { bytes.max(1) } else { segment.min(bytes).max(1) }
 }
 
 /// What a broadcast along a way should take. A pipeline is replayed for few segments only: once it is full, each further segment takes
 /// as long as the one before.
-pub(super) fn seconds(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize, way: Way) -> Result<f64> {
+///
+/// # Errors
+/// As [`two_level`].
+pub fn seconds(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize, way: TwoLevelParameters) -> Result<f64> {
     let groups = members.iter().map(|m| m.group).collect::<BTreeSet<_>>().len();
     // relays deal segments out in turns of as many as there are other groups
     let few = groups.saturating_sub(1).max(FEW_SEGMENTS) * way.segment;
     if way.segment == 0 || bytes <= 2 * few {
-        return predict(policy, members, &hierarchy(policy, members, root, bytes, way)?);
+        return predict(policy, members, &two_level(policy, members, root, bytes, way)?);
     }
-    let mut pipeline = hierarchy(policy, members, root, 2 * few, way)?;
+    let mut pipeline = two_level(policy, members, root, 2 * few, way)?;
     let more = predict(policy, members, &pipeline)?;
     pipeline.bytes = few;
-    let each = (more - predict(policy, members, &pipeline)?) / few as f64;
+    // a model by which more bytes take less knows nothing about them
+    let each = (more - predict(policy, members, &pipeline)?).max(0.0) / few as f64;
     Ok(more + each * (bytes - 2 * few) as f64)
 }
 
@@ -85,16 +105,22 @@ const FEW_SEGMENTS: usize = 4;
 ///
 /// # Errors
 /// The policy lacks a link.
-pub fn hierarchy(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize, way: Way) -> Result<Hierarchy> {
+pub fn two_level(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize, way: TwoLevelParameters) -> Result<TwoLevel> {
     let groups = group_ranks(members, root).into_iter().map(|(_, ranks)| ranks).collect();
-    let hierarchy = over(policy, members, groups, bytes, way)?;
-    if way.route == RouteKind::Direct { in_parts(policy, members, hierarchy, way) } else { Ok(hierarchy) }
+    let two_level = over(policy, members, groups, bytes, way)?;
+    if way.inter_group == InterGroupAlgorithm::Direct { in_parts(policy, members, two_level, way) } else { Ok(two_level) }
 }
 
 /// The broadcast that goes a way over these groups, or parts of groups.
-fn over(policy: &CompiledPolicy, members: &[Member], mut groups: Vec<Vec<Rank>>, bytes: usize, way: Way) -> Result<Hierarchy> {
+fn over(
+    policy: &CompiledPolicy,
+    members: &[Location],
+    mut groups: Vec<Vec<Rank>>,
+    bytes: usize,
+    way: TwoLevelParameters,
+) -> Result<TwoLevel> {
     let mut hosts = hosts(policy, members, &groups);
-    if !way.route.has_trees() {
+    if !way.inter_group.has_trees() {
         // host by host
         for (ranks, hosts) in groups.iter_mut().zip(std::mem::take(&mut hosts)) {
             let mut order: Vec<usize> = (0..ranks.len()).collect();
@@ -102,51 +128,43 @@ fn over(policy: &CompiledPolicy, members: &[Member], mut groups: Vec<Vec<Rank>>,
             *ranks = order.into_iter().map(|k| ranks[k]).collect();
         }
     }
-    let way = if way.route.has_trees() { way } else { Way { local: bcast::algorithm("chain")?, ..way } };
+    let way = if way.inter_group.has_trees() { way } else { TwoLevelParameters { intra_group: bcast::algorithm("chain")?, ..way } };
     let segment = segment_of(way.segment, bytes).min(bytes);
-    let costs = PolyModel::new(policy, members, bytes);
-    let (mut local, mut local_busy) = (Vec::new(), Vec::new());
+    let costs = PolyModel::new(policy, members, bytes)?;
+    let (mut intra_group, mut local_busy) = (Vec::new(), Vec::new());
     for ranks in &groups {
-        let found = replay_inside(&costs, way.local, ranks, segment)?;
-        local.push(found.completion());
+        let found = replay_inside(&costs, way.intra_group, ranks, segment)?;
+        intra_group.push(found.completion());
         local_busy.push(found.port_free.first().copied().unwrap_or(0.0));
     }
     let indices: Vec<usize> = groups.iter().map(|ranks| members[ranks[0]].group).collect();
-    let problem = problem(policy, &indices, segment, local, local_busy)?;
+    let problem = problem(policy, &indices, segment, intra_group, local_busy)?;
     // one message is under way, whatever may be
     let in_segments = |in_flight: usize| if way.segment > 0 { in_flight } else { 0 };
     let inside = |ranks: &Vec<Rank>| {
         let in_flight = in_segments(in_flight(&costs, ranks, segment));
-        Local { algorithm: way.local.name.into(), parameters: Parameters { in_flight, ..Parameters::default() } }
+        IntraGroup { algorithm: way.intra_group.name.into(), parameters: Parameters { in_flight, ..Parameters::default() } }
     };
-    let between = if way.in_flight > 0 { way.in_flight } else { between(policy, &indices, segment)? };
-    Ok(Hierarchy {
+    let between = if way.in_flight > 0 { way.in_flight } else { between(policy, &indices, segment) };
+    Ok(TwoLevel {
         bytes,
-        local: groups.iter().map(inside).collect(),
+        intra_group: groups.iter().map(inside).collect(),
         hosts,
         groups,
-        route: way.route.route(&problem),
+        inter_group: way.inter_group.inter_group(&problem),
         segment: segment_of(way.segment, bytes),
         in_flight: in_segments(between),
     })
 }
 
 /// How many messages must be under way on the link between any two of these groups, as [`held_back`]; 0 for one group.
-fn between(policy: &CompiledPolicy, groups: &[usize], bytes: usize) -> Result<usize> {
+fn between(policy: &CompiledPolicy, groups: &[usize], bytes: usize) -> usize {
     let groups: BTreeSet<usize> = groups.iter().copied().collect();
     let mut most = None;
     for (&i, &j) in groups.iter().flat_map(|i| groups.iter().map(move |j| (i, j))).filter(|(i, j)| i != j) {
-        most = most.max(Some(link(policy, i, j, bytes)?.in_flight()));
+        most = most.max(Some(policy.link_cost(i, j, bytes).in_flight()));
     }
-    Ok(held_back(most))
-}
-
-/// The cost of a message between two groups.
-fn link(policy: &CompiledPolicy, from: usize, to: usize, bytes: usize) -> Result<Cost> {
-    policy.link_cost(from, to, bytes).ok_or_else(|| {
-        let name = |group: usize| &policy.policy.groups[group].name;
-        Error::invalid(format!("plan a broadcast: the policy has no link between \"{}\" and \"{}\"", name(from), name(to)))
-    })
+    held_back(most)
 }
 
 /// Ranks that hear a message from the root at once.
@@ -157,17 +175,17 @@ struct Part {
     /// What the message costs from the root.
     cost: Cost,
     /// What the broadcast inside takes.
-    local: f64,
+    intra_group: f64,
 }
 
 /// As a broadcast along the star, where the group that is done last hears it in as many parts at once as let everybody be done the soonest;
 /// then the group that is done last then, until parts gain nothing.
-fn in_parts(policy: &CompiledPolicy, members: &[Member], star: Hierarchy, way: Way) -> Result<Hierarchy> {
-    let costs = PolyModel::new(policy, members, star.bytes);
-    let inside = |ranks: &[Rank]| replay_inside(&costs, way.local, ranks, star.bytes);
+fn in_parts(policy: &CompiledPolicy, members: &[Location], star: TwoLevel, way: TwoLevelParameters) -> Result<TwoLevel> {
+    let costs = PolyModel::new(policy, members, star.bytes)?;
+    let inside = |ranks: &[Rank]| replay_inside(&costs, way.intra_group, ranks, star.bytes);
     let part = |group: usize, ranks: &[Rank]| -> Result<Part> {
-        let cost = link(policy, members[star.groups[0][0]].group, group, star.bytes)?;
-        Ok(Part { group, ranks: ranks.to_vec(), cost, local: inside(ranks)?.completion() })
+        let cost = policy.link_cost(members[star.groups[0][0]].group, group, star.bytes);
+        Ok(Part { group, ranks: ranks.to_vec(), cost, intra_group: inside(ranks)?.completion() })
     };
     let (own, whole) = (inside(&star.groups[0])?, &star.groups[1..]);
     let mut best = whole.iter().map(|ranks| part(members[ranks[0]].group, ranks)).collect::<Result<Vec<_>>>()?;
@@ -198,10 +216,10 @@ fn in_parts(policy: &CompiledPolicy, members: &[Member], star: Hierarchy, way: W
         return Ok(star);
     }
     let groups: Vec<Vec<Rank>> = std::iter::once(star.groups[0].clone()).chain(best.into_iter().map(|p| p.ranks)).collect();
-    Ok(Hierarchy {
+    Ok(TwoLevel {
         hosts: hosts(policy, members, &groups),
-        local: vec![star.local[0].clone(); groups.len()],
-        route: Route::Tree((1..groups.len()).map(|to| Job::Send { from: 0, to }).collect()),
+        intra_group: vec![star.intra_group[0].clone(); groups.len()],
+        inter_group: InterGroup::Tree((1..groups.len()).map(|to| Job::Send { from: 0, to }).collect()),
         groups,
         ..star
     })
@@ -210,7 +228,7 @@ fn in_parts(policy: &CompiledPolicy, members: &[Member], star: Hierarchy, way: W
 /// When the last of the parts and of the root's own group is done, and which part that is, if it is one. Parts
 /// are put in the order in which they are served: the one that is done last when served first comes first.
 fn done_last(parts: &mut [Part], own: &Replay) -> (f64, Option<usize>) {
-    let rest = |p: &Part| p.cost.transit - p.cost.gap + p.local;
+    let rest = |p: &Part| p.cost.transit - p.cost.gap + p.intra_group;
     parts.sort_by(|a, b| rest(b).total_cmp(&rest(a)));
     let (mut free, mut last) = (0.0, (0.0, None));
     let mut link_free: FxHashMap<usize, f64> = FxHashMap::default();
@@ -219,7 +237,7 @@ fn done_last(parts: &mut [Part], own: &Replay) -> (f64, Option<usize>) {
         let link = link_free.entry(p.group).or_insert(0.0);
         let leaves = f64::max(free, *link);
         (free, *link) = (free + p.cost.gap, leaves + p.cost.link_gap);
-        let done = leaves + p.cost.transit + p.local;
+        let done = leaves + p.cost.transit + p.intra_group;
         if done > last.0 {
             last = (done, Some(k));
         }
@@ -230,18 +248,18 @@ fn done_last(parts: &mut [Part], own: &Replay) -> (f64, Option<usize>) {
 
 /// A broadcast inside a group.
 fn replay_inside(costs: &dyn CostModel, tree: &Algorithm, ranks: &[Rank], bytes: usize) -> Result<Replay> {
-    let shape = Shape { ranks: ranks.len(), root: 0, bytes };
+    let shape = Shape::new(ranks.len(), 0, bytes);
     let schedule = tree.schedule(&shape, &Parameters::default()).unwrap_or_default();
     replay(&schedule, &Among { inner: costs, positions: ranks.to_vec() })
 }
 
-/// The trees inside groups that a route may go by; one that has none goes from rank to rank.
-pub fn trees_of(route: RouteKind) -> impl Iterator<Item = &'static Algorithm> {
-    bcast::trees().filter(move |t| route.has_trees() || t.name == "chain")
+/// The trees inside groups that an inter-group algorithm may go by; one that has none goes from rank to rank.
+pub fn trees_of(inter_group: InterGroupAlgorithm) -> impl Iterator<Item = &'static Algorithm> {
+    bcast::trees().filter(move |t| inter_group.has_trees() || t.name == "chain")
 }
 
 /// The host of each rank by number, if any host has several.
-fn hosts(policy: &CompiledPolicy, members: &[Member], groups: &[Vec<Rank>]) -> Vec<Vec<usize>> {
+fn hosts(policy: &CompiledPolicy, members: &[Location], groups: &[Vec<Rank>]) -> Vec<Vec<usize>> {
     let host = |&rank: &Rank| policy.hosts(members[rank].group)[members[rank].position];
     let all: Vec<Vec<usize>> = groups.iter().map(|ranks| ranks.iter().map(host).collect()).collect();
     let shared = |hosts: &Vec<usize>| hosts.iter().collect::<FxHashSet<_>>().len() < hosts.len();
@@ -252,30 +270,33 @@ fn hosts(policy: &CompiledPolicy, members: &[Member], groups: &[Vec<Rank>]) -> V
 ///
 /// # Errors
 /// An algorithm that there is not.
-pub fn predict(policy: &CompiledPolicy, members: &[Member], hierarchy: &Hierarchy) -> Result<f64> {
-    completion(&hierarchy.schedule(members.len())?, &PolyModel::new(policy, members, hierarchy.bytes))
+pub fn predict(policy: &CompiledPolicy, members: &[Location], two_level: &TwoLevel) -> Result<f64> {
+    completion(&two_level.schedule(members.len())?, &PolyModel::new(policy, members, two_level.bytes)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::collective::bcast;
-    use crate::plan::Member;
+    use crate::plan::Location;
     use crate::policy::Policy;
     use std::path::Path;
 
     #[test]
     fn parts_are_of_the_groups_done_last_and_pay() {
         let policy = CompiledPolicy::new(Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
-        let of = |(group, g): (usize, &crate::policy::GroupPolicy)| (0..g.hosts.len()).map(move |position| Member { group, position });
-        let members: Vec<Member> = policy.policy.groups.iter().enumerate().flat_map(of).collect();
+        let of = |(group, g): (usize, &crate::policy::GroupPolicy)| (0..g.hosts.len()).map(move |position| Location { group, position });
+        let members: Vec<Location> = policy.policy.groups.iter().enumerate().flat_map(of).collect();
         let mut parted = 0;
-        for (root, bytes, local) in
+        for (root, bytes, intra_group) in
             [0, 40, 77].into_iter().flat_map(|r| [1, 4096].into_iter().flat_map(move |b| bcast::trees().map(move |t| (r, b, t))))
         {
-            let of = |route| hierarchy(&policy, &members, root, bytes, Way { route, segment: 0, in_flight: 0, local }).unwrap();
-            let (star, direct) = (of(RouteKind::Star), of(RouteKind::Direct));
-            let seconds = |h: &Hierarchy| predict(&policy, &members, h).unwrap();
+            let of = |inter_group| {
+                two_level(&policy, &members, root, bytes, TwoLevelParameters { inter_group, segment: 0, in_flight: 0, intra_group })
+                    .unwrap()
+            };
+            let (star, direct) = (of(InterGroupAlgorithm::Star), of(InterGroupAlgorithm::Direct));
+            let seconds = |h: &TwoLevel| predict(&policy, &members, h).unwrap();
             assert_eq!(direct.groups[0], star.groups[0], "the root's group is whole");
             let (mut all, mut everybody) = (direct.ranks(), star.ranks());
             all.sort_unstable();
@@ -283,7 +304,7 @@ mod tests {
             assert_eq!(all, everybody);
             assert_eq!(direct == star, direct.groups.len() == star.groups.len());
             if direct != star {
-                assert!(seconds(&direct) < seconds(&star), "{bytes} bytes from {root}, {}", local.name);
+                assert!(seconds(&direct) < seconds(&star), "{bytes} bytes from {root}, {}", intra_group.name);
                 parted += 1;
             }
         }

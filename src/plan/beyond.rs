@@ -3,7 +3,7 @@
 //! What limits large messages (memory, the library's own flow control) did not show at the sizes that were measured, so that a gain
 //! must not hang on it.
 
-use super::{Member, Plan, PolyModel, Way, placement, seconds};
+use super::{Location, Plan, PolyModel, TwoLevelParameters, placement, seconds};
 use crate::collective::{Parameters, Shape, bcast};
 use crate::error::Result;
 use crate::policy::CompiledPolicy;
@@ -37,11 +37,11 @@ impl Beyond {
 }
 
 /// Weighs a plan at the largest size that was measured against the library's own broadcast.
-pub(super) fn weigh(policy: &CompiledPolicy, members: &[Member], plan: &Plan) -> Result<Beyond> {
+pub(super) fn weigh(policy: &CompiledPolicy, members: &[Location], plan: &Plan) -> Result<Beyond> {
     let bytes = plan.shape.bytes;
-    let row = policy.across(bytes).filter(|_| plan.groups.len() > 1);
-    let measured = row.filter(|_| policy.is_as_measured(members.len(), &placement(members)));
-    let (own_s, native_s) = match measured.and_then(|row| Some((row.measured_s?, row.native_s?))) {
+    let row = policy.two_level(&bcast::COLLECTIVE, bytes).filter(|_| plan.groups.len() > 1);
+    let measured = row.filter(|_| policy.is_as_measured(&bcast::COLLECTIVE, members.len(), &placement(members)));
+    let (own_s, native_s) = match measured.and_then(|row| Some((row.evidence.measured_s?, row.evidence.native_s?))) {
         Some((own_s, native_s)) => (own_s, native_s),
         None => (predicted(policy, members, plan)?, libraries(policy, members, plan.shape)?),
     };
@@ -49,20 +49,20 @@ pub(super) fn weigh(policy: &CompiledPolicy, members: &[Member], plan: &Plan) ->
     Ok(Beyond { measured_bytes: bytes, own_s, native_s: plan.native_s.unwrap_or(native_s) })
 }
 
-fn predicted(policy: &CompiledPolicy, members: &[Member], plan: &Plan) -> Result<f64> {
-    let Some(route) = plan.route else { return Ok(plan.predicted_s) };
-    let way = Way {
-        route,
+fn predicted(policy: &CompiledPolicy, members: &[Location], plan: &Plan) -> Result<f64> {
+    let Some(inter_group) = plan.inter_group else { return Ok(plan.predicted_s) };
+    let way = TwoLevelParameters {
+        inter_group,
         segment: plan.segment,
-        in_flight: plan.hierarchy.in_flight,
-        local: bcast::algorithm(&plan.hierarchy.local[0].algorithm)?,
+        in_flight: plan.two_level.in_flight,
+        intra_group: bcast::algorithm(&plan.two_level.intra_group[0].algorithm)?,
     };
     seconds(policy, members, plan.shape.root, plan.shape.bytes, way)
 }
 
 /// The fastest of what MPI libraries run for large messages, over the ranks in their order.
-fn libraries(policy: &CompiledPolicy, members: &[Member], shape: Shape) -> Result<f64> {
-    let costs = PolyModel::new(policy, members, shape.bytes);
+fn libraries(policy: &CompiledPolicy, members: &[Location], shape: Shape) -> Result<f64> {
+    let costs = PolyModel::new(policy, members, shape.bytes)?;
     let times =
         bcast::OF_LIBRARIES.iter().filter_map(|(a, radix)| a.schedule(&shape, &Parameters { segment: 0, radix: *radix, in_flight: 0 }));
     times.map(|schedule| completion(&schedule, &costs)).try_fold(f64::INFINITY, |best, t| Ok(t?.min(best)))

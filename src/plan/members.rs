@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 /// Where a rank of a communicator is in the policy's world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Member {
+pub struct Location {
     /// The policy's group.
     pub group: usize,
     /// The position in that group.
@@ -19,11 +19,11 @@ pub struct Member {
 ///
 /// # Errors
 /// [`Error::Data`] with the first host that no group of the policy has.
-pub fn members(policy: &Policy, hosts: &[String]) -> Result<Vec<Member>> {
+pub fn members(policy: &Policy, hosts: &[String]) -> Result<Vec<Location>> {
     // a host is in one group
-    let mut positions: FxHashMap<&str, Vec<Member>> = FxHashMap::default();
+    let mut positions: FxHashMap<&str, Vec<Location>> = FxHashMap::default();
     for (group, g) in policy.groups.iter().enumerate() {
-        g.hosts.iter().enumerate().for_each(|(position, h)| positions.entry(h).or_default().push(Member { group, position }));
+        g.hosts.iter().enumerate().for_each(|(position, h)| positions.entry(h).or_default().push(Location { group, position }));
     }
     let mut used: FxHashMap<&str, usize> = FxHashMap::default();
     let mut find = |host: &String| {
@@ -47,14 +47,14 @@ pub fn members(policy: &Policy, hosts: &[String]) -> Result<Vec<Member>> {
 }
 
 /// How ranks are placed: a hash (FNV-1a) of each rank's group.
-pub fn placement(members: &[Member]) -> String {
+pub fn placement(members: &[Location]) -> String {
     let hash = members.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, m| (hash ^ m.group as u64).wrapping_mul(0x0100_0000_01b3));
     format!("{hash:016x}")
 }
 
 /// The groups that take part, each as the policy's group and its ranks: the root's first, then by first rank; the coordinator, which
 /// is the root or else the lowest rank, comes first in its group.
-pub fn group_ranks(members: &[Member], root: Rank) -> Vec<(usize, Vec<Rank>)> {
+pub fn group_ranks(members: &[Location], root: Rank) -> Vec<(usize, Vec<Rank>)> {
     let mut groups: Vec<(usize, Vec<Rank>)> = Vec::new();
     let mut places = FxHashMap::default();
     for rank in std::iter::once(root).chain((0..members.len()).filter(|&r| r != root)) {

@@ -11,22 +11,22 @@ use crate::collective::{Algorithm, Parameters, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::intercluster::{Problem, Solution, solve, timeline};
 use crate::model::Among;
-use crate::policy::{Across, CompiledPolicy, Decision, OWN, bounded};
+use crate::policy::{CompiledPolicy, Decision, TwoLevelRow, bounded};
 use crate::predict::replay;
 use crate::schedule::{Program, Schedule};
 use crate::topology::Rank;
-use crate::two_level::{Hierarchy, Local, Route, RouteKind};
+use crate::two_level::{InterGroup, InterGroupAlgorithm, IntraGroup, TwoLevel, inter_group_algorithm};
 use rustc_hash::FxHashMap;
 
-pub use across::{Way, hierarchy, predict, trees_of};
-use across::{seconds, segment_of};
+use across::segment_of;
+pub use across::{TwoLevelParameters, predict, seconds, trees_of, two_level};
 pub use beyond::Beyond;
-pub use members::{Member, group_ranks, members, placement};
+pub use members::{Location, group_ranks, members, placement};
 pub use planner::{Limits, Planned, Planner};
 pub use poly_model::PolyModel;
 pub use signals::{SignalPlan, SignalWay, plan_signals, signal_ways};
 
-/// The part of a group that is in the communicator; its ranks are the hierarchy's.
+/// The part of a group that is in the communicator; its ranks are the two_level's.
 #[derive(Debug, Clone)]
 pub struct PlannedGroup {
     /// The policy's group.
@@ -43,9 +43,9 @@ pub struct Plan {
     /// The groups that take part, the root's first; those that hear a message in several places are there in parts.
     pub groups: Vec<PlannedGroup>,
     /// Who sends what to whom.
-    pub hierarchy: Hierarchy,
-    /// The route, where segments pass through the groups.
-    pub route: Option<RouteKind>,
+    pub two_level: TwoLevel,
+    /// The inter-group algorithm, where segments pass through the groups.
+    pub inter_group: Option<InterGroupAlgorithm>,
     /// Bytes of a segment there, as the policy says; 0: the whole message at once.
     pub segment: usize,
     /// Where the whole message goes from group to group: the problem between them and its solution.
@@ -65,12 +65,12 @@ pub struct Plan {
 ///
 /// # Errors
 /// [`Error::Invalid`] if the root is outside, or a link between two groups is not in the policy.
-pub fn plan(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize) -> Result<Plan> {
+pub fn plan(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize) -> Result<Plan> {
     let mut plan = decided(policy, members, root, bytes)?.for_bytes(bytes);
-    if plan.route.is_none() {
+    if plan.inter_group.is_none() {
         plan.time_whole(policy, members)?;
     } else {
-        plan.predicted_s = policy.across_seconds(bytes);
+        plan.predicted_s = policy.two_level_seconds(&bcast::COLLECTIVE, bytes);
     }
     if let Some(beyond) = &plan.beyond {
         plan.native_s = beyond.native_at(bytes);
@@ -79,7 +79,7 @@ pub fn plan(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usiz
 }
 
 /// The plan at the size that stands for the class of `bytes`.
-fn decided(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize) -> Result<Plan> {
+fn decided(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize) -> Result<Plan> {
     Choice::new(policy, members, bytes)?.plan(policy, members, root)
 }
 
@@ -100,13 +100,13 @@ type Inside = (Decision, f64);
 
 impl Choice {
     /// Decides with the first member as the root.
-    fn new(policy: &CompiledPolicy, members: &[Member], bytes: usize) -> Result<Choice> {
+    fn new(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Result<Choice> {
         let at = policy.size_class(bytes);
         let row = crossing_row(policy, members, at);
         let tree = match row {
             Some(row) if !as_tuned(policy, members) => adapted(policy, members, at, row)?,
-            Some(row) if row.local != OWN => Some(bcast::algorithm(&row.local)?),
-            _ => None,
+            Some(row) => tree_of(row)?,
+            None => None,
         };
         let mut choice = Choice { bytes: at, tree, inside: FxHashMap::default(), beyond: None };
         if tree.is_none() {
@@ -121,7 +121,7 @@ impl Choice {
     }
 
     /// The plan from a root.
-    fn plan(&self, policy: &CompiledPolicy, members: &[Member], root: Rank) -> Result<Plan> {
+    fn plan(&self, policy: &CompiledPolicy, members: &[Location], root: Rank) -> Result<Plan> {
         if root >= members.len() {
             return Err(Error::invalid(format!("plan a broadcast from rank {root} of {} ranks", members.len())));
         }
@@ -130,20 +130,25 @@ impl Choice {
             (Some(row), Some(tree)) => pipelined(policy, members, root, self.bytes, row, tree)?,
             _ => put_together(policy, members, root, self.bytes, |group, _| Ok(self.inside.get(&group).cloned()))?,
         };
-        let as_measured = policy.is_as_measured(members.len(), &placement(members));
-        plan.native_s = row.and_then(|row| row.native_s.filter(|_| as_measured && row.native));
+        let as_measured = policy.is_as_measured(&bcast::COLLECTIVE, members.len(), &placement(members));
+        plan.native_s = row.and_then(|row| row.evidence.native_s.filter(|_| as_measured && row.native));
         plan.beyond = self.beyond;
         Ok(plan)
     }
 }
 
 /// The row that says how messages cross groups, if there are several.
-fn crossing_row<'a>(policy: &'a CompiledPolicy, members: &[Member], bytes: usize) -> Option<&'a Across> {
-    policy.across(bytes).filter(|_| members.iter().any(|m| m.group != members[0].group))
+fn crossing_row<'a>(policy: &'a CompiledPolicy, members: &[Location], bytes: usize) -> Option<&'a TwoLevelRow> {
+    policy.two_level(&bcast::COLLECTIVE, bytes).filter(|_| members.iter().any(|m| m.group != members[0].group))
+}
+
+/// The tree inside groups that a row says; `None` if each group does what its own row says.
+fn tree_of(row: &TwoLevelRow) -> Result<Option<&'static Algorithm>> {
+    row.intra_group.as_ref().filter(|_| !row.is_per_group()).map(|name| bcast::algorithm(name)).transpose()
 }
 
 /// True if all groups are there, about as large as those that were tuned.
-fn as_tuned(policy: &CompiledPolicy, members: &[Member]) -> bool {
+fn as_tuned(policy: &CompiledPolicy, members: &[Location]) -> bool {
     let size = |group: usize| members.iter().filter(|m| m.group == group).count();
     (0..policy.policy.groups.len()).all(|k| policy.is_about_whole(k, size(k)))
 }
@@ -153,41 +158,41 @@ const CLEARLY: f64 = 0.95;
 
 /// The tree that the row says, but where groups are smaller or larger than those that were tuned, it (or each group's own row) is chosen
 /// anew, by prediction.
-fn adapted(policy: &CompiledPolicy, members: &[Member], bytes: usize, row: &Across) -> Result<Option<&'static Algorithm>> {
+fn adapted(policy: &CompiledPolicy, members: &[Location], bytes: usize, row: &TwoLevelRow) -> Result<Option<&'static Algorithm>> {
     let mut found = vec![(whole(policy, members, 0, bytes)?.predicted_s, None)];
-    for local in trees_of(row.route) {
-        let way = Way { route: row.route, segment: row.segment_bytes, in_flight: row.in_flight, local };
-        found.push((seconds(policy, members, 0, bytes, way)?, Some(local)));
+    for intra_group in trees_of(inter_group_algorithm(&row.inter_group)?) {
+        found.push((seconds(policy, members, 0, bytes, TwoLevelParameters::of(row, intra_group)?)?, Some(intra_group)));
     }
     // the row's own comes first where it is not clearly beaten
-    let handicap = |(seconds, local): &(f64, Option<&Algorithm>)| {
-        if local.map_or(OWN, |a| a.name) == row.local { seconds * CLEARLY } else { *seconds }
+    let own = tree_of(row)?.map(|a| a.name);
+    let handicap = |(seconds, intra_group): &(f64, Option<&Algorithm>)| {
+        if intra_group.map(|a| a.name) == own { seconds * CLEARLY } else { *seconds }
     };
     let best = found.into_iter().min_by(|a, b| handicap(a).total_cmp(&handicap(b)));
-    Ok(best.and_then(|(_, local)| local))
+    Ok(best.and_then(|(_, intra_group)| intra_group))
 }
 
 /// Segments pass through the groups, in the way that a row of the policy says, by a tree inside them.
 fn pipelined(
     policy: &CompiledPolicy,
-    members: &[Member],
+    members: &[Location],
     root: Rank,
     bytes: usize,
-    row: &Across,
-    local: &'static Algorithm,
+    row: &TwoLevelRow,
+    intra_group: &'static Algorithm,
 ) -> Result<Plan> {
-    let way = Way { route: row.route, segment: row.segment_bytes, in_flight: row.in_flight, local };
-    let hierarchy = hierarchy(policy, members, root, bytes, way)?;
+    let way = TwoLevelParameters::of(row, intra_group)?;
+    let two_level = two_level(policy, members, root, bytes, way)?;
     let planned = |ranks: &Vec<Rank>| PlannedGroup { group: members[ranks[0]].group, decision: None };
     Ok(Plan {
-        shape: Shape { ranks: members.len(), root, bytes },
-        groups: hierarchy.groups.iter().map(planned).collect(),
-        predicted_s: policy.across_seconds(bytes),
+        shape: Shape::new(members.len(), root, bytes),
+        groups: two_level.groups.iter().map(planned).collect(),
+        predicted_s: policy.two_level_seconds(&bcast::COLLECTIVE, bytes),
         native_s: None,
         beyond: None,
-        hierarchy,
-        route: Some(row.route),
-        segment: row.segment_bytes,
+        two_level,
+        inter_group: Some(way.inter_group),
+        segment: way.segment,
         schedule_between: None,
     })
 }
@@ -196,12 +201,12 @@ fn pipelined(
 ///
 /// # Errors
 /// As [`plan`].
-pub fn whole(policy: &CompiledPolicy, members: &[Member], root: Rank, bytes: usize) -> Result<Plan> {
+pub fn whole(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize) -> Result<Plan> {
     put_together(policy, members, root, bytes, |group, ranks| inside(policy, members, group, ranks, bytes))
 }
 
 /// What is best for the ranks of a group, the first of which has the message; `None` for one rank.
-fn inside(policy: &CompiledPolicy, members: &[Member], group: usize, ranks: &[Rank], bytes: usize) -> Result<Option<Inside>> {
+fn inside(policy: &CompiledPolicy, members: &[Location], group: usize, ranks: &[Rank], bytes: usize) -> Result<Option<Inside>> {
     if ranks.len() < 2 {
         return Ok(None);
     }
@@ -213,23 +218,23 @@ fn inside(policy: &CompiledPolicy, members: &[Member], group: usize, ranks: &[Ra
 
 fn put_together(
     policy: &CompiledPolicy,
-    members: &[Member],
+    members: &[Location],
     root: Rank,
     bytes: usize,
     inside: impl Fn(usize, &[Rank]) -> Result<Option<Inside>>,
 ) -> Result<Plan> {
     let groups = group_ranks(members, root);
-    let (mut planned, mut local, mut local_busy) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut planned, mut intra_group, mut local_busy) = (Vec::new(), Vec::new(), Vec::new());
     for (group, ranks) in &groups {
         let (decision, busy) = inside(*group, ranks)?.map_or((None, 0.0), |(d, busy)| (Some(d), busy));
-        local.push(decision.as_ref().map_or(0.0, |d| d.predicted_s));
+        intra_group.push(decision.as_ref().map_or(0.0, |d| d.predicted_s));
         local_busy.push(busy);
         planned.push(PlannedGroup { group: *group, decision });
     }
     let (indices, ranks): (Vec<usize>, Vec<Vec<Rank>>) = groups.into_iter().unzip();
-    let predicted_inside = local[0];
+    let predicted_inside = intra_group[0];
     let schedule_between = if ranks.len() > 1 {
-        let problem = across::problem(policy, &indices, bytes, local, local_busy)?;
+        let problem = across::problem(policy, &indices, bytes, intra_group, local_busy)?;
         let solution = solve(&problem);
         Some((problem, solution))
     } else {
@@ -237,15 +242,23 @@ fn put_together(
     };
     let decided = |g: &PlannedGroup| {
         let (algorithm, parameters) = g.decision.as_ref().map_or(("flat", Parameters::default()), |d| (d.algorithm.name, d.parameters));
-        Local { algorithm: algorithm.into(), parameters }
+        IntraGroup { algorithm: algorithm.into(), parameters }
     };
     let jobs = schedule_between.as_ref().map_or(Vec::new(), |(_, s)| s.best.jobs.clone());
-    let local = planned.iter().map(decided).collect();
+    let intra_group = planned.iter().map(decided).collect();
     Ok(Plan {
-        shape: Shape { ranks: members.len(), root, bytes },
-        hierarchy: Hierarchy { bytes, groups: ranks, hosts: Vec::new(), route: Route::Tree(jobs), segment: 0, in_flight: 0, local },
+        shape: Shape::new(members.len(), root, bytes),
+        two_level: TwoLevel {
+            bytes,
+            groups: ranks,
+            hosts: Vec::new(),
+            inter_group: InterGroup::Tree(jobs),
+            segment: 0,
+            in_flight: 0,
+            intra_group,
+        },
         groups: planned,
-        route: None,
+        inter_group: None,
         segment: 0,
         predicted_s: schedule_between.as_ref().map_or(predicted_inside, |(_, s)| s.best.completion),
         schedule_between,
@@ -254,9 +267,9 @@ fn put_together(
     })
 }
 
-/// How long a local broadcast keeps its coordinator from sending.
+/// How long an intra-group broadcast keeps its coordinator from sending.
 fn busy(policy: &CompiledPolicy, group: usize, positions: &[usize], decision: &Decision, bytes: usize) -> Result<f64> {
-    let shape = Shape { ranks: positions.len(), root: 0, bytes };
+    let shape = Shape::new(positions.len(), 0, bytes);
     let schedule = match decision.algorithm.bounded_schedule(&shape, &decision.parameters) {
         Err(Error::TooLarge(_)) => None,
         built => built?,
@@ -274,44 +287,44 @@ impl Plan {
     /// True if everybody should call the library's own broadcast.
     pub fn is_native(&self) -> bool {
         let beyond = self.beyond.as_ref().is_some_and(Beyond::is_native);
-        beyond || self.native_s.is_some() || (self.groups.len() == 1 && self.hierarchy.local_native(0))
+        beyond || self.native_s.is_some() || (self.groups.len() == 1 && self.two_level.local_native(0))
     }
 
     /// The same plan for a message of another size. Times stay those of this size.
     fn for_bytes(&self, bytes: usize) -> Plan {
         let mut plan = self.clone();
-        (plan.shape.bytes, plan.hierarchy.bytes) = (bytes, bytes);
-        if plan.route.is_some() {
-            plan.hierarchy.segment = segment_of(plan.segment, bytes);
+        (plan.shape.bytes, plan.two_level.bytes) = (bytes, bytes);
+        if plan.inter_group.is_some() {
+            plan.two_level.segment = segment_of(plan.segment, bytes);
         }
-        for (g, local) in plan.groups.iter_mut().zip(&mut plan.hierarchy.local) {
+        for (g, intra_group) in plan.groups.iter_mut().zip(&mut plan.two_level.intra_group) {
             if let Some(d) = &mut g.decision {
                 d.parameters = bounded(d.parameters, bytes);
-                local.parameters = d.parameters;
+                intra_group.parameters = d.parameters;
             }
         }
         plan
     }
 
     /// Sets the times of a plan by which the whole message goes from group to group.
-    fn time_whole(&mut self, policy: &CompiledPolicy, members: &[Member]) -> Result<()> {
+    fn time_whole(&mut self, policy: &CompiledPolicy, members: &[Location]) -> Result<()> {
         let bytes = self.shape.bytes;
-        let (mut local, mut local_busy) = (Vec::new(), Vec::new());
-        for (g, ranks) in self.groups.iter_mut().zip(&self.hierarchy.groups) {
+        let (mut intra_group, mut local_busy) = (Vec::new(), Vec::new());
+        for (g, ranks) in self.groups.iter_mut().zip(&self.two_level.groups) {
             let positions: Vec<usize> = ranks.iter().map(|&r| members[r].position).collect();
             let Some(d) = &mut g.decision else {
-                local.push(0.0);
+                intra_group.push(0.0);
                 local_busy.push(0.0);
                 continue;
             };
             d.predicted_s = policy.decided_seconds(g.group, &positions, d, bytes)?;
-            local.push(d.predicted_s);
+            intra_group.push(d.predicted_s);
             local_busy.push(busy(policy, g.group, &positions, d, bytes)?);
         }
-        self.predicted_s = local[0];
+        self.predicted_s = intra_group[0];
         if let Some((problem, solution)) = &mut self.schedule_between {
             let indices: Vec<usize> = self.groups.iter().map(|g| g.group).collect();
-            *problem = across::problem(policy, &indices, bytes, local, local_busy)?;
+            *problem = across::problem(policy, &indices, bytes, intra_group, local_busy)?;
             solution.best = timeline(problem, std::mem::take(&mut solution.best.jobs));
             self.predicted_s = solution.best.completion;
         }
@@ -321,21 +334,26 @@ impl Plan {
     /// The largest message that any rank might send in it.
     fn largest_message(&self) -> usize {
         let piece = |segment: usize| if segment == 0 { self.shape.bytes } else { segment.min(self.shape.bytes) };
-        match self.route {
-            Some(_) => piece(self.hierarchy.segment),
+        match self.inter_group {
+            Some(_) => piece(self.two_level.segment),
             None if self.groups.len() > 1 => self.shape.bytes,
-            None => piece(self.hierarchy.local[0].parameters.segment),
+            None => piece(self.two_level.intra_group[0].parameters.segment),
         }
     }
 
-    /// What a rank sends and receives; local broadcasts by the library come after it.
-    pub fn program(&self, me: Rank) -> Program {
-        // the algorithms were looked up when the plan was made
-        self.hierarchy.program(me).unwrap_or_default()
+    /// What a rank sends and receives; intra-group broadcasts by the library come after it.
+    ///
+    /// # Errors
+    /// As [`TwoLevel::program`].
+    pub fn program(&self, me: Rank) -> Result<Program> {
+        self.two_level.program(me)
     }
 
     /// The programs of all ranks.
-    pub fn schedule(&self) -> Schedule {
-        Schedule::build(self.shape.ranks, |me| self.program(me))
+    ///
+    /// # Errors
+    /// As [`TwoLevel::schedule`].
+    pub fn schedule(&self) -> Result<Schedule> {
+        self.two_level.schedule(self.shape.ranks)
     }
 }

@@ -1,10 +1,9 @@
 //! Plans of one communicator as they are asked for: decided once for each root and class of sizes, then only cut to size.
 
-use super::{Choice, Member, Plan, plan_signals};
-use crate::collective::Collective;
+use super::{Choice, Location, Plan, plan_signals};
+use crate::collective::{Collective, Step};
 use crate::error::Result;
 use crate::policy::CompiledPolicy;
-use crate::schedule::Program;
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -21,8 +20,8 @@ const MOST_RANKS: usize = 1 << 19;
 pub enum Planned {
     /// Everybody calls the library's own broadcast.
     Native,
-    /// Run a program; then, where one is named, the library's own broadcast inside the group from this rank.
-    Run(Program, Option<Rank>),
+    /// What this rank does instead.
+    Run(Vec<Step>),
 }
 
 /// What messages can be.
@@ -37,7 +36,7 @@ pub struct Limits {
 /// Plans for one rank of a communicator.
 pub struct Planner {
     policy: Arc<CompiledPolicy>,
-    members: Vec<Member>,
+    members: Vec<Location>,
     me: Rank,
     limits: Limits,
     /// What was decided, by class of sizes and whether the size is above all that were measured.
@@ -57,13 +56,13 @@ pub struct Planner {
 
 impl Planner {
     /// A planner for rank `me` of a communicator with these members.
-    pub fn new(policy: Arc<CompiledPolicy>, members: Vec<Member>, me: Rank, limits: Limits) -> Planner {
+    pub fn new(policy: Arc<CompiledPolicy>, members: Vec<Location>, me: Rank, limits: Limits) -> Planner {
         let (choices, plans, decided, planned, signals, order) = Default::default();
         Planner { policy, members, me, limits, choices, plans, decided, planned, signals, order, bytes: 0 }
     }
 
     /// The members.
-    pub fn members(&self) -> &[Member] {
+    pub fn members(&self) -> &[Location] {
         &self.members
     }
 
@@ -79,14 +78,8 @@ impl Planner {
             return Ok(Arc::clone(planned));
         }
         let plan = self.plan(bytes, root)?.for_bytes(bytes);
-        let possible = plan.largest_message() <= self.limits.bytes && plan.hierarchy.lanes() <= self.limits.lanes;
-        let planned = Arc::new(if plan.is_native() || !possible {
-            Planned::Native
-        } else {
-            let k = plan.hierarchy.group_of(self.me);
-            let then_from = plan.hierarchy.local_native(k).then(|| plan.hierarchy.groups[k][0]);
-            Planned::Run(plan.hierarchy.program(self.me)?, then_from)
-        });
+        let possible = plan.largest_message() <= self.limits.bytes && plan.two_level.lanes() <= self.limits.lanes;
+        let planned = Arc::new(if plan.is_native() || !possible { Planned::Native } else { Planned::Run(plan.two_level.steps(self.me)?) });
         self.keep((bytes, root), &planned);
         Ok(planned)
     }
@@ -97,8 +90,9 @@ impl Planner {
             return Ok(Arc::clone(planned));
         }
         let way = plan_signals(&self.policy, &self.members, collective)?.way;
-        let program = if way.is_native() { Planned::Native } else { Planned::Run(way.program(self.me, self.members.len())?, None) };
-        Ok(Arc::clone(self.signals.entry(collective).or_insert(Arc::new(program))))
+        let planned =
+            if way.is_native() { Planned::Native } else { Planned::Run(vec![Step::Program(way.program(self.me, self.members.len())?)]) };
+        Ok(Arc::clone(self.signals.entry(collective).or_insert(Arc::new(planned))))
     }
 
     /// The plan for the class of a size.
@@ -148,8 +142,8 @@ impl Planned {
     /// Bytes in memory.
     fn memory(&self) -> usize {
         // with its place in the maps
-        let program = if let Planned::Run(program, _) = self { program.memory() } else { 0 };
-        size_of::<Planned>() + 4 * size_of::<(usize, Rank)>() + program
+        let steps = if let Planned::Run(steps) = self { steps.iter().map(Step::memory).sum() } else { 0 };
+        size_of::<Planned>() + 4 * size_of::<(usize, Rank)>() + steps
     }
 }
 
@@ -164,8 +158,8 @@ mod tests {
     /// All hosts of the CCGrid platform but one.
     fn planner(me: Rank) -> Planner {
         let policy = Arc::new(CompiledPolicy::new(Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap());
-        let of = |(group, g): (usize, &crate::policy::GroupPolicy)| (0..g.hosts.len()).map(move |position| Member { group, position });
-        let members: Vec<Member> = policy.policy.groups.iter().enumerate().flat_map(of).take(77).collect();
+        let of = |(group, g): (usize, &crate::policy::GroupPolicy)| (0..g.hosts.len()).map(move |position| Location { group, position });
+        let members: Vec<Location> = policy.policy.groups.iter().enumerate().flat_map(of).take(77).collect();
         Planner::new(policy, members, me, Limits { bytes: i32::MAX as usize, lanes: 65_535 })
     }
 
@@ -177,7 +171,7 @@ mod tests {
                 let said = plan(&planner.policy, &planner.members, root, bytes).unwrap();
                 match &*planner.planned(&bcast::COLLECTIVE, bytes, root).unwrap() {
                     Planned::Native => assert!(said.is_native()),
-                    Planned::Run(program, _) => assert_eq!(*program, said.program(me), "{bytes} from {root} at {me}"),
+                    Planned::Run(steps) => assert_eq!(steps[0], Step::Program(said.program(me).unwrap()), "{bytes} from {root} at {me}"),
                 }
             }
         }
@@ -187,14 +181,14 @@ mod tests {
     fn thousands_of_sizes_are_decided_once_for_each_class_and_kept_in_few_megabytes() {
         let mut planner = planner(13);
         for k in 0..4000 {
-            planner.planned(&bcast::COLLECTIVE, (3 << 20) + k * 64, 0).unwrap();
+            planner.planned(&bcast::COLLECTIVE, (5 << 19) + k * 64, 0).unwrap();
             assert!(planner.memory() <= MOST_BYTES);
         }
         assert_eq!(planner.choices.len(), 1);
         assert!(planner.planned.len() > 50 && planner.planned.len() == planner.order.len());
         // the last ones are still there, the first ones went
-        let last = (3 << 20) + 3999 * 64;
-        assert!(planner.planned.contains_key(&(last, 0)) && !planner.planned.contains_key(&(3 << 20, 0)));
+        let last = (5 << 19) + 3999 * 64;
+        assert!(planner.planned.contains_key(&(last, 0)) && !planner.planned.contains_key(&(5 << 19, 0)));
     }
 
     #[test]
@@ -214,12 +208,12 @@ mod tests {
     fn above_what_was_measured_the_librarys_own_runs_unless_ours_is_predicted_to_win() {
         let policy = planner(0).policy;
         let largest = policy.largest_measured();
-        let one_host = |group: usize, ranks: usize| -> Vec<Member> { (0..ranks).map(|position| Member { group, position }).collect() };
+        let one_host = |group: usize, ranks: usize| -> Vec<Location> { (0..ranks).map(|position| Location { group, position }).collect() };
         // one message from one rank to another is what any library sends
         let two = plan(&policy, &one_host(0, 2), 0, largest + 1).unwrap();
         assert!(two.is_native() && two.beyond.is_some(), "{:?}", two.beyond);
         assert!(plan(&policy, &one_host(0, 2), 0, largest).unwrap().beyond.is_none());
-        let everybody: Vec<Member> =
+        let everybody: Vec<Location> =
             (0..policy.policy.groups.len()).flat_map(|g| one_host(g, policy.policy.groups[g].hosts.len())).collect();
         let all = plan(&policy, &everybody, 0, 4 * largest).unwrap();
         let beyond = all.beyond.unwrap();

@@ -1,6 +1,7 @@
-//! The poly-model: inside a group the model trusted there, between groups the link's.
+//! The poly-model: inside a group the model selected there, between groups the link's.
 
-use super::Member;
+use super::Location;
+use crate::error::{Error, Result};
 use crate::model::{Cost, CostModel};
 use crate::policy::CompiledPolicy;
 use crate::score::best_model;
@@ -9,29 +10,39 @@ use crate::topology::Link;
 /// The costs between any two ranks of a communicator.
 pub struct PolyModel<'a> {
     policy: &'a CompiledPolicy,
-    members: &'a [Member],
-    /// The model trusted in each of the policy's groups.
+    members: &'a [Location],
+    /// The model selected in each of the policy's groups.
     models: Vec<&'a dyn CostModel>,
 }
 
 impl<'a> PolyModel<'a> {
     /// The poly-model for messages of about so many bytes. Groups in which no model was scored get the first they have.
-    pub fn new(policy: &'a CompiledPolicy, members: &'a [Member], bytes: usize) -> PolyModel<'a> {
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: a group that has none.
+    pub fn new(policy: &'a CompiledPolicy, members: &'a [Location], bytes: usize) -> Result<PolyModel<'a>> {
         PolyModel::with(policy, members, bytes, None)
     }
 
     /// As [`PolyModel::new`], with this model inside every group that has it, if one is named.
-    pub fn with(policy: &'a CompiledPolicy, members: &'a [Member], bytes: usize, model: Option<&str>) -> PolyModel<'a> {
+    ///
+    /// # Errors
+    /// As there.
+    pub fn with(policy: &'a CompiledPolicy, members: &'a [Location], bytes: usize, model: Option<&str>) -> Result<PolyModel<'a>> {
         let costs = |(k, g): (usize, &crate::policy::GroupPolicy)| {
-            let trusted = best_model(&g.scores, bytes).map(|s| s.model.as_str()).or(g.models.first().map(|m| m.model.as_str()));
+            let selected = best_model(&g.scores, bytes).map(|s| s.model.as_str()).or(g.models.first().map(|m| m.model.as_str()));
             let named = model.and_then(|m| policy.group_costs(k, m));
-            named.or_else(|| trusted.and_then(|m| policy.group_costs(k, m))).unwrap_or(&FREE)
+            match named.or_else(|| selected.and_then(|m| policy.group_costs(k, m))) {
+                Some(costs) => Ok(costs),
+                None if g.hosts.len() == 1 => Ok(&FREE as &dyn CostModel),
+                None => Err(Error::invalid(format!("predict messages inside \"{}\": the policy has no model of that group", g.name))),
+            }
         };
-        PolyModel { policy, members, models: policy.policy.groups.iter().enumerate().map(costs).collect() }
+        Ok(PolyModel { policy, members, models: policy.policy.groups.iter().enumerate().map(costs).collect::<Result<_>>()? })
     }
 }
 
-/// For a group of one, inside which nothing is sent.
+/// For a group that was measured with one rank. What several ranks there send each other is not known, and stays inside one host.
 struct Free;
 static FREE: Free = Free;
 
@@ -47,7 +58,7 @@ impl CostModel for PolyModel<'_> {
         if a.group == b.group {
             self.models[a.group].cost(Link { from: a.position, to: b.position }, bytes)
         } else {
-            self.policy.link_cost(a.group, b.group, bytes).unwrap_or_default()
+            self.policy.link_cost(a.group, b.group, bytes)
         }
     }
 }

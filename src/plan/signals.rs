@@ -1,14 +1,14 @@
 //! Collectives without a message: one algorithm over all ranks, or through the coordinators of the groups.
 
-use super::{Member, PolyModel, group_ranks, placement};
+use super::{Location, PolyModel, group_ranks, placement};
 use crate::collective::{Algorithm, Collective, Parameters, Shape};
 use crate::decide::all_candidates;
 use crate::error::{Error, Result};
-use crate::policy::{CompiledPolicy, OverAll};
+use crate::policy::{CompiledPolicy, TwoLevelRow};
 use crate::predict::completion;
 use crate::schedule::{Program, Schedule};
 use crate::topology::Rank;
-use crate::two_level::{Coordinated, Local};
+use crate::two_level::{Coordinated, IntraGroup};
 
 /// A way to do a collective without a message.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ impl SignalWay {
         match self {
             SignalWay::Flat(_, algorithm, parameters) => one(algorithm.name, parameters.radix),
             SignalWay::Coordinated(c) => {
-                let part = |l: &Local| one(&l.algorithm, l.parameters.radix);
+                let part = |l: &IntraGroup| one(&l.algorithm, l.parameters.radix);
                 format!("{} between coordinators, {} inside", part(&c.between), part(&c.inside))
             }
         }
@@ -55,7 +55,7 @@ impl SignalWay {
     pub fn program(&self, me: Rank, ranks: usize) -> Result<Program> {
         match self {
             SignalWay::Flat(_, algorithm, parameters) => {
-                let shape = Shape { ranks, root: 0, bytes: 0 };
+                let shape = Shape::new(ranks, 0, 0);
                 Ok(algorithm.builder.map(|build| build(me, &shape, parameters)).unwrap_or_default())
             }
             SignalWay::Coordinated(coordinated) => coordinated.program(me),
@@ -75,8 +75,8 @@ impl SignalWay {
 ///
 /// # Errors
 /// The policy lacks a link, or an algorithm that there is not.
-pub fn signal_ways(policy: &CompiledPolicy, members: &[Member], collective: &'static Collective) -> Result<Vec<SignalPlan>> {
-    let costs = PolyModel::new(policy, members, 0);
+pub fn signal_ways(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective) -> Result<Vec<SignalPlan>> {
+    let costs = PolyModel::new(policy, members, 0)?;
     let flat = all_candidates(collective, 0);
     let mut ways: Vec<SignalWay> = flat.iter().map(|&(a, p)| SignalWay::Flat(collective, a, p)).collect();
     for inside in flat.iter().filter(|(a, _)| a.tree.is_some()) {
@@ -92,21 +92,22 @@ pub fn signal_ways(policy: &CompiledPolicy, members: &[Member], collective: &'st
 }
 
 fn coordinated(
-    members: &[Member],
+    members: &[Location],
     collective: &'static Collective,
     inside: &(&'static Algorithm, Parameters),
     between: &(&'static Algorithm, Parameters),
 ) -> Coordinated {
-    let local = |(algorithm, parameters): &(&Algorithm, Parameters)| Local { algorithm: algorithm.name.into(), parameters: *parameters };
+    let intra_group =
+        |(algorithm, parameters): &(&Algorithm, Parameters)| IntraGroup { algorithm: algorithm.name.into(), parameters: *parameters };
     let groups = group_ranks(members, 0).into_iter().map(|(_, ranks)| ranks).collect();
-    Coordinated { collective, groups, inside: local(inside), between: local(between) }
+    Coordinated { collective, groups, inside: intra_group(inside), between: intra_group(between) }
 }
 
 /// Plans a collective without a message. The same input gives the same plan on every rank.
 ///
 /// # Errors
 /// A collective that has a message, or as [`signal_ways`].
-pub fn plan_signals(policy: &CompiledPolicy, members: &[Member], collective: &'static Collective) -> Result<SignalPlan> {
+pub fn plan_signals(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective) -> Result<SignalPlan> {
     if collective.sized {
         return Err(Error::invalid(format!("plan a {} without its message", collective.name)));
     }
@@ -118,7 +119,7 @@ pub fn plan_signals(policy: &CompiledPolicy, members: &[Member], collective: &'s
         return Ok(SignalPlan { way, predicted_s: decided.predicted_s, from_row: decided.from_row });
     }
     let about_whole = |k: usize| policy.is_about_whole(k, members.iter().filter(|m| m.group == k).count());
-    let row = policy.policy.over_all.get(collective).filter(|_| (0..policy.policy.groups.len()).all(about_whole));
+    let row = policy.two_level(collective, 0).filter(|_| (0..policy.policy.groups.len()).all(about_whole));
     if let Some(row) = row {
         return from_row(policy, members, collective, row);
     }
@@ -126,9 +127,10 @@ pub fn plan_signals(policy: &CompiledPolicy, members: &[Member], collective: &'s
     ways.into_iter().next().ok_or_else(|| Error::invalid(format!("plan a {}: it has no algorithm", collective.name)))
 }
 
-fn from_row(policy: &CompiledPolicy, members: &[Member], collective: &'static Collective, row: &OverAll) -> Result<SignalPlan> {
-    let of = |name: &str, radix: usize| Ok((collective.algorithm(name)?, Parameters { radix, ..Parameters::default() }));
-    let native = row.native_s.filter(|_| row.native && policy.is_as_measured(members.len(), &placement(members)));
+fn from_row(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, row: &TwoLevelRow) -> Result<SignalPlan> {
+    let of = |name: &str, parameters: Parameters| Ok((collective.algorithm(name)?, parameters));
+    let as_measured = || policy.is_as_measured(collective, members.len(), &placement(members));
+    let native = row.evidence.native_s.filter(|_| row.native && as_measured());
     if let Some(predicted_s) = native {
         return Ok(SignalPlan {
             way: SignalWay::Flat(collective, collective.native(), Parameters::default()),
@@ -136,12 +138,12 @@ fn from_row(policy: &CompiledPolicy, members: &[Member], collective: &'static Co
             from_row: true,
         });
     }
-    let between = of(&row.algorithm, row.radix)?;
-    let way = match &row.inside {
+    let between = of(&row.inter_group, row.parameters())?;
+    let way = match &row.intra_group {
         None => SignalWay::Flat(collective, between.0, between.1),
-        Some(inside) => SignalWay::Coordinated(coordinated(members, collective, &of(inside, row.inside_radix)?, &between)),
+        Some(inside) => SignalWay::Coordinated(coordinated(members, collective, &of(inside, row.intra_parameters())?, &between)),
     };
-    Ok(SignalPlan { way, predicted_s: row.measured_s.unwrap_or(row.predicted_s), from_row: true })
+    Ok(SignalPlan { way, predicted_s: row.evidence.measured_s.unwrap_or(row.evidence.predicted_s), from_row: true })
 }
 
 #[cfg(test)]
@@ -155,14 +157,14 @@ mod tests {
     #[test]
     fn every_way_does_what_the_collective_is_for_and_the_plan_is_the_fastest() {
         let policy = CompiledPolicy::new(Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
-        let of = |(group, g): (usize, &crate::policy::GroupPolicy)| (0..g.hosts.len()).map(move |position| Member { group, position });
-        let everybody: Vec<Member> = policy.policy.groups.iter().enumerate().flat_map(of).collect();
+        let of = |(group, g): (usize, &crate::policy::GroupPolicy)| (0..g.hosts.len()).map(move |position| Location { group, position });
+        let everybody: Vec<Location> = policy.policy.groups.iter().enumerate().flat_map(of).collect();
         // some of the hosts, in an order of their own
-        let some: Vec<Member> = (0..25).map(|k| everybody[(k * 31 + 7) % everybody.len()]).collect();
+        let some: Vec<Location> = (0..25).map(|k| everybody[(k * 31 + 7) % everybody.len()]).collect();
         for collective in COLLECTIVES.into_iter().filter(|c| !c.sized) {
             for members in [&everybody, &some] {
                 let ranks = members.len();
-                let specification = (collective.specification)(&Shape { ranks, root: 0, bytes: 0 });
+                let specification = (collective.specification)(&Shape::new(ranks, 0, 0));
                 let ways = signal_ways(&policy, members, collective).unwrap();
                 for plan in &ways {
                     check(&plan.way.schedule(ranks).unwrap(), &specification).unwrap_or_else(|e| panic!("{}: {e}", plan.way.words()));

@@ -74,6 +74,7 @@ pub fn generate(wanted: Wanted) -> Result<Platform> {
         gap_s: Some(8e-6),
         gap_s_per_byte: Some(8.5e-9),
         eager_limit_bytes: Some(65_536),
+        ..HostParameters::default()
     };
     Ok(Platform {
         format: 1,

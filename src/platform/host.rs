@@ -26,6 +26,12 @@ pub struct HostParameters {
     /// Port time per byte: the inverse of the port's bandwidth.
     #[serde(default, deserialize_with = "units::de_seconds_option", skip_serializing_if = "Option::is_none")]
     pub gap_s_per_byte: Option<Seconds>,
+    /// CPU time of copying a byte in memory; nothing if it is not stated.
+    #[serde(default, deserialize_with = "units::de_seconds_option", skip_serializing_if = "Option::is_none")]
+    pub copy_s_per_byte: Option<Seconds>,
+    /// CPU time of combining a byte with another one, as a reduction does; nothing if it is not stated.
+    #[serde(default, deserialize_with = "units::de_seconds_option", skip_serializing_if = "Option::is_none")]
+    pub combine_s_per_byte: Option<Seconds>,
     /// Messages above this size wait for a handshake (rendezvous) before their data moves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eager_limit_bytes: Option<usize>,
@@ -46,6 +52,8 @@ impl HostParameters {
             recv_overhead_s_per_byte: self.recv_overhead_s_per_byte.or(other.recv_overhead_s_per_byte),
             gap_s: self.gap_s.or(other.gap_s),
             gap_s_per_byte: self.gap_s_per_byte.or(other.gap_s_per_byte),
+            copy_s_per_byte: self.copy_s_per_byte.or(other.copy_s_per_byte),
+            combine_s_per_byte: self.combine_s_per_byte.or(other.combine_s_per_byte),
             eager_limit_bytes: self.eager_limit_bytes.or(other.eager_limit_bytes),
         }
     }

@@ -1,9 +1,9 @@
 //! Looking a policy up: what to do in a group for a size, for the ranks of it that are there.
 
-use super::{Across, Choice, GroupPolicy, Policy};
+use super::{Choice, GroupPolicy, Policy, TwoLevelRow};
 use crate::collective::{Algorithm, Collective, Parameters, bcast};
 use crate::decide::{Knowledge, all_candidates, rank_candidates};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::{Cost, CostModel, Inside, in_flight};
 use crate::stats;
 use crate::topology::Link;
@@ -37,7 +37,7 @@ pub struct Decision {
     pub algorithm: &'static Algorithm,
     /// Its parameters.
     pub parameters: Parameters,
-    /// The model that was trusted.
+    /// The model that was selected.
     pub model: String,
     /// The time it should take.
     pub predicted_s: f64,
@@ -70,7 +70,7 @@ pub struct CompiledPolicy {
 
 /// Classes of sizes: between two beginnings of rows, each with a size that a row in it was made at, or else one in its middle.
 fn classes(policy: &Policy) -> Vec<(usize, usize)> {
-    let across = policy.across.iter().map(|r| (r.from_bytes, r.at_bytes));
+    let across = policy.two_level(&bcast::COLLECTIVE).iter().map(|r| (r.from_bytes, r.at_bytes));
     let inside = policy.groups.iter().flat_map(|g| g.rows(&bcast::COLLECTIVE).iter().map(|r| (r.from_bytes, r.at_bytes)));
     let rows: Vec<(usize, usize)> = across.chain(inside).collect();
     let begins: Vec<usize> = rows.iter().map(|r| r.0).collect::<BTreeSet<_>>().into_iter().collect();
@@ -86,17 +86,27 @@ impl CompiledPolicy {
     /// Prepares a policy.
     ///
     /// # Errors
-    /// A model that lacks parameters, which a parsed policy has not.
+    /// A model that lacks parameters, a link that is not there, or a value that cannot be written, which a parsed policy has not.
     pub fn new(policy: Policy) -> Result<CompiledPolicy> {
         let costs = |g: &GroupPolicy| -> Result<CompiledGroup> {
-            let inside = Inside::new(&g.hosts, g.inside_host.clone(), g.inside_fan_out);
+            let inside = Inside::new(&g.hosts, g.inside_host.clone(), g.inside_port_sharing);
             let named = g.models.iter().map(|m| Ok((m.model.clone(), m.costs_in(Some(&inside))?)));
             Ok(CompiledGroup { costs: named.collect::<Result<_>>()?, inside })
         };
         let groups = policy.groups.iter().map(costs).collect::<Result<_>>()?;
         let n = policy.groups.len();
-        let links = (0..n * n).map(|k| policy.link(k / n, k % n).map(|l| l.model.costs()).transpose()).collect::<Result<_>>()?;
-        let (classes, fingerprint) = (classes(&policy), policy.fingerprint());
+        let link = |k: usize| {
+            let (a, b) = (k / n, k % n);
+            let name = |group: usize| &policy.groups[group].name;
+            match policy.link(a, b) {
+                None if a != b => {
+                    Err(Error::invalid(format!("use the policy: it has no link between \"{}\" and \"{}\"", name(a), name(b))))
+                }
+                link => link.map(|l| l.model.costs()).transpose(),
+            }
+        };
+        let links = (0..n * n).map(link).collect::<Result<_>>()?;
+        let (classes, fingerprint) = (classes(&policy), policy.fingerprint()?);
         Ok(CompiledPolicy { policy, groups, links, classes, fingerprint })
     }
 
@@ -115,17 +125,18 @@ impl CompiledPolicy {
         self.groups[group].inside.hosts()
     }
 
-    /// The cost of a message between the coordinators of two groups.
-    pub fn link_cost(&self, from: usize, to: usize, bytes: usize) -> Option<Cost> {
+    /// The cost of a message between the coordinators of two groups; of one group there is no such message.
+    pub fn link_cost(&self, from: usize, to: usize, bytes: usize) -> Cost {
         let link = if from < to { Link { from: 0, to: 1 } } else { Link { from: 1, to: 0 } };
-        let cost = self.links[from * self.policy.groups.len() + to].as_ref()?.cost(link, bytes);
-        Some(cost.fanned_out(self.policy.groups[from].fan_out))
+        let Some(model) = &self.links[from * self.policy.groups.len() + to] else { return Cost::NEVER };
+        model.cost(link, bytes).sharing_a_port(self.policy.groups[from].port_sharing)
     }
 
-    /// True if so many ranks in such a [placement](crate::policy::Policy::placement) are what was measured: the library's own depends on
-    /// who has which rank.
-    pub fn is_as_measured(&self, ranks: usize, placement: &str) -> bool {
-        ranks == self.policy.provenance.ranks && self.policy.placement.as_ref().is_none_or(|p| p == placement)
+    /// True if so many ranks in such a [placement](crate::policy::OverGroups::placement) are what a collective was measured over: the
+    /// library's own depends on who has which rank.
+    pub fn is_as_measured(&self, collective: &'static Collective, ranks: usize, placement: &str) -> bool {
+        let measured = self.policy.collectives.get(collective).and_then(|c| c.placement.as_ref());
+        ranks == self.policy.provenance.ranks && measured.is_none_or(|p| p == placement)
     }
 
     /// True if so many ranks of a group are about all of it: at least `ABOUT` of its hosts. What crosses groups then takes about what it took
@@ -136,9 +147,9 @@ impl CompiledPolicy {
         ranks <= hosts && ranks as f64 >= ABOUT * hosts as f64
     }
 
-    /// The row that says how a message of this size crosses groups.
-    pub fn across(&self, bytes: usize) -> Option<&Across> {
-        self.policy.across.iter().rev().find(|r| r.from_bytes <= bytes)
+    /// The row that says what a collective does over several groups for messages of this size.
+    pub fn two_level(&self, collective: &'static Collective, bytes: usize) -> Option<&TwoLevelRow> {
+        self.policy.two_level(collective).iter().rev().find(|r| r.from_bytes <= bytes)
     }
 
     /// Where each class of sizes begins, and the size that stands for it.
@@ -158,10 +169,11 @@ impl CompiledPolicy {
         self.classes.last().map_or(usize::MAX, |class| class.1)
     }
 
-    /// What a message of this size takes over all ranks, between the rows' times; 0 without rows.
-    pub fn across_seconds(&self, bytes: usize) -> f64 {
-        let sizes: Vec<usize> = self.policy.across.iter().map(|r| r.at_bytes).collect();
-        let times: Vec<f64> = self.policy.across.iter().map(|r| r.measured_s.unwrap_or(r.predicted_s)).collect();
+    /// What a collective takes over all ranks of several groups for messages of this size, between the rows' times; 0 without rows.
+    pub fn two_level_seconds(&self, collective: &'static Collective, bytes: usize) -> f64 {
+        let rows = self.policy.two_level(collective);
+        let sizes: Vec<usize> = rows.iter().map(|r| r.at_bytes).collect();
+        let times: Vec<f64> = rows.iter().map(|r| r.evidence.measured_s.unwrap_or(r.evidence.predicted_s)).collect();
         if sizes.is_empty() { 0.0 } else { stats::interpolate(&sizes, &times, bytes.max(sizes[0])) }
     }
 
@@ -183,14 +195,14 @@ impl CompiledPolicy {
                 algorithm: collective.algorithm(&row.algorithm)?,
                 parameters,
                 model: row.model.clone(),
-                predicted_s: scaled(g.rows(collective), bytes, row.at_bytes, row.predicted_s),
-                runner_up: row.runner_up.clone(),
-                margin: row.margin,
+                predicted_s: scaled(g.rows(collective), bytes, row.at_bytes, row.evidence.predicted_s),
+                runner_up: row.evidence.runner_up.clone(),
+                margin: row.evidence.margin,
                 from_row: true,
             });
         }
         let inside = Some(&self.groups[group].inside);
-        let knowledge = Knowledge { models: &g.models, scores: &g.scores, experience: &g.experience, inside };
+        let knowledge = Knowledge { models: &g.models, scores: &g.scores, calibration: &g.calibration, inside };
         // decided once for all sizes of a class
         let at = if collective.sized { self.size_class(bytes) } else { 0 };
         let mut candidates = all_candidates(collective, at);
@@ -226,10 +238,10 @@ impl CompiledPolicy {
         if decision.from_row {
             let rows = g.rows(decision.collective);
             let row = g.row(decision.collective, bytes);
-            return Ok(row.map_or(decision.predicted_s, |row| scaled(rows, bytes, row.at_bytes, row.predicted_s)));
+            return Ok(row.map_or(decision.predicted_s, |row| scaled(rows, bytes, row.at_bytes, row.evidence.predicted_s)));
         }
         let inside = Some(&self.groups[group].inside);
-        let knowledge = Knowledge { models: &g.models, scores: &g.scores, experience: &g.experience, inside };
+        let knowledge = Knowledge { models: &g.models, scores: &g.scores, calibration: &g.calibration, inside };
         let (_, ranked) = rank_candidates(knowledge, decision.collective, positions, bytes, &[(decision.algorithm, decision.parameters)])?;
         Ok(ranked.first().map_or(decision.predicted_s, |c| c.predicted))
     }
@@ -241,6 +253,6 @@ fn scaled(rows: &[Choice], bytes: usize, at: usize, predicted: f64) -> f64 {
         return predicted;
     }
     let sizes: Vec<usize> = rows.iter().map(|r| r.at_bytes).collect();
-    let times: Vec<f64> = rows.iter().map(|r| r.predicted_s).collect();
+    let times: Vec<f64> = rows.iter().map(|r| r.evidence.predicted_s).collect();
     stats::interpolate(&sizes, &times, bytes.max(sizes[0]))
 }

@@ -1,14 +1,18 @@
 //! A policy: what was decided for a platform, and why. Versioned, strict TOML (`policies/*.toml`).
 
+mod check;
 mod decision;
+mod file;
+mod hosts;
+mod layout;
 mod toml_file;
-mod writer;
 
 use crate::collective::{Collective, Parameters, is_zero};
+use crate::error::{Error, Result};
 use crate::model::Fitted;
 use crate::names;
-use crate::score::{Experience, ModelScore};
-use crate::two_level::RouteKind;
+use crate::score::{Calibration, ModelScore};
+use crate::units;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -18,29 +22,26 @@ pub use decision::{CompiledGroup, CompiledPolicy, Decision, bounded};
 pub const FORMAT: u32 = 2;
 
 /// A policy.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
-    /// Version of the file format: [`FORMAT`].
-    pub format: u32,
+    /// What collectives do over several groups.
+    pub collectives: BTreeMap<&'static Collective, OverGroups>,
     /// Who measured what, when, with what.
     pub provenance: Provenance,
     /// The groups.
-    #[serde(rename = "group")]
     pub groups: Vec<GroupPolicy>,
     /// The links between groups, one for each two.
-    #[serde(rename = "link", default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkPolicy>,
-    /// How the ranks were placed when the library's own broadcast was measured over all of them: a hash of each rank's group. Placed
-    /// otherwise, it takes other times.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+}
+
+/// What a collective does over several groups.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OverGroups {
+    /// How the ranks were placed when the library's own was measured over all of them: a hash of each rank's group. Placed otherwise, it
+    /// takes other times.
     pub placement: Option<String>,
-    /// How messages cross groups, by size; without rows, whole messages go from group to group.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub across: Vec<Across>,
-    /// What collectives without a message do over all groups.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub over_all: BTreeMap<&'static Collective, OverAll>,
+    /// What is done, by size.
+    pub two_level: Vec<TwoLevelRow>,
 }
 
 /// Where a policy comes from.
@@ -65,57 +66,46 @@ pub struct Provenance {
 }
 
 /// A group of alike hosts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct GroupPolicy {
     /// Unique name.
-    #[serde(deserialize_with = "names::de_name")]
     pub name: String,
     /// Latency inside: half a round trip of an empty message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_s: Option<f64>,
     /// How much of a link's gap a message to another group keeps its sender from sending to a third one: 1 where one port carries all,
     /// down to one over the number of links where each has a capacity of its own.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
-    pub fan_out: f64,
+    pub port_sharing: f64,
     /// The host of each position: models that tell processors apart are about positions. A host with several ranks is there so
     /// many times.
-    #[serde(deserialize_with = "names::de_names")]
     pub hosts: Vec<String>,
     /// What messages cost between two ranks of one host, where some of the ranks share hosts and some do not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside_host: Option<Fitted>,
-    /// As `fan_out`, of messages to hosts of the group itself.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
-    pub inside_fan_out: f64,
+    /// As `port_sharing`, of messages to hosts of the group itself.
+    pub inside_port_sharing: f64,
     /// What to do, by collective and size.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub choices: BTreeMap<&'static Collective, Vec<Choice>>,
     /// How well each model did.
-    #[serde(rename = "score", default, skip_serializing_if = "Vec::is_empty")]
     pub scores: Vec<ModelScore>,
     /// The fitted models.
-    #[serde(rename = "model", default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<Fitted>,
     /// What measured broadcasts taught.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub experience: Vec<Experience>,
+    pub calibration: Vec<Calibration>,
 }
 
-/// A choice: a row of the policy.
+/// What a group does by itself, for sizes from `from_bytes` on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choice {
     /// It holds from this size up to the next row's.
+    #[serde(rename = "from", deserialize_with = "units::de_bytes")]
     pub from_bytes: usize,
     /// The size it was made at.
+    #[serde(rename = "at", deserialize_with = "units::de_bytes")]
     pub at_bytes: usize,
-    /// The model that was trusted.
-    pub model: String,
     /// The algorithm.
     pub algorithm: String,
     /// Its segment; 0: none.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(rename = "segment", default, deserialize_with = "units::de_bytes", skip_serializing_if = "is_zero")]
     pub segment_bytes: usize,
     /// Its radix; 0: none, or the default.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -123,15 +113,11 @@ pub struct Choice {
     /// Messages under way to each peer; 0: as many as bandwidth and delay want.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_flight: usize,
-    /// Predicted time (for `native`, which no model knows: the measured one).
-    pub predicted_s: f64,
-    /// Measured time, if it was measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub measured_s: Option<f64>,
-    /// The next best.
-    pub runner_up: String,
-    /// How much longer the next best takes, as a share.
-    pub margin: f64,
+    /// The model that was selected.
+    pub model: String,
+    /// What it rests on.
+    #[serde(skip)]
+    pub evidence: Evidence,
 }
 
 impl Choice {
@@ -141,12 +127,89 @@ impl Choice {
     }
 }
 
-/// What lies between two groups.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// What all groups do together, for sizes from `from_bytes` on.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct TwoLevelRow {
+    /// It holds from this size up to the next row's.
+    #[serde(rename = "from", deserialize_with = "units::de_bytes")]
+    pub from_bytes: usize,
+    /// The size it was made at.
+    #[serde(rename = "at", deserialize_with = "units::de_bytes")]
+    pub at_bytes: usize,
+    /// The algorithm between groups; of a collective without a message and without `intra_group`, the algorithm over all ranks.
+    pub inter_group: String,
+    /// Its segment; 0: the whole message at once.
+    #[serde(rename = "segment", default, deserialize_with = "units::de_bytes", skip_serializing_if = "is_zero")]
+    pub segment_bytes: usize,
+    /// Its radix; 0: none, or the default.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub radix: usize,
+    /// Messages under way to each peer in another group; 0: as many as bandwidth and delay of the links want.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub in_flight: usize,
+    /// The algorithm inside each group; [`PER_GROUP`]: the whole message goes from group to group, and each group does what its own row says
+    /// when it has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intra_group: Option<String>,
+    /// Its segment; 0: none, or that of `inter_group`, which passes through.
+    #[serde(rename = "intra_segment", default, deserialize_with = "units::de_bytes", skip_serializing_if = "is_zero")]
+    pub intra_segment_bytes: usize,
+    /// Its radix; 0: none, or the default.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub intra_radix: usize,
+    /// Messages under way to each peer of the group; 0: as many as bandwidth and delay want.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub intra_in_flight: usize,
+    /// True if the library's own is used when all ranks take part.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub native: bool,
+    /// What it rests on.
+    #[serde(skip)]
+    pub evidence: Evidence,
+}
+
+impl TwoLevelRow {
+    /// The parameters between groups.
+    pub fn parameters(&self) -> Parameters {
+        Parameters { segment: self.segment_bytes, radix: self.radix, in_flight: self.in_flight }
+    }
+
+    /// The parameters inside each group.
+    pub fn intra_parameters(&self) -> Parameters {
+        Parameters { segment: self.intra_segment_bytes, radix: self.intra_radix, in_flight: self.intra_in_flight }
+    }
+
+    /// True if the whole message goes from group to group, and each group does what its own row says.
+    pub fn is_per_group(&self) -> bool {
+        self.intra_group.as_deref() == Some(PER_GROUP)
+    }
+}
+
+/// What a row rests on, at the size it was made at.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Evidence {
+    /// Predicted time (for the library's own inside a group, which no model knows: the measured one).
+    #[serde(deserialize_with = "units::de_seconds")]
+    pub predicted_s: f64,
+    /// Measured time, if it was measured.
+    #[serde(default, deserialize_with = "units::de_seconds_option", skip_serializing_if = "Option::is_none")]
+    pub measured_s: Option<f64>,
+    /// What the library's own took over all ranks of several groups, if it was measured; between two sizes that it was measured at, between
+    /// its times there.
+    #[serde(default, deserialize_with = "units::de_seconds_option", skip_serializing_if = "Option::is_none")]
+    pub native_s: Option<f64>,
+    /// The next best.
+    pub runner_up: String,
+    /// How much longer the next best takes, as a share.
+    pub margin: f64,
+}
+
+/// What lies between two groups.
+#[derive(Debug, Clone, PartialEq)]
 pub struct LinkPolicy {
     /// The two groups.
-    #[serde(deserialize_with = "names::de_two_names")]
     pub between: [String; 2],
     /// Half a round trip of an empty message.
     pub latency_s: f64,
@@ -154,84 +217,8 @@ pub struct LinkPolicy {
     pub model: Fitted,
 }
 
-/// How a message crosses groups, for sizes from `from_bytes` on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Across {
-    /// It holds from this size up to the next row's.
-    pub from_bytes: usize,
-    /// The size it was made at.
-    pub at_bytes: usize,
-    /// The route between groups.
-    pub route: RouteKind,
-    /// Bytes of a segment; 0: the whole message at once.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub segment_bytes: usize,
-    /// Messages under way to each peer in another group; 0: as many as bandwidth and delay of the links want.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub in_flight: usize,
-    /// The tree inside groups that segments pass through; [`OWN`]: the whole message goes from group to group, and each group does what
-    /// its own row says when it has it.
-    pub local: String,
-    /// Predicted time.
-    pub predicted_s: f64,
-    /// Measured time over all ranks, if it was measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub measured_s: Option<f64>,
-    /// What the library's own broadcast over all ranks took.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub native_s: Option<f64>,
-    /// The next best way.
-    pub runner_up: String,
-    /// How much longer the next best takes, as a share.
-    pub margin: f64,
-    /// True if the library's own broadcast is used when all ranks take part.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub native: bool,
-}
-
-/// What a collective without a message does where several groups take part.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OverAll {
-    /// The algorithm: between the groups' coordinators, or without `inside` over all ranks.
-    pub algorithm: String,
-    /// Its radix; 0: none, or the default.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub radix: usize,
-    /// The tree inside each group, to its coordinator and back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inside: Option<String>,
-    /// Its radix; 0: none, or the default.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub inside_radix: usize,
-    /// Predicted time.
-    pub predicted_s: f64,
-    /// Measured time over all ranks, if it was measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub measured_s: Option<f64>,
-    /// What the library's own took over all ranks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub native_s: Option<f64>,
-    /// The next best way.
-    pub runner_up: String,
-    /// How much longer the next best takes, as a share.
-    pub margin: f64,
-    /// True if the library's own is used when all ranks take part.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub native: bool,
-}
-
 /// What a row says of groups that follow their own rows.
-pub const OWN: &str = "own";
-
-fn one() -> f64 {
-    1.0
-}
-
-fn is_one(x: &f64) -> bool {
-    *x == 1.0
-}
+pub const PER_GROUP: &str = "per_group";
 
 impl GroupPolicy {
     /// The rows of a collective.
@@ -246,10 +233,18 @@ impl GroupPolicy {
 }
 
 impl Policy {
-    /// A number that two policies share only if they decide alike: FNV-1a over the file's text.
-    pub fn fingerprint(&self) -> u64 {
-        let text = self.to_toml().unwrap_or_default();
-        text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    /// A number that two policies share only if they decide alike: FNV-1a over all that is in them, to the last digit.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if a value cannot be written, which no valid policy has.
+    pub fn fingerprint(&self) -> Result<u64> {
+        let text = serde_json::to_vec(self).map_err(|e| Error::invalid(format!("take the fingerprint of the policy: {e}")))?;
+        Ok(text.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)))
+    }
+
+    /// What a collective does over several groups, by size.
+    pub fn two_level(&self, collective: &'static Collective) -> &[TwoLevelRow] {
+        self.collectives.get(collective).map_or(&[], |c| &c.two_level)
     }
 
     /// The model of the link between two groups.

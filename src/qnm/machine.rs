@@ -2,8 +2,8 @@
 
 use super::{Library, Partners, Service, Station};
 use crate::error::{Error, Result};
-use crate::model::CostModel;
-use crate::plan::{Member, PolyModel};
+use crate::model::{Cost, CostModel};
+use crate::plan::{Location, PolyModel};
 use crate::platform::Platform;
 use crate::policy::CompiledPolicy;
 use crate::topology::Link;
@@ -89,28 +89,34 @@ impl<'a> Machine<'a> {
     }
 
     /// The hosts of a policy, with the models that were fitted to their links. A message inside a host takes nothing of the network.
-    pub fn of_policy(policy: &'a CompiledPolicy, cores: usize) -> Machine<'a> {
+    ///
+    /// # Errors
+    /// As [`PolyModel::new`].
+    pub fn of_policy(policy: &'a CompiledPolicy, cores: usize) -> Result<Machine<'a>> {
         let groups = &policy.policy.groups;
         // a host is listed once for each of its ranks: its first one stands for it
         let first = |hosts: &[String], k: usize| hosts[..k].iter().all(|h| *h != hosts[k]);
-        let members: Vec<Member> = (0..groups.len())
+        let members: Vec<Location> = (0..groups.len())
             .flat_map(|g| {
-                (0..groups[g].hosts.len()).filter(move |&k| first(&groups[g].hosts, k)).map(move |k| Member { group: g, position: k })
+                (0..groups[g].hosts.len()).filter(move |&k| first(&groups[g].hosts, k)).map(move |k| Location { group: g, position: k })
             })
             .collect();
-        Machine {
+        // all groups have models for all sizes, or none
+        PolyModel::new(policy, &members, 1)?;
+        Ok(Machine {
             name: policy.policy.provenance.platform.clone(),
             cores,
             nodes: members.iter().map(|m| m.group).collect(),
             groups: groups.iter().map(|g| g.name.clone()).collect(),
             clock: vec![1.0; groups.len()],
-            library: if policy.policy.provenance.library.contains("MPICH") { Library::Mpich } else { Library::OpenMpi },
+            library: Library::of(&policy.policy.provenance.library),
             transit: Box::new(move |a, b, bytes| {
                 let bytes = bytes.round() as usize;
-                let cost = || PolyModel::new(policy, &members, bytes).cost(Link { from: a, to: b }, bytes);
+                let cost =
+                    || PolyModel::new(policy, &members, bytes).map_or(Cost::NEVER, |model| model.cost(Link { from: a, to: b }, bytes));
                 if a == b { (0.0, 0.0) } else { (cost().transit, cost().gap) }
             }),
-        }
+        })
     }
 
     /// The node of each rank. More ranks than processors share them evenly.

@@ -15,6 +15,13 @@ pub enum Library {
     Mpich,
 }
 
+impl Library {
+    /// The one that says this of itself; Open MPI where nothing else is known.
+    pub fn of(version: &str) -> Library {
+        if version.contains("MPICH") { Library::Mpich } else { Library::OpenMpi }
+    }
+}
+
 /// Who a process sends to, as far as the call tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -28,10 +28,10 @@ pub(super) unsafe fn barrier(comm: ffi::MPI_Comm) -> Result<()> {
         // SAFETY: the caller vouches for the communicator
         let state = unsafe { state(comm)? };
         if let State::Planned(planned) = state
-            && let plan::Planned::Run(program, _) = &*planned.planned(&COLLECTIVE, 0, 0)?
+            && let plan::Planned::Run(steps) = &*planned.planned(&COLLECTIVE, 0, 0)?
         {
             // SAFETY: its messages are empty
-            return unsafe { planned.run(program, None, null_mut(), 0) }.map_err(|e| handled(comm, e));
+            return unsafe { planned.run(steps, null_mut(), 0) }.map_err(|e| handled(comm, e));
         }
         if !matches!(state, State::Later) {
             LAST_NATIVE.set(Some((comm, GENERATION.load(Ordering::Relaxed))));

@@ -4,10 +4,10 @@ use super::barrier::barrier;
 use super::communicator::{GENERATION, State, sizes, state};
 use super::datatype::{Direction, Layout, copy_items};
 use super::planned::Planned;
+use crate::collective::Step;
 use crate::collective::bcast::COLLECTIVE;
 use crate::error::{Error, Result};
 use crate::plan;
-use crate::schedule::Program;
 use crate::topology::Rank;
 use crate::transport::mpi::check;
 use crate::transport::native;
@@ -133,10 +133,10 @@ unsafe fn bcast(arguments: Arguments, lasting: bool) -> Result<()> {
     // SAFETY: the caller vouches for the communicator; MPI allows one collective on it at a time
     let state = unsafe { state(comm)? };
     if let State::Planned(planned) = state
-        && let plan::Planned::Run(program, then_from) = &*planned.planned(&COLLECTIVE, bytes, root)?
+        && let plan::Planned::Run(steps) = &*planned.planned(&COLLECTIVE, bytes, root)?
     {
         // SAFETY: the caller's arguments
-        return unsafe { run(planned, program, *then_from, layout, arguments) };
+        return unsafe { run(planned, steps, layout, arguments) };
     }
     if lasting && !matches!(state, State::Later) {
         LAST_NATIVE.set(Some(Call { comm, datatype, count, root, generation: GENERATION.load(Ordering::Relaxed) }));
@@ -145,20 +145,20 @@ unsafe fn bcast(arguments: Arguments, lasting: bool) -> Result<()> {
     unsafe { arguments.native() }
 }
 
-unsafe fn run(planned: &mut Planned, program: &Program, then_from: Option<Rank>, layout: Layout, arguments: Arguments) -> Result<()> {
+unsafe fn run(planned: &mut Planned, steps: &[Step], layout: Layout, arguments: Arguments) -> Result<()> {
     let Arguments { data, count, datatype, comm, .. } = arguments;
     let (data, count) = (data.cast::<u8>(), count as usize);
     let bytes = layout.size * count;
     if let Some(start) = layout.one_piece(count) {
         // SAFETY: the bytes of the caller's buffer
-        let done = unsafe { planned.run(program, then_from, data.wrapping_offset(start), bytes) };
+        let done = unsafe { planned.run(steps, data.wrapping_offset(start), bytes) };
         return done.map_err(|e| handled(comm, e));
     }
     let mut packed = vec![0u8; bytes];
     // SAFETY: `packed` has the size of the type map; the caller vouches for the rest
     unsafe {
         copy_items(Direction::Pack, data, count, datatype, packed.as_mut_ptr(), comm)?;
-        planned.run(program, then_from, packed.as_mut_ptr(), bytes).map_err(|e| handled(comm, e))?;
+        planned.run(steps, packed.as_mut_ptr(), bytes).map_err(|e| handled(comm, e))?;
         copy_items(Direction::Unpack, data, count, datatype, packed.as_mut_ptr(), comm)?;
     }
     Ok(())

@@ -4,17 +4,16 @@ use super::notice::{Why, once};
 use super::settings;
 use super::team::Place;
 use super::world_rank;
-use crate::collective::Collective;
-use crate::collective::{Parameters, Shape, bcast};
+use crate::collective::{Collective, NativeCall, Parameters, Shape, Step};
 use crate::error::{Error, Result};
 use crate::plan;
 use crate::schedule::{Program, Trace};
 use crate::topology::Rank;
-use crate::transport::mpi::{MpiTransport, check};
-use crate::transport::native;
-use crate::transport::{Executor, Tag, Transport};
+use crate::transport::library;
+use crate::transport::mpi::MpiTransport;
+use crate::transport::{Buffers, Executor, Tag, Task, Transport};
 use mpi::ffi;
-use std::os::raw::{c_int, c_void};
+use std::os::raw::c_int;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -105,23 +104,30 @@ impl Planned {
         self.place.team.groups()
     }
 
-    /// Runs a program, and the library's own broadcast inside this rank's group after it, from the rank `then_from`.
+    /// Does one step after the other.
     ///
     /// # Safety
     /// `data` must be valid for reads and writes of `len` bytes.
     ///
     /// # Errors
     /// MPI's reason.
-    pub unsafe fn run(&mut self, program: &Program, then_from: Option<Rank>, data: *mut u8, len: usize) -> Result<()> {
-        let mut trace = settings::trace_folder().map(|_| Trace::new(program.len()));
+    pub unsafe fn run(&mut self, steps: &[Step], data: *mut u8, len: usize) -> Result<()> {
+        // what a step sent is received before its receiver goes on to the next: one tag does for all
         let tag = self.place.next_tag();
-        // SAFETY: the caller vouches for `data`
-        unsafe {
-            self.execute(program, data, len, tag, trace.as_mut())?;
-            if let Some(root) = then_from {
-                self.broadcast_inside(root, data, len, tag)?;
+        for step in steps {
+            // SAFETY: the caller vouches for `data`
+            match step {
+                Step::Program(program) => unsafe { self.run_program(program, data, len, tag)? },
+                Step::Native(call) => unsafe { self.call_native(call, data, len, tag)? },
             }
         }
+        Ok(())
+    }
+
+    unsafe fn run_program(&mut self, program: &Program, data: *mut u8, len: usize, tag: Tag) -> Result<()> {
+        let mut trace = settings::trace_folder().map(|_| Trace::new(program.len()));
+        // SAFETY: the caller's
+        unsafe { self.execute(program, data, len, tag, trace.as_mut())? };
         // what is communicated does not hang on what can be written
         if let (Some(folder), Some(trace)) = (settings::trace_folder(), trace)
             && let Err(e) = self.write_trace(folder, program, &trace, len)
@@ -131,28 +137,30 @@ impl Planned {
         Ok(())
     }
 
-    unsafe fn execute(&mut self, program: &Program, data: *mut u8, len: usize, tag: Tag, mut trace: Option<&mut Trace>) -> Result<()> {
+    unsafe fn execute(&mut self, program: &Program, data: *mut u8, len: usize, tag: Tag, trace: Option<&mut Trace>) -> Result<()> {
         // SAFETY: the caller's
         unsafe {
-            self.executor.start(&mut self.transport, program, data, len, tag, trace.as_deref_mut())?;
-            self.executor.finish(&mut self.transport, program, trace)
+            let mut task = Task::new(program).traced(trace);
+            self.executor.start(&mut self.transport, &mut task, Buffers::in_place(data, len), tag)?;
+            self.executor.finish(&mut self.transport, &mut task)
         }
     }
 
-    /// The library's own broadcast inside this rank's group, or where it cannot have a communicator one by a tree.
-    unsafe fn broadcast_inside(&mut self, root: Rank, data: *mut u8, len: usize, tag: Tag) -> Result<()> {
-        let members = &self.place.team.group;
-        let position = |rank: Rank| members.iter().position(|&r| r == rank).ok_or_else(|| Error::invalid("find a rank in its own group"));
-        let (root, me) = (position(root)?, position(self.transport.rank)?);
+    /// The library's own collective inside this rank's group, or where that cannot have a communicator what is taken where nothing is known.
+    unsafe fn call_native(&mut self, call: &NativeCall, data: *mut u8, len: usize, tag: Tag) -> Result<()> {
+        let group = &self.place.team.group;
+        let place = |rank: &Rank| group.iter().position(|r| r == rank);
+        let root = place(&call.ranks[call.root]).filter(|_| call.ranks.len() == group.len());
+        let (Some(root), Some(me)) = (root, place(&self.transport.rank)) else {
+            return Err(Error::invalid(format!("call {} among ranks that are not one group", call.collective.function)));
+        };
         if let Some(comm) = self.place.inside()? {
-            // plans keep what is broadcast so below what an `int` counts
+            // plans keep what is sent so below what an `int` counts
             // SAFETY: the caller's
-            let code = unsafe { native::PMPI_Bcast(data.cast::<c_void>(), len as c_int, ffi::RSMPI_UINT8_T, root as c_int, comm) };
-            return check("MPI_Bcast", code);
+            return unsafe { library::run(call.collective, data, len, root, comm) };
         }
-        let build = bcast::algorithm("binomial")?.builder.ok_or_else(|| Error::invalid("build a tree"))?;
-        let shape = Shape { ranks: members.len(), root, bytes: len };
-        let program = build(me, &shape, &Parameters::default()).renamed(|r| members[r]);
+        let build = call.collective.fallback.builder.ok_or_else(|| Error::invalid("build an algorithm without the library"))?;
+        let program = build(me, &Shape::new(group.len(), root, len), &Parameters::default()).renamed(|r| group[r]);
         // SAFETY: the caller's; the messages before are complete, those of one pair of ranks stay in order
         unsafe { self.execute(&program, data, len, tag, None) }
     }

@@ -104,12 +104,12 @@ fn all_say(transport: &mut MpiTransport, ranks: &[Rank], yes: bool) -> Result<bo
     use crate::transport::Transport;
     let own = f64::from(u8::from(yes));
     if transport.rank() != ranks[0] {
-        transport.post(ranks[0], &[own])?;
-        return Ok(transport.fetch(ranks[0], 1)?[0] > 0.0);
+        transport.send_times(ranks[0], &[own])?;
+        return Ok(transport.receive_times(ranks[0], 1)?[0] > 0.0);
     }
     let others: Vec<(Rank, usize)> = ranks[1..].iter().map(|&r| (r, 1)).collect();
-    let all = yes && transport.fetch_each(&others)?.iter().all(|said| said[0] > 0.0);
-    ranks[1..].iter().try_for_each(|&r| transport.post(r, &[f64::from(u8::from(all))]))?;
+    let all = yes && transport.receive_times_of_each(&others)?.iter().all(|said| said[0] > 0.0);
+    ranks[1..].iter().try_for_each(|&r| transport.send_times(r, &[f64::from(u8::from(all))]))?;
     Ok(all)
 }
 

@@ -1,12 +1,14 @@
-//! Is a schedule right? A symbolic run: every byte carries whose it is, and at the end each rank has what the specification says.
+//! Is a schedule right? A symbolic run: every byte carries whose it is, or which ranks' values are combined in it, and at the end each rank has
+//! what the specification says.
 //!
 //! Refused are messages without another end, spans outside their buffers, ranks that wait for each other in a circle (also where a send is
 //! complete only when its receive is posted, and with no more messages of a stream under way than may be), reading what is not there yet,
-//! and using bytes that are being received, or receiving into bytes that are being sent, at a time that no order of the rank's own
-//! operations keeps apart. A schedule that is right delivers the same bytes on every transport.
+//! writing into the input, using bytes while they are written at a time that no order of the rank's own operations keeps apart, and combining
+//! what does not belong together: parts of elements, different places, a rank's value twice, or, where the operation does not commute,
+//! ranks that do not follow each other. A schedule that is right delivers the same bytes on every transport.
 
-use super::memory::Memory;
-use super::specification::{Piece, Specification};
+use super::specification::{Layout, Piece, Specification};
+use super::symbolic::run;
 use super::{Action, Buffer, Lane, Matching, Program, Schedule, Span, matching};
 use crate::error::{Error, Result};
 use crate::topology::Rank;
@@ -20,12 +22,13 @@ use std::collections::BTreeSet;
 /// # Errors
 /// [`Error::Invalid`] that names the first fault.
 pub fn check(schedule: &Schedule, specification: &Specification) -> Result<()> {
-    if specification.before.len() != schedule.ranks() || specification.after.len() != schedule.ranks() {
-        return fault(format!("it has {} ranks, its specification {}", schedule.ranks(), specification.before.len()));
+    let ranks = [specification.layouts.len(), specification.before.len(), specification.after.len()];
+    if ranks != [schedule.ranks(); 3] {
+        return fault(format!("it has {} ranks, its specification {ranks:?}", schedule.ranks()));
     }
     let pairs = matching(schedule)?;
     for (me, program) in schedule.programs.iter().enumerate() {
-        operations(me, program, specification.bytes)?;
+        operations(me, program, specification.layouts[me])?;
         overlaps(me, program)?;
     }
     let order = order(schedule, &pairs)?;
@@ -35,10 +38,11 @@ pub fn check(schedule: &Schedule, specification: &Specification) -> Result<()> {
     let memories = run(schedule, &pairs, &order, specification)?;
     for (me, (memory, wanted)) in memories.iter().zip(&specification.after).enumerate() {
         for piece in wanted.iter().filter(|piece| piece.len > 0) {
-            let found = memory.read(piece.at, piece.len);
-            if found.as_deref() != Ok(&[*piece]) {
-                let Piece { at, len, of, from } = *piece;
-                return fault(format!("rank {me} ends without bytes {from} to {} of rank {of} at {at}, but with {found:?}", from + len));
+            let Piece { buffer, at, len, ref of, from } = *piece;
+            let found = memory.read(Span { buffer, offset: at, len });
+            if found.as_deref() != Ok(std::slice::from_ref(piece)) {
+                let of: Vec<Rank> = of.ranks().collect();
+                return fault(format!("rank {me} ends without bytes {from} to {} of ranks {of:?} at {at}, but with {found:?}", from + len));
             }
         }
     }
@@ -53,46 +57,78 @@ pub fn completes(schedule: &Schedule) -> Result<()> {
     order(schedule, &matching(schedule)?).map(drop)
 }
 
-fn fault<T>(reason: String) -> Result<T> {
+pub(super) fn fault<T>(reason: String) -> Result<T> {
     Err(Error::invalid(format!("check the schedule: {reason}")))
 }
 
-/// Operations come after earlier ones, nobody talks to itself, spans lie in their buffers.
-fn operations(me: Rank, program: &Program, bytes: usize) -> Result<()> {
+/// What an operation reads and what it writes.
+fn uses(action: Action) -> (Option<Span>, Option<Span>) {
+    match action {
+        Action::Send { span, .. } => (Some(span), None),
+        Action::Recv { span, .. } => (None, Some(span)),
+        Action::Copy { from, into } => (Some(from), Some(into)),
+        Action::Combine { left, into } => (Some(left), Some(into)),
+        Action::Delay { .. } => (None, None),
+    }
+}
+
+/// True for what is over before anything else of its rank starts.
+fn is_local(action: Action) -> bool {
+    !matches!(action, Action::Send { .. } | Action::Recv { .. })
+}
+
+/// Operations come after earlier ones, nobody talks to itself, spans lie in their buffers and apart, nothing is written into the input.
+fn operations(me: Rank, program: &Program, Layout { input, output }: Layout) -> Result<()> {
     for (k, action) in program.actions().enumerate() {
         if let Some(&d) = program.after(k).iter().find(|&&d| d as usize >= k) {
             return fault(format!("operation {k} of rank {me} comes after {d}, which is no earlier one"));
         }
-        let (Action::Send { to: other, span } | Action::Recv { from: other, span }) = action else { continue };
-        if other == me {
+        if let Action::Send { to: other, .. } | Action::Recv { from: other, .. } = action
+            && other == me
+        {
             return fault(format!("rank {me} talks to itself"));
         }
-        if span.buffer == Buffer::Data && span.offset + span.len > bytes {
-            return fault(format!("operation {k} of rank {me} lies outside the {bytes} bytes"));
+        let (reads, writes) = uses(action);
+        for span in reads.into_iter().chain(writes) {
+            let bytes = match span.buffer {
+                Buffer::Input => input,
+                Buffer::Output => output,
+                Buffer::Scratch => program.scratch(),
+                Buffer::Control if is_local(action) => return fault(format!("operation {k} of rank {me} uses a control message's bytes")),
+                Buffer::Control => continue,
+            };
+            if span.offset + span.len > bytes {
+                return fault(format!("operation {k} of rank {me} lies outside the {bytes} bytes"));
+            }
+        }
+        if writes.is_some_and(|span| span.buffer == Buffer::Input) {
+            return fault(format!("operation {k} of rank {me} writes into the input"));
+        }
+        if let (Some(reads), Some(writes)) = (reads, writes)
+            && reads.overlaps(&writes)
+        {
+            return fault(format!("operation {k} of rank {me} writes into what it reads"));
         }
     }
     Ok(())
 }
 
-/// Nothing uses bytes while they are received, and nothing is received into bytes while they are sent: of two such operations one starts
+/// Nothing uses bytes while they are written, and nothing is written into bytes while they are read: of two such operations one starts
 /// when the other is complete.
 fn overlaps(me: Rank, program: &Program) -> Result<()> {
-    let mut used: Vec<(Span, usize, bool)> = program
-        .actions()
-        .enumerate()
-        .filter_map(|(k, action)| match action {
-            Action::Send { span, .. } => Some((span, k, false)),
-            Action::Recv { span, .. } => Some((span, k, true)),
-            Action::Delay { .. } => None,
-        })
-        .filter(|(span, ..)| span.buffer == Buffer::Data && span.len > 0)
-        .collect();
-    used.sort_by_key(|&(span, k, _)| (span.offset, k));
+    let mut used: Vec<(Span, usize, bool)> = Vec::new();
+    for (k, action) in program.actions().enumerate() {
+        let (reads, writes) = uses(action);
+        used.extend(reads.map(|span| (span, k, false)));
+        used.extend(writes.map(|span| (span, k, true)));
+    }
+    used.retain(|(span, ..)| span.buffer != Buffer::Control && span.len > 0);
+    used.sort_by_key(|&(span, k, _)| (span.buffer, span.offset, k));
     for (n, &(span, a, writes)) in used.iter().enumerate() {
-        for &(_, b, also_writes) in used[n + 1..].iter().take_while(|(other, ..)| other.offset < span.offset + span.len) {
-            if (writes || also_writes) && !ordered(program, a.min(b), a.max(b)) {
+        for &(_, b, also_writes) in used[n + 1..].iter().take_while(|(other, ..)| other.overlaps(&span)) {
+            if (writes || also_writes) && a != b && !ordered(program, a.min(b), a.max(b)) {
                 return fault(format!(
-                    "operations {a} and {b} of rank {me} may use the same bytes at the same time, one of them to receive"
+                    "operations {a} and {b} of rank {me} may use the same bytes at the same time, one of them to write them"
                 ));
             }
         }
@@ -105,12 +141,14 @@ fn ordered(program: &Program, earlier: usize, later: usize) -> bool {
     let mut seen = BTreeSet::from([later]);
     let mut open = vec![later];
     let before = previous(program);
+    let over_when_started = is_local(program.action(earlier));
     while let Some(k) = open.pop() {
-        if program.after(k).contains(&(earlier as u32)) {
+        let previous = before(k);
+        if program.after(k).contains(&(earlier as u32)) || (over_when_started && previous == Some(earlier)) {
             return true;
         }
         // what must have started before k did; only what comes after `earlier` in the program can lead to it
-        let started = program.after(k).iter().map(|&d| d as usize).chain(before(k));
+        let started = program.after(k).iter().map(|&d| d as usize).chain(previous);
         open.extend(started.filter(|&d| d > earlier && seen.insert(d)));
     }
     false
@@ -129,7 +167,7 @@ fn previous(program: &Program) -> impl Fn(usize) -> Option<usize> + '_ {
 }
 
 /// A start or an end: rank, operation, and whether it is the end.
-type Event = (Rank, usize, bool);
+pub(super) type Event = (Rank, usize, bool);
 
 /// All starts and ends in an order in which they can happen.
 fn order(schedule: &Schedule, pairs: &Matching) -> Result<Vec<Event>> {
@@ -151,7 +189,7 @@ fn order(schedule: &Schedule, pairs: &Matching) -> Result<Vec<Event>> {
             let stream = match action {
                 Action::Send { to, .. } => Some((to, program.lane(k), true)),
                 Action::Recv { from, .. } => Some((from, program.lane(k), false)),
-                Action::Delay { .. } => None,
+                _ => None,
             };
             if let Some(before) = stream.and_then(|s| streams.insert(s, k)) {
                 graph.add_edge(start(me, before), start(me, k), ());
@@ -161,7 +199,8 @@ fn order(schedule: &Schedule, pairs: &Matching) -> Result<Vec<Event>> {
             }
             if !matches!(action, Action::Recv { .. }) {
                 if let Some(before) = lanes.insert(program.lane(k), k) {
-                    graph.add_edge(start(me, before), start(me, k), ());
+                    let over = is_local(program.action(before));
+                    graph.add_edge(if over { end(me, before) } else { start(me, before) }, start(me, k), ());
                 }
                 if let Some((to, op)) = pairs.partner(me, k) {
                     graph.add_edge(start(me, k), end(to, op), ());
@@ -216,38 +255,6 @@ fn synchronises(schedule: &Schedule, pairs: &Matching, order: &[Event]) -> Resul
     Ok(())
 }
 
-/// What lies in each rank's buffer at the end.
-fn run(schedule: &Schedule, pairs: &Matching, order: &[Event], specification: &Specification) -> Result<Vec<Memory>> {
-    let mut memories: Vec<Memory> = specification.before.iter().map(|pieces| Memory::new(pieces)).collect();
-    let mut under_way: FxHashMap<(Rank, usize), Vec<Piece>> = FxHashMap::default();
-    for &(me, k, is_end) in order {
-        match (schedule.programs[me].action(k), is_end) {
-            (Action::Send { span, .. }, false) if span.buffer == Buffer::Data => {
-                let Some(receive) = pairs.partner(me, k) else { continue };
-                let read = memories[me].read(span.offset, span.len).map_err(|at| {
-                    Error::invalid(format!(
-                        "check the schedule: operation {k} of rank {me} sends byte {at}, which nothing was received into"
-                    ))
-                })?;
-                // counted from the span's begin
-                under_way.insert(receive, read.into_iter().map(|p| Piece { at: p.at - span.offset, ..p }).collect());
-            }
-            (Action::Recv { span, .. }, true) => {
-                let came = under_way.remove(&(me, k)).unwrap_or_default();
-                match span.buffer {
-                    Buffer::Data if span.len > 0 && came.is_empty() => {
-                        return fault(format!("operation {k} of rank {me} receives a control message into the message"));
-                    }
-                    Buffer::Data => came.into_iter().for_each(|p| memories[me].write(Piece { at: p.at + span.offset, ..p })),
-                    Buffer::Control => {}
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(memories)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::{Program, Span, WINDOW};
@@ -255,8 +262,9 @@ mod tests {
 
     /// Rank 0 has the bytes, both have them at the end.
     fn both(bytes: usize) -> Specification {
-        let all = vec![Piece { at: 0, len: bytes, of: 0, from: 0 }];
-        Specification { bytes, before: vec![all.clone(), Vec::new()], after: vec![all.clone(), all], synchronises: false }
+        let all = vec![Piece::output(0, bytes, 0, 0)];
+        let layouts = vec![Layout { input: 0, output: bytes }; 2];
+        Specification { layouts, before: vec![all.clone(), Vec::new()], after: vec![all.clone(), all], ..Default::default() }
     }
 
     fn pair(a: impl Fn(&mut Program), b: impl Fn(&mut Program)) -> Schedule {
@@ -268,11 +276,11 @@ mod tests {
 
     #[test]
     fn a_barrier_that_somebody_may_leave_early_is_refused() {
-        let barrier = Specification { before: vec![Vec::new(); 2], after: vec![Vec::new(); 2], synchronises: true, ..Default::default() };
+        let barrier = |ranks| Specification { synchronises: true, ..Specification::empty(ranks) };
         let token = Span::control(0);
         let tell = |p: &mut Program| drop_id(p.send(1, token, &[]));
         let heard = |p: &mut Program| drop_id(p.recv(0, token, &[]));
-        assert!(check(&pair(tell, heard), &barrier).unwrap_err().to_string().contains("rank 0 may end before rank 1 has begun"));
+        assert!(check(&pair(tell, heard), &barrier(2)).unwrap_err().to_string().contains("rank 0 may end before rank 1 has begun"));
         // rank 1 answers whether it has heard or not: rank 0 hears that it has begun, and so does rank 1
         let both = |other: Rank| {
             move |p: &mut Program| {
@@ -280,7 +288,7 @@ mod tests {
                 p.recv(other, token, &[]);
             }
         };
-        assert!(check(&pair(both(1), both(0)), &barrier).is_ok());
+        assert!(check(&pair(both(1), both(0)), &barrier(2)).is_ok());
         // rank 0 passes on what it heard of rank 1, if it waits for it; rank 2 tells everybody before
         let three = |waits: bool| {
             let mut programs = vec![Program::new(), Program::new(), Program::new()];
@@ -295,8 +303,7 @@ mod tests {
             programs[1].recv(2, token, &[]);
             programs[1].recv(0, token, &[]);
             programs[2].recv(0, token, &[]);
-            let nothing = vec![Vec::new(); 3];
-            check(&Schedule { programs }, &Specification { before: nothing.clone(), after: nothing, ..barrier.clone() })
+            check(&Schedule { programs }, &barrier(3))
         };
         assert!(three(true).is_ok());
         assert!(three(false).unwrap_err().to_string().contains("rank 2 may end before rank 1 has begun"));
@@ -304,7 +311,7 @@ mod tests {
 
     #[test]
     fn each_fault_is_named() {
-        let one = Span::data(0, 1);
+        let one = Span::output(0, 1);
         let say = |s: &Schedule, bytes: usize| check(s, &both(bytes)).unwrap_err().to_string();
         let once = |_: u32| ();
         let send = |p: &mut Program| once(p.send(1, one, &[]));
@@ -312,29 +319,29 @@ mod tests {
         assert!(check(&pair(send, receive), &both(1)).is_ok());
         assert!(say(&pair(send, |_| ()), 1).contains("never received"));
         assert!(say(&pair(|_| (), receive), 1).contains("never sends"));
-        assert!(say(&pair(send, |p| once(p.recv(0, Span::data(0, 0), &[]))), 1).contains("expects 0"));
+        assert!(say(&pair(send, |p| once(p.recv(0, Span::output(0, 0), &[]))), 1).contains("expects 0"));
         assert!(say(&pair(|p| once(p.send(2, one, &[])), |_| ()), 1).contains("rank 2"), "rank = P is outside");
-        assert!(say(&pair(|p| once(p.send(1, Span::data(1, 1), &[])), receive), 1).contains("outside"));
-        assert!(say(&pair(send, receive), 2).contains("rank 1 ends without bytes 0 to 2 of rank 0"));
-        assert!(say(&pair(send, |p| once(p.recv(0, Span::data(1, 1), &[]))), 2).contains("ends without"), "in the wrong place");
+        assert!(say(&pair(|p| once(p.send(1, Span::output(1, 1), &[])), receive), 1).contains("outside"));
+        assert!(say(&pair(send, receive), 2).contains("rank 1 ends without bytes 0 to 2 of ranks [0]"));
+        assert!(say(&pair(send, |p| once(p.recv(0, Span::output(1, 1), &[]))), 2).contains("ends without"), "in the wrong place");
         let back = |p: &mut Program| {
             p.send(0, one, &[]);
-            p.recv(0, Span::data(1, 1), &[]);
+            p.recv(0, Span::output(1, 1), &[]);
         };
         let from_nothing = pair(
             |p| {
                 p.recv(1, one, &[]);
-                p.send(1, Span::data(1, 1), &[]);
+                p.send(1, Span::output(1, 1), &[]);
             },
             back,
         );
-        assert!(say(&from_nothing, 2).contains("sends byte 0, which nothing was received into"));
+        assert!(say(&from_nothing, 2).contains("reads byte 0 of its output, where nothing lies"));
         assert!(say(&pair(|p| once(p.send(1, Span::control(1), &[])), receive), 1).contains("control"));
     }
 
     #[test]
     fn circles_are_found_also_of_large_messages_and_of_full_streams() {
-        let one = Span::data(0, 1);
+        let one = Span::output(0, 1);
         let say = |s: &Schedule| check(s, &both(1)).unwrap_err().to_string();
         let waits = |other: Rank| {
             move |p: &mut Program| {
@@ -362,8 +369,7 @@ mod tests {
                 },
             )
         };
-        let nothing = Specification { bytes: 0, before: vec![Vec::new(); 2], after: vec![Vec::new(); 2], synchronises: false };
-        assert!(check(&many(3 * WINDOW), &nothing).is_ok());
+        assert!(check(&many(3 * WINDOW), &Specification::empty(2)).is_ok());
     }
 
     #[test]
@@ -378,8 +384,7 @@ mod tests {
             c.send(1, one, &[heard]);
             let heard = b.recv(2, one, &[]);
             (0..2).for_each(|_| drop_id(b.recv(0, one, &[heard])));
-            let nothing = Specification { bytes: 0, before: vec![Vec::new(); 3], after: vec![Vec::new(); 3], ..Default::default() };
-            check(&Schedule { programs: vec![a, b, c] }, &nothing)
+            check(&Schedule { programs: vec![a, b, c] }, &Specification::empty(3))
         };
         assert!(relay(1).unwrap_err().to_string().contains("circle"));
         assert!(relay(2).is_ok());
@@ -389,7 +394,7 @@ mod tests {
 
     #[test]
     fn bytes_in_use_are_left_alone() {
-        let (one, two) = (Span::data(0, 1), Span::data(1, 1));
+        let (one, two) = (Span::output(0, 1), Span::output(1, 1));
         let say = |s: &Schedule| check(s, &both(1)).err().map(|e| e.to_string());
         // rank 0 sends its byte and receives into it; rank 1 answers
         let schedule = |ordered: bool| {

@@ -15,10 +15,10 @@ use std::fmt::Write;
 /// ```
 /// use collwise::schedule::{Program, Schedule, Span, goal};
 /// let (mut a, mut b) = (Program::new(), Program::new());
-/// a.send(1, Span::data(0, 8), &[]);
-/// a.send(1, Span::data(8, 4), &[]);
-/// b.recv(0, Span::data(0, 8), &[]);
-/// b.recv(0, Span::data(8, 4), &[]);
+/// a.send(1, Span::output(0, 8), &[]);
+/// a.send(1, Span::output(8, 4), &[]);
+/// b.recv(0, Span::output(0, 8), &[]);
+/// b.recv(0, Span::output(8, 4), &[]);
 /// let text = goal(&Schedule { programs: vec![a, b] });
 /// let sender = "rank 0 {\nl0: send 8b to 1 tag 0\nl1: send 4b to 1 tag 1\nl1 irequires l0\n}\n";
 /// let receiver = "rank 1 {\nl0: recv 8b from 0 tag 0\nl1: recv 4b from 0 tag 1\n}\n";
@@ -45,6 +45,8 @@ pub fn goal(schedule: &Schedule) -> String {
                     writeln!(text, "l{k}: recv {}b from {from} tag {}", span.len, tag(&mut received, from, lane))
                 }
                 Action::Delay { seconds } => writeln!(text, "l{k}: calc {:.0}", seconds * 1e9),
+                // its machine knows of no memory
+                Action::Copy { .. } | Action::Combine { .. } => writeln!(text, "l{k}: calc 0"),
             };
             for d in program.after(k) {
                 let _ = writeln!(text, "l{k} requires l{d}");
@@ -72,15 +74,15 @@ mod tests {
         let (mut a, mut b) = (Program::new(), Program::new());
         for (lane, k) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
             a.in_lane(lane);
-            a.send(1, Span::data(0, bytes[usize::from(lane)][k]), &[]);
+            a.send(1, Span::output(0, bytes[usize::from(lane)][k]), &[]);
         }
         for (lane, k) in [(1, 0), (1, 1), (0, 0), (0, 1)] {
             b.in_lane(lane);
-            b.recv(0, Span::data(0, bytes[usize::from(lane)][k]), &[]);
+            b.recv(0, Span::output(0, bytes[usize::from(lane)][k]), &[]);
         }
-        b.send(0, Span::data(0, 30), &[]);
+        b.send(0, Span::output(0, 30), &[]);
         a.in_lane(0);
-        a.recv(1, Span::data(0, 30), &[]);
+        a.recv(1, Span::output(0, 30), &[]);
         let text = goal(&Schedule { programs: vec![a, b] });
         let tags = |word: &str| {
             let mut found: Vec<(String, String)> = text

@@ -5,9 +5,10 @@
 //!
 //! Rules of execution, the same for the executor, the replay, the simulator and the check:
 //! - an operation starts when all operations it comes after are complete: a send when its span may be used again, a receive when its message
-//!   is there, a delay when it is over; what was not started is not complete;
-//! - every operation is in a lane, lane 0 unless said otherwise; sends and delays of a rank start in the order of their lane, one at a time;
-//!   of several lanes that may go on, the one whose turn came first in the program goes first;
+//!   is there, a copy, a combining or a delay when it is over; what was not started is not complete;
+//! - every operation is in a lane, lane 0 unless said otherwise; all operations of a rank but receives start in the order of their lane, one at
+//!   a time, and a copy, a combining or a delay is over before anything else of its rank starts; of several lanes that may go on, the one
+//!   whose turn came first in the program goes first;
 //! - the messages of a sender to a receiver in one lane are a stream: the k-th send matches the k-th receive; receives are posted in the
 //!   order of their stream, as soon as what they come after is complete, and wait for no lane; a message that comes before its receive is
 //!   posted is taken in when that is;
@@ -21,8 +22,8 @@
 //! Simulator, executor and check start sends and receives by these rules. The replay, whose models know of no handshakes, lets a message leave when
 //! the one `in_flight` places before it was received, and does not hold messages back where a program says nothing.
 //!
-//! Where execution takes time (replay and simulator), a rank's processor does one thing at a time: it starts a send, delays, or takes in a
-//! message. It does not idle while anything may start. Messages that wait for it are taken in as they came; where a message waits and a send
+//! Where execution takes time (replay and simulator), a rank's processor does one thing at a time: it starts a send, copies, combines, delays,
+//! or takes in a message. It does not idle while anything may start. Messages that wait for it are taken in as they came; where a message waits and a send
 //! may start, they take turns: after a message a send goes next, after a send a message. So neither starves however much there is of the other,
 //! and a relay whose overheads exceed the gap passes on a segment for each that it takes in.
 //!
@@ -37,6 +38,8 @@ mod matching;
 mod memory;
 mod program;
 mod specification;
+#[cfg(feature = "tune")]
+mod symbolic;
 
 use crate::topology::Rank;
 use serde::{Deserialize, Serialize};
@@ -47,15 +50,32 @@ pub use check::{check, completes};
 pub use goal::goal;
 pub use matching::{Matching, Streams, matching};
 pub use program::{Cursors, Program};
-pub use specification::{Piece, Specification};
+pub use specification::{Elements, Fold, Layout, Piece, Specification};
 
 /// Where an operation's bytes are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Buffer {
-    /// The caller's message.
-    Data,
+    /// What the caller gives: read only.
+    Input,
+    /// What the caller gets, and where one buffer is both (a broadcast's message, `MPI_IN_PLACE`) what it gives.
+    Output,
+    /// Bytes that are the collective's own while it runs.
+    Scratch,
     /// Bytes whose value nobody reads: handshakes and acknowledgements.
     Control,
+}
+
+impl Buffer {
+    /// Its name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Buffer::Input => "input",
+            Buffer::Output => "output",
+            Buffer::Scratch => "scratch",
+            Buffer::Control => "control messages",
+        }
+    }
 }
 
 /// A span of a buffer.
@@ -70,9 +90,27 @@ pub struct Span {
 }
 
 impl Span {
-    /// A span of the caller's message.
-    pub fn data(offset: usize, len: usize) -> Span {
-        Span { buffer: Buffer::Data, offset, len }
+    /// A span of what the caller gives.
+    pub fn input(offset: usize, len: usize) -> Span {
+        Span { buffer: Buffer::Input, offset, len }
+    }
+
+    /// A span of what the caller gets.
+    pub fn output(offset: usize, len: usize) -> Span {
+        Span { buffer: Buffer::Output, offset, len }
+    }
+
+    /// A span of the collective's own memory.
+    pub fn scratch(offset: usize, len: usize) -> Span {
+        Span { buffer: Buffer::Scratch, offset, len }
+    }
+
+    /// True if a byte lies in both.
+    pub fn overlaps(&self, other: &Span) -> bool {
+        self.buffer == other.buffer
+            && self.offset < other.offset + other.len
+            && other.offset < self.offset + self.len
+            && self.len.min(other.len) > 0
     }
 
     /// A control message.
@@ -97,6 +135,21 @@ pub enum Action {
         from: Rank,
         /// Where it goes.
         span: Span,
+    },
+    /// Copy a span to another one as long, which it does not overlap.
+    Copy {
+        /// What is read.
+        from: Span,
+        /// Where it goes.
+        into: Span,
+    },
+    /// `into := left op into`, element by element, as `MPI_Reduce_local` does it: with an operation that does not commute, `left` is of lower
+    /// ranks.
+    Combine {
+        /// What is read.
+        left: Span,
+        /// The other operand, and the result.
+        into: Span,
     },
     /// Keep the processor busy for some seconds.
     Delay {
@@ -170,7 +223,7 @@ impl Trace {
 /// at least one, so that an empty message is still a message.
 pub fn segments(bytes: usize, segment: usize) -> impl Iterator<Item = Span> + Clone {
     let size = if segment == 0 { bytes.max(1) } else { segment };
-    (0..pieces(bytes, size)).map(move |k| Span::data(k * size, size.min(bytes - (k * size).min(bytes))))
+    (0..pieces(bytes, size)).map(move |k| Span::output(k * size, size.min(bytes - (k * size).min(bytes))))
 }
 
 #[cfg(test)]
@@ -194,14 +247,14 @@ mod tests {
     #[test]
     fn appended_operations_keep_their_order() {
         let mut local = Program::new();
-        let got = local.recv(0, Span::data(0, 1), &[]);
-        local.send(1, Span::data(0, 1), &[got]);
-        local.send(2, Span::data(0, 1), &[]);
+        let got = local.recv(0, Span::output(0, 1), &[]);
+        local.send(1, Span::output(0, 1), &[got]);
+        local.send(2, Span::output(0, 1), &[]);
         let mut all = Program::new();
-        let first = all.recv(9, Span::data(0, 1), &[]);
+        let first = all.recv(9, Span::output(0, 1), &[]);
         all.append(&local, |r| r + 10, &[first]);
-        assert_eq!(all.action(1), Action::Recv { from: 10, span: Span::data(0, 1) });
-        // the first send waits for both, and the second one starts after it
-        assert_eq!((all.after(1), all.after(2), all.after(3)), (&[][..], &[1, 0][..], &[][..]));
+        assert_eq!(all.action(1), Action::Recv { from: 10, span: Span::output(0, 1) });
+        // the receive waits, the first send for both, and the second one starts after it
+        assert_eq!((all.after(1), all.after(2), all.after(3)), (&[0][..], &[1, 0][..], &[][..]));
     }
 }

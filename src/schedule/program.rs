@@ -2,7 +2,7 @@
 
 use super::{Action, Buffer, Lane, OpId, Span, WINDOW};
 use crate::topology::Rank;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// No operation.
 pub(super) const NONE: OpId = OpId::MAX;
@@ -10,53 +10,74 @@ pub(super) const NONE: OpId = OpId::MAX;
 /// What an operation is, without its place and its peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    Send(Buffer),
-    Recv(Buffer),
+    Send,
+    Recv,
+    Copy,
+    Combine,
     Delay,
 }
+
+const KINDS: [Kind; 5] = [Kind::Send, Kind::Recv, Kind::Copy, Kind::Combine, Kind::Delay];
+const BUFFERS: [Buffer; 4] = [Buffer::Input, Buffer::Output, Buffer::Scratch, Buffer::Control];
 
 /// An operation in 28 bytes: predictions hold millions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(C, packed(4))]
 pub(super) struct Op {
-    /// First byte of the span; of a delay, the bits of its seconds.
+    /// First byte of the span that is sent, received into or written; of a delay, the bits of its seconds.
     offset: u64,
     /// Bytes of the span.
     pub len: u64,
     /// The operation that it comes after, [`NONE`], or, from [`SEVERAL`] on, where in `Program::after` those are that it comes after.
     after: u32,
-    /// The next send or delay of the same lane, the next receive of the same stream; [`NONE`] at its end.
+    /// The next operation of the same lane that is no receive, the next receive of the same stream; [`NONE`] at its end.
     pub next: OpId,
-    /// Its kind in the upper three bits; below, its stream in `Program::streams`, or the lane of a delay.
+    /// Kind and buffer in the upper bits; below, its stream in `Program::streams`, its place in `Program::reads`, or the lane of a delay.
     stream: u32,
 }
 
 /// A program has fewer operations.
 const SEVERAL: u32 = 1 << 31;
-/// Where an operation's kind begins.
+/// Where an operation's kind begins, and its buffer.
 const KIND: u32 = 29;
+const BUFFER: u32 = 27;
 
 impl Op {
+    fn new(kind: Kind, stream: u32, span: Span, after: u32) -> Op {
+        let (offset, len) = (span.offset as u64, span.len as u64);
+        Op { offset, len, after, next: NONE, stream: (kind as u32) << KIND | (span.buffer as u32) << BUFFER | stream }
+    }
+
     pub fn stream(&self) -> u32 {
-        self.stream & ((1 << KIND) - 1)
+        self.stream & ((1 << BUFFER) - 1)
     }
 
     fn kind(&self) -> Kind {
-        let buffer = if (self.stream >> KIND) & 1 == 0 { Buffer::Data } else { Buffer::Control };
-        match self.stream >> (KIND + 1) {
-            0 => Kind::Send(buffer),
-            1 => Kind::Recv(buffer),
-            _ => Kind::Delay,
-        }
+        KINDS[(self.stream >> KIND) as usize]
+    }
+
+    /// What is sent, received into or written.
+    fn span(&self) -> Span {
+        let buffer = BUFFERS[(self.stream >> BUFFER) as usize % BUFFERS.len()];
+        Span { buffer, offset: self.offset as usize, len: self.len as usize }
     }
 
     pub fn sends(&self) -> bool {
-        self.stream >> (KIND + 1) == 0
+        self.kind() == Kind::Send
     }
 
-    fn delays(&self) -> bool {
-        self.stream >> (KIND + 1) == 2
+    /// True if it is one end of a message.
+    fn is_message(&self) -> bool {
+        matches!(self.kind(), Kind::Send | Kind::Recv)
     }
+}
+
+/// What a copy or a combining reads beside what it writes, and its lane.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Read {
+    buffer: Buffer,
+    offset: usize,
+    lane: Lane,
 }
 
 /// So few streams are searched faster than looked up.
@@ -89,15 +110,19 @@ pub struct Program {
     pub(super) ops: Vec<Op>,
     /// What operations come after, of those that come after several: how many, and which.
     pub(super) after: Vec<OpId>,
-    /// The first and the last send or delay of each lane.
+    /// The first and the last operation of each lane that is no receive.
     pub(super) lanes: Vec<(OpId, OpId)>,
     pub(super) streams: Vec<Stream>,
+    /// What copies and combinings read.
+    reads: Vec<Read>,
     /// Where each stream is in `streams`, while a program with many of them is built.
     pub(super) stream_of: Option<Box<FxHashMap<Key, u32>>>,
     /// The lane that operations are added to.
     lane: Lane,
     /// How many messages are under way of streams that are added.
     in_flight: u8,
+    /// Bytes of scratch that its operations use.
+    scratch: usize,
 }
 
 impl Program {
@@ -124,22 +149,44 @@ impl Program {
         self
     }
 
-    /// Adds an operation that comes after others of the same rank.
+    /// Adds an operation that comes after others of the same rank. What a copy or a combining reads is as long as what it writes.
     pub fn push(&mut self, action: Action, after: &[OpId]) -> OpId {
         let id = self.ops.len() as OpId;
         let (kind, stream, span) = match action {
-            Action::Send { to, span } => (0, self.join_stream(to, false, id), span),
-            Action::Recv { from, span } => (2, self.join_stream(from, true, id), span),
-            Action::Delay { .. } => (4, u32::from(self.lane), Span::control(0)),
+            Action::Send { to, span } => (Kind::Send, self.join_stream(to, false, id), span),
+            Action::Recv { from, span } => (Kind::Recv, self.join_stream(from, true, id), span),
+            Action::Copy { from, into } => (Kind::Copy, self.read(from), into),
+            Action::Combine { left, into } => (Kind::Combine, self.read(left), into),
+            Action::Delay { seconds } => {
+                (Kind::Delay, u32::from(self.lane), Span { offset: seconds.to_bits() as usize, ..Span::control(0) })
+            }
         };
-        let buffer = u32::from(span.buffer == Buffer::Control);
-        let offset = if let Action::Delay { seconds } = action { seconds.to_bits() } else { span.offset as u64 };
+        self.needs(span);
         let after = self.store(after);
-        self.ops.push(Op { offset, len: span.len as u64, after, next: NONE, stream: (kind | buffer) << KIND | stream });
-        if kind != 2 {
+        self.ops.push(Op::new(kind, stream, span, after));
+        if kind != Kind::Recv {
             self.join_lane(id);
         }
         id
+    }
+
+    /// Keeps what a copy or a combining reads.
+    fn read(&mut self, span: Span) -> u32 {
+        self.needs(span);
+        self.reads.push(Read { buffer: span.buffer, offset: span.offset, lane: self.lane });
+        self.reads.len() as u32 - 1
+    }
+
+    /// Sees to it that there is as much scratch.
+    fn needs(&mut self, span: Span) {
+        if span.buffer == Buffer::Scratch {
+            self.scratch = self.scratch.max(span.offset + span.len);
+        }
+    }
+
+    /// Bytes of scratch that its operations use.
+    pub fn scratch(&self) -> usize {
+        self.scratch
     }
 
     /// Keeps what an operation comes after.
@@ -156,7 +203,7 @@ impl Program {
         }
     }
 
-    /// A send or delay is the last one of its lane.
+    /// An operation is the last one of its lane.
     fn join_lane(&mut self, op: OpId) {
         let lane = usize::from(self.lane);
         if self.lanes.len() <= lane {
@@ -202,6 +249,16 @@ impl Program {
         self.push(Action::Recv { from, span }, after)
     }
 
+    /// Adds a copy.
+    pub fn copy(&mut self, from: Span, into: Span, after: &[OpId]) -> OpId {
+        self.push(Action::Copy { from, into }, after)
+    }
+
+    /// Adds `into := left op into`.
+    pub fn combine(&mut self, left: Span, into: Span, after: &[OpId]) -> OpId {
+        self.push(Action::Combine { left, into }, after)
+    }
+
     /// The number of operations.
     pub fn len(&self) -> usize {
         self.ops.len()
@@ -218,6 +275,7 @@ impl Program {
             + size_of_val(self.after.as_slice())
             + size_of_val(self.lanes.as_slice())
             + size_of_val(self.streams.as_slice())
+            + size_of_val(self.reads.as_slice())
     }
 
     /// What an operation does.
@@ -226,11 +284,16 @@ impl Program {
     }
 
     fn act(&self, op: &Op) -> Action {
-        let span = |buffer| Span { buffer, offset: op.offset as usize, len: op.len as usize };
         let peer = || self.streams[op.stream() as usize].peer as Rank;
+        let read = || {
+            let Read { buffer, offset, .. } = self.reads[op.stream() as usize];
+            Span { buffer, offset, len: op.len as usize }
+        };
         match op.kind() {
-            Kind::Send(buffer) => Action::Send { to: peer(), span: span(buffer) },
-            Kind::Recv(buffer) => Action::Recv { from: peer(), span: span(buffer) },
+            Kind::Send => Action::Send { to: peer(), span: op.span() },
+            Kind::Recv => Action::Recv { from: peer(), span: op.span() },
+            Kind::Copy => Action::Copy { from: read(), into: op.span() },
+            Kind::Combine => Action::Combine { left: read(), into: op.span() },
             Kind::Delay => Action::Delay { seconds: f64::from_bits(op.offset) },
         }
     }
@@ -244,19 +307,24 @@ impl Program {
     /// The lane of an operation.
     pub fn lane(&self, op: usize) -> Lane {
         let op = &self.ops[op];
-        if op.delays() { op.stream() as Lane } else { self.streams[op.stream() as usize].lane }
+        match op.kind() {
+            Kind::Send | Kind::Recv => self.streams[op.stream() as usize].lane,
+            Kind::Copy | Kind::Combine => self.reads[op.stream() as usize].lane,
+            Kind::Delay => op.stream() as Lane,
+        }
     }
 
     /// How many messages of its stream are under way, at most, when a send or receive has started; 0: nothing is said.
     pub fn in_flight_at(&self, op: usize) -> usize {
-        self.streams.get(self.ops[op].stream() as usize).map_or(0, |stream| stream.in_flight.into())
+        let op = &self.ops[op];
+        if op.is_message() { self.streams[op.stream() as usize].in_flight.into() } else { 0 }
     }
 
     /// For each operation, the one of its stream that must be complete before it may start, since no more may be under way.
     pub fn windows(&self) -> Vec<Option<OpId>> {
         let mut streams: Vec<Vec<OpId>> = vec![Vec::new(); self.streams.len()];
         let mut window = |(k, op): (usize, &Op)| {
-            let stream = streams.get_mut(op.stream() as usize).filter(|_| !op.delays())?;
+            let stream = streams.get_mut(op.stream() as usize).filter(|_| op.is_message())?;
             stream.push(k as OpId);
             let said = self.in_flight_at(k);
             let in_flight = if said == 0 { WINDOW } else { said };
@@ -292,7 +360,7 @@ impl Program {
         self.streams.iter().filter(|s| s.receives).map(|s| s.first as usize)
     }
 
-    /// The next send or delay of the same lane, or the next receive of the same stream.
+    /// The next operation of the same lane that is no receive, or the next receive of the same stream.
     pub fn next(&self, op: usize) -> Option<usize> {
         Some(self.ops[op].next).filter(|&next| next != NONE).map(|next| next as usize)
     }
@@ -311,23 +379,23 @@ impl Program {
         self
     }
 
-    /// Appends another program whose ranks are renamed by `rename`; the first send or delay in each of its lanes comes after `after` too, and with
-    /// it all that start later in that lane. Its receives wait for nothing but what they waited for: it must not receive into bytes that what
-    /// is before it uses.
+    /// Appends another program whose ranks are renamed by `rename`, and which begins when the operations `after` are complete: the first
+    /// operation of each of its lanes and the first receive of each of its streams wait for them, and so do those that follow.
     pub fn append(&mut self, other: &Program, rename: impl Fn(Rank) -> Rank, after: &[OpId]) {
         let base = self.ops.len() as OpId;
+        let receives = other.streams().map(|first| first as OpId);
+        let begins: FxHashSet<OpId> = other.lanes.iter().map(|l| l.0).chain(receives).collect();
         for k in 0..other.len() {
             let mut deps: Vec<OpId> = other.after(k).iter().map(|d| d + base).collect();
             let action = match other.action(k) {
                 Action::Send { to, span } => Action::Send { to: rename(to), span },
                 Action::Recv { from, span } => Action::Recv { from: rename(from), span },
-                delay => delay,
+                local => local,
             };
-            let lane = other.lane(k);
-            if other.lanes.get(usize::from(lane)).is_some_and(|&(first, _)| first as usize == k) {
+            if begins.contains(&(k as OpId)) {
                 deps.extend(after);
             }
-            self.in_lane(lane);
+            self.in_lane(other.lane(k));
             self.in_flight(other.in_flight_at(k));
             self.push(action, &deps);
         }
@@ -354,22 +422,22 @@ impl Cursors {
         self.next.extend(program.lanes.iter().map(|l| l.0).filter(|&op| op != NONE));
     }
 
-    /// The next send or delay of each lane that has one left, in no order.
+    /// The next operation of each lane that has one left, in no order.
     pub fn open(&self) -> impl Iterator<Item = usize> + '_ {
         self.next.iter().map(|&op| op as usize)
     }
 
-    /// How many lanes have a send or delay left.
+    /// How many lanes have an operation left.
     pub fn lanes(&self) -> usize {
         self.next.len()
     }
 
-    /// The next send or delay of one of these lanes.
+    /// The next operation of one of these lanes.
     pub fn lane(&self, k: usize) -> usize {
         self.next[k] as usize
     }
 
-    /// True if all sends and delays were started.
+    /// True if all operations but receives were started.
     pub fn is_empty(&self) -> bool {
         self.next.is_empty()
     }

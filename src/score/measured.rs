@@ -1,12 +1,12 @@
 //! Poly-adapt-1: how well each model explains each group and algorithm, on broadcasts whose sizes and rank counts were not in the
 //! fit, with what it cost to measure each model.
 
-use super::{Experience, ModelScore};
+use super::{Calibration, ModelScore};
 use crate::collective::{Parameters, bcast};
 use crate::error::Result;
 use crate::fit::predict_with;
 use crate::measure::{Experiment, Samples, Session};
-use crate::model::{Fitted, Lookup, Roster, in_flight, model};
+use crate::model::{Fitted, Lookup, RankSet, in_flight, model};
 use crate::stats;
 use std::collections::BTreeSet;
 
@@ -23,9 +23,9 @@ pub struct Scores {
     /// By model, in the order of the registry.
     pub models: Vec<ModelScore>,
     /// By algorithm and model, at the sizes that were broadcast over a part of the group too.
-    pub experience: Vec<Experience>,
+    pub calibration: Vec<Calibration>,
     /// The same of broadcasts over the whole group only, which has ways of its own: a host that is farther away, say.
-    pub of_all: Vec<Experience>,
+    pub of_all: Vec<Calibration>,
 }
 
 /// The rank counts that a group of n is scored at: all, and about half, which no experiment of a model uses.
@@ -38,10 +38,10 @@ pub(crate) fn rank_counts(n: usize) -> Vec<usize> {
 
 /// The broadcasts that a group is scored on, with as many messages under way as its links want by the last of its models, which is the
 /// closest to what was measured.
-pub fn experiments(roster: &Roster, fitted: &[Fitted]) -> Result<Vec<Experiment>> {
+pub fn experiments(rank_set: &RankSet, fitted: &[Fitted]) -> Result<Vec<Experiment>> {
     let mut all = Vec::new();
-    let n = roster.ranks.len();
-    let costs = fitted.last().map(|f| f.costs_in(roster.inside.as_ref())).transpose()?;
+    let n = rank_set.ranks.len();
+    let costs = fitted.last().map(|f| f.costs_in(rank_set.inside.as_ref())).transpose()?;
     let in_flight = costs.map_or(0, |costs| in_flight(costs.as_ref(), &(0..n).collect::<Vec<_>>(), SEGMENT));
     for p in rank_counts(n) {
         for bytes in HELD_OUT_BYTES.into_iter().filter(|&bytes| p == n || bytes < LONG_BYTES) {
@@ -51,7 +51,7 @@ pub fn experiments(roster: &Roster, fitted: &[Fitted]) -> Result<Vec<Experiment>
                 }
                 let parameters =
                     if algorithm.segmented { Parameters { segment: SEGMENT, radix: 0, in_flight } } else { Parameters::default() };
-                let (ranks, algorithm) = (roster.ranks[..p].to_vec(), algorithm.name.to_string());
+                let (ranks, algorithm) = (rank_set.ranks[..p].to_vec(), algorithm.name.to_string());
                 all.push(Experiment::Collective { collective: &bcast::COLLECTIVE, ranks, root: 0, bytes, algorithm, parameters });
             }
         }
@@ -63,11 +63,11 @@ pub fn experiments(roster: &Roster, fitted: &[Fitted]) -> Result<Vec<Experiment>
 ///
 /// # Errors
 /// The session's.
-pub fn score_groups(session: &mut Session, rosters: &[Roster], fitted: &[Vec<Fitted>]) -> Result<Vec<Scores>> {
+pub fn score_groups(session: &mut Session, rank_sets: &[RankSet], fitted: &[Vec<Fitted>]) -> Result<Vec<Scores>> {
     let wanted =
-        rosters.iter().zip(fitted).filter(|(r, _)| r.ranks.len() > 1).map(|(r, f)| experiments(r, f)).collect::<Result<Vec<_>>>()?;
+        rank_sets.iter().zip(fitted).filter(|(r, _)| r.ranks.len() > 1).map(|(r, f)| experiments(r, f)).collect::<Result<Vec<_>>>()?;
     session.measure_roughly("broadcasts to score models by", &wanted.concat())?;
-    rosters.iter().zip(fitted).map(|(r, f)| score(r, f, session.samples())).collect()
+    rank_sets.iter().zip(fitted).map(|(r, f)| score(r, f, session.samples())).collect()
 }
 
 /// One held-out broadcast under one model.
@@ -84,34 +84,34 @@ struct Case<'a> {
 ///
 /// # Errors
 /// A model that lacks parameters.
-pub fn score(roster: &Roster, fitted: &[Fitted], samples: &Samples) -> Result<Scores> {
-    if roster.ranks.len() < 2 {
+pub fn score(rank_set: &RankSet, fitted: &[Fitted], samples: &Samples) -> Result<Scores> {
+    if rank_set.ranks.len() < 2 {
         return Ok(Scores::default());
     }
-    let all = experiments(roster, fitted)?;
+    let all = experiments(rank_set, fitted)?;
     let mut scores = Scores::default();
     for f in fitted {
-        let costs = f.costs_in(roster.inside.as_ref())?;
+        let costs = f.costs_in(rank_set.inside.as_ref())?;
         let mut cases = Vec::new();
         for e in &all {
             let (Experiment::Collective { algorithm, ranks, bytes, .. }, Some(measured)) = (e, samples.median(e)) else { continue };
-            let predicted = predict_with(e, costs.as_ref(), &roster.ranks)?;
+            let predicted = predict_with(e, costs.as_ref(), &rank_set.ranks)?;
             let (ratio, error) = (measured / predicted, (predicted / measured - 1.0).abs());
             if predicted > 0.0 && measured > 0.0 && ratio.is_finite() && error.is_finite() {
                 cases.push(Case { algorithm, ranks: ranks.len(), bytes: *bytes, ratio, error });
             }
         }
-        scores.models.push(summary(f, roster, samples, &cases)?);
-        let of_all = |c: &Case| c.ranks == roster.ranks.len();
-        scores.of_all.extend(experience(&f.model, cases.iter().filter(|c| of_all(c))));
+        scores.models.push(summary(f, rank_set, samples, &cases)?);
+        let of_all = |c: &Case| c.ranks == rank_set.ranks.len();
+        scores.of_all.extend(calibration(&f.model, cases.iter().filter(|c| of_all(c))));
         // what was broadcast over the whole group only says little of its parts: a chain is as slow as its slowest host
         let of_part: BTreeSet<usize> = cases.iter().filter(|c| !of_all(c)).map(|c| c.bytes).collect();
-        scores.experience.extend(experience(&f.model, cases.iter().filter(|c| of_part.is_empty() || of_part.contains(&c.bytes))));
+        scores.calibration.extend(calibration(&f.model, cases.iter().filter(|c| of_part.is_empty() || of_part.contains(&c.bytes))));
     }
     Ok(scores)
 }
 
-fn summary(fitted: &Fitted, roster: &Roster, samples: &Samples, cases: &[Case]) -> Result<ModelScore> {
+fn summary(fitted: &Fitted, rank_set: &RankSet, samples: &Samples, cases: &[Case]) -> Result<ModelScore> {
     let mean_where = |keep: &dyn Fn(&Case) -> bool| stats::mean(&cases.iter().filter(|c| keep(c)).map(|c| c.error).collect::<Vec<_>>());
     let errors: Vec<f64> = cases.iter().map(|c| c.error).collect();
     let error = stats::mean(&errors);
@@ -123,7 +123,7 @@ fn summary(fitted: &Fitted, roster: &Roster, samples: &Samples, cases: &[Case]) 
         model: fitted.model.clone(),
         error,
         error_se: (variance / cases.len().max(1) as f64).sqrt(),
-        measuring_s: measuring_cost(&fitted.model, roster, samples)?,
+        measuring_s: measuring_cost(&fitted.model, rank_set, samples)?,
         error_by_bytes: bytes.iter().filter_map(|b| mean_where(&|c| c.bytes == *b)).collect(),
         bytes,
         error_by_algorithm: by_algorithm,
@@ -131,20 +131,20 @@ fn summary(fitted: &Fitted, roster: &Roster, samples: &Samples, cases: &[Case]) 
 }
 
 /// Seconds that a model's experiments took.
-fn measuring_cost(name: &str, roster: &Roster, samples: &Samples) -> Result<f64> {
+fn measuring_cost(name: &str, rank_set: &RankSet, samples: &Samples) -> Result<f64> {
     let model = model(name)?;
-    let experiments = (model.experiments)(roster, &Lookup::new(samples));
-    Ok(experiments.iter().chain(&(model.held_out)(roster)).filter_map(|e| samples.get(e)).map(|s| s.seconds.iter().sum::<f64>()).sum())
+    let experiments = (model.experiments)(rank_set, &Lookup::new(samples));
+    Ok(experiments.iter().chain(&(model.held_out)(rank_set)).filter_map(|e| samples.get(e)).map(|s| s.seconds.iter().sum::<f64>()).sum())
 }
 
-fn experience<'a>(model: &str, cases: impl Iterator<Item = &'a Case<'a>>) -> Vec<Experience> {
+fn calibration<'a>(model: &str, cases: impl Iterator<Item = &'a Case<'a>>) -> Vec<Calibration> {
     let cases: Vec<&Case> = cases.collect();
     let of = |algorithm: &'static str| {
         let of_size =
             |b: usize| cases.iter().filter(move |c| c.algorithm == algorithm && c.bytes == b).map(|c| c.ratio).collect::<Vec<_>>();
         let points: Vec<(usize, f64)> = HELD_OUT_BYTES.into_iter().filter_map(|b| Some((b, stats::median(&of_size(b))?))).collect();
         let (bytes, ratio): (Vec<usize>, Vec<f64>) = points.into_iter().unzip();
-        (!bytes.is_empty()).then(|| Experience {
+        (!bytes.is_empty()).then(|| Calibration {
             collective: &bcast::COLLECTIVE,
             algorithm: algorithm.into(),
             model: model.into(),

@@ -5,6 +5,7 @@ mod measured;
 
 use crate::collective::Collective;
 use crate::stats;
+use crate::units;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -20,30 +21,24 @@ pub struct ModelScore {
     /// The model.
     pub model: String,
     /// Mean over all cases of |predicted / measured - 1|; `None` if there were none, or none that took time.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<f64>,
     /// Its standard error.
     pub error_se: f64,
     /// Seconds that its experiments took.
     pub measuring_s: f64,
+    /// Sizes.
+    #[serde(deserialize_with = "units::de_bytes_list")]
+    pub bytes: Vec<usize>,
     /// Mean error by size, in the order of `bytes`.
     pub error_by_bytes: Vec<f64>,
-    /// The sizes.
-    pub bytes: Vec<usize>,
     /// Mean error by algorithm.
     pub error_by_algorithm: BTreeMap<String, f64>,
 }
 
-/// Version 0.1.0 wrote the largest number there is where nothing was known.
-fn known<'de, D: serde::Deserializer<'de>>(d: D) -> std::result::Result<Option<f64>, D::Error> {
-    const LARGEST: f64 = 1e300;
-    Option::deserialize(d).map(|error: Option<f64>| error.filter(|e| !e.is_finite() || *e < LARGEST))
-}
-
 /// What the experiment base knows about an algorithm: measured over predicted time, by size, under a model.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Experience {
+#[derive(Debug, Clone, PartialEq)]
+pub struct Calibration {
     /// The collective.
     pub collective: &'static Collective,
     /// The algorithm.
@@ -56,7 +51,7 @@ pub struct Experience {
     pub ratio: Vec<f64>,
 }
 
-impl Experience {
+impl Calibration {
     /// The ratio at a size: linear between the sizes that were measured, the nearest one outside.
     pub fn at(&self, bytes: usize) -> f64 {
         let inside = bytes.clamp(self.bytes.first().copied().unwrap_or(0), self.bytes.last().copied().unwrap_or(0));

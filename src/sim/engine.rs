@@ -216,14 +216,19 @@ impl Run<'_> {
         match m.program.action(op) {
             Action::Send { span, .. } if span.len <= self.network.hosts[rank as usize].eager_limit => self.leave(now, rank, op as u32),
             Action::Send { .. } => self.request(now, rank, op as u32),
-            Action::Delay { seconds } => {
-                m.cpu_free = now + seconds;
-                m.took = false;
-                m.done[op] = m.cpu_free;
-                self.retry_early(rank, now + seconds);
-            }
+            Action::Copy { into, .. } => self.busy(rank, op, now + into.len as f64 * self.network.hosts[rank as usize].copy),
+            Action::Combine { into, .. } => self.busy(rank, op, now + into.len as f64 * self.network.hosts[rank as usize].combine),
+            Action::Delay { seconds } => self.busy(rank, op, now + seconds),
             Action::Recv { .. } => {}
         }
+    }
+
+    /// The processor does an operation until then.
+    fn busy(&mut self, rank: u32, op: usize, until: f64) {
+        let m = &mut self.machines[rank as usize];
+        (m.cpu_free, m.took) = (until, false);
+        m.done[op] = until;
+        self.retry_early(rank, until);
     }
 
     /// The first half of a handshake: an empty message asks for leave to send.

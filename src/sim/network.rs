@@ -10,6 +10,10 @@ pub struct Host {
     pub send: (f64, f64),
     pub recv: (f64, f64),
     pub gap: (f64, f64),
+    /// Seconds per byte.
+    pub copy: f64,
+    /// Seconds per byte.
+    pub combine: f64,
     pub eager_limit: usize,
     pub group: usize,
 }
@@ -101,6 +105,8 @@ fn resolve(platform: &Platform, p: &HostParameters, group: usize) -> Result<Host
         send: (need(p.send_overhead_s, "send_overhead_s")?, p.send_overhead_s_per_byte.unwrap_or(0.0)),
         recv: (need(p.recv_overhead_s, "recv_overhead_s")?, p.recv_overhead_s_per_byte.unwrap_or(0.0)),
         gap: (need(p.gap_s, "gap_s")?, need(p.gap_s_per_byte, "gap_s_per_byte")?),
+        copy: p.copy_s_per_byte.unwrap_or(0.0),
+        combine: p.combine_s_per_byte.unwrap_or(0.0),
         eager_limit: p.eager_limit_bytes.unwrap_or(usize::MAX),
         group,
     })

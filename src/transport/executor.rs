@@ -1,11 +1,12 @@
 //! Executes one rank's program by the rules of [`crate::schedule`].
 
-use super::{Tag, Transport};
+use super::{Buffers, Tag, Task, Transport};
 use crate::error::{Error, Result};
 use crate::schedule::{Action, Buffer, Cursors, Lane, Program, Span, Trace, WINDOW};
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
+use std::slice::{from_raw_parts, from_raw_parts_mut};
 
 /// How far an operation is.
 #[derive(Debug, Clone, Copy)]
@@ -32,9 +33,10 @@ struct Incoming {
 /// tags of its own.
 #[derive(Debug)]
 pub struct Executor<R> {
-    /// The message.
-    data: *mut u8,
-    len: usize,
+    /// The caller's memory.
+    buffers: Buffers,
+    /// Memory of its own, in units as large as any element's alignment.
+    scratch: Vec<u128>,
     /// The tag of lane 0.
     tag: Tag,
     stages: Vec<Stage<R>>,
@@ -53,44 +55,31 @@ pub struct Executor<R> {
 
 impl<R> Default for Executor<R> {
     fn default() -> Self {
-        let (stages, control, cursors, incoming, outgoing, awaited) = Default::default();
-        Executor { data: std::ptr::null_mut(), len: 0, tag: 0, stages, control, cursors, incoming, outgoing, awaited, ended: 0 }
+        let (buffers, scratch, stages, control, cursors, incoming, outgoing, awaited) = Default::default();
+        Executor { buffers, scratch, tag: 0, stages, control, cursors, incoming, outgoing, awaited, ended: 0 }
     }
-}
-
-/// What is run.
-struct Run<'a> {
-    program: &'a Program,
-    trace: Option<&'a mut Trace>,
 }
 
 impl<R: Copy> Executor<R> {
-    /// Runs a program on the message at `data`. With a trace, the start and end of each operation are recorded (the end as this
-    /// rank notices it). A send that another operation comes after is over when its buffer may be used again.
+    /// Runs a program. A send that another operation comes after is over when its buffer may be used again.
     ///
     /// # Safety
-    /// `data` must be valid for reads and writes of `len` bytes, and nothing else may use it during the call.
+    /// The input must be valid for reads, the output for reads and writes, and nothing else may write the input or use the output during the
+    /// call.
     ///
     /// # Errors
-    /// The transport's, a span that lies outside the message, or operations that wait for each other. Requests that are open then stay
-    /// with the transport.
-    pub unsafe fn run<T: Transport<Request = R>>(
-        &mut self,
-        transport: &mut T,
-        program: &Program,
-        data: *mut u8,
-        len: usize,
-        mut trace: Option<&mut Trace>,
-    ) -> Result<()> {
+    /// The transport's, a span that lies outside its buffer, elements that cannot be combined, or operations that wait for each other. Requests
+    /// that are open then stay with the transport.
+    pub unsafe fn run<T: Transport<Request = R>>(&mut self, transport: &mut T, task: &mut Task, buffers: Buffers) -> Result<()> {
         // SAFETY: the caller's
         unsafe {
-            self.start(transport, program, data, len, 0, trace.as_deref_mut())?;
-            self.finish(transport, program, trace)
+            self.start(transport, task, buffers, 0)?;
+            self.finish(transport, task)
         }
     }
 
-    /// Starts a program on the message at `data`: what need not wait for anything begins. Its messages have the tags from `tag` on, one for
-    /// each lane; of two programs under way between the same ranks each must have its own.
+    /// Starts a program: what need not wait for anything begins. Its messages have the tags from `tag` on, one for each lane; of two programs
+    /// under way between the same ranks each must have its own.
     ///
     /// # Safety
     /// As [`Executor::run`], but until [`Executor::progress`] says that it is complete, or [`Executor::finish`] returns.
@@ -100,13 +89,13 @@ impl<R: Copy> Executor<R> {
     pub unsafe fn start<T: Transport<Request = R>>(
         &mut self,
         transport: &mut T,
-        program: &Program,
-        data: *mut u8,
-        len: usize,
+        task: &mut Task,
+        buffers: Buffers,
         tag: Tag,
-        trace: Option<&mut Trace>,
     ) -> Result<()> {
-        (self.data, self.len, self.tag, self.ended) = (data, len, tag, 0);
+        let program = task.program;
+        (self.buffers, self.tag, self.ended) = (buffers, tag, 0);
+        self.scratch.resize(program.scratch().div_ceil(size_of::<u128>()), 0);
         self.stages.clear();
         self.stages.resize_with(program.len(), || Stage::Waiting);
         self.control.resize(program.len(), 0);
@@ -115,36 +104,30 @@ impl<R: Copy> Executor<R> {
         self.incoming.extend(program.streams().map(|first| Incoming { next: Some(first), oldest: first, posted: 0 }));
         self.outgoing.clear();
         // SAFETY: the caller's
-        unsafe { self.advance(transport, &mut Run { program, trace }) }
+        unsafe { self.advance(transport, task) }
     }
 
     /// Goes on with the program that was started, as far as that is possible without waiting; true if it is complete.
     ///
     /// # Safety
-    /// As [`Executor::start`], with the same program.
+    /// As [`Executor::start`], with the same task.
     ///
     /// # Errors
     /// As [`Executor::run`].
-    pub unsafe fn progress<T: Transport<Request = R>>(
-        &mut self,
-        transport: &mut T,
-        program: &Program,
-        trace: Option<&mut Trace>,
-    ) -> Result<bool> {
-        let run = &mut Run { program, trace };
+    pub unsafe fn progress<T: Transport<Request = R>>(&mut self, transport: &mut T, task: &mut Task) -> Result<bool> {
         while !self.all_started() {
-            if !self.test_awaited(transport, run)? {
+            if !self.test_awaited(transport, task)? {
                 return Ok(false);
             }
             // SAFETY: the caller's
-            unsafe { self.advance(transport, run)? };
+            unsafe { self.advance(transport, task)? };
         }
-        while self.ended < program.len() {
+        while self.ended < task.program.len() {
             if let Stage::Open(request) = self.stages[self.ended] {
                 if !transport.test(request)? {
                     return Ok(false);
                 }
-                self.complete(transport, run, self.ended);
+                self.complete(transport, task, self.ended);
             }
             self.ended += 1;
         }
@@ -154,29 +137,23 @@ impl<R: Copy> Executor<R> {
     /// Waits until the program that was started is complete.
     ///
     /// # Safety
-    /// As [`Executor::start`], with the same program.
+    /// As [`Executor::start`], with the same task.
     ///
     /// # Errors
     /// As [`Executor::run`].
-    pub unsafe fn finish<T: Transport<Request = R>>(
-        &mut self,
-        transport: &mut T,
-        program: &Program,
-        trace: Option<&mut Trace>,
-    ) -> Result<()> {
-        let run = &mut Run { program, trace };
+    pub unsafe fn finish<T: Transport<Request = R>>(&mut self, transport: &mut T, task: &mut Task) -> Result<()> {
         while !self.all_started() {
-            self.wait_for_one(transport, run)?;
+            self.wait_for_one(transport, task)?;
             // SAFETY: the caller's
-            unsafe { self.advance(transport, run)? };
+            unsafe { self.advance(transport, task)? };
         }
-        for op in self.ended..program.len() {
+        for op in self.ended..task.program.len() {
             if let Stage::Open(request) = self.stages[op] {
                 transport.wait(request)?;
-                self.complete(transport, run, op);
+                self.complete(transport, task, op);
             }
         }
-        self.ended = program.len();
+        self.ended = task.program.len();
         Ok(())
     }
 
@@ -188,14 +165,14 @@ impl<R: Copy> Executor<R> {
     ///
     /// # Safety
     /// As [`Executor::start`].
-    unsafe fn advance<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run) -> Result<()> {
+    unsafe fn advance<T: Transport<Request = R>>(&mut self, transport: &mut T, task: &mut Task) -> Result<()> {
         loop {
             // SAFETY: the caller's
-            unsafe { self.post(transport, run)? };
-            let Some(op) = self.ready(run.program) else { return Ok(()) };
+            unsafe { self.post(transport, task)? };
+            let Some(op) = self.ready(task.program) else { return Ok(()) };
             // SAFETY: as above
-            unsafe { self.begin(transport, run, op)? };
-            self.cursors.advance(run.program, op);
+            unsafe { self.begin(transport, task, op)? };
+            self.cursors.advance(task.program, op);
         }
     }
 
@@ -203,15 +180,15 @@ impl<R: Copy> Executor<R> {
     ///
     /// # Safety
     /// As [`Executor::start`].
-    unsafe fn post<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run) -> Result<()> {
+    unsafe fn post<T: Transport<Request = R>>(&mut self, transport: &mut T, task: &mut Task) -> Result<()> {
         for k in 0..self.incoming.len() {
             while let Some(op) = self.incoming[k].next
-                && self.blocker(run.program, op).is_none()
-                && !self.is_full(run.program, k)
+                && self.blocker(task.program, op).is_none()
+                && !self.is_full(task.program, k)
             {
                 // SAFETY: the caller's
-                unsafe { self.begin(transport, run, op)? };
-                self.incoming[k].next = run.program.next(op);
+                unsafe { self.begin(transport, task, op)? };
+                self.incoming[k].next = task.program.next(op);
                 self.incoming[k].posted += 1;
             }
         }
@@ -291,24 +268,24 @@ impl<R: Copy> Executor<R> {
     }
 
     /// Waits until one of the operations is complete that others wait for.
-    fn wait_for_one<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run) -> Result<()> {
-        let (mut requests, ops) = self.wanted(transport, run.program)?;
+    fn wait_for_one<T: Transport<Request = R>>(&mut self, transport: &mut T, task: &mut Task) -> Result<()> {
+        let (mut requests, ops) = self.wanted(transport, task.program)?;
         let k = match requests[..] {
             [request] => transport.wait(request).map(|()| 0)?,
             _ => transport.wait_any(&mut requests)?,
         };
-        self.complete(transport, run, ops[k]);
+        self.complete(transport, task, ops[k]);
         self.awaited = (requests, ops);
         Ok(())
     }
 
     /// True if some operations are complete that others wait for.
-    fn test_awaited<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run) -> Result<bool> {
-        let (requests, ops) = self.wanted(transport, run.program)?;
+    fn test_awaited<T: Transport<Request = R>>(&mut self, transport: &mut T, task: &mut Task) -> Result<bool> {
+        let (requests, ops) = self.wanted(transport, task.program)?;
         let mut some = false;
         for (&request, &op) in requests.iter().zip(&ops) {
             if transport.test(request)? {
-                self.complete(transport, run, op);
+                self.complete(transport, task, op);
                 some = true;
             }
         }
@@ -320,43 +297,81 @@ impl<R: Copy> Executor<R> {
     ///
     /// # Safety
     /// As [`Executor::start`].
-    unsafe fn begin<T: Transport<Request = R>>(&mut self, transport: &mut T, run: &mut Run, op: usize) -> Result<()> {
-        let lane = run.program.lane(op);
+    unsafe fn begin<T: Transport<Request = R>>(&mut self, transport: &mut T, task: &mut Task, op: usize) -> Result<()> {
+        let lane = task.program.lane(op);
         let tag = self.tag + Tag::from(lane);
-        stamp(&mut run.trace, op, transport, |t| &mut t.start);
-        match run.program.action(op) {
+        stamp(&mut task.trace, op, transport, |t| &mut t.start);
+        match task.program.action(op) {
             Action::Send { to, span } => {
                 let at = self.place(op, span)?;
-                // SAFETY: `place` checked the span; every request is completed before the caller gets `data` back
+                // SAFETY: `place` checked the span; every request is completed before the caller gets its buffers back
                 self.stages[op] = Stage::Open(unsafe { transport.send(to, tag, at, span.len)? });
-                if run.program.len() > may_be_under_way(run.program, op) {
+                if task.program.len() > may_be_under_way(task.program, op) {
                     self.outgoing.entry((to, lane)).or_default().push_back(op);
                 }
             }
             Action::Recv { from, span } => {
-                let at = self.place(op, span)?;
+                let at = self.written(op, span)?;
                 // SAFETY: as above; valid schedules use no byte that is being written
                 self.stages[op] = Stage::Open(unsafe { transport.receive(from, tag, at, span.len)? });
             }
+            Action::Copy { from, into } => {
+                let (from, to) = self.two_places(op, from, into)?;
+                // SAFETY: both spans were checked, and do not overlap
+                unsafe { std::ptr::copy_nonoverlapping(from, to, into.len) };
+                self.complete(transport, task, op);
+            }
+            Action::Combine { left, into } => {
+                let (left, to) = self.two_places(op, left, into)?;
+                // SAFETY: as above
+                let (left, to) = unsafe { (from_raw_parts(left, into.len), from_raw_parts_mut(to, into.len)) };
+                (task.combine)(left, to)?;
+                self.complete(transport, task, op);
+            }
             Action::Delay { seconds } => {
                 transport.delay(seconds);
-                self.complete(transport, run, op);
+                self.complete(transport, task, op);
             }
         }
         Ok(())
     }
 
-    fn complete<T: Transport>(&mut self, transport: &T, run: &mut Run, op: usize) {
+    fn complete<T: Transport>(&mut self, transport: &T, task: &mut Task, op: usize) {
         self.stages[op] = Stage::Complete;
-        stamp(&mut run.trace, op, transport, |t| &mut t.end);
+        stamp(&mut task.trace, op, transport, |t| &mut t.end);
     }
 
     fn place(&mut self, op: usize, span: Span) -> Result<*mut u8> {
-        match span.buffer {
-            Buffer::Data if span.offset + span.len <= self.len => Ok(self.data.wrapping_add(span.offset)),
-            Buffer::Control if span.len <= 1 => Ok(self.control.as_mut_ptr().wrapping_add(op)),
-            _ => Err(Error::invalid(format!("execute operation {op}: its span lies outside the {} bytes", self.len))),
+        let place = match span.buffer {
+            Buffer::Input | Buffer::Output => self.buffers.place(span),
+            Buffer::Scratch if span.offset + span.len <= size_of_val(self.scratch.as_slice()) => {
+                Some(self.scratch.as_mut_ptr().cast::<u8>().wrapping_add(span.offset))
+            }
+            Buffer::Control if span.len <= 1 => Some(self.control.as_mut_ptr().wrapping_add(op)),
+            Buffer::Scratch | Buffer::Control => None,
+        };
+        place.ok_or_else(|| {
+            let Span { buffer, offset, len } = span;
+            Error::invalid(format!("execute operation {op}: bytes {offset} to {} lie outside its {}", offset + len, buffer.name()))
+        })
+    }
+
+    /// The place of what an operation writes.
+    fn written(&mut self, op: usize, span: Span) -> Result<*mut u8> {
+        if span.buffer == Buffer::Input {
+            return Err(Error::invalid(format!("execute operation {op}: it writes into the input")));
         }
+        self.place(op, span)
+    }
+
+    /// The places of what an operation reads and of what it writes, as many bytes; of nothing, any place does.
+    fn two_places(&mut self, op: usize, from: Span, into: Span) -> Result<(*const u8, *mut u8)> {
+        if from.overlaps(&into) {
+            return Err(Error::invalid(format!("execute operation {op}: it writes into what it reads")));
+        }
+        let places = (self.place(op, from)?.cast_const(), self.written(op, into)?);
+        let nothing = std::ptr::NonNull::<u8>::dangling().as_ptr();
+        Ok(if into.len == 0 { (nothing, nothing) } else { places })
     }
 }
 

@@ -2,10 +2,12 @@
 //!
 //! Buffers are raw pointers, since a message under way outlives the borrow of any one call; the executor completes every
 //! request before it returns.
-#![allow(unsafe_code)] // messages under way hold pointers into the caller's buffer
+#![allow(unsafe_code)] // messages under way hold pointers into the caller's buffers
 
 #[cfg(feature = "mpi")]
 pub mod clock;
+#[cfg(feature = "mpi")]
+mod control;
 mod executor;
 #[cfg(feature = "mpi")]
 pub(crate) mod library;
@@ -13,12 +15,14 @@ pub(crate) mod library;
 pub mod mpi;
 #[cfg(feature = "mpi")]
 pub(crate) mod native;
+mod task;
 pub mod threads;
 
 use crate::error::Result;
 use crate::topology::Rank;
 
 pub use executor::Executor;
+pub use task::{Buffers, Combine, Task};
 
 /// Tells the messages of one rank to another apart: those of a program by their lane, those of several programs under way by where their tags
 /// begin.

@@ -1,6 +1,7 @@
 //! Ranks as threads of one process: programs run with real bytes on a machine without MPI.
 
-use super::{Executor, Tag, Transport};
+use super::task::nothing_to_combine;
+use super::{Buffers, Executor, Tag, Task, Transport};
 use crate::error::{Error, Result};
 use crate::schedule::Schedule;
 use crate::topology::Rank;
@@ -147,11 +148,11 @@ impl ThreadTransport {
     }
 }
 
-/// Runs a schedule over threads. `buffers` holds each rank's message, which the schedule works on in place.
+/// Runs a schedule over threads, without input: `buffers` holds each rank's output.
 ///
 /// ```
 /// use collwise::collective::{Shape, bcast};
-/// let shape = Shape { ranks: 3, root: 0, bytes: 5 };
+/// let shape = Shape::new(3, 0, 5);
 /// let schedule = bcast::algorithm("chain").unwrap().schedule(&shape, &Default::default()).unwrap();
 /// let mut buffers = vec![b"hello".to_vec(), vec![0; 5], vec![0; 5]];
 /// collwise::transport::threads::run(&schedule, &mut buffers).unwrap();
@@ -161,16 +162,31 @@ impl ThreadTransport {
 /// # Errors
 /// [`Error::Rank`] of the first rank that failed; [`Error::Invalid`] if there are not as many buffers as ranks.
 pub fn run(schedule: &Schedule, buffers: &mut [Vec<u8>]) -> Result<()> {
-    if buffers.len() != schedule.ranks() {
-        return Err(Error::invalid(format!("run {} ranks with {} buffers", schedule.ranks(), buffers.len())));
+    run_with(schedule, &vec![Vec::new(); schedule.ranks()], buffers, nothing_to_combine)
+}
+
+/// As [`run`], with each rank's input, and what combines elements.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with(
+    schedule: &Schedule,
+    inputs: &[Vec<u8>],
+    outputs: &mut [Vec<u8>],
+    combine: impl Fn(&[u8], &mut [u8]) -> Result<()> + Sync,
+) -> Result<()> {
+    if [inputs.len(), outputs.len()] != [schedule.ranks(); 2] {
+        return Err(Error::invalid(format!("run {} ranks with {} inputs and {} outputs", schedule.ranks(), inputs.len(), outputs.len())));
     }
     std::thread::scope(|scope| {
-        let ends = transports(schedule.ranks()).into_iter().zip(&schedule.programs).zip(buffers);
+        let ends = transports(schedule.ranks()).into_iter().zip(&schedule.programs).zip(inputs.iter().zip(outputs));
+        let combine = &combine;
         let threads: Vec<_> = ends
-            .map(|((mut end, program), buffer)| {
+            .map(|((mut end, program), (input, output))| {
                 scope.spawn(move || {
-                    // SAFETY: the buffer is borrowed for this thread alone until the scope ends
-                    unsafe { Executor::default().run(&mut end, program, buffer.as_mut_ptr(), buffer.len(), None) }
+                    let mut task = Task::new(program).combining(combine);
+                    // SAFETY: the buffers are borrowed for this thread alone until the scope ends
+                    unsafe { Executor::default().run(&mut end, &mut task, Buffers::of(input, output)) }
                 })
             })
             .collect();

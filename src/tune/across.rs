@@ -1,24 +1,26 @@
 //! How messages cross groups: ways that the poly-model predicts to be fast are measured over all ranks, beside the library's own
 //! broadcast.
 
+use super::rows::{OfSize, between_sizes, row_of, way_at};
 use crate::collective::{Parameters, bcast};
-use crate::decide::{NATIVE_MARGIN, all_candidates, beats_native, halfway, wider};
+use crate::decide::{NATIVE_MARGIN, all_candidates, beats_native, wider};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
-use crate::plan::{self, Member, Way, hierarchy, predict};
-use crate::policy::{Across, CompiledPolicy, OWN, Policy};
+use crate::plan::{self, Location, TwoLevelParameters, predict, two_level};
+use crate::policy::{CompiledPolicy, Evidence, PER_GROUP, Policy, TwoLevelRow};
 use crate::schedule::pieces;
 use crate::stats;
-use crate::two_level::{Hierarchy, ROUTES, RouteKind};
+use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, TwoLevel};
 
 /// Segments below this cost more in overheads than they win in overlap.
 const LEAST_SEGMENT: usize = 4 << 10;
-/// The neighbours of each route's best way are measured, and those of the best among them, so many times.
+/// The neighbours of each inter-group algorithm's best way are measured, and those of the best among them, so many times.
 const ROUNDS: usize = 3;
 /// A message is cut into at most so many segments.
 const MOST_SEGMENTS: usize = 512;
 /// The sizes that ways are chosen at; a choice holds for the sizes near its own, the last one for all larger ones.
-const SIZES: [usize; 11] = [1, 1 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
+pub(super) const SIZES: [usize; 11] =
+    [1, 1 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
 
 /// Ways expected to take so many times the best one's time are not measured, nor are neighbours of those measured to.
 const HOPELESS: f64 = 1.35;
@@ -38,43 +40,46 @@ const CLOSE: f64 = 0.02;
 const AGAIN: &str = "the fastest, once more";
 
 /// A way with what it makes of a message.
-struct Candidate {
+pub(super) struct Candidate {
     /// None: the whole message, and inside each group what its own row says.
-    way: Option<Way>,
-    hierarchy: Hierarchy,
-    predicted: f64,
+    pub way: Option<TwoLevelParameters>,
+    two_level: TwoLevel,
+    pub predicted: f64,
 }
 
 impl Candidate {
-    fn route(&self) -> Option<RouteKind> {
-        self.way.map(|w| w.route)
+    fn inter_group(&self) -> Option<InterGroupAlgorithm> {
+        self.way.map(|w| w.inter_group)
     }
 }
 
-/// What the best way of each route taught at one size: what a prediction misses, it misses at the next size too.
+/// What the best way of each inter-group algorithm taught at one size: what a prediction misses, it misses at the next size too.
 #[derive(Default)]
-struct Lessons(Vec<Lesson>);
+struct RouteCalibrations(Vec<RouteCalibration>);
 
-struct Lesson {
-    way: Option<Way>,
+struct RouteCalibration {
+    way: Option<TwoLevelParameters>,
     /// Measured over predicted.
     ratio: f64,
     /// Measured over the fastest of all.
     behind: f64,
 }
 
-impl Lessons {
-    fn of(session: &Session, candidates: &[Candidate]) -> Lessons {
+impl RouteCalibrations {
+    fn of(session: &Session, candidates: &[Candidate]) -> RouteCalibrations {
         let best = best_of_routes(session, candidates, f64::INFINITY);
         let shortest = best.first().map_or(f64::NAN, |b| b.1);
-        let lesson =
-            |(c, time): (&Candidate, f64)| Lesson { way: c.way, ratio: time / c.predicted.max(f64::MIN_POSITIVE), behind: time / shortest };
-        Lessons(best.into_iter().map(lesson).collect())
+        let lesson = |(c, time): (&Candidate, f64)| RouteCalibration {
+            way: c.way,
+            ratio: time / c.predicted.max(f64::MIN_POSITIVE),
+            behind: time / shortest,
+        };
+        RouteCalibrations(best.into_iter().map(lesson).collect())
     }
 
     /// What a candidate will take.
     fn expect(&self, candidate: &Candidate) -> f64 {
-        let lesson = self.0.iter().find(|l| l.way.map(|w| w.route) == candidate.route());
+        let lesson = self.0.iter().find(|l| l.way.map(|w| w.inter_group) == candidate.inter_group());
         candidate.predicted * lesson.map_or(1.0, |l| l.ratio)
     }
 }
@@ -83,36 +88,32 @@ impl Lessons {
 ///
 /// # Errors
 /// The session's.
-pub fn choose(session: &mut Session, policy: &Policy, members: &[Member], exhaustive: bool) -> Result<Vec<Across>> {
+pub fn choose(session: &mut Session, policy: &Policy, members: &[Location], exhaustive: bool) -> Result<Vec<TwoLevelRow>> {
     let compiled = CompiledPolicy::new(policy.clone())?;
     let search = Search { policy: &compiled, members, has_native: session.has_native() };
     let by_size = if exhaustive { search.exhaustively(session)? } else { search.by_prediction(session)? };
-    let mut rows: Vec<Across> =
-        SIZES.iter().zip(&by_size).filter_map(|(&bytes, of_size)| row(session, bytes, of_size, &search.native(bytes))).collect();
-    // a row begins half way (in factors) between its size and the one before
-    for k in (1..rows.len()).rev() {
-        rows[k].from_bytes = halfway(rows[k - 1].at_bytes, rows[k].at_bytes);
-    }
-    Ok(rows)
+    let made: Vec<OfSize> =
+        SIZES.iter().zip(&by_size).filter_map(|(&bytes, of_size)| made(session, bytes, of_size, &search.native(bytes))).collect();
+    between_sizes(&compiled, members, 0, &made)
 }
 
 /// The search for the fastest way at each size.
 struct Search<'a> {
     policy: &'a CompiledPolicy,
-    members: &'a [Member],
+    members: &'a [Location],
     has_native: bool,
 }
 
 impl Search<'_> {
     /// Candidates by size, predicted to be fast or close to those that were.
     fn by_prediction(&self, session: &mut Session) -> Result<Vec<Vec<Candidate>>> {
-        let mut lessons = Lessons::default();
+        let mut lessons = RouteCalibrations::default();
         let mut by_size: Vec<Vec<Candidate>> = Vec::new();
         for bytes in SIZES {
             let mut candidates = candidates(self.policy, self.members, bytes, &lessons)?;
             self.race(session, "ways across groups", bytes, &candidates)?;
             self.improve(session, bytes, &mut candidates)?;
-            lessons = Lessons::of(session, &candidates);
+            lessons = RouteCalibrations::of(session, &candidates);
             by_size.push(candidates);
         }
         // a way first met at a large size may be the best one at smaller sizes too
@@ -127,7 +128,7 @@ impl Search<'_> {
         }
         let close: Vec<Vec<Experiment>> =
             SIZES.iter().zip(&by_size).map(|(&bytes, of_size)| self.undecided(session, bytes, of_size)).collect();
-        session.again(AGAIN, &close)?;
+        session.remeasure(AGAIN, &close)?;
         // the others' few runs say less
         let several = |close: &[Experiment]| close.iter().filter(|e| !e.is_native()).count() > 1;
         for (candidates, close) in by_size.iter_mut().zip(&close).filter(|(_, close)| several(close)) {
@@ -158,37 +159,39 @@ impl Search<'_> {
         };
         let plain: Vec<Experiment> = SIZES.into_iter().flat_map(of).map(|(b, a, p)| self.over_all(b, a.name, p)).collect();
         session.measure("every algorithm over all ranks", &plain)?;
-        session.again(AGAIN, &fields)?;
+        session.remeasure(AGAIN, &fields)?;
         Ok(by_size)
     }
 
-    /// The best of each route is tried with other segments, and the best pipeline with other trees, since their speed is a matter of the
+    /// The best of each inter-group algorithm is tried with other segments, and the best pipeline with other trees, since their speed is a matter of the
     /// processors and ports that ranks share, which predictions know least of; until each is the best of its neighbours. Where the
     /// prediction holds, only those are tried that it finds faster.
     fn improve(&self, session: &mut Session, bytes: usize, candidates: &mut Vec<Candidate>) -> Result<()> {
         let segments = segment_sizes(self.policy, bytes);
-        let mut tried: Vec<(RouteKind, bool, f64)> = Vec::new();
+        let mut tried: Vec<(InterGroupAlgorithm, bool, f64)> = Vec::new();
         for _ in 0..ROUNDS {
             let best = best_of_routes(session, candidates, HOPELESS);
-            let best: Vec<(Way, f64, f64)> = best.into_iter().filter_map(|(c, time)| Some((c.way?, c.predicted, time))).collect();
+            let best: Vec<(TwoLevelParameters, f64, f64)> =
+                best.into_iter().filter_map(|(c, time)| Some((c.way?, c.predicted, time))).collect();
             for (k, (best, predicted, time)) in best.into_iter().enumerate() {
-                let known =
-                    |&(route, all, before): &(RouteKind, bool, f64)| route == best.route && (all || k > 0) && time > before * (1.0 - ALIKE);
+                let known = |&(inter_group, all, before): &(InterGroupAlgorithm, bool, f64)| {
+                    inter_group == best.inter_group && (all || k > 0) && time > before * (1.0 - ALIKE)
+                };
                 if tried.iter().any(known) {
                     continue;
                 }
-                tried.push((best.route, k == 0, time));
+                tried.push((best.inter_group, k == 0, time));
                 let holds = (time - predicted).abs() <= HOLDS * predicted;
                 let limit = if holds { predicted * (1.0 - ALIKE) } else { f64::INFINITY };
-                for segment in neighbours(&segments, best.segment).filter(|_| best.route.is_segmented()) {
-                    self.add(candidates, bytes, Way { segment, in_flight: 0, ..best }, limit)?;
+                for segment in neighbours(&segments, best.segment).filter(|_| best.inter_group.is_segmented()) {
+                    self.add(candidates, bytes, TwoLevelParameters { segment, in_flight: 0, ..best }, limit)?;
                 }
                 // what one wins tells whether two would
                 for in_flight in wider(best.in_flight, pieces(bytes, best.segment)).take(1).filter(|_| k == 0 && best.in_flight > 0) {
-                    self.add(candidates, bytes, Way { in_flight, ..best }, limit)?;
+                    self.add(candidates, bytes, TwoLevelParameters { in_flight, ..best }, limit)?;
                 }
-                for local in bcast::trees().filter(|_| k == 0 && best.route.has_trees()) {
-                    self.add(candidates, bytes, Way { local, ..best }, limit)?;
+                for intra_group in bcast::trees().filter(|_| k == 0 && best.inter_group.has_trees()) {
+                    self.add(candidates, bytes, TwoLevelParameters { intra_group, ..best }, limit)?;
                 }
             }
             self.race(session, "neighbours of the best ways", bytes, candidates)?;
@@ -197,9 +200,9 @@ impl Search<'_> {
     }
 
     /// Adds a way; false if it is predicted to take longer than the limit, or one of the candidates does the same.
-    fn add(&self, candidates: &mut Vec<Candidate>, bytes: usize, way: Way, limit_s: f64) -> Result<bool> {
+    fn add(&self, candidates: &mut Vec<Candidate>, bytes: usize, way: TwoLevelParameters, limit_s: f64) -> Result<bool> {
         let candidate = segmented(self.policy, self.members, bytes, way)?;
-        let is_wanted = candidate.predicted <= limit_s && candidates.iter().all(|c| c.hierarchy != candidate.hierarchy);
+        let is_wanted = candidate.predicted <= limit_s && candidates.iter().all(|c| c.two_level != candidate.two_level);
         candidates.extend(is_wanted.then_some(candidate));
         Ok(is_wanted)
     }
@@ -230,7 +233,7 @@ fn fastest<'a>(session: &Session, candidates: &'a [Candidate]) -> Option<(&'a Ca
     measured.min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// The fastest candidate of each route as measured, the fastest first, without those that take more than so many times the fastest one's.
+/// The fastest candidate of each inter-group algorithm as measured, the fastest first, without those that take more than so many times the fastest one's.
 fn best_of_routes<'a>(session: &Session, candidates: &'a [Candidate], limit: f64) -> Vec<(&'a Candidate, f64)> {
     let measured = candidates.iter().filter_map(|c| Some((c, session.samples().median(&experiment(c))?)));
     let mut measured: Vec<(&Candidate, f64)> = measured.collect();
@@ -238,7 +241,7 @@ fn best_of_routes<'a>(session: &Session, candidates: &'a [Candidate], limit: f64
     let limit = measured.first().map_or(0.0, |m| m.1 * limit);
     let mut best: Vec<(&Candidate, f64)> = Vec::new();
     for (candidate, time) in measured.into_iter().take_while(|m| m.1 <= limit) {
-        if best.iter().all(|(b, _)| b.route() != candidate.route()) {
+        if best.iter().all(|(b, _)| b.inter_group() != candidate.inter_group()) {
             best.push((candidate, time));
         }
     }
@@ -253,43 +256,43 @@ fn neighbours(sizes: &[usize], segment: usize) -> impl Iterator<Item = usize> {
 }
 
 fn experiment(candidate: &Candidate) -> Experiment {
-    Experiment::Hierarchical { hierarchy: candidate.hierarchy.clone() }
+    Experiment::TwoLevel { two_level: candidate.two_level.clone() }
 }
 
-/// Every way: each route with each tree and each segment, and the whole message.
-fn all_ways(policy: &CompiledPolicy, members: &[Member], bytes: usize) -> Result<Vec<Candidate>> {
+/// Every way: each inter-group algorithm with each tree and each segment, and the whole message.
+fn all_ways(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Result<Vec<Candidate>> {
     let sizes = segment_sizes(policy, bytes);
     let mut all = vec![whole(policy, members, bytes)?];
-    for route in ROUTES {
-        for local in plan::trees_of(route) {
-            for &segment in sizes.iter().filter(|&&s| s == 0 || route.is_segmented()) {
-                all.push(segmented(policy, members, bytes, Way { route, segment, in_flight: 0, local })?);
+    for inter_group in INTER_GROUP_ALGORITHMS {
+        for intra_group in plan::trees_of(inter_group) {
+            for &segment in sizes.iter().filter(|&&s| s == 0 || inter_group.is_segmented()) {
+                all.push(segmented(policy, members, bytes, TwoLevelParameters { inter_group, segment, in_flight: 0, intra_group })?);
             }
         }
     }
     Ok(all)
 }
 
-fn segmented(policy: &CompiledPolicy, members: &[Member], bytes: usize, way: Way) -> Result<Candidate> {
-    let hierarchy = hierarchy(policy, members, 0, bytes, way)?;
-    let way = Way { in_flight: hierarchy.in_flight, ..way };
-    Ok(Candidate { way: Some(way), predicted: predict(policy, members, &hierarchy)?, hierarchy })
+fn segmented(policy: &CompiledPolicy, members: &[Location], bytes: usize, way: TwoLevelParameters) -> Result<Candidate> {
+    let two_level = two_level(policy, members, 0, bytes, way)?;
+    let way = TwoLevelParameters { in_flight: two_level.in_flight, ..way };
+    Ok(Candidate { way: Some(way), predicted: predict(policy, members, &two_level)?, two_level })
 }
 
-fn whole(policy: &CompiledPolicy, members: &[Member], bytes: usize) -> Result<Candidate> {
+fn whole(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Result<Candidate> {
     let plan = plan::whole(policy, members, 0, bytes)?;
-    Ok(Candidate { way: None, hierarchy: plan.hierarchy, predicted: plan.predicted_s })
+    Ok(Candidate { way: None, two_level: plan.two_level, predicted: plan.predicted_s })
 }
 
-/// The best way of each route as predicted, and the one that was best at the size before, unless they are hopeless.
-fn candidates(policy: &CompiledPolicy, members: &[Member], bytes: usize, lessons: &Lessons) -> Result<Vec<Candidate>> {
+/// The best way of each inter-group algorithm as predicted, and the one that was best at the size before, unless they are hopeless.
+fn candidates(policy: &CompiledPolicy, members: &[Location], bytes: usize, lessons: &RouteCalibrations) -> Result<Vec<Candidate>> {
     let sizes = segment_sizes(policy, bytes);
     let mut found = vec![whole(policy, members, bytes)?];
-    for route in ROUTES {
+    for inter_group in INTER_GROUP_ALGORITHMS {
         let mut best: Option<Candidate> = None;
-        for local in plan::trees_of(route) {
-            for &segment in sizes.iter().filter(|&&s| s == 0 || route.is_segmented()) {
-                let candidate = segmented(policy, members, bytes, Way { route, segment, in_flight: 0, local })?;
+        for intra_group in plan::trees_of(inter_group) {
+            for &segment in sizes.iter().filter(|&&s| s == 0 || inter_group.is_segmented()) {
+                let candidate = segmented(policy, members, bytes, TwoLevelParameters { inter_group, segment, in_flight: 0, intra_group })?;
                 if best.as_ref().is_none_or(|b| candidate.predicted < b.predicted) {
                     best = Some(candidate);
                 }
@@ -297,7 +300,7 @@ fn candidates(policy: &CompiledPolicy, members: &[Member], bytes: usize, lessons
         }
         found.extend(best);
     }
-    // a route of which only poor ways were tried may be better than the lesson says
+    // an inter-group algorithm of which only poor ways were tried may be better than the lesson says
     let least = |of: &dyn Fn(&Candidate) -> f64| found.iter().map(of).fold(f64::INFINITY, f64::min) * HOPELESS;
     let limits = (least(&|c| c.predicted), least(&|c| lessons.expect(c)));
     found.retain(|c| c.predicted <= limits.0 || lessons.expect(c) <= limits.1);
@@ -306,7 +309,7 @@ fn candidates(policy: &CompiledPolicy, members: &[Member], bytes: usize, lessons
     }
     let mut chosen: Vec<Candidate> = Vec::new();
     for candidate in found {
-        if chosen.iter().all(|c| c.hierarchy != candidate.hierarchy) {
+        if chosen.iter().all(|c| c.two_level != candidate.two_level) {
             chosen.push(candidate);
         }
     }
@@ -334,54 +337,49 @@ fn segment_sizes(policy: &CompiledPolicy, bytes: usize) -> Vec<usize> {
     kept
 }
 
-/// The row of a size: the fastest candidate as measured, and whether the library's own is to be preferred.
-fn row(session: &Session, bytes: usize, candidates: &[Candidate], native: &Experiment) -> Option<Across> {
+/// What was measured at a size, with the row of the fastest, which says whether the library's own is to be preferred.
+fn made<'a>(session: &Session, bytes: usize, candidates: &'a [Candidate], native: &Experiment) -> Option<OfSize<'a>> {
     let times = |e: &Experiment| session.samples().all(e);
     let mut measured: Vec<(&Candidate, f64)> =
         candidates.iter().filter_map(|c| Some((c, stats::median(&times(&experiment(c)))?))).collect();
     measured.sort_by(|a, b| a.1.total_cmp(&b.1));
     let &(best, time) = measured.first()?;
-    let runner_up = measured.iter().find(|(c, _)| c.hierarchy != best.hierarchy);
+    let runner_up = measured.iter().find(|(c, _)| c.two_level != best.two_level);
     let native_s = stats::median(&times(native));
     // adaptive must never be a loss: what is not clearly faster stays with the library
     let clearly = stats::is_less(&times(&experiment(best)), &times(native));
-    Some(Across {
-        from_bytes: 0,
-        at_bytes: bytes,
-        route: best.way.map_or(RouteKind::Tree, |w| w.route),
-        segment_bytes: best.way.map_or(0, |w| if w.segment < bytes { w.segment } else { 0 }),
-        in_flight: best.way.map_or(0, |w| if w.segment < bytes { w.in_flight } else { 0 }),
-        local: best.way.map_or(OWN, |w| w.local.name).into(),
+    let evidence = Evidence {
         predicted_s: best.predicted,
         measured_s: Some(time),
-        runner_up: runner_up.map_or("none".into(), |(c, _)| c.way.map_or(OWN.into(), |w| w.words(bytes))),
-        margin: runner_up.map_or(0.0, |(_, t)| stats::margin(*t, time)),
         native_s,
-        native: native_s.is_some_and(|n| !beats_native(time, n, clearly)),
-    })
+        runner_up: runner_up.map_or("none".into(), |(c, _)| c.way.map_or(PER_GROUP.into(), |w| w.words(bytes))),
+        margin: runner_up.map_or(0.0, |(_, t)| stats::margin(*t, time)),
+    };
+    let row = row_of(&way_at(best, bytes), 0, bytes, evidence, native_s.is_some_and(|n| !beats_native(time, n, clearly)));
+    Some(OfSize { measured, row })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn candidate(route: RouteKind, predicted: f64) -> Candidate {
-        let way = Way { route, segment: 0, in_flight: 0, local: bcast::algorithm("flat").unwrap() };
+    fn candidate(inter_group: InterGroupAlgorithm, predicted: f64) -> Candidate {
+        let way = TwoLevelParameters { inter_group, segment: 0, in_flight: 0, intra_group: bcast::algorithm("flat").unwrap() };
         let policy = CompiledPolicy::new(Policy::read(std::path::Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
-        let members = [Member { group: 0, position: 0 }, Member { group: 1, position: 0 }];
+        let members = [Location { group: 0, position: 0 }, Location { group: 1, position: 0 }];
         Candidate { predicted, ..segmented(&policy, &members, 8, way).unwrap() }
     }
 
     #[test]
     fn a_lesson_is_of_its_route_and_others_are_believed() {
-        let lesson = |route, ratio| {
-            let way = Way { route, segment: 0, in_flight: 0, local: bcast::algorithm("flat").unwrap() };
-            Lesson { way: Some(way), ratio, behind: 1.0 }
+        let lesson = |inter_group, ratio| {
+            let way = TwoLevelParameters { inter_group, segment: 0, in_flight: 0, intra_group: bcast::algorithm("flat").unwrap() };
+            RouteCalibration { way: Some(way), ratio, behind: 1.0 }
         };
-        let lessons = Lessons(vec![lesson(RouteKind::Star, 1.5), lesson(RouteKind::Path, 0.5)]);
-        assert_eq!(lessons.expect(&candidate(RouteKind::Star, 2.0)), 3.0);
-        assert_eq!(lessons.expect(&candidate(RouteKind::Path, 2.0)), 1.0);
-        assert_eq!(lessons.expect(&candidate(RouteKind::Relay, 2.0)), 2.0);
+        let lessons = RouteCalibrations(vec![lesson(InterGroupAlgorithm::Star, 1.5), lesson(InterGroupAlgorithm::Path, 0.5)]);
+        assert_eq!(lessons.expect(&candidate(InterGroupAlgorithm::Star, 2.0)), 3.0);
+        assert_eq!(lessons.expect(&candidate(InterGroupAlgorithm::Path, 2.0)), 1.0);
+        assert_eq!(lessons.expect(&candidate(InterGroupAlgorithm::Relay, 2.0)), 2.0);
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! What is done inside each group: the best predicted candidates are measured side by side with the library's own broadcast.
 
 use crate::collective::{Algorithm, COLLECTIVES, Collective, Parameters};
-use crate::decide::{Candidate, Knowledge, all_candidates, beats_native, halfway, rank_candidates, wider};
+use crate::decide::{Candidate, Knowledge, Leap, Made, Row, all_candidates, beats_native, leaps, rank_candidates, rows, wider};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
-use crate::model::{Fitted, Roster};
-use crate::policy::Choice;
+use crate::model::{Fitted, RankSet};
+use crate::policy::{Choice, Evidence, bounded};
 use crate::schedule::pieces;
 use crate::score::Scores;
 use crate::stats;
+use crate::topology::Link;
 use std::collections::BTreeMap;
 
 /// The sizes that choices are made at; a choice holds for the sizes near its own, the last one for all larger ones.
@@ -24,18 +25,17 @@ const FINALISTS: usize = 4;
 /// The session's, or a model that lacks parameters.
 pub fn choose(
     session: &mut Session,
-    rosters: &[Roster],
+    rank_sets: &[RankSet],
     fitted: &[Vec<Fitted>],
     scores: &mut [Scores],
     exhaustive: bool,
 ) -> Result<Vec<BTreeMap<&'static Collective, Vec<Choice>>>> {
     let mut finals: Vec<Vec<Field>> = Vec::new(); // by group
-    for (k, roster) in rosters.iter().enumerate() {
+    for (k, rank_set) in rank_sets.iter().enumerate() {
         let mut of_group = Vec::new();
-        if roster.ranks.len() > 1 {
-            let knowledge =
-                Knowledge { models: &fitted[k], scores: &scores[k].models, experience: &scores[k].of_all, inside: roster.inside.as_ref() };
-            let positions: Vec<usize> = (0..roster.ranks.len()).collect();
+        if rank_set.ranks.len() > 1 {
+            let knowledge = knowledge(rank_set, &fitted[k], &scores[k]);
+            let positions: Vec<usize> = (0..rank_set.ranks.len()).collect();
             for collective in COLLECTIVES {
                 for bytes in collective.sizes(&SIZES) {
                     let all = all_candidates(collective, bytes);
@@ -53,29 +53,93 @@ pub fn choose(
     }
     let native = session.has_native();
     let fields: Vec<Vec<Experiment>> =
-        rosters.iter().zip(&finals).flat_map(|(roster, of_group)| of_group.iter().map(|f| f.experiments(roster, native))).collect();
+        rank_sets.iter().zip(&finals).flat_map(|(rank_set, of_group)| of_group.iter().map(|f| f.experiments(rank_set, native))).collect();
     let purpose = "finalists inside groups";
     if exhaustive {
         session.measure(purpose, &fields.concat())?;
-        session.again("the fastest, once more", &fields)?;
+        session.remeasure("the fastest, once more", &fields)?;
     } else {
         session.race(purpose, &fields, None)?;
     }
     let mut choices = Vec::new();
-    for (roster, of_group) in rosters.iter().zip(&finals) {
+    for (k, (rank_set, of_group)) in rank_sets.iter().zip(&finals).enumerate() {
         let mut rows: BTreeMap<&'static Collective, Vec<Choice>> = BTreeMap::new();
-        for field in of_group {
-            rows.entry(field.collective).or_default().extend(decide(session, roster, field));
-        }
-        for rows in rows.values_mut() {
-            // a row begins half way (in factors) between its size and the one before
-            for k in (1..rows.len()).rev() {
-                rows[k].from_bytes = halfway(rows[k - 1].at_bytes, rows[k].at_bytes);
-            }
+        for of_collective in of_group.chunk_by(|a, b| a.collective == b.collective) {
+            let knowledge = knowledge(rank_set, &fitted[k], &scores[k]);
+            rows.insert(of_collective[0].collective, rows_of(session, rank_set, knowledge, of_collective)?);
         }
         choices.push(rows);
     }
     Ok(choices)
+}
+
+fn knowledge<'a>(rank_set: &'a RankSet, fitted: &'a [Fitted], scores: &'a Scores) -> Knowledge<'a> {
+    Knowledge { models: fitted, scores: &scores.models, calibration: &scores.of_all, inside: rank_set.inside.as_ref() }
+}
+
+/// What is taken: its name and parameters.
+type Taken = (&'static str, Parameters);
+
+/// The rows of a collective in a group, from its fields at all sizes.
+fn rows_of(session: &Session, rank_set: &RankSet, knowledge: Knowledge, fields: &[Field]) -> Result<Vec<Choice>> {
+    let collective = fields[0].collective;
+    let measured = |f: &Field, a: &Algorithm, p| stats::median(&session.samples().all(&f.experiment(rank_set, a, p)));
+    let mut made: Vec<Made<Taken>> = Vec::new();
+    let mut taken: Vec<Choice> = Vec::new();
+    for field in fields {
+        let Some(choice) = decide(session, rank_set, field) else { continue };
+        let of = |c: &Candidate| Some(((c.algorithm.name, c.parameters), c.predicted, measured(field, c.algorithm, c.parameters)?));
+        let algorithm = collective.algorithm(&choice.algorithm)?;
+        made.push(Made {
+            bytes: field.bytes,
+            taken: (!algorithm.is_native()).then(|| (algorithm.name, choice.parameters())),
+            measured: field.candidates.iter().filter_map(of).collect(),
+            native_s: measured(field, collective.native(), Parameters::default()),
+        });
+        taken.push(choice);
+    }
+    let positions: Vec<usize> = (0..rank_set.ranks.len()).collect();
+    let predict = |&(name, parameters): &Taken, bytes: usize| {
+        let candidate = (collective.algorithm(name)?, bounded(parameters, bytes));
+        let (_, ranked) = rank_candidates(knowledge, collective, &positions, bytes, &[candidate])?;
+        // what nobody can predict is not chosen
+        Ok(ranked.first().map_or(f64::INFINITY, |c| c.predicted))
+    };
+    let mut choices = Vec::new();
+    for row in rows(&made, &leaps_of(knowledge)?, predict)? {
+        choices.push(match taken.iter().find(|c| c.at_bytes == row.at) {
+            Some(choice) => Choice { from_bytes: row.from, ..choice.clone() },
+            None => between(collective, knowledge, &row),
+        });
+    }
+    Ok(choices)
+}
+
+/// A row between two sizes that choices were made at.
+fn between(collective: &'static Collective, knowledge: Knowledge, row: &Row<Taken>) -> Choice {
+    let (algorithm, parameters) = row.taken.unwrap_or((collective.native().name, Parameters::default()));
+    Choice {
+        from_bytes: row.from,
+        at_bytes: row.at,
+        model: knowledge.model(row.at).unwrap_or_default().into(),
+        algorithm: algorithm.into(),
+        segment_bytes: parameters.segment,
+        radix: parameters.radix,
+        in_flight: parameters.in_flight,
+        evidence: Evidence { predicted_s: row.seconds, runner_up: "none".into(), ..Evidence::default() },
+    }
+}
+
+/// Where the group's network changes, by any of its models.
+fn leaps_of(knowledge: Knowledge) -> Result<Vec<Leap>> {
+    let mut all = Vec::new();
+    for fitted in knowledge.models {
+        let costs = fitted.costs_in(knowledge.inside)?;
+        all.extend(leaps(|bytes| costs.cost(Link { from: 0, to: 1 }, bytes).transit, SIZES[SIZES.len() - 1]));
+    }
+    all.sort_unstable();
+    all.dedup();
+    Ok(all)
 }
 
 /// The candidates of a collective in a group at a size.
@@ -89,13 +153,13 @@ struct Field {
 
 impl Field {
     /// The experiments on the whole group, with the library's own if there is one.
-    fn experiments(&self, roster: &Roster, native: bool) -> Vec<Experiment> {
-        let native = native.then(|| self.experiment(roster, self.collective.native(), Parameters::default()));
-        self.candidates.iter().map(|c| self.experiment(roster, c.algorithm, c.parameters)).chain(native).collect()
+    fn experiments(&self, rank_set: &RankSet, native: bool) -> Vec<Experiment> {
+        let native = native.then(|| self.experiment(rank_set, self.collective.native(), Parameters::default()));
+        self.candidates.iter().map(|c| self.experiment(rank_set, c.algorithm, c.parameters)).chain(native).collect()
     }
 
-    fn experiment(&self, roster: &Roster, algorithm: &Algorithm, parameters: Parameters) -> Experiment {
-        let (collective, bytes, ranks) = (self.collective, self.bytes, roster.ranks.clone());
+    fn experiment(&self, rank_set: &RankSet, algorithm: &Algorithm, parameters: Parameters) -> Experiment {
+        let (collective, bytes, ranks) = (self.collective, self.bytes, rank_set.ranks.clone());
         Experiment::Collective { collective, ranks, root: 0, bytes, algorithm: algorithm.name.into(), parameters }
     }
 }
@@ -122,8 +186,8 @@ fn with_windows(mut candidates: Vec<Candidate>, bytes: usize) -> Vec<Candidate> 
     candidates
 }
 
-fn decide(session: &Session, roster: &Roster, field: &Field) -> Option<Choice> {
-    let measured = |a: &Algorithm, p: Parameters| stats::median(&session.samples().all(&field.experiment(roster, a, p)));
+fn decide(session: &Session, rank_set: &RankSet, field: &Field) -> Option<Choice> {
+    let measured = |a: &Algorithm, p: Parameters| stats::median(&session.samples().all(&field.experiment(rank_set, a, p)));
     let mut all: Vec<(&'static Algorithm, Parameters, f64, f64)> = Vec::new(); // with the times predicted and measured
     all.extend(
         field.candidates.iter().filter_map(|c| Some((c.algorithm, c.parameters, c.predicted, measured(c.algorithm, c.parameters)?))),
@@ -143,14 +207,17 @@ fn decide(session: &Session, roster: &Roster, field: &Field) -> Option<Choice> {
     Some(Choice {
         from_bytes: 0,
         at_bytes: field.bytes,
-        model: field.model.clone(),
         algorithm: algorithm.name.into(),
         segment_bytes: parameters.segment,
         radix: parameters.radix,
         in_flight: parameters.in_flight,
-        predicted_s: predicted,
-        measured_s: Some(time),
-        runner_up: runner_up.map_or("none".into(), |r| r.0.name.into()),
-        margin: runner_up.map_or(0.0, |r| stats::margin(r.3, time)),
+        model: field.model.clone(),
+        evidence: Evidence {
+            predicted_s: predicted,
+            measured_s: Some(time),
+            native_s: None,
+            runner_up: runner_up.map_or("none".into(), |r| r.0.name.into()),
+            margin: runner_up.map_or(0.0, |r| stats::margin(r.3, time)),
+        },
     })
 }

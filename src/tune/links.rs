@@ -4,20 +4,20 @@ use crate::discover::Discovery;
 use crate::error::Result;
 use crate::fit::fit_groups;
 use crate::measure::{Experiment, Session};
-use crate::model::{Fitted, Roster, model};
+use crate::model::{Fitted, RankSet, model};
 use crate::policy::LinkPolicy;
 use crate::topology::Link;
 use std::collections::BTreeSet;
 
 /// Fits a model of each link between groups. Each of a group's links is measured from another of its hosts, as far as there are so many, so
 /// that they are measured side by side.
-pub fn fit(session: &mut Session, discovery: &Discovery, rosters: &[Roster]) -> Result<Vec<LinkPolicy>> {
-    let n = rosters.len();
+pub fn fit(session: &mut Session, discovery: &Discovery, rank_sets: &[RankSet]) -> Result<Vec<LinkPolicy>> {
+    let n = rank_sets.len();
     let pairs: Vec<(usize, usize)> = crate::topology::pair_rounds(n).into_iter().flatten().collect();
     let hosts: Vec<usize> = discovery.groups.iter().map(|g| g.hosts.iter().collect::<BTreeSet<_>>().len()).collect();
-    // a roster begins with a rank of each host
-    let end = |of: usize, to: usize| rosters[of].ranks[(if to < of { to } else { to - 1 }) % hosts[of]];
-    let ends: Vec<Roster> = pairs.iter().map(|&(a, b)| Roster::new(vec![end(a, b), end(b, a)])).collect();
+    // a rank set begins with a rank of each host
+    let end = |of: usize, to: usize| rank_sets[of].ranks[(if to < of { to } else { to - 1 }) % hosts[of]];
+    let ends: Vec<RankSet> = pairs.iter().map(|&(a, b)| RankSet::new(vec![end(a, b), end(b, a)])).collect();
     let fitted = fit_groups(session, &ends, &[model("tables")?])?;
     let link = |(&(a, b), mut models): (&(usize, usize), Vec<Fitted>)| {
         let between = [discovery.groups[a].name.clone(), discovery.groups[b].name.clone()];
@@ -30,16 +30,16 @@ pub fn fit(session: &mut Session, discovery: &Discovery, rosters: &[Roster]) -> 
 }
 
 /// Fits a model of two ranks on one host, for each group of several hosts of which some have several ranks. `hosts`: of each rank of the
-/// rosters.
-pub fn inside_hosts(session: &mut Session, rosters: &[Roster], hosts: &[Vec<String>]) -> Result<Vec<Option<Fitted>>> {
-    let pair = |(roster, hosts): (&Roster, &Vec<String>)| {
+/// rank sets.
+pub fn inside_hosts(session: &mut Session, rank_sets: &[RankSet], hosts: &[Vec<String>]) -> Result<Vec<Option<Fitted>>> {
+    let pair = |(rank_set, hosts): (&RankSet, &Vec<String>)| {
         let second = (0..hosts.len()).find(|&k| hosts[..k].contains(&hosts[k]))?;
         let first = hosts.iter().position(|h| *h == hosts[second])?;
         let several = hosts.iter().any(|h| *h != hosts[0]);
-        several.then(|| Roster::new(vec![roster.ranks[first], roster.ranks[second]]))
+        several.then(|| RankSet::new(vec![rank_set.ranks[first], rank_set.ranks[second]]))
     };
-    let pairs: Vec<Option<Roster>> = rosters.iter().zip(hosts).map(pair).collect();
-    let present: Vec<Roster> = pairs.iter().flatten().cloned().collect();
+    let pairs: Vec<Option<RankSet>> = rank_sets.iter().zip(hosts).map(pair).collect();
+    let present: Vec<RankSet> = pairs.iter().flatten().cloned().collect();
     let mut fitted = fit_groups(session, &present, &[model("tables")?])?.into_iter();
     Ok(pairs.iter().map(|p| p.as_ref().and_then(|_| fitted.next()?.pop())).collect())
 }
@@ -54,15 +54,15 @@ const SPREAD_HOSTS: usize = 3;
 const ONE_PORT: f64 = 0.9;
 
 /// A rank that sends to several others, with the sum of the gaps of its links to them.
-struct Spread {
+struct PortSharing {
     root: usize,
     leaves: Vec<usize>,
     gaps: f64,
 }
 
-impl Spread {
+impl PortSharing {
     fn experiment(&self, count: usize) -> Experiment {
-        Experiment::Spread { root: self.root, leaves: self.leaves.clone(), bytes: SPREAD_BYTES, count }
+        Experiment::OneToManyTrain { root: self.root, leaves: self.leaves.clone(), bytes: SPREAD_BYTES, count }
     }
 
     /// The time of a round of sends over the sum of the gaps.
@@ -74,7 +74,7 @@ impl Spread {
 }
 
 /// For each of these, how much of a link's gap a message keeps its sender from sending to others; 1 where there is nothing to find out.
-fn shares(session: &mut Session, spreads: &[Option<Spread>]) -> Result<Vec<f64>> {
+fn shares(session: &mut Session, spreads: &[Option<PortSharing>]) -> Result<Vec<f64>> {
     let all: Vec<Experiment> = spreads.iter().flatten().flat_map(|s| [s.experiment(SPREAD_ROUNDS), s.experiment(1)]).collect();
     session.measure("sends to several hosts at once", &all)?;
     spreads.iter().map(|s| s.as_ref().map_or(Ok(1.0), |s| s.share(session))).collect()
@@ -86,29 +86,34 @@ fn gap(model: &Fitted) -> Result<f64> {
 
 /// For each group, how much of a link's gap a message keeps its coordinator from sending to other groups: the time of a round of
 /// sends, one to each other group, over the sum of these links' gaps. 1 where one port carries all.
-pub fn fan_out(session: &mut Session, rosters: &[Roster], links: &[LinkPolicy]) -> Result<Vec<f64>> {
-    let n = rosters.len();
+pub fn port_sharing(session: &mut Session, rank_sets: &[RankSet], links: &[LinkPolicy]) -> Result<Vec<f64>> {
+    let n = rank_sets.len();
     // links are in the order of pairs (0,1), (0,2), ...
     let pairs: Vec<(usize, usize)> = (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).collect();
-    let spread = |g: usize| -> Result<Option<Spread>> {
-        let leaves = (0..n).filter(|&k| k != g).map(|k| rosters[k].ranks[0]).collect();
+    let spread = |g: usize| -> Result<Option<PortSharing>> {
+        let leaves = (0..n).filter(|&k| k != g).map(|k| rank_sets[k].ranks[0]).collect();
         let ours = pairs.iter().zip(links).filter(|((a, b), _)| *a == g || *b == g);
         let gaps = ours.map(|(_, l)| gap(&l.model)).sum::<Result<f64>>()?;
-        Ok((n > 2).then_some(Spread { root: rosters[g].ranks[0], leaves, gaps }))
+        Ok((n > 2).then_some(PortSharing { root: rank_sets[g].ranks[0], leaves, gaps }))
     };
     let spreads = (0..n).map(spread).collect::<Result<Vec<_>>>()?;
     shares(session, &spreads)
 }
 
-/// As [`fan_out`], of messages from a rank to other hosts of its group. `models`: of each group, that of its network.
-pub fn inside_fan_out(session: &mut Session, rosters: &[Roster], hosts: &[Vec<String>], models: &[Vec<Fitted>]) -> Result<Vec<f64>> {
-    let spread = |((roster, hosts), models): ((&Roster, &Vec<String>), &Vec<Fitted>)| -> Result<Option<Spread>> {
+/// As [`port_sharing`], of messages from a rank to other hosts of its group. `models`: of each group, that of its network.
+pub fn inside_port_sharing(
+    session: &mut Session,
+    rank_sets: &[RankSet],
+    hosts: &[Vec<String>],
+    models: &[Vec<Fitted>],
+) -> Result<Vec<f64>> {
+    let spread = |((rank_set, hosts), models): ((&RankSet, &Vec<String>), &Vec<Fitted>)| -> Result<Option<PortSharing>> {
         let first = |k: &usize| !hosts[..*k].contains(&hosts[*k]);
-        let leaves: Vec<usize> = (1..hosts.len()).filter(first).take(SPREAD_HOSTS).map(|k| roster.ranks[k]).collect();
+        let leaves: Vec<usize> = (1..hosts.len()).filter(first).take(SPREAD_HOSTS).map(|k| rank_set.ranks[k]).collect();
         let Some(model) = models.iter().find(|m| m.model == "tables").filter(|_| leaves.len() > 1) else { return Ok(None) };
-        Ok(Some(Spread { root: roster.ranks[0], gaps: leaves.len() as f64 * gap(model)?, leaves }))
+        Ok(Some(PortSharing { root: rank_set.ranks[0], gaps: leaves.len() as f64 * gap(model)?, leaves }))
     };
-    let spreads = rosters.iter().zip(hosts).zip(models).map(spread).collect::<Result<Vec<_>>>()?;
+    let spreads = rank_sets.iter().zip(hosts).zip(models).map(spread).collect::<Result<Vec<_>>>()?;
     let shares = shares(session, &spreads)?;
     Ok(shares.into_iter().map(|s| if s < ONE_PORT { s } else { 1.0 }).collect())
 }

@@ -4,15 +4,17 @@ mod across;
 mod inside;
 mod links;
 mod over_all;
+mod rows;
 
 use crate::cluster::{Bound, METHODS, Method};
+use crate::collective::bcast;
 use crate::discover::{Discovery, FoundGroup, discover};
 use crate::error::Result;
 use crate::fit::fit_groups;
 use crate::measure::Session;
-use crate::model::{Inside, MODELS, Roster};
-use crate::plan::{Member, placement};
-use crate::policy::{FORMAT, GroupPolicy, Policy, Provenance};
+use crate::model::{Inside, MODELS, RankSet};
+use crate::plan::{Location, placement};
+use crate::policy::{GroupPolicy, OverGroups, Policy, Provenance};
 use crate::score::score_groups;
 use crate::topology::Declared;
 use std::collections::BTreeMap;
@@ -42,40 +44,37 @@ impl Default for TuneOptions<'_> {
 /// The session's, or fewer than two ranks.
 pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, Policy)> {
     let discovery = discover(session, options.declared, options.method, options.bound)?;
-    let (mut rosters, hosts): (Vec<Roster>, Vec<Vec<String>>) = discovery.groups.iter().map(by_host).unzip();
-    let inside_host = links::inside_hosts(session, &rosters, &hosts)?;
-    let fitted = fit_groups(session, &rosters, MODELS)?;
-    let inside_fan_out = links::inside_fan_out(session, &rosters, &hosts, &fitted)?;
-    for (k, roster) in rosters.iter_mut().enumerate() {
-        roster.inside = Some(Inside::new(&hosts[k], inside_host[k].clone(), inside_fan_out[k]));
+    let (mut rank_sets, hosts): (Vec<RankSet>, Vec<Vec<String>>) = discovery.groups.iter().map(by_host).unzip();
+    let inside_host = links::inside_hosts(session, &rank_sets, &hosts)?;
+    let fitted = fit_groups(session, &rank_sets, MODELS)?;
+    let inside_port_sharing = links::inside_port_sharing(session, &rank_sets, &hosts, &fitted)?;
+    for (k, rank_set) in rank_sets.iter_mut().enumerate() {
+        rank_set.inside = Some(Inside::new(&hosts[k], inside_host[k].clone(), inside_port_sharing[k]));
     }
-    let links = links::fit(session, &discovery, &rosters)?;
-    let fan_out = links::fan_out(session, &rosters, &links)?;
-    let mut scores = score_groups(session, &rosters, &fitted)?;
-    let choices = inside::choose(session, &rosters, &fitted, &mut scores, options.exhaustive)?;
+    let links = links::fit(session, &discovery, &rank_sets)?;
+    let port_sharing = links::port_sharing(session, &rank_sets, &links)?;
+    let mut scores = score_groups(session, &rank_sets, &fitted)?;
+    let choices = inside::choose(session, &rank_sets, &fitted, &mut scores, options.exhaustive)?;
     let settings = session.settings().clone();
     let mut groups = Vec::new();
     for (k, (g, choices)) in discovery.groups.iter().zip(choices).enumerate() {
         groups.push(GroupPolicy {
             name: g.name.clone(),
             latency_s: g.latency_s,
-            fan_out: fan_out[k],
+            port_sharing: port_sharing[k],
             hosts: hosts[k].clone(),
             inside_host: inside_host[k].clone(),
-            inside_fan_out: inside_fan_out[k],
+            inside_port_sharing: inside_port_sharing[k],
             choices,
             scores: std::mem::take(&mut scores[k].models),
             models: fitted[k].clone(),
-            experience: std::mem::take(&mut scores[k].experience),
+            calibration: std::mem::take(&mut scores[k].calibration),
         });
     }
     let mut policy = Policy {
-        format: FORMAT,
+        collectives: BTreeMap::new(),
         groups,
         links,
-        across: Vec::new(),
-        over_all: BTreeMap::new(),
-        placement: None,
         provenance: Provenance {
             platform: settings.platform,
             ranks: settings.hosts.len(),
@@ -86,12 +85,14 @@ pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, P
             measuring_s: session.elapsed(),
         },
     };
-    if rosters.len() > 1 {
-        let ranks: Vec<Vec<usize>> = rosters.iter().map(|r| r.ranks.clone()).collect();
+    if rank_sets.len() > 1 {
+        let ranks: Vec<Vec<usize>> = rank_sets.iter().map(|r| r.ranks.clone()).collect();
         let members = placed(session.ranks(), &ranks);
-        policy.across = across::choose(session, &policy, &members, options.exhaustive)?;
-        policy.over_all = over_all::choose(session, &policy, &members)?;
-        policy.placement = Some(placement(&members));
+        let over_groups = |two_level| OverGroups { placement: Some(placement(&members)), two_level };
+        let rows = across::choose(session, &policy, &members, options.exhaustive)?;
+        policy.collectives.insert(&bcast::COLLECTIVE, over_groups(rows));
+        let rows = over_all::choose(session, &policy, &members)?;
+        policy.collectives.extend(rows.into_iter().map(|(collective, row)| (collective, over_groups(vec![row]))));
         policy.provenance.measuring_s = session.elapsed();
     }
     // what is used is what is written, to the last digit
@@ -99,22 +100,22 @@ pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, P
 }
 
 /// Where each of so many ranks is, from the ranks of each group in the order of its positions.
-fn placed(all: usize, ranks: &[Vec<usize>]) -> Vec<Member> {
-    let mut members = vec![Member { group: 0, position: 0 }; all];
+fn placed(all: usize, ranks: &[Vec<usize>]) -> Vec<Location> {
+    let mut members = vec![Location { group: 0, position: 0 }; all];
     for (group, ranks) in ranks.iter().enumerate() {
-        ranks.iter().enumerate().for_each(|(position, &r)| members[r] = Member { group, position });
+        ranks.iter().enumerate().for_each(|(position, &r)| members[r] = Location { group, position });
     }
     members
 }
 
 /// The ranks of a group with those of different hosts first (the pair that stands for the group should cross its network), and the host of
 /// each.
-fn by_host(group: &FoundGroup) -> (Roster, Vec<String>) {
+fn by_host(group: &FoundGroup) -> (RankSet, Vec<String>) {
     let mut rounds: Vec<(usize, usize, String)> = Vec::new();
     for (k, host) in group.hosts.iter().enumerate() {
         rounds.push((group.hosts[..k].iter().filter(|h| *h == host).count(), group.ranks[k], host.clone()));
     }
     rounds.sort_unstable();
     let (ranks, hosts) = rounds.into_iter().map(|(_, rank, host)| (rank, host)).unzip();
-    (Roster::new(ranks), hosts)
+    (RankSet::new(ranks), hosts)
 }

@@ -4,8 +4,8 @@ use crate::collective::{COLLECTIVES, Collective, Parameters};
 use crate::decide::beats_native;
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
-use crate::plan::{Member, SignalPlan, SignalWay, signal_ways};
-use crate::policy::{CompiledPolicy, OverAll, Policy};
+use crate::plan::{Location, SignalPlan, SignalWay, signal_ways};
+use crate::policy::{CompiledPolicy, Evidence, Policy, TwoLevelRow};
 use crate::stats;
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const FINALISTS: usize = 6;
 ///
 /// # Errors
 /// The session's.
-pub fn choose(session: &mut Session, policy: &Policy, members: &[Member]) -> Result<BTreeMap<&'static Collective, OverAll>> {
+pub fn choose(session: &mut Session, policy: &Policy, members: &[Location]) -> Result<BTreeMap<&'static Collective, TwoLevelRow>> {
     let compiled = CompiledPolicy::new(policy.clone())?;
     let mut rows = BTreeMap::new();
     for collective in COLLECTIVES.into_iter().filter(|c| !c.sized) {
@@ -34,21 +34,24 @@ pub fn choose(session: &mut Session, policy: &Policy, members: &[Member]) -> Res
         // adaptive must never be a loss: what is not clearly faster stays with the library
         let clearly = stats::is_less(&measured(experiment), &measured(&native));
         let runner_up = found.get(1);
-        let (algorithm, radix, inside) = match &best.way {
-            SignalWay::Flat(_, algorithm, parameters) => (algorithm.name.to_string(), parameters.radix, None),
-            SignalWay::Coordinated(c) => (c.between.algorithm.clone(), c.between.parameters.radix, Some(c.inside.clone())),
+        let (algorithm, parameters, inside) = match &best.way {
+            SignalWay::Flat(_, algorithm, parameters) => (algorithm.name.to_string(), *parameters, None),
+            SignalWay::Coordinated(c) => (c.between.algorithm.clone(), c.between.parameters, Some(c.inside.clone())),
         };
-        let row = OverAll {
-            algorithm,
-            radix,
-            inside_radix: inside.as_ref().map_or(0, |i| i.parameters.radix),
-            inside: inside.map(|i| i.algorithm),
-            predicted_s: best.predicted_s,
-            measured_s: Some(time),
-            native_s,
-            runner_up: runner_up.map_or("none".into(), |r| r.0.way.words()),
-            margin: runner_up.map_or(0.0, |r| stats::margin(r.2, time)),
+        let row = TwoLevelRow {
+            inter_group: algorithm,
+            radix: parameters.radix,
+            intra_radix: inside.as_ref().map_or(0, |i| i.parameters.radix),
+            intra_group: inside.map(|i| i.algorithm),
+            evidence: Evidence {
+                predicted_s: best.predicted_s,
+                measured_s: Some(time),
+                native_s,
+                runner_up: runner_up.map_or("none".into(), |r| r.0.way.words()),
+                margin: runner_up.map_or(0.0, |r| stats::margin(r.2, time)),
+            },
             native: native_s.is_some_and(|n| !beats_native(time, n, clearly)),
+            ..TwoLevelRow::default()
         };
         rows.insert(collective, row);
     }

@@ -1,8 +1,8 @@
 //! A broadcast over groups: between their coordinators by one of several routes, inside each group by an algorithm of its own,
 //! and, where the message is cut into segments, both at once: a coordinator passes a segment on while it receives the next.
 
-use super::Local;
-use crate::collective::{Node, Shape, bcast};
+use super::IntraGroup;
+use crate::collective::{NativeCall, Node, Shape, Step, bcast};
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
 use crate::schedule::{Lane, OpId, Program, Schedule, Specification, pieces, segments};
@@ -14,8 +14,8 @@ use std::collections::BTreeSet;
 /// Which way the message takes between groups.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Route {
-    /// Down a tree. Each coordinator does its jobs in this order, for each segment; a local broadcast that is not among them comes
+pub enum InterGroup {
+    /// Down a tree. Each coordinator does its jobs in this order, for each segment; an intra-group broadcast that is not among them comes
     /// last.
     Tree(Vec<Job>),
     /// The root deals the segments out to the other coordinators in turn, and each passes its share on to the rest: van de Geijn's
@@ -28,7 +28,7 @@ pub enum Route {
 
 /// A broadcast over groups.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Hierarchy {
+pub struct TwoLevel {
     /// Size of the message.
     pub bytes: usize,
     /// Ranks by group: the root's group first, in each group the coordinator first; the root coordinates its own.
@@ -38,15 +38,15 @@ pub struct Hierarchy {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<Vec<usize>>,
     /// The way between them.
-    pub route: Route,
+    pub inter_group: InterGroup,
     /// Bytes of a segment; 0: the whole message at once.
     pub segment: usize,
-    /// Messages under way to each peer in another group, in each lane; 0: nothing is said. Inside groups `local` says it.
+    /// Messages under way to each peer in another group, in each lane; 0: nothing is said. Inside groups `intra_group` says it.
     #[serde(default, skip_serializing_if = "crate::collective::is_zero")]
     pub in_flight: usize,
     /// The broadcast inside each group. With segments, those that are plain trees pass each segment on at once; others start when
     /// the whole message is there.
-    pub local: Vec<Local>,
+    pub intra_group: Vec<IntraGroup>,
 }
 
 /// What one coordinator does with one segment.
@@ -57,7 +57,7 @@ struct Part {
     jobs: Vec<Job>,
 }
 
-impl Hierarchy {
+impl TwoLevel {
     /// Checks one that was read, over so many ranks: everything else here trusts it.
     ///
     /// # Errors
@@ -69,29 +69,29 @@ impl Hierarchy {
             return wrong("a broadcast over groups needs groups, and each group ranks".into());
         }
         check_ranks(&self.ranks(), ranks)?;
-        if self.local.len() != n {
-            return wrong(format!("there are {n} groups and {} broadcasts inside them", self.local.len()));
+        if self.intra_group.len() != n {
+            return wrong(format!("there are {n} groups and {} broadcasts inside them", self.intra_group.len()));
         }
-        self.local.iter().try_for_each(|l| bcast::algorithm(&l.algorithm).map(drop))?;
+        self.intra_group.iter().try_for_each(|l| bcast::algorithm(&l.algorithm).map(drop))?;
         let sizes = |all: &[Vec<usize>]| all.iter().map(Vec::len).collect::<Vec<_>>();
         if !self.hosts.is_empty() && sizes(&self.hosts) != sizes(&self.groups) {
             return wrong("the hosts are not as many as the ranks, group by group".into());
         }
-        match &self.route {
-            Route::Tree(jobs) => check_tree(jobs, n),
-            Route::Relay => Ok(()),
-            Route::Line(order) if order.len() == n && order[0] == 0 => check_ranks(order, n).or_else(|_| wrong_line(order, n)),
-            Route::Line(order) => wrong_line(order, n),
+        match &self.inter_group {
+            InterGroup::Tree(jobs) => check_tree(jobs, n),
+            InterGroup::Relay => Ok(()),
+            InterGroup::Line(order) if order.len() == n && order[0] == 0 => check_ranks(order, n).or_else(|_| wrong_line(order, n)),
+            InterGroup::Line(order) => wrong_line(order, n),
         }
     }
 
     /// How many messages it sends, about; for one that is valid.
     pub fn message_count(&self) -> usize {
-        let of_group = |(ranks, local): (&Vec<Rank>, &Local)| {
-            let inside = bcast::algorithm(&local.algorithm).map_or(1, |a| local.parameters.pieces(a, self.bytes));
+        let of_group = |(ranks, intra_group): (&Vec<Rank>, &IntraGroup)| {
+            let inside = bcast::algorithm(&intra_group.algorithm).map_or(1, |a| intra_group.parameters.pieces(a, self.bytes));
             ranks.len().saturating_mul(inside.max(pieces(self.bytes, self.segment)))
         };
-        self.groups.iter().zip(&self.local).map(of_group).fold(0, usize::saturating_add)
+        self.groups.iter().zip(&self.intra_group).map(of_group).fold(0, usize::saturating_add)
     }
 
     /// The position in `groups` of a rank's group.
@@ -106,15 +106,29 @@ impl Hierarchy {
 
     /// How many lanes its programs have.
     pub fn lanes(&self) -> usize {
-        if self.route == Route::Relay { (self.groups.len() - 1).max(1) } else { 1 }
+        if self.inter_group == InterGroup::Relay { (self.groups.len() - 1).max(1) } else { 1 }
     }
 
-    /// True if a group's local broadcast is the library's own, which comes after the program.
+    /// True if a group's intra-group broadcast is the library's own, which comes after the program.
     pub fn local_native(&self, k: usize) -> bool {
-        self.groups[k].len() > 1 && self.local[k].algorithm == bcast::COLLECTIVE.native().name
+        self.groups[k].len() > 1 && self.intra_group[k].algorithm == bcast::COLLECTIVE.native().name
     }
 
-    /// What a rank sends and receives; local broadcasts by the library come after it.
+    /// The library's own broadcast that a rank calls after its program, if its group's is that.
+    pub fn native(&self, me: Rank) -> Option<NativeCall> {
+        let k = self.group_of(me);
+        self.local_native(k).then(|| NativeCall { collective: &bcast::COLLECTIVE, ranks: self.groups[k].clone(), root: 0 })
+    }
+
+    /// What a rank does.
+    ///
+    /// # Errors
+    /// As [`TwoLevel::program`].
+    pub fn steps(&self, me: Rank) -> Result<Vec<Step>> {
+        Ok(std::iter::once(Step::Program(self.program(me)?)).chain(self.native(me).map(Step::Native)).collect())
+    }
+
+    /// What a rank sends and receives; intra-group broadcasts by the library come after it.
     ///
     /// # Errors
     /// An algorithm that there is not.
@@ -122,22 +136,22 @@ impl Hierarchy {
         let k = self.group_of(me);
         let position = self.groups[k].iter().position(|&r| r == me);
         let position = position.ok_or_else(|| Error::invalid(format!("build the program of rank {me}, which is in no group")))?;
-        match &self.route {
-            Route::Line(order) => Ok(self.link_of_chain(&self.chain(order), self.place_in_chain(order, k, position))),
+        match &self.inter_group {
+            InterGroup::Line(order) => Ok(self.link_of_chain(&self.chain(order), self.place_in_chain(order, k, position))),
             _ => self.program_at(k, position, &self.hosts_of(k)),
         }
     }
 
-    /// What the rank at a position of group `k` sends and receives, along any route but a line.
+    /// What the rank at a position of group `k` sends and receives, along any inter-group algorithm but a line.
     fn program_at(&self, k: usize, position: usize, hosts: &Option<Hosts>) -> Result<Program> {
-        let local = bcast::algorithm(&self.local[k].algorithm)?;
+        let intra_group = bcast::algorithm(&self.intra_group[k].algorithm)?;
         let group = &self.groups[k];
-        let inside = self.local[k].parameters.in_flight;
-        let pipelined = local.tree.filter(|_| self.segment > 0);
-        let tree = |v: usize, n: usize| pipelined.map(|tree| tree(v, n, self.local[k].parameters.radix));
+        let inside = self.intra_group[k].parameters.in_flight;
+        let pipelined = intra_group.tree.filter(|_| self.segment > 0);
+        let tree = |v: usize, n: usize| pipelined.map(|tree| tree(v, n, self.intra_group[k].parameters.radix));
         let node = hosts.as_ref().map_or_else(|| tree(position, group.len()), |hosts| hosts.node(position, &tree));
         // along a tree every segment is passed on alike
-        let same = if let (Route::Tree(jobs), 0) = (&self.route, position) { Some(own_part(jobs, k)) } else { None };
+        let same = if let (InterGroup::Tree(jobs), 0) = (&self.inter_group, position) { Some(own_part(jobs, k)) } else { None };
         let mut program = Program::new();
         let mut got: Vec<OpId> = Vec::new();
         for (n, span) in segments(self.bytes, self.segment).enumerate() {
@@ -159,7 +173,7 @@ impl Hierarchy {
                 match (job, &node) {
                     (Job::Send { to, .. }, _) => drop_id(program.send(self.groups[to][0], span, &come)),
                     (Job::Local(_), Some(node)) => node.children.iter().for_each(|&c| drop_id(program.send(group[c], span, &come))),
-                    (Job::Local(_), None) if whole => self.append_local(&mut program, k, position, &come),
+                    (Job::Local(_), None) if whole => self.append_local(&mut program, k, position, &come)?,
                     (Job::Local(_), None) => {}
                 }
             }
@@ -169,7 +183,7 @@ impl Hierarchy {
         }
         if node.is_none() {
             program.in_lane(0);
-            self.append_local(&mut program, k, position, &got);
+            self.append_local(&mut program, k, position, &got)?;
         }
         Ok(program)
     }
@@ -186,7 +200,7 @@ impl Hierarchy {
     /// What a rank does in one chain through all.
     fn link_of_chain(&self, all: &[(usize, Rank)], place: usize) -> Program {
         let own = all[place].0;
-        let in_flight = |group: usize| if group == own { self.local[own].parameters.in_flight } else { self.in_flight };
+        let in_flight = |group: usize| if group == own { self.intra_group[own].parameters.in_flight } else { self.in_flight };
         let (before, after) = (place.checked_sub(1).map(|p| all[p]), all.get(place + 1));
         let mut program = Program::new();
         for span in segments(self.bytes, self.segment) {
@@ -210,13 +224,13 @@ impl Hierarchy {
 
     /// The lane of the `n`-th segment.
     fn lane_of(&self, n: usize) -> Lane {
-        match self.route {
-            Route::Relay if self.groups.len() > 1 => (n % (self.groups.len() - 1)) as Lane,
+        match self.inter_group {
+            InterGroup::Relay if self.groups.len() > 1 => (n % (self.groups.len() - 1)) as Lane,
             _ => 0,
         }
     }
 
-    /// What the coordinator of group `k` does with the `n`-th segment where segments are dealt out. Its local broadcast is always among the
+    /// What the coordinator of group `k` does with the `n`-th segment where segments are dealt out. Its intra-group broadcast is always among the
     /// jobs.
     fn part_of_relay(&self, k: usize, n: usize) -> Part {
         let others = self.groups.len() - 1;
@@ -236,17 +250,19 @@ impl Hierarchy {
         Part { from, jobs }
     }
 
-    fn append_local(&self, program: &mut Program, k: usize, position: usize, after: &[OpId]) {
-        let (group, local) = (&self.groups[k], &self.local[k]);
-        let shape = Shape { ranks: group.len(), root: 0, bytes: self.bytes };
-        let inside = bcast::algorithm(&local.algorithm).ok().and_then(|a| a.program(position, &shape, &local.parameters));
+    /// The whole message inside group `k`; the library's own broadcast has no program, and comes later.
+    fn append_local(&self, program: &mut Program, k: usize, position: usize, after: &[OpId]) -> Result<()> {
+        let (group, intra_group) = (&self.groups[k], &self.intra_group[k]);
+        let shape = Shape::new(group.len(), 0, self.bytes);
+        let inside = bcast::algorithm(&intra_group.algorithm)?.program(position, &shape, &intra_group.parameters);
         inside.iter().for_each(|inside| program.append(inside, |p| group[p], after));
+        Ok(())
     }
 
     /// What its schedule is for: the message reaches all its ranks, but for those to whom the library brings it afterwards.
     pub fn specification(&self, ranks: usize) -> Specification {
         let root = self.groups[0][0];
-        let mut all = bcast::specification(&Shape { ranks, root, bytes: self.bytes });
+        let mut all = bcast::specification(&Shape::new(ranks, root, self.bytes));
         let reached = |k: usize| if self.local_native(k) { &self.groups[k][..1] } else { &self.groups[k][..] };
         let reached: BTreeSet<Rank> = (0..self.groups.len()).flat_map(reached).copied().collect();
         all.after.iter_mut().enumerate().filter(|(rank, _)| !reached.contains(rank)).for_each(|(_, pieces)| pieces.clear());
@@ -263,7 +279,7 @@ impl Hierarchy {
             group.iter().enumerate().for_each(|(position, &r)| places[r] = Some((k, position)));
         }
         let hosts: Vec<Option<Hosts>> = (0..self.groups.len()).map(|k| self.hosts_of(k)).collect();
-        let chain = if let Route::Line(order) = &self.route { Some((order, self.chain(order))) } else { None };
+        let chain = if let InterGroup::Line(order) = &self.inter_group { Some((order, self.chain(order))) } else { None };
         let program = |me: Rank| match (places[me], &chain) {
             (None, _) => Ok(Program::new()),
             (Some((k, position)), Some((order, all))) => Ok(self.link_of_chain(all, self.place_in_chain(order, k, position))),
@@ -275,7 +291,7 @@ impl Hierarchy {
 
     /// The bytes of the shortest segment that the message is cut into anywhere; 0: none.
     fn shortest_segment(&self) -> usize {
-        let inside = self.local.iter().map(|l| l.parameters.segment);
+        let inside = self.intra_group.iter().map(|l| l.parameters.segment);
         inside.chain([self.segment]).filter(|&s| s > 0).min().unwrap_or(0)
     }
 
@@ -283,12 +299,12 @@ impl Hierarchy {
     fn messages_at_least(&self) -> Result<usize> {
         let crossing = pieces(self.bytes, self.segment);
         let mut all = 0usize;
-        for (ranks, local) in self.groups.iter().zip(&self.local) {
-            let algorithm = bcast::algorithm(&local.algorithm)?;
-            let passed_on = matches!(self.route, Route::Line(_)) || (self.segment > 0 && algorithm.tree.is_some());
+        for (ranks, intra_group) in self.groups.iter().zip(&self.intra_group) {
+            let algorithm = bcast::algorithm(&intra_group.algorithm)?;
+            let passed_on = matches!(self.inter_group, InterGroup::Line(_)) || (self.segment > 0 && algorithm.tree.is_some());
             let inside = match algorithm.builder {
                 _ if passed_on => crossing,
-                Some(_) => algorithm.heard_in(self.bytes, local.parameters.segment),
+                Some(_) => algorithm.heard_in(self.bytes, intra_group.parameters.segment),
                 None => 0,
             };
             all = all.saturating_add(crossing).saturating_add(ranks.len().saturating_sub(1).saturating_mul(inside));
@@ -300,7 +316,7 @@ impl Hierarchy {
 
 fn drop_id(_: OpId) {}
 
-/// What the coordinator of group `k` does with each segment along a tree. Its local broadcast is always among the jobs.
+/// What the coordinator of group `k` does with each segment along a tree. Its intra-group broadcast is always among the jobs.
 fn own_part(jobs: &[Job], k: usize) -> Part {
     let from = jobs.iter().find_map(|job| if let Job::Send { from, to } = *job { (to == k).then_some(from) } else { None });
     let is_own = |job: &&Job| match job {
@@ -358,7 +374,7 @@ fn wrong_line(order: &[usize], groups: usize) -> Result<()> {
     Err(Error::Invalid(format!("the line {order:?} does not go through each of {groups} groups once, the root's first")))
 }
 
-/// Checks that jobs send to each group once, but to the root's, along ways that begin there, and that no local broadcast is there twice.
+/// Checks that jobs send to each group once, but to the root's, along ways that begin there, and that no intra-group broadcast is there twice.
 fn check_tree(jobs: &[Job], groups: usize) -> Result<()> {
     let wrong = |reason: String| Err(Error::Invalid(reason));
     let (mut senders, mut locals) = (vec![None; groups], vec![false; groups]);
@@ -396,16 +412,16 @@ mod tests {
     use super::*;
     use crate::collective::Parameters;
 
-    fn hierarchy(route: Route) -> Hierarchy {
-        let local = Local { algorithm: "binomial".into(), parameters: Parameters::default() };
-        Hierarchy {
+    fn two_level(inter_group: InterGroup) -> TwoLevel {
+        let intra_group = IntraGroup { algorithm: "binomial".into(), parameters: Parameters::default() };
+        TwoLevel {
             bytes: 1000,
             groups: vec![vec![0, 3, 1], vec![2], vec![5, 4], vec![6]],
             hosts: Vec::new(),
-            route,
+            inter_group,
             segment: 64,
             in_flight: 2,
-            local: vec![local; 4],
+            intra_group: vec![intra_group; 4],
         }
     }
 
@@ -415,18 +431,18 @@ mod tests {
 
     #[test]
     fn each_fault_is_named_and_what_is_valid_can_be_run() {
-        let tree = || hierarchy(Route::Tree(vec![send(2, 3), send(0, 2), send(0, 1), Job::Local(0)]));
-        for good in [tree(), hierarchy(Route::Relay), hierarchy(Route::Line(vec![0, 2, 1, 3]))] {
+        let tree = || two_level(InterGroup::Tree(vec![send(2, 3), send(0, 2), send(0, 1), Job::Local(0)]));
+        for good in [tree(), two_level(InterGroup::Relay), two_level(InterGroup::Line(vec![0, 2, 1, 3]))] {
             good.validate(7).unwrap();
             crate::schedule::check(&good.schedule(7).unwrap(), &good.specification(7)).unwrap();
         }
-        let with = |change: &dyn Fn(&mut Hierarchy)| {
+        let with = |change: &dyn Fn(&mut TwoLevel)| {
             let mut h = tree();
             change(&mut h);
             h.validate(7).unwrap_err().to_string()
         };
-        let jobs = |jobs: &[Job]| with(&|h| h.route = Route::Tree(jobs.to_vec()));
-        let line = |order: &[usize]| with(&|h| h.route = Route::Line(order.to_vec()));
+        let jobs = |jobs: &[Job]| with(&|h| h.inter_group = InterGroup::Tree(jobs.to_vec()));
+        let line = |order: &[usize]| with(&|h| h.inter_group = InterGroup::Line(order.to_vec()));
         let whole = [send(0, 1), send(0, 2), send(0, 3)];
         let plus = |job: Job| jobs(&[&whole[..], &[job]].concat());
         for (said, word) in [
@@ -434,8 +450,8 @@ mod tests {
             (with(&|h| h.groups[1] = Vec::new()), "each group ranks"),
             (with(&|h| h.groups[1] = vec![7]), "rank 7 is outside"),
             (with(&|h| h.groups[1] = vec![3]), "rank 3 is there twice"),
-            (with(&|h| drop(h.local.pop())), "4 groups and 3 broadcasts"),
-            (with(&|h| h.local[2].algorithm = "pigeons".into()), "pigeons"),
+            (with(&|h| drop(h.intra_group.pop())), "4 groups and 3 broadcasts"),
+            (with(&|h| h.intra_group[2].algorithm = "pigeons".into()), "pigeons"),
             (with(&|h| h.hosts = vec![vec![0; 3], vec![1]]), "not as many"),
             (with(&|h| h.hosts = vec![vec![0; 3], vec![1], vec![2], vec![3]]), "not as many"),
             (plus(send(0, 9)), "group 9"),

@@ -1,6 +1,6 @@
 //! A collective through coordinators: up a tree inside each group, an algorithm between the coordinators, down the tree again.
 
-use super::Local;
+use super::IntraGroup;
 use crate::collective::{Algorithm, Collective, Shape};
 use crate::error::{Error, Result};
 use crate::schedule::{Action, OpId, Program, Schedule, Span, Specification};
@@ -15,9 +15,9 @@ pub struct Coordinated {
     /// Ranks by group, in each group the coordinator first.
     pub groups: Vec<Vec<Rank>>,
     /// The tree inside each group.
-    pub inside: Local,
+    pub inside: IntraGroup,
     /// What the coordinators do.
-    pub between: Local,
+    pub between: IntraGroup,
 }
 
 impl Coordinated {
@@ -81,7 +81,7 @@ impl Coordinated {
             program.send(group[parent], token, &heard);
             heard = vec![program.recv(group[parent], token, &[])];
         } else {
-            let shape = Shape { ranks: self.groups.len(), root: 0, bytes: 0 };
+            let shape = Shape::new(self.groups.len(), 0, 0);
             let first = program.len();
             program.append(&build(k, &shape, &self.between.parameters), |g| self.groups[g][0], &heard);
             let receives = (first..program.len()).filter(|&op| matches!(program.action(op), Action::Recv { .. }));
@@ -95,7 +95,7 @@ impl Coordinated {
 
     /// What its schedule is for, if all ranks take part.
     pub fn specification(&self) -> Specification {
-        (self.collective.specification)(&Shape { ranks: self.ranks().len(), root: 0, bytes: 0 })
+        (self.collective.specification)(&Shape::new(self.ranks().len(), 0, 0))
     }
 
     /// The programs of ranks 0 to `ranks - 1`.

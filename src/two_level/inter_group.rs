@@ -1,14 +1,13 @@
 //! The ways that a message, cut into segments, may take between groups.
 
-use super::Route;
+use super::InterGroup;
+use crate::error::{Error, Result};
 use crate::intercluster::{Job, Problem, solve};
-use serde::{Deserialize, Serialize};
 
-/// A kind of route. Which one is best depends on what limits the sends: with a link of its own to each group the root serves all
+/// A kind of inter-group algorithm. Which one is best depends on what limits the sends: with a link of its own to each group the root serves all
 /// at once; where one port carries them all, every copy that the root need not send is a gain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RouteKind {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum InterGroupAlgorithm {
     /// The root sends to every other coordinator.
     Star,
     /// The root sends to every other coordinator, and to more ranks of the groups that would be done last: over a long way, a message that
@@ -25,42 +24,59 @@ pub enum RouteKind {
 }
 
 /// Every kind, in the order in which ties are broken.
-pub const ROUTES: [RouteKind; 6] =
-    [RouteKind::Star, RouteKind::Direct, RouteKind::Tree, RouteKind::Path, RouteKind::Relay, RouteKind::Line];
+pub const INTER_GROUP_ALGORITHMS: [InterGroupAlgorithm; 6] = [
+    InterGroupAlgorithm::Star,
+    InterGroupAlgorithm::Direct,
+    InterGroupAlgorithm::Tree,
+    InterGroupAlgorithm::Path,
+    InterGroupAlgorithm::Relay,
+    InterGroupAlgorithm::Line,
+];
 
-impl RouteKind {
+/// Finds a kind by name.
+///
+/// # Errors
+/// [`Error::Invalid`] with the names there are.
+pub fn inter_group_algorithm(name: &str) -> Result<InterGroupAlgorithm> {
+    INTER_GROUP_ALGORITHMS.into_iter().find(|a| a.name() == name).ok_or_else(|| {
+        let names = INTER_GROUP_ALGORITHMS.map(InterGroupAlgorithm::name).join(", ");
+        Error::invalid(format!("find the inter-group algorithm \"{name}\": there are {names}"))
+    })
+}
+
+impl InterGroupAlgorithm {
     /// Its name in policies.
     pub fn name(self) -> &'static str {
         match self {
-            RouteKind::Star => "star",
-            RouteKind::Direct => "direct",
-            RouteKind::Tree => "tree",
-            RouteKind::Path => "path",
-            RouteKind::Relay => "relay",
-            RouteKind::Line => "line",
+            InterGroupAlgorithm::Star => "star",
+            InterGroupAlgorithm::Direct => "direct",
+            InterGroupAlgorithm::Tree => "tree",
+            InterGroupAlgorithm::Path => "path",
+            InterGroupAlgorithm::Relay => "relay",
+            InterGroupAlgorithm::Line => "line",
         }
     }
 
     /// True if messages may be cut into segments on it.
     pub fn is_segmented(self) -> bool {
-        self != RouteKind::Direct
+        self != InterGroupAlgorithm::Direct
     }
 
     /// True if trees inside groups are a part of it.
     pub fn has_trees(self) -> bool {
-        self != RouteKind::Line
+        self != InterGroupAlgorithm::Line
     }
 
-    /// The route over the groups of a problem.
-    pub fn route(self, problem: &Problem) -> Route {
+    /// The inter-group algorithm over the groups of a problem.
+    pub fn inter_group(self, problem: &Problem) -> InterGroup {
         match self {
-            RouteKind::Star | RouteKind::Direct => Route::Tree(star(problem)),
-            RouteKind::Tree => Route::Tree(solve(problem).best.jobs),
-            RouteKind::Path => Route::Tree(path(problem)),
-            RouteKind::Relay => Route::Relay,
-            RouteKind::Line => {
+            InterGroupAlgorithm::Star | InterGroupAlgorithm::Direct => InterGroup::Tree(star(problem)),
+            InterGroupAlgorithm::Tree => InterGroup::Tree(solve(problem).best.jobs),
+            InterGroupAlgorithm::Path => InterGroup::Tree(path(problem)),
+            InterGroupAlgorithm::Relay => InterGroup::Relay,
+            InterGroupAlgorithm::Line => {
                 let to = |job: Job| if let Job::Send { to, .. } = job { Some(to) } else { None };
-                Route::Line(std::iter::once(problem.root).chain(path(problem).into_iter().filter_map(to)).collect())
+                InterGroup::Line(std::iter::once(problem.root).chain(path(problem).into_iter().filter_map(to)).collect())
             }
         }
     }
@@ -102,11 +118,11 @@ mod tests {
             local: vec![1.0; n],
             local_busy: vec![0.1; n],
         };
-        for kind in ROUTES {
-            let reached = match kind.route(&problem) {
-                Route::Relay => continue,
-                Route::Line(order) => order,
-                Route::Tree(jobs) => {
+        for kind in INTER_GROUP_ALGORITHMS {
+            let reached = match kind.inter_group(&problem) {
+                InterGroup::Relay => continue,
+                InterGroup::Line(order) => order,
+                InterGroup::Tree(jobs) => {
                     let mut reached = vec![2];
                     for job in jobs {
                         if let Job::Send { from, to } = job {

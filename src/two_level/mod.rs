@@ -7,13 +7,13 @@ mod inter_group;
 use crate::collective::Parameters;
 use serde::{Deserialize, Serialize};
 
-pub use bcast::{Hierarchy, Route};
+pub use bcast::{InterGroup, TwoLevel};
 pub use coordinated::Coordinated;
-pub use inter_group::{ROUTES, RouteKind};
+pub use inter_group::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, inter_group_algorithm};
 
 /// An algorithm with its parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Local {
+pub struct IntraGroup {
     /// The algorithm's name.
     pub algorithm: String,
     /// What was chosen about it.

@@ -82,7 +82,7 @@ fn three_sites_are_found_tuned_and_compared() {
     let tune = ["tune", "--name", "three-sites", "--precision", "0.3", "--repetitions", "3", "-o", "policy.toml"];
     ok(&[&six[..], &[&collwise], &tune[..]].concat(), at);
     let policy = std::fs::read_to_string(at.join("policy.toml")).unwrap();
-    assert!(policy.contains("across = ["), "{policy}");
+    assert!(policy.contains("\n[collective.bcast]\n") && policy.contains("two_level = ["), "{policy}");
 
     // every byte arrives, from a root in each group, ranks placed by slot and by node
     for by in ["slot", "node"] {

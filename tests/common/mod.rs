@@ -1,12 +1,16 @@
 //! What several tests share.
 #![allow(dead_code, unsafe_code)] // each test uses its part; executing a schedule takes a raw buffer
 
+mod bytes;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 pub mod schedules;
 
+pub use bytes::byte;
+
 use collwise::collective::{COLLECTIVES, Parameters, Shape};
-use collwise::transport::{Executor, Transport};
+use collwise::schedule::Buffer;
+use collwise::transport::{Buffers, Executor, Task, Transport};
 use std::path::PathBuf;
 
 /// A file of this repository.
@@ -18,11 +22,6 @@ pub fn file(path: &str) -> PathBuf {
 pub const THREE_GROUPS: &str = "format = 1\nname = \"three\"\n[hosts]\nsend_overhead_s = 5e-6\nrecv_overhead_s = 6e-6\ngap_s = 8e-6\ngap_s_per_byte = 8.5e-9\n\
     [[group]]\nname = \"a\"\ncount = 4\nlatency_s = 50e-6\n[[group]]\nname = \"b\"\ncount = 3\nlatency_s = 30e-6\n[[group]]\nname = \"c\"\ncount = 1\n\
     [[link]]\nbetween = [\"a\", \"b\"]\nlatency_s = 5e-3\n[[link]]\nbetween = [\"a\", \"c\"]\nlatency_s = 8e-3\n[[link]]\nbetween = [\"b\", \"c\"]\nlatency_s = 2e-3\n";
-
-/// The byte at a place of a message.
-pub fn byte(place: usize, mark: usize) -> u8 {
-    (place.wrapping_mul(2_654_435_761) >> 7) as u8 ^ (mark.wrapping_mul(37)) as u8
-}
 
 /// Runs every algorithm of every collective for every rank count up to `most`, every root, and sizes 0, 1, odd and large, on the transport of
 /// one of `most` ranks, and checks every byte against the collective's specification.
@@ -47,19 +46,23 @@ pub fn deliver_everything<T: Transport>(transport: &mut T, most: usize) {
                     if me >= ranks {
                         continue;
                     }
-                    let shape = Shape { ranks, root, bytes };
+                    let shape = Shape::new(ranks, root, bytes);
                     let program = algorithm.builder.unwrap()(me, &shape, &Parameters { segment, radix: 3, in_flight: 0 });
                     let specification = (collective.specification)(&shape);
                     let value = |of: usize, from: usize| byte(from, mark + 31 * of);
-                    let mut data = vec![0xAA; specification.bytes];
+                    let (mut input, mut output) =
+                        (vec![0xAA; specification.layouts[me].input], vec![0xAA; specification.layouts[me].output]);
                     for piece in &specification.before[me] {
-                        (0..piece.len).for_each(|k| data[piece.at + k] = value(piece.of, piece.from + k));
+                        let buffer = if piece.buffer == Buffer::Input { &mut input } else { &mut output };
+                        let of = piece.of.ranks().next().unwrap();
+                        (0..piece.len).for_each(|k| buffer[piece.at + k] = value(of, piece.from + k));
                     }
-                    // SAFETY: the buffer is this rank's own
-                    unsafe { executor.run(transport, &program, data.as_mut_ptr(), data.len(), None) }
+                    // SAFETY: the buffers are this rank's own
+                    unsafe { executor.run(transport, &mut Task::new(&program), Buffers::of(&input, &mut output)) }
                         .unwrap_or_else(|e| panic!("{} {shape:?}: {e}", algorithm.name));
                     for piece in &specification.after[me] {
-                        let wrong = (0..piece.len).find(|&k| data[piece.at + k] != value(piece.of, piece.from + k));
+                        let of = piece.of.ranks().next().unwrap();
+                        let wrong = (0..piece.len).find(|&k| output[piece.at + k] != value(of, piece.from + k));
                         assert_eq!(wrong, None, "{} {} {shape:?} rank {me}: first wrong byte", collective.name, algorithm.name);
                     }
                 }

@@ -1,14 +1,25 @@
-//! Valid schedules drawn at random: several lanes, any dependencies, buffers used again and again.
+//! Valid schedules drawn at random: several lanes, any dependencies, input, output and scratch, buffers used again and again, copies, and elements
+//! that are combined.
 
-use collwise::schedule::{Action, OpId, Piece, Program, Schedule, Span, Specification};
-use rand::Rng;
+use super::byte;
+use collwise::error::Result;
+use collwise::schedule::{Action, Buffer, Elements, Fold, Layout, OpId, Piece, Program, Schedule, Span, Specification};
+use collwise::transport::{Buffers, Executor, Task, Transport};
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::collections::BTreeMap;
 
-/// A schedule with what it does to each rank's buffer, byte by byte.
+/// What is in a byte: whose values, in the order of ranks, and which place of theirs; nothing in scratch that was not written.
+type Value = Option<(Vec<usize>, usize)>;
+
+const BUFFERS: [Buffer; 3] = [Buffer::Input, Buffer::Output, Buffer::Scratch];
+
+/// A schedule with what it does to each rank's output, byte by byte.
 pub struct Drawn {
     pub schedule: Schedule,
     pub specification: Specification,
-    /// What lies in each rank's buffer at the end: whose byte, and which.
-    pub ends: Vec<Vec<(usize, usize)>>,
+    bytes: usize,
+    ends: Vec<Vec<Value>>,
 }
 
 /// An operation of one rank as it is drawn.
@@ -18,37 +29,135 @@ struct Step {
     after: Vec<OpId>,
 }
 
-impl Step {
-    fn span(&self) -> Span {
-        match self.action {
-            Action::Send { span, .. } | Action::Recv { span, .. } => span,
-            _ => Span::control(0),
-        }
+/// What an operation reads and what it writes.
+fn uses(action: Action) -> (Option<Span>, Option<Span>) {
+    match action {
+        Action::Send { span, .. } => (Some(span), None),
+        Action::Recv { span, .. } => (None, Some(span)),
+        Action::Copy { from, into } => (Some(from), Some(into)),
+        Action::Combine { left, into } => (Some(left), Some(into)),
+        Action::Delay { .. } => (None, None),
     }
 }
 
-/// True if two operations use a byte in common and one of them receives into it.
+/// True if two operations use a byte in common and one of them writes it.
 fn clash(a: &Step, b: &Step) -> bool {
-    let (x, y) = (a.span(), b.span());
-    let receives = |s: &Step| matches!(s.action, Action::Recv { .. });
-    x.len > 0 && y.len > 0 && x.offset < y.offset + y.len && y.offset < x.offset + x.len && (receives(a) || receives(b))
+    let ((read_a, write_a), (read_b, write_b)) = (uses(a.action), uses(b.action));
+    let overlap = |x: Option<Span>, y: Option<Span>| x.zip(y).is_some_and(|(x, y)| x.overlaps(&y));
+    overlap(write_a, write_b) || overlap(write_a, read_b) || overlap(read_a, write_b)
 }
 
-/// Draws some messages among some ranks with buffers of `bytes`. All ranks have bytes of their own at the beginning.
-pub fn draw(random: &mut impl Rng, ranks: usize, messages: usize, bytes: usize) -> Drawn {
+/// What a rank gives: its place `k` has this byte.
+pub fn own(rank: usize, bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|k| byte(k, rank)).collect()
+}
+
+/// Bytes are added; elements of two bytes are maps x -> a x + b, of which `left` comes after `into`, which does not commute.
+pub fn operation(elements: Elements) -> impl Fn(&[u8], &mut [u8]) -> Result<()> + Sync {
+    move |left, into| {
+        if elements.commute {
+            into.iter_mut().zip(left).for_each(|(x, y)| *x = x.wrapping_add(*y));
+        } else {
+            for (x, y) in into.chunks_exact_mut(2).zip(left.chunks_exact(2)) {
+                (x[0], x[1]) = (y[0].wrapping_mul(x[0]), y[0].wrapping_mul(x[1]).wrapping_add(y[1]));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drawn {
+    /// A rank's input and output at the beginning.
+    pub fn buffers(&self, rank: usize) -> (Vec<u8>, Vec<u8>) {
+        (own(rank, self.bytes), own(rank, self.bytes))
+    }
+
+    /// A rank's output at the end.
+    pub fn expected(&self, rank: usize) -> Vec<u8> {
+        let elements = self.specification.elements;
+        let value = |value: &Value| {
+            let (ranks, from) = value.as_ref().expect("output is never undefined");
+            let begin = from - from % elements.bytes;
+            let element = |r: usize| (begin..begin + elements.bytes).map(|k| byte(k, r)).collect::<Vec<u8>>();
+            let mut folded = element(*ranks.last().unwrap());
+            let before = ranks[..ranks.len() - 1].iter().rev();
+            before.for_each(|&r| operation(elements)(&element(r), &mut folded).unwrap());
+            folded[from - begin]
+        };
+        self.ends[rank].iter().map(value).collect()
+    }
+}
+
+/// The values of two operands combined, if that is allowed.
+fn combined(left: &Value, right: &Value, commute: bool) -> Option<(Vec<usize>, usize)> {
+    let ((l, from), (r, also)) = (left.as_ref()?, right.as_ref()?);
+    let mut all: Vec<usize> = l.iter().chain(r).copied().collect();
+    if commute {
+        all.sort_unstable();
+    }
+    let fits = |w: &[usize]| if commute { w[0] < w[1] } else { w[0] + 1 == w[1] };
+    (from == also && all.windows(2).all(fits)).then_some((all, *from))
+}
+
+/// The memory of all ranks as it is drawn.
+struct Memory {
+    values: Vec<BTreeMap<Buffer, Vec<Value>>>,
+}
+
+impl Memory {
+    fn read(&self, rank: usize, span: Span) -> Option<Vec<Value>> {
+        let values = &self.values[rank][&span.buffer][span.offset..span.offset + span.len];
+        values.iter().all(Option::is_some).then(|| values.to_vec())
+    }
+
+    fn write(&mut self, rank: usize, span: Span, values: &[Value]) {
+        self.values[rank].get_mut(&span.buffer).unwrap()[span.offset..span.offset + span.len].clone_from_slice(values);
+    }
+}
+
+/// Draws some messages, copies and combinings among some ranks with buffers of `bytes`. All ranks have values of their own at the beginning.
+pub fn draw(random: &mut impl Rng, ranks: usize, steps_wanted: usize, bytes: usize, elements: Elements) -> Drawn {
     let mut steps: Vec<Vec<Step>> = (0..ranks).map(|_| Vec::new()).collect();
-    let mut ends: Vec<Vec<(usize, usize)>> = (0..ranks).map(|r| (0..bytes).map(|k| (r, k)).collect()).collect();
-    for _ in 0..messages {
-        let from = random.random_range(0..ranks);
-        let to = (from + random.random_range(1..ranks)) % ranks;
-        let lane = random.random_range(0..3);
+    let bytes = bytes.next_multiple_of(elements.bytes);
+    let begin = |r: usize| {
+        let known: Vec<Value> = (0..bytes).map(|k| Some((vec![r], k))).collect();
+        BTreeMap::from([(Buffer::Input, known.clone()), (Buffer::Output, known), (Buffer::Scratch, vec![None; bytes])])
+    };
+    let mut memory = Memory { values: (0..ranks).map(begin).collect() };
+    for _ in 0..steps_wanted {
+        let me = random.random_range(0..ranks);
         let most = if random.random_bool(0.2) { bytes } else { bytes.min(bytes / 8 + 1) };
-        let len = random.random_range(0..=most);
-        let mut place = || Span::data(random.random_range(0..=bytes - len), len);
-        let (source, target) = (place(), place());
-        let moved: Vec<(usize, usize)> = ends[from][source.offset..source.offset + len].to_vec();
-        ends[to][target.offset..target.offset + len].copy_from_slice(&moved);
-        for (me, action) in [(from, Action::Send { to, span: source }), (to, Action::Recv { from, span: target })] {
+        let unit = elements.bytes;
+        let len = random.random_range(0..=most / unit) * unit;
+        let mut offset = || random.random_range(0..=(bytes - len) / unit) * unit;
+        let (source_at, target_at) = (offset(), offset());
+        // most stay in their place, so that there is something to combine
+        let target_at = if random.random_bool(0.7) { source_at } else { target_at };
+        let source = Span { buffer: BUFFERS[random.random_range(0..3)], offset: source_at, len };
+        let target = Span { buffer: BUFFERS[random.random_range(1..3)], offset: target_at, len };
+        let Some(values) = memory.read(me, source) else { continue };
+        let lane = random.random_range(0..3);
+        let moves = if random.random_bool(0.5) {
+            let to = (me + random.random_range(1..ranks)) % ranks;
+            memory.write(to, target, &values);
+            vec![(me, Action::Send { to, span: source }), (to, Action::Recv { from: me, span: target })]
+        } else if source.overlaps(&target) {
+            continue;
+        } else {
+            let operand = memory.read(me, target).unwrap_or_default();
+            let all = values.iter().zip(&operand).map(|(l, r)| combined(l, r, elements.commute).map(Some));
+            match all.collect::<Option<Vec<Value>>>().filter(|all| all.len() == len) {
+                Some(all) => {
+                    memory.write(me, target, &all);
+                    vec![(me, Action::Combine { left: source, into: target })]
+                }
+                None => {
+                    memory.write(me, target, &values);
+                    vec![(me, Action::Copy { from: source, into: target })]
+                }
+            }
+        };
+        for (me, action) in moves {
             let mut step = Step { action, lane, after: Vec::new() };
             let before = &steps[me];
             let mut after: Vec<OpId> = (0..before.len()).filter(|&k| clash(&before[k], &step)).map(|k| k as OpId).collect();
@@ -71,18 +180,55 @@ pub fn draw(random: &mut impl Rng, ranks: usize, messages: usize, bytes: usize) 
         }
         program
     });
-    let own = |r: usize| vec![Piece { at: 0, len: bytes, of: r, from: 0 }];
-    let pieces = |end: &Vec<(usize, usize)>| {
-        let mut found: Vec<Piece> = Vec::new();
-        for (at, &(of, from)) in end.iter().enumerate() {
-            match found.last_mut() {
-                Some(p) if p.of == of && p.from + p.len == from => p.len += 1,
-                _ => found.push(Piece { at, len: 1, of, from }),
-            }
-        }
-        found
+    let schedule = Schedule { programs: programs.collect() };
+    let ends: Vec<Vec<Value>> = memory.values.into_iter().map(|mut m| m.remove(&Buffer::Output).unwrap()).collect();
+    let specification = Specification {
+        layouts: vec![Layout { input: bytes, output: bytes }; ranks],
+        before: (0..ranks).map(|r| vec![Piece::input(bytes, r), Piece::output(0, bytes, r, 0)]).collect(),
+        after: ends.iter().map(|end| pieces(end)).collect(),
+        elements,
+        synchronises: false,
     };
-    let specification =
-        Specification { bytes, before: (0..ranks).map(own).collect(), after: ends.iter().map(pieces).collect(), synchronises: false };
-    Drawn { schedule: Schedule { programs: programs.collect() }, specification, ends }
+    Drawn { schedule, specification, bytes, ends }
+}
+
+/// An output in as few pieces as possible.
+fn pieces(end: &[Value]) -> Vec<Piece> {
+    let mut found: Vec<Piece> = Vec::new();
+    for (at, value) in end.iter().enumerate() {
+        let (ranks, from) = value.as_ref().expect("output is never undefined");
+        let of = ranks[1..].iter().fold(Fold::from(ranks[0]), |all, &r| all.combined(&Fold::from(r), true).unwrap());
+        match found.last_mut() {
+            Some(p) if p.of == of && p.from + p.len == *from => p.len += 1,
+            _ => found.push(Piece::output(at, 1, of, *from)),
+        }
+    }
+    found
+}
+
+/// Bytes that are added, or pairs of bytes whose operation does not commute.
+pub fn elements(seed: u64) -> Elements {
+    if seed.is_multiple_of(2) { Elements::default() } else { Elements { bytes: 2, commute: false } }
+}
+
+/// What is drawn from a seed.
+pub fn drawn(seed: u64, ranks: usize, steps: usize, bytes: usize) -> Drawn {
+    draw(&mut Xoshiro256PlusPlus::seed_from_u64(seed), ranks, steps, bytes, elements(seed))
+}
+
+/// Runs so many drawn schedules with buffers of these sizes on the transport of one of `ranks` ranks.
+pub fn run_drawn<T: Transport>(transport: &mut T, ranks: usize, seeds: u64, sizes: [usize; 3]) {
+    let (mut executor, me) = (Executor::default(), transport.rank());
+    for seed in 0..seeds {
+        let bytes = sizes[seed as usize % 3];
+        let drawn = drawn(seed, ranks, 20 + seed as usize, bytes);
+        let (input, mut output) = drawn.buffers(me);
+        let combine = operation(elements(seed));
+        let mut task = Task::new(&drawn.schedule.programs[me]).combining(&combine);
+        // SAFETY: the buffers are this rank's own
+        #[allow(unsafe_code)]
+        unsafe { executor.run(transport, &mut task, Buffers::of(&input, &mut output)) }.unwrap();
+        let wrong = output.iter().zip(drawn.expected(me)).filter(|(a, b)| **a != *b).count();
+        assert_eq!(wrong, 0, "seed {seed}: {wrong} of {bytes} bytes at rank {me}");
+    }
 }

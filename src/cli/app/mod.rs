@@ -137,7 +137,7 @@ impl Place {
     fn machine<'a>(&self, policy: Option<&'a CompiledPolicy>) -> anyhow::Result<Machine<'a>> {
         let cores = self.cores as usize;
         let mut machine = match (policy, &self.platform, self.latency, self.bandwidth) {
-            (Some(policy), ..) => Machine::of_policy(policy, cores),
+            (Some(policy), ..) => Machine::of_policy(policy, cores)?,
             (_, Some(path), ..) => Machine::of_platform(&Platform::read(path)?, cores),
             (_, _, Some(latency), Some(bandwidth)) => Machine::alike(cores, self.nodes.map(|n| n as usize), latency, bandwidth as f64)?,
             _ => {

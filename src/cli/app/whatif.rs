@@ -3,7 +3,8 @@
 use super::super::explain::everybody;
 use super::super::table::{percent, table};
 use super::super::{Outcome, print, print_json};
-use crate::plan::{Member, members, placement, plan};
+use crate::collective::bcast;
+use crate::plan::{Location, members, placement, plan};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::qnm::{Partners, Report, Site, partners};
 use crate::units;
@@ -72,15 +73,15 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
 fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> {
     let ranks = report.ranks();
     let members = placed(report, compiled)?;
-    let as_tuned =
-        ranks == compiled.policy.provenance.ranks && compiled.policy.placement.as_ref().is_none_or(|p| *p == placement(&members));
+    let as_tuned = compiled.is_as_measured(&bcast::COLLECTIVE, ranks, &placement(&members));
     let saving = |site: &Site| -> anyhow::Result<Option<Saving>> {
         let Some(count) = site.count.filter(|c| *c > 0.0) else { return Ok(None) };
         let bytes = (site.bytes / count).round() as usize;
         let planned = plan(compiled, &members, 0, bytes)?;
         let (calls, measured_s) = (count / ranks as f64, site.seconds / count);
         let adaptive_s = planned.native_s.unwrap_or(planned.predicted_s);
-        let native_s = planned.native_s.or(compiled.across(bytes).filter(|_| as_tuned).and_then(|row| row.native_s));
+        let native_s =
+            planned.native_s.or(compiled.two_level(&bcast::COLLECTIVE, bytes).filter(|_| as_tuned).and_then(|row| row.evidence.native_s));
         // a call cannot have taken longer than it was seen to take
         let saved = |own_s: f64| calls * (own_s.min(measured_s) - adaptive_s).max(0.0);
         Ok(Some(Saving {
@@ -110,7 +111,7 @@ fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> 
 }
 
 /// The report's processes in the policy's world: on their hosts, if the policy knows these, else on its first ranks.
-fn placed(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Vec<Member>> {
+fn placed(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Vec<Location>> {
     if let Ok(members) = members(&compiled.policy, &report.nodes) {
         return Ok(members);
     }

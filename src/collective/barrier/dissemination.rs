@@ -10,11 +10,9 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "dissemination",
     summary: "rounds in which every rank tells those at a distance that grows by the radix (default 2)",
     citation: "Hensgen, Finkel, Manber, Int. J. Parallel Programming 17 (1988); radix: Hoefler et al., IPDPS 2006",
-    segmented: false,
-    whole: false,
     radices: &[2, 3, 4, 8],
     builder: Some(program),
-    tree: None,
+    ..Algorithm::NEW
 };
 
 fn program(me: Rank, shape: &Shape, parameters: &Parameters) -> Program {

@@ -10,11 +10,8 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "double_ring",
     summary: "twice around a ring",
     citation: "Pjesivac-Grbovic et al., Cluster Computing 10 (2007)",
-    segmented: false,
-    whole: false,
-    radices: &[],
     builder: Some(program),
-    tree: None,
+    ..Algorithm::NEW
 };
 
 fn program(me: Rank, shape: &Shape, _: &Parameters) -> Program {

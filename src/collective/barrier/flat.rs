@@ -11,11 +11,9 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "flat",
     summary: "everybody tells rank 0, which then tells everybody",
     citation: "Pjesivac-Grbovic et al., Cluster Computing 10 (2007)",
-    segmented: false,
-    whole: false,
-    radices: &[],
     builder: Some(program),
     tree: Some(|v, n, _| flat(v, n)),
+    ..Algorithm::NEW
 };
 
 fn program(me: Rank, shape: &Shape, _: &Parameters) -> Program {

@@ -31,6 +31,5 @@ pub static FLAT: &Algorithm = &flat::ALGORITHM;
 
 /// What a barrier is for: every rank hears from every other one.
 pub fn specification(shape: &Shape) -> Specification {
-    let nothing = vec![Vec::new(); shape.ranks];
-    Specification { bytes: 0, before: nothing.clone(), after: nothing, synchronises: true }
+    Specification { synchronises: true, ..Specification::empty(shape.ranks) }
 }

@@ -3,13 +3,5 @@
 use super::super::Algorithm;
 
 /// The library's own barrier.
-pub static ALGORITHM: Algorithm = Algorithm {
-    name: "native",
-    summary: "the MPI library's own barrier",
-    citation: "the MPI library in use",
-    segmented: false,
-    whole: false,
-    radices: &[],
-    builder: None,
-    tree: None,
-};
+pub static ALGORITHM: Algorithm =
+    Algorithm { name: "native", summary: "the MPI library's own barrier", citation: "the MPI library in use", ..Algorithm::NEW };

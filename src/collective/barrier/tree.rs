@@ -11,11 +11,10 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "tree",
     summary: "up a tree of radix r (default 2) to rank 0 and down again",
     citation: "Pjesivac-Grbovic et al., Cluster Computing 10 (2007)",
-    segmented: false,
-    whole: false,
     radices: &[2, 4, 8],
     builder: Some(program),
     tree: Some(|v, n, radix| knomial(v, n, radix.max(2))),
+    ..Algorithm::NEW
 };
 
 fn program(me: Rank, shape: &Shape, parameters: &Parameters) -> Program {

@@ -10,11 +10,9 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "binomial",
     summary: "binomial tree",
     citation: "Barchet-Estefanel, Mounie 2004, Table 1",
-    segmented: false,
-    whole: false,
-    radices: &[],
     builder: Some(program),
     tree: Some(|v, n, _| knomial(v, n, 2)),
+    ..Algorithm::NEW
 };
 
 fn program(me: Rank, shape: &Shape, _: &Parameters) -> Program {

@@ -10,11 +10,8 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "binomial_rendezvous",
     summary: "binomial tree, with a handshake on each edge",
     citation: "Barchet-Estefanel, Mounie 2004, Table 1",
-    segmented: false,
-    whole: false,
-    radices: &[],
     builder: Some(program),
-    tree: None,
+    ..Algorithm::NEW
 };
 
 fn program(me: Rank, shape: &Shape, _: &Parameters) -> Program {

@@ -10,11 +10,9 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "chain",
     summary: "each rank passes the message on to the next",
     citation: "Barchet-Estefanel, Mounie 2004, Table 1",
-    segmented: false,
-    whole: false,
-    radices: &[],
     builder: Some(program),
     tree: Some(|v, n, _| chain(v, n)),
+    ..Algorithm::NEW
 };
 
 fn program(me: Rank, shape: &Shape, _: &Parameters) -> Program {

@@ -10,11 +10,8 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "chain_rendezvous",
     summary: "chain, with a handshake on each hop",
     citation: "Barchet-Estefanel, Mounie 2004, Table 1",
-    segmented: false,
-    whole: false,
-    radices: &[],
     builder: Some(program),
-    tree: None,
+    ..Algorithm::NEW
 };
 
 fn program(me: Rank, shape: &Shape, _: &Parameters) -> Program {

@@ -10,11 +10,9 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "flat",
     summary: "the root sends to each rank in turn",
     citation: "Barchet-Estefanel, Mounie 2004, Table 1",
-    segmented: false,
-    whole: false,
-    radices: &[],
     builder: Some(program),
     tree: Some(|v, n, _| flat(v, n)),
+    ..Algorithm::NEW
 };
 
 fn program(me: Rank, shape: &Shape, _: &Parameters) -> Program {

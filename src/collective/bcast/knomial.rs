@@ -11,11 +11,10 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "knomial",
     summary: "tree of radix r (default 4), flatter than the binomial",
     citation: "Pjesivac-Grbovic et al., Cluster Computing 10 (2007)",
-    segmented: false,
-    whole: false,
     radices: &[3, 4, 8],
     builder: Some(program),
     tree: Some(|v, n, radix| knomial(v, n, if radix == 0 { 4 } else { radix })),
+    ..Algorithm::NEW
 };
 
 fn program(me: Rank, shape: &Shape, parameters: &Parameters) -> Program {

@@ -5,7 +5,7 @@
 
 use super::{Algorithm, Collective, Shape};
 use crate::error::Result;
-use crate::schedule::{Piece, Specification};
+use crate::schedule::{Layout, Piece, Specification};
 
 mod binary;
 mod binomial;
@@ -47,9 +47,12 @@ pub const ALGORITHMS: &[&Algorithm] = &[
 
 /// What a broadcast is for: the root's bytes, everywhere.
 pub fn specification(shape: &Shape) -> Specification {
-    let message = vec![Piece { at: 0, len: shape.bytes, of: shape.root, from: 0 }];
-    let before = (0..shape.ranks).map(|r| if r == shape.root { message.clone() } else { Vec::new() }).collect();
-    Specification { bytes: shape.bytes, before, after: vec![message; shape.ranks], synchronises: false }
+    let mut specification = Specification::empty(shape.ranks);
+    let message = vec![Piece::output(0, shape.bytes, shape.root, 0)];
+    specification.layouts.fill(Layout { input: 0, output: shape.bytes });
+    specification.before[shape.root].clone_from(&message);
+    specification.after.fill(message);
+    specification
 }
 
 /// What MPI libraries run for large messages, with its radix: Open MPI 4.1 by its fixed decisions (binomial for two ranks, k-nomial and

@@ -20,7 +20,7 @@ impl Blocks {
     /// The span of the blocks `first..end`.
     pub fn span(&self, first: usize, end: usize) -> Span {
         let at = |k: usize| (k.min(self.count) * self.block).min(self.bytes);
-        Span::data(at(first), at(end) - at(first))
+        Span::output(at(first), at(end) - at(first))
     }
 
     /// The span of one block.

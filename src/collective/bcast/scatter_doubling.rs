@@ -13,18 +13,15 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "scatter_doubling",
     summary: "binomial scatter, then an allgather by recursive doubling",
     citation: "Thakur, Rabenseifner, Gropp 2005",
-    segmented: false,
-    whole: false,
-    radices: &[],
     builder: Some(program),
-    tree: None,
+    ..Algorithm::NEW
 };
 
 fn program(me: Rank, shape: &Shape, _: &Parameters) -> Program {
     let mut program = Program::new();
     let v = shape.relative(me);
     let core = 1 << shape.ranks.ilog2();
-    let whole = Span::data(0, shape.bytes);
+    let whole = Span::output(0, shape.bytes);
     if v >= core {
         program.recv(shape.absolute(v - core), whole, &[]);
         return program;

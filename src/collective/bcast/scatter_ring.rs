@@ -11,11 +11,8 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "scatter_ring",
     summary: "binomial scatter of P blocks, then a ring allgather",
     citation: "van de Geijn; Thakur, Rabenseifner, Gropp 2005",
-    segmented: false,
-    whole: false,
-    radices: &[],
     builder: Some(program),
-    tree: None,
+    ..Algorithm::NEW
 };
 
 fn program(me: Rank, shape: &Shape, _: &Parameters) -> Program {

@@ -11,10 +11,8 @@ pub static ALGORITHM: Algorithm = Algorithm {
     summary: "heap-shaped binary tree, segment by segment",
     citation: "Barchet-Estefanel, Mounie 2004, Table 1",
     segmented: true,
-    whole: false,
-    radices: &[],
     builder: Some(program),
-    tree: None,
+    ..Algorithm::NEW
 };
 
 fn program(me: Rank, shape: &Shape, parameters: &Parameters) -> Program {

@@ -18,10 +18,8 @@ pub static ALGORITHM: Algorithm = Algorithm {
     summary: "pipeline: each rank passes segments on while it receives the next",
     citation: "Barchet-Estefanel, Mounie 2004, Table 1",
     segmented: true,
-    whole: false,
-    radices: &[],
     builder: Some(program),
-    tree: None,
+    ..Algorithm::NEW
 };
 
 fn program(me: Rank, shape: &Shape, parameters: &Parameters) -> Program {

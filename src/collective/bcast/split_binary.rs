@@ -18,9 +18,8 @@ pub static ALGORITHM: Algorithm = Algorithm {
     citation: "Pjesivac-Grbovic et al., Cluster Computing 10 (2007)",
     segmented: true,
     whole: true,
-    radices: &[],
     builder: Some(program),
-    tree: None,
+    ..Algorithm::NEW
 };
 
 /// The two halves: what the left and what the right tree carries.
@@ -31,7 +30,7 @@ fn halves(bytes: usize) -> [(usize, usize); 2] {
 
 /// The segments of a half.
 fn parts(half: (usize, usize), segment: usize) -> impl Iterator<Item = Span> + Clone {
-    segments(half.1, segment).map(move |s| Span::data(s.offset + half.0, s.len))
+    segments(half.1, segment).map(move |s| Span::output(s.offset + half.0, s.len))
 }
 
 fn program(me: Rank, shape: &Shape, parameters: &Parameters) -> Program {
@@ -58,17 +57,17 @@ fn program(me: Rank, shape: &Shape, parameters: &Parameters) -> Program {
     // the exchange; without a right tree (two ranks) the root itself sends both halves
     let other = 1 - side;
     let (mine, missing) = (halves[side], halves[other]);
-    let missing = Span::data(missing.0, missing.1);
+    let missing = Span::output(missing.0, missing.1);
     if sides[1] == 0 {
         program.recv(shape.root, missing, &[]);
         return program;
     }
     let partner = index.min(sides[other] - 1);
     if partner == index {
-        program.send(place(other, index), Span::data(mine.0, mine.1), &got);
+        program.send(place(other, index), Span::output(mine.0, mine.1), &got);
     }
     if side == 1 && index + 1 == sides[1] && sides[0] > sides[1] {
-        program.send(place(0, index + 1), Span::data(mine.0, mine.1), &got);
+        program.send(place(0, index + 1), Span::output(mine.0, mine.1), &got);
     }
     program.recv(place(other, partner), missing, &[]);
     program
@@ -84,7 +83,7 @@ fn root(program: &mut Program, shape: &Shape, segment: usize, halves: &[(usize, 
         for span in left {
             program.send(shape.absolute(1), span, &[]);
         }
-        program.send(shape.absolute(1), Span::data(halves[1].0, halves[1].1), &[]);
+        program.send(shape.absolute(1), Span::output(halves[1].0, halves[1].1), &[]);
         return;
     }
     loop {

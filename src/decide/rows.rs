@@ -1,0 +1,153 @@
+//! Rows for all sizes: what was taken where choices were made, and between these sizes what is predicted to be the best of what was taken near.
+
+use super::between::{Leap, best_from};
+use super::{beats_native, halfway};
+use crate::error::Result;
+use crate::stats;
+
+/// What was taken at so many sizes on each side may be the best between them.
+const REACH: usize = 2;
+
+/// A choice that was made at one size.
+pub struct Made<K> {
+    /// The size.
+    pub bytes: usize,
+    /// What was taken; `None`: the library's own.
+    pub taken: Option<K>,
+    /// What was measured: with its time as predicted, and as measured.
+    pub measured: Vec<(K, f64, f64)>,
+    /// What the library's own took, if it was measured.
+    pub native_s: Option<f64>,
+}
+
+/// What is taken from a size up to the next row's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row<K> {
+    /// It holds from this size on.
+    pub from: usize,
+    /// The size that it was made at: one where a choice was made, else, where it holds for none of them, one in its middle.
+    pub at: usize,
+    /// What is taken; `None`: the library's own.
+    pub taken: Option<K>,
+    /// What it takes there, as predicted from what was measured near.
+    pub seconds: f64,
+}
+
+/// Rows from choices that were made at some sizes, in ascending order. `leaps`: where the network changes. `predict`: what one
+/// takes at a size, as models say; it is corrected by what was measured.
+///
+/// # Errors
+/// Those of `predict`.
+pub fn rows<K: PartialEq + Clone>(
+    made: &[Made<K>],
+    leaps: &[Leap],
+    mut predict: impl FnMut(&K, usize) -> Result<f64>,
+) -> Result<Vec<Row<K>>> {
+    let sizes: Vec<usize> = made.iter().map(|m| m.bytes).collect();
+    // all that was taken somewhere, by number
+    let mut all: Vec<&K> = Vec::new();
+    for taken in made.iter().filter_map(|m| m.taken.as_ref()) {
+        if !all.contains(&taken) {
+            all.push(taken);
+        }
+    }
+    let number = |taken: &Option<K>| taken.as_ref().and_then(|t| all.iter().position(|k| *k == t));
+    let mut seconds = |k: usize, bytes: usize| Ok(predict(all[k], bytes)? * correction(made, all[k], bytes));
+    let mut best = |bytes: usize| -> Result<Option<usize>> {
+        let above = sizes.partition_point(|&s| s < bytes);
+        if let Some(at) = made.get(above).filter(|m| m.bytes == bytes) {
+            return Ok(number(&at.taken));
+        }
+        let bytes = leaps.iter().fold(bytes, |bytes, leap| leap.beyond(bytes));
+        let near = &made[above.saturating_sub(REACH)..(above + REACH).min(made.len())];
+        let mut found: Option<(usize, f64)> = None;
+        for k in near.iter().filter_map(|m| number(&m.taken)) {
+            if found.is_none_or(|(known, _)| known != k) {
+                let t = seconds(k, bytes)?;
+                found = found.filter(|&(_, least)| least <= t).or(Some((k, t)));
+            }
+        }
+        let native = native_seconds(made, bytes);
+        Ok(found.filter(|&(_, own)| native.is_none_or(|native| beats_native(own, native, false))).map(|(k, _)| k))
+    };
+    let found = best_from(&sizes, leaps, &mut best)?;
+    let mut rows = Vec::new();
+    for (n, &(from, k)) in found.iter().enumerate() {
+        let end = found.get(n + 1).map_or(usize::MAX, |next| next.0);
+        let made_here: Vec<usize> = sizes.iter().copied().filter(|s| (from..end).contains(s)).collect();
+        let places = if made_here.is_empty() { vec![halfway(from, end - 1)] } else { made_here };
+        for (m, &at) in places.iter().enumerate() {
+            let seconds = match k {
+                Some(k) => seconds(k, at)?,
+                None => native_seconds(made, at).unwrap_or(f64::NAN),
+            };
+            let begin = if m == 0 { from } else { halfway(places[m - 1], at) };
+            rows.push(Row { from: begin, at, taken: k.map(|k| all[k].clone()), seconds });
+        }
+    }
+    // the first row holds for all that is smaller
+    rows.iter_mut().take(1).for_each(|row| row.from = 0);
+    Ok(rows)
+}
+
+/// What a prediction of one must be multiplied with at a size: measured over predicted, between the sizes at which it was measured.
+fn correction<K: PartialEq>(made: &[Made<K>], what: &K, bytes: usize) -> f64 {
+    let ratio = |m: &Made<K>| {
+        let (_, predicted, measured) = m.measured.iter().find(|(k, ..)| k == what)?;
+        (*predicted > 0.0 && *measured > 0.0).then_some((m.bytes, measured / predicted))
+    };
+    let (sizes, ratios): (Vec<usize>, Vec<f64>) = made.iter().filter_map(ratio).unzip();
+    let (Some(first), Some(last)) = (sizes.first(), sizes.last()) else { return 1.0 };
+    stats::interpolate(&sizes, &ratios, bytes.clamp(*first, *last))
+}
+
+/// What the library's own takes at a size between those at which it was measured.
+fn native_seconds<K>(made: &[Made<K>], bytes: usize) -> Option<f64> {
+    let (sizes, times): (Vec<usize>, Vec<f64>) = made.iter().filter_map(|m| Some((m.bytes, m.native_s?))).unzip();
+    let (first, last) = (*sizes.first()?, *sizes.last()?);
+    Some(stats::interpolate(&sizes, &times, bytes.clamp(first, last)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A handshake for messages above 64 KiB, which "whole" waits for and "cut" does not.
+    fn predict(what: &&str, bytes: usize) -> Result<f64> {
+        Ok(match *what {
+            "whole" => 1e-5 + 1e-9 * bytes as f64 + if bytes > 65_536 { 1e-4 } else { 0.0 },
+            _ => 4e-5 + 0.8e-9 * bytes as f64,
+        })
+    }
+
+    fn made(bytes: usize, taken: Option<&'static str>, slower: f64, native_s: Option<f64>) -> Made<&'static str> {
+        let measured = |what| (what, predict(&what, bytes).unwrap(), slower * predict(&what, bytes).unwrap());
+        Made { bytes, taken, measured: vec![measured("whole"), measured("cut")], native_s }
+    }
+
+    #[test]
+    fn rows_end_where_the_network_changes_and_not_half_way_between_sizes() {
+        let made =
+            [made(1 << 10, Some("whole"), 1.3, None), made(1 << 16, Some("whole"), 1.1, None), made(1 << 20, Some("cut"), 1.2, None)];
+        let found = rows(&made, &[Leap { before: 65_536, after: 65_537 }], predict).unwrap();
+        assert_eq!(
+            found.iter().map(|r| (r.from, r.at, r.taken)).collect::<Vec<_>>(),
+            [(0, 1 << 10, Some("whole")), (1 << 13, 1 << 16, Some("whole")), (65_537, 1 << 20, Some("cut"))]
+        );
+        assert!((found[2].seconds / (1.2 * predict(&"cut", 1 << 20).unwrap()) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_librarys_own_is_taken_between_sizes_where_no_other_clearly_wins() {
+        let slow = |bytes: usize| Some(2.0 * predict(&"whole", bytes).unwrap());
+        let quick = |bytes: usize| Some(0.5 * predict(&"cut", bytes).unwrap());
+        let made = [
+            made(1 << 10, Some("whole"), 1.0, slow(1 << 10)),
+            made(1 << 13, Some("whole"), 1.0, slow(1 << 13)),
+            made(1 << 20, None, 1.0, quick(1 << 20)),
+        ];
+        let found = rows(&made, &[], predict).unwrap();
+        assert_eq!(found.iter().map(|r| r.taken).collect::<Vec<_>>(), [Some("whole"), Some("whole"), None]);
+        assert!((8193..1 << 20).contains(&found[2].from), "{found:?}");
+    }
+}

@@ -1,0 +1,167 @@
+//! What a policy must be beyond what its file's form says.
+
+use super::toml_file::{Fault, ascend};
+use super::{Choice, GroupPolicy, PER_GROUP, Policy, TwoLevelRow};
+use crate::collective::{Collective, Parameters};
+use crate::error::way;
+use crate::schedule::WINDOW;
+use crate::two_level::inter_group_algorithm;
+use crate::units::{MAX_BYTES, is_time};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Policy {
+    /// The first thing that is wrong.
+    pub(super) fn fault(&self) -> Option<Fault> {
+        if self.groups.is_empty() {
+            return Some((way(&[&"format"]), "the policy has no [[group]]".into()));
+        }
+        if self.provenance.ranks > MAX_BYTES {
+            return Some((way(&[&"provenance", &"ranks"]), format!("there are no {} ranks", self.provenance.ranks)));
+        }
+        let two_level = || self.collectives.iter().find_map(|(c, all)| rows_fault(c, &all.two_level));
+        two_level().or_else(|| self.group_fault()).or_else(|| self.link_fault())
+    }
+
+    fn group_fault(&self) -> Option<Fault> {
+        let (mut names, mut homes) = (BTreeSet::new(), BTreeMap::new());
+        for (n, g) in self.groups.iter().enumerate() {
+            let blame = |key: &str, reason: String| Some((way(&[&"group", &n, &key]), reason));
+            if !names.insert(&g.name) {
+                return blame("name", format!("group \"{}\" is there twice", g.name));
+            }
+            if g.hosts.is_empty() {
+                return blame("hosts", format!("group \"{}\" has no hosts", g.name));
+            }
+            if let Some(host) = g.hosts.iter().find(|h| *homes.entry(*h).or_insert(n) != n) {
+                return blame("hosts", format!("host \"{host}\" is in two groups"));
+            }
+            for (key, share) in [("port_sharing", g.port_sharing), ("inside_port_sharing", g.inside_port_sharing)] {
+                if !(share > 0.0 && share <= 1.0) {
+                    return blame(key, format!("{key} of \"{}\" must be above 0 and at most 1", g.name));
+                }
+            }
+            if let Some(fault) = g.choices.iter().find_map(|(collective, rows)| choices_fault(n, g, collective, rows)) {
+                return Some(fault);
+            }
+            for (k, s) in g.scores.iter().enumerate() {
+                let blame = |reason: &str| Some((way(&[&"score", &g.name, &k]), reason.to_string()));
+                let errors = s.error.iter().chain([&s.error_se]).chain(&s.error_by_bytes).chain(s.error_by_algorithm.values());
+                if !is_time(s.measuring_s) || errors.into_iter().any(|e| !(0.0..f64::MAX / 100.0).contains(e)) {
+                    return blame("its scores are not valid: finite, zero or more");
+                }
+                if s.bytes.len() != s.error_by_bytes.len() || !ascend(&s.bytes) {
+                    return blame("scores need sizes that ascend and an error for each");
+                }
+            }
+        }
+        None
+    }
+    fn link_fault(&self) -> Option<Fault> {
+        for (n, link) in self.links.iter().enumerate() {
+            if let Some(name) = link.between.iter().find(|name| !self.groups.iter().any(|g| g.name == **name)) {
+                return Some((way(&[&"link", &n, &"between"]), format!("there is no group \"{name}\"")));
+            }
+        }
+        for a in 0..self.groups.len() {
+            for b in a + 1..self.groups.len() {
+                if self.link(a, b).is_none() {
+                    let (a, b) = (&self.groups[a].name, &self.groups[b].name);
+                    return Some((way(&[&"group"]), format!("there is no [[link]] between \"{a}\" and \"{b}\"")));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// What is wrong with the rows of a collective over several groups.
+fn rows_fault(collective: &'static Collective, rows: &[TwoLevelRow]) -> Option<Fault> {
+    let wrong = |k: usize| {
+        let row = &rows[k];
+        if !begins(k, |k| rows[k].from_bytes) {
+            return Some("from must begin with 0 and ascend".into());
+        }
+        if !collective.sized && row.at_bytes + row.from_bytes > 0 {
+            return Some(format!("its sizes are not valid: a {} has no message", collective.name));
+        }
+        if row.in_flight.max(row.intra_in_flight) > WINDOW {
+            return Some(format!("in_flight is at most {WINDOW}"));
+        }
+        if row.radix.max(row.intra_radix) > MAX_BYTES {
+            return Some("its radix is not valid".into());
+        }
+        let algorithms = if collective.sized { segments_fault(collective, row) } else { signals_fault(collective, row) };
+        let untimed = row.native && row.evidence.native_s.is_none();
+        algorithms.or(untimed.then(|| "native = true needs native_s in its evidence".into()))
+    };
+    (0..rows.len()).find_map(|k| Some((way(&[&"collective", &collective.name, &"two_level", &k]), wrong(k)?)))
+}
+
+/// What is wrong with the algorithms of a row whose message crosses groups.
+fn segments_fault(collective: &Collective, row: &TwoLevelRow) -> Option<String> {
+    let inter_group = match inter_group_algorithm(&row.inter_group) {
+        Err(e) => return Some(format!("failed to {e}")),
+        Ok(found) => found,
+    };
+    if row.segment_bytes > 0 && !inter_group.is_segmented() {
+        return Some(format!("inter_group \"{}\" goes in one piece, without segment", row.inter_group));
+    }
+    if row.radix > 0 || row.intra_parameters() != Parameters::default() {
+        return Some("segment and in_flight are all that can be said of a message that crosses groups".into());
+    }
+    let Some(name) = &row.intra_group else { return Some(format!("it needs intra_group: a tree, or \"{PER_GROUP}\"")) };
+    match collective.algorithm(name) {
+        _ if row.is_per_group() => None,
+        Err(e) => Some(format!("failed to {e}")),
+        Ok(a) if a.tree.is_none() => Some(format!("\"{name}\" is no tree: segments cannot pass through it")),
+        Ok(_) => None,
+    }
+}
+
+/// What is wrong with the algorithms of a row without a message.
+fn signals_fault(collective: &'static Collective, row: &TwoLevelRow) -> Option<String> {
+    if row.inter_group == collective.native().name {
+        return Some("the library's own runs where native = true, and is no algorithm here".into());
+    }
+    if [row.segment_bytes, row.in_flight, row.intra_segment_bytes, row.intra_in_flight].iter().any(|&n| n > 0) {
+        return Some(format!("a {} has no message to be cut into segments", collective.name));
+    }
+    let inside = row.intra_group.as_ref().map(|name| collective.algorithm(name));
+    match collective.algorithm(&row.inter_group).and_then(|_| inside.transpose()) {
+        Err(e) => Some(format!("failed to {e}")),
+        Ok(Some(a)) if a.tree.is_none() => Some(format!("\"{}\" is no tree, and stands for the inside of groups", a.name)),
+        Ok(_) => None,
+    }
+}
+
+/// What is wrong with the rows of a collective in the `n`-th group.
+fn choices_fault(n: usize, g: &GroupPolicy, collective: &'static Collective, rows: &[Choice]) -> Option<Fault> {
+    let wrong = |k: usize| {
+        let row = &rows[k];
+        if !begins(k, |k| rows[k].from_bytes) {
+            return Some("from must begin with 0 and ascend".into());
+        }
+        if let Err(e) = collective.algorithm(&row.algorithm) {
+            return Some(format!("failed to {e}"));
+        }
+        if row.radix > MAX_BYTES {
+            return Some("its radix is not valid".into());
+        }
+        if row.in_flight > WINDOW {
+            return Some(format!("in_flight is at most {WINDOW}"));
+        }
+        if !collective.sized && row.at_bytes + row.from_bytes > 0 {
+            return Some(format!("its sizes are not valid: a {} has no message", collective.name));
+        }
+        if !g.models.iter().any(|m| m.model == row.model) {
+            return Some(format!("the group has no model \"{}\"", row.model));
+        }
+        None
+    };
+    (0..rows.len()).find_map(|k| Some((way(&[&"group", &n, &"choices", &collective.name, &k]), wrong(k)?)))
+}
+
+/// True if the `k`-th row of some follows the one before.
+fn begins(k: usize, from: impl Fn(usize) -> usize) -> bool {
+    if k == 0 { from(0) == 0 } else { from(k) > from(k - 1) }
+}

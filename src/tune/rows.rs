@@ -1,0 +1,106 @@
+//! Rows across groups for all sizes, from the ways that were measured at some.
+
+use super::across::{Candidate, SIZES};
+use crate::decide::{Leap, Made, beats_native, leaps, rows};
+use crate::error::Result;
+use crate::plan::{Location, TwoLevelParameters, seconds, whole};
+use crate::policy::{CompiledPolicy, Evidence, PER_GROUP, TwoLevelRow};
+use crate::stats;
+use crate::topology::{Link, Rank};
+use crate::two_level::InterGroupAlgorithm;
+use rustc_hash::FxHashMap;
+
+/// At most so many sizes at which links change are looked at, those of the most links first: each takes two more predictions of all rivals,
+/// and what one link of hundreds shows alone is most likely noise.
+const MOST_LEAPS: usize = 12;
+
+/// The ways that were measured at one size, and the row that was made of the best.
+pub(super) struct OfSize<'a> {
+    /// All of them, each with its time.
+    pub measured: Vec<(&'a Candidate, f64)>,
+    pub row: TwoLevelRow,
+}
+
+/// A way; `None`: the whole message, and inside each group what its own row says.
+type Way = Option<TwoLevelParameters>;
+
+/// The rows of the first rank as the root: those that were made, and others between them where another way is predicted to be the best.
+pub(super) fn between_sizes(policy: &CompiledPolicy, members: &[Location], root: Rank, of_sizes: &[OfSize]) -> Result<Vec<TwoLevelRow>> {
+    let made: Vec<Made<Way>> = of_sizes
+        .iter()
+        .filter_map(|of_size| {
+            let bytes = of_size.row.at_bytes;
+            let best = of_size.measured.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+            Some(Made {
+                bytes,
+                taken: Some(way_at(best.0, bytes)),
+                measured: of_size.measured.iter().map(|(c, time)| (way_at(c, bytes), c.predicted, *time)).collect(),
+                native_s: None,
+            })
+        })
+        .collect();
+    let predict = |way: &Way, bytes: usize| predicted(policy, members, root, way, bytes);
+    let (sizes, native): (Vec<usize>, Vec<f64>) = of_sizes.iter().filter_map(|s| Some((s.row.at_bytes, s.row.evidence.native_s?))).unzip();
+    let mut found = Vec::new();
+    for row in rows(&made, &leaps_of(policy), predict)? {
+        found.push(match of_sizes.iter().find(|s| s.row.at_bytes == row.at) {
+            Some(made) => TwoLevelRow { from_bytes: row.from, ..made.row.clone() },
+            None => {
+                let native_s = (!sizes.is_empty()).then(|| stats::interpolate(&sizes, &native, row.at));
+                let native = native_s.is_some_and(|native| !beats_native(row.seconds, native, false));
+                let evidence = Evidence { predicted_s: row.seconds, native_s, runner_up: "none".into(), ..Evidence::default() };
+                row_of(&row.taken.flatten(), row.from, row.at, evidence, native)
+            }
+        });
+    }
+    Ok(found)
+}
+
+/// A candidate's way, in one piece where the message is no longer than a segment.
+pub(super) fn way_at(candidate: &Candidate, bytes: usize) -> Way {
+    candidate.way.map(|way| if way.segment < bytes { way } else { TwoLevelParameters { segment: 0, in_flight: 0, ..way } })
+}
+
+/// What a way takes from a root.
+fn predicted(policy: &CompiledPolicy, members: &[Location], root: Rank, way: &Way, bytes: usize) -> Result<f64> {
+    match way {
+        Some(way) => seconds(policy, members, root, bytes, *way),
+        None => Ok(whole(policy, members, root, bytes)?.predicted_s),
+    }
+}
+
+/// The row of a way.
+pub(super) fn row_of(way: &Way, from_bytes: usize, at_bytes: usize, evidence: Evidence, native: bool) -> TwoLevelRow {
+    TwoLevelRow {
+        from_bytes,
+        at_bytes,
+        inter_group: way.map_or(InterGroupAlgorithm::Tree, |w| w.inter_group).name().into(),
+        segment_bytes: way.map_or(0, |w| w.segment),
+        in_flight: way.map_or(0, |w| w.in_flight),
+        intra_group: Some(way.map_or(PER_GROUP, |w| w.intra_group.name).into()),
+        evidence,
+        native,
+        ..TwoLevelRow::default()
+    }
+}
+
+/// Where the links between groups change, and those inside.
+fn leaps_of(policy: &CompiledPolicy) -> Vec<Leap> {
+    let groups = policy.policy.groups.len();
+    let mut links_of: FxHashMap<Leap, usize> = FxHashMap::default();
+    for (a, b) in (0..groups).flat_map(|a| (a + 1..groups).map(move |b| (a, b))) {
+        let transit = |bytes: usize| policy.link_cost(a, b, bytes).transit;
+        leaps(transit, SIZES[SIZES.len() - 1]).into_iter().for_each(|leap| *links_of.entry(leap).or_default() += 1);
+    }
+    for (k, group) in policy.policy.groups.iter().enumerate().filter(|(_, g)| g.hosts.len() > 1) {
+        for model in &group.models {
+            let Some(costs) = policy.group_costs(k, &model.model) else { continue };
+            let transit = |bytes: usize| costs.cost(Link { from: 0, to: 1 }, bytes).transit;
+            leaps(transit, SIZES[SIZES.len() - 1]).into_iter().for_each(|leap| *links_of.entry(leap).or_default() += 1);
+        }
+    }
+    let mut all: Vec<(Leap, usize)> = links_of.into_iter().collect();
+    all.sort_unstable_by_key(|&(leap, links)| (usize::MAX - links, leap));
+    all.truncate(MOST_LEAPS);
+    all.into_iter().map(|(leap, _)| leap).collect()
+}
