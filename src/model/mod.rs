@@ -251,6 +251,9 @@ pub struct Model {
 /// Every model, the simplest first.
 pub const MODELS: &[&Model] = &[&hockney::MODEL, &logp::MODEL, &loggp::MODEL, &lmo::MODEL, &plogp::MODEL, &tables::MODEL];
 
+/// The largest parameter, in seconds or bytes. No network comes near it, and what many messages add up to stays finite.
+pub(crate) const LARGEST: f64 = 1e18;
+
 /// Finds a model by name.
 ///
 /// # Errors
@@ -266,7 +269,7 @@ impl Model {
     /// What messages cost with these parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if a parameter is missing, unknown, negative or not finite, or tables differ in length.
+    /// [`Error::Invalid`] if a parameter is missing, unknown, negative or above 1e18, or tables differ in length.
     pub fn costs(&self, values: &Values) -> Result<Box<dyn CostModel>> {
         let wrong = |reason: String| Err(Error::invalid(format!("use model {}: {reason}", self.name)));
         let expected = |list: &[(&str, &str)]| list.iter().map(|(n, m)| format!("{n} ({m})")).collect::<Vec<_>>().join(", ");
@@ -285,8 +288,8 @@ impl Model {
         let numbers =
             values.scalars.iter().map(|(k, v)| (k, *v)).chain(values.tables.iter().flat_map(|(k, t)| t.iter().map(move |v| (k, *v))));
         for (name, v) in numbers {
-            if !v.is_finite() || v < 0.0 {
-                return wrong(format!("{name} = {v} is no valid value: zero or more"));
+            if !(0.0..=LARGEST).contains(&v) {
+                return wrong(format!("{name} = {v} is no valid value: zero to {LARGEST:e}"));
             }
         }
         let lengths: Vec<usize> = self.tables.iter().map(|(n, _)| values.list(n).len()).collect();

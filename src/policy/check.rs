@@ -45,6 +45,9 @@ impl Policy {
             }
             for (k, s) in g.scores.iter().enumerate() {
                 let blame = |reason: &str| Some((way(&[&"score", &g.name, &k]), reason.to_string()));
+                if !g.models.iter().any(|m| m.model == s.model) {
+                    return blame(&format!("\"{}\" has no model \"{}\"", g.name, s.model));
+                }
                 let errors = s.error.iter().chain([&s.error_se]).chain(&s.error_by_bytes).chain(s.error_by_algorithm.values());
                 if !is_time(s.measuring_s) || errors.into_iter().any(|e| !(0.0..f64::MAX / 100.0).contains(e)) {
                     return blame("its scores are not valid: finite, zero or more");

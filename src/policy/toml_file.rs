@@ -6,7 +6,7 @@ use super::{Evidence, FORMAT, GroupPolicy, LinkPolicy, OverGroups, Policy};
 use crate::collective::Collective;
 use crate::error::{Error, Result, line_of, parse_toml, way};
 use crate::files::read_text;
-use crate::model::{Fitted, SIZES, Table};
+use crate::model::{Fitted, LARGEST, SIZES, Table};
 use crate::score::Calibration;
 use crate::units::{Bytes, bytes_in_file};
 use serde::Deserialize;
@@ -164,7 +164,7 @@ impl CalibrationTable {
     /// What it says of each algorithm. `at`: the way to it.
     fn rows(self, at: Vec<String>) -> Found<Vec<Calibration>> {
         let CalibrationTable { collective, model, bytes, ratio } = self;
-        let fits = |ratio: &Vec<f64>| ratio.len() == bytes.len() && ratio.iter().all(|r| r.is_finite() && *r > 0.0);
+        let fits = |ratio: &Vec<f64>| ratio.len() == bytes.len() && ratio.iter().all(|r| *r > 0.0 && *r <= LARGEST);
         if !ascend(&bytes) || !ratio.values().all(fits) {
             return Err((at, "calibration needs sizes that ascend and a positive ratio for each".into()));
         }
