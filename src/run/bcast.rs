@@ -11,13 +11,13 @@ use crate::plan;
 use crate::topology::Rank;
 use crate::transport::mpi::check;
 use crate::transport::native;
-use mpi::datatype::SystemDatatype;
 use mpi::ffi;
 use mpi::raw::AsRaw;
 use mpi::traits::{BufferMut, Communicator};
-use std::any::type_name;
 use std::cell::Cell;
 use std::os::raw::{c_int, c_void};
+use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Adaptive collectives on communicators of the `mpi` crate.
@@ -49,14 +49,13 @@ impl<C: Communicator + AsRaw<Raw = ffi::MPI_Comm>> AdaptiveCollectives for C {
     fn adaptive_bcast<B: BufferMut + ?Sized>(&self, root: Rank, buffer: &mut B) -> Result<()> {
         let (count, datatype) = (buffer.count(), buffer.as_datatype().as_raw());
         let arguments = Arguments { data: buffer.pointer_mut(), count, datatype, root, comm: self.as_raw() };
-        // the handle of a type that the user made may be freed and come to mean another one; decided when this is compiled
-        let lasting = type_name::<B::Out>() == type_name::<SystemDatatype>();
-        if lasting && LAST_NATIVE.get().is_some_and(|last| last.is(&arguments)) {
-            // SAFETY: a buffer is valid for `count` items of its datatype, and borrowed exclusively
-            return unsafe { arguments.native() };
+        // SAFETY: a buffer is valid for `count` items of its datatype, and borrowed exclusively
+        unsafe {
+            match Known::like(&arguments) {
+                Some(known) => known.run(arguments, true),
+                None => bcast(arguments),
+            }
         }
-        // SAFETY: as above
-        unsafe { bcast(arguments, lasting) }
     }
 
     fn adaptive_barrier(&self) -> Result<()> {
@@ -65,26 +64,62 @@ impl<C: Communicator + AsRaw<Raw = ffi::MPI_Comm>> AdaptiveCollectives for C {
     }
 }
 
-/// A call that ends in the library's own broadcast, remembered so that the next one like it goes there at once.
-#[derive(Clone, Copy)]
-struct Call {
+/// So many calls are remembered: programs repeat a few, such as a length and then the data.
+const REMEMBERED: usize = 8;
+
+thread_local! {
+    static KNOWN: [Cell<Option<Box<Known>>>; REMEMBERED] = const { [const { Cell::new(None) }; REMEMBERED] };
+}
+
+/// A call that was looked up, remembered so that the next one like it runs at once.
+struct Known {
     comm: ffi::MPI_Comm,
+    /// A predefined one: the handle of a type that the user made may be freed and come to mean another one.
     datatype: ffi::MPI_Datatype,
     count: c_int,
     root: Rank,
     generation: u64,
+    /// What is done; without it the library's own broadcast runs.
+    planned: Option<(NonNull<Planned>, Arc<plan::Planned>)>,
+    layout: Layout,
 }
 
-impl Call {
+impl Known {
+    /// Where a call like this is remembered.
     #[inline]
-    fn is(&self, a: &Arguments) -> bool {
-        (self.comm == a.comm) & (self.count == a.count) & (self.root == a.root) & (self.datatype == a.datatype)
-            && self.generation == GENERATION.load(Ordering::Relaxed)
+    fn place(count: c_int, root: Rank) -> usize {
+        (count as usize ^ count as usize >> 8 ^ root) % REMEMBERED
     }
-}
 
-thread_local! {
-    static LAST_NATIVE: Cell<Option<Call>> = const { Cell::new(None) };
+    /// Takes what is known of a call, if something is.
+    #[inline]
+    fn like(a: &Arguments) -> Option<Box<Known>> {
+        let known = KNOWN.with(|known| known[Known::place(a.count, a.root)].take())?;
+        let same = (known.comm == a.comm) & (known.count == a.count) & (known.root == a.root) & (known.datatype == a.datatype);
+        (same && known.generation == GENERATION.load(Ordering::Relaxed)).then_some(known)
+    }
+
+    /// Does it, and remembers it if that went well and it `holds` for the next call like it.
+    ///
+    /// # Safety
+    /// As [`bcast`], for a call like the one that this is known of.
+    #[inline]
+    unsafe fn run(self: Box<Known>, arguments: Arguments, holds: bool) -> Result<()> {
+        // SAFETY: a communicator's state stays where it is until it goes, and the generation with it; the rest is the caller's
+        unsafe {
+            match &self.planned {
+                Some((planned, plan)) if let plan::Planned::Run(steps) = &**plan => {
+                    run(&mut *planned.as_ptr(), steps, self.layout, arguments)?;
+                }
+                _ => arguments.native()?,
+            }
+        }
+        if holds {
+            let place = Known::place(self.count, self.root);
+            KNOWN.with(|known| known[place].set(Some(self)));
+        }
+        Ok(())
+    }
 }
 
 /// The arguments of `MPI_Bcast`.
@@ -119,8 +154,11 @@ impl Arguments {
     }
 }
 
-/// The broadcast as planned. `lasting`: the datatype's handle means this type for ever.
-unsafe fn bcast(arguments: Arguments, lasting: bool) -> Result<()> {
+/// The broadcast as planned.
+///
+/// # Safety
+/// The arguments must be valid for `MPI_Bcast`.
+unsafe fn bcast(arguments: Arguments) -> Result<()> {
     arguments.check_root()?;
     let Arguments { count, datatype, root, comm, .. } = arguments;
     // SAFETY: a valid datatype
@@ -132,17 +170,15 @@ unsafe fn bcast(arguments: Arguments, lasting: bool) -> Result<()> {
     }
     // SAFETY: the caller vouches for the communicator; MPI allows one collective on it at a time
     let state = unsafe { state(comm)? };
-    if let State::Planned(planned) = state
-        && let plan::Planned::Run(steps) = &*planned.planned(&COLLECTIVE, bytes, root)?
-    {
-        // SAFETY: the caller's arguments
-        return unsafe { run(planned, steps, layout, arguments) };
-    }
-    if lasting && !matches!(state, State::Later) {
-        LAST_NATIVE.set(Some(Call { comm, datatype, count, root, generation: GENERATION.load(Ordering::Relaxed) }));
-    }
+    let later = matches!(state, State::Later);
+    let planned = match state {
+        State::Planned(planned) => Some(planned.planned(&COLLECTIVE, bytes, root)?).map(|plan| (NonNull::from(&mut **planned), plan)),
+        State::Later | State::Native => None,
+    };
+    let generation = GENERATION.load(Ordering::Relaxed);
+    let known = Box::new(Known { comm, datatype, count, root, generation, planned, layout });
     // SAFETY: the caller's arguments
-    unsafe { arguments.native() }
+    unsafe { known.run(arguments, !later && layout.predefined) }
 }
 
 unsafe fn run(planned: &mut Planned, steps: &[Step], layout: Layout, arguments: Arguments) -> Result<()> {

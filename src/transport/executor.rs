@@ -95,14 +95,21 @@ impl<R: Copy> Executor<R> {
     ) -> Result<()> {
         let program = task.program;
         (self.buffers, self.tag, self.ended) = (buffers, tag, 0);
-        self.scratch.resize(program.scratch().div_ceil(size_of::<u128>()), 0);
+        let scratch = program.scratch().div_ceil(size_of::<u128>());
+        if self.scratch.len() != scratch {
+            self.scratch.resize(scratch, 0);
+        }
         self.stages.clear();
-        self.stages.resize_with(program.len(), || Stage::Waiting);
-        self.control.resize(program.len(), 0);
+        self.stages.resize(program.len(), Stage::Waiting);
+        if self.control.len() != program.len() {
+            self.control.resize(program.len(), 0);
+        }
         self.cursors.restart(program);
         self.incoming.clear();
         self.incoming.extend(program.streams().map(|first| Incoming { next: Some(first), oldest: first, posted: 0 }));
-        self.outgoing.clear();
+        if !self.outgoing.is_empty() {
+            self.outgoing.clear();
+        }
         // SAFETY: the caller's
         unsafe { self.advance(transport, task) }
     }
@@ -192,7 +199,9 @@ impl<R: Copy> Executor<R> {
                 self.incoming[k].posted += 1;
             }
         }
-        self.incoming.retain(|stream| stream.next.is_some());
+        if !self.incoming.is_empty() {
+            self.incoming.retain(|stream| stream.next.is_some());
+        }
         Ok(())
     }
 
@@ -210,6 +219,9 @@ impl<R: Copy> Executor<R> {
 
     /// The oldest send of the stream of `op`, if as many are under way as may be.
     fn too_many(&mut self, program: &Program, op: usize) -> Option<usize> {
+        if self.outgoing.is_empty() {
+            return None;
+        }
         let Action::Send { to, .. } = program.action(op) else { return None };
         let started = self.outgoing.get_mut(&(to, program.lane(op)))?;
         while started.front().is_some_and(|&oldest| matches!(self.stages[oldest], Stage::Complete)) {

@@ -28,6 +28,8 @@ pub struct Layout {
     extent: isize,
     /// Where an item's bytes begin, from its address, if they lie in one piece in the order of the type map.
     start: Option<isize>,
+    /// True of MPI's own datatypes, whose handles mean the same for ever.
+    pub predefined: bool,
 }
 
 impl Layout {
@@ -77,14 +79,14 @@ fn attributes() -> MutexGuard<'static, ()> {
 unsafe fn named(datatype: MPI_Datatype) -> Result<Layout> {
     // SAFETY: the caller's
     let (size, extent, true_lb, true_extent) = unsafe { sizes(datatype)? };
-    Ok(Layout { size, extent, start: (true_extent == size as isize).then_some(true_lb) })
+    Ok(Layout { size, extent, start: (true_extent == size as isize).then_some(true_lb), predefined: true })
 }
 
 /// A derived datatype: in order if its blocks are, and lie end to end.
 unsafe fn derived(datatype: MPI_Datatype) -> Result<Layout> {
     // SAFETY: the caller's
     let (size, extent, _, true_extent) = unsafe { sizes(datatype)? };
-    let scattered = Layout { size, extent, start: None };
+    let scattered = Layout { size, extent, start: None, predefined: false };
     if true_extent != size as isize {
         return Ok(scattered);
     }
