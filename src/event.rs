@@ -17,12 +17,14 @@ impl<E: Ord> EventQueue<E> {
     }
 
     /// Adds an event. Times are zero or more: the bits of such floats are in the order of their values.
+    #[inline]
     pub fn push(&mut self, time: f64, event: E) {
         debug_assert!(time >= 0.0, "an event at {time}");
         self.heap.push(Reverse((time.to_bits(), event)));
     }
 
     /// Takes the earliest event.
+    #[inline]
     pub fn pop(&mut self) -> Option<(f64, E)> {
         self.heap.pop().map(|Reverse((time, event))| (f64::from_bits(time), event))
     }

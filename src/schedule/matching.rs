@@ -88,11 +88,13 @@ impl Streams {
     }
 
     /// The place of a rank's stream among those of all.
+    #[inline]
     pub fn at(&self, rank: Rank, stream: u32) -> usize {
         (self.begin[rank] + stream) as usize
     }
 
     /// The other end of a rank's stream.
+    #[inline]
     pub fn other(&self, rank: Rank, stream: u32) -> Option<usize> {
         Some(self.other[self.at(rank, stream)]).filter(|&s| s != NONE).map(|s| s as usize)
     }
@@ -106,6 +108,7 @@ pub struct Matching {
 
 impl Matching {
     /// The other end of an operation's message.
+    #[inline]
     pub fn partner(&self, rank: usize, op: usize) -> Option<(usize, usize)> {
         self.partner[rank][op].map(|(r, o)| (r as usize, o as usize))
     }

@@ -48,25 +48,30 @@ impl Op {
         Op { offset, len, after, next: NONE, stream: (kind as u32) << KIND | (span.buffer as u32) << BUFFER | stream }
     }
 
+    #[inline]
     pub fn stream(&self) -> u32 {
         self.stream & ((1 << BUFFER) - 1)
     }
 
+    #[inline]
     fn kind(&self) -> Kind {
         KINDS[(self.stream >> KIND) as usize]
     }
 
     /// What is sent, received into or written.
+    #[inline]
     fn span(&self) -> Span {
         let buffer = BUFFERS[(self.stream >> BUFFER) as usize % BUFFERS.len()];
         Span { buffer, offset: self.offset as usize, len: self.len as usize }
     }
 
+    #[inline]
     pub fn sends(&self) -> bool {
         self.kind() == Kind::Send
     }
 
     /// True if it is one end of a message.
+    #[inline]
     fn is_message(&self) -> bool {
         matches!(self.kind(), Kind::Send | Kind::Recv)
     }
@@ -99,6 +104,7 @@ pub(super) struct Stream {
 type Key = (u32, Lane, bool);
 
 impl Stream {
+    #[inline]
     pub fn key(&self) -> Key {
         (self.peer, self.lane, self.receives)
     }
@@ -260,6 +266,7 @@ impl Program {
     }
 
     /// The number of operations.
+    #[inline]
     pub fn len(&self) -> usize {
         self.ops.len()
     }
@@ -279,10 +286,12 @@ impl Program {
     }
 
     /// What an operation does.
+    #[inline]
     pub fn action(&self, op: usize) -> Action {
         self.act(&self.ops[op])
     }
 
+    #[inline]
     fn act(&self, op: &Op) -> Action {
         let peer = || self.streams[op.stream() as usize].peer as Rank;
         let read = || {
@@ -299,12 +308,14 @@ impl Program {
     }
 
     /// The receiver of a send.
+    #[inline]
     pub fn sends_to(&self, op: usize) -> Option<Rank> {
         let op = &self.ops[op];
         op.sends().then(|| self.streams[op.stream() as usize].peer as Rank)
     }
 
     /// The lane of an operation.
+    #[inline]
     pub fn lane(&self, op: usize) -> Lane {
         let op = &self.ops[op];
         match op.kind() {
@@ -315,6 +326,7 @@ impl Program {
     }
 
     /// How many messages of its stream are under way, at most, when a send or receive has started; 0: nothing is said.
+    #[inline]
     pub fn in_flight_at(&self, op: usize) -> usize {
         let op = &self.ops[op];
         if op.is_message() { self.streams[op.stream() as usize].in_flight.into() } else { 0 }
@@ -334,6 +346,7 @@ impl Program {
     }
 
     /// The operations that one comes after.
+    #[inline]
     pub fn after(&self, op: usize) -> &[OpId] {
         match &self.ops[op].after {
             &NONE => &[],
@@ -346,6 +359,7 @@ impl Program {
     }
 
     /// The place of an operation's stream among those of its program.
+    #[inline]
     pub fn stream(&self, op: usize) -> u32 {
         self.ops[op].stream()
     }
@@ -361,6 +375,7 @@ impl Program {
     }
 
     /// The next operation of the same lane that is no receive, or the next receive of the same stream.
+    #[inline]
     pub fn next(&self, op: usize) -> Option<usize> {
         Some(self.ops[op].next).filter(|&next| next != NONE).map(|next| next as usize)
     }
@@ -423,6 +438,7 @@ impl Cursors {
     }
 
     /// The next operation of each lane that has one left, in no order.
+    #[inline]
     pub fn open(&self) -> impl Iterator<Item = usize> + '_ {
         self.next.iter().map(|&op| op as usize)
     }
@@ -433,6 +449,7 @@ impl Cursors {
     }
 
     /// The next operation of one of these lanes.
+    #[inline]
     pub fn lane(&self, k: usize) -> usize {
         self.next[k] as usize
     }
@@ -443,6 +460,7 @@ impl Cursors {
     }
 
     /// Goes on from a lane's next operation, which was started.
+    #[inline]
     pub fn advance(&mut self, program: &Program, op: usize) {
         if let Some(k) = self.next.iter().position(|&n| n as usize == op) {
             match program.ops[op].next {
