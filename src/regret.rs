@@ -5,19 +5,26 @@ use crate::collective::{Shape, bcast};
 use crate::decide::all_candidates;
 use crate::error::{Error, Result};
 use crate::measure::SimulatedProbe;
+use crate::plan::{Location, plan, two_level, ways_of};
 use crate::policy::CompiledPolicy;
 use crate::schedule::{Program, Schedule};
 use crate::sim::{Disturbance, Simulator};
+use crate::stats::Random;
 use crate::topology::Rank;
+use crate::two_level::INTER_GROUP_ALGORITHMS;
+use crate::units;
+use rand::{Rng, SeedableRng};
 use serde::Serialize;
 
-/// One held-out broadcast.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// One broadcast that nothing was chosen for.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Case {
-    /// The group.
-    pub group: String,
-    /// How many of its ranks.
+    /// The group, or how the ranks were taken from all.
+    pub place: String,
+    /// How many ranks.
     pub ranks: usize,
+    /// The root among them.
+    pub root: Rank,
     /// Size.
     pub bytes: usize,
     /// What was chosen.
@@ -61,43 +68,157 @@ fn held_out_counts(n: usize) -> Vec<usize> {
 
 fn case(policy: &CompiledPolicy, simulator: &Simulator, group: usize, ranks: &[Rank], bytes: usize) -> Result<Case> {
     let shape = Shape::new(ranks.len(), 0, bytes);
-    let run = |schedule: &Schedule| -> Result<f64> {
-        let mut all = Schedule { programs: vec![Program::new(); simulator.ranks()] };
-        for (me, program) in schedule.programs.iter().enumerate() {
-            all.programs[ranks[me]] = program.clone().renamed(|r| ranks[r]);
-        }
-        // where TCP loses messages by chance, the median of some runs is the truth
-        let seeds = if simulator.is_random() { 0..9 } else { 0..1 };
-        let once = |seed| -> Result<f64> {
-            let traces = simulator.run(&all, &mut Disturbance::new(Default::default(), seed))?;
-            Ok(traces.iter().map(crate::schedule::Trace::finish).fold(0.0, f64::max))
-        };
-        let times = seeds.map(once).collect::<Result<Vec<f64>>>()?;
-        crate::stats::median(&times).ok_or_else(|| Error::data("simulate a broadcast: it was not run"))
-    };
-    let name = |a: &str, segment: usize| if segment > 0 { format!("{a} {segment}") } else { a.to_string() };
     let positions: Vec<usize> = (0..ranks.len()).collect();
     let decision = policy.decide(&bcast::COLLECTIVE, group, &positions, bytes)?;
     let chosen = decision.algorithm.schedule(&shape, &decision.parameters);
     let native = || Error::data(format!("simulate {}: the simulator has no library with a broadcast of its own", decision.algorithm.name));
-    let chosen_s = run(&chosen.ok_or_else(native)?)?;
-    let (mut best, mut best_s) = (name(decision.algorithm.name, decision.parameters.segment), chosen_s);
-    for (algorithm, parameters) in all_candidates(&bcast::COLLECTIVE, bytes) {
-        if let Some(schedule) = algorithm.schedule(&shape, &parameters) {
-            let t = run(&schedule)?;
-            if t < best_s {
-                (best, best_s) = (name(algorithm.name, parameters.segment), t);
+    let name = plain(decision.algorithm.name, decision.parameters.segment);
+    let mut best = Best::new(simulator, ranks, name.clone(), &chosen.ok_or_else(native)?)?;
+    let chosen_s = best.seconds;
+    best.against_every_algorithm(&shape)?;
+    let place = policy.policy.groups[group].name.clone();
+    Ok(Case { place, root: 0, ranks: ranks.len(), bytes, chosen: name, ..best.case(chosen_s) })
+}
+
+fn plain(algorithm: &str, segment: usize) -> String {
+    if segment > 0 { format!("{algorithm} in {}", units::bytes(segment)) } else { algorithm.into() }
+}
+
+/// The fastest broadcast over some ranks that was simulated so far.
+struct Best<'a> {
+    simulator: &'a Simulator,
+    ranks: &'a [Rank],
+    name: String,
+    seconds: f64,
+}
+
+impl<'a> Best<'a> {
+    fn new(simulator: &'a Simulator, ranks: &'a [Rank], name: String, schedule: &Schedule) -> Result<Best<'a>> {
+        let mut best = Best { simulator, ranks, name, seconds: 0.0 };
+        best.seconds = best.run(schedule)?;
+        Ok(best)
+    }
+
+    /// What a schedule takes, its ranks being some of the simulator's.
+    fn run(&self, schedule: &Schedule) -> Result<f64> {
+        let mut all = Schedule { programs: vec![Program::new(); self.simulator.ranks()] };
+        for (me, program) in schedule.programs.iter().enumerate() {
+            all.programs[self.ranks[me]] = program.clone().renamed(|r| self.ranks[r]);
+        }
+        // where TCP loses messages by chance, the median of some runs is the truth
+        let seeds = if self.simulator.is_random() { 0..9 } else { 0..1 };
+        let once = |seed| -> Result<f64> {
+            let traces = self.simulator.run(&all, &mut Disturbance::new(Default::default(), seed))?;
+            Ok(traces.iter().map(crate::schedule::Trace::finish).fold(0.0, f64::max))
+        };
+        let times = seeds.map(once).collect::<Result<Vec<f64>>>()?;
+        crate::stats::median(&times).ok_or_else(|| Error::data("simulate a broadcast: it was not run"))
+    }
+
+    fn against(&mut self, name: impl FnOnce() -> String, schedule: &Schedule) -> Result<()> {
+        let seconds = self.run(schedule)?;
+        if seconds < self.seconds {
+            (self.name, self.seconds) = (name(), seconds);
+        }
+        Ok(())
+    }
+
+    /// Every algorithm over the ranks, in their order.
+    fn against_every_algorithm(&mut self, shape: &Shape) -> Result<()> {
+        for (algorithm, parameters) in all_candidates(&bcast::COLLECTIVE, shape.bytes) {
+            if let Some(schedule) = algorithm.schedule(shape, &parameters) {
+                self.against(|| plain(algorithm.name, parameters.segment), &schedule)?;
             }
         }
+        Ok(())
     }
-    Ok(Case {
-        group: policy.policy.groups[group].name.clone(),
-        ranks: ranks.len(),
-        bytes,
-        chosen: name(decision.algorithm.name, decision.parameters.segment),
-        chosen_s,
-        best,
-        best_s,
-        regret: crate::stats::excess(chosen_s, best_s),
-    })
+
+    /// What is known of a case then.
+    fn case(self, chosen_s: f64) -> Case {
+        let regret = crate::stats::excess(chosen_s, self.seconds);
+        Case { chosen_s, best: self.name, best_s: self.seconds, regret, ..Case::default() }
+    }
+}
+
+/// The segments that ways over groups are tried with.
+const SEGMENTS: [usize; 8] = [0, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10];
+
+/// The largest message that is drawn.
+const LARGEST: f64 = (4 << 20) as f64;
+
+/// The regret of a policy where users meet it: broadcasts of any size, from any root, among all of a simulated platform's ranks (placed by slot or
+/// dealt out), or some of them. Half of the sizes lie on both sides of where a row begins, the others are drawn log-uniform up to 4 MiB.
+/// Each is compared with every way over groups, in segments of powers of two, and with every algorithm over all its ranks. `members`: the
+/// places of the simulator's ranks in the policy.
+///
+/// # Errors
+/// As [`regret`].
+pub fn met(policy: &CompiledPolicy, simulator: &Simulator, members: &[Location], cases: usize, seed: u64) -> Result<Vec<Case>> {
+    let mut random = Random::seed_from_u64(seed);
+    let edges = edges(policy);
+    (0..cases).map(|_| draw(&mut random, &edges, members).and_then(|drawn| meet(policy, simulator, members, &drawn))).collect()
+}
+
+/// The sizes at which rows begin, and those just below.
+fn edges(policy: &CompiledPolicy) -> Vec<usize> {
+    let across = policy.policy.two_level(&bcast::COLLECTIVE).iter().map(|r| r.from_bytes);
+    let inside = policy.policy.groups.iter().flat_map(|g| g.rows(&bcast::COLLECTIVE)).map(|r| r.from_bytes);
+    let mut edges: Vec<usize> = across.chain(inside).filter(|&from| from > 1).flat_map(|from| [from - 1, from]).collect();
+    edges.sort_unstable();
+    edges.dedup();
+    edges
+}
+
+/// A broadcast that a user meets.
+struct Drawn {
+    place: &'static str,
+    /// Ranks of the simulator.
+    ranks: Vec<Rank>,
+    root: Rank,
+    bytes: usize,
+}
+
+fn draw(random: &mut Random, edges: &[usize], members: &[Location]) -> Result<Drawn> {
+    let n = members.len();
+    if n < 2 {
+        return Err(Error::invalid(format!("draw broadcasts among {n} ranks")));
+    }
+    let mut ranks: Vec<Rank> = (0..n).collect();
+    let place = match random.random_range(0..4) {
+        0 => {
+            // dealt out: the first of each group, then the second
+            let before = |r: Rank| members[..r].iter().filter(|m| m.group == members[r].group).count();
+            ranks.sort_by_key(|&r| (before(r), members[r].group));
+            "dealt out"
+        }
+        1 => {
+            let some = random.random_range(2..=n);
+            while ranks.len() > some {
+                ranks.remove(random.random_range(0..ranks.len()));
+            }
+            "some of them"
+        }
+        _ => "all, by group",
+    };
+    let bytes = match edges.get(random.random_range(0..2 * edges.len().max(1))) {
+        Some(&edge) if edge as f64 <= LARGEST => edge,
+        _ => LARGEST.powf(random.random_range(0.0..1.0)) as usize,
+    };
+    Ok(Drawn { place, root: random.random_range(0..ranks.len()), ranks, bytes })
+}
+
+fn meet(policy: &CompiledPolicy, simulator: &Simulator, members: &[Location], drawn: &Drawn) -> Result<Case> {
+    let Drawn { place, ranks, root, bytes } = drawn;
+    let (root, bytes) = (*root, *bytes);
+    let members: Vec<Location> = ranks.iter().map(|&r| members[r]).collect();
+    let plan = plan(policy, &members, root, bytes)?;
+    let chosen = plan.words();
+    let mut best = Best::new(simulator, ranks, chosen.clone(), &plan.schedule()?)?;
+    let chosen_s = best.seconds;
+    let segments: Vec<usize> = SEGMENTS.into_iter().filter(|&s| s < bytes).collect();
+    for way in INTER_GROUP_ALGORITHMS.into_iter().flat_map(|inter_group| ways_of(inter_group, &segments)) {
+        best.against(|| way.words(bytes), &two_level(policy, &members, root, bytes, way)?.schedule(members.len())?)?;
+    }
+    best.against_every_algorithm(&Shape::new(ranks.len(), root, bytes))?;
+    Ok(Case { place: (*place).into(), root, ranks: ranks.len(), bytes, chosen, ..best.case(chosen_s) })
 }

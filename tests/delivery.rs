@@ -90,7 +90,9 @@ fn random_hierarchy(seed: u64, bytes: usize, segment: usize) -> TwoLevel {
         local: draw(0.1, 1.0, n),
         local_busy: draw(0.0, 0.1, n),
     };
-    let route = INTER_GROUP_ALGORITHMS[random.random_range(0..INTER_GROUP_ALGORITHMS.len())];
+    // the last is one algorithm over one group of all ranks
+    let several = INTER_GROUP_ALGORITHMS.split_last().unwrap().1;
+    let route = several[random.random_range(0..several.len())];
     let with_builder: Vec<_> = bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()).collect();
     let mut local = || IntraGroup {
         algorithm: with_builder[random.random_range(0..with_builder.len())].name.into(),

@@ -4,15 +4,14 @@
 use collwise::accuracy::regrets;
 use collwise::collective::bcast;
 use collwise::measure::{Session, SimulatedProbe};
-use collwise::plan::{TwoLevelParameters, members, plan, trees_of, two_level};
+use collwise::plan::{TwoLevelParameters, members, plan, two_level};
 use collwise::platform::generate::{Wanted, generate};
 use collwise::platform::{Placement, Platform};
 use collwise::policy::{CompiledPolicy, Policy};
-use collwise::regret::regret;
+use collwise::regret::{met, regret};
 use collwise::schedule::{Program, Schedule, Trace};
 use collwise::sim::Disturbance;
 use collwise::tune::{TuneOptions, tune};
-use collwise::two_level::INTER_GROUP_ALGORITHMS;
 use std::path::Path;
 
 fn check(name: &str) {
@@ -33,7 +32,7 @@ fn check(name: &str) {
     for c in cases.iter().take(12) {
         println!(
             "  {} P={} m={}: {} {:.3e}, best {} {:.3e}: {:.1} %",
-            c.group,
+            c.place,
             c.ranks,
             c.bytes,
             c.chosen,
@@ -118,50 +117,66 @@ fn where_groups_are_smaller_than_those_tuned_the_tree_inside_them_is_chosen_anew
     }
 }
 
-/// What a user meets: any size, any root, both sides of the size at which messages begin to wait for a handshake.
+/// What a user meets: any size, any root, all ranks or some.
 #[test]
-fn between_tuned_sizes_and_from_any_root() {
-    use rand::{Rng, SeedableRng};
+fn between_tuned_sizes_from_any_root_and_among_any_ranks() {
     for seed in [3, 4] {
         let platform = generate(Wanted { sites: 4, hosts: 20, seed }).unwrap();
         let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
         let (_, policy) = tune(&mut Session::new(&mut probe), TuneOptions::default()).unwrap();
         let policy = CompiledPolicy::new(policy).unwrap();
         let members = members(&policy.policy, &platform.host_names()).unwrap();
-        let seconds = |schedule: &Schedule| {
-            let traces = probe.simulator().run(schedule, &mut Disturbance::new(Default::default(), 1)).unwrap();
-            traces.iter().map(Trace::finish).fold(0.0, f64::max)
-        };
-        let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed);
-        let mut cases: Vec<(usize, usize)> = [65_536, 65_537, 92_000].into_iter().map(|bytes| (bytes, 0)).collect();
-        cases.extend((0..27).map(|_| (2f64.powf(random.random_range(0.0..22.0)) as usize, random.random_range(0..members.len()))));
-        let mut regrets: Vec<(f64, String)> = Vec::new();
-        for (bytes, root) in cases {
-            let plan = plan(&policy, &members, root, bytes).unwrap();
-            let chosen = seconds(&plan.schedule().unwrap());
-            let mut best = (f64::INFINITY, String::new());
-            for inter_group in INTER_GROUP_ALGORITHMS {
-                for intra_group in trees_of(inter_group) {
-                    let segments = [0, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 65_536];
-                    for segment in segments.into_iter().filter(|&s| s < bytes && (s == 0 || inter_group.is_segmented())) {
-                        let way = TwoLevelParameters { inter_group, segment, in_flight: 0, intra_group };
-                        let t = seconds(&two_level(&policy, &members, root, bytes, way).unwrap().schedule(members.len()).unwrap());
-                        if t < best.0 {
-                            best = (t, way.words(bytes));
-                        }
-                    }
-                }
-            }
-            let regret = chosen / best.0.min(chosen) - 1.0;
-            regrets.push((
-                regret,
-                format!("{bytes} from {root}: {chosen:.4} by {:?} {}, best {:.4} by {}", plan.inter_group, plan.segment, best.0, best.1),
-            ));
-        }
-        regrets.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let mean = regrets.iter().map(|r| r.0).sum::<f64>() / regrets.len() as f64;
+        let mut cases = met(&policy, probe.simulator(), &members, 30, seed).unwrap();
+        cases.sort_by(|a, b| b.regret.unwrap().total_cmp(&a.regret.unwrap()));
+        let mean = cases.iter().map(|c| c.regret.unwrap()).sum::<f64>() / cases.len() as f64;
         println!("seed {seed}: mean regret {:.2} %", mean * 100.0);
-        regrets.iter().take(8).for_each(|(r, what)| println!("  {:.1} % {what}", r * 100.0));
-        assert!(mean <= 0.02 && regrets[0].0 <= 0.15, "seed {seed}: mean {mean}, worst {:?}", regrets[0]);
+        cases.iter().take(8).for_each(|c| println!("  {:.1} % {c:?}", c.regret.unwrap() * 100.0));
+        assert!(mean <= 0.02 && cases[0].regret.unwrap() <= 0.15, "seed {seed}: mean {mean}, worst {:?}", cases[0]);
     }
+}
+
+/// Hosts of one switch (or of several sites), in threes, whose processors are 1 to 8 times apart.
+fn unlike_processors(sites: usize, seed: u64) -> Platform {
+    use rand::{Rng, SeedableRng};
+    let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut text = String::from("format = 1\nname = \"unlike\"\nsource = \"made up\"\n[hosts]\ngap_s = 1e-6\ngap_s_per_byte = 8.5e-9\n");
+    text += "eager_limit_bytes = 65536\n";
+    for site in 0..sites {
+        text += &format!("[[group]]\nname = \"g{site}\"\ncount = {}\nlatency_s = 150e-6\n", 24 / sites);
+        for kind in 0..8 / sites {
+            let times = 8f64.powf(random.random_range(0.0..1.0));
+            let (fixed, each) = (10e-6 * times, 2e-9 * times);
+            text += &format!(
+                "[[group.variant]]\nname = \"v{site}-{kind}\"\ncount = 3\nhosts = {{ send_overhead_s = {fixed}, recv_overhead_s = {fixed}, "
+            );
+            text += &format!("send_overhead_s_per_byte = {each}, recv_overhead_s_per_byte = {each} }}\n");
+        }
+    }
+    for (a, b) in (0..sites).flat_map(|a| (a + 1..sites).map(move |b| (a, b))) {
+        text += &format!("[[link]]\nbetween = [\"g{a}\", \"g{b}\"]\nlatency_s = 5e-3\nbandwidth_bytes_per_s = 117e6\n");
+    }
+    Platform::parse("unlike", &text).unwrap()
+}
+
+/// Among few of the ranks predictions alone decide, and miss more.
+#[test]
+fn where_processors_are_unlike_the_best_over_all_ranks_is_found_from_any_root() {
+    let mut all = Vec::new();
+    for (sites, seed) in [(1, 1), (1, 2), (2, 3)] {
+        let platform = unlike_processors(sites, seed);
+        let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
+        let (_, policy) = tune(&mut Session::new(&mut probe), TuneOptions::default()).unwrap();
+        let policy = CompiledPolicy::new(policy).unwrap();
+        let members = members(&policy.policy, &platform.host_names()).unwrap();
+        let mut cases = met(&policy, probe.simulator(), &members, 40, seed).unwrap();
+        cases.retain(|c| c.ranks == members.len());
+        cases.sort_by(|a, b| b.regret.unwrap().total_cmp(&a.regret.unwrap()));
+        let mean = cases.iter().map(|c| c.regret.unwrap()).sum::<f64>() / cases.len() as f64;
+        println!("{sites} sites, seed {seed}: mean regret {:.2} % over {} cases", mean * 100.0, cases.len());
+        cases.iter().take(8).for_each(|c| println!("  {:.1} % {c:?}", c.regret.unwrap() * 100.0));
+        assert!(cases[0].regret.unwrap() <= 0.20, "seed {seed}: worst {:?}", cases[0]);
+        all.extend(cases.iter().filter_map(|c| c.regret));
+    }
+    let mean = all.iter().sum::<f64>() / all.len() as f64;
+    assert!(mean <= 0.04, "mean {mean}");
 }

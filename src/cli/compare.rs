@@ -4,8 +4,10 @@ use super::source::{GroupingArgs, SourceArgs};
 use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
 use crate::collective::bcast;
+use crate::measure::{Probe, SimulatedProbe};
+use crate::plan::members;
 use crate::policy::{CompiledPolicy, Policy};
-use crate::regret::{Case, regret};
+use crate::regret::{Case, met, regret};
 use crate::stats;
 use crate::topology::Rank;
 use crate::tune::{TuneOptions, tune};
@@ -24,9 +26,13 @@ pub struct Args {
     /// Sizes, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "1,1KiB,16KiB,64KiB,256KiB,1MiB,4MiB", value_parser = units::parse_bytes)]
     bytes: Vec<usize>,
-    /// Also give the regret at held-out sizes and rank counts (with --platform: there everything can be run).
+    /// Also give the regret (with --platform: there everything can be run): inside groups at held-out sizes and rank counts, and where users
+    /// meet the policy, at any size, from any root, among all ranks or some.
     #[arg(long, requires = "platform")]
     regret: bool,
+    /// So many broadcasts that users meet are drawn for --regret.
+    #[arg(long, default_value_t = 100)]
+    cases: usize,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -35,27 +41,38 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let (method, bound) = args.grouping.method()?;
     let tuned = match &args.policy {
-        Some(path) => Some((None, Policy::read(path)?)),
+        Some(path) => Some(Policy::read(path)?),
         None => {
             let tuned = args.source.measure(None, |s, declared| tune(s, TuneOptions { declared, method, bound, exhaustive: false }))?;
-            tuned.map(|(d, p)| (Some(d.groups.into_iter().map(|g| g.ranks).collect::<Vec<Vec<Rank>>>()), p))
+            tuned.map(|(_, policy)| policy)
         }
     };
-    let Some((ranks, policy)) = tuned else { return Ok(Outcome::Done) };
+    let Some(policy) = tuned else { return Ok(Outcome::Done) };
     let compiled = CompiledPolicy::new(policy)?;
-    let cases = match (args.regret, &ranks, args.source.simulated()?) {
-        (true, Some(ranks), Some(probe)) => Some(regret(&compiled, &probe, ranks)?),
-        _ => None,
-    };
+    let cases = args.source.simulated()?.filter(|_| args.regret).map(|probe| regrets(&compiled, &probe, args)).transpose()?;
     if args.json {
-        print_json(&json(&compiled, args, cases.as_deref())?)?;
+        print_json(&json(&compiled, args, cases.as_ref())?)?;
     } else {
         print(&format!("{}\n{}", choices(&compiled, args)?, errors(&compiled.policy)))?;
         if let Some(cases) = &cases {
-            print(&regrets(cases))?;
+            print(&(words("held-out cases inside groups", &cases.inside) + &words("cases that users meet", &cases.met)))?;
         }
     }
     Ok(Outcome::Done)
+}
+
+/// Regret inside groups, and where users meet the policy.
+struct Regrets {
+    inside: Vec<Case>,
+    met: Vec<Case>,
+}
+
+fn regrets(compiled: &CompiledPolicy, probe: &SimulatedProbe, args: &Args) -> anyhow::Result<Regrets> {
+    let members = members(&compiled.policy, &probe.settings().hosts)?;
+    let ranks_of = |group: usize| (0..members.len()).filter(|&r| members[r].group == group).collect::<Vec<Rank>>();
+    let ranks: Vec<Vec<Rank>> = (0..compiled.policy.groups.len()).map(ranks_of).collect();
+    let met = if members.len() > 1 { met(compiled, probe.simulator(), &members, args.cases, args.source.seed)? } else { Vec::new() };
+    Ok(Regrets { inside: regret(compiled, probe, &ranks)?, met })
 }
 
 /// What is chosen in each group for each size.
@@ -106,19 +123,22 @@ fn summary(cases: &[Case]) -> Option<(f64, &Case)> {
     Some((mean, known().max_by(|a, b| a.0.total_cmp(&b.0))?.1))
 }
 
-fn regrets(cases: &[Case]) -> String {
-    let Some((mean, worst)) = summary(cases) else { return String::new() };
-    let what = format!("{} instead of {}", worst.chosen, worst.best);
-    let where_ = format!("{}, {} ranks, {}", worst.group, worst.ranks, units::bytes(worst.bytes));
-    format!(
-        "\nregret over {} held-out cases: mean {}, worst {} ({where_}: {what})\n",
-        cases.len(),
-        percent_or_dash(Some(mean)),
-        percent_or_dash(worst.regret)
-    )
+/// So many of the worst cases are shown.
+const WORST: usize = 5;
+
+fn words(what: &str, cases: &[Case]) -> String {
+    let Some((mean, _)) = summary(cases) else { return String::new() };
+    let mut worst: Vec<&Case> = cases.iter().filter(|c| c.regret.is_some()).collect();
+    worst.sort_by(|a, b| b.regret.partial_cmp(&a.regret).unwrap_or(std::cmp::Ordering::Equal));
+    let mut out = format!("\nregret over {} {what}: mean {}; the worst:\n", cases.len(), percent_or_dash(Some(mean)));
+    for c in worst.into_iter().take(WORST) {
+        let place = format!("{} ranks ({}), {} from rank {}", c.ranks, c.place, units::bytes(c.bytes), c.root);
+        out += &format!("  {:>6}  {place}: {}; best {}\n", percent_or_dash(c.regret), c.chosen, c.best);
+    }
+    out
 }
 
-fn json(compiled: &CompiledPolicy, args: &Args, cases: Option<&[Case]>) -> anyhow::Result<serde_json::Value> {
+fn json(compiled: &CompiledPolicy, args: &Args, cases: Option<&Regrets>) -> anyhow::Result<serde_json::Value> {
     let mut groups = Vec::new();
     for (k, g) in compiled.policy.groups.iter().enumerate() {
         let mut choices = Vec::new();
@@ -131,6 +151,7 @@ fn json(compiled: &CompiledPolicy, args: &Args, cases: Option<&[Case]>) -> anyho
         }
         groups.push(serde_json::json!({ "name": g.name, "ranks": g.hosts.len(), "choices": choices, "scores": g.scores }));
     }
-    let regret = cases.and_then(summary).map(|(mean, worst)| serde_json::json!({ "mean": mean, "worst": worst, "cases": cases }));
-    Ok(serde_json::json!({ "groups": groups, "regret": regret }))
+    let of = |cases: &[Case]| summary(cases).map(|(mean, worst)| serde_json::json!({ "mean": mean, "worst": worst, "cases": cases }));
+    let (inside, met) = (cases.and_then(|c| of(&c.inside)), cases.and_then(|c| of(&c.met)));
+    Ok(serde_json::json!({ "groups": groups, "regret": inside, "regret_met": met }))
 }

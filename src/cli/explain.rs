@@ -5,15 +5,12 @@ use super::table::{percent, percent_or_dash, table};
 use super::{Outcome, print, print_json};
 use crate::collective::bcast;
 use crate::intercluster::{Job, Sent, gantt};
-use crate::plan::{Location, Plan, SignalPlan, TwoLevelParameters, plan, plan_signals};
+use crate::plan::{Location, OWN, Plan, SignalPlan, plan, plan_signals};
 use crate::policy::{CompiledPolicy, Policy, TwoLevelRow};
 use crate::two_level::{InterGroup, InterGroupAlgorithm};
 use crate::units;
 use std::fmt::Write;
 use std::path::PathBuf;
-
-/// What runs where collwise steps aside.
-const OWN: &str = "the MPI library's own";
 
 /// Say what would run for a size, and why.
 #[derive(clap::Args)]
@@ -78,7 +75,7 @@ pub struct Class {
 pub fn classes(compiled: &CompiledPolicy, members: &[Location], root: usize) -> anyhow::Result<Vec<Class>> {
     let class = |&(from_bytes, at_bytes): &(usize, usize)| {
         let plan = plan(compiled, members, root, at_bytes)?;
-        Ok(Class { from_bytes, at_bytes, predicted_s: plan.predicted_s, way: way(&plan) })
+        Ok(Class { from_bytes, at_bytes, predicted_s: plan.predicted_s, way: plan.words() })
     };
     compiled.classes().iter().map(class).collect()
 }
@@ -92,25 +89,6 @@ pub fn short(classes: &[Class]) -> String {
     };
     let rows: Vec<Vec<String>> = classes.chunk_by(|a, b| a.way == b.way).map(row).collect();
     table(&["from", "up to", "what is done", "takes", "to"], 3, &rows)
-}
-
-/// What a plan does, in a line.
-fn way(plan: &Plan) -> String {
-    if plan.is_native() {
-        return OWN.into();
-    }
-    let (h, inside) = (&plan.two_level, &plan.groups[0].decision);
-    match (plan.inter_group, inside) {
-        (Some(kind), _) => {
-            let intra_group = bcast::algorithm(&h.intra_group[0].algorithm).unwrap_or(bcast::CHAIN);
-            TwoLevelParameters { inter_group: kind, segment: h.segment, in_flight: 0, intra_group }.words(h.bytes)
-        }
-        (None, Some(d)) if plan.groups.len() == 1 && d.parameters.segment > 0 => {
-            format!("{} in {}", d.algorithm.name, units::bytes(d.parameters.segment))
-        }
-        (None, Some(d)) if plan.groups.len() == 1 => d.algorithm.name.into(),
-        _ => "the whole message from group to group, inside each as it is best there".into(),
-    }
 }
 
 /// What is done for a collective without a message, in a line.
@@ -180,8 +158,8 @@ pub fn json(policy: &Policy, plan: &Plan) -> serde_json::Value {
     serde_json::json!({
         "bytes": plan.shape.bytes, "root": plan.shape.root, "predicted_s": plan.predicted_s, "native_s": plan.native_s,
         "measured_up_to_bytes": plan.beyond.map(|b| b.measured_bytes),
-        "inter_group": plan.inter_group.map(InterGroupAlgorithm::name), "segment_bytes": plan.inter_group.map(|_| plan.two_level.segment),
-        "in_flight": plan.inter_group.map(|_| plan.two_level.in_flight),
+        "inter_group": plan.inter_group.map(InterGroupAlgorithm::name), "segment_bytes": plan.way().map(|w| w.segment),
+        "in_flight": plan.way().map(|w| w.in_flight),
         "intra_group": plan.inter_group.map(|_| plan.two_level.intra_group[0].algorithm.clone()),
         "heuristic": solution.map(|s| s.heuristic), "sends": sends, "groups": groups,
     })
@@ -205,8 +183,8 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
     if let Some(t) = plan.native_s {
         writeln!(out, "the MPI library's own broadcast over all ranks takes {}, and is used", units::seconds(t))?;
     }
-    let row =
-        policy.two_level(&bcast::COLLECTIVE).iter().rev().find(|r| r.from_bytes <= plan.shape.bytes).filter(|_| plan.groups.len() > 1);
+    let crosses = plan.groups.len() > 1 || plan.inter_group.is_some();
+    let row = policy.two_level(&bcast::COLLECTIVE).iter().rev().find(|r| r.from_bytes <= plan.shape.bytes).filter(|_| crosses);
     if let Some(row) = row {
         let way =
             plan.inter_group.map_or("\nthe whole message, inside each group as it is best there\n".into(), |r| crossing(plan, r, &name));
@@ -268,12 +246,14 @@ fn reasons(row: &TwoLevelRow) -> String {
 /// How segments cross the groups.
 fn crossing(plan: &Plan, inter_group: InterGroupAlgorithm, name: &impl Fn(usize) -> String) -> String {
     let h = &plan.two_level;
-    let segments = h.bytes.div_ceil(h.segment).max(1);
-    let pieces = if segments > 1 {
-        format!("{segments} segments of {}{}", units::bytes(h.segment), under_way(h.in_flight))
-    } else {
-        "one piece".into()
-    };
+    let (segment, in_flight) = plan.way().map_or((0, 0), |w| (w.segment, w.in_flight));
+    let segments = if segment == 0 { 1 } else { h.bytes.div_ceil(segment).max(1) };
+    let over_all = inter_group == InterGroupAlgorithm::OverAll;
+    let pieces =
+        if segments > 1 { format!("{segments} segments of {}{}", units::bytes(segment), under_way(in_flight)) } else { "one piece".into() };
+    if over_all {
+        return format!("\n{} over all {} ranks, group after group, in {pieces}\n", h.intra_group[0].algorithm, plan.shape.ranks);
+    }
     let mut out = format!("\nroute {}, in {pieces}; inside every group: {}\n", inter_group.name(), h.intra_group[0].algorithm);
     match &h.inter_group {
         InterGroup::Line(order) => {

@@ -33,9 +33,9 @@ pub struct SourceArgs {
     /// How simulated ranks are dealt out to hosts: slot or node (round robin over groups).
     #[arg(long, value_enum, default_value = "slot")]
     placement: PlacementArg,
-    /// Seed of the simulated noise.
+    /// Seed of the simulated noise, and of whatever else is drawn.
     #[arg(long, default_value_t = 1)]
-    seed: u64,
+    pub seed: u64,
     /// Measure one pair at a time.
     #[arg(long)]
     serial: bool,

@@ -48,8 +48,12 @@ impl TwoLevelParameters {
         let segment =
             if self.segment == 0 || self.segment >= bytes { String::new() } else { format!(" in {}", units::bytes(self.segment)) };
         let in_flight = if segment.is_empty() || self.in_flight == 0 { String::new() } else { format!(", {} under way", self.in_flight) };
-        let trees = if self.inter_group.has_trees() { format!(" and {}", self.intra_group.name) } else { String::new() };
-        format!("{}{trees}{segment}{in_flight}", self.inter_group.name())
+        let way = match self.inter_group {
+            InterGroupAlgorithm::OverAll => format!("{} over all ranks", self.intra_group.name),
+            route if route.has_trees() => format!("{} and {}", route.name(), self.intra_group.name),
+            route => route.name().into(),
+        };
+        format!("{way}{segment}{in_flight}")
     }
 }
 
@@ -119,6 +123,9 @@ fn over(
     bytes: usize,
     way: TwoLevelParameters,
 ) -> Result<TwoLevel> {
+    if way.inter_group == InterGroupAlgorithm::OverAll {
+        return over_all(policy, members, groups, bytes, way);
+    }
     let mut hosts = hosts(policy, members, &groups);
     if !way.inter_group.has_trees() {
         // host by host
@@ -128,7 +135,7 @@ fn over(
             *ranks = order.into_iter().map(|k| ranks[k]).collect();
         }
     }
-    let way = if way.inter_group.has_trees() { way } else { TwoLevelParameters { intra_group: bcast::algorithm("chain")?, ..way } };
+    let way = if way.inter_group.has_trees() { way } else { TwoLevelParameters { intra_group: bcast::CHAIN, ..way } };
     let segment = segment_of(way.segment, bytes).min(bytes);
     let costs = PolyModel::new(policy, members, bytes)?;
     let (mut intra_group, mut local_busy) = (Vec::new(), Vec::new());
@@ -154,6 +161,33 @@ fn over(
         inter_group: way.inter_group.inter_group(&problem),
         segment: segment_of(way.segment, bytes),
         in_flight: in_segments(between),
+    })
+}
+
+/// The broadcast by one algorithm over all ranks, group after group from the root's on.
+fn over_all(
+    policy: &CompiledPolicy,
+    members: &[Location],
+    groups: Vec<Vec<Rank>>,
+    bytes: usize,
+    way: TwoLevelParameters,
+) -> Result<TwoLevel> {
+    let ranks = groups.concat();
+    let segment = if way.segment < bytes { way.segment } else { 0 };
+    let in_flight = match way.in_flight {
+        _ if segment == 0 => 0,
+        0 => in_flight(&PolyModel::new(policy, members, bytes)?, &ranks, segment),
+        said => said,
+    };
+    let parameters = Parameters { segment: way.segment, radix: 0, in_flight };
+    Ok(TwoLevel {
+        bytes,
+        groups: vec![ranks],
+        hosts: Vec::new(),
+        inter_group: InterGroup::Tree(Vec::new()),
+        segment: 0,
+        in_flight: 0,
+        intra_group: vec![IntraGroup { algorithm: way.intra_group.name.into(), parameters }],
     })
 }
 
@@ -253,9 +287,13 @@ fn replay_inside(costs: &dyn CostModel, tree: &Algorithm, ranks: &[Rank], bytes:
     replay(&schedule, &Among { inner: costs, positions: ranks.to_vec() })
 }
 
-/// The trees inside groups that an inter-group algorithm may go by; one that has none goes from rank to rank.
-pub fn trees_of(inter_group: InterGroupAlgorithm) -> impl Iterator<Item = &'static Algorithm> {
-    bcast::trees().filter(move |t| inter_group.has_trees() || t.name == "chain")
+/// The ways of an inter-group algorithm in segments of these sizes; 0 is the whole message.
+pub fn ways_of(inter_group: InterGroupAlgorithm, segments: &[usize]) -> impl Iterator<Item = TwoLevelParameters> {
+    let with = move |&intra_group: &&'static Algorithm| {
+        let possible = segments.iter().filter(move |&&segment| inter_group.goes_with(intra_group, segment > 0));
+        possible.map(move |&segment| TwoLevelParameters { inter_group, segment, in_flight: 0, intra_group })
+    };
+    bcast::ALGORITHMS.iter().flat_map(with)
 }
 
 /// The host of each rank by number, if any host has several.

@@ -39,7 +39,7 @@ impl Beyond {
 /// Weighs a plan at the largest size that was measured against the library's own broadcast.
 pub(super) fn weigh(policy: &CompiledPolicy, members: &[Location], plan: &Plan) -> Result<Beyond> {
     let bytes = plan.shape.bytes;
-    let row = policy.two_level(&bcast::COLLECTIVE, bytes).filter(|_| plan.groups.len() > 1);
+    let row = policy.two_level(&bcast::COLLECTIVE, bytes).filter(|_| plan.groups.len() > 1 || plan.inter_group.is_some());
     let measured = row.filter(|_| policy.is_as_measured(&bcast::COLLECTIVE, members.len(), &placement(members)));
     let (own_s, native_s) = match measured.and_then(|row| Some((row.evidence.measured_s?, row.evidence.native_s?))) {
         Some((own_s, native_s)) => (own_s, native_s),

@@ -7,7 +7,7 @@ mod planner;
 mod poly_model;
 mod signals;
 
-use crate::collective::{Algorithm, Parameters, Shape, bcast};
+use crate::collective::{Parameters, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::intercluster::{Problem, Solution, solve, timeline};
 use crate::model::Among;
@@ -16,10 +16,11 @@ use crate::predict::replay;
 use crate::schedule::{Program, Schedule};
 use crate::topology::Rank;
 use crate::two_level::{InterGroup, InterGroupAlgorithm, IntraGroup, TwoLevel, inter_group_algorithm};
+use crate::units;
 use rustc_hash::FxHashMap;
 
 use across::segment_of;
-pub use across::{TwoLevelParameters, predict, seconds, trees_of, two_level};
+pub use across::{TwoLevelParameters, predict, seconds, two_level, ways_of};
 pub use beyond::Beyond;
 pub use members::{Location, group_ranks, members, placement};
 pub use planner::{Limits, Planned, Planner};
@@ -34,6 +35,9 @@ pub struct PlannedGroup {
     /// What it does when the whole message is there; `None` for one rank, and where segments pass through.
     pub decision: Option<Decision>,
 }
+
+/// What is done where nothing of ours is better, in words.
+pub const OWN: &str = "the MPI library's own";
 
 /// A plan.
 #[derive(Debug, Clone)]
@@ -80,16 +84,19 @@ pub fn plan(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: us
 
 /// The plan at the size that stands for the class of `bytes`.
 fn decided(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize) -> Result<Plan> {
-    Choice::new(policy, members, bytes)?.plan(policy, members, root)
+    if root >= members.len() {
+        return Err(Error::invalid(format!("plan a broadcast from rank {root} of {} ranks", members.len())));
+    }
+    Choice::new(policy, members, members[root].group, bytes)?.plan(policy, members, root)
 }
 
-/// What is decided for a class of sizes, whoever is the root.
+/// What is decided for a class of sizes, whoever in a group is the root.
 #[derive(Debug, Clone)]
 struct Choice {
     /// The size that stands for the class.
     bytes: usize,
-    /// The tree inside groups that segments pass through; `None` if each group does what is best for it with the whole message.
-    tree: Option<&'static Algorithm>,
+    /// How the message crosses groups; `None` if it goes as a whole and each group does what is best for it, or there is one group.
+    way: Option<TwoLevelParameters>,
     /// By the policy's group: what is best for it, and how long that keeps its coordinator from sending.
     inside: FxHashMap<usize, Inside>,
     beyond: Option<Beyond>,
@@ -99,36 +106,33 @@ struct Choice {
 type Inside = (Decision, f64);
 
 impl Choice {
-    /// Decides with the first member as the root.
-    fn new(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Result<Choice> {
+    /// Decides with the first member of a group as the root.
+    fn new(policy: &CompiledPolicy, members: &[Location], group: usize, bytes: usize) -> Result<Choice> {
         let at = policy.size_class(bytes);
-        let row = crossing_row(policy, members, at);
-        let tree = match row {
-            Some(row) if !as_tuned(policy, members) => adapted(policy, members, at, row)?,
-            Some(row) => tree_of(row)?,
+        let root = members.iter().position(|m| m.group == group).unwrap_or(0);
+        let way = match crossing_row(policy, members, at) {
+            Some(row) if !as_tuned(policy, members, group) => adapted(policy, members, root, at, row)?,
+            Some(row) => way_of(row)?,
             None => None,
         };
-        let mut choice = Choice { bytes: at, tree, inside: FxHashMap::default(), beyond: None };
-        if tree.is_none() {
-            for (group, ranks) in group_ranks(members, 0) {
+        let mut choice = Choice { bytes: at, way, inside: FxHashMap::default(), beyond: None };
+        if way.is_none() {
+            for (group, ranks) in group_ranks(members, root) {
                 choice.inside.extend(inside(policy, members, group, &ranks, at)?.map(|found| (group, found)));
             }
         }
         if bytes > policy.largest_measured() {
-            choice.beyond = Some(beyond::weigh(policy, members, &choice.plan(policy, members, 0)?)?);
+            choice.beyond = Some(beyond::weigh(policy, members, &choice.plan(policy, members, root)?)?);
         }
         Ok(choice)
     }
 
     /// The plan from a root.
     fn plan(&self, policy: &CompiledPolicy, members: &[Location], root: Rank) -> Result<Plan> {
-        if root >= members.len() {
-            return Err(Error::invalid(format!("plan a broadcast from rank {root} of {} ranks", members.len())));
-        }
         let row = crossing_row(policy, members, self.bytes);
-        let mut plan = match (row, self.tree) {
-            (Some(row), Some(tree)) => pipelined(policy, members, root, self.bytes, row, tree)?,
-            _ => put_together(policy, members, root, self.bytes, |group, _| Ok(self.inside.get(&group).cloned()))?,
+        let mut plan = match self.way {
+            Some(way) => pipelined(policy, members, root, self.bytes, way)?,
+            None => put_together(policy, members, root, self.bytes, |group, _| Ok(self.inside.get(&group).cloned()))?,
         };
         let as_measured = policy.is_as_measured(&bcast::COLLECTIVE, members.len(), &placement(members));
         plan.native_s = row.and_then(|row| row.evidence.native_s.filter(|_| as_measured && row.native));
@@ -142,46 +146,78 @@ fn crossing_row<'a>(policy: &'a CompiledPolicy, members: &[Location], bytes: usi
     policy.two_level(&bcast::COLLECTIVE, bytes).filter(|_| members.iter().any(|m| m.group != members[0].group))
 }
 
-/// The tree inside groups that a row says; `None` if each group does what its own row says.
-fn tree_of(row: &TwoLevelRow) -> Result<Option<&'static Algorithm>> {
-    row.intra_group.as_ref().filter(|_| !row.is_per_group()).map(|name| bcast::algorithm(name)).transpose()
+/// The way that a row says; `None` if each group does what its own row says.
+fn way_of(row: &TwoLevelRow) -> Result<Option<TwoLevelParameters>> {
+    let named = row.intra_group.as_ref().filter(|_| !row.is_per_group());
+    named.map(|name| TwoLevelParameters::of(row, bcast::algorithm(name)?)).transpose()
 }
 
-/// True if all groups are there, about as large as those that were tuned.
-fn as_tuned(policy: &CompiledPolicy, members: &[Location]) -> bool {
+/// True if all groups are there, about as large as those that were tuned, and the root is in the one that it was in then.
+fn as_tuned(policy: &CompiledPolicy, members: &[Location], root_group: usize) -> bool {
     let size = |group: usize| members.iter().filter(|m| m.group == group).count();
-    (0..policy.policy.groups.len()).all(|k| policy.is_about_whole(k, size(k)))
+    // rank 0 was the root, and the first group is its
+    root_group == 0 && (0..policy.policy.groups.len()).all(|k| policy.is_about_whole(k, size(k)))
 }
 
 /// Another way inside groups must be predicted to take so much less than the one that was measured, if in smaller or larger groups.
 const CLEARLY: f64 = 0.95;
 
-/// The tree that the row says, but where groups are smaller or larger than those that were tuned, it (or each group's own row) is chosen
-/// anew, by prediction.
-fn adapted(policy: &CompiledPolicy, members: &[Location], bytes: usize, row: &TwoLevelRow) -> Result<Option<&'static Algorithm>> {
-    let mut found = vec![(whole(policy, members, 0, bytes)?.predicted_s, None)];
-    for intra_group in trees_of(inter_group_algorithm(&row.inter_group)?) {
-        found.push((seconds(policy, members, 0, bytes, TwoLevelParameters::of(row, intra_group)?)?, Some(intra_group)));
-    }
-    // the row's own comes first where it is not clearly beaten
-    let own = tree_of(row)?.map(|a| a.name);
-    let handicap = |(seconds, intra_group): &(f64, Option<&Algorithm>)| {
-        if intra_group.map(|a| a.name) == own { seconds * CLEARLY } else { *seconds }
-    };
-    let best = found.into_iter().min_by(|a, b| handicap(a).total_cmp(&handicap(b)));
-    Ok(best.and_then(|(_, intra_group)| intra_group))
-}
+/// The same where only the root is another.
+const MORE_OR_LESS: f64 = 0.98;
 
-/// Segments pass through the groups, in the way that a row of the policy says, by a tree inside them.
-fn pipelined(
+/// So many ways of other rows are predicted where groups are not those that were tuned.
+const MOST_WAYS: usize = 8;
+
+/// The way that the row says, but where groups are smaller or larger than those that were tuned, or the root is in another, it is chosen anew, by
+/// prediction: the same with another tree, what rows of sizes near say, or each group's own row. What predictions of these missed when they
+/// were measured, they are taken to miss here too.
+fn adapted(
     policy: &CompiledPolicy,
     members: &[Location],
     root: Rank,
     bytes: usize,
     row: &TwoLevelRow,
-    intra_group: &'static Algorithm,
-) -> Result<Plan> {
-    let way = TwoLevelParameters::of(row, intra_group)?;
+) -> Result<Option<TwoLevelParameters>> {
+    let missed = |row: &TwoLevelRow| match (row.evidence.predicted_s, row.evidence.measured_s) {
+        (predicted, Some(measured)) if predicted > 0.0 && measured > 0.0 => measured / predicted,
+        _ => 1.0,
+    };
+    let own = way_of(row)?;
+    let segments = [row.segment_bytes];
+    let trees = ways_of(inter_group_algorithm(&row.inter_group)?, &segments);
+    let mut ways: Vec<(TwoLevelParameters, f64)> =
+        trees.map(|way| (TwoLevelParameters { in_flight: row.in_flight, ..way }, missed(row))).collect();
+    let mut near: Vec<&TwoLevelRow> = policy.policy.two_level(&bcast::COLLECTIVE).iter().filter(|r| r.segment_bytes < bytes).collect();
+    near.sort_by_key(|r| r.at_bytes.max(bytes) / r.at_bytes.min(bytes).max(1));
+    let most = ways.len() + MOST_WAYS;
+    for other in near {
+        let new = way_of(other)?.filter(|way| ways.len() < most && ways.iter().all(|known| known.0 != *way));
+        ways.extend(new.map(|way| (way, missed(other))));
+    }
+    // the row's own comes first where it is not clearly beaten; predictions of whole groups, which were measured, are more sure
+    let whole_groups = as_tuned(policy, members, 0);
+    let handicap = |way: Option<TwoLevelParameters>| {
+        if way != own {
+            1.0
+        } else if whole_groups {
+            MORE_OR_LESS
+        } else {
+            CLEARLY
+        }
+    };
+    let missed_whole = if own.is_none() { missed(row) } else { 1.0 };
+    let mut best = (whole(policy, members, root, bytes)?.predicted_s * missed_whole * handicap(None), None);
+    for (way, missed) in ways {
+        let seconds = seconds(policy, members, root, bytes, way)? * missed * handicap(Some(way));
+        if seconds < best.0 {
+            best = (seconds, Some(way));
+        }
+    }
+    Ok(best.1)
+}
+
+/// Segments pass through the groups in a way.
+fn pipelined(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize, way: TwoLevelParameters) -> Result<Plan> {
     let two_level = two_level(policy, members, root, bytes, way)?;
     let planned = |ranks: &Vec<Rank>| PlannedGroup { group: members[ranks[0]].group, decision: None };
     Ok(Plan {
@@ -290,12 +326,40 @@ impl Plan {
         beyond || self.native_s.is_some() || (self.groups.len() == 1 && self.two_level.local_native(0))
     }
 
+    /// The way that segments take over groups, if they do; a segment is the whole message where that is shorter.
+    pub fn way(&self) -> Option<TwoLevelParameters> {
+        let (inter_group, h) = (self.inter_group?, &self.two_level);
+        let intra_group = bcast::algorithm(&h.intra_group[0].algorithm).ok()?;
+        let (segment, in_flight) = match (inter_group, &h.intra_group[0].parameters) {
+            (InterGroupAlgorithm::OverAll, p) => (p.segment, p.in_flight),
+            _ => (h.segment, h.in_flight),
+        };
+        Some(TwoLevelParameters { inter_group, segment, in_flight, intra_group })
+    }
+
+    /// What is done, in a line.
+    pub fn words(&self) -> String {
+        let inside = self.groups[0].decision.as_ref().filter(|_| self.groups.len() == 1);
+        match (self.way(), inside) {
+            _ if self.is_native() => OWN.into(),
+            (Some(way), _) => TwoLevelParameters { in_flight: 0, ..way }.words(self.shape.bytes),
+            (None, Some(d)) if d.parameters.segment > 0 => format!("{} in {}", d.algorithm.name, units::bytes(d.parameters.segment)),
+            (None, Some(d)) => d.algorithm.name.into(),
+            (None, None) => "the whole message from group to group, inside each as it is best there".into(),
+        }
+    }
+
     /// The same plan for a message of another size. Times stay those of this size.
     fn for_bytes(&self, bytes: usize) -> Plan {
         let mut plan = self.clone();
         (plan.shape.bytes, plan.two_level.bytes) = (bytes, bytes);
-        if plan.inter_group.is_some() {
-            plan.two_level.segment = segment_of(plan.segment, bytes);
+        match plan.inter_group {
+            Some(InterGroupAlgorithm::OverAll) => {
+                let parameters = &mut plan.two_level.intra_group[0].parameters;
+                *parameters = bounded(*parameters, bytes);
+            }
+            Some(_) => plan.two_level.segment = segment_of(plan.segment, bytes),
+            None => {}
         }
         for (g, intra_group) in plan.groups.iter_mut().zip(&mut plan.two_level.intra_group) {
             if let Some(d) = &mut g.decision {
@@ -335,6 +399,7 @@ impl Plan {
     fn largest_message(&self) -> usize {
         let piece = |segment: usize| if segment == 0 { self.shape.bytes } else { segment.min(self.shape.bytes) };
         match self.inter_group {
+            Some(InterGroupAlgorithm::OverAll) => piece(self.two_level.intra_group[0].parameters.segment),
             Some(_) => piece(self.two_level.segment),
             None if self.groups.len() > 1 => self.shape.bytes,
             None => piece(self.two_level.intra_group[0].parameters.segment),

@@ -2,7 +2,7 @@
 
 use super::{Choice, Location, Plan, plan_signals};
 use crate::collective::{Collective, Step};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::policy::CompiledPolicy;
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
@@ -14,6 +14,9 @@ use std::sync::Arc;
 const MOST_BYTES: usize = 16 << 20;
 /// Plans of classes are kept as long as they name so many ranks together (about 8 MB): a dozen classes from every root of 200 ranks.
 const MOST_RANKS: usize = 1 << 19;
+
+/// What was decided is kept for so many classes and groups of the root: all that twenty groups meet. Beyond, all is decided anew as it is met.
+const MOST_CHOICES: usize = 1 << 10;
 
 /// What one rank does for one size and root.
 #[derive(Debug)]
@@ -39,8 +42,8 @@ pub struct Planner {
     members: Vec<Location>,
     me: Rank,
     limits: Limits,
-    /// What was decided, by class of sizes and whether the size is above all that were measured.
-    choices: FxHashMap<(usize, bool), Choice>,
+    /// What was decided, by class of sizes, whether the size is above all that were measured, and the root's group.
+    choices: FxHashMap<(usize, bool, usize), Choice>,
     /// Who sends to whom, by that and the root.
     plans: FxHashMap<(usize, bool, Rank), Plan>,
     /// Those that are kept, the oldest first.
@@ -98,9 +101,15 @@ impl Planner {
     /// The plan for the class of a size.
     fn plan(&mut self, bytes: usize, root: Rank) -> Result<&Plan> {
         let (class, above) = (self.policy.size_class(bytes), bytes > self.policy.largest_measured());
-        let choice = match self.choices.entry((class, above)) {
+        let member = self.members.get(root);
+        let group =
+            member.ok_or_else(|| Error::invalid(format!("plan a broadcast from rank {root} of {} ranks", self.members.len())))?.group;
+        if self.choices.len() >= MOST_CHOICES && !self.choices.contains_key(&(class, above, group)) {
+            self.choices.clear();
+        }
+        let choice = match self.choices.entry((class, above, group)) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(Choice::new(&self.policy, &self.members, bytes)?),
+            Entry::Vacant(new) => new.insert(Choice::new(&self.policy, &self.members, group, bytes)?),
         };
         let key = (class, above, root);
         if self.decided.len() >= (MOST_RANKS / self.members.len()).max(16)

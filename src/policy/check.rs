@@ -5,7 +5,7 @@ use super::{Choice, GroupPolicy, PER_GROUP, Policy, TwoLevelRow};
 use crate::collective::{Collective, Parameters};
 use crate::error::way;
 use crate::schedule::WINDOW;
-use crate::two_level::inter_group_algorithm;
+use crate::two_level::{InterGroupAlgorithm, inter_group_algorithm};
 use crate::units::{MAX_BYTES, is_time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -106,7 +106,7 @@ fn segments_fault(collective: &Collective, row: &TwoLevelRow) -> Option<String> 
         Err(e) => return Some(format!("failed to {e}")),
         Ok(found) => found,
     };
-    if row.segment_bytes > 0 && !inter_group.is_segmented() {
+    if row.segment_bytes > 0 && inter_group == InterGroupAlgorithm::Direct {
         return Some(format!("inter_group \"{}\" goes in one piece, without segment", row.inter_group));
     }
     if row.radix > 0 || row.intra_parameters() != Parameters::default() {
@@ -114,8 +114,12 @@ fn segments_fault(collective: &Collective, row: &TwoLevelRow) -> Option<String> 
     }
     let Some(name) = &row.intra_group else { return Some(format!("it needs intra_group: a tree, or \"{PER_GROUP}\"")) };
     match collective.algorithm(name) {
-        _ if row.is_per_group() => None,
+        _ if row.is_per_group() && inter_group != InterGroupAlgorithm::OverAll => None,
         Err(e) => Some(format!("failed to {e}")),
+        Ok(a) if inter_group == InterGroupAlgorithm::OverAll => {
+            let needs = if row.segment_bytes > 0 { "cuts nothing into segments" } else { "needs a segment, or is not built here" };
+            (!inter_group.goes_with(a, row.segment_bytes > 0)).then(|| format!("\"{name}\" over all ranks {needs}"))
+        }
         Ok(a) if a.tree.is_none() => Some(format!("\"{name}\" is no tree: segments cannot pass through it")),
         Ok(_) => None,
     }

@@ -25,6 +25,13 @@ pub(super) const SIZES: [usize; 11] =
 /// Ways expected to take so many times the best one's time are not measured, nor are neighbours of those measured to.
 const HOPELESS: f64 = 1.35;
 
+/// So many inter-group algorithms are tried with other trees, the fastest with other windows too: which of them is ahead is often a matter of these.
+const LEADERS: usize = 3;
+
+/// One algorithm over more ranks than these is not tried: predictions of some take as many messages as the square of the ranks, and so many
+/// ranks have groups that matter.
+const MOST_OVER_ALL: usize = 512;
+
 /// Neighbours of a way that is faster than one whose neighbours were measured by less than this share are not measured.
 const ALIKE: f64 = 0.01;
 
@@ -163,7 +170,7 @@ impl Search<'_> {
         Ok(by_size)
     }
 
-    /// The best of each inter-group algorithm is tried with other segments, and the best pipeline with other trees, since their speed is a matter of the
+    /// The best of each inter-group algorithm is tried with other segments, and those of the fastest with other trees and windows too, since their speed is a matter of the
     /// processors and ports that ranks share, which predictions know least of; until each is the best of its neighbours. Where the
     /// prediction holds, only those are tried that it finds faster.
     fn improve(&self, session: &mut Session, bytes: usize, candidates: &mut Vec<Candidate>) -> Result<()> {
@@ -174,24 +181,28 @@ impl Search<'_> {
             let best: Vec<(TwoLevelParameters, f64, f64)> =
                 best.into_iter().filter_map(|(c, time)| Some((c.way?, c.predicted, time))).collect();
             for (k, (best, predicted, time)) in best.into_iter().enumerate() {
+                let leads = k < LEADERS;
                 let known = |&(inter_group, all, before): &(InterGroupAlgorithm, bool, f64)| {
-                    inter_group == best.inter_group && (all || k > 0) && time > before * (1.0 - ALIKE)
+                    inter_group == best.inter_group && (all || !leads) && time > before * (1.0 - ALIKE)
                 };
                 if tried.iter().any(known) {
                     continue;
                 }
-                tried.push((best.inter_group, k == 0, time));
+                tried.push((best.inter_group, leads, time));
                 let holds = (time - predicted).abs() <= HOLDS * predicted;
                 let limit = if holds { predicted * (1.0 - ALIKE) } else { f64::INFINITY };
-                for segment in neighbours(&segments, best.segment).filter(|_| best.inter_group.is_segmented()) {
+                let in_segments = |&s: &usize| best.inter_group.goes_with(best.intra_group, s > 0);
+                for segment in neighbours(&segments, best.segment).filter(in_segments) {
                     self.add(candidates, bytes, TwoLevelParameters { segment, in_flight: 0, ..best }, limit)?;
                 }
                 // what one wins tells whether two would
                 for in_flight in wider(best.in_flight, pieces(bytes, best.segment)).take(1).filter(|_| k == 0 && best.in_flight > 0) {
                     self.add(candidates, bytes, TwoLevelParameters { in_flight, ..best }, limit)?;
                 }
-                for intra_group in bcast::trees().filter(|_| k == 0 && best.inter_group.has_trees()) {
-                    self.add(candidates, bytes, TwoLevelParameters { intra_group, ..best }, limit)?;
+                // predictions know the trees inside groups less well than what one algorithm does over all ranks
+                let hopeless = if best.inter_group == InterGroupAlgorithm::OverAll { predicted * HOPELESS } else { f64::INFINITY };
+                for way in plan::ways_of(best.inter_group, &[best.segment]).filter(|_| leads) {
+                    self.add(candidates, bytes, TwoLevelParameters { in_flight: best.in_flight, ..way }, limit.min(hopeless))?;
                 }
             }
             self.race(session, "neighbours of the best ways", bytes, candidates)?;
@@ -264,10 +275,8 @@ fn all_ways(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Resu
     let sizes = segment_sizes(policy, bytes);
     let mut all = vec![whole(policy, members, bytes)?];
     for inter_group in INTER_GROUP_ALGORITHMS {
-        for intra_group in plan::trees_of(inter_group) {
-            for &segment in sizes.iter().filter(|&&s| s == 0 || inter_group.is_segmented()) {
-                all.push(segmented(policy, members, bytes, TwoLevelParameters { inter_group, segment, in_flight: 0, intra_group })?);
-            }
+        for way in plan::ways_of(inter_group, &sizes) {
+            all.push(segmented(policy, members, bytes, way)?);
         }
     }
     Ok(all)
@@ -289,13 +298,14 @@ fn candidates(policy: &CompiledPolicy, members: &[Location], bytes: usize, lesso
     let sizes = segment_sizes(policy, bytes);
     let mut found = vec![whole(policy, members, bytes)?];
     for inter_group in INTER_GROUP_ALGORITHMS {
+        if inter_group == InterGroupAlgorithm::OverAll && members.len() > MOST_OVER_ALL {
+            continue;
+        }
         let mut best: Option<Candidate> = None;
-        for intra_group in plan::trees_of(inter_group) {
-            for &segment in sizes.iter().filter(|&&s| s == 0 || inter_group.is_segmented()) {
-                let candidate = segmented(policy, members, bytes, TwoLevelParameters { inter_group, segment, in_flight: 0, intra_group })?;
-                if best.as_ref().is_none_or(|b| candidate.predicted < b.predicted) {
-                    best = Some(candidate);
-                }
+        for way in plan::ways_of(inter_group, &sizes) {
+            let candidate = segmented(policy, members, bytes, way)?;
+            if best.as_ref().is_none_or(|b| candidate.predicted < b.predicted) {
+                best = Some(candidate);
             }
         }
         found.extend(best);

@@ -1,6 +1,7 @@
 //! The ways that a message, cut into segments, may take between groups.
 
 use super::InterGroup;
+use crate::collective::{Algorithm, bcast};
 use crate::error::{Error, Result};
 use crate::intercluster::{Job, Problem, solve};
 
@@ -21,16 +22,19 @@ pub enum InterGroupAlgorithm {
     Relay,
     /// One chain through all ranks, along the path.
     Line,
+    /// One algorithm over all ranks, group after group: what is best where groups differ by their processors more than by their network.
+    OverAll,
 }
 
 /// Every kind, in the order in which ties are broken.
-pub const INTER_GROUP_ALGORITHMS: [InterGroupAlgorithm; 6] = [
+pub const INTER_GROUP_ALGORITHMS: [InterGroupAlgorithm; 7] = [
     InterGroupAlgorithm::Star,
     InterGroupAlgorithm::Direct,
     InterGroupAlgorithm::Tree,
     InterGroupAlgorithm::Path,
     InterGroupAlgorithm::Relay,
     InterGroupAlgorithm::Line,
+    InterGroupAlgorithm::OverAll,
 ];
 
 /// Finds a kind by name.
@@ -54,17 +58,24 @@ impl InterGroupAlgorithm {
             InterGroupAlgorithm::Path => "path",
             InterGroupAlgorithm::Relay => "relay",
             InterGroupAlgorithm::Line => "line",
+            InterGroupAlgorithm::OverAll => "over_all",
         }
-    }
-
-    /// True if messages may be cut into segments on it.
-    pub fn is_segmented(self) -> bool {
-        self != InterGroupAlgorithm::Direct
     }
 
     /// True if trees inside groups are a part of it.
     pub fn has_trees(self) -> bool {
-        self != InterGroupAlgorithm::Line
+        !matches!(self, InterGroupAlgorithm::Line | InterGroupAlgorithm::OverAll)
+    }
+
+    /// True if a broadcast can go so: with this algorithm inside groups (or over all ranks), and in segments or not.
+    pub fn goes_with(self, inside: &Algorithm, in_segments: bool) -> bool {
+        match self {
+            InterGroupAlgorithm::OverAll if in_segments => inside.segmented,
+            InterGroupAlgorithm::OverAll => inside.builder.is_some() && (inside.whole || (!inside.segmented && inside.radices.is_empty())),
+            InterGroupAlgorithm::Direct => inside.tree.is_some() && !in_segments,
+            InterGroupAlgorithm::Line => inside.name == bcast::CHAIN.name,
+            _ => inside.tree.is_some(),
+        }
     }
 
     /// The inter-group algorithm over the groups of a problem.
@@ -74,6 +85,8 @@ impl InterGroupAlgorithm {
             InterGroupAlgorithm::Tree => InterGroup::Tree(solve(problem).best.jobs),
             InterGroupAlgorithm::Path => InterGroup::Tree(path(problem)),
             InterGroupAlgorithm::Relay => InterGroup::Relay,
+            // there is one group
+            InterGroupAlgorithm::OverAll => InterGroup::Tree(Vec::new()),
             InterGroupAlgorithm::Line => {
                 let to = |job: Job| if let Job::Send { to, .. } = job { Some(to) } else { None };
                 InterGroup::Line(std::iter::once(problem.root).chain(path(problem).into_iter().filter_map(to)).collect())
@@ -118,7 +131,7 @@ mod tests {
             local: vec![1.0; n],
             local_busy: vec![0.1; n],
         };
-        for kind in INTER_GROUP_ALGORITHMS {
+        for kind in INTER_GROUP_ALGORITHMS.into_iter().filter(|&kind| kind != InterGroupAlgorithm::OverAll) {
             let reached = match kind.inter_group(&problem) {
                 InterGroup::Relay => continue,
                 InterGroup::Line(order) => order,
