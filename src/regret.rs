@@ -4,7 +4,6 @@
 use crate::collective::{Shape, bcast};
 use crate::decide::all_candidates;
 use crate::error::{Error, Result};
-use crate::measure::SimulatedProbe;
 use crate::plan::{Location, plan, two_level, ways_of};
 use crate::policy::CompiledPolicy;
 use crate::schedule::{Program, Schedule};
@@ -42,16 +41,18 @@ pub struct Case {
 /// Sizes that no choice is made at.
 pub const BYTES: [usize; 8] = [20, 300, 1500, 6000, 40_000, 200_000, 700_000, 2_500_000];
 
-/// The regret of a policy in every group of a simulated platform, at held-out sizes and rank counts.
+/// The regret of a policy in every group of a simulated platform, at held-out sizes and rank counts. `members`: the places of the simulator's ranks in
+/// the policy.
 ///
 /// # Errors
 /// A simulation that fails, which valid schedules do not.
-pub fn regret(policy: &CompiledPolicy, probe: &SimulatedProbe, group_ranks: &[Vec<Rank>]) -> Result<Vec<Case>> {
+pub fn regret(policy: &CompiledPolicy, simulator: &Simulator, members: &[Location]) -> Result<Vec<Case>> {
     let mut cases = Vec::new();
-    for (g, ranks) in group_ranks.iter().enumerate().filter(|(_, r)| r.len() > 1) {
+    for g in 0..policy.policy.groups.len() {
+        let ranks: Vec<Rank> = (0..members.len()).filter(|&r| members[r].group == g).collect();
         for p in held_out_counts(ranks.len()) {
             for bytes in BYTES {
-                cases.push(case(policy, probe.simulator(), g, &ranks[..p], bytes)?);
+                cases.push(case(policy, simulator, members, &ranks[..p], bytes)?);
             }
         }
     }
@@ -60,15 +61,15 @@ pub fn regret(policy: &CompiledPolicy, probe: &SimulatedProbe, group_ranks: &[Ve
 
 /// All ranks of a group (where only the sizes are held out), and counts that no broadcast was measured at.
 fn held_out_counts(n: usize) -> Vec<usize> {
-    let mut counts = vec![n, n - 1, 3 * n / 4, n / 3];
+    let mut counts = vec![n, n.saturating_sub(1), 3 * n / 4, n / 3];
     counts.retain(|&p| p >= 2 && (p == n || !crate::score::rank_counts(n).contains(&p)));
     counts.dedup();
     counts
 }
 
-fn case(policy: &CompiledPolicy, simulator: &Simulator, group: usize, ranks: &[Rank], bytes: usize) -> Result<Case> {
-    let shape = Shape::new(ranks.len(), 0, bytes);
-    let positions: Vec<usize> = (0..ranks.len()).collect();
+fn case(policy: &CompiledPolicy, simulator: &Simulator, members: &[Location], ranks: &[Rank], bytes: usize) -> Result<Case> {
+    let (shape, group) = (Shape::new(ranks.len(), 0, bytes), members[ranks[0]].group);
+    let positions: Vec<usize> = ranks.iter().map(|&r| members[r].position).collect();
     let decision = policy.decide(&bcast::COLLECTIVE, group, &positions, bytes)?;
     let chosen = decision.algorithm.schedule(&shape, &decision.parameters);
     let native = || Error::data(format!("simulate {}: the simulator has no library with a broadcast of its own", decision.algorithm.name));
@@ -216,7 +217,7 @@ fn meet(policy: &CompiledPolicy, simulator: &Simulator, members: &[Location], dr
     let mut best = Best::new(simulator, ranks, chosen.clone(), &plan.schedule()?)?;
     let chosen_s = best.seconds;
     let segments: Vec<usize> = SEGMENTS.into_iter().filter(|&s| s < bytes).collect();
-    for way in INTER_GROUP_ALGORITHMS.into_iter().flat_map(|inter_group| ways_of(inter_group, &segments)) {
+    for way in INTER_GROUP_ALGORITHMS.into_iter().flat_map(|inter_group| ways_of(inter_group, members.len(), &segments)) {
         best.against(|| way.words(bytes), &two_level(policy, &members, root, bytes, way)?.schedule(members.len())?)?;
     }
     best.against_every_algorithm(&Shape::new(ranks.len(), root, bytes))?;

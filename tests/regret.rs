@@ -17,15 +17,15 @@ use std::path::Path;
 fn check(name: &str) {
     let platform = Platform::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("platforms").join(format!("{name}.toml"))).unwrap();
     let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
-    let (discovery, policy) = {
+    let (_, policy) = {
         let mut session = Session::new(&mut probe);
         tune(&mut session, TuneOptions::default()).unwrap()
     };
     let again = Policy::parse("policy", &policy.to_toml().unwrap()).unwrap();
     assert_eq!(again, policy, "a policy reads back as it was written");
-    let ranks: Vec<Vec<usize>> = discovery.groups.iter().map(|g| g.ranks.clone()).collect();
+    let members = members(&policy, &platform.host_names()).unwrap();
     let compiled = CompiledPolicy::new(policy).unwrap();
-    let mut cases = regret(&compiled, &probe, &ranks).unwrap();
+    let mut cases = regret(&compiled, probe.simulator(), &members).unwrap();
     let mean = cases.iter().map(|c| c.regret.unwrap()).sum::<f64>() / cases.len() as f64;
     cases.sort_by(|a, b| b.regret.unwrap().total_cmp(&a.regret.unwrap()));
     println!("{name}: mean regret {:.2} %, worst {:.1} % over {} cases", mean * 100.0, cases[0].regret.unwrap() * 100.0, cases.len());

@@ -9,7 +9,6 @@ use crate::plan::members;
 use crate::policy::{CompiledPolicy, Policy};
 use crate::regret::{Case, met, regret};
 use crate::stats;
-use crate::topology::Rank;
 use crate::tune::{TuneOptions, tune};
 use crate::units;
 use std::path::PathBuf;
@@ -69,10 +68,8 @@ struct Regrets {
 
 fn regrets(compiled: &CompiledPolicy, probe: &SimulatedProbe, args: &Args) -> anyhow::Result<Regrets> {
     let members = members(&compiled.policy, &probe.settings().hosts)?;
-    let ranks_of = |group: usize| (0..members.len()).filter(|&r| members[r].group == group).collect::<Vec<Rank>>();
-    let ranks: Vec<Vec<Rank>> = (0..compiled.policy.groups.len()).map(ranks_of).collect();
     let met = if members.len() > 1 { met(compiled, probe.simulator(), &members, args.cases, args.source.seed)? } else { Vec::new() };
-    Ok(Regrets { inside: regret(compiled, probe, &ranks)?, met })
+    Ok(Regrets { inside: regret(compiled, probe.simulator(), &members)?, met })
 }
 
 /// What is chosen in each group for each size.

@@ -186,6 +186,8 @@ pub struct Algorithm {
     pub segmented: bool,
     /// True if the whole message in one segment makes it another algorithm than its kin without segments.
     pub whole: bool,
+    /// True if ranks exchange halves of the message, whatever its segments are.
+    pub exchanges_halves: bool,
     /// The radices worth trying, if it has one.
     pub radices: &'static [usize],
     /// The builder; `None` for the library's own collective, which is called and not built.
@@ -203,8 +205,17 @@ impl Parameters {
 
 impl Algorithm {
     /// One that leaves nothing to choose and is no tree, to be given a name and a builder; without a builder it is the library's own.
-    pub const NEW: Algorithm =
-        Algorithm { name: "", summary: "", citation: "", segmented: false, whole: false, radices: &[], builder: None, tree: None };
+    pub const NEW: Algorithm = Algorithm {
+        name: "",
+        summary: "",
+        citation: "",
+        segmented: false,
+        whole: false,
+        exchanges_halves: false,
+        radices: &[],
+        builder: None,
+        tree: None,
+    };
 
     /// True for the library's own collective, which is called and not built.
     pub fn is_native(&self) -> bool {

@@ -90,8 +90,8 @@ pub(super) fn segment_of(segment: usize, bytes: usize) -> usize {
 pub fn seconds(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize, way: TwoLevelParameters) -> Result<f64> {
     let groups = members.iter().map(|m| m.group).collect::<BTreeSet<_>>().len();
     // relays deal segments out in turns of as many as there are other groups
-    let few = groups.saturating_sub(1).max(FEW_SEGMENTS) * way.segment;
-    if way.segment == 0 || bytes <= 2 * few {
+    let few = groups.saturating_sub(1).max(FEW_SEGMENTS).saturating_mul(way.segment);
+    if way.segment == 0 || bytes / 2 <= few {
         return predict(policy, members, &two_level(policy, members, root, bytes, way)?);
     }
     let mut pipeline = two_level(policy, members, root, 2 * few, way)?;
@@ -287,8 +287,14 @@ fn replay_inside(costs: &dyn CostModel, tree: &Algorithm, ranks: &[Rank], bytes:
     replay(&schedule, &Among { inner: costs, positions: ranks.to_vec() })
 }
 
-/// The ways of an inter-group algorithm in segments of these sizes; 0 is the whole message.
-pub fn ways_of(inter_group: InterGroupAlgorithm, segments: &[usize]) -> impl Iterator<Item = TwoLevelParameters> {
+/// One algorithm over more ranks than these is not tried: predictions of some take as many messages as the square of the ranks, and so many
+/// ranks have groups that matter.
+const MOST_OVER_ALL: usize = 512;
+
+/// The ways of an inter-group algorithm over so many ranks in segments of these sizes; 0 is the whole message.
+pub fn ways_of(inter_group: InterGroupAlgorithm, ranks: usize, segments: &[usize]) -> impl Iterator<Item = TwoLevelParameters> {
+    let too_many = inter_group == InterGroupAlgorithm::OverAll && ranks > MOST_OVER_ALL;
+    let segments = if too_many { &[] } else { segments };
     let with = move |&intra_group: &&'static Algorithm| {
         let possible = segments.iter().filter(move |&&segment| inter_group.goes_with(intra_group, segment > 0));
         possible.map(move |&segment| TwoLevelParameters { inter_group, segment, in_flight: 0, intra_group })

@@ -5,7 +5,7 @@
 
 use super::{Location, Plan, PolyModel, TwoLevelParameters, placement, seconds};
 use crate::collective::{Parameters, Shape, bcast};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::policy::CompiledPolicy;
 use crate::predict::completion;
 
@@ -40,7 +40,9 @@ impl Beyond {
 pub(super) fn weigh(policy: &CompiledPolicy, members: &[Location], plan: &Plan) -> Result<Beyond> {
     let bytes = plan.shape.bytes;
     let row = policy.two_level(&bcast::COLLECTIVE, bytes).filter(|_| plan.groups.len() > 1 || plan.inter_group.is_some());
-    let measured = row.filter(|_| policy.is_as_measured(&bcast::COLLECTIVE, members.len(), &placement(members)));
+    // it was measured from rank 0, which is in the first group; from others another way may be taken
+    let from_there = members[plan.shape.root].group == 0;
+    let measured = row.filter(|_| from_there && policy.is_as_measured(&bcast::COLLECTIVE, members.len(), &placement(members)));
     let (own_s, native_s) = match measured.and_then(|row| Some((row.evidence.measured_s?, row.evidence.native_s?))) {
         Some((own_s, native_s)) => (own_s, native_s),
         None => (predicted(policy, members, plan)?, libraries(policy, members, plan.shape)?),
@@ -50,14 +52,12 @@ pub(super) fn weigh(policy: &CompiledPolicy, members: &[Location], plan: &Plan) 
 }
 
 fn predicted(policy: &CompiledPolicy, members: &[Location], plan: &Plan) -> Result<f64> {
-    let Some(inter_group) = plan.inter_group else { return Ok(plan.predicted_s) };
-    let way = TwoLevelParameters {
-        inter_group,
-        segment: plan.segment,
-        in_flight: plan.two_level.in_flight,
-        intra_group: bcast::algorithm(&plan.two_level.intra_group[0].algorithm)?,
-    };
-    seconds(policy, members, plan.shape.root, plan.shape.bytes, way)
+    let Some(way) = plan.way() else { return Ok(plan.predicted_s) };
+    let way = TwoLevelParameters { segment: plan.segment, ..way };
+    match seconds(policy, members, plan.shape.root, plan.shape.bytes, way) {
+        Err(Error::TooLarge(_)) => Ok(plan.predicted_s),
+        found => found,
+    }
 }
 
 /// The fastest of what MPI libraries run for large messages, over the ranks in their order.

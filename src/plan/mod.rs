@@ -178,22 +178,37 @@ fn adapted(
     bytes: usize,
     row: &TwoLevelRow,
 ) -> Result<Option<TwoLevelParameters>> {
-    let missed = |row: &TwoLevelRow| match (row.evidence.predicted_s, row.evidence.measured_s) {
-        (predicted, Some(measured)) if predicted > 0.0 && measured > 0.0 => measured / predicted,
-        _ => 1.0,
-    };
     let own = way_of(row)?;
-    let segments = [row.segment_bytes];
-    let trees = ways_of(inter_group_algorithm(&row.inter_group)?, &segments);
-    let mut ways: Vec<(TwoLevelParameters, f64)> =
-        trees.map(|way| (TwoLevelParameters { in_flight: row.in_flight, ..way }, missed(row))).collect();
-    let mut near: Vec<&TwoLevelRow> = policy.policy.two_level(&bcast::COLLECTIVE).iter().filter(|r| r.segment_bytes < bytes).collect();
-    near.sort_by_key(|r| r.at_bytes.max(bytes) / r.at_bytes.min(bytes).max(1));
-    let most = ways.len() + MOST_WAYS;
-    for other in near {
-        let new = way_of(other)?.filter(|way| ways.len() < most && ways.iter().all(|known| known.0 != *way));
-        ways.extend(new.map(|way| (way, missed(other))));
+    let mut near: Vec<(Option<TwoLevelParameters>, &TwoLevelRow)> = Vec::new();
+    for row in policy.policy.two_level(&bcast::COLLECTIVE) {
+        near.push((way_of(row)?, row));
     }
+    near.sort_by_key(|(_, r)| r.at_bytes.max(bytes) / r.at_bytes.min(bytes).max(1));
+    let segments = [row.segment_bytes];
+    let trees = ways_of(inter_group_algorithm(&row.inter_group)?, members.len(), &segments);
+    let mut ways: Vec<TwoLevelParameters> = own.into_iter().collect();
+    let add = |ways: &mut Vec<TwoLevelParameters>, way| {
+        if !ways.contains(&way) {
+            ways.push(way)
+        }
+    };
+    trees.for_each(|way| add(&mut ways, TwoLevelParameters { in_flight: row.in_flight, ..way }));
+    let most = ways.len() + MOST_WAYS;
+    for way in near.iter().filter_map(|(way, _)| *way).filter(|way| way.segment < bytes) {
+        if ways.len() < most {
+            add(&mut ways, way);
+        }
+    }
+    // measured over predicted where this was measured nearest, or else its inter-group algorithm
+    let missed = |way: Option<TwoLevelParameters>| {
+        let ratio = |row: &TwoLevelRow| {
+            let (predicted, measured) = (row.evidence.predicted_s, row.evidence.measured_s?);
+            (predicted > 0.0 && measured > 0.0).then_some(measured / predicted)
+        };
+        let alike = |known: &Option<TwoLevelParameters>| known.map(|w| w.inter_group) == way.map(|w| w.inter_group);
+        let same = near.iter().filter(|(known, _)| *known == way).find_map(|(_, row)| ratio(row));
+        same.or_else(|| near.iter().filter(|(known, _)| alike(known)).find_map(|(_, row)| ratio(row))).unwrap_or(1.0)
+    };
     // the row's own comes first where it is not clearly beaten; predictions of whole groups, which were measured, are more sure
     let whole_groups = as_tuned(policy, members, 0);
     let handicap = |way: Option<TwoLevelParameters>| {
@@ -205,10 +220,12 @@ fn adapted(
             CLEARLY
         }
     };
-    let missed_whole = if own.is_none() { missed(row) } else { 1.0 };
-    let mut best = (whole(policy, members, root, bytes)?.predicted_s * missed_whole * handicap(None), None);
-    for (way, missed) in ways {
-        let seconds = seconds(policy, members, root, bytes, way)? * missed * handicap(Some(way));
+    let mut best = (whole(policy, members, root, bytes)?.predicted_s * missed(None) * handicap(None), None);
+    for way in ways {
+        let seconds = match seconds(policy, members, root, bytes, way) {
+            Err(Error::TooLarge(_)) => continue,
+            found => found? * missed(Some(way)) * handicap(Some(way)),
+        };
         if seconds < best.0 {
             best = (seconds, Some(way));
         }
@@ -398,11 +415,16 @@ impl Plan {
     /// The largest message that any rank might send in it.
     fn largest_message(&self) -> usize {
         let piece = |segment: usize| if segment == 0 { self.shape.bytes } else { segment.min(self.shape.bytes) };
+        let inside = || {
+            let IntraGroup { algorithm, parameters } = &self.two_level.intra_group[0];
+            let halves = bcast::algorithm(algorithm).is_ok_and(|a| a.exchanges_halves);
+            piece(parameters.segment).max(if halves { self.shape.bytes.div_ceil(2) } else { 0 })
+        };
         match self.inter_group {
-            Some(InterGroupAlgorithm::OverAll) => piece(self.two_level.intra_group[0].parameters.segment),
+            Some(InterGroupAlgorithm::OverAll) => inside(),
             Some(_) => piece(self.two_level.segment),
             None if self.groups.len() > 1 => self.shape.bytes,
-            None => piece(self.two_level.intra_group[0].parameters.segment),
+            None => inside(),
         }
     }
 

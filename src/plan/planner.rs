@@ -101,6 +101,10 @@ impl Planner {
     /// The plan for the class of a size.
     fn plan(&mut self, bytes: usize, root: Rank) -> Result<&Plan> {
         let (class, above) = (self.policy.size_class(bytes), bytes > self.policy.largest_measured());
+        let key = (class, above, root);
+        if self.plans.contains_key(&key) {
+            return Ok(&self.plans[&key]);
+        }
         let member = self.members.get(root);
         let group =
             member.ok_or_else(|| Error::invalid(format!("plan a broadcast from rank {root} of {} ranks", self.members.len())))?.group;
@@ -111,21 +115,14 @@ impl Planner {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(Choice::new(&self.policy, &self.members, group, bytes)?),
         };
-        let key = (class, above, root);
         if self.decided.len() >= (MOST_RANKS / self.members.len()).max(16)
-            && !self.plans.contains_key(&key)
             && let Some(oldest) = self.decided.pop_front()
         {
             self.plans.remove(&oldest);
         }
-        match self.plans.entry(key) {
-            Entry::Occupied(known) => Ok(known.into_mut()),
-            Entry::Vacant(new) => {
-                let plan = new.insert(choice.plan(&self.policy, &self.members, root)?);
-                self.decided.push_back(key);
-                Ok(plan)
-            }
-        }
+        let plan = choice.plan(&self.policy, &self.members, root)?;
+        self.decided.push_back(key);
+        Ok(self.plans.entry(key).or_insert(plan))
     }
 
     /// Keeps a plan, and lets the oldest ones go where all together are too large.

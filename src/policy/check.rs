@@ -117,7 +117,11 @@ fn segments_fault(collective: &Collective, row: &TwoLevelRow) -> Option<String> 
         _ if row.is_per_group() && inter_group != InterGroupAlgorithm::OverAll => None,
         Err(e) => Some(format!("failed to {e}")),
         Ok(a) if inter_group == InterGroupAlgorithm::OverAll => {
-            let needs = if row.segment_bytes > 0 { "cuts nothing into segments" } else { "needs a segment, or is not built here" };
+            let needs = match a {
+                _ if !a.radices.is_empty() => "has a radix, which such a row does not say",
+                _ if row.segment_bytes > 0 => "cuts nothing into segments",
+                _ => "needs a segment, or is not built here",
+            };
             (!inter_group.goes_with(a, row.segment_bytes > 0)).then(|| format!("\"{name}\" over all ranks {needs}"))
         }
         Ok(a) if a.tree.is_none() => Some(format!("\"{name}\" is no tree: segments cannot pass through it")),

@@ -28,10 +28,6 @@ const HOPELESS: f64 = 1.35;
 /// So many inter-group algorithms are tried with other trees, the fastest with other windows too: which of them is ahead is often a matter of these.
 const LEADERS: usize = 3;
 
-/// One algorithm over more ranks than these is not tried: predictions of some take as many messages as the square of the ranks, and so many
-/// ranks have groups that matter.
-const MOST_OVER_ALL: usize = 512;
-
 /// Neighbours of a way that is faster than one whose neighbours were measured by less than this share are not measured.
 const ALIKE: f64 = 0.01;
 
@@ -201,7 +197,7 @@ impl Search<'_> {
                 }
                 // predictions know the trees inside groups less well than what one algorithm does over all ranks
                 let hopeless = if best.inter_group == InterGroupAlgorithm::OverAll { predicted * HOPELESS } else { f64::INFINITY };
-                for way in plan::ways_of(best.inter_group, &[best.segment]).filter(|_| leads) {
+                for way in plan::ways_of(best.inter_group, self.members.len(), &[best.segment]).filter(|_| leads) {
                     self.add(candidates, bytes, TwoLevelParameters { in_flight: best.in_flight, ..way }, limit.min(hopeless))?;
                 }
             }
@@ -275,7 +271,7 @@ fn all_ways(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Resu
     let sizes = segment_sizes(policy, bytes);
     let mut all = vec![whole(policy, members, bytes)?];
     for inter_group in INTER_GROUP_ALGORITHMS {
-        for way in plan::ways_of(inter_group, &sizes) {
+        for way in plan::ways_of(inter_group, members.len(), &sizes) {
             all.push(segmented(policy, members, bytes, way)?);
         }
     }
@@ -284,7 +280,9 @@ fn all_ways(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Resu
 
 fn segmented(policy: &CompiledPolicy, members: &[Location], bytes: usize, way: TwoLevelParameters) -> Result<Candidate> {
     let two_level = two_level(policy, members, 0, bytes, way)?;
-    let way = TwoLevelParameters { in_flight: two_level.in_flight, ..way };
+    let inside = two_level.intra_group[0].parameters.in_flight;
+    let in_flight = if way.inter_group == InterGroupAlgorithm::OverAll { inside } else { two_level.in_flight };
+    let way = TwoLevelParameters { in_flight, ..way };
     Ok(Candidate { way: Some(way), predicted: predict(policy, members, &two_level)?, two_level })
 }
 
@@ -298,11 +296,8 @@ fn candidates(policy: &CompiledPolicy, members: &[Location], bytes: usize, lesso
     let sizes = segment_sizes(policy, bytes);
     let mut found = vec![whole(policy, members, bytes)?];
     for inter_group in INTER_GROUP_ALGORITHMS {
-        if inter_group == InterGroupAlgorithm::OverAll && members.len() > MOST_OVER_ALL {
-            continue;
-        }
         let mut best: Option<Candidate> = None;
-        for way in plan::ways_of(inter_group, &sizes) {
+        for way in plan::ways_of(inter_group, members.len(), &sizes) {
             let candidate = segmented(policy, members, bytes, way)?;
             if best.as_ref().is_none_or(|b| candidate.predicted < b.predicted) {
                 best = Some(candidate);

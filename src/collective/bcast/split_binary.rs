@@ -17,6 +17,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     summary: "halves of the message down two binary trees, then partners swap",
     citation: "Pjesivac-Grbovic et al., Cluster Computing 10 (2007)",
     segmented: true,
+    exchanges_halves: true,
     whole: true,
     builder: Some(program),
     ..Algorithm::NEW
