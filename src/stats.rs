@@ -180,64 +180,6 @@ pub fn interpolate(xs: &[usize], ys: &[f64], x: usize) -> f64 {
     }
 }
 
-/// Structural breaks of a line (Bai and Perron 1998, as `strucchange::breakpoints` does it): the positions that cut the points,
-/// sorted by x, into segments with a line each. The number of breaks minimises `n ln(RSS/n) + p ln n`; every segment holds at
-/// least `max(3, 15 %)` of the points. Returns the index of the first point of each new segment.
-///
-/// Dynamic programming over the triangular table of residual sums, O(n^2 breaks).
-pub fn breakpoints(points: &[(f64, f64)], max_breaks: usize) -> Vec<usize> {
-    let n = points.len();
-    let least = 3.max((0.15 * n as f64).ceil() as usize);
-    if n < 2 * least {
-        return Vec::new();
-    }
-    let rss = residual_table(points);
-    // best[b][end]: the least residual sum of points[..end] with b breaks, and where the last segment starts
-    let mut best: Vec<Vec<(f64, usize)>> = vec![(0..=n).map(|end| (if end < least { f64::INFINITY } else { rss(0, end) }, 0)).collect()];
-    for b in 1..=max_breaks.min(n / least - 1) {
-        let row = (0..=n)
-            .map(|end| {
-                (b * least..=end.saturating_sub(least))
-                    .map(|start| (best[b - 1][start].0 + rss(start, end), start))
-                    .min_by(|x, y| x.0.total_cmp(&y.0))
-                    .unwrap_or((f64::INFINITY, 0))
-            })
-            .collect();
-        best.push(row);
-    }
-    let scale = points.iter().map(|p| p.1 * p.1).sum::<f64>() / n as f64;
-    let bic = |b: usize| {
-        // the floor stands for the clock: residuals below a millionth of the signal are no evidence
-        let variance = (best[b][n].0 / n as f64).max(1e-12 * scale).max(f64::MIN_POSITIVE);
-        n as f64 * variance.ln() + (3 * b + 3) as f64 * (n as f64).ln()
-    };
-    let chosen = (0..best.len()).filter(|&b| best[b][n].0.is_finite()).min_by(|&x, &y| bic(x).total_cmp(&bic(y))).unwrap_or(0);
-    let (mut breaks, mut end) = (Vec::new(), n);
-    for b in (1..=chosen).rev() {
-        end = best[b][end].1;
-        breaks.push(end);
-    }
-    breaks.reverse();
-    breaks
-}
-
-/// Residual sum of squares of the line through `points[start..end]`, from prefix sums.
-fn residual_table(points: &[(f64, f64)]) -> impl Fn(usize, usize) -> f64 {
-    let (cx, cy) = (points[0].0, points[0].1);
-    let mut prefix = vec![[0.0; 5]];
-    for &(x, y) in points {
-        let (x, y) = (x - cx, y - cy);
-        let last = prefix[prefix.len() - 1];
-        prefix.push([last[0] + x, last[1] + y, last[2] + x * x, last[3] + x * y, last[4] + y * y]);
-    }
-    move |start, end| {
-        let n = (end - start) as f64;
-        let s: Vec<f64> = (0..5).map(|k| prefix[end][k] - prefix[start][k]).collect();
-        let (sxx, sxy, syy) = (s[2] - s[0] * s[0] / n, s[3] - s[0] * s[1] / n, s[4] - s[1] * s[1] / n);
-        if sxx > 0.0 { (syy - sxy * sxy / sxx).max(0.0) } else { syy.max(0.0) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -297,16 +239,5 @@ mod tests {
         assert_eq!(interpolate(&xs, &ys, 30), 6.0);
         assert_eq!(interpolate(&[10, 20], &[1.0, 9.0], 0), 0.0);
         assert_eq!(interpolate(&[], &[], 3), 0.0);
-    }
-
-    #[test]
-    fn breaks_are_found_where_they_are_and_nowhere_else() {
-        let line: Vec<(f64, f64)> = (0..30).map(|k| (k as f64, 1.0 + 0.5 * k as f64)).collect();
-        assert!(breakpoints(&line, 5).is_empty());
-        let leap: Vec<(f64, f64)> = line.iter().map(|&(x, y)| (x, if x >= 12.0 { y + 7.0 } else { y })).collect();
-        assert_eq!(breakpoints(&leap, 5), [12]);
-        let two: Vec<(f64, f64)> = leap.iter().map(|&(x, y)| (x, if x >= 21.0 { y + 3.0 * (x - 15.0) } else { y })).collect();
-        assert_eq!(breakpoints(&two, 5), [12, 21]);
-        assert!(breakpoints(&line[..4], 5).is_empty());
     }
 }

@@ -8,6 +8,8 @@ mod lock;
 #[cfg(all(feature = "mpi", feature = "tune"))]
 pub mod mpi;
 #[cfg(feature = "tune")]
+mod race;
+#[cfg(feature = "tune")]
 mod recorded;
 #[cfg(feature = "tune")]
 mod rounds;
@@ -18,6 +20,8 @@ mod samples;
 mod session;
 #[cfg(feature = "tune")]
 mod simulated;
+#[cfg(feature = "tune")]
+mod stop;
 
 #[cfg(feature = "tune")]
 use crate::error::Error;
@@ -34,9 +38,11 @@ pub use rounds::{Part, pack, parts};
 pub use sample_file::Held;
 pub use samples::{Sample, Samples, Stop};
 #[cfg(feature = "tune")]
-pub use session::{Progress, Session, Spent, StopRule};
+pub use session::{Progress, Session, Spent};
 #[cfg(feature = "tune")]
 pub use simulated::SimulatedProbe;
+#[cfg(feature = "tune")]
+pub use stop::StopRule;
 
 /// The version of sample files that is read and written.
 pub const SAMPLE_FORMAT: u32 = 2;

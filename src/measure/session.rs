@@ -1,10 +1,12 @@
 //! A session of measuring: runs what is asked and not known yet, repeats until it is precise, keeps every sample.
 
+use super::race::Rivals;
 use super::sample_file::{Held, SampleFile};
-use super::{Experiment, Probe, Sample, Samples, Settings, Stop, pack};
+use super::stop::floor;
+use super::{Experiment, Probe, Sample, Samples, Settings, Stop, StopRule, pack};
 use crate::error::{Error, Result};
 use crate::stats;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use std::path::Path;
 
 /// As many batches are handed out at once as take about so long.
@@ -13,107 +15,6 @@ const AT_ONCE_S: f64 = 4.0;
 /// So many of a field are measured once more, so many times.
 const AGAIN: usize = 6;
 const TIMES_AGAIN: usize = 7;
-
-/// What takes longer crosses a wide-area network or moves much.
-const LONG_S: f64 = 5e-3;
-
-/// How often an experiment is repeated.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct StopRule {
-    /// Repetitions of a first batch.
-    pub least: usize,
-    /// As many for what takes longer than 5 ms, which scatters little.
-    pub least_long: usize,
-    /// Repetitions at most.
-    pub most: usize,
-    /// Stop when half the confidence interval of the median is within this share of the median; while repetitions are too few for such an
-    /// interval, which then is their whole range, they must agree the more closely the fewer they are.
-    pub precision: f64,
-}
-
-impl Default for StopRule {
-    fn default() -> Self {
-        StopRule { least: 3, least_long: 2, most: 31, precision: 0.05 }
-    }
-}
-
-impl StopRule {
-    /// Repetitions before anything is decided about these.
-    fn least_of(&self, seconds: &[f64]) -> usize {
-        if seconds.iter().all(|&t| t > LONG_S) { self.least.min(self.least_long) } else { self.least }
-    }
-
-    /// Times below `floor` need not be known more precisely than it.
-    fn met(&self, seconds: &[f64], floor: f64) -> Option<Stop> {
-        if seconds.len() < self.least_of(seconds).min(self.most) {
-            return None;
-        }
-        let (median, (low, high)) = (stats::median(seconds)?, stats::median_interval(seconds)?);
-        let n = seconds.len();
-        let precision = if n < stats::LEAST_FOR_INTERVAL { self.precision * n as f64 / 8.0 } else { self.precision };
-        if (high - low) / 2.0 <= precision * median.max(floor) { Some(Stop::Precise) } else { (n >= self.most).then_some(Stop::Budget) }
-    }
-}
-
-/// Overheads matter beside what their messages take on the way: a fiftieth of that is their floor.
-fn floor(experiment: &Experiment, samples: &Samples) -> f64 {
-    let way = match experiment {
-        Experiment::ReceiveTime { delay_ns, .. } => *delay_ns as f64 * 1e-9,
-        Experiment::SendTime { a, b, .. } => {
-            samples.median(&Experiment::SaturationTrain { a: *a, b: *b, bytes: 0, count: 1, delay_ns: 0 }).unwrap_or(0.0)
-        }
-        _ => 0.0,
-    };
-    way / 50.0
-}
-
-/// Experiments that race each other.
-#[derive(Default)]
-struct Rivals {
-    /// The field of each.
-    field: FxHashMap<Experiment, usize>,
-    /// By field, the lowest upper end of a median's interval.
-    lowest_high: Vec<f64>,
-    /// By field, the shortest run.
-    shortest: Vec<f64>,
-    /// What takes so many times the shortest run of its field in its first run has lost; after two runs, half as much above it is enough.
-    hopeless: Option<f64>,
-}
-
-impl Rivals {
-    /// So many more runs before anything can be told about experiments that ran so often: as often again, but one by one where a first run
-    /// tells.
-    fn more(&self, runs: usize, least: usize, rule: StopRule) -> usize {
-        match self.hopeless {
-            Some(_) if runs < least => 1,
-            _ => runs.max(least.saturating_sub(runs)).min(rule.most.saturating_sub(runs)).max(1),
-        }
-    }
-
-    fn note(&mut self, experiment: &Experiment, seconds: &[f64], rule: StopRule) {
-        let Some(&field) = self.field.get(experiment) else { return };
-        self.shortest[field] = seconds.iter().copied().fold(self.shortest[field], f64::min);
-        if let Some(high) = high(seconds).filter(|_| seconds.len() >= rule.least_of(seconds)) {
-            self.lowest_high[field] = self.lowest_high[field].min(high);
-        }
-    }
-
-    /// True if another one is clearly faster.
-    fn beat(&self, experiment: &Experiment, seconds: &[f64], rule: StopRule) -> bool {
-        let (Some(&field), Some((low, _))) = (self.field.get(experiment), stats::median_interval(seconds)) else { return false };
-        match self.hopeless {
-            Some(hopeless) if seconds.len() < rule.least_of(seconds) => {
-                low > self.shortest[field] * (1.0 + (hopeless - 1.0) / seconds.len() as f64)
-            }
-            _ => low > self.lowest_high[field],
-        }
-    }
-}
-
-/// The upper end of the median's interval.
-fn high(seconds: &[f64]) -> Option<f64> {
-    stats::median_interval(seconds).map(|(_, high)| high)
-}
 
 /// Told as measuring goes on: what for, how many experiments are done, of how many.
 pub type Progress<'a> = Box<dyn FnMut(&str, usize, usize) + 'a>;
@@ -383,41 +284,5 @@ impl<'a> Session<'a> {
             repetitions = rivals.more(so_far, least, rule);
         }
         Ok(done)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_clearly_slower_is_not_repeated() {
-        let of = |bytes| Experiment::RoundTrip { a: 0, b: 1, out: bytes, back: 0 };
-        let rule = StopRule::default();
-        let field = (0..3).map(|k| (of(k), 0)).collect();
-        let mut rivals = Rivals { field, lowest_high: vec![f64::INFINITY], shortest: vec![f64::INFINITY], hopeless: Some(1.25) };
-        rivals.note(&of(0), &[1.0], rule);
-        assert!(rivals.beat(&of(1), &[1.3], rule));
-        assert!(!rivals.beat(&of(1), &[1.2], rule), "one run says little");
-        assert!(!rivals.beat(&of(1), &[1.1, 1.1, 1.1], rule), "one run of the other says little");
-        rivals.note(&of(0), &[1.0, 1.3, 1.1, 1.2], rule);
-        assert!(rivals.beat(&of(1), &[1.4, 1.5, 1.6, 1.9], rule));
-        assert!(!rivals.beat(&of(2), &[1.25, 1.5, 1.6, 1.9], rule), "the ranges overlap");
-        assert!(!rivals.beat(&of(9), &[2.0, 2.0, 2.0, 2.0], rule), "not in the field");
-    }
-
-    #[test]
-    fn few_repetitions_must_agree_more_closely() {
-        let ms = |t: f64| t * 1e-3;
-        let rule = StopRule { most: 8, ..StopRule::default() };
-        assert_eq!(rule.met(&[1.0, 1.0].map(ms), 0.0), None, "the least is three");
-        assert_eq!(rule.met(&[1.0, 1.0], 0.0), Some(Stop::Precise), "two for what takes long");
-        assert_eq!(rule.met(&[1.00, 1.01, 1.03].map(ms), 0.0), Some(Stop::Precise), "half the range is 1.5 %");
-        assert_eq!(rule.met(&[1.00, 1.02, 1.04].map(ms), 0.0), None, "half the range is 2 %");
-        assert_eq!(rule.met(&[1.00, 1.01, 1.02, 1.04].map(ms), 0.0), Some(Stop::Precise), "half the range is 2 %");
-        assert_eq!(rule.met(&[1.00, 1.02, 1.04, 1.08].map(ms), 0.0), None, "half the range is 4 %");
-        assert_eq!(rule.met(&[1.00, 1.02, 1.03, 1.04, 1.05, 1.06, 1.08].map(ms), 0.0), Some(Stop::Precise), "now it is an interval");
-        assert_eq!(rule.met(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0].map(ms), 0.0), Some(Stop::Budget));
-        assert_eq!(rule.met(&[1.0, 2.0, 1.5].map(ms), 0.03), Some(Stop::Precise), "half the range is little beside a floor of 30 ms");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::names;
-use crate::policy::Policy;
+use crate::policy::{Policy, fnv1a};
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
 
@@ -46,10 +46,9 @@ pub fn members(policy: &Policy, hosts: &[String]) -> Result<Vec<Location>> {
         .collect()
 }
 
-/// How ranks are placed: a hash (FNV-1a) of each rank's group.
+/// How ranks are placed: a hash of each rank's group.
 pub fn placement(members: &[Location]) -> String {
-    let hash = members.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, m| (hash ^ m.group as u64).wrapping_mul(0x0100_0000_01b3));
-    format!("{hash:016x}")
+    format!("{:016x}", fnv1a(members.iter().map(|m| m.group as u64)))
 }
 
 /// The groups that take part, each as the policy's group and its ranks: the root's first, then by first rank; the coordinator, which

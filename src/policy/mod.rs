@@ -232,14 +232,19 @@ impl GroupPolicy {
     }
 }
 
+/// The hash FNV-1a, for numbers that must be the same on all ranks and in all builds.
+pub(crate) fn fnv1a(values: impl Iterator<Item = u64>) -> u64 {
+    values.fold(0xcbf2_9ce4_8422_2325, |hash, value| (hash ^ value).wrapping_mul(0x0100_0000_01b3))
+}
+
 impl Policy {
-    /// A number that two policies share only if they decide alike: FNV-1a over all that is in them, to the last digit.
+    /// A number that two policies share only if they decide alike: a hash of all that is in them, to the last digit.
     ///
     /// # Errors
     /// [`Error::Invalid`] if a value cannot be written, which no valid policy has.
     pub fn fingerprint(&self) -> Result<u64> {
         let text = serde_json::to_vec(self).map_err(|e| Error::invalid(format!("take the fingerprint of the policy: {e}")))?;
-        Ok(text.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)))
+        Ok(fnv1a(text.into_iter().map(u64::from)))
     }
 
     /// What a collective does over several groups, by size.
