@@ -135,7 +135,7 @@ fn large_grid(groups: usize, hosts: usize) -> (Policy, Vec<Location>) {
 
 /// A communicator's first broadcast of a size on one rank, over so many groups of so many hosts: a message that goes the direct way, one in
 /// segments, and one that goes from group to group whole.
-#[divan::bench(args = [(32, 32, 1), (32, 32, 65_536), (32, 32, 4_194_304), (32, 313, 1), (32, 313, 65_536), (32, 313, 4_194_304)], sample_count = 3)]
+#[divan::bench(args = [(32, 32, 1), (32, 32, 65_536), (32, 32, 4_194_304), (32, 313, 1), (32, 313, 65_536), (32, 313, 4_194_304), (32, 3125, 1), (32, 3125, 65_536), (32, 3125, 4_194_304)], sample_count = 3)]
 fn first_plan_large(bencher: Bencher, (groups, hosts, bytes): (usize, usize, usize)) {
     let (policy, members) = large_grid(groups, hosts);
     let policy = Arc::new(CompiledPolicy::new(policy).unwrap());
