@@ -1,8 +1,8 @@
 //! The run of a comparison.
 //!
 //! Contestants take turns within a repetition, so that they see the same conditions. A repetition begins when the root knows that all
-//! others have entered it, and takes from the root's start until the last rank is done, on the root's clock. Buffers are checked and
-//! filled when everybody is done.
+//! others have entered it, and takes from the root's start until the last rank is done, on the root's clock; of several calls in a row, the time
+//! of each is their share. Buffers are checked and filled when everybody is done.
 
 use super::library::{Forced, forced};
 use super::report::{Report, Row, group_of_host};
@@ -37,6 +37,8 @@ pub struct Settings {
     pub repetitions: usize,
     /// Repetitions before them.
     pub warm_ups: usize,
+    /// Calls of each repetition, one right after the other: with several, ranks that are through go on without the others, as in programs.
+    pub in_a_row: usize,
     /// Compare with each of the library's algorithms too.
     pub forced: bool,
     /// The platform whose groups the two-level broadcast takes; without it, the policy's.
@@ -145,7 +147,7 @@ impl<'a> Comparison<'a> {
             for k in 0..self.contestants.len() {
                 let mark = repetition * 64 + k;
                 fill(&mut data, mark, self.transport.rank() == root);
-                let (start, end) = self.once(k, root, &mut data, &two_level)?;
+                let (start, end) = self.once(k, root, &mut data, &two_level, settings.in_a_row)?;
                 let bad = if is_right(&data, mark) { 0.0 } else { 1.0 };
                 let last = self.largest(end + offset)?;
                 // where there is no root, it takes from when the last rank began
@@ -153,7 +155,7 @@ impl<'a> Comparison<'a> {
                 let first = self.largest(if counts { start + offset } else { f64::NEG_INFINITY })?;
                 wrong[k] += self.largest(bad)?;
                 if repetition >= settings.warm_ups {
-                    seconds[k].push(last - first);
+                    seconds[k].push((last - first) / settings.in_a_row as f64);
                 }
             }
         }
@@ -167,8 +169,8 @@ impl<'a> Comparison<'a> {
         Ok(self.contestants.iter().zip(seconds.into_iter().zip(wrong)).map(row).collect())
     }
 
-    /// One run: this rank's start and end.
-    fn once(&mut self, k: usize, root: Rank, data: &mut [u8], two_level: &Program) -> Result<(f64, f64)> {
+    /// So many calls in a row: this rank's start and end.
+    fn once(&mut self, k: usize, root: Rank, data: &mut [u8], two_level: &Program, calls: usize) -> Result<(f64, f64)> {
         let (me, ranks) = (self.transport.rank(), self.groups.len());
         let others = (0..ranks).filter(|&r| r != root);
         if me == root {
@@ -181,14 +183,16 @@ impl<'a> Comparison<'a> {
             self.transport.start_together(root, &others, &self.offsets)?;
         }
         let start = now();
-        match self.contestants[k].1 {
-            Contestant::Adaptive => (self.adaptive)(self.world, root, data)?,
-            Contestant::Library(comm) => {
-                // SAFETY: a buffer of the size that is passed
-                unsafe { library::run(self.collective, data.as_mut_ptr(), data.len(), root, comm)? };
+        for _ in 0..calls {
+            match self.contestants[k].1 {
+                Contestant::Adaptive => (self.adaptive)(self.world, root, data)?,
+                Contestant::Library(comm) => {
+                    // SAFETY: a buffer of the size that is passed
+                    unsafe { library::run(self.collective, data.as_mut_ptr(), data.len(), root, comm)? };
+                }
+                // SAFETY: the buffer is borrowed for this call
+                Contestant::TwoLevel => unsafe { self.executor.run(&mut self.transport, &mut Task::new(two_level), Buffers::of(&[], data))? },
             }
-            // SAFETY: the buffer is borrowed for this call
-            Contestant::TwoLevel => unsafe { self.executor.run(&mut self.transport, &mut Task::new(two_level), Buffers::of(&[], data))? },
         }
         let end = now();
         // nobody checks bytes while others still wait for theirs

@@ -29,6 +29,9 @@ pub struct Args {
     /// Repetitions before them, which open connections and let TCP's windows grow.
     #[arg(long, default_value_t = 3)]
     warm_ups: u32,
+    /// Calls of each repetition, one right after the other: with several, the time of each at the rate of a loop without other work.
+    #[arg(long, default_value_t = 1, value_name = "CALLS", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    in_a_row: u32,
     /// Compare with each of Open MPI's algorithms too.
     #[arg(long)]
     all: bool,
@@ -51,6 +54,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         roots: args.roots.clone(),
         repetitions: args.repetitions as usize,
         warm_ups: args.warm_ups as usize,
+        in_a_row: args.in_a_row as usize,
         forced: args.all,
         platform: platform.clone(),
     };
