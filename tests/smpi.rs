@@ -55,6 +55,24 @@ fn random_schedules_deliver_over_smpi() {
     assert!(said.contains("90 schedules on 6 ranks: every byte is right"), "{said}");
 }
 
+/// The library's binomial tree crosses two long links one after the other; in a row, its ranks begin the next call while the farthest still wait.
+#[test]
+fn calls_in_a_row_overlap() {
+    let policy = file("policies/ccgrid2007-smpi.toml");
+    let seconds = |calls: &str| {
+        let bench = ["bench", policy.to_str().unwrap(), "--bytes", "1", "--repetitions", "1", "--warm-ups", "1", "--json"];
+        let said = smpi("slot", &[], "collwise", &[&bench[..], &["--in-a-row", calls]].concat(), &[]);
+        let report: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let rows = report["rows"].as_array().unwrap();
+        assert!(rows.iter().all(|row| row["wrong"] == 0));
+        let row = |name| rows.iter().find(|row| row["contestant"] == name).unwrap()["seconds"][0].as_f64().unwrap();
+        ["native", "adaptive"].map(row)
+    };
+    let (alone, in_a_row) = (seconds("1"), seconds("10"));
+    assert!(in_a_row[0] < 0.7 * alone[0], "{alone:?} {in_a_row:?}");
+    assert!(in_a_row[1] < 1.01 * in_a_row[0], "{in_a_row:?}");
+}
+
 #[test]
 fn the_hierarchy_runs_for_real_on_78_simulated_hosts() {
     let platform = Platform::read(&file(PLATFORM)).unwrap();

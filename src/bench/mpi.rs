@@ -191,7 +191,9 @@ impl<'a> Comparison<'a> {
                     unsafe { library::run(self.collective, data.as_mut_ptr(), data.len(), root, comm)? };
                 }
                 // SAFETY: the buffer is borrowed for this call
-                Contestant::TwoLevel => unsafe { self.executor.run(&mut self.transport, &mut Task::new(two_level), Buffers::of(&[], data))? },
+                Contestant::TwoLevel => unsafe {
+                    self.executor.run(&mut self.transport, &mut Task::new(two_level), Buffers::of(&[], data))?
+                },
             }
         }
         let end = now();
