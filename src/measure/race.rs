@@ -1,74 +1,145 @@
 //! Experiments that race each other: what is clearly slower than another of its field is not repeated.
 
-use super::{Experiment, StopRule};
+use super::Experiment;
 use crate::stats;
 use rustc_hash::FxHashMap;
+
+/// Fewer runs than this tell nothing: one may be disturbed.
+const LEAST: usize = 2;
+
+/// A median must lie so many standard errors above another's. Many rivals are compared after every turn, and the best of twelve may be lost by
+/// that in one race of fifty at most: see the test.
+const CLEARLY: f64 = 3.2;
+
+/// Runs made at another time compare only when they are so far apart: between two blocks of runs a network drifts by some percent.
+const DRIFTED: f64 = 1.25;
+
+/// A normal distribution's median of absolute values, and what a difference of two adds: the deviation is the median difference over this.
+const MEDIAN_DIFFERENCE: f64 = 0.6745 * std::f64::consts::SQRT_2;
 
 /// Experiments that race each other.
 #[derive(Default)]
 pub(super) struct Rivals {
-    /// The field of each.
-    pub field: FxHashMap<Experiment, usize>,
-    /// By field, the lowest upper end of a median's interval.
-    pub lowest_high: Vec<f64>,
-    /// By field, the shortest run.
-    pub shortest: Vec<f64>,
-    /// What takes so many times the shortest run of its field in its first run has lost; after two runs, half as much above it is enough.
-    pub hopeless: Option<f64>,
+    /// The fields of each: it may run in several.
+    fields_of: FxHashMap<Experiment, Vec<usize>>,
+    /// By field, the seconds of each run in this race.
+    fields: Vec<FxHashMap<Experiment, Vec<f64>>>,
+    /// By field, the lowest median of runs that were made before it.
+    before: Vec<f64>,
 }
 
 impl Rivals {
-    /// So many more runs before anything can be told about experiments that ran so often: as often again, but one by one where a first run
-    /// tells.
-    pub fn more(&self, runs: usize, least: usize, rule: StopRule) -> usize {
-        match self.hopeless {
-            Some(_) if runs < least => 1,
-            _ => runs.max(least.saturating_sub(runs)).min(rule.most.saturating_sub(runs)).max(1),
+    /// Adds a field, with the medians of those that ran before.
+    pub fn add(&mut self, experiments: &[Experiment], known: impl Iterator<Item = f64>) {
+        let field = self.fields.len();
+        experiments.iter().for_each(|e| self.fields_of.entry(e.clone()).or_default().push(field));
+        self.fields.push(FxHashMap::default());
+        self.before.push(known.fold(f64::INFINITY, f64::min));
+    }
+
+    pub fn note(&mut self, experiment: &Experiment, seconds: &[f64]) {
+        for &field in self.fields_of.get(experiment).into_iter().flatten() {
+            self.fields[field].insert(experiment.clone(), seconds.to_vec());
         }
     }
 
-    pub fn note(&mut self, experiment: &Experiment, seconds: &[f64], rule: StopRule) {
-        let Some(&field) = self.field.get(experiment) else { return };
-        self.shortest[field] = seconds.iter().copied().fold(self.shortest[field], f64::min);
-        if let Some(high) = high(seconds).filter(|_| seconds.len() >= rule.least_of(seconds)) {
-            self.lowest_high[field] = self.lowest_high[field].min(high);
-        }
-    }
-
-    /// True if another one is clearly faster.
-    pub fn beat(&self, experiment: &Experiment, seconds: &[f64], rule: StopRule) -> bool {
-        let (Some(&field), Some((low, _))) = (self.field.get(experiment), stats::median_interval(seconds)) else { return false };
-        match self.hopeless {
-            Some(hopeless) if seconds.len() < rule.least_of(seconds) => {
-                low > self.shortest[field] * (1.0 + (hopeless - 1.0) / seconds.len() as f64)
-            }
-            _ => low > self.lowest_high[field],
-        }
+    /// True if in each of its fields another one is clearly faster.
+    pub fn beat(&self, experiment: &Experiment, seconds: &[f64]) -> bool {
+        let Some(fields) = self.fields_of.get(experiment) else { return false };
+        fields.iter().all(|&f| {
+            let mut rivals: Vec<&[f64]> = self.fields[f].values().map(Vec::as_slice).collect();
+            rivals.sort_by(|a, b| a.iter().partial_cmp(b.iter()).unwrap_or(std::cmp::Ordering::Equal));
+            is_beaten(seconds, &rivals) || seconds.len() >= LEAST && lower_median(seconds) > DRIFTED * self.before[f]
+        })
     }
 }
 
-/// The upper end of the median's interval.
-fn high(seconds: &[f64]) -> Option<f64> {
-    stats::median_interval(seconds).map(|(_, high)| high)
+/// True if runs are clearly slower than those of one of the rivals, which ran in turns with them. How much the times of all scatter tells what is
+/// clear; of an even number of runs the one in the middle that speaks against it counts.
+fn is_beaten(seconds: &[f64], rivals: &[&[f64]]) -> bool {
+    let deviation = deviation(rivals);
+    let slower = |rival: &&[f64]| {
+        let error = deviation * (1.0 / seconds.len() as f64 + 1.0 / rival.len() as f64).sqrt();
+        rival.len() >= LEAST && lower_median(seconds) > upper_median(rival) * (CLEARLY * error).exp()
+    };
+    seconds.len() >= LEAST && rivals.iter().any(slower)
+}
+
+/// The relative standard deviation of one run, from the differences of each one's successive runs: neither drift nor single outliers count. Of few
+/// differences the largest.
+fn deviation(all: &[&[f64]]) -> f64 {
+    let difference = |pair: &[f64]| (pair[0] > 0.0 && pair[1] > 0.0).then(|| (pair[1] / pair[0]).ln().abs());
+    let found: Vec<f64> = all.iter().flat_map(|runs| runs.windows(2).filter_map(difference)).collect();
+    let typical = if found.len() < stats::LEAST_FOR_INTERVAL { 1.0 } else { 0.5 };
+    stats::quantile(&found, typical).unwrap_or(0.0) / MEDIAN_DIFFERENCE
+}
+
+fn lower_median(seconds: &[f64]) -> f64 {
+    middle(seconds, seconds.len().saturating_sub(1) / 2)
+}
+
+fn upper_median(seconds: &[f64]) -> f64 {
+    middle(seconds, seconds.len() / 2)
+}
+
+fn middle(seconds: &[f64], at: usize) -> f64 {
+    let mut sorted = seconds.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(at).copied().unwrap_or(0.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::Rng;
+
+    fn of(bytes: usize) -> Experiment {
+        Experiment::RoundTrip { a: 0, b: 1, out: bytes, back: 0 }
+    }
 
     #[test]
     fn what_is_clearly_slower_is_not_repeated() {
-        let of = |bytes| Experiment::RoundTrip { a: 0, b: 1, out: bytes, back: 0 };
-        let rule = StopRule::default();
-        let field = (0..3).map(|k| (of(k), 0)).collect();
-        let mut rivals = Rivals { field, lowest_high: vec![f64::INFINITY], shortest: vec![f64::INFINITY], hopeless: Some(1.25) };
-        rivals.note(&of(0), &[1.0], rule);
-        assert!(rivals.beat(&of(1), &[1.3], rule));
-        assert!(!rivals.beat(&of(1), &[1.2], rule), "one run says little");
-        assert!(!rivals.beat(&of(1), &[1.1, 1.1, 1.1], rule), "one run of the other says little");
-        rivals.note(&of(0), &[1.0, 1.3, 1.1, 1.2], rule);
-        assert!(rivals.beat(&of(1), &[1.4, 1.5, 1.6, 1.9], rule));
-        assert!(!rivals.beat(&of(2), &[1.25, 1.5, 1.6, 1.9], rule), "the ranges overlap");
-        assert!(!rivals.beat(&of(9), &[2.0, 2.0, 2.0, 2.0], rule), "not in the field");
+        let mut rivals = Rivals::default();
+        rivals.add(&[of(0), of(1), of(2)], std::iter::empty());
+        rivals.note(&of(0), &[1.0]);
+        assert!(!rivals.beat(&of(1), &[9.0]), "one run says nothing");
+        assert!(!rivals.beat(&of(1), &[9.0, 9.0]), "one run of the other says nothing");
+        rivals.note(&of(0), &[1.0, 1.01, 1.02]);
+        assert!(rivals.beat(&of(1), &[1.2, 1.2]));
+        assert!(!rivals.beat(&of(1), &[1.2, 1.0]), "one of two may be disturbed");
+        rivals.note(&of(0), &[1.0, 1.3, 1.1, 1.2]);
+        assert!(!rivals.beat(&of(2), &[1.25, 1.5, 1.6, 1.9]), "the times scatter");
+        assert!(!rivals.beat(&of(9), &[2.0, 2.0, 2.0, 2.0]), "not in the field");
+        rivals.add(&[of(3)], [1.0].into_iter());
+        assert!(!rivals.beat(&of(3), &[1.2, 1.2]), "that may be drift");
+        assert!(rivals.beat(&of(3), &[1.3, 1.3]));
+    }
+
+    /// Twelve candidates, the k-th 3 k % slower than the first, with 10 % noise and 5 % of the runs three times as long.
+    #[test]
+    fn the_best_of_twelve_is_kept() {
+        let mut random = stats::random(6);
+        let (races, mut lost, mut runs) = (2000, 0, 0);
+        for _ in 0..races {
+            let mut rivals = Rivals::default();
+            let all: Vec<Experiment> = (0..12).map(of).collect();
+            rivals.add(&all, std::iter::empty());
+            let mut open: Vec<(usize, Vec<f64>)> = (0..12).map(|k| (k, Vec::new())).collect();
+            for _turn in 0..31 {
+                for (k, seconds) in &mut open {
+                    let normal =
+                        (-2.0 * (1.0 - random.random::<f64>()).ln()).sqrt() * (std::f64::consts::TAU * random.random::<f64>()).cos();
+                    let spike = if random.random::<f64>() < 0.05 { 3.0 } else { 1.0 };
+                    seconds.push((1.0 + 0.03 * *k as f64) * (0.1 * normal).exp() * spike);
+                    runs += 1;
+                }
+                open.iter().for_each(|(k, seconds)| rivals.note(&all[*k], seconds));
+                open.retain(|(k, seconds)| !rivals.beat(&all[*k], seconds));
+            }
+            lost += usize::from(open.iter().all(|(k, _)| *k != 0));
+        }
+        println!("lost in {lost} of {races}, {} runs a race of at most {}", runs / races, 12 * 31);
+        assert!(lost <= races / 50, "the best is lost in {lost} of {races}");
+        assert!(runs < races * 12 * 31 / 2, "racing saves half of the runs: {runs}");
     }
 }

@@ -128,7 +128,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// The probe's, or the sample file's. What was measured before is kept.
     pub fn measure(&mut self, purpose: &str, experiments: &[Experiment]) -> Result<()> {
-        self.run(purpose, experiments, Rivals::default(), self.rule)
+        self.run(purpose, &alone(experiments), None, self.rule)
     }
 
     /// As [`Session::measure`], with the fewest repetitions of each: for experiments of which a mean over many is wanted.
@@ -136,28 +136,18 @@ impl<'a> Session<'a> {
     /// # Errors
     /// As for [`Session::measure`].
     pub fn measure_roughly(&mut self, purpose: &str, experiments: &[Experiment]) -> Result<()> {
-        self.run(purpose, experiments, Rivals::default(), StopRule { most: self.rule.least.min(self.rule.most), ..self.rule })
+        self.run(purpose, &alone(experiments), None, StopRule { most: self.rule.least.min(self.rule.most), ..self.rule })
     }
 
-    /// As [`Session::measure`], for fields of experiments of which the fastest one is wanted: what is clearly slower than another one of
-    /// its field is not repeated any more (racing: Maron, Moore 1994). `hopeless`: what takes so many times the shortest run of its field
-    /// in its first run is not even run again; for times that scatter by less than that.
+    /// As [`Session::measure`], for fields of experiments of which the fastest one is wanted: they are repeated in turns, and what is clearly
+    /// slower than another one of its field is not repeated any more (racing: Maron, Moore 1994).
     ///
     /// # Errors
     /// As for [`Session::measure`].
-    pub fn race(&mut self, purpose: &str, fields: &[Vec<Experiment>], hopeless: Option<f64>) -> Result<()> {
-        let mut rivals = Rivals { hopeless, ..Rivals::default() };
-        for (field, experiments) in fields.iter().enumerate() {
-            rivals.field.extend(experiments.iter().map(|e| (e.clone(), field)));
-            rivals.lowest_high.push(f64::INFINITY);
-            rivals.shortest.push(f64::INFINITY);
-            for known in experiments.iter().filter_map(|e| self.samples.get(e)) {
-                rivals.note(&known.experiment, &known.seconds, self.rule);
-            }
-        }
-        // where a first run tells nothing, two do not tell enough
-        let least_long = if hopeless.is_some() { self.rule.least_long } else { self.rule.least };
-        self.run(purpose, &fields.concat(), rivals, StopRule { least_long, ..self.rule })
+    pub fn race(&mut self, purpose: &str, fields: &[Vec<Experiment>]) -> Result<()> {
+        let mut rivals = Rivals::default();
+        fields.iter().for_each(|field| rivals.add(field, field.iter().filter_map(|e| self.samples.median(e))));
+        self.run(purpose, fields, Some(rivals), self.rule)
     }
 
     /// Measures the fastest of each field once more and adds what is found: the best of many noisy medians is one that was lucky. A recording
@@ -166,19 +156,19 @@ impl<'a> Session<'a> {
     /// # Errors
     /// As for [`Session::measure`].
     pub fn remeasure(&mut self, purpose: &str, fields: &[Vec<Experiment>]) -> Result<()> {
-        let mut wanted: Vec<Experiment> = Vec::new();
+        let mut wanted: Vec<Vec<Experiment>> = Vec::new();
         for field in fields.iter().filter(|_| self.probe.can_measure()) {
             let mut known: Vec<(f64, &Experiment)> = field.iter().filter_map(|e| Some((self.samples.median(e)?, e))).collect();
             known.sort_by(|a, b| a.0.total_cmp(&b.0));
             let is_new = |e: &&Experiment| self.samples.get(e).is_some_and(|s| s.again.is_empty());
-            wanted.extend(known.into_iter().take(AGAIN).map(|(_, e)| e).filter(is_new).cloned());
+            wanted.push(known.into_iter().take(AGAIN).map(|(_, e)| e).filter(is_new).cloned().collect());
         }
-        let before: Vec<Sample> = wanted.iter().filter_map(|e| self.samples.remove(e)).collect();
+        let before: Vec<Sample> = wanted.iter().flatten().filter_map(|e| self.samples.remove(e)).collect();
         let times = TIMES_AGAIN.min(self.rule.most);
         let rule = StopRule { least: times, least_long: times, most: times, ..self.rule };
         // written when both parts are there: a run that is killed meanwhile keeps the first
         let file = self.file.take();
-        let measured = self.run(purpose, &wanted, Rivals::default(), rule);
+        let measured = self.run(purpose, &wanted, Some(Rivals::default()), rule);
         self.file = file;
         let mut merged = Vec::new();
         for mut sample in before {
@@ -192,32 +182,37 @@ impl<'a> Session<'a> {
         measured
     }
 
-    fn run(&mut self, purpose: &str, experiments: &[Experiment], mut rivals: Rivals, rule: StopRule) -> Result<()> {
-        let racing = !rivals.field.is_empty();
+    /// Measures what is not known of some fields; with rivals each field in turns, so that nothing that changes with time favours one of them.
+    fn run(&mut self, purpose: &str, fields: &[Vec<Experiment>], mut rivals: Option<Rivals>, rule: StopRule) -> Result<()> {
+        let racing = rivals.is_some();
         let known = |e: &Experiment| self.samples.get(e).is_some_and(|s| racing || s.stop != Stop::Beaten || !self.probe.can_measure());
-        let mut open: Vec<Experiment> = experiments.iter().filter(|e| !known(e)).cloned().collect();
-        // among those of as many ranks, whoever asks knows a good order
-        open.sort_by_key(|e| std::cmp::Reverse(e.ranks().len()));
         let mut seen = FxHashSet::default();
-        open.retain(|e| seen.insert(e.clone()));
-        let began = self.elapsed();
-        let batches = pack(&open, &self.settings.hosts, self.side_by_side);
+        let mut new = |e: &&Experiment| !known(e) && seen.insert((*e).clone());
+        let mut open: Vec<Vec<Experiment>> = fields.iter().map(|field| field.iter().filter(&mut new).cloned().collect()).collect();
+        open.retain(|field| !field.is_empty());
+        // among those of as many ranks, whoever asks knows a good order
+        open.sort_by_key(|field| std::cmp::Reverse(field[0].ranks().len()));
+        let (began, total) = (self.elapsed(), open.iter().map(Vec::len).sum());
+        // fields on other hosts run side by side
+        let firsts: Vec<Experiment> = open.iter().map(|field| field[0].clone()).collect();
+        let batches = pack(&firsts, &self.settings.hosts, self.side_by_side);
         let (mut rest, mut known, mut at_once) = (&batches[..], 0, 8);
         while !rest.is_empty() {
-            let (now, later) = rest.split_at(at_once.min(rest.len()));
+            let (now, later) = rest.split_at(whole_fields(rest, &open, at_once));
             let start = self.elapsed();
-            let done = self.repeat(now.iter().flatten().map(|&k| open[k].clone()).collect(), &mut rivals, rule)?;
+            let together = now.iter().flatten().flat_map(|&k| open[k].iter().cloned()).collect();
+            let done = self.repeat(together, rivals.as_mut(), rule)?;
             if let Some(file) = &mut self.file {
                 file.append(&done)?;
             }
             known += done.len();
             done.into_iter().for_each(|s| self.samples.insert(s));
-            (self.progress)(purpose, known, open.len());
+            (self.progress)(purpose, known, total);
             // handing out batches one by one would cost latencies each; an interrupt loses what was handed out last
             at_once = if self.elapsed() - start < AT_ONCE_S / 2.0 { 2 * at_once } else { (at_once / 2).max(1) };
             rest = later;
         }
-        self.note(purpose, open.len(), self.elapsed() - began);
+        self.note(purpose, total, self.elapsed() - began);
         Ok(())
     }
 
@@ -247,9 +242,9 @@ impl<'a> Session<'a> {
     }
 
     /// Measures experiments until every one is precise enough, beaten by a rival, or has spent its repetitions.
-    fn repeat(&mut self, experiments: Vec<Experiment>, rivals: &mut Rivals, rule: StopRule) -> Result<Vec<Sample>> {
+    fn repeat(&mut self, experiments: Vec<Experiment>, mut rivals: Option<&mut Rivals>, rule: StopRule) -> Result<Vec<Sample>> {
         let mut open: Vec<(Experiment, Vec<f64>)> = experiments.into_iter().map(|e| (e, Vec::new())).collect();
-        let (mut done, mut repetitions) = (Vec::new(), rivals.more(0, rule.least.min(rule.least_long), rule));
+        let (mut done, mut repetitions) = (Vec::new(), if rivals.is_some() { 1 } else { rule.more(0, rule.least.min(rule.least_long)) });
         let samples = &self.samples;
         while !open.is_empty() {
             let experiments: Vec<Experiment> = open.iter().map(|(e, _)| e.clone()).collect();
@@ -268,9 +263,12 @@ impl<'a> Session<'a> {
                 }
                 seconds.extend(more.into_iter().map(|t| t.max(0.0)));
             }
-            open.iter().for_each(|(experiment, seconds)| rivals.note(experiment, seconds, rule));
+            if let Some(rivals) = &mut rivals {
+                open.iter().for_each(|(experiment, seconds)| rivals.note(experiment, seconds));
+            }
             open.retain_mut(|(experiment, seconds)| {
-                let stop = rule.met(seconds, floor(experiment, samples)).or(rivals.beat(experiment, seconds, rule).then_some(Stop::Beaten));
+                let beaten = || rivals.as_ref().is_some_and(|r| r.beat(experiment, seconds)).then_some(Stop::Beaten);
+                let stop = rule.met(seconds, floor(experiment, samples)).or_else(beaten);
                 done.extend(stop.map(|stop| Sample {
                     experiment: experiment.clone(),
                     seconds: std::mem::take(seconds),
@@ -281,8 +279,85 @@ impl<'a> Session<'a> {
             });
             let so_far = open.first().map_or(0, |(_, seconds)| seconds.len());
             let least = open.iter().map(|(_, seconds)| rule.least_of(seconds)).max().unwrap_or(0);
-            repetitions = rivals.more(so_far, least, rule);
+            repetitions = if rivals.is_some() { 1 } else { rule.more(so_far, least) };
         }
         Ok(done)
+    }
+}
+
+/// Fields of one each.
+fn alone(experiments: &[Experiment]) -> Vec<Vec<Experiment>> {
+    experiments.iter().map(|e| vec![e.clone()]).collect()
+}
+
+/// How many batches of whole fields come to about so many batches of experiments, one at least.
+fn whole_fields(batches: &[Vec<usize>], fields: &[Vec<Experiment>], experiments: usize) -> usize {
+    let mut so_far = 0;
+    let fits = |batch: &&Vec<usize>| {
+        so_far += batch.iter().map(|&k| fields[k].len()).max().unwrap_or(0);
+        so_far <= experiments
+    };
+    batches.iter().take_while(fits).count().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::fixtures::settings;
+    use super::*;
+    use rand::Rng;
+
+    /// Everything takes about a millisecond, but for noise of 5 %, and for a level that changes by 5 % after each seven runs.
+    struct Drifting {
+        random: stats::Random,
+        runs: usize,
+        level: f64,
+    }
+
+    impl Drifting {
+        fn scatter(&mut self) -> f64 {
+            let (u, v) = (1.0 - self.random.random::<f64>(), self.random.random::<f64>());
+            (0.05 * (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()).exp()
+        }
+
+        fn once(&mut self) -> f64 {
+            if self.runs.is_multiple_of(TIMES_AGAIN) {
+                self.level = self.scatter();
+            }
+            self.runs += 1;
+            1e-3 * self.level * self.scatter()
+        }
+    }
+
+    impl Probe for Drifting {
+        fn settings(&self) -> Settings {
+            settings()
+        }
+
+        fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Vec<f64>>> {
+            Ok(batches.iter().flatten().map(|_| (0..repetitions).map(|_| self.once()).collect()).collect())
+        }
+
+        fn has_native(&self) -> bool {
+            false
+        }
+
+        fn elapsed(&self) -> f64 {
+            self.runs as f64 * 1e-3
+        }
+    }
+
+    #[test]
+    fn drift_favours_nobody_who_runs_in_turns() {
+        let field: Vec<Experiment> = (0..2).map(|out| Experiment::RoundTrip { a: 0, b: 1, out, back: 0 }).collect();
+        let mut probe = Drifting { random: stats::random(3), runs: 0, level: 1.0 };
+        let (tests, mut wrong) = (1000, 0);
+        for _ in 0..tests {
+            let mut session = Session::new(&mut probe);
+            session.race("first", std::slice::from_ref(&field)).unwrap();
+            session.remeasure("again", std::slice::from_ref(&field)).unwrap();
+            let again = |k: usize| session.samples().get(&field[k]).unwrap().again.clone();
+            wrong += usize::from(stats::is_less(&again(0), &again(1)));
+        }
+        assert!(wrong <= tests * 7 / 100, "two that are alike differ in {wrong} of {tests}, and the test says 5 %");
     }
 }

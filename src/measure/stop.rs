@@ -32,6 +32,11 @@ impl StopRule {
         if seconds.iter().all(|&t| t > LONG_S) { self.least.min(self.least_long) } else { self.least }
     }
 
+    /// So many more runs of experiments that ran so often: as often again.
+    pub(super) fn more(&self, runs: usize, least: usize) -> usize {
+        runs.max(least.saturating_sub(runs)).min(self.most.saturating_sub(runs)).max(1)
+    }
+
     /// Times below `floor` need not be known more precisely than it.
     pub(super) fn met(&self, seconds: &[f64], floor: f64) -> Option<Stop> {
         if seconds.len() < self.least_of(seconds).min(self.most) {

@@ -34,9 +34,6 @@ const ALIKE: f64 = 0.01;
 /// A way that took what was predicted, within this share, is predicted well, and so are its neighbours.
 const HOLDS: f64 = 0.02;
 
-/// A way whose first run takes so many times the shortest run at its size is not run again.
-const FIRST_RUN: f64 = 1.25;
-
 /// The best ways of routes within so much of the fastest are measured once more: a few runs do not tell them apart.
 const CLOSE: f64 = 0.02;
 /// What that is for.
@@ -215,7 +212,7 @@ impl Search<'_> {
     }
 
     fn race(&self, session: &mut Session, purpose: &str, bytes: usize, candidates: &[Candidate]) -> Result<()> {
-        session.race(purpose, &[self.field(bytes, candidates)], Some(FIRST_RUN))
+        session.race(purpose, &[self.field(bytes, candidates)])
     }
 
     /// The candidates, and the library's own broadcast.

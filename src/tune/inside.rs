@@ -59,7 +59,7 @@ pub fn choose(
         session.measure(purpose, &fields.concat())?;
         session.remeasure("the fastest, once more", &fields)?;
     } else {
-        session.race(purpose, &fields, None)?;
+        session.race(purpose, &fields)?;
     }
     let mut choices = Vec::new();
     for (k, (rank_set, of_group)) in rank_sets.iter().zip(&finals).enumerate() {

@@ -24,7 +24,7 @@ pub fn choose(session: &mut Session, policy: &Policy, members: &[Location]) -> R
         let experiments: Vec<Experiment> = ways.iter().map(|w| experiment(&w.way, members.len())).collect();
         let native = experiment(&SignalWay::Flat(collective, collective.native(), Parameters::default()), members.len());
         let field = [&experiments[..], if session.has_native() { std::slice::from_ref(&native) } else { &[] }].concat();
-        session.race("collectives without a message", &[field], None)?;
+        session.race("collectives without a message", &[field])?;
         let measured = |e: &Experiment| session.samples().all(e);
         let mut found: Vec<(&SignalPlan, &Experiment, f64)> =
             ways.iter().zip(&experiments).filter_map(|(w, e)| Some((w, e, stats::median(&measured(e))?))).collect();
