@@ -65,7 +65,17 @@ pub struct Settings {
     pub timer: String,
     /// When measuring began (UTC), or "virtual time".
     pub date: String,
+    /// The version of this program that measured; empty in files of older ones.
+    #[serde(default)]
+    pub build: String,
+    /// The processors that each rank may run on, as the system tells; empty where it tells nothing.
+    #[serde(default)]
+    pub placement: Vec<String>,
 }
+
+/// This version of the program.
+#[cfg(feature = "tune")]
+const BUILD: &str = concat!("collwise ", env!("CARGO_PKG_VERSION"));
 
 /// The hosts that MPI tells, by rank. With `declared` ones in their place they need not be names: they are made ones then.
 ///

@@ -8,7 +8,7 @@ use crate::schedule::{Program, Trace};
 use crate::stats;
 use crate::topology::Rank;
 use crate::transport::clock::Offsets;
-use crate::transport::mpi::{MpiTransport, abort, check, gather_names, library_version, now};
+use crate::transport::mpi::{MpiTransport, abort, check, gather_names, gather_texts, library_version, now};
 use crate::transport::{Buffers, Executor, Task, Transport, library, native};
 use mpi::ffi;
 use rustc_hash::FxHashMap;
@@ -87,6 +87,8 @@ pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str, declared: bool) -> Resu
         Err(e) if transport.rank() == 0 => return Err(e),
         Err(_) => return Ok(None),
     };
+    // before anyone serves: all ranks take part
+    let placement = gather_texts(comm, &allowed_processors())?;
     let mut player =
         Player { transport, executor: Executor::default(), buffer: Vec::new(), offsets: Offsets::default(), groups: FxHashMap::default() };
     if transport.rank() > 0 {
@@ -102,8 +104,16 @@ pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str, declared: bool) -> Resu
         library: library_version(),
         timer: "MPI_Wtime".into(),
         date: crate::units::utc_now(),
+        build: super::BUILD.into(),
+        placement,
     };
     Ok(Some(MpiProbe { player, settings, began: now(), warm: FxHashMap::default() }))
+}
+
+/// The processors that this rank may run on, where the system tells.
+fn allowed_processors() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).map_or(String::new(), |list| list.trim().into())
 }
 
 impl Probe for MpiProbe {

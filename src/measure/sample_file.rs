@@ -34,8 +34,8 @@ impl SampleFile {
     /// the settings as its first line; what an interrupt left of a last line is removed.
     ///
     /// # Errors
-    /// The file cannot be read or written, another process writes to it, or it holds samples of other settings (hosts or library) or
-    /// something else: it is then left as it is.
+    /// The file cannot be read or written, another process writes to it, or it holds samples of other settings (hosts, processors,
+    /// library, build or day) or something else: it is then left as it is.
     pub fn open(path: &Path, settings: &Settings, held: Held) -> Result<(SampleFile, Samples)> {
         let Some(place) = regular_path(path)? else {
             return Err(Error::invalid(format!(
@@ -85,7 +85,9 @@ fn whole_lines(file: &str, text: &str, settings: &Settings, held: Held) -> Resul
     let Contents { settings: before, samples, lines } = Contents::of(file, text, held == Held::Repaired)?;
     match difference(&before, settings) {
         None => Ok((lines, samples)),
-        Some(what) => Err(wrong(format!("these samples are of another run: {what}; name another file with --samples, or delete this one"))),
+        Some(what) => Err(wrong(format!(
+            "these samples are of another run: {what}; measure all again with --fresh, or name another file with --samples"
+        ))),
     }
 }
 
@@ -107,8 +109,17 @@ fn difference(before: &Settings, now: &Settings) -> Option<String> {
     if before.hosts.len() != now.hosts.len() {
         return Some(format!("{} ranks, now {}", before.hosts.len(), now.hosts.len()));
     }
-    let rank = before.hosts.iter().zip(&now.hosts).position(|(a, b)| a != b)?;
-    Some(format!("rank {rank} was on \"{}\", is now on \"{}\"", before.hosts[rank], now.hosts[rank]))
+    if let Some(rank) = before.hosts.iter().zip(&now.hosts).position(|(a, b)| a != b) {
+        return Some(format!("rank {rank} was on \"{}\", is now on \"{}\"", before.hosts[rank], now.hosts[rank]));
+    }
+    if let Some(rank) = before.placement.iter().zip(&now.placement).position(|(a, b)| a != b) {
+        return Some(format!("rank {rank} was on processors {}, is now on {}", before.placement[rank], now.placement[rank]));
+    }
+    if before.build != now.build {
+        return Some(format!("measured by \"{}\", now \"{}\"", before.build, now.build));
+    }
+    let day = |s: &Settings| s.date.split(' ').next().map(String::from);
+    (day(before) != day(now)).then(|| format!("measured on {}, now it is {}", before.date, now.date))
 }
 
 #[cfg(test)]
@@ -215,5 +226,18 @@ mod tests {
         let other = Settings { hosts: vec!["a".into(), "c".into()], ..settings() };
         let e = SampleFile::open(&path, &other, Held::Known).unwrap_err().to_string();
         assert!(e.contains("rank 1 was on \"b\", is now on \"c\""), "{e}");
+        for (other, word) in [
+            (
+                Settings { date: "2026-03-02 10:00:00 UTC".into(), ..settings() },
+                "measured on 2026-03-01 10:00:00 UTC, now it is 2026-03-02",
+            ),
+            (Settings { build: "collwise 2".into(), ..settings() }, "measured by \"collwise 1\", now \"collwise 2\""),
+            (Settings { placement: vec!["0".into(), "2".into()], ..settings() }, "rank 1 was on processors 1, is now on 2"),
+        ] {
+            let e = SampleFile::open(&path, &other, Held::Known).unwrap_err().to_string();
+            assert!(e.contains(word) && e.contains("--fresh"), "{e}");
+        }
+        let later = Settings { date: "2026-03-01 23:00:00 UTC".into(), ..settings() };
+        assert!(SampleFile::open(&path, &later, Held::Known).is_ok(), "the same day");
     }
 }

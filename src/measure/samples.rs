@@ -195,7 +195,9 @@ pub(super) mod fixtures {
             hosts,
             library: "simulator".into(),
             timer: "virtual".into(),
-            date: "".into(),
+            date: "2026-03-01 10:00:00 UTC".into(),
+            build: "collwise 1".into(),
+            placement: vec!["0".into(), "1".into()],
         }
     }
 

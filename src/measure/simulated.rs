@@ -31,6 +31,8 @@ impl SimulatedProbe {
                 library: "simulator".into(),
                 timer: "virtual time".into(),
                 date: "virtual time".into(),
+                build: super::BUILD.into(),
+                placement: Vec::new(),
             },
             noise: Disturbance::new(platform.noise.clone().unwrap_or_default(), seed),
             elapsed: 0.0,
