@@ -34,7 +34,7 @@ pub struct Row<K> {
 }
 
 /// Rows from choices that were made at some sizes, in ascending order. `leaps`: where the network changes. `predict`: what one
-/// takes at a size, as models say; it is corrected by what was measured.
+/// takes at a size, as models say; it is corrected by what was measured of it, or at sizes where it was not, of one that is `alike`.
 ///
 /// # Errors
 /// Those of `predict`.
@@ -42,6 +42,7 @@ pub fn rows<K: PartialEq + Clone>(
     made: &[Made<K>],
     leaps: &[Leap],
     mut predict: impl FnMut(&K, usize) -> Result<f64>,
+    alike: impl Fn(&K, &K) -> bool,
 ) -> Result<Vec<Row<K>>> {
     let sizes: Vec<usize> = made.iter().map(|m| m.bytes).collect();
     // all that was taken somewhere, by number
@@ -52,7 +53,7 @@ pub fn rows<K: PartialEq + Clone>(
         }
     }
     let number = |taken: &Option<K>| taken.as_ref().and_then(|t| all.iter().position(|k| *k == t));
-    let mut seconds = |k: usize, bytes: usize| Ok(predict(all[k], bytes)? * correction(made, all[k], bytes));
+    let mut seconds = |k: usize, bytes: usize| Ok(predict(all[k], bytes)? * correction(made, all[k], &alike, bytes));
     let mut best = |bytes: usize| -> Result<Option<usize>> {
         let above = sizes.partition_point(|&s| s < bytes);
         if let Some(at) = made.get(above).filter(|m| m.bytes == bytes) {
@@ -91,9 +92,10 @@ pub fn rows<K: PartialEq + Clone>(
 }
 
 /// What a prediction of one must be multiplied with at a size: measured over predicted, between the sizes at which it was measured.
-fn correction<K: PartialEq>(made: &[Made<K>], what: &K, bytes: usize) -> f64 {
+fn correction<K: PartialEq>(made: &[Made<K>], what: &K, alike: impl Fn(&K, &K) -> bool, bytes: usize) -> f64 {
     let ratio = |m: &Made<K>| {
-        let (_, predicted, measured) = m.measured.iter().find(|(k, ..)| k == what)?;
+        let known = m.measured.iter().find(|(k, ..)| k == what).or_else(|| m.measured.iter().find(|(k, ..)| alike(k, what)));
+        let (_, predicted, measured) = known?;
         (*predicted > 0.0 && *measured > 0.0).then_some((m.bytes, measured / predicted))
     };
     let (sizes, ratios): (Vec<usize>, Vec<f64>) = made.iter().filter_map(ratio).unzip();
@@ -129,12 +131,34 @@ mod tests {
     fn rows_end_where_the_network_changes_and_not_half_way_between_sizes() {
         let made =
             [made(1 << 10, Some("whole"), 1.3, None), made(1 << 16, Some("whole"), 1.1, None), made(1 << 20, Some("cut"), 1.2, None)];
-        let found = rows(&made, &[Leap { before: 65_536, after: 65_537 }], predict).unwrap();
+        let found = rows(&made, &[Leap { before: 65_536, after: 65_537 }], predict, |_, _| false).unwrap();
         assert_eq!(
             found.iter().map(|r| (r.from, r.at, r.taken)).collect::<Vec<_>>(),
             [(0, 1 << 10, Some("whole")), (1 << 13, 1 << 16, Some("whole")), (65_537, 1 << 20, Some("cut"))]
         );
         assert!((found[2].seconds / (1.2 * predict(&"cut", 1 << 20).unwrap()) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_predictions_miss_is_learnt_from_one_alike_where_that_is_nearer() {
+        // a pipeline in two windows: at the largest size it is faster than predicted, at the middle one, where only the narrow one was measured,
+        // slower
+        let steady = |bytes: usize| 1e-5 + 1e-9 * bytes as f64;
+        let of = |bytes, taken, narrow: Option<f64>, wide: Option<f64>| {
+            let time = |slower: f64| (0.9 * steady(bytes), slower * 0.9 * steady(bytes));
+            let measured = [("tree", Some(1.0 / 0.9)), ("narrow pipeline", narrow), ("wide pipeline", wide)];
+            let measured = measured.into_iter().filter_map(|(k, slower)| Some((k, time(slower?).0, time(slower?).1)));
+            Made { bytes, taken: Some(taken), measured: measured.collect(), native_s: None }
+        };
+        let made = [of(1 << 19, "tree", None, None), of(1 << 20, "tree", Some(1.3), None), of(1 << 22, "wide pipeline", None, Some(0.7))];
+        let predict = |_: &&str, bytes: usize| Ok(0.9 * steady(bytes));
+        let alike = |a: &&str, b: &&str| a.contains("pipeline") && b.contains("pipeline");
+        let ends = |alike: &dyn Fn(&&str, &&str) -> bool| {
+            let found = rows(&made, &[], predict, alike).unwrap();
+            found.iter().map(|r| (r.at, r.taken.unwrap())).collect::<Vec<_>>()
+        };
+        assert_eq!(ends(&alike), [(1 << 19, "tree"), (1 << 20, "tree"), (1 << 22, "wide pipeline")]);
+        assert!(ends(&|_, _| false).iter().any(|&(at, taken)| at < 1 << 20 && taken == "wide pipeline"));
     }
 
     #[test]
@@ -146,7 +170,7 @@ mod tests {
             made(1 << 13, Some("whole"), 1.0, slow(1 << 13)),
             made(1 << 20, None, 1.0, quick(1 << 20)),
         ];
-        let found = rows(&made, &[], predict).unwrap();
+        let found = rows(&made, &[], predict, |_, _| false).unwrap();
         assert_eq!(found.iter().map(|r| r.taken).collect::<Vec<_>>(), [Some("whole"), Some("whole"), None]);
         assert!((8193..1 << 20).contains(&found[2].from), "{found:?}");
     }

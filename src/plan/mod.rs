@@ -183,7 +183,8 @@ fn adapted(
     for row in policy.policy.two_level(&bcast::COLLECTIVE) {
         near.push((way_of(row)?, row));
     }
-    near.sort_by_key(|(_, r)| r.at_bytes.max(bytes) / r.at_bytes.min(bytes).max(1));
+    let apart = |r: &TwoLevelRow| r.at_bytes.max(bytes) / r.at_bytes.min(bytes).max(1);
+    near.sort_by_key(|(_, r)| apart(r));
     let segments = [row.segment_bytes];
     let trees = ways_of(inter_group_algorithm(&row.inter_group)?, members.len(), &segments);
     let mut ways: Vec<TwoLevelParameters> = own.into_iter().collect();
@@ -203,7 +204,9 @@ fn adapted(
     let missed = |way: Option<TwoLevelParameters>| {
         let ratio = |row: &TwoLevelRow| {
             let (predicted, measured) = (row.evidence.predicted_s, row.evidence.measured_s?);
-            (predicted > 0.0 && measured > 0.0).then_some(measured / predicted)
+            let ratio = (predicted > 0.0 && measured > 0.0).then_some(measured / predicted)?;
+            // what was predicted too long at another size need not be here
+            Some(if apart(row) > 1 { ratio.max(1.0) } else { ratio })
         };
         let alike = |known: &Option<TwoLevelParameters>| known.map(|w| w.inter_group) == way.map(|w| w.inter_group);
         let same = near.iter().filter(|(known, _)| *known == way).find_map(|(_, row)| ratio(row));

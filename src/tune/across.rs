@@ -45,6 +45,8 @@ pub(super) struct Candidate {
     pub way: Option<TwoLevelParameters>,
     two_level: TwoLevel,
     pub predicted: f64,
+    /// True if others of its size were told from each other by more runs than it has: it says how well predictions hold, and is not taken.
+    few_runs: bool,
 }
 
 impl Candidate {
@@ -132,7 +134,7 @@ impl Search<'_> {
         // the others' few runs say less
         let several = |close: &[Experiment]| close.iter().filter(|e| !e.is_native()).count() > 1;
         for (candidates, close) in by_size.iter_mut().zip(&close).filter(|(_, close)| several(close)) {
-            candidates.retain(|c| close.contains(&experiment(c)));
+            candidates.iter_mut().for_each(|c| c.few_runs = !close.contains(&experiment(c)));
         }
         Ok(by_size)
     }
@@ -280,12 +282,12 @@ fn segmented(policy: &CompiledPolicy, members: &[Location], bytes: usize, way: T
     let inside = two_level.intra_group[0].parameters.in_flight;
     let in_flight = if way.inter_group == InterGroupAlgorithm::OverAll { inside } else { two_level.in_flight };
     let way = TwoLevelParameters { in_flight, ..way };
-    Ok(Candidate { way: Some(way), predicted: predict(policy, members, &two_level)?, two_level })
+    Ok(Candidate { way: Some(way), predicted: predict(policy, members, &two_level)?, two_level, few_runs: false })
 }
 
 fn whole(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Result<Candidate> {
     let plan = plan::whole(policy, members, 0, bytes)?;
-    Ok(Candidate { way: None, two_level: plan.two_level, predicted: plan.predicted_s })
+    Ok(Candidate { way: None, two_level: plan.two_level, predicted: plan.predicted_s, few_runs: false })
 }
 
 /// The best way of each inter-group algorithm as predicted, and the one that was best at the size before, unless they are hopeless.
@@ -344,9 +346,9 @@ fn made<'a>(session: &Session, bytes: usize, candidates: &'a [Candidate], native
     let times = |e: &Experiment| session.samples().all(e);
     let mut measured: Vec<(&Candidate, f64)> =
         candidates.iter().filter_map(|c| Some((c, stats::median(&times(&experiment(c)))?))).collect();
-    measured.sort_by(|a, b| a.1.total_cmp(&b.1));
+    measured.sort_by(|a, b| a.0.few_runs.cmp(&b.0.few_runs).then(a.1.total_cmp(&b.1)));
     let &(best, time) = measured.first()?;
-    let runner_up = measured.iter().find(|(c, _)| c.two_level != best.two_level);
+    let runner_up = measured.iter().find(|(c, _)| !c.few_runs && c.two_level != best.two_level);
     let native_s = stats::median(&times(native));
     // adaptive must never be a loss: what is not clearly faster stays with the library
     let clearly = stats::is_less(&times(&experiment(best)), &times(native));

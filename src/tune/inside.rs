@@ -106,7 +106,7 @@ fn rows_of(session: &Session, rank_set: &RankSet, knowledge: Knowledge, fields: 
         Ok(ranked.first().map_or(f64::INFINITY, |c| c.predicted))
     };
     let mut choices = Vec::new();
-    for row in rows(&made, &leaps_of(knowledge)?, predict)? {
+    for row in rows(&made, &leaps_of(knowledge)?, predict, |a, b| a.0 == b.0)? {
         choices.push(match taken.iter().find(|c| c.at_bytes == row.at) {
             Some(choice) => Choice { from_bytes: row.from, ..choice.clone() },
             None => between(collective, knowledge, &row),

@@ -16,7 +16,7 @@ const MOST_LEAPS: usize = 12;
 
 /// The ways that were measured at one size, and the row that was made of the best.
 pub(super) struct OfSize<'a> {
-    /// All of them, each with its time.
+    /// All of them, each with its time; the first is taken.
     pub measured: Vec<(&'a Candidate, f64)>,
     pub row: TwoLevelRow,
 }
@@ -30,7 +30,7 @@ pub(super) fn between_sizes(policy: &CompiledPolicy, members: &[Location], root:
         .iter()
         .filter_map(|of_size| {
             let bytes = of_size.row.at_bytes;
-            let best = of_size.measured.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+            let best = of_size.measured.first()?;
             Some(Made {
                 bytes,
                 taken: Some(way_at(best.0, bytes)),
@@ -42,7 +42,8 @@ pub(super) fn between_sizes(policy: &CompiledPolicy, members: &[Location], root:
     let predict = |way: &Way, bytes: usize| predicted(policy, members, root, way, bytes);
     let (sizes, native): (Vec<usize>, Vec<f64>) = of_sizes.iter().filter_map(|s| Some((s.row.at_bytes, s.row.evidence.native_s?))).unzip();
     let mut found = Vec::new();
-    for row in rows(&made, &leaps_of(policy), predict)? {
+    let alike = |a: &Way, b: &Way| a.map(|w| w.inter_group) == b.map(|w| w.inter_group);
+    for row in rows(&made, &leaps_of(policy), predict, alike)? {
         found.push(match of_sizes.iter().find(|s| s.row.at_bytes == row.at) {
             Some(made) => TwoLevelRow { from_bytes: row.from, ..made.row.clone() },
             None => {
