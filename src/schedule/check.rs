@@ -61,17 +61,6 @@ pub(super) fn fault<T>(reason: String) -> Result<T> {
     Err(Error::invalid(format!("check the schedule: {reason}")))
 }
 
-/// What an operation reads and what it writes.
-fn uses(action: Action) -> (Option<Span>, Option<Span>) {
-    match action {
-        Action::Send { span, .. } => (Some(span), None),
-        Action::Recv { span, .. } => (None, Some(span)),
-        Action::Copy { from, into } => (Some(from), Some(into)),
-        Action::Combine { left, into } => (Some(left), Some(into)),
-        Action::Delay { .. } => (None, None),
-    }
-}
-
 /// True for what is over before anything else of its rank starts.
 fn is_local(action: Action) -> bool {
     !matches!(action, Action::Send { .. } | Action::Recv { .. })
@@ -88,7 +77,7 @@ fn operations(me: Rank, program: &Program, Layout { input, output }: Layout) -> 
         {
             return fault(format!("rank {me} talks to itself"));
         }
-        let (reads, writes) = uses(action);
+        let (reads, writes) = action.uses();
         for span in reads.into_iter().chain(writes) {
             let bytes = match span.buffer {
                 Buffer::Input => input,
@@ -118,7 +107,7 @@ fn operations(me: Rank, program: &Program, Layout { input, output }: Layout) -> 
 fn overlaps(me: Rank, program: &Program) -> Result<()> {
     let mut used: Vec<(Span, usize, bool)> = Vec::new();
     for (k, action) in program.actions().enumerate() {
-        let (reads, writes) = uses(action);
+        let (reads, writes) = action.uses();
         used.extend(reads.map(|span| (span, k, false)));
         used.extend(writes.map(|span| (span, k, true)));
     }

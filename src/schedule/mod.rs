@@ -158,6 +158,19 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// What it reads and what it writes.
+    pub fn uses(self) -> (Option<Span>, Option<Span>) {
+        match self {
+            Action::Send { span, .. } => (Some(span), None),
+            Action::Recv { span, .. } => (None, Some(span)),
+            Action::Copy { from, into } => (Some(from), Some(into)),
+            Action::Combine { left, into } => (Some(left), Some(into)),
+            Action::Delay { .. } => (None, None),
+        }
+    }
+}
+
 /// The position of an operation in its program.
 pub type OpId = u32;
 

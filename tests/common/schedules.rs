@@ -29,20 +29,9 @@ struct Step {
     after: Vec<OpId>,
 }
 
-/// What an operation reads and what it writes.
-fn uses(action: Action) -> (Option<Span>, Option<Span>) {
-    match action {
-        Action::Send { span, .. } => (Some(span), None),
-        Action::Recv { span, .. } => (None, Some(span)),
-        Action::Copy { from, into } => (Some(from), Some(into)),
-        Action::Combine { left, into } => (Some(left), Some(into)),
-        Action::Delay { .. } => (None, None),
-    }
-}
-
 /// True if two operations use a byte in common and one of them writes it.
 fn clash(a: &Step, b: &Step) -> bool {
-    let ((read_a, write_a), (read_b, write_b)) = (uses(a.action), uses(b.action));
+    let ((read_a, write_a), (read_b, write_b)) = (a.action.uses(), b.action.uses());
     let overlap = |x: Option<Span>, y: Option<Span>| x.zip(y).is_some_and(|(x, y)| x.overlaps(&y));
     overlap(write_a, write_b) || overlap(write_a, read_b) || overlap(read_a, write_b)
 }
