@@ -2,7 +2,7 @@
 
 use super::{Location, PolyModel, group_ranks};
 use crate::collective::{Algorithm, Parameters, Shape, bcast};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::intercluster::{Job, Problem};
 use crate::model::{Among, Cost, CostModel, held_back, in_flight};
 use crate::policy::{CompiledPolicy, TwoLevelRow};
@@ -283,7 +283,9 @@ fn done_last(parts: &mut [Part], own: &Replay) -> (f64, Option<usize>) {
 /// A broadcast inside a group.
 fn replay_inside(costs: &dyn CostModel, tree: &Algorithm, ranks: &[Rank], bytes: usize) -> Result<Replay> {
     let shape = Shape::new(ranks.len(), 0, bytes);
-    let schedule = tree.schedule(&shape, &Parameters::default()).unwrap_or_default();
+    let schedule = tree
+        .schedule(&shape, &Parameters::default())
+        .ok_or_else(|| Error::invalid(format!("predict {} inside a group: its messages are not known", tree.name)))?;
     replay(&schedule, &Among { inner: costs, positions: ranks.to_vec() })
 }
 

@@ -48,15 +48,16 @@ impl SignalWay {
         matches!(self, SignalWay::Flat(_, algorithm, _) if algorithm.is_native())
     }
 
-    /// What a rank of so many sends and receives; nothing for the library's own.
+    /// What a rank of so many sends and receives.
     ///
     /// # Errors
-    /// An algorithm that there is not.
+    /// An algorithm that there is not, or the library's own, whose messages are not known.
     pub fn program(&self, me: Rank, ranks: usize) -> Result<Program> {
         match self {
             SignalWay::Flat(_, algorithm, parameters) => {
                 let shape = Shape::new(ranks, 0, 0);
-                Ok(algorithm.builder.map(|build| build(me, &shape, parameters)).unwrap_or_default())
+                let program = algorithm.program(me, &shape, parameters);
+                program.ok_or_else(|| Error::invalid(format!("build the program of {}: its messages are not known", algorithm.name)))
             }
             SignalWay::Coordinated(coordinated) => coordinated.program(me),
         }
@@ -153,6 +154,14 @@ mod tests {
     use crate::policy::Policy;
     use crate::schedule::check;
     use std::path::Path;
+
+    #[test]
+    fn the_librarys_own_has_no_program_and_says_so() {
+        let barrier = COLLECTIVES.into_iter().find(|c| !c.sized).unwrap();
+        let way = SignalWay::Flat(barrier, barrier.native(), Parameters::default());
+        let said = way.schedule(4).unwrap_err().to_string();
+        assert!(said.contains("build the program of native"), "{said}");
+    }
 
     #[test]
     fn every_way_does_what_the_collective_is_for_and_the_plan_is_the_fastest() {

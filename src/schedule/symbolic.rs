@@ -27,11 +27,12 @@ pub(super) fn run(schedule: &Schedule, pairs: &Matching, order: &[Event], specif
                 under_way.insert(receive, moved(read(&memories, span)?, span.offset, Span::output(0, span.len)));
             }
             (Action::Recv { span, .. }, true) if span.buffer != Buffer::Control => {
-                let came = under_way.remove(&(me, k)).unwrap_or_default();
-                if span.len > 0 && came.is_empty() {
-                    return fault(format!("operation {k} of rank {me} receives a control message into the message"));
+                match under_way.remove(&(me, k)) {
+                    Some(came) => moved(came, 0, span).into_iter().for_each(|p| memories[me].write(p)),
+                    // only control messages are sent without pieces, and one of no bytes leaves nothing to write
+                    None if span.len == 0 => {}
+                    None => return fault(format!("operation {k} of rank {me} receives a control message into the message")),
                 }
-                moved(came, 0, span).into_iter().for_each(|p| memories[me].write(p));
             }
             (Action::Copy { from, into }, true) => {
                 let read = read(&memories, from)?;
