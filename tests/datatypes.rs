@@ -14,14 +14,14 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::os::raw::{c_int, c_void};
 
-const ITEM: isize = 4;
+const ITEM: MPI_Aint = 4;
 
 /// A datatype of some `i32`, which lie in bytes `low` to `high` from the buffer's address.
 struct Made {
     handle: MPI_Datatype,
     items: usize,
-    low: isize,
-    high: isize,
+    low: MPI_Aint,
+    high: MPI_Aint,
 }
 
 impl Made {
@@ -37,7 +37,7 @@ impl Made {
     }
 
     /// The same with another distance from item to item.
-    fn spaced(&self, extent: isize) -> Made {
+    fn spaced(&self, extent: MPI_Aint) -> Made {
         Made::of(self.items, |t| unsafe { ffi::MPI_Type_create_resized(self.handle, 0, extent, t) })
     }
 }
@@ -54,15 +54,15 @@ fn draw(random: &mut impl Rng, items: usize, depth: usize) -> Made {
         // copies of one, forwards or backwards, close or apart
         0 | 1 => {
             let inner = draw(random, items / times, depth - 1);
-            let room = inner.high - inner.low + ITEM * random.random_range(0..3i32) as isize;
+            let room = inner.high - inner.low + ITEM * random.random_range(0..3i32) as MPI_Aint;
             let inner = inner.spaced(if random.random_bool(0.3) { -room } else { room });
             Made::of(items, |t| unsafe { ffi::MPI_Type_contiguous(n, inner.handle, t) })
         }
         2 => {
             let inner = draw(random, items / times, depth - 1);
             let stride =
-                (inner.high - inner.low + ITEM * random.random_range(0..2i32) as isize) * if random.random_bool(0.4) { -1 } else { 1 };
-            Made::of(items, |t| unsafe { ffi::MPI_Type_create_hvector(n, 1, stride as MPI_Aint, inner.handle, t) })
+                (inner.high - inner.low + ITEM * random.random_range(0..2i32) as MPI_Aint) * if random.random_bool(0.4) { -1 } else { 1 };
+            Made::of(items, |t| unsafe { ffi::MPI_Type_create_hvector(n, 1, stride, inner.handle, t) })
         }
         // a matrix, transposed: its columns overlap
         3 => {
@@ -74,16 +74,16 @@ fn draw(random: &mut impl Rng, items: usize, depth: usize) -> Made {
         4 if items > 1 => {
             let first = random.random_range(1..items);
             let (a, b) = (draw(random, first, depth - 1), draw(random, items - first, depth - 1));
-            let gap = ITEM * random.random_range(0..2i32) as isize;
+            let gap = ITEM * random.random_range(0..2i32) as MPI_Aint;
             let (at_a, at_b) =
                 if random.random_bool(0.5) { (-a.low, a.high - a.low + gap - b.low) } else { (b.high - b.low + gap - a.low, -b.low) };
-            let (lengths, places, types) = ([1, 1], [at_a as MPI_Aint, at_b as MPI_Aint], [a.handle, b.handle]);
+            let (lengths, places, types) = ([1, 1], [at_a, at_b], [a.handle, b.handle]);
             Made::of(items, |t| unsafe { ffi::MPI_Type_create_struct(2, lengths.as_ptr(), places.as_ptr(), types.as_ptr(), t) })
         }
         5 => {
             let inner = draw(random, items, depth - 1);
-            let moved = ITEM * random.random_range(-3..4i32) as isize;
-            Made::of(items, |t| unsafe { ffi::MPI_Type_create_hindexed_block(1, 1, &(moved as MPI_Aint), inner.handle, t) })
+            let moved = ITEM * random.random_range(-3..4i32) as MPI_Aint;
+            Made::of(items, |t| unsafe { ffi::MPI_Type_create_hindexed_block(1, 1, &moved, inner.handle, t) })
         }
         6 => {
             let inner = draw(random, items, depth - 1);
@@ -121,12 +121,12 @@ fn compare(world: &SimpleCommunicator, made: &Made, count: usize, root: usize, w
         ffi::MPI_Type_get_extent(handle, &mut lb, &mut extent);
     }
     // where the items lie, at either end
-    let last = (count as isize - 1) * extent;
+    let last = (count as MPI_Aint - 1) * extent;
     let (low, high) = (made.low.min(made.low + last), made.high.max(made.high + last));
     let fresh = |mark: usize| -> Vec<u8> { (0..(high - low) as usize).map(|k| common::byte(k, mark)).collect() };
     let (mut theirs, mut ours) = (fresh(world.rank() as usize), fresh(world.rank() as usize));
     let datatype = unsafe { DatatypeRef::from_raw(handle) };
-    let start = theirs.as_mut_ptr().wrapping_offset(-low).cast::<c_void>();
+    let start = theirs.as_mut_ptr().wrapping_add(-low as usize).cast::<c_void>();
     assert_eq!(unsafe { ffi::PMPI_Bcast(start, count as c_int, handle, root as c_int, world.as_raw()) }, 0);
     let from = -low as usize;
     // a view begins at the buffer's address, which may lie before or behind the bytes
