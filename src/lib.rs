@@ -113,6 +113,7 @@ pub mod files;
 #[cfg(feature = "tune")]
 pub mod fit;
 pub mod intercluster;
+pub mod library;
 pub mod measure;
 pub mod model;
 pub mod names;

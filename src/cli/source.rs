@@ -3,6 +3,7 @@
 use crate::cluster::{self, Bound, Method};
 use crate::error::{Error, Result};
 use crate::files::{check_writable, read_text, regular_path};
+use crate::library::Library;
 use crate::measure::{Held, Probe, Recorded, Session, SimulatedProbe, StopRule};
 use crate::platform::{Placement, Platform};
 use crate::topology::Declared;
@@ -154,7 +155,7 @@ impl SourceArgs {
     fn session<T>(&self, probe: &mut dyn Probe, work: impl FnOnce(&mut Session) -> Result<T>) -> Result<T> {
         let most = self.repetitions.max(1);
         // SMPI repeats itself exactly, and takes long
-        let least = if probe.settings().library.contains("SMPI") { 1 } else { StopRule::default().least };
+        let least = if Library::of(&probe.settings().library) == Library::Smpi { 1 } else { StopRule::default().least };
         let rule = StopRule { least: least.min(most), most, precision: self.precision, ..StopRule::default() };
         work(&mut Session::new(probe).rule(rule).serial(self.serial).progress(progress()))
     }

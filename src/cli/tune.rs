@@ -7,6 +7,7 @@ use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
 use crate::collective::{COLLECTIVES, bcast};
 use crate::files::write_text;
+use crate::library::Library;
 use crate::measure::Spent;
 use crate::plan::plan_signals;
 use crate::policy::{CompiledPolicy, Policy};
@@ -62,10 +63,10 @@ fn head(policy: &Policy) -> String {
     // a library may say anything, and so may arguments: each stays on its line of the comment
     let one_line = |text: &str| text.replace(char::is_control, " ");
     let command: Vec<String> = std::env::args().skip(1).map(|a| one_line(&a)).collect();
-    let launcher = match p.library.as_str() {
-        "simulator" => String::new(),
-        smpi if smpi.contains("SMPI") => format!("smpi/smpirun.sh platforms/{}.toml slot ", p.platform),
-        _ => format!("mpirun -n {} ", p.ranks),
+    let launcher = match Library::of(&p.library) {
+        Library::Simulator => String::new(),
+        Library::Smpi => format!("smpi/smpirun.sh platforms/{}.toml slot ", p.platform),
+        Library::Mpich | Library::Other => format!("mpirun -n {} ", p.ranks),
     };
     let made_by = format!("Made by: {launcher}collwise {}", command.join(" "));
     let what = format!("What collwise decided for {} ({} ranks, {}), and why.", p.platform, p.ranks, one_line(&p.library));

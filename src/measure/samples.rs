@@ -193,7 +193,7 @@ pub(super) mod fixtures {
             format: SAMPLE_FORMAT,
             platform: "t".into(),
             hosts,
-            library: "simulator".into(),
+            library: crate::library::SIMULATOR.into(),
             timer: "virtual".into(),
             date: "2026-03-01 10:00:00 UTC".into(),
             build: "collwise 1".into(),

@@ -2,6 +2,7 @@
 
 use super::{Experiment, Probe, SAMPLE_FORMAT, Settings};
 use crate::error::{Error, Result};
+use crate::library::SIMULATOR;
 use crate::platform::{Placement, Platform};
 use crate::schedule::{Program, Schedule, Trace};
 use crate::sim::{Disturbance, Simulator};
@@ -28,7 +29,7 @@ impl SimulatedProbe {
                 format: SAMPLE_FORMAT,
                 platform: platform.name.clone(),
                 hosts: platform.place(placement).into_iter().map(|h| names[h].clone()).collect(),
-                library: "simulator".into(),
+                library: SIMULATOR.into(),
                 timer: "virtual time".into(),
                 date: "virtual time".into(),
                 build: super::BUILD.into(),

@@ -2,6 +2,7 @@
 
 use super::algorithms::Sent;
 use super::choices::{MPICH, OPEN_MPI, Table, chosen};
+use crate::library;
 use serde::Serialize;
 
 /// The MPI library whose choices of algorithms are followed.
@@ -18,7 +19,7 @@ pub enum Library {
 impl Library {
     /// The one that says this of itself; Open MPI where nothing else is known.
     pub fn of(version: &str) -> Library {
-        if version.contains("MPICH") { Library::Mpich } else { Library::OpenMpi }
+        if library::Library::of(version) == library::Library::Mpich { Library::Mpich } else { Library::OpenMpi }
     }
 }
 

@@ -1,0 +1,44 @@
+//! Which MPI library a text is about: what the library says of itself, as samples and policies repeat it.
+
+/// What a simulated platform has in a library's place.
+pub const SIMULATOR: &str = "simulator";
+
+/// An MPI library, as far as anything hangs on which one it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Library {
+    /// None: the platform is simulated.
+    Simulator,
+    /// SimGrid's, whose time is virtual.
+    Smpi,
+    /// MPICH and its kin.
+    Mpich,
+    /// Open MPI, or one that is not known.
+    Other,
+}
+
+impl Library {
+    /// The one that says this of itself.
+    ///
+    /// ```
+    /// use collwise::library::{Library, SIMULATOR};
+    /// assert_eq!(Library::of("SMPI Version 3.32"), Library::Smpi);
+    /// assert_eq!(Library::of("MPICH Version:\t4.0.2"), Library::Mpich);
+    /// assert_eq!(Library::of("Open MPI v4.1.4"), Library::Other);
+    /// assert_eq!(Library::of(SIMULATOR), Library::Simulator);
+    /// ```
+    pub fn of(text: &str) -> Library {
+        let says = |name: &str| text.contains(name);
+        match text {
+            SIMULATOR => Library::Simulator,
+            _ if says("SMPI") => Library::Smpi,
+            _ if ["MPICH", "MVAPICH", "Intel(R) MPI"].into_iter().any(says) => Library::Mpich,
+            _ => Library::Other,
+        }
+    }
+
+    /// True if what waits for a message that fails calls the error handler of MPI_COMM_WORLD, whatever communicator the message is on: MPICH's
+    /// `MPI_Wait`, `MPI_Test`, `MPI_Waitall`, `MPI_Request_get_status` and their kin do (4.0.2).
+    pub fn waits_call_the_worlds_handler(self) -> bool {
+        self == Library::Mpich
+    }
+}
