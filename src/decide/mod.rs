@@ -18,8 +18,9 @@ use crate::score::{Calibration, ModelScore, best_model};
 
 /// Segments below this cost more in overheads than they win in overlap on any network this project knows.
 const LEAST_SEGMENT: usize = 512;
-/// A message is cut into at most so many segments when choosing.
-const MOST_SEGMENTS: usize = 256;
+/// Candidates inside a group have at most so many segments: filling a pipeline is then a small part of its time in groups of tens of hosts,
+/// and more would only take longer to predict.
+const MOST_TRIED: usize = 256;
 
 /// Another algorithm must beat the library's own by so much: what medians of a busy machine can be trusted to.
 pub const NATIVE_MARGIN: f64 = 0.05;
@@ -73,7 +74,7 @@ pub fn all_candidates(collective: &Collective, bytes: usize) -> Vec<(&'static Al
     let mut all = Vec::new();
     for a in collective.built() {
         if a.segmented {
-            let halves = (1..20).map(|i| bytes >> i).take_while(|&s| s >= LEAST_SEGMENT && bytes.div_ceil(s) <= MOST_SEGMENTS);
+            let halves = (1..20).map(|i| bytes >> i).take_while(|&s| s >= LEAST_SEGMENT && bytes.div_ceil(s) <= MOST_TRIED);
             // the same sizes for neighbouring messages: calibration is about algorithms, not about odd segments
             all.extend(halves.map(|s| (a, Parameters { segment: s.next_multiple_of(64), radix: 0, in_flight: 0 })));
         } else {

@@ -54,7 +54,7 @@ fn is_overhead(experiment: &Experiment) -> bool {
 }
 
 /// Runs that take longer than so many seconds need no warm caches, once their paths are warm.
-const LONG_S: f64 = 1e-3;
+const NO_WARM_CACHES_S: f64 = 1e-3;
 
 fn others(root: Rank, members: &[Rank]) -> impl Iterator<Item = Rank> {
     members.iter().copied().filter(move |&r| r != root)
@@ -126,7 +126,7 @@ impl Probe for MpiProbe {
             let warm = self.warm.entry(path(e)).or_insert(Warmth { bytes: 0, messages: 0, shortest_s: f64::INFINITY });
             let carried = e.bytes() <= warm.bytes && e.messages() <= warm.messages;
             (warm.bytes, warm.messages) = (warm.bytes.max(e.bytes()), warm.messages.max(e.messages()));
-            is_overhead(e) || !carried || !(LONG_S..f64::INFINITY).contains(&warm.shortest_s)
+            is_overhead(e) || !carried || !(NO_WARM_CACHES_S..f64::INFINITY).contains(&warm.shortest_s)
         };
         let mut parts = parts(batches, &self.settings.hosts, warms_up);
         let own = parts.remove(&0).unwrap_or_default();

@@ -3,8 +3,8 @@
 use super::{Experiment, Samples, Stop};
 use crate::stats;
 
-/// What takes longer crosses a wide-area network or moves much.
-const LONG_S: f64 = 5e-3;
+/// What takes longer crosses a wide-area network or moves much, and scatters little.
+const SCATTERS_LITTLE_S: f64 = 5e-3;
 
 /// How often an experiment is repeated.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,7 +29,7 @@ impl Default for StopRule {
 impl StopRule {
     /// Repetitions before anything is decided about these.
     pub(super) fn least_of(&self, seconds: &[f64]) -> usize {
-        if seconds.iter().all(|&t| t > LONG_S) { self.least.min(self.least_long) } else { self.least }
+        if seconds.iter().all(|&t| t > SCATTERS_LITTLE_S) { self.least.min(self.least_long) } else { self.least }
     }
 
     /// So many more runs of experiments that ran so often: as often again.

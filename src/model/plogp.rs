@@ -61,14 +61,14 @@ impl CostModel for PLogP {
 const BETWEEN: [usize; 5] = [1, 1 << 10, 4 << 10, 256 << 10, 1 << 20];
 
 /// A link this long (a round trip, in seconds) makes a handshake that shows in overheads nothing but waiting.
-const LONG_S: f64 = 1e-3;
+const LONG_LINK_S: f64 = 1e-3;
 
 /// True if overheads are measured at a size: not between two others, and not where they would be a handshake's wait.
 pub(super) fn has_overheads(rank_set: &RankSet, bytes: usize, lookup: &Lookup) -> bool {
     let (a, b) = rank_set.pair();
     let waits = || {
         let (empty, time) = (lookup.measured(&trip(a, b, 0))?, lookup.measured(&trip(a, b, bytes))?);
-        Some(empty > LONG_S && time - gap(a, b, bytes, &Lookup::new(lookup.samples))? > 1.5 * empty)
+        Some(empty > LONG_LINK_S && time - gap(a, b, bytes, &Lookup::new(lookup.samples))? > 1.5 * empty)
     };
     !BETWEEN.contains(&bytes) && waits() != Some(true)
 }

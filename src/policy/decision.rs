@@ -9,13 +9,14 @@ use crate::stats;
 use crate::topology::Link;
 use std::collections::BTreeSet;
 
-/// A message is cut into at most so many segments inside a group.
-const MOST_SEGMENTS: usize = 1024;
+/// What runs inside a group has at most so many segments, whatever its size: twice the most that any choice was made with, across groups, so
+/// that choices near the sizes they were made at run as they were measured.
+const MOST_RUN: usize = 1024;
 
 /// Parameters as they are used for a size: far above the sizes that were measured, longer segments, since more of them cost memory and
 /// win nothing.
 pub fn bounded(parameters: Parameters, bytes: usize) -> Parameters {
-    let segment = if parameters.segment == 0 { 0 } else { parameters.segment.max(bytes.div_ceil(MOST_SEGMENTS)) };
+    let segment = if parameters.segment == 0 { 0 } else { parameters.segment.max(bytes.div_ceil(MOST_RUN)) };
     Parameters { segment, ..parameters }
 }
 

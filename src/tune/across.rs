@@ -12,12 +12,14 @@ use crate::schedule::pieces;
 use crate::stats;
 use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, TwoLevel};
 
-/// Segments below this cost more in overheads than they win in overlap.
-const LEAST_SEGMENT: usize = 4 << 10;
+/// Segments across groups are at least so long: shorter ones cost more in overheads than they win in overlap on wide-area links, whose latency is
+/// that of many small messages.
+const LEAST_ACROSS: usize = 4 << 10;
 /// The neighbours of each inter-group algorithm's best way are measured, and those of the best among them, so many times.
 const ROUNDS: usize = 3;
-/// A message is cut into at most so many segments.
-const MOST_SEGMENTS: usize = 512;
+/// They are at most so many: pipelines across groups are as long as those of two groups and the way between them, so twice as many as are tried
+/// inside one.
+const MOST_ACROSS: usize = 512;
 /// The sizes that ways are chosen at; a choice holds for the sizes near its own, the last one for all larger ones.
 pub(super) const SIZES: [usize; 11] =
     [1, 1 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
@@ -327,7 +329,7 @@ fn segment_sizes(policy: &CompiledPolicy, bytes: usize) -> Vec<usize> {
     for link in &policy.policy.links {
         sizes.extend(link.model.tables.get("bytes").iter().flat_map(|t| &t.value).map(|&s| s as usize));
     }
-    sizes.retain(|&s| s >= LEAST_SEGMENT && s < bytes && bytes.div_ceil(s) <= MOST_SEGMENTS);
+    sizes.retain(|&s| s >= LEAST_ACROSS && s < bytes && bytes.div_ceil(s) <= MOST_ACROSS);
     sizes.sort_unstable();
     sizes.dedup();
     // of sizes that differ by less than a tenth, the smaller: it is on the safe side of a limit
