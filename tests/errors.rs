@@ -47,6 +47,10 @@ fn a_communicator_that_returns_errors_returns_mpis_code_and_the_rank() {
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 static CODE: AtomicI32 = AtomicI32::new(0);
 
+// handlers take any number of arguments, which Rust's functions cannot; the two that are always there are read
+type Note = unsafe extern "C" fn(*mut ffi::MPI_Comm, *mut c_int);
+type Any = unsafe extern "C" fn(*mut ffi::MPI_Comm, *mut c_int, ...);
+
 unsafe extern "C" fn note(_: *mut ffi::MPI_Comm, code: *mut c_int) {
     CALLS.fetch_add(1, Ordering::Relaxed);
     CODE.store(unsafe { *code }, Ordering::Relaxed);
@@ -60,9 +64,6 @@ fn a_handler_of_the_program_is_called_once_with_the_code() {
             // MPICH asks MPI_COMM_WORLD's handler about messages of any communicator
             ffi::MPI_Comm_set_errhandler(world.as_raw(), ffi::RSMPI_ERRORS_RETURN);
             let mut handler = ffi::RSMPI_ERRORS_RETURN;
-            // handlers take any number of arguments, which Rust's functions cannot; the two that are always there are read
-            type Note = unsafe extern "C" fn(*mut ffi::MPI_Comm, *mut c_int);
-            type Any = unsafe extern "C" fn(*mut ffi::MPI_Comm, *mut c_int, ...);
             assert_eq!(ffi::MPI_Comm_create_errhandler(Some(std::mem::transmute::<Note, Any>(note)), &mut handler), 0);
             assert_eq!(ffi::MPI_Comm_set_errhandler(comm.as_raw(), handler), 0);
         }
@@ -71,6 +72,25 @@ fn a_handler_of_the_program_is_called_once_with_the_code() {
         check_truncated(&comm, too_much_for_rank_1(&comm));
         assert_eq!(CALLS.load(Ordering::Relaxed), world.rank() as usize);
         assert!(world.rank() == 0 || class(CODE.load(Ordering::Relaxed)) == ffi::MPI_ERR_TRUNCATE as c_int);
+    });
+}
+
+/// MPICH calls the world's handler itself when it waits for a message that fails, on any communicator.
+#[test]
+fn a_handler_of_the_world_is_called_once_where_a_communicator_has_it_too() {
+    adaptive("a_handler_of_the_world_is_called_once_where_a_communicator_has_it_too", 2, |world| {
+        unsafe {
+            let mut handler = ffi::RSMPI_ERRORS_RETURN;
+            assert_eq!(ffi::MPI_Comm_create_errhandler(Some(std::mem::transmute::<Note, Any>(note)), &mut handler), 0);
+            assert_eq!(ffi::MPI_Comm_set_errhandler(world.as_raw(), handler), 0);
+        }
+        // a duplicate has its parent's handler
+        let duplicate = world.duplicate();
+        for (k, comm) in [world, &duplicate].into_iter().enumerate() {
+            check_bcast(comm, &[10]);
+            check_truncated(comm, too_much_for_rank_1(comm));
+            assert_eq!(CALLS.load(Ordering::Relaxed), world.rank() as usize * (k + 1));
+        }
     });
 }
 

@@ -7,9 +7,10 @@ use super::planned::Planned;
 use crate::collective::Step;
 use crate::collective::bcast::COLLECTIVE;
 use crate::error::{Error, Result};
+use crate::library::Library;
 use crate::plan;
 use crate::topology::Rank;
-use crate::transport::mpi::check;
+use crate::transport::mpi::{check, library_version};
 use crate::transport::native;
 use mpi::ffi;
 use mpi::raw::AsRaw;
@@ -202,12 +203,31 @@ unsafe fn run(planned: &mut Planned, steps: &[Step], layout: Layout, arguments: 
 }
 
 /// Hands what failed on our private communicator, which returns errors, to the error handler of the caller's: what the program chose
-/// happens, as with `MPI_Bcast`. Most programs chose nothing, and end.
+/// happens, as with `MPI_Bcast`. Most programs chose nothing, and end. Where waiting has called MPI_COMM_WORLD's handler already, and the
+/// caller's communicator has the same one, it is not called again.
 #[cold]
 pub(super) fn handled(comm: ffi::MPI_Comm, error: Error) -> Error {
-    if let Error::Mpi { code, .. } = error {
-        // SAFETY: the caller's communicator, a code that MPI returned
-        unsafe { native::PMPI_Comm_call_errhandler(comm, code) };
+    if let Error::Mpi { code, call, .. } = error {
+        let waited = ["MPI_Wait", "MPI_Waitany", "MPI_Test"].contains(&call);
+        // SAFETY: the caller's communicator and a constant of the library, a code that MPI returned
+        unsafe {
+            let called = waited && Library::of(&library_version()).waits_call_the_worlds_handler();
+            if !called || handler_of(comm) != handler_of(ffi::RSMPI_COMM_WORLD) {
+                native::PMPI_Comm_call_errhandler(comm, code);
+            }
+        }
     }
     error
+}
+
+/// A communicator's error handler, to be compared with another one's; `None` if it cannot be known.
+unsafe fn handler_of(comm: ffi::MPI_Comm) -> Option<ffi::MPI_Errhandler> {
+    // SAFETY: the caller vouches for the communicator; what is given is given back, and exists as long as it is the communicator's
+    unsafe {
+        let mut handler = ffi::RSMPI_ERRORS_RETURN;
+        let asked = native::PMPI_Comm_get_errhandler(comm, &mut handler);
+        let found = (asked == ffi::MPI_SUCCESS as c_int).then_some(handler)?;
+        native::PMPI_Errhandler_free(&mut handler);
+        Some(found)
+    }
 }
