@@ -40,7 +40,7 @@ simulated() {
         sed -n 's/^Maximum finishing time at host [0-9]*: \([0-9]*\).*/\1/p'
 }
 
-for algorithm in $("$collwise" list | awk '$1 == "broadcast" && $2 != "native" { print $2 }'); do
+for algorithm in $("$collwise" list | awk '$1 == "bcast" && $2 != "native" { print $2 }'); do
     for ranks in "${counts[@]}"; do
         for case in "${cases[@]}"; do
             what=(--algorithm "$algorithm" --ranks "$ranks" --bytes "${case%:*}" --segment "${case#*:}")
@@ -64,5 +64,6 @@ done | awk '
             printf "%-20s %5d %10s %10s %10s   %s\n", name, runs[name], percent(1), percent(2), percent(3), where[name]
             if (most[name, 1] > 0.01 || most[name, 3] > 0.01) failed = 1
         }
+        if (!count) { print "loggopsim.sh: failed to compare: `collwise list` names no algorithm of the broadcast"; failed = 1 }
         exit failed
     }'

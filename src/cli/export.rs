@@ -40,7 +40,8 @@ pub struct Args {
 enum Format {
     /// SimGrid: NAME.xml, and host files NAME.slot.hosts and NAME.node.hosts for ranks placed group by group and round robin.
     Simgrid,
-    /// GOAL, the text that LogGOPSim reads: each rank's sends and receives.
+    /// GOAL, the text that LogGOPSim reads: each rank's sends and receives. A limit of messages under way holds for messages larger than
+    /// LogGOPSim's -S.
     Goal,
 }
 
@@ -51,7 +52,8 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
             to_simgrid(&Platform::read(file)?, args.output.as_deref().unwrap_or(Path::new(".")))?;
         }
         Format::Goal => {
-            let text = goal(&schedule(args)?);
+            // no collective that is exported copies or combines
+            let text = goal(&schedule(args)?, |_, _| 0.0);
             match &args.output {
                 Some(path) => write_text(path, &text)?,
                 None => print(&text)?,
