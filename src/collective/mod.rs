@@ -118,7 +118,7 @@ impl<'de> Deserialize<'de> for &'static Collective {
 }
 
 /// What a collective is asked to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// Number of ranks.
     pub ranks: usize,

@@ -42,7 +42,7 @@ mod specification;
 mod symbolic;
 
 use crate::topology::Rank;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 pub use bounded::{MOST_MESSAGES, pieces};
 #[cfg(feature = "tune")]
@@ -53,7 +53,7 @@ pub use program::{Cursors, Program};
 pub use specification::{Elements, Fold, Layout, Piece, Specification};
 
 /// Where an operation's bytes are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Buffer {
     /// What the caller gives: read only.
@@ -79,7 +79,7 @@ impl Buffer {
 }
 
 /// A span of a buffer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub struct Span {
     /// The buffer.
     pub buffer: Buffer,
@@ -120,7 +120,7 @@ impl Span {
 }
 
 /// What an operation does.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub enum Action {
     /// Send a span.
     Send {
@@ -212,7 +212,7 @@ impl Schedule {
 }
 
 /// When each operation of a rank started and was complete, on one clock.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trace {
     /// Start times by operation.
     pub start: Vec<f64>,

@@ -2,7 +2,6 @@
 
 use super::Buffer;
 use crate::topology::Rank;
-use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Whose values bytes are: one rank's own, or those of several ranks combined, each of them once.
@@ -93,7 +92,7 @@ pub struct Layout {
 }
 
 /// What is combined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Elements {
     /// Bytes of one: what is combined begins and ends between two of them.
     pub bytes: usize,
