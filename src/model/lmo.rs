@@ -71,9 +71,9 @@ fn triplets(n: usize) -> impl Iterator<Item = (usize, usize, usize)> {
 /// The experiments of one triplet and size: both orders of one-to-two, and both round trips with an empty answer.
 fn of_triplet(rank_set: &RankSet, (i, j, k): (usize, usize, usize), out: usize) -> [Experiment; 4] {
     let [root, j, k] = [i, j, k].map(|x| rank_set.ranks[x]);
-    let fan = |leaves: [Rank; 2]| Experiment::OneToManyRoundTrip { root, leaves: leaves.to_vec(), out, back: 0 };
+    let round_trip = |leaves: [Rank; 2]| Experiment::OneToManyRoundTrip { root, leaves: leaves.to_vec(), out, back: 0 };
     let trip = |b| Experiment::RoundTrip { a: root, b, out, back: 0 };
-    [fan([j, k]), fan([k, j]), trip(j), trip(k)]
+    [round_trip([j, k]), round_trip([k, j]), trip(j), trip(k)]
 }
 
 fn experiments(rank_set: &RankSet, _: &Lookup) -> Vec<Experiment> {

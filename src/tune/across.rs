@@ -36,10 +36,10 @@ const ALIKE: f64 = 0.01;
 /// A way that took what was predicted, within this share, is predicted well, and so are its neighbours.
 const HOLDS: f64 = 0.02;
 
-/// The best ways of routes within so much of the fastest are measured once more: a few runs do not tell them apart.
+/// The best ways of routes within so much of the fastest are remeasured: a few runs do not tell them apart.
 const CLOSE: f64 = 0.02;
 /// What that is for.
-const AGAIN: &str = "the fastest, once more";
+const REMEASURE: &str = "the fastest, remeasured";
 
 /// A way with what it makes of a message.
 pub(super) struct Candidate {
@@ -73,18 +73,18 @@ impl RouteCalibrations {
     fn of(session: &Session, candidates: &[Candidate]) -> RouteCalibrations {
         let best = best_of_routes(session, candidates, f64::INFINITY);
         let shortest = best.first().map_or(f64::NAN, |b| b.1);
-        let lesson = |(c, time): (&Candidate, f64)| RouteCalibration {
+        let calibration = |(c, time): (&Candidate, f64)| RouteCalibration {
             way: c.way,
             ratio: time / c.predicted.max(f64::MIN_POSITIVE),
             behind: time / shortest,
         };
-        RouteCalibrations(best.into_iter().map(lesson).collect())
+        RouteCalibrations(best.into_iter().map(calibration).collect())
     }
 
     /// What a candidate will take.
     fn expect(&self, candidate: &Candidate) -> f64 {
-        let lesson = self.0.iter().find(|l| l.way.map(|w| w.inter_group) == candidate.inter_group());
-        candidate.predicted * lesson.map_or(1.0, |l| l.ratio)
+        let calibration = self.0.iter().find(|l| l.way.map(|w| w.inter_group) == candidate.inter_group());
+        candidate.predicted * calibration.map_or(1.0, |l| l.ratio)
     }
 }
 
@@ -111,13 +111,13 @@ struct Search<'a> {
 impl Search<'_> {
     /// Candidates by size, predicted to be fast or close to those that were.
     fn by_prediction(&self, session: &mut Session) -> Result<Vec<Vec<Candidate>>> {
-        let mut lessons = RouteCalibrations::default();
+        let mut calibrations = RouteCalibrations::default();
         let mut by_size: Vec<Vec<Candidate>> = Vec::new();
         for bytes in SIZES {
-            let mut candidates = candidates(self.policy, self.members, bytes, &lessons)?;
+            let mut candidates = candidates(self.policy, self.members, bytes, &calibrations)?;
             self.race(session, "ways across groups", bytes, &candidates)?;
             self.improve(session, bytes, &mut candidates)?;
-            lessons = RouteCalibrations::of(session, &candidates);
+            calibrations = RouteCalibrations::of(session, &candidates);
             by_size.push(candidates);
         }
         // a way first met at a large size may be the best one at smaller sizes too
@@ -132,7 +132,7 @@ impl Search<'_> {
         }
         let close: Vec<Vec<Experiment>> =
             SIZES.iter().zip(&by_size).map(|(&bytes, of_size)| self.undecided(session, bytes, of_size)).collect();
-        session.remeasure(AGAIN, &close)?;
+        session.remeasure(REMEASURE, &close)?;
         // the others' few runs say less
         let several = |close: &[Experiment]| close.iter().filter(|e| !e.is_native()).count() > 1;
         for (candidates, close) in by_size.iter_mut().zip(&close).filter(|(_, close)| several(close)) {
@@ -163,7 +163,7 @@ impl Search<'_> {
         };
         let plain: Vec<Experiment> = SIZES.into_iter().flat_map(of).map(|(b, a, p)| self.over_all(b, a.name, p)).collect();
         session.measure("every algorithm over all ranks", &plain)?;
-        session.remeasure(AGAIN, &fields)?;
+        session.remeasure(REMEASURE, &fields)?;
         Ok(by_size)
     }
 
@@ -293,7 +293,7 @@ fn whole(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Result<
 }
 
 /// The best way of each inter-group algorithm as predicted, and the one that was best at the size before, unless they are hopeless.
-fn candidates(policy: &CompiledPolicy, members: &[Location], bytes: usize, lessons: &RouteCalibrations) -> Result<Vec<Candidate>> {
+fn candidates(policy: &CompiledPolicy, members: &[Location], bytes: usize, calibrations: &RouteCalibrations) -> Result<Vec<Candidate>> {
     let sizes = segment_sizes(policy, bytes);
     let mut found = vec![whole(policy, members, bytes)?];
     for inter_group in INTER_GROUP_ALGORITHMS {
@@ -306,11 +306,11 @@ fn candidates(policy: &CompiledPolicy, members: &[Location], bytes: usize, lesso
         }
         found.extend(best);
     }
-    // an inter-group algorithm of which only poor ways were tried may be better than the lesson says
+    // an inter-group algorithm of which only poor ways were tried may be better than the calibration says
     let least = |of: &dyn Fn(&Candidate) -> f64| found.iter().map(of).fold(f64::INFINITY, f64::min) * HOPELESS;
-    let limits = (least(&|c| c.predicted), least(&|c| lessons.expect(c)));
-    found.retain(|c| c.predicted <= limits.0 || lessons.expect(c) <= limits.1);
-    for way in lessons.0.iter().filter(|l| l.behind <= HOPELESS).filter_map(|l| l.way).filter(|w| sizes.contains(&w.segment)) {
+    let limits = (least(&|c| c.predicted), least(&|c| calibrations.expect(c)));
+    found.retain(|c| c.predicted <= limits.0 || calibrations.expect(c) <= limits.1);
+    for way in calibrations.0.iter().filter(|l| l.behind <= HOPELESS).filter_map(|l| l.way).filter(|w| sizes.contains(&w.segment)) {
         found.push(segmented(policy, members, bytes, way)?);
     }
     let mut chosen: Vec<Candidate> = Vec::new();
@@ -377,15 +377,16 @@ mod tests {
     }
 
     #[test]
-    fn a_lesson_is_of_its_route_and_others_are_believed() {
-        let lesson = |inter_group, ratio| {
+    fn a_calibration_is_of_its_route_and_others_are_believed() {
+        let calibration = |inter_group, ratio| {
             let way = TwoLevelParameters { inter_group, segment: 0, in_flight: 0, intra_group: bcast::algorithm("flat").unwrap() };
             RouteCalibration { way: Some(way), ratio, behind: 1.0 }
         };
-        let lessons = RouteCalibrations(vec![lesson(InterGroupAlgorithm::Star, 1.5), lesson(InterGroupAlgorithm::Path, 0.5)]);
-        assert_eq!(lessons.expect(&candidate(InterGroupAlgorithm::Star, 2.0)), 3.0);
-        assert_eq!(lessons.expect(&candidate(InterGroupAlgorithm::Path, 2.0)), 1.0);
-        assert_eq!(lessons.expect(&candidate(InterGroupAlgorithm::Relay, 2.0)), 2.0);
+        let calibrations =
+            RouteCalibrations(vec![calibration(InterGroupAlgorithm::Star, 1.5), calibration(InterGroupAlgorithm::Path, 0.5)]);
+        assert_eq!(calibrations.expect(&candidate(InterGroupAlgorithm::Star, 2.0)), 3.0);
+        assert_eq!(calibrations.expect(&candidate(InterGroupAlgorithm::Path, 2.0)), 1.0);
+        assert_eq!(calibrations.expect(&candidate(InterGroupAlgorithm::Relay, 2.0)), 2.0);
     }
 
     #[test]

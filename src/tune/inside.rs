@@ -57,7 +57,7 @@ pub fn choose(
     let purpose = "finalists inside groups";
     if exhaustive {
         session.measure(purpose, &fields.concat())?;
-        session.remeasure("the fastest, once more", &fields)?;
+        session.remeasure("the fastest, remeasured", &fields)?;
     } else {
         session.race(purpose, &fields)?;
     }

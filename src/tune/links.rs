@@ -44,12 +44,12 @@ pub fn inside_hosts(session: &mut Session, rank_sets: &[RankSet], hosts: &[Vec<S
     Ok(pairs.iter().map(|p| p.as_ref().and_then(|_| fitted.next()?.pop())).collect())
 }
 
-/// Messages of a spread, long enough that bytes and not calls limit it, below the limits above which libraries shake hands.
-const SPREAD_BYTES: usize = 32 << 10;
-/// Rounds of a spread.
-const SPREAD_ROUNDS: usize = 16;
+/// Messages of a one-to-many train, long enough that bytes and not calls limit it, below the limits above which libraries shake hands.
+const TRAIN_BYTES: usize = 32 << 10;
+/// Rounds of such a train.
+const TRAIN_ROUNDS: usize = 16;
 /// So many hosts of a group are sent to.
-const SPREAD_HOSTS: usize = 3;
+const TRAIN_HOSTS: usize = 3;
 /// A port that is kept busy for so much of the gaps carries all: the rest is what gaps are uncertain by.
 const ONE_PORT: f64 = 0.9;
 
@@ -62,26 +62,26 @@ struct PortSharing {
 
 impl PortSharing {
     fn experiment(&self, count: usize) -> Experiment {
-        Experiment::OneToManyTrain { root: self.root, leaves: self.leaves.clone(), bytes: SPREAD_BYTES, count }
+        Experiment::OneToManyTrain { root: self.root, leaves: self.leaves.clone(), bytes: TRAIN_BYTES, count }
     }
 
     /// The time of a round of sends over the sum of the gaps.
     fn share(&self, session: &Session) -> Result<f64> {
-        let (many, one) = (session.samples().need(&self.experiment(SPREAD_ROUNDS))?, session.samples().need(&self.experiment(1))?);
-        let round = (many - one).max(0.0) / (SPREAD_ROUNDS - 1) as f64;
+        let (many, one) = (session.samples().need(&self.experiment(TRAIN_ROUNDS))?, session.samples().need(&self.experiment(1))?);
+        let round = (many - one).max(0.0) / (TRAIN_ROUNDS - 1) as f64;
         Ok((round / self.gaps.max(f64::MIN_POSITIVE)).clamp(1.0 / self.leaves.len() as f64, 1.0))
     }
 }
 
 /// For each of these, how much of a link's gap a message keeps its sender from sending to others; 1 where there is nothing to find out.
-fn shares(session: &mut Session, spreads: &[Option<PortSharing>]) -> Result<Vec<f64>> {
-    let all: Vec<Experiment> = spreads.iter().flatten().flat_map(|s| [s.experiment(SPREAD_ROUNDS), s.experiment(1)]).collect();
+fn shares(session: &mut Session, trains: &[Option<PortSharing>]) -> Result<Vec<f64>> {
+    let all: Vec<Experiment> = trains.iter().flatten().flat_map(|s| [s.experiment(TRAIN_ROUNDS), s.experiment(1)]).collect();
     session.measure("sends to several hosts at once", &all)?;
-    spreads.iter().map(|s| s.as_ref().map_or(Ok(1.0), |s| s.share(session))).collect()
+    trains.iter().map(|s| s.as_ref().map_or(Ok(1.0), |s| s.share(session))).collect()
 }
 
 fn gap(model: &Fitted) -> Result<f64> {
-    Ok(model.costs()?.cost(Link { from: 0, to: 1 }, SPREAD_BYTES).gap)
+    Ok(model.costs()?.cost(Link { from: 0, to: 1 }, TRAIN_BYTES).gap)
 }
 
 /// For each group, how much of a link's gap a message keeps its coordinator from sending to other groups: the time of a round of
@@ -90,14 +90,14 @@ pub fn port_sharing(session: &mut Session, rank_sets: &[RankSet], links: &[LinkP
     let n = rank_sets.len();
     // links are in the order of pairs (0,1), (0,2), ...
     let pairs: Vec<(usize, usize)> = (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).collect();
-    let spread = |g: usize| -> Result<Option<PortSharing>> {
+    let train = |g: usize| -> Result<Option<PortSharing>> {
         let leaves = (0..n).filter(|&k| k != g).map(|k| rank_sets[k].ranks[0]).collect();
         let ours = pairs.iter().zip(links).filter(|((a, b), _)| *a == g || *b == g);
         let gaps = ours.map(|(_, l)| gap(&l.model)).sum::<Result<f64>>()?;
         Ok((n > 2).then_some(PortSharing { root: rank_sets[g].ranks[0], leaves, gaps }))
     };
-    let spreads = (0..n).map(spread).collect::<Result<Vec<_>>>()?;
-    shares(session, &spreads)
+    let trains = (0..n).map(train).collect::<Result<Vec<_>>>()?;
+    shares(session, &trains)
 }
 
 /// As [`port_sharing`], of messages from a rank to other hosts of its group. `models`: of each group, that of its network.
@@ -107,13 +107,13 @@ pub fn inside_port_sharing(
     hosts: &[Vec<String>],
     models: &[Vec<Fitted>],
 ) -> Result<Vec<f64>> {
-    let spread = |((rank_set, hosts), models): ((&RankSet, &Vec<String>), &Vec<Fitted>)| -> Result<Option<PortSharing>> {
+    let train = |((rank_set, hosts), models): ((&RankSet, &Vec<String>), &Vec<Fitted>)| -> Result<Option<PortSharing>> {
         let first = |k: &usize| !hosts[..*k].contains(&hosts[*k]);
-        let leaves: Vec<usize> = (1..hosts.len()).filter(first).take(SPREAD_HOSTS).map(|k| rank_set.ranks[k]).collect();
+        let leaves: Vec<usize> = (1..hosts.len()).filter(first).take(TRAIN_HOSTS).map(|k| rank_set.ranks[k]).collect();
         let Some(model) = models.iter().find(|m| m.model == "tables").filter(|_| leaves.len() > 1) else { return Ok(None) };
         Ok(Some(PortSharing { root: rank_set.ranks[0], gaps: leaves.len() as f64 * gap(model)?, leaves }))
     };
-    let spreads = rank_sets.iter().zip(hosts).zip(models).map(spread).collect::<Result<Vec<_>>>()?;
-    let shares = shares(session, &spreads)?;
+    let trains = rank_sets.iter().zip(hosts).zip(models).map(train).collect::<Result<Vec<_>>>()?;
+    let shares = shares(session, &trains)?;
     Ok(shares.into_iter().map(|s| if s < ONE_PORT { s } else { 1.0 }).collect())
 }
