@@ -42,7 +42,7 @@ mod specification;
 mod symbolic;
 
 use crate::topology::Rank;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use bounded::{MOST_MESSAGES, pieces};
 #[cfg(feature = "tune")]
@@ -53,7 +53,7 @@ pub use program::{Cursors, Program};
 pub use specification::{Elements, Fold, Layout, Piece, Specification};
 
 /// Where an operation's bytes are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Buffer {
     /// What the caller gives: read only.
@@ -79,7 +79,7 @@ impl Buffer {
 }
 
 /// A span of a buffer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Span {
     /// The buffer.
     pub buffer: Buffer,
@@ -120,7 +120,7 @@ impl Span {
 }
 
 /// What an operation does.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Action {
     /// Send a span.
     Send {
