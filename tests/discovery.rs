@@ -139,6 +139,43 @@ fn sampling_puts_each_host_in_one_group_whatever_the_latencies() {
 }
 
 #[test]
+fn two_hosts_that_are_far_apart_are_no_group() {
+    // each other's nearest, 2 ms apart; the five of the other site are 3 ms from one and 5 ms from the other
+    let group = [0, 1, 2, 2, 2, 2, 2];
+    let latency = [[0.0, 2e-3, 3e-3], [2e-3, 0.0, 5e-3], [3e-3, 5e-3, 4e-5]];
+    let matrix = LatencyMatrix::from_pairs(7, "t", |i, j| latency[group[i]][group[j]]);
+    assert_eq!((method("eco").unwrap().group)(&matrix, Bound::default()), [vec![0], vec![1], vec![2, 3, 4, 5, 6]]);
+}
+
+/// Groups of one to six hosts, at sites anywhere on a map, whose latencies are those of the platforms that are generated. Skips what no method can tell apart: two hosts alone that all others are about as far from.
+#[test]
+fn random_matrices_of_3_to_12_groups_are_grouped_exactly() {
+    let mut compared = 0;
+    for seed in 0..200 {
+        let mut random = stats::random(seed);
+        let mut draw = |low: f64, high: f64| rand::Rng::random_range(&mut random, low..high);
+        let groups = draw(3.0, 13.0) as usize;
+        let places: Vec<[f64; 2]> = (0..groups).map(|_| [draw(0.0, 1500.0), draw(0.0, 1500.0)]).collect();
+        let sizes: Vec<usize> = (0..groups).map(|_| draw(1.0, 7.0) as usize).collect();
+        let inside: Vec<f64> = (0..groups).map(|_| draw(20e-6, 60e-6)).collect();
+        let far = |a: usize, b: usize| f64::hypot(places[a][0] - places[b][0], places[a][1] - places[b][1]);
+        let latency = |a: usize, b: usize| if a == b { inside[a] } else { 0.3e-3 + far(a, b) * 6.67e-6 };
+        let of: Vec<usize> = (0..groups).flat_map(|g| std::iter::repeat_n(g, sizes[g])).collect();
+        let differ = |t: f64, u: f64| t.max(u) > 1.3 * t.min(u);
+        let told = |a: usize, b: usize| (0..groups).any(|g| g != a && g != b && differ(latency(a, g), latency(b, g)));
+        let alone: Vec<usize> = (0..groups).filter(|&g| sizes[g] == 1).collect();
+        if alone.iter().any(|&a| alone.iter().any(|&b| a < b && !told(a, b))) {
+            continue;
+        }
+        compared += 1;
+        let want: Vec<Vec<usize>> = (0..groups).map(|g| (0..of.len()).filter(|&r| of[r] == g).collect()).collect();
+        let matrix = LatencyMatrix::from_pairs(of.len(), "random", |i, j| latency(of[i], of[j]));
+        assert_eq!((method("eco").unwrap().group)(&matrix, Bound::default()), want, "seed {seed}");
+    }
+    assert!(compared > 150, "{compared} of 200");
+}
+
+#[test]
 fn a_uniform_cluster_is_one_group_by_every_method() {
     for method in METHODS {
         assert_eq!(sizes(&(method.group)(&platform("icluster2").latencies(), Bound::default())), [100], "{}", method.name);
