@@ -144,10 +144,10 @@ impl SourceArgs {
             (_, true) => Held::Repaired,
             _ => Held::Known,
         };
-        session.keep(&path, held)?;
+        let began = session.keep(&path, held)?;
         let known = session.samples().len();
-        if known > 0 {
-            eprintln!("collwise: going on from {known} samples in {} (--fresh measures all again)", path.display());
+        if let Some(began) = began.filter(|_| known > 0) {
+            eprintln!("collwise: going on from {known} samples in {}, begun {began} (--fresh measures all again)", path.display());
         }
         Ok(())
     }

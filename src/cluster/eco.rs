@@ -20,7 +20,7 @@ pub const METHOD: Method = Method {
     group,
 };
 
-/// Two hosts are told apart by latencies to one subnet that differ by so much more than alike ones do. With noise of a tenth on each, one
+/// Two hosts are told apart by latencies to one subnet that differ by so much more than alike ones do. With noise of a twentieth on each, one
 /// pair in a thousand differs by more.
 const SLACK: f64 = 1.08;
 

@@ -5,6 +5,7 @@ use super::samples::Contents;
 use super::{Sample, Samples, Settings};
 use crate::error::{Error, Result};
 use crate::files::{read_damaged_text, regular_path, write_text};
+use crate::library::Library;
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -24,6 +25,8 @@ pub enum Held {
 /// A sample file that grows while measuring: each batch reaches the disk before the next one starts. It is locked meanwhile.
 #[derive(Debug)]
 pub struct SampleFile {
+    /// When measuring what it holds began (UTC); `None` if it is new.
+    pub began: Option<String>,
     path: PathBuf,
     file: File,
     _lock: Option<Lock>,
@@ -35,7 +38,7 @@ impl SampleFile {
     ///
     /// # Errors
     /// The file cannot be read or written, another process writes to it, or it holds samples of other settings (hosts, processors,
-    /// library, build or day) or something else: it is then left as it is.
+    /// library or build) or something else: it is then left as it is.
     pub fn open(path: &Path, settings: &Settings, held: Held) -> Result<(SampleFile, Samples)> {
         let Some(place) = regular_path(path)? else {
             return Err(Error::invalid(format!(
@@ -46,13 +49,13 @@ impl SampleFile {
         // by whatever name it is opened, it has one lock
         let lock = Lock::take(&place)?;
         let text = if path.exists() { read_damaged_text(path)? } else { String::new() };
-        let (lines, samples) = whole_lines(&path.display().to_string(), &text, settings, held)?;
+        let (lines, samples, began) = whole_lines(&path.display().to_string(), &text, settings, held)?;
         if lines != text {
             write_text(path, &lines)?;
         }
         let io = |reason| Error::Io { action: "write", path: path.into(), reason };
         let file = OpenOptions::new().append(true).open(path).map_err(io)?;
-        Ok((SampleFile { path: path.into(), file, _lock: lock }, samples))
+        Ok((SampleFile { began, path: path.into(), file, _lock: lock }, samples))
     }
 
     /// Appends samples: in one piece, so that no line lacks its end.
@@ -70,21 +73,21 @@ fn line(value: &impl Serialize) -> Result<String> {
     Ok(text + "\n")
 }
 
-/// The text of a file to go on from, with what it holds.
-fn whole_lines(file: &str, text: &str, settings: &Settings, held: Held) -> Result<(String, Samples)> {
+/// The text of a file to go on from, with what it holds, and when that was begun.
+fn whole_lines(file: &str, text: &str, settings: &Settings, held: Held) -> Result<(String, Samples, Option<String>)> {
     if text.is_empty() || is_cut_head(text) {
-        return Ok((line(settings)?, Samples::default()));
+        return Ok((line(settings)?, Samples::default(), None));
     }
     let wrong = |reason: String| Error::Format { file: file.into(), line: Some(1), reason };
     if held == Held::Dropped {
         // whatever else it holds, it was a sample file
         let head = text.lines().next().unwrap_or_default();
         Settings::parse(head).map_err(|reason| wrong(format!("{reason}; name another file with --samples")))?;
-        return Ok((line(settings)?, Samples::default()));
+        return Ok((line(settings)?, Samples::default(), None));
     }
     let Contents { settings: before, samples, lines } = Contents::of(file, text, held == Held::Repaired)?;
     match difference(&before, settings) {
-        None => Ok((lines, samples)),
+        None => Ok((lines, samples, Some(before.date))),
         Some(what) => Err(wrong(format!(
             "these samples are of another run: {what}; measure all again with --fresh, or name another file with --samples"
         ))),
@@ -112,14 +115,13 @@ fn difference(before: &Settings, now: &Settings) -> Option<String> {
     if let Some(rank) = before.hosts.iter().zip(&now.hosts).position(|(a, b)| a != b) {
         return Some(format!("rank {rank} was on \"{}\", is now on \"{}\"", before.hosts[rank], now.hosts[rank]));
     }
-    if let Some(rank) = before.placement.iter().zip(&now.placement).position(|(a, b)| a != b) {
+    // virtual time knows of no processors, and systems that tell nothing tell no difference
+    let unlike = |(a, b): (&String, &String)| a != b && !a.is_empty() && !b.is_empty();
+    let moved = before.placement.iter().zip(&now.placement).position(unlike).filter(|_| Library::of(&now.library) != Library::Smpi);
+    if let Some(rank) = moved {
         return Some(format!("rank {rank} was on processors {}, is now on {}", before.placement[rank], now.placement[rank]));
     }
-    if before.build != now.build {
-        return Some(format!("measured by \"{}\", now \"{}\"", before.build, now.build));
-    }
-    let day = |s: &Settings| s.date.split(' ').next().map(String::from);
-    (day(before) != day(now)).then(|| format!("measured on {}, now it is {}", before.date, now.date))
+    (before.build != now.build).then(|| format!("measured by \"{}\", now \"{}\"", before.build, now.build))
 }
 
 #[cfg(test)]
@@ -227,17 +229,14 @@ mod tests {
         let e = SampleFile::open(&path, &other, Held::Known).unwrap_err().to_string();
         assert!(e.contains("rank 1 was on \"b\", is now on \"c\""), "{e}");
         for (other, word) in [
-            (
-                Settings { date: "2026-03-02 10:00:00 UTC".into(), ..settings() },
-                "measured on 2026-03-01 10:00:00 UTC, now it is 2026-03-02",
-            ),
             (Settings { build: "collwise 2".into(), ..settings() }, "measured by \"collwise 1\", now \"collwise 2\""),
             (Settings { placement: vec!["0".into(), "2".into()], ..settings() }, "rank 1 was on processors 1, is now on 2"),
         ] {
             let e = SampleFile::open(&path, &other, Held::Known).unwrap_err().to_string();
             assert!(e.contains(word) && e.contains("--fresh"), "{e}");
         }
-        let later = Settings { date: "2026-03-01 23:00:00 UTC".into(), ..settings() };
-        assert!(SampleFile::open(&path, &later, Held::Known).is_ok(), "the same day");
+        let later = Settings { date: "2026-03-02 23:00:00 UTC".into(), ..settings() };
+        let (file, _) = SampleFile::open(&path, &later, Held::Known).unwrap();
+        assert_eq!(file.began.as_deref(), Some("2026-03-01 10:00:00 UTC"), "another day is said");
     }
 }

@@ -59,14 +59,16 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Keeps the samples in a file too, and starts from those that it holds; nobody else may write to it meanwhile.
+    /// Keeps the samples in a file too, and starts from those that it holds; nobody else may write to it meanwhile. Gives when measuring those
+    /// began (UTC), if it is not new.
     ///
     /// # Errors
-    /// The file cannot be read or written, another process writes to it, or it holds samples of other hosts or another library.
-    pub fn keep(&mut self, path: &Path, held: Held) -> Result<()> {
+    /// The file cannot be read or written, another process writes to it, or it holds samples of other hosts, processors, another library or build.
+    pub fn keep(&mut self, path: &Path, held: Held) -> Result<Option<String>> {
         let (file, samples) = SampleFile::open(path, &self.settings, held)?;
+        let began = file.began.clone();
         (self.file, self.samples) = (Some(file), samples);
-        Ok(())
+        Ok(began)
     }
 
     /// Starts from samples at hand.
