@@ -24,7 +24,7 @@ const RANKS: [usize; 3] = [16, 128, 1024];
 
 fn pipeline(ranks: usize) -> Schedule {
     let shape = Shape::new(ranks, 0, 1 << 20);
-    bcast::algorithm("segmented_chain").unwrap().schedule(&shape, &Parameters { segment: 16 << 10, radix: 0, in_flight: 0 }).unwrap()
+    bcast::algorithm("segmented_chain").unwrap().schedule(&shape, &Parameters::of(16 << 10, 0)).unwrap()
 }
 
 fn loggp() -> Box<dyn CostModel> {
@@ -48,7 +48,7 @@ fn predict(bencher: Bencher, ranks: usize) {
 #[divan::bench(sample_count = 3)]
 fn replay_a_million_messages(bencher: Bencher) {
     let shape = Shape::new(62_501, 0, 64 << 10);
-    let parameters = Parameters { segment: 4 << 10, radix: 0, in_flight: 0 };
+    let parameters = Parameters::of(4 << 10, 0);
     let schedule = bcast::algorithm("segmented_chain").unwrap().schedule(&shape, &parameters).unwrap();
     assert_eq!(schedule.messages(), 1_000_000);
     let costs = loggp();
@@ -73,8 +73,7 @@ fn simulate_a_million_messages(bencher: Bencher) {
     let platform = Platform::parse("p", &text.replace("count = 100", "count = 1001")).unwrap();
     let simulator = Simulator::new(&platform, Placement::Slot).unwrap();
     let shape = Shape::new(1001, 0, 1_000_000);
-    let schedule =
-        bcast::algorithm("segmented_chain").unwrap().schedule(&shape, &Parameters { segment: 1000, radix: 0, in_flight: 0 }).unwrap();
+    let schedule = bcast::algorithm("segmented_chain").unwrap().schedule(&shape, &Parameters::of(1000, 0)).unwrap();
     assert_eq!(schedule.messages(), 1_000_000);
     bencher.bench_local(|| simulator.run(&schedule, &mut Disturbance::new(Noise::default(), 1)).unwrap());
 }

@@ -112,6 +112,7 @@ mod event;
 pub mod files;
 #[cfg(feature = "tune")]
 pub mod fit;
+pub mod flow;
 pub mod intercluster;
 pub mod library;
 pub mod measure;

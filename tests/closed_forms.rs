@@ -111,8 +111,7 @@ fn exact_segmented(name: &str, ranks: impl Iterator<Item = usize> + Clone, want:
         for p in ranks.clone() {
             for (segment, k) in [(1024, 1), (1024, 7), (8192, 16), (100, 33)] {
                 let shape = Shape::new(p, p / 2, segment * k);
-                let got =
-                    completion(&algorithm.schedule(&shape, &Parameters { segment, radix: 0, in_flight: 0 }).unwrap(), machine).unwrap();
+                let got = completion(&algorithm.schedule(&shape, &Parameters::of(segment, 0)).unwrap(), machine).unwrap();
                 let want = want(machine, p, k as f64, machine.g(segment));
                 assert!((got / want - 1.0).abs() < 1e-9, "{name} P={p} k={k} s={segment}: {got} is not {want}");
             }
@@ -153,7 +152,7 @@ fn a_relay_with_one_processor_sets_the_pace_of_a_pipeline() {
     let algorithm = bcast::algorithm("segmented_chain").unwrap();
     for p in 3..=64 {
         let shape = Shape::new(p, 0, 50);
-        let got = completion(&algorithm.schedule(&shape, &Parameters { segment: 1, radix: 0, in_flight: 0 }).unwrap(), &Slow).unwrap();
+        let got = completion(&algorithm.schedule(&shape, &Parameters::of(1, 0)).unwrap(), &Slow).unwrap();
         let want = (p - 1) as f64 * 1.5 + 49.0 * 1.5;
         assert!((got / want - 1.0).abs() < 1e-9, "P={p}: {got} is not {want}");
     }
@@ -167,7 +166,7 @@ fn overheads_above_the_gap_starve_no_send() {
     let costs = model("loggp").unwrap().costs(&values).unwrap();
     let time = |name: &str, p, segment| {
         let shape = Shape::new(p, 0, 64 << 10);
-        let schedule = bcast::algorithm(name).unwrap().schedule(&shape, &Parameters { segment, radix: 0, in_flight: 0 }).unwrap();
+        let schedule = bcast::algorithm(name).unwrap().schedule(&shape, &Parameters::of(segment, 0)).unwrap();
         completion(&schedule, costs.as_ref()).unwrap()
     };
     for (p, segment) in [(3, 512), (16, 512), (64, 4096)] {
@@ -195,7 +194,7 @@ fn a_window_holds_messages_back_until_it_holds_bandwidth_times_delay() {
     assert_eq!(wanted, 6);
     let time = |p, k, in_flight| {
         let shape = Shape::new(p, 0, k);
-        let parameters = Parameters { segment: 1, radix: 0, in_flight };
+        let parameters = Parameters { in_flight, ..Parameters::of(1, 0) };
         completion(&bcast::algorithm("segmented_chain").unwrap().schedule(&shape, &parameters).unwrap(), &Long).unwrap()
     };
     for (p, k) in [(2, 1), (2, 6), (2, 7), (2, 50), (5, 50), (9, 64)] {

@@ -26,18 +26,20 @@ proptest! {
     #[test]
     fn schedules_are_valid_and_send_no_byte_twice(
         ranks in 1usize..80, root in 0usize..80, bytes in 0usize..5000, segment in 0usize..700, radix in 0usize..9,
+        peers in 0usize..3,
     ) {
+        let parameters = Parameters { peers, ..Parameters::of(segment, radix) };
         for collective in COLLECTIVES {
             let shape = Shape::new(ranks, if collective.rooted { root % ranks } else { 0 }, if collective.sized { bytes } else { 0 });
             for a in collective.built() {
-                let schedule = a.schedule(&shape, &Parameters { segment, radix, in_flight: 0 }).unwrap();
+                let schedule = a.schedule(&shape, &parameters).unwrap();
                 check(&schedule, &(collective.specification)(&shape))
                     .map_err(|e| TestCaseError::fail(format!("{} {} {shape:?}: {e}", collective.name, a.name)))?;
             }
         }
         let shape = Shape::new(ranks, root % ranks, bytes);
         for a in bcast::COLLECTIVE.built() {
-            let schedule = a.schedule(&shape, &Parameters { segment, radix, in_flight: 0 }).unwrap();
+            let schedule = a.schedule(&shape, &parameters).unwrap();
             for (me, program) in schedule.programs.iter().enumerate() {
                 // nobody receives a byte that it has: receives of one rank do not overlap, and the root receives none
                 let mut spans: Vec<(usize, usize)> = program.actions().filter_map(|action| match action {
@@ -53,10 +55,10 @@ proptest! {
     }
 
     #[test]
-    fn random_shapes_deliver_over_threads(ranks in 1usize..12, root in 0usize..12, bytes in 0usize..3000, segment in 0usize..500) {
+    fn random_shapes_deliver_over_threads(ranks in 1usize..12, root in 0usize..12, bytes in 0usize..3000, segment in 0usize..500, peers in 0usize..3) {
         let shape = Shape::new(ranks, root % ranks, bytes);
         for a in bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()) {
-            let schedule = a.schedule(&shape, &Parameters { segment, radix: 0, in_flight: 0 }).unwrap();
+            let schedule = a.schedule(&shape, &Parameters { peers, ..Parameters::of(segment, 0) }).unwrap();
             let message: Vec<u8> = (0..bytes).map(|k| common::byte(k, bytes)).collect();
             let mut buffers = vec![vec![0; bytes]; ranks];
             buffers[shape.root] = message.clone();
@@ -96,7 +98,7 @@ fn random_hierarchy(seed: u64, bytes: usize, segment: usize) -> TwoLevel {
     let with_builder: Vec<_> = bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()).collect();
     let mut local = || IntraGroup {
         algorithm: with_builder[random.random_range(0..with_builder.len())].name.into(),
-        parameters: Parameters { segment: 100, radix: 0, in_flight: random.random_range(0..4) },
+        parameters: Parameters { in_flight: random.random_range(0..4), peers: random.random_range(0..3), ..Parameters::of(100, 0) },
     };
     let local = (0..n).map(|_| local()).collect();
     let hosts = if seed.is_multiple_of(2) {

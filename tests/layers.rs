@@ -14,6 +14,7 @@ const ROOMS: &[&[&str]] = &[
     &["two_level"],
     &["measure"],
     &["model"],
+    &["flow"],
     &["predict", "discover"],
     &["fit"],
     &["score"],

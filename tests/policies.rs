@@ -83,7 +83,7 @@ fn predictions(policy: &CompiledPolicy) -> Vec<(String, f64)> {
             all.extend(parts(inner.cost(Link { from: 0, to: ranks - 1 }, bytes)).map(|t| (format!("{} {model} {bytes}", g.name), t)));
             for algorithm in bcast::COLLECTIVE.built() {
                 for segment in [0, bytes.div_ceil(16)].into_iter().filter(|&s| s == 0 || !IN_TURNS.contains(&algorithm.name)) {
-                    let (shape, parameters) = (Shape::new(ranks, 0, bytes), Parameters { segment, radix: 0, in_flight: 4 });
+                    let (shape, parameters) = (Shape::new(ranks, 0, bytes), Parameters { in_flight: 4, ..Parameters::of(segment, 0) });
                     let time = completion(&algorithm.schedule(&shape, &parameters).unwrap(), &costs).unwrap();
                     all.push((format!("{} {model} {} {bytes} {segment}", g.name, algorithm.name), time));
                 }

@@ -185,7 +185,7 @@ fn use_platform(platform: &Platform) {
     assert_eq!(&Platform::parse("p", &platform.to_toml().unwrap()).unwrap(), platform);
     if let Ok(mut probe) = SimulatedProbe::new(platform, Placement::Node, 1) {
         let _ = discover(&mut Session::new(&mut probe), None, METHODS[0], Bound::default());
-        let (ranks, parameters) = ((0..platform.host_count()).collect(), Parameters { segment: 1000, radix: 0, in_flight: 0 });
+        let (ranks, parameters) = ((0..platform.host_count()).collect(), Parameters::of(1000, 0));
         let broadcast = Experiment::Collective {
             collective: &bcast::COLLECTIVE,
             ranks,

@@ -126,7 +126,7 @@ fn a_processor_takes_turns_between_messages_that_wait_and_sends() {
     for count in [1, 2, 50, 500] {
         let shape = Shape::new(4, 0, 100 * count);
         let chain = bcast::algorithm("segmented_chain").unwrap();
-        let schedule = chain.schedule(&shape, &Parameters { segment: 100, radix: 0, in_flight: 0 }).unwrap();
+        let schedule = chain.schedule(&shape, &Parameters::of(100, 0)).unwrap();
         let traces = s.run(&schedule, &mut Disturbance::new(Noise::default(), 1)).unwrap();
         let got = traces.iter().map(|t| t.finish()).fold(0.0, f64::max);
         near(got, 3.0 * hop + (count - 1) as f64 * period);
@@ -138,7 +138,7 @@ fn large_messages_wait_for_their_window_and_small_ones_leave_at_once() {
     let s = simulator("");
     let time = |bytes: usize, in_flight| {
         let shape = Shape::new(2, 0, 12 * bytes);
-        let parameters = Parameters { segment: bytes, radix: 0, in_flight };
+        let parameters = Parameters { in_flight, ..Parameters::of(bytes, 0) };
         let schedule = bcast::algorithm("segmented_chain").unwrap().schedule(&shape, &parameters).unwrap();
         let traces = s.run(&schedule, &mut Disturbance::new(Noise::default(), 1)).unwrap();
         traces.iter().map(|t| t.finish()).fold(0.0, f64::max)

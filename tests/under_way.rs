@@ -29,7 +29,7 @@ impl<R: Copy> Broadcast<R> {
         let builder = with_builder[random.random_range(0..with_builder.len())];
         let bytes = [0, 1, 1000, 70_000][random.random_range(0..4)];
         let shape = Shape::new(ranks, random.random_range(0..ranks), bytes);
-        let program = builder(me, &shape, &Parameters { segment: random.random_range(16..5000), radix: 3, in_flight: 0 });
+        let program = builder(me, &shape, &Parameters::of(random.random_range(16..5000), 3));
         let data = (0..bytes).map(|b| if me == shape.root { byte(b, k) } else { 0xAA }).collect();
         Broadcast { program, executor: Executor::default(), data, tag: k as Tag * 4, mark: k }
     }

@@ -23,6 +23,9 @@ pub struct AlgorithmArgs {
     /// Messages under way to each peer, at most 64; not held back if not given.
     #[arg(long, requires = "algorithm", value_parser = clap::value_parser!(u16).range(1..=WINDOW as i64), value_name = "MESSAGES")]
     in_flight: Option<u16>,
+    /// To how many peers at once a rank sends; to all if not given.
+    #[arg(long, requires = "algorithm", value_parser = clap::value_parser!(u16).range(1..=WINDOW as i64), value_name = "PEERS")]
+    peers: Option<u16>,
 }
 
 /// The collective that is asked about.
@@ -72,6 +75,7 @@ impl AlgorithmArgs {
             segment: if algorithm.segmented { self.segment } else { 0 },
             radix: self.radix,
             in_flight: self.in_flight.unwrap_or(0).into(),
+            peers: self.peers.unwrap_or(0).into(),
         };
         Ok(Some(Chosen { collective, algorithm, ranks: ranks as usize, parameters }))
     }

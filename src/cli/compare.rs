@@ -143,7 +143,7 @@ fn json(compiled: &CompiledPolicy, args: &Args, cases: Option<&Regrets>) -> anyh
             let d = compiled.decide(&bcast::COLLECTIVE, k, &(0..g.hosts.len()).collect::<Vec<_>>(), bytes)?;
             choices.push(serde_json::json!({
                 "bytes": bytes, "model": d.model, "algorithm": d.algorithm.name, "segment_bytes": d.parameters.segment,
-                "radix": d.parameters.radix, "in_flight": d.parameters.in_flight, "predicted_s": d.predicted_s,
+                "radix": d.parameters.radix, "in_flight": d.parameters.in_flight, "peers": d.parameters.peers, "predicted_s": d.predicted_s,
             }));
         }
         groups.push(serde_json::json!({ "name": g.name, "ranks": g.hosts.len(), "choices": choices, "scores": g.scores }));

@@ -135,7 +135,7 @@ pub fn json(policy: &Policy, plan: &Plan) -> serde_json::Value {
             serde_json::json!({
                 "group": name(k), "ranks": plan.two_level.groups[k].len(), "coordinator": plan.two_level.groups[k][0],
                 "algorithm": d.map(|d| d.algorithm.name), "segment_bytes": d.map(|d| d.parameters.segment),
-                "radix": d.map(|d| d.parameters.radix), "in_flight": d.map(|d| d.parameters.in_flight), "model": d.map(|d| &d.model),
+                "radix": d.map(|d| d.parameters.radix), "in_flight": d.map(|d| d.parameters.in_flight), "peers": d.map(|d| d.parameters.peers), "model": d.map(|d| &d.model),
                 "predicted_s": d.map_or(0.0, |d| d.predicted_s), "runner_up": d.map(|d| &d.runner_up), "margin": d.map(|d| d.margin),
             })
         })
@@ -202,7 +202,7 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
         let segment =
             if d.parameters.segment > 0 { format!(" in segments of {}", units::bytes(d.parameters.segment)) } else { String::new() };
         let radix = if d.parameters.radix > 0 { format!(" of radix {}", d.parameters.radix) } else { String::new() };
-        let in_flight = under_way(d.parameters.in_flight);
+        let in_flight = under_way(d.parameters.in_flight, d.parameters.peers);
         writeln!(
             out,
             "\n{}: {}{radix}{segment}{in_flight} over {} ranks: {}",
@@ -249,8 +249,11 @@ fn crossing(plan: &Plan, inter_group: InterGroupAlgorithm, name: &impl Fn(usize)
     let (segment, in_flight) = plan.way().map_or((0, 0), |w| (w.segment, w.in_flight));
     let segments = if segment == 0 { 1 } else { h.bytes.div_ceil(segment).max(1) };
     let over_all = inter_group == InterGroupAlgorithm::OverAll;
-    let pieces =
-        if segments > 1 { format!("{segments} segments of {}{}", units::bytes(segment), under_way(in_flight)) } else { "one piece".into() };
+    let pieces = if segments > 1 {
+        format!("{segments} segments of {}{}", units::bytes(segment), under_way(in_flight, 0))
+    } else {
+        "one piece".into()
+    };
     if over_all {
         return format!("\n{} over all {} ranks, group after group, in {pieces}\n", h.intra_group[0].algorithm, plan.shape.ranks);
     }
@@ -289,9 +292,14 @@ fn crossing(plan: &Plan, inter_group: InterGroupAlgorithm, name: &impl Fn(usize)
     out + &format!("  ranks: {}\n", counts.join(", "))
 }
 
-/// How many messages are under way to each peer, if that is held back.
-fn under_way(in_flight: usize) -> String {
-    if in_flight == 0 { String::new() } else { format!(", {in_flight} under way to each peer,") }
+/// How many messages are under way to each peer, and to how many peers, if that is held back.
+fn under_way(in_flight: usize, peers: usize) -> String {
+    match (in_flight, peers) {
+        (0, 0) => String::new(),
+        (0, peers) => format!(", to {peers} at a time,"),
+        (in_flight, 0) => format!(", {in_flight} under way to each peer,"),
+        (in_flight, peers) => format!(", {in_flight} under way to each peer, to {peers} at a time,"),
+    }
 }
 
 /// A group that hears the message in one place, or in several.

@@ -164,6 +164,9 @@ pub struct Parameters {
     /// Messages under way to each peer, in each lane; 0: nothing is said ([`crate::schedule`]).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_flight: usize,
+    /// To how many peers at once a rank sends, in each lane; 0: to all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub peers: usize,
 }
 
 pub(crate) fn is_zero(n: &usize) -> bool {
@@ -197,6 +200,16 @@ pub struct Algorithm {
 }
 
 impl Parameters {
+    /// A segment and a radix, of which nothing else is said.
+    pub fn of(segment: usize, radix: usize) -> Parameters {
+        Parameters { segment, radix, ..Parameters::default() }
+    }
+
+    /// A program with what these say of its messages under way.
+    fn hold_back(&self, program: Program) -> Program {
+        program.with_in_flight(self.in_flight).with_peers(self.peers)
+    }
+
     /// How many pieces an algorithm cuts a message into.
     pub fn pieces(&self, algorithm: &Algorithm, bytes: usize) -> usize {
         crate::schedule::pieces(bytes, if algorithm.segmented { self.segment } else { 0 })
@@ -222,9 +235,15 @@ impl Algorithm {
         self.builder.is_none()
     }
 
+    /// True if its root sends to several peers, of so many ranks.
+    pub fn branches(&self, ranks: usize) -> bool {
+        // a byte for each, if it is dealt out
+        self.builder.is_some_and(|builder| builder(0, &Shape::new(ranks, 0, ranks), &Parameters::default()).branches())
+    }
+
     /// One rank's program; `None` for the library's own collective.
     pub fn program(&self, me: Rank, shape: &Shape, parameters: &Parameters) -> Option<Program> {
-        Some(self.builder?(me, shape, parameters).with_in_flight(parameters.in_flight))
+        Some(parameters.hold_back(self.builder?(me, shape, parameters)))
     }
 
     /// The schedule for all ranks; `None` for the library's own collective.
@@ -239,10 +258,10 @@ impl Algorithm {
     /// [`crate::error::Error::TooLarge`].
     pub fn bounded_schedule(&self, shape: &Shape, parameters: &Parameters) -> Result<Option<Schedule>> {
         let Some(builder) = self.builder else { return Ok(None) };
-        let build = |me, shape: &_, parameters: &Parameters| builder(me, shape, parameters).with_in_flight(parameters.in_flight);
         let segment = if self.segmented { parameters.segment } else { 0 };
         let at_least = (shape.ranks.max(2) - 1).saturating_mul(self.heard_in(shape.bytes, segment));
-        Schedule::bounded(shape.ranks, (shape.bytes, segment), at_least, |me| Ok(build(me, shape, parameters))).map(Some)
+        Schedule::bounded(shape.ranks, (shape.bytes, segment), at_least, |me| Ok(parameters.hold_back(builder(me, shape, parameters))))
+            .map(Some)
     }
 
     /// In how many messages a rank other than the root hears the whole message, at least.

@@ -10,8 +10,9 @@ pub use rows::{Made, Row, rows};
 
 use crate::collective::{Algorithm, Collective, Parameters, Shape};
 use crate::error::{Error, Result};
+use crate::flow::with_flow;
 use crate::model::Among;
-use crate::model::{CostModel, Fitted, Inside, in_flight};
+use crate::model::{CostModel, Fitted, Inside};
 use crate::predict::completion;
 use crate::schedule::WINDOW;
 use crate::score::{Calibration, ModelScore, best_model};
@@ -76,9 +77,9 @@ pub fn all_candidates(collective: &Collective, bytes: usize) -> Vec<(&'static Al
         if a.segmented {
             let halves = (1..20).map(|i| bytes >> i).take_while(|&s| s >= LEAST_SEGMENT && bytes.div_ceil(s) <= MOST_TRIED);
             // the same sizes for neighbouring messages: calibration is about algorithms, not about odd segments
-            all.extend(halves.map(|s| (a, Parameters { segment: s.next_multiple_of(64), radix: 0, in_flight: 0 })));
+            all.extend(halves.map(|s| (a, Parameters::of(s.next_multiple_of(64), 0))));
         } else {
-            all.extend(a.radices.iter().map(|&radix| (a, Parameters { segment: 0, radix, in_flight: 0 })));
+            all.extend(a.radices.iter().map(|&radix| (a, Parameters::of(0, radix))));
         }
         if a.whole || (!a.segmented && a.radices.is_empty()) {
             all.push((a, Parameters::default()));
@@ -111,15 +112,7 @@ pub fn rank_candidates(
     // local search around the best segment
     if let Some(best) = ranked.first().filter(|c| c.parameters.segment > 0 && candidates.len() > 8).cloned() {
         for segment in [best.parameters.segment * 3 / 4, best.parameters.segment * 3 / 2].map(|s| s.next_multiple_of(64)) {
-            ranked.extend(predicted(
-                knowledge,
-                collective,
-                &name,
-                &costs,
-                &shape,
-                best.algorithm,
-                Parameters { segment, radix: 0, in_flight: 0 },
-            )?);
+            ranked.extend(predicted(knowledge, collective, &name, &costs, &shape, best.algorithm, Parameters::of(segment, 0))?);
         }
         ranked.sort_by(|a, b| a.predicted.total_cmp(&b.predicted));
     }
@@ -133,11 +126,9 @@ fn predicted(
     costs: &dyn CostModel,
     shape: &Shape,
     algorithm: &'static Algorithm,
-    mut parameters: Parameters,
+    parameters: Parameters,
 ) -> Result<Option<Candidate>> {
-    if parameters.segment > 0 && parameters.in_flight == 0 {
-        parameters.in_flight = in_flight(costs, &(0..shape.ranks).collect::<Vec<_>>(), parameters.segment);
-    }
+    let parameters = with_flow(algorithm, parameters, costs, &(0..shape.ranks).collect::<Vec<_>>(), shape.bytes);
     let schedule = match algorithm.bounded_schedule(shape, &parameters) {
         Ok(Some(schedule)) => schedule,
         // what nobody can predict is not chosen

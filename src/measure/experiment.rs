@@ -391,7 +391,7 @@ mod tests {
                 root: if collective.rooted { 2 } else { 0 },
                 bytes: if collective.sized { 1000 } else { 0 },
                 algorithm: a.name.into(),
-                parameters: Parameters { segment: 128, radix: 0, in_flight: 0 },
+                parameters: Parameters::of(128, 0),
             }));
         }
         for e in &all {

@@ -14,7 +14,6 @@ mod tables;
 
 use crate::error::{Error, Result};
 use crate::measure::{Experiment, Samples};
-use crate::schedule::WINDOW;
 use crate::stats::{self, Estimate, Random};
 use crate::topology::{Link, Rank};
 use serde::{Deserialize, Serialize};
@@ -43,26 +42,6 @@ pub struct Cost {
 impl Cost {
     /// Of a message that cannot be sent.
     pub const NEVER: Cost = Cost { send_overhead: 0.0, gap: 0.0, link_gap: 0.0, transit: f64::INFINITY, recv_overhead: 0.0 };
-
-    /// How many messages must be under way to one receiver for the link never to wait for the next one: the delay of one, over the time from
-    /// one to the next, which is bandwidth times delay counted in messages. At least two, so that one can follow the other at once.
-    pub fn in_flight(&self) -> usize {
-        (self.transit / self.gap.max(self.link_gap)).ceil().max(2.0) as usize
-    }
-}
-
-/// [`Cost::in_flight`] of messages of some bytes among ranks, as many as the most demanding link wants of those from the first rank to each
-/// other and from each to the next; 0 for one rank.
-pub fn in_flight(costs: &dyn CostModel, ranks: &[Rank], bytes: usize) -> usize {
-    let from_first = ranks.iter().skip(1).map(|&to| Link { from: ranks[0], to });
-    let along = ranks.windows(2).map(|pair| Link { from: pair[0], to: pair[1] });
-    held_back(from_first.chain(along).map(|link| costs.cost(link, bytes).in_flight()).max())
-}
-
-/// What a program is told of the messages that the most demanding link wants under way: nothing (0) where it wants more than are waited for
-/// anyway, since a longer wait than the link's own would only be lost.
-pub fn held_back(wanted: Option<usize>) -> usize {
-    wanted.filter(|&messages| messages <= WINDOW).unwrap_or(0)
 }
 
 /// Anything that can tell what a message costs.

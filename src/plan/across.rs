@@ -3,8 +3,9 @@
 use super::{Location, PolyModel, group_ranks};
 use crate::collective::{Algorithm, Parameters, Shape, bcast};
 use crate::error::{Error, Result};
+use crate::flow::{held_back, in_flight, peers, with_flow};
 use crate::intercluster::{Job, Problem};
-use crate::model::{Among, Cost, CostModel, held_back, in_flight};
+use crate::model::{Among, Cost, CostModel};
 use crate::policy::{CompiledPolicy, TwoLevelRow};
 use crate::predict::{Replay, completion, replay};
 use crate::topology::Rank;
@@ -150,7 +151,8 @@ fn over(
     let in_segments = |in_flight: usize| if way.segment > 0 { in_flight } else { 0 };
     let inside = |ranks: &Vec<Rank>| {
         let in_flight = in_segments(in_flight(&costs, ranks, segment));
-        IntraGroup { algorithm: way.intra_group.name.into(), parameters: Parameters { in_flight, ..Parameters::default() } }
+        let peers = if way.intra_group.branches(ranks.len()) { peers(&costs, ranks, segment) } else { 0 };
+        IntraGroup { algorithm: way.intra_group.name.into(), parameters: Parameters { in_flight, peers, ..Parameters::default() } }
     };
     let between = if way.in_flight > 0 { way.in_flight } else { between(policy, &indices, segment) };
     Ok(TwoLevel {
@@ -174,12 +176,9 @@ fn over_all(
 ) -> Result<TwoLevel> {
     let ranks = groups.concat();
     let segment = if way.segment < bytes { way.segment } else { 0 };
-    let in_flight = match way.in_flight {
-        _ if segment == 0 => 0,
-        0 => in_flight(&PolyModel::new(policy, members, bytes)?, &ranks, segment),
-        said => said,
-    };
-    let parameters = Parameters { segment: way.segment, radix: 0, in_flight };
+    let said = Parameters { in_flight: way.in_flight, ..Parameters::of(segment, 0) };
+    let costs = PolyModel::new(policy, members, bytes)?;
+    let parameters = Parameters { segment: way.segment, ..with_flow(way.intra_group, said, &costs, &ranks, bytes) };
     Ok(TwoLevel {
         bytes,
         groups: vec![ranks],

@@ -161,6 +161,9 @@ fn choices_fault(n: usize, g: &GroupPolicy, collective: &'static Collective, row
         if row.in_flight > WINDOW {
             return Some(format!("in_flight is at most {WINDOW}"));
         }
+        if row.peers > WINDOW {
+            return Some(format!("peers is at most {WINDOW}"));
+        }
         if !collective.sized && row.at_bytes + row.from_bytes > 0 {
             return Some(format!("its sizes are not valid: a {} has no message", collective.name));
         }

@@ -113,6 +113,9 @@ pub struct Choice {
     /// Messages under way to each peer; 0: as many as bandwidth and delay want.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_flight: usize,
+    /// To how many peers at once a rank sends; 0: to all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub peers: usize,
     /// The model that was selected.
     pub model: String,
     /// What it rests on.
@@ -123,7 +126,7 @@ pub struct Choice {
 impl Choice {
     /// The parameters.
     pub fn parameters(&self) -> Parameters {
-        Parameters { segment: self.segment_bytes, radix: self.radix, in_flight: self.in_flight }
+        Parameters { segment: self.segment_bytes, radix: self.radix, in_flight: self.in_flight, peers: self.peers }
     }
 }
 
@@ -172,12 +175,12 @@ pub struct TwoLevelRow {
 impl TwoLevelRow {
     /// The parameters between groups.
     pub fn parameters(&self) -> Parameters {
-        Parameters { segment: self.segment_bytes, radix: self.radix, in_flight: self.in_flight }
+        Parameters { segment: self.segment_bytes, radix: self.radix, in_flight: self.in_flight, peers: 0 }
     }
 
     /// The parameters inside each group.
     pub fn intra_parameters(&self) -> Parameters {
-        Parameters { segment: self.intra_segment_bytes, radix: self.intra_radix, in_flight: self.intra_in_flight }
+        Parameters { segment: self.intra_segment_bytes, radix: self.intra_radix, in_flight: self.intra_in_flight, peers: 0 }
     }
 
     /// True if the whole message goes from group to group, and each group does what its own row says.

@@ -32,6 +32,7 @@
 mod bounded;
 #[cfg(feature = "tune")]
 mod check;
+mod cursors;
 mod goal;
 mod matching;
 #[cfg(feature = "tune")]
@@ -47,9 +48,10 @@ use serde::{Deserialize, Serialize};
 pub use bounded::{MOST_MESSAGES, pieces};
 #[cfg(feature = "tune")]
 pub use check::{check, completes};
+pub use cursors::Cursors;
 pub use goal::goal;
 pub use matching::{Matching, Streams, matching};
-pub use program::{Cursors, Program};
+pub use program::Program;
 pub use specification::{Elements, Fold, Layout, Piece, Specification};
 
 /// Where an operation's bytes are.

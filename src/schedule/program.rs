@@ -127,6 +127,10 @@ pub struct Program {
     lane: Lane,
     /// How many messages are under way of streams that are added.
     in_flight: u8,
+    /// To how many peers at once sends that are added go; 0: to all.
+    peers: usize,
+    /// Of each lane the last send to each peer, of those that were added with such a limit, the latest one last.
+    last_sends: Vec<Vec<(u32, OpId)>>,
     /// Bytes of scratch that its operations use.
     scratch: usize,
 }
@@ -146,6 +150,29 @@ impl Program {
     /// is said of them.
     pub fn in_flight(&mut self, messages: usize) {
         self.in_flight = messages.min(WINDOW) as u8;
+    }
+
+    /// Lets each send that is added from here on wait until those of its lane that were added so to all but the last `peers - 1` other peers are
+    /// complete; 0: it waits for none. Flows that share a port all end late, one after the other all but the last end earlier.
+    pub fn peers(&mut self, peers: usize) {
+        self.peers = peers;
+    }
+
+    /// The same program with sends to so many peers at once, as [`Program::peers`].
+    pub fn with_peers(self, peers: usize) -> Program {
+        if peers == 0 {
+            return self;
+        }
+        let mut program = Program { peers, ..Program::new() };
+        program.append(&self, |rank| rank, &[]);
+        program
+    }
+
+    /// True if it sends to several peers in one lane.
+    pub fn branches(&self) -> bool {
+        let mut lanes: Vec<Lane> = self.streams.iter().filter(|s| !s.receives).map(|s| s.lane).collect();
+        lanes.sort_unstable();
+        lanes.windows(2).any(|two| two[0] == two[1])
     }
 
     /// The same program with so many messages of each stream under way, as [`Program::in_flight`].
@@ -168,12 +195,31 @@ impl Program {
             }
         };
         self.needs(span);
-        let after = self.store(after);
+        let turn = if kind == Kind::Send && self.peers > 0 { self.turn(self.streams[stream as usize].peer, id) } else { None };
+        let after = match turn.filter(|turn| !after.contains(turn)) {
+            Some(turn) => self.store(&[after, &[turn]].concat()),
+            None => self.store(after),
+        };
         self.ops.push(Op::new(kind, stream, span, after));
         if kind != Kind::Recv {
             self.join_lane(id);
         }
         id
+    }
+
+    /// The send that must be complete before the next one to a peer begins, since it would go to one too many at once.
+    fn turn(&mut self, peer: u32, send: OpId) -> Option<OpId> {
+        let lane = usize::from(self.lane);
+        if self.last_sends.len() <= lane {
+            self.last_sends.resize(lane + 1, Vec::new());
+        }
+        let last = &mut self.last_sends[lane];
+        last.retain(|l| l.0 != peer);
+        // those before it were waited for when it began
+        let turn = last.len().checked_sub(self.peers).map(|k| last[k].1);
+        last.drain(..(last.len() + 1).saturating_sub(self.peers));
+        last.push((peer, send));
+        turn
     }
 
     /// Keeps what a copy or a combining reads.
@@ -391,6 +437,7 @@ impl Program {
             stream.peer = rename(stream.peer as usize) as u32;
         }
         self.stream_of = None;
+        self.last_sends.clear();
         self
     }
 
@@ -413,62 +460,6 @@ impl Program {
             self.in_lane(other.lane(k));
             self.in_flight(other.in_flight_at(k));
             self.push(action, &deps);
-        }
-    }
-}
-
-/// What each lane of a program does next. All that run programs walk them with this.
-#[derive(Debug, Clone, Default)]
-pub struct Cursors {
-    next: Vec<OpId>,
-}
-
-impl Cursors {
-    /// At the beginning of a program.
-    pub fn new(program: &Program) -> Cursors {
-        let mut cursors = Cursors::default();
-        cursors.restart(program);
-        cursors
-    }
-
-    /// Goes to the beginning of a program.
-    pub fn restart(&mut self, program: &Program) {
-        self.next.clear();
-        self.next.extend(program.lanes.iter().map(|l| l.0).filter(|&op| op != NONE));
-    }
-
-    /// The next operation of each lane that has one left, in no order.
-    #[inline]
-    pub fn open(&self) -> impl Iterator<Item = usize> + '_ {
-        self.next.iter().map(|&op| op as usize)
-    }
-
-    /// How many lanes have an operation left.
-    pub fn lanes(&self) -> usize {
-        self.next.len()
-    }
-
-    /// The next operation of one of these lanes.
-    #[inline]
-    pub fn lane(&self, k: usize) -> usize {
-        self.next[k] as usize
-    }
-
-    /// True if all operations but receives were started.
-    pub fn is_empty(&self) -> bool {
-        self.next.is_empty()
-    }
-
-    /// Goes on from a lane's next operation, which was started.
-    #[inline]
-    pub fn advance(&mut self, program: &Program, op: usize) {
-        if let Some(k) = self.next.iter().position(|&n| n as usize == op) {
-            match program.ops[op].next {
-                NONE => {
-                    self.next.swap_remove(k);
-                }
-                next => self.next[k] = next,
-            }
         }
     }
 }

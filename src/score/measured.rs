@@ -5,8 +5,9 @@ use super::{Calibration, ModelScore};
 use crate::collective::{Parameters, bcast};
 use crate::error::Result;
 use crate::fit::predict_with;
+use crate::flow::with_flow;
 use crate::measure::{Experiment, Samples, Session};
-use crate::model::{Fitted, Lookup, RankSet, in_flight, model};
+use crate::model::{Fitted, Lookup, RankSet, model};
 use crate::stats;
 use std::collections::BTreeSet;
 
@@ -42,15 +43,17 @@ pub fn experiments(rank_set: &RankSet, fitted: &[Fitted]) -> Result<Vec<Experime
     let mut all = Vec::new();
     let n = rank_set.ranks.len();
     let costs = fitted.last().map(|f| f.costs_in(rank_set.inside.as_ref())).transpose()?;
-    let in_flight = costs.map_or(0, |costs| in_flight(costs.as_ref(), &(0..n).collect::<Vec<_>>(), SEGMENT));
     for p in rank_counts(n) {
         for bytes in HELD_OUT_BYTES.into_iter().filter(|&bytes| p == n || bytes < LONG_BYTES) {
             for algorithm in bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()) {
                 if algorithm.segmented && bytes <= SEGMENT {
                     continue;
                 }
-                let parameters =
-                    if algorithm.segmented { Parameters { segment: SEGMENT, radix: 0, in_flight } } else { Parameters::default() };
+                let parameters = Parameters::of(if algorithm.segmented { SEGMENT } else { 0 }, 0);
+                let parameters = match &costs {
+                    Some(costs) => with_flow(algorithm, parameters, costs.as_ref(), &(0..n).collect::<Vec<_>>(), bytes),
+                    None => parameters,
+                };
                 let (ranks, algorithm) = (rank_set.ranks[..p].to_vec(), algorithm.name.to_string());
                 all.push(Experiment::Collective { collective: &bcast::COLLECTIVE, ranks, root: 0, bytes, algorithm, parameters });
             }

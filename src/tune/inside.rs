@@ -126,6 +126,7 @@ fn between(collective: &'static Collective, knowledge: Knowledge, row: &Row<Take
         segment_bytes: parameters.segment,
         radix: parameters.radix,
         in_flight: parameters.in_flight,
+        peers: parameters.peers,
         evidence: Evidence { predicted_s: row.seconds, runner_up: "none".into(), ..Evidence::default() },
     }
 }
@@ -175,10 +176,12 @@ fn finalists(ranked: Vec<Candidate>) -> Vec<Candidate> {
     kept
 }
 
-/// The best segmented candidate also with twice and four times as many messages under way: models know what a link wants, but not what a
-/// receiver that is late wants to find there.
+/// The best segmented candidate also with twice and four times as many messages under way, and the best one that would send to one peer at a
+/// time also to all at once: models know what a link wants, but neither what a receiver that is late wants to find there nor how flows share a port.
 fn with_windows(mut candidates: Vec<Candidate>, bytes: usize) -> Vec<Candidate> {
     let best = candidates.iter().find(|c| c.parameters.in_flight > 0).cloned();
+    let one_peer = candidates.iter().find(|c| c.parameters.peers > 0).cloned();
+    candidates.extend(one_peer.map(|c| Candidate { parameters: Parameters { peers: 0, ..c.parameters }, ..c }));
     candidates.extend(best.into_iter().flat_map(|best| {
         let more = wider(best.parameters.in_flight, pieces(bytes, best.parameters.segment));
         more.map(move |in_flight| Candidate { parameters: Parameters { in_flight, ..best.parameters }, ..best.clone() })
@@ -211,6 +214,7 @@ fn decide(session: &Session, rank_set: &RankSet, field: &Field) -> Option<Choice
         segment_bytes: parameters.segment,
         radix: parameters.radix,
         in_flight: parameters.in_flight,
+        peers: parameters.peers,
         model: field.model.clone(),
         evidence: Evidence {
             predicted_s: predicted,

@@ -2,7 +2,7 @@
 //! and, where the message is cut into segments, both at once: a coordinator passes a segment on while it receives the next.
 
 use super::IntraGroup;
-use crate::collective::{NativeCall, Node, Shape, Step, bcast};
+use crate::collective::{NativeCall, Node, Parameters, Shape, Step, bcast};
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
 use crate::schedule::{Lane, OpId, Program, Schedule, Specification, pieces, segments};
@@ -146,7 +146,7 @@ impl TwoLevel {
     fn program_at(&self, k: usize, position: usize, hosts: &Option<Hosts>) -> Result<Program> {
         let intra_group = bcast::algorithm(&self.intra_group[k].algorithm)?;
         let group = &self.groups[k];
-        let inside = self.intra_group[k].parameters.in_flight;
+        let Parameters { in_flight: inside, peers, .. } = self.intra_group[k].parameters;
         let pipelined = intra_group.tree.filter(|_| self.segment > 0);
         let tree = |v: usize, n: usize| pipelined.map(|tree| tree(v, n, self.intra_group[k].parameters.radix));
         let node = hosts.as_ref().map_or_else(|| tree(position, group.len()), |hosts| hosts.node(position, &tree));
@@ -159,6 +159,7 @@ impl TwoLevel {
             if position > 0 {
                 let Some(node) = &node else { break };
                 program.in_flight(inside);
+                program.peers(peers);
                 let come: Vec<OpId> = node.parent.iter().map(|&p| program.recv(group[p], span, &[])).collect();
                 node.children.iter().for_each(|&c| drop_id(program.send(group[c], span, &come)));
                 continue;
@@ -169,7 +170,10 @@ impl TwoLevel {
             got.extend(&come);
             let whole = self.segment == 0 || self.bytes <= self.segment;
             for job in part.jobs {
-                program.in_flight(if let Job::Send { .. } = job { self.in_flight } else { inside });
+                // only what stays in the group is held back by others of the group
+                let far = matches!(job, Job::Send { .. });
+                program.in_flight(if far { self.in_flight } else { inside });
+                program.peers(if far { 0 } else { peers });
                 match (job, &node) {
                     (Job::Send { to, .. }, _) => drop_id(program.send(self.groups[to][0], span, &come)),
                     (Job::Local(_), Some(node)) => node.children.iter().for_each(|&c| drop_id(program.send(group[c], span, &come))),

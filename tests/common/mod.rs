@@ -47,7 +47,7 @@ pub fn deliver_everything<T: Transport>(transport: &mut T, most: usize) {
                         continue;
                     }
                     let shape = Shape::new(ranks, root, bytes);
-                    let program = algorithm.builder.unwrap()(me, &shape, &Parameters { segment, radix: 3, in_flight: 0 });
+                    let program = algorithm.builder.unwrap()(me, &shape, &Parameters::of(segment, 3));
                     let specification = (collective.specification)(&shape);
                     let value = |of: usize, from: usize| byte(from, mark + 31 * of);
                     let (mut input, mut output) =
