@@ -4,6 +4,7 @@
 
 mod common;
 
+use collwise::collective::bcast::COLLECTIVE;
 use collwise::plan::{members, plan};
 use collwise::platform::{Placement, Platform};
 use collwise::policy::{CompiledPolicy, Policy};
@@ -55,20 +56,22 @@ fn random_schedules_deliver_over_smpi() {
     assert!(said.contains("90 schedules on 6 ranks: every byte is right"), "{said}");
 }
 
+/// What one byte takes each of so many calls in a row, by the library's own broadcast and by the policy's, over ranks by slot.
+fn seconds(policy: &Path, calls: &str) -> [f64; 2] {
+    let bench = ["bench", policy.to_str().unwrap(), "--bytes", "1", "--repetitions", "1", "--warm-ups", "1", "--json"];
+    let said = smpi("slot", &[], "collwise", &[&bench[..], &["--in-a-row", calls]].concat(), &[]);
+    let report: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["wrong"] == 0));
+    let row = |name| rows.iter().find(|row| row["contestant"] == name).unwrap()["seconds"][0].as_f64().unwrap();
+    ["native", "adaptive"].map(row)
+}
+
 /// The library's binomial tree crosses two long links one after the other; in a row, its ranks begin the next call while the farthest still wait.
 #[test]
 fn calls_in_a_row_overlap() {
     let policy = file("policies/ccgrid2007-smpi.toml");
-    let seconds = |calls: &str| {
-        let bench = ["bench", policy.to_str().unwrap(), "--bytes", "1", "--repetitions", "1", "--warm-ups", "1", "--json"];
-        let said = smpi("slot", &[], "collwise", &[&bench[..], &["--in-a-row", calls]].concat(), &[]);
-        let report: serde_json::Value = serde_json::from_str(&said).unwrap();
-        let rows = report["rows"].as_array().unwrap();
-        assert!(rows.iter().all(|row| row["wrong"] == 0));
-        let row = |name| rows.iter().find(|row| row["contestant"] == name).unwrap()["seconds"][0].as_f64().unwrap();
-        ["native", "adaptive"].map(row)
-    };
-    let (alone, in_a_row) = (seconds("1"), seconds("10"));
+    let (alone, in_a_row) = (seconds(&policy, "1"), seconds(&policy, "10"));
     assert!(in_a_row[0] < 0.7 * alone[0], "{alone:?} {in_a_row:?}");
     assert!(in_a_row[1] < 1.01 * in_a_row[0], "{in_a_row:?}");
 }
@@ -88,6 +91,10 @@ fn the_hierarchy_runs_for_real_on_78_simulated_hosts() {
     smpi("slot", &[], "collwise", &["tune", "--name", "ccgrid2007", "-o", policy_file.to_str().unwrap()], &[]);
     let policy = Policy::read(&policy_file).unwrap();
     assert_eq!(policy.groups.iter().map(|g| g.hosts.len()).collect::<Vec<_>>(), [20, 11, 7, 1, 20, 19]);
+
+    // what was measured in a single run, in its turn, is what it takes: nobody was late for it
+    let (row, takes) = (&policy.two_level(&COLLECTIVE)[0], seconds(&policy_file, "1")[1]);
+    assert!((row.evidence.measured_s.unwrap() / takes - 1.0).abs() < 0.1, "{:?}, and it takes {takes} s", row.evidence);
 
     // every byte (the program checks them) and the times, beside SMPI's own broadcasts; ranks placed by node
     let traces = folder.path().join("traces");

@@ -4,6 +4,7 @@
 
 use super::{Experiment, Part, Probe, SAMPLE_FORMAT, Settings, hosts_told, parts};
 use crate::error::{Error, Result};
+use crate::library::Library;
 use crate::schedule::{Program, Trace};
 use crate::stats;
 use crate::topology::Rank;
@@ -68,6 +69,8 @@ struct Player {
     offsets: Offsets,
     /// Communicators of those who measured the library's own collectives.
     groups: FxHashMap<Vec<Rank>, ffi::MPI_Comm>,
+    /// The library lets no message leave before its receive is posted: a first run would wait for those who hear late that it begins.
+    sends_wait_for_receives: bool,
 }
 
 /// Starts measuring on a communicator: rank 0 gets the probe, every other rank serves until rank 0 is done and then gets `None`.
@@ -89,8 +92,15 @@ pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str, declared: bool) -> Resu
     };
     // before anyone serves: all ranks take part
     let placement = gather_texts(comm, &allowed_processors())?;
-    let mut player =
-        Player { transport, executor: Executor::default(), buffer: Vec::new(), offsets: Offsets::default(), groups: FxHashMap::default() };
+    let library = library_version();
+    let mut player = Player {
+        transport,
+        executor: Executor::default(),
+        buffer: Vec::new(),
+        offsets: Offsets::default(),
+        groups: FxHashMap::default(),
+        sends_wait_for_receives: Library::of(&library) == Library::Smpi,
+    };
     if transport.rank() > 0 {
         if let Err(e) = player.serve() {
             abort(&format!("failed to {e}"));
@@ -101,7 +111,7 @@ pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str, declared: bool) -> Resu
         format: SAMPLE_FORMAT,
         platform: platform.into(),
         hosts,
-        library: library_version(),
+        library,
         timer: "MPI_Wtime".into(),
         date: crate::units::utc_now(),
         build: super::BUILD.into(),
@@ -246,6 +256,9 @@ impl Player {
         let together = experiment.collective().is_some_and(|c| !c.rooted);
         let others: Vec<Rank> = others(root, members).collect();
         let offsets = self.transport.clock_offsets(root, &others, &mut self.offsets)?;
+        if warm_ups == 0 && !together && self.sends_wait_for_receives {
+            self.gather_at(root, members)?;
+        }
         let (mut starts, mut ends) = (Vec::new(), Vec::new());
         for _ in 0..warm_ups + repetitions {
             if together {
