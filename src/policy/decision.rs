@@ -21,6 +21,9 @@ pub fn bounded(parameters: Parameters, bytes: usize) -> Parameters {
     Parameters { segment, ..parameters }
 }
 
+/// A link as it was measured.
+const FORTH: Link = Link { from: 0, to: 1 };
+
 /// A group is about whole with this share of its hosts.
 const ABOUT: f64 = 0.75;
 
@@ -65,9 +68,37 @@ pub struct CompiledPolicy {
     groups: Vec<CompiledGroup>,
     /// By pair of groups.
     links: Vec<Option<Box<dyn CostModel>>>,
+    /// By group.
+    overheads: Vec<Overheads>,
     /// Where each class of sizes begins, and the size that stands for it.
     classes: Vec<(usize, usize)>,
     fingerprint: u64,
+}
+
+/// Where it is known how long messages keep a group's processors, whatever the link. What a link's model says of overheads was measured on
+/// the first of its groups.
+#[derive(Clone, Copy)]
+enum Overheads {
+    /// What its own model of tables says.
+    Inside,
+    /// What the model of its link to this group says.
+    Link(usize),
+    /// Nowhere: each link's model is taken to say it of both ends.
+    Unknown,
+}
+
+impl Overheads {
+    fn of(policy: &Policy, group: usize) -> Overheads {
+        let g = &policy.groups[group];
+        // between ranks of one host messages go another way
+        let crosses = g.hosts.iter().any(|host| *host != g.hosts[0]);
+        if crosses && g.models.iter().any(|m| m.model == "tables") {
+            return Overheads::Inside;
+        }
+        let first = policy.links.iter().find(|l| l.between[0] == g.name);
+        let other = first.and_then(|l| policy.groups.iter().position(|g| g.name == l.between[1]));
+        other.map_or(Overheads::Unknown, Overheads::Link)
+    }
 }
 
 /// Classes of sizes: between two beginnings of rows, each with a size that a row in it was made at, or else one in its middle.
@@ -108,8 +139,9 @@ impl CompiledPolicy {
             }
         };
         let links = (0..n * n).map(link).collect::<Result<_>>()?;
+        let overheads = (0..n).map(|group| Overheads::of(&policy, group)).collect();
         let (classes, fingerprint) = (classes(&policy), policy.fingerprint()?);
-        Ok(CompiledPolicy { policy, groups, links, classes, fingerprint })
+        Ok(CompiledPolicy { policy, groups, links, overheads, classes, fingerprint })
     }
 
     /// [`Policy::fingerprint`], found once.
@@ -129,9 +161,28 @@ impl CompiledPolicy {
 
     /// The cost of a message between the coordinators of two groups; of one group there is no such message.
     pub fn link_cost(&self, from: usize, to: usize, bytes: usize) -> Cost {
-        let link = if from < to { Link { from: 0, to: 1 } } else { Link { from: 1, to: 0 } };
-        let Some(model) = &self.links[from * self.policy.groups.len() + to] else { return Cost::NEVER };
-        model.cost(link, bytes).sharing_a_port(self.policy.groups[from].port_sharing)
+        let Some(model) = self.link(from, to) else { return Cost::NEVER };
+        let mut cost = model.cost(FORTH, bytes);
+        if let Some(own) = self.overheads(from, bytes) {
+            cost.send_overhead = own.send_overhead.min(cost.gap);
+        }
+        if let Some(own) = self.overheads(to, bytes) {
+            cost.recv_overhead = own.recv_overhead.min(cost.gap).min(cost.transit);
+        }
+        cost.sharing_a_port(self.policy.groups[from].port_sharing)
+    }
+
+    fn link(&self, from: usize, to: usize) -> Option<&dyn CostModel> {
+        self.links[from * self.policy.groups.len() + to].as_deref()
+    }
+
+    /// What a message to or from a group costs its processors.
+    fn overheads(&self, group: usize, bytes: usize) -> Option<Cost> {
+        match self.overheads[group] {
+            Overheads::Inside => Some(self.group_costs(group, "tables")?.cost(FORTH, bytes)),
+            Overheads::Link(to) => Some(self.link(group, to)?.cost(FORTH, bytes)),
+            Overheads::Unknown => None,
+        }
     }
 
     /// True if so many ranks in such a [placement](crate::policy::OverGroups::placement) are what a collective was measured over: the
