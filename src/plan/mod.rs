@@ -1,6 +1,7 @@
 //! A plan: what crosses between groups and what happens inside them, put together for one communicator, root and size.
 
 mod across;
+mod adapted;
 mod beyond;
 mod members;
 mod planner;
@@ -15,7 +16,7 @@ use crate::policy::{CompiledPolicy, Decision, TwoLevelRow, bounded};
 use crate::predict::replay;
 use crate::schedule::{Program, Schedule};
 use crate::topology::Rank;
-use crate::two_level::{InterGroup, InterGroupAlgorithm, IntraGroup, TwoLevel, inter_group_algorithm};
+use crate::two_level::{InterGroup, InterGroupAlgorithm, IntraGroup, TwoLevel};
 use crate::units;
 use rustc_hash::FxHashMap;
 
@@ -111,7 +112,7 @@ impl Choice {
         let at = policy.size_class(bytes);
         let root = members.iter().position(|m| m.group == group).unwrap_or(0);
         let way = match crossing_row(policy, members, at) {
-            Some(row) if !as_tuned(policy, members, group) => adapted(policy, members, root, at, row)?,
+            Some(row) if !as_tuned(policy, members, group) => adapted::way(policy, members, root, at, row)?,
             Some(row) => way_of(row)?,
             None => None,
         };
@@ -157,83 +158,6 @@ fn as_tuned(policy: &CompiledPolicy, members: &[Location], root_group: usize) ->
     let size = |group: usize| members.iter().filter(|m| m.group == group).count();
     // rank 0 was the root, and the first group is its
     root_group == 0 && (0..policy.policy.groups.len()).all(|k| policy.is_about_whole(k, size(k)))
-}
-
-/// Another way inside groups must be predicted to take so much less than the one that was measured, if in smaller or larger groups.
-const CLEARLY: f64 = 0.95;
-
-/// The same where only the root is another.
-const MORE_OR_LESS: f64 = 0.98;
-
-/// So many ways of other rows are predicted where groups are not those that were tuned.
-const MOST_WAYS: usize = 8;
-
-/// The way that the row says, but where groups are smaller or larger than those that were tuned, or the root is in another, it is chosen anew, by
-/// prediction: the same with another tree, what rows of sizes near say, or each group's own row. What predictions of these missed when they
-/// were measured, they are taken to miss here too.
-fn adapted(
-    policy: &CompiledPolicy,
-    members: &[Location],
-    root: Rank,
-    bytes: usize,
-    row: &TwoLevelRow,
-) -> Result<Option<TwoLevelParameters>> {
-    let own = way_of(row)?;
-    let mut near: Vec<(Option<TwoLevelParameters>, &TwoLevelRow)> = Vec::new();
-    for row in policy.policy.two_level(&bcast::COLLECTIVE) {
-        near.push((way_of(row)?, row));
-    }
-    let apart = |r: &TwoLevelRow| r.at_bytes.max(bytes) / r.at_bytes.min(bytes).max(1);
-    near.sort_by_key(|(_, r)| apart(r));
-    let segments = [row.segment_bytes];
-    let trees = ways_of(inter_group_algorithm(&row.inter_group)?, members.len(), &segments);
-    let mut ways: Vec<TwoLevelParameters> = own.into_iter().collect();
-    let add = |ways: &mut Vec<TwoLevelParameters>, way| {
-        if !ways.contains(&way) {
-            ways.push(way)
-        }
-    };
-    trees.for_each(|way| add(&mut ways, TwoLevelParameters { in_flight: row.in_flight, ..way }));
-    let most = ways.len() + MOST_WAYS;
-    for way in near.iter().filter_map(|(way, _)| *way).filter(|way| way.segment < bytes) {
-        if ways.len() < most {
-            add(&mut ways, way);
-        }
-    }
-    // measured over predicted where this was measured nearest, or else its inter-group algorithm
-    let missed = |way: Option<TwoLevelParameters>| {
-        let ratio = |row: &TwoLevelRow| {
-            let (predicted, measured) = (row.evidence.predicted_s, row.evidence.measured_s?);
-            let ratio = (predicted > 0.0 && measured > 0.0).then_some(measured / predicted)?;
-            // what was predicted too long at another size need not be here
-            Some(if apart(row) > 1 { ratio.max(1.0) } else { ratio })
-        };
-        let alike = |known: &Option<TwoLevelParameters>| known.map(|w| w.inter_group) == way.map(|w| w.inter_group);
-        let same = near.iter().filter(|(known, _)| *known == way).find_map(|(_, row)| ratio(row));
-        same.or_else(|| near.iter().filter(|(known, _)| alike(known)).find_map(|(_, row)| ratio(row))).unwrap_or(1.0)
-    };
-    // the row's own comes first where it is not clearly beaten; predictions of whole groups, which were measured, are more sure
-    let whole_groups = as_tuned(policy, members, 0);
-    let handicap = |way: Option<TwoLevelParameters>| {
-        if way != own {
-            1.0
-        } else if whole_groups {
-            MORE_OR_LESS
-        } else {
-            CLEARLY
-        }
-    };
-    let mut best = (whole(policy, members, root, bytes)?.predicted_s * missed(None) * handicap(None), None);
-    for way in ways {
-        let seconds = match seconds(policy, members, root, bytes, way) {
-            Err(Error::TooLarge(_)) => continue,
-            found => found? * missed(Some(way)) * handicap(Some(way)),
-        };
-        if seconds < best.0 {
-            best = (seconds, Some(way));
-        }
-    }
-    Ok(best.1)
 }
 
 /// Segments pass through the groups in a way.

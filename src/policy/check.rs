@@ -4,7 +4,9 @@ use super::toml_file::{Fault, ascend};
 use super::{Choice, GroupPolicy, PER_GROUP, Policy, TwoLevelRow};
 use crate::collective::{Collective, Parameters};
 use crate::error::way;
+use crate::model::LARGEST;
 use crate::schedule::WINDOW;
+use crate::score::Ratios;
 use crate::two_level::{InterGroupAlgorithm, inter_group_algorithm};
 use crate::units::{MAX_BYTES, is_time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +21,8 @@ impl Policy {
             return Some((way(&[&"provenance", &"ranks"]), format!("there are no {} ranks", self.provenance.ranks)));
         }
         let two_level = || self.collectives.iter().find_map(|(c, all)| rows_fault(c, &all.two_level));
-        two_level().or_else(|| self.group_fault()).or_else(|| self.link_fault())
+        let ratios = || self.collectives.iter().find_map(|(c, all)| ratios_fault(c, &all.calibration));
+        two_level().or_else(ratios).or_else(|| self.group_fault()).or_else(|| self.link_fault())
     }
 
     fn group_fault(&self) -> Option<Fault> {
@@ -75,6 +78,20 @@ impl Policy {
         }
         None
     }
+}
+
+/// What is wrong with what predictions of a collective over several groups missed.
+fn ratios_fault(collective: &Collective, calibration: &BTreeMap<String, Ratios>) -> Option<Fault> {
+    calibration.iter().find_map(|(name, Ratios { bytes, ratio })| {
+        let reason = if name != PER_GROUP && inter_group_algorithm(name).is_err() {
+            format!("there is no inter-group algorithm \"{name}\"")
+        } else if bytes.is_empty() || bytes.len() != ratio.len() || !ascend(bytes) || !ratio.iter().all(|&r| r > 0.0 && r <= LARGEST) {
+            "a calibration needs sizes that ascend and a ratio above zero for each".into()
+        } else {
+            return None;
+        };
+        Some((way(&[&"collective", &collective.name, &"calibration", &name.as_str()]), reason))
+    })
 }
 
 /// What is wrong with the rows of a collective over several groups.

@@ -4,7 +4,7 @@ use super::{Choice, Evidence, FORMAT, GroupPolicy, OverGroups, Policy, Provenanc
 use crate::collective::Collective;
 use crate::model::{Fitted, SIZES, Table};
 use crate::names;
-use crate::score::{Calibration, ModelScore};
+use crate::score::{Calibration, ModelScore, Ratios};
 use crate::stats::Estimate;
 use crate::units::{self, Bytes, bytes_in_file};
 use serde::{Deserialize, Serialize, Serializer};
@@ -55,6 +55,8 @@ pub(super) struct CollectiveTable {
     pub(super) placement: Option<String>,
     pub(super) two_level: Vec<TwoLevelRow>,
     pub(super) evidence: EvidenceTable,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) calibration: BTreeMap<String, Ratios>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -175,7 +177,8 @@ impl File {
 impl CollectiveTable {
     fn of(rows: &OverGroups) -> CollectiveTable {
         let evidence = rows.two_level.iter().map(|r| (Bytes(r.at_bytes), r.evidence.clone())).collect();
-        CollectiveTable { placement: rows.placement.clone(), two_level: rows.two_level.clone(), evidence }
+        let (placement, calibration) = (rows.placement.clone(), rows.calibration.clone());
+        CollectiveTable { placement, two_level: rows.two_level.clone(), evidence, calibration }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::collective::{Collective, Parameters, is_zero};
 use crate::error::{Error, Result};
 use crate::model::Fitted;
 use crate::names;
-use crate::score::{Calibration, ModelScore};
+use crate::score::{Calibration, ModelScore, Ratios};
 use crate::units;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -42,6 +42,8 @@ pub struct OverGroups {
     pub placement: Option<String>,
     /// What is done, by size.
     pub two_level: Vec<TwoLevelRow>,
+    /// By inter-group algorithm, or [`PER_GROUP`]: what predictions of the fastest that was measured of it missed, from the first rank.
+    pub calibration: BTreeMap<String, Ratios>,
 }
 
 /// Where a policy comes from.

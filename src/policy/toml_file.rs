@@ -92,11 +92,11 @@ impl File {
             return Err((way(&[&"link_model", &a, &b]), format!("there is no [[link]] between \"{a}\" and \"{b}\"")));
         }
         let mut collectives = BTreeMap::new();
-        for (collective, CollectiveTable { placement, mut two_level, evidence }) in self.collective {
+        for (collective, CollectiveTable { placement, mut two_level, evidence, calibration }) in self.collective {
             let rows = two_level.iter_mut().map(|row| (row.at_bytes, &mut row.evidence));
             let at = |key: &str| way(&[&"collective", &collective.name, &key]);
             put_together(rows, &evidence, at("two_level"), at("evidence"))?;
-            collectives.insert(collective, OverGroups { placement, two_level });
+            collectives.insert(collective, OverGroups { placement, two_level, calibration });
         }
         Ok(Policy { collectives, provenance: self.provenance, groups, links })
     }

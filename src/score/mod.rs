@@ -54,8 +54,32 @@ pub struct Calibration {
 impl Calibration {
     /// The ratio at a size: linear between the sizes that were measured, the nearest one outside.
     pub fn at(&self, bytes: usize) -> f64 {
-        let inside = bytes.clamp(self.bytes.first().copied().unwrap_or(0), self.bytes.last().copied().unwrap_or(0));
-        if self.bytes.is_empty() { 1.0 } else { stats::interpolate(&self.bytes, &self.ratio, inside) }
+        ratio_at(&self.bytes, &self.ratio, bytes)
+    }
+}
+
+/// Measured over predicted time, by size, of something that is known by its place.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ratios {
+    /// Sizes, ascending.
+    #[serde(deserialize_with = "units::de_bytes_list")]
+    pub bytes: Vec<usize>,
+    /// Measured over predicted.
+    pub ratio: Vec<f64>,
+}
+
+impl Ratios {
+    /// As [`Calibration::at`].
+    pub fn at(&self, bytes: usize) -> f64 {
+        ratio_at(&self.bytes, &self.ratio, bytes)
+    }
+}
+
+fn ratio_at(sizes: &[usize], ratios: &[f64], bytes: usize) -> f64 {
+    match (sizes.first(), sizes.last()) {
+        (Some(&first), Some(&last)) => stats::interpolate(sizes, ratios, bytes.clamp(first, last)),
+        _ => 1.0,
     }
 }
 

@@ -9,8 +9,10 @@ use crate::measure::{Experiment, Session};
 use crate::plan::{self, Location, TwoLevelParameters, predict, two_level};
 use crate::policy::{CompiledPolicy, Evidence, PER_GROUP, Policy, TwoLevelRow};
 use crate::schedule::pieces;
+use crate::score::Ratios;
 use crate::stats;
 use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, TwoLevel};
+use std::collections::BTreeMap;
 
 /// Segments across groups are at least so long: shorter ones cost more in overheads than they win in overlap on wide-area links, whose latency is
 /// that of many small messages.
@@ -88,17 +90,38 @@ impl RouteCalibrations {
     }
 }
 
-/// Chooses a way for each size. `exhaustive`: all ways are measured, and every algorithm over all ranks, which no policy uses.
+/// Chooses a way for each size, and says what predictions of each inter-group algorithm missed. `exhaustive`: all ways are measured, and every algorithm over all ranks, which no policy uses.
 ///
 /// # Errors
 /// The session's.
-pub fn choose(session: &mut Session, policy: &Policy, members: &[Location], exhaustive: bool) -> Result<Vec<TwoLevelRow>> {
+pub fn choose(
+    session: &mut Session,
+    policy: &Policy,
+    members: &[Location],
+    exhaustive: bool,
+) -> Result<(Vec<TwoLevelRow>, BTreeMap<String, Ratios>)> {
     let compiled = CompiledPolicy::new(policy.clone())?;
     let search = Search { policy: &compiled, members, has_native: session.has_native() };
     let by_size = if exhaustive { search.exhaustively(session)? } else { search.by_prediction(session)? };
     let made: Vec<OfSize> =
         SIZES.iter().zip(&by_size).filter_map(|(&bytes, of_size)| made(session, bytes, of_size, &search.native(bytes))).collect();
-    between_sizes(&compiled, members, 0, &made)
+    Ok((between_sizes(&compiled, members, 0, &made)?, calibration(session, &by_size)))
+}
+
+/// What predictions of the fastest way of each inter-group algorithm missed.
+fn calibration(session: &Session, by_size: &[Vec<Candidate>]) -> BTreeMap<String, Ratios> {
+    let mut all: BTreeMap<String, Ratios> = BTreeMap::new();
+    for (&bytes, candidates) in SIZES.iter().zip(by_size) {
+        for (candidate, time) in best_of_routes(session, candidates, f64::INFINITY) {
+            let ratio = time / candidate.predicted;
+            if ratio.is_finite() && ratio > 0.0 {
+                let of = all.entry(candidate.inter_group().map_or(PER_GROUP, InterGroupAlgorithm::name).into()).or_default();
+                of.bytes.push(bytes);
+                of.ratio.push(ratio);
+            }
+        }
+    }
+    all
 }
 
 /// The search for the fastest way at each size.

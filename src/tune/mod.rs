@@ -88,11 +88,11 @@ pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, P
     if rank_sets.len() > 1 {
         let ranks: Vec<Vec<usize>> = rank_sets.iter().map(|r| r.ranks.clone()).collect();
         let members = placed(session.ranks(), &ranks);
-        let over_groups = |two_level| OverGroups { placement: Some(placement(&members)), two_level };
-        let rows = across::choose(session, &policy, &members, options.exhaustive)?;
-        policy.collectives.insert(&bcast::COLLECTIVE, over_groups(rows));
+        let over_groups = |two_level, calibration| OverGroups { placement: Some(placement(&members)), two_level, calibration };
+        let (rows, calibration) = across::choose(session, &policy, &members, options.exhaustive)?;
+        policy.collectives.insert(&bcast::COLLECTIVE, over_groups(rows, calibration));
         let rows = over_all::choose(session, &policy, &members)?;
-        policy.collectives.extend(rows.into_iter().map(|(collective, row)| (collective, over_groups(vec![row]))));
+        policy.collectives.extend(rows.into_iter().map(|(collective, row)| (collective, over_groups(vec![row], BTreeMap::new()))));
         policy.provenance.measuring_s = session.elapsed();
     }
     // what is used is what is written, to the last digit

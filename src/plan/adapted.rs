@@ -1,0 +1,196 @@
+//! The way across groups where it is not as it was when the policy was made: the root is in another group, or not all ranks are there. It is
+//! chosen anew, by prediction.
+
+use super::across::{TwoLevelParameters, seconds, ways_of};
+use super::{Location, as_tuned, group_ranks, way_of, whole};
+use crate::collective::bcast;
+use crate::error::{Error, Result};
+use crate::policy::{CompiledPolicy, PER_GROUP, TwoLevelRow};
+use crate::topology::Rank;
+use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm};
+
+/// Another way must be predicted to take so much less than the one that was measured, if in smaller or larger groups.
+const CLEARLY: f64 = 0.95;
+/// The same where only the root is another.
+const MORE_OR_LESS: f64 = 0.98;
+/// Inter-group algorithms in which many messages are between groups at once. What these share is not known: predictions miss it, which says nothing of
+/// others, and they are as good as measured, or not at all.
+const SHARING: [InterGroupAlgorithm; 2] = [InterGroupAlgorithm::OverAll, InterGroupAlgorithm::Relay];
+/// So many rows of near sizes say what predictions miss here.
+const REACH: usize = 4;
+/// What was measured of an inter-group algorithm at sizes at most so many times as far says something of it here.
+const NEAR: usize = 4;
+/// A way that no row says must be predicted to be faster by this share and half of what predictions of its inter-group algorithm missed, or, where that was
+/// not measured, what they missed of any at most.
+const LEAST_UNSURE: f64 = 0.01;
+/// So many ways of other rows are predicted.
+const MOST_OF_ROWS: usize = 8;
+/// Where predictions of what was measured missed by more, the best of many predictions is most likely one that misses, and only what rows say is believed.
+const MOST_UNSURE: f64 = 0.03;
+/// Ways that no row says are predicted as long as all of them together have no more ranks than this: some 0.1 s.
+const MOST_RANKS: usize = 1 << 14;
+/// Such ways are tried first in segments of about an eighth of the message, no shorter and no longer than these.
+const SEGMENTS: (usize, usize) = (4 << 10, 64 << 10);
+/// Segments below this are not tried.
+const LEAST_SEGMENT: usize = 1 << 10;
+
+/// The way that a row says, or a better one: what rows of sizes near say, any inter-group algorithm with any tree, the best of these in longer or
+/// shorter segments, or each group's own row (`None`). What predictions of these missed when they were measured, they are taken to miss here too.
+///
+/// # Errors
+/// Those of [`seconds`].
+pub(super) fn way(
+    policy: &CompiledPolicy,
+    members: &[Location],
+    root: Rank,
+    bytes: usize,
+    row: &TwoLevelRow,
+) -> Result<Option<TwoLevelParameters>> {
+    let mut search = Search::new(policy, members, root, bytes, row)?;
+    search.rows(row)?;
+    if search.unsure > MOST_UNSURE {
+        return Ok(search.best.1);
+    }
+    let left = (MOST_RANKS / members.len()).saturating_sub(search.tried.len());
+    search.others(row, left)?;
+    search.segments()?;
+    Ok(search.best.1)
+}
+
+struct Search<'a> {
+    policy: &'a CompiledPolicy,
+    members: &'a [Location],
+    root: Rank,
+    bytes: usize,
+    /// What the row says.
+    own: Option<TwoLevelParameters>,
+    /// What all rows say, those of the nearest sizes first.
+    near: Vec<(Option<TwoLevelParameters>, &'a TwoLevelRow)>,
+    /// By how much a way that no row says must be predicted to be faster, as a share.
+    unsure: f64,
+    tried: Vec<TwoLevelParameters>,
+    /// The least time so far, and what takes it.
+    best: (f64, Option<TwoLevelParameters>),
+}
+
+impl<'a> Search<'a> {
+    fn new(policy: &'a CompiledPolicy, members: &'a [Location], root: Rank, bytes: usize, row: &TwoLevelRow) -> Result<Search<'a>> {
+        let mut near: Vec<(Option<TwoLevelParameters>, &TwoLevelRow)> = Vec::new();
+        for row in policy.policy.two_level(&bcast::COLLECTIVE) {
+            near.push((way_of(row)?, row));
+        }
+        near.sort_by_key(|(_, row)| apart(row, bytes));
+        let own = way_of(row)?;
+        let known = policy.policy.collectives.get(&bcast::COLLECTIVE).into_iter().flat_map(|all| &all.calibration);
+        let known = known.filter(|(name, _)| SHARING.iter().all(|sharing| sharing.name() != *name)).map(|(_, ratios)| ratios);
+        let of_rows = near.iter().filter_map(|(_, row)| Some(row.evidence.measured_s? / row.evidence.predicted_s));
+        let missed = known.map(|ratios| ratios.at(bytes)).chain(of_rows.take(REACH)).map(|ratio| (ratio - 1.0).abs());
+        let unsure = missed.filter(|share| share.is_finite()).fold(0.0, f64::max);
+        let mut search = Search { policy, members, root, bytes, own, near, unsure, tried: Vec::new(), best: (f64::INFINITY, None) };
+        search.best.0 = whole(policy, members, root, bytes)?.predicted_s * search.missed(None) * search.handicap(None);
+        Ok(search)
+    }
+
+    /// What the row says, with any tree, and what rows of near sizes say.
+    fn rows(&mut self, row: &TwoLevelRow) -> Result<()> {
+        if let Some(own) = self.own {
+            self.try_way(own)?;
+            for way in ways_of(own.inter_group, self.members.len(), &[own.segment]) {
+                self.try_way(TwoLevelParameters { in_flight: row.in_flight, ..way })?;
+            }
+        }
+        let most = self.tried.len() + MOST_OF_ROWS;
+        for way in self.near.iter().filter_map(|(way, _)| *way).collect::<Vec<_>>() {
+            if way.segment < self.bytes && self.tried.len() < most {
+                self.try_way(way)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Any inter-group algorithm with any tree, in segments such as the row's, as many as may be tried.
+    fn others(&mut self, row: &TwoLevelRow, most: usize) -> Result<()> {
+        let about = (self.bytes / 8).next_power_of_two().clamp(SEGMENTS.0, SEGMENTS.1);
+        let segment = if row.segment_bytes > 0 { row.segment_bytes } else { about };
+        let segment = if segment < self.bytes { segment } else { 0 };
+        let segments = [segment];
+        // where all groups but one have one rank, hardly anything is shared
+        let with_several = group_ranks(self.members, self.root).iter().filter(|(_, ranks)| ranks.len() > 1).count();
+        let between = INTER_GROUP_ALGORITHMS.into_iter().filter(|inter_group| with_several < 2 || !SHARING.contains(inter_group));
+        let all = between.flat_map(|inter_group| ways_of(inter_group, self.members.len(), &segments));
+        let new: Vec<TwoLevelParameters> = all.filter(|way| !self.tried.contains(way)).take(most).collect();
+        new.into_iter().try_for_each(|way| self.try_way(way))
+    }
+
+    /// The best in segments twice as long and half as long, as long as that makes it faster.
+    fn segments(&mut self) -> Result<()> {
+        while let Some(best) = self.best.1.filter(|way| way.segment > 0) {
+            for segment in [best.segment / 2, best.segment * 2] {
+                if (LEAST_SEGMENT..self.bytes).contains(&segment) {
+                    self.try_way(TwoLevelParameters { segment, in_flight: 0, ..best })?;
+                }
+            }
+            if self.best.1 == Some(best) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn try_way(&mut self, way: TwoLevelParameters) -> Result<()> {
+        if self.tried.contains(&way) {
+            return Ok(());
+        }
+        let seconds = match seconds(self.policy, self.members, self.root, self.bytes, way) {
+            Err(Error::TooLarge(_)) => f64::INFINITY,
+            found => found? * self.missed(Some(way)) * self.handicap(Some(way)),
+        };
+        self.tried.push(way);
+        if seconds < self.best.0 {
+            self.best = (seconds, Some(way));
+        }
+        Ok(())
+    }
+
+    /// What a prediction of a way is multiplied with: what it missed where the row of the way was measured, or else the fastest way of its inter-group
+    /// algorithm.
+    fn missed(&self, way: Option<TwoLevelParameters>) -> f64 {
+        let of_row = |row: &TwoLevelRow| {
+            let ratio = row.evidence.measured_s? / row.evidence.predicted_s;
+            // what was predicted too long at another size need not be here
+            (ratio > 0.0 && ratio.is_finite()).then_some(if apart(row, self.bytes) > 1 { ratio.max(1.0) } else { ratio })
+        };
+        let rows = self.near.iter().filter(|(known, _)| *known == way);
+        rows.filter_map(|(_, row)| of_row(row)).next().or(self.calibrated(way)).unwrap_or(1.0)
+    }
+
+    /// What predictions of the fastest way of an inter-group algorithm missed, if it was measured at about such sizes.
+    fn calibrated(&self, way: Option<TwoLevelParameters>) -> Option<f64> {
+        let name = way.map_or(PER_GROUP, |way| way.inter_group.name());
+        let known = self.policy.policy.collectives.get(&bcast::COLLECTIVE)?.calibration.get(name)?;
+        let near = known.bytes.iter().any(|&at| at.max(self.bytes) / at.min(self.bytes).max(1) <= NEAR);
+        near.then(|| known.at(self.bytes).max(1.0))
+    }
+
+    /// By how much a way must be predicted to be faster. The row's own comes first where it is not clearly beaten; predictions of whole groups, which were
+    /// measured, are more sure. Of what was not measured predictions may miss as much as of what was.
+    fn handicap(&self, way: Option<TwoLevelParameters>) -> f64 {
+        let in_row = |way| self.near.iter().any(|(known, _)| *known == way);
+        match way {
+            _ if way == self.own => {
+                if as_tuned(self.policy, self.members, 0) {
+                    MORE_OR_LESS
+                } else {
+                    CLEARLY
+                }
+            }
+            _ if in_row(way) => 1.0,
+            _ => 1.0 + LEAST_UNSURE + self.calibrated(way).map_or(self.unsure, |ratio| (ratio - 1.0) / 2.0),
+        }
+    }
+}
+
+/// How many times one size is as large as another: what a row was made for, and what is asked for.
+fn apart(row: &TwoLevelRow, bytes: usize) -> usize {
+    row.at_bytes.max(bytes) / row.at_bytes.min(bytes).max(1)
+}
