@@ -6,6 +6,7 @@
 
 #[cfg(feature = "mpi")]
 pub mod clock;
+pub mod clocks;
 #[cfg(feature = "mpi")]
 mod control;
 mod executor;
@@ -15,6 +16,7 @@ pub(crate) mod library;
 pub mod mpi;
 #[cfg(feature = "mpi")]
 pub(crate) mod native;
+pub mod offsets;
 mod task;
 pub mod threads;
 
