@@ -29,16 +29,8 @@ const ROOMS: &[&[&str]] = &[
 ];
 
 /// Who may name the MPI crate.
-const MPI: &[&str] = &[
-    "transport/mpi.rs",
-    "measure/mpi.rs",
-    "transport/clock.rs",
-    "transport/library.rs",
-    "transport/native.rs",
-    "run/",
-    "bench/",
-    "cli/source.rs",
-];
+const MPI: &[&str] =
+    &["transport/mpi.rs", "measure/mpi.rs", "transport/library.rs", "transport/native.rs", "run/", "bench/", "cli/source.rs"];
 
 fn sources(folder: &Path, out: &mut Vec<(String, String)>) {
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -7,7 +7,8 @@ use collwise::collective::bcast;
 use collwise::policy::Policy;
 use collwise::qnm::{Library, wire};
 use collwise::run::AdaptiveCollectives;
-use collwise::transport::mpi::MpiTransport;
+use collwise::transport::clocks::Clocks;
+use collwise::transport::mpi::{MpiTransport, now};
 use common::mpi::{ONE_AT_A_TIME, adaptive, check_bcast, mpirun, must_succeed, on_ranks, text, three_groups};
 use mpi::datatype::{MutView, UserDatatype};
 use mpi::topology::SimpleCommunicator;
@@ -23,6 +24,45 @@ fn every_algorithm_delivers_every_byte() {
         #[allow(unsafe_code)]
         let mut transport = unsafe { MpiTransport::new(private.as_raw()) }.unwrap();
         common::deliver_everything(&mut transport, 33);
+        world.barrier();
+    }));
+}
+
+/// From any root, at a first look and at later ones; what a rank says between a question and its answer is read between them.
+#[test]
+fn clocks_of_other_ranks_are_read() {
+    must_succeed(on_ranks("clocks_of_other_ranks_are_read", 4, &[], |world| {
+        let private = world.duplicate();
+        // SAFETY: `private` outlives the transport
+        #[allow(unsafe_code)]
+        let mut transport = unsafe { MpiTransport::new(private.as_raw()) }.unwrap();
+        let me = world.rank() as usize;
+        for root in 0..4 {
+            let others: Vec<usize> = (0..4).filter(|&r| r != root).collect();
+            let mut clocks = Clocks::default();
+            for round in 0..3 {
+                if me == root {
+                    assert_eq!(transport.look_at(&others, &mut clocks).unwrap(), []);
+                    transport.end_looks(&others, round == 1).unwrap();
+                } else {
+                    assert_eq!(transport.serve_looks(root).unwrap(), round == 1);
+                }
+                for &r in &others {
+                    if me == root {
+                        let asked = now();
+                        transport.send_times(r, &[]).unwrap();
+                        let reading = clocks.reading(r, transport.receive_times(r, 1).unwrap()[0]);
+                        let said = format!("{asked} {reading:?} {}", now());
+                        assert!(asked <= reading.at + reading.bound && reading.at - reading.bound <= now(), "{said}");
+                        assert!(reading.bound > 0.0 && reading.bound < 1.0, "{said}");
+                    } else if me == r {
+                        transport.receive_times(root, 0).unwrap();
+                        transport.send_times(root, &[now()]).unwrap();
+                    }
+                }
+                transport.start_together(root, if me == root { &others } else { &[] }, &clocks).unwrap();
+            }
+        }
         world.barrier();
     }));
 }
@@ -182,6 +222,10 @@ fn tuning_writes_a_policy_that_checks_and_runs() {
             && policy.two_level(&bcast::COLLECTIVE).iter().all(|r| r.evidence.native_s.is_some()),
         "ways across were measured beside the library's own, at eleven sizes"
     );
+    let samples = std::fs::read_to_string(folder.path().join("policy.samples.jsonl")).unwrap();
+    let (of_several, of_one): (Vec<&str>, Vec<&str>) = samples.lines().skip(1).partition(|line| line.contains("\"algorithm\""));
+    assert!(of_several.iter().all(|line| line.contains("\"clock_error_s\"")) && !of_several.is_empty(), "clocks of several ranks");
+    assert!(of_one.iter().all(|line| !line.contains("clock_error_s")), "one rank's clock");
     // the same samples, no measuring
     let recorded = Command::new(env!("CARGO_BIN_EXE_collwise"))
         .args(["tune", "--recorded", "policy.samples.jsonl", "--hosts", "hosts", "-o", "again.toml"])

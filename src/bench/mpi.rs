@@ -13,7 +13,7 @@ use crate::platform::Platform;
 use crate::run::{AdaptiveCollectives, groups_in_use};
 use crate::schedule::Program;
 use crate::topology::Rank;
-use crate::transport::clock::Offsets;
+use crate::transport::clocks::Clocks;
 use crate::transport::mpi::{MpiTransport, check, gather_names, library_version, now};
 use crate::transport::{Buffers, Executor, Task, Transport, library, native};
 use crate::two_level::{Coordinated, InterGroup, IntraGroup, TwoLevel};
@@ -68,8 +68,8 @@ pub struct Comparison<'a> {
     groups: Vec<usize>,
     collective: &'static Collective,
     adaptive: Adaptive,
-    /// On the root: what to add to each other rank's clock.
-    offsets: Vec<f64>,
+    /// On the root: what it knows about the others'.
+    clocks: Clocks,
     contestants: Vec<(String, Contestant)>,
 }
 
@@ -89,8 +89,8 @@ pub fn compare(world: &SimpleCommunicator, settings: &Settings, mut note: impl F
     }
     let mut rows = Vec::new();
     for &root in &settings.roots {
-        let offset = comparison.offset(root)?;
         for &bytes in &settings.sizes {
+            let offset = comparison.offset(root)?;
             rows.extend(comparison.size(root, bytes, settings, offset)?);
             note();
         }
@@ -116,20 +116,25 @@ impl<'a> Comparison<'a> {
             let all = forced(world.as_raw(), collective)?;
             contestants.extend(all.into_iter().map(|Forced { name, comm }| (name, Contestant::Library(comm))));
         }
-        let (executor, offsets) = (Executor::default(), Vec::new());
-        Ok(Comparison { world, transport, executor, groups, collective, adaptive, offsets, contestants })
+        let (executor, clocks) = (Executor::default(), Clocks::default());
+        Ok(Comparison { world, transport, executor, groups, collective, adaptive, clocks, contestants })
     }
 
-    /// What to add to this rank's clock to get the root's.
+    /// What to add to this rank's clock to get the root's. All clocks are looked at for each size: between two they drift.
     fn offset(&mut self, root: Rank) -> Result<f64> {
         let me = self.transport.rank();
-        let others: Vec<Rank> = (0..self.groups.len()).filter(|&r| r != root).collect();
-        let offsets = self.transport.clock_offsets(root, &others, &mut Offsets::default())?;
         if me != root {
+            self.transport.serve_looks(root)?;
             return Ok(self.transport.receive_times(root, 1)?[0]);
         }
+        let others: Vec<Rank> = (0..self.groups.len()).filter(|&r| r != root).collect();
+        // what jumped is known anew, and nothing has been timed yet
+        self.transport.look_at(&others, &mut self.clocks)?;
+        self.transport.end_looks(&others, false)?;
+        let at = now();
+        let offset = |r: Rank| self.clocks.get(r).map_or(0.0, |clock| at - clock.theirs(at));
+        let offsets: Vec<f64> = others.iter().map(|&r| offset(r)).collect();
         others.iter().zip(&offsets).try_for_each(|(&r, &o)| self.transport.send_times(r, &[o]))?;
-        self.offsets = offsets;
         Ok(0.0)
     }
 
@@ -180,7 +185,7 @@ impl<'a> Comparison<'a> {
         }
         if !self.collective.rooted {
             let others: Vec<Rank> = others.clone().collect();
-            self.transport.start_together(root, &others, &self.offsets)?;
+            self.transport.start_together(root, &others, &self.clocks)?;
         }
         let start = now();
         for _ in 0..calls {

@@ -2,6 +2,8 @@
 //!
 //! Three sources of samples: a simulated platform, a recorded sample file, and MPI. The same program text runs over all three.
 
+#[cfg(all(feature = "mpi", feature = "tune"))]
+mod collectives;
 mod experiment;
 #[cfg(feature = "tune")]
 mod lock;
@@ -20,6 +22,8 @@ mod samples;
 mod session;
 #[cfg(feature = "tune")]
 mod simulated;
+#[cfg(all(feature = "mpi", feature = "tune"))]
+mod stamps;
 #[cfg(feature = "tune")]
 mod stop;
 
@@ -94,17 +98,26 @@ fn hosts_told(told: Vec<String>, declared: bool) -> Result<Vec<String>> {
     told.into_iter().enumerate().map(name).collect()
 }
 
+/// What an experiment took.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Runs {
+    /// Seconds of each repetition.
+    pub seconds: Vec<f64>,
+    /// See [`Sample::clock_error_s`].
+    pub clock_error_s: f64,
+}
+
 /// Something that can run experiments on ranks.
 pub trait Probe {
     /// What is measured, and with what.
     fn settings(&self) -> Settings;
 
     /// Runs batches, on each host one after the other: the experiments of a batch, which share no host, at the same time, so many times
-    /// each. Gives the seconds of each repetition, by experiment, in order.
+    /// each. Gives what the repetitions took, by experiment, in order.
     ///
     /// # Errors
     /// What failed, and on which rank.
-    fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Vec<f64>>>;
+    fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Runs>>;
 
     /// True if the library's own collectives can be measured.
     fn has_native(&self) -> bool;

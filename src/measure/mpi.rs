@@ -2,15 +2,16 @@
 //! times come home.
 #![allow(unsafe_code)] // MPI's C interface
 
-use super::{Experiment, Part, Probe, SAMPLE_FORMAT, Settings, hosts_told, parts};
+use super::stamps::Timed;
+use super::{Experiment, Part, Probe, Runs, SAMPLE_FORMAT, Settings, hosts_told, parts};
 use crate::error::{Error, Result};
 use crate::library::Library;
 use crate::schedule::{Program, Trace};
 use crate::stats;
 use crate::topology::Rank;
-use crate::transport::clock::Offsets;
+use crate::transport::clocks::Clocks;
 use crate::transport::mpi::{MpiTransport, abort, check, gather_names, gather_texts, library_version, now};
-use crate::transport::{Buffers, Executor, Task, Transport, library, native};
+use crate::transport::{Buffers, Executor, Task, Transport, native};
 use mpi::ffi;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -30,6 +31,8 @@ pub struct MpiProbe {
     began: f64,
     /// By [`path`].
     warm: FxHashMap<Path, Warmth>,
+    /// It was said that clocks drift too far.
+    warned: bool,
 }
 
 /// What a first run warms: connections and their windows between two ranks, all that one collective uses.
@@ -57,20 +60,20 @@ fn is_overhead(experiment: &Experiment) -> bool {
 /// Runs that take longer than so many seconds need no warm caches, once their paths are warm.
 const NO_WARM_CACHES_S: f64 = 1e-3;
 
-fn others(root: Rank, members: &[Rank]) -> impl Iterator<Item = Rank> {
+pub(super) fn others(root: Rank, members: &[Rank]) -> impl Iterator<Item = Rank> {
     members.iter().copied().filter(move |&r| r != root)
 }
 
 /// What one rank needs to play its parts.
-struct Player {
-    transport: MpiTransport,
+pub(super) struct Player {
+    pub(super) transport: MpiTransport,
     executor: Executor<ffi::MPI_Request>,
-    buffer: Vec<u8>,
-    offsets: Offsets,
+    pub(super) buffer: Vec<u8>,
+    pub(super) clocks: Clocks,
     /// Communicators of those who measured the library's own collectives.
     groups: FxHashMap<Vec<Rank>, ffi::MPI_Comm>,
     /// The library lets no message leave before its receive is posted: a first run would wait for those who hear late that it begins.
-    sends_wait_for_receives: bool,
+    pub(super) sends_wait_for_receives: bool,
 }
 
 /// Starts measuring on a communicator: rank 0 gets the probe, every other rank serves until rank 0 is done and then gets `None`.
@@ -97,7 +100,7 @@ pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str, declared: bool) -> Resu
         transport,
         executor: Executor::default(),
         buffer: Vec::new(),
-        offsets: Offsets::default(),
+        clocks: Clocks::with_same_system(same_system(&gather_texts(comm, &system())?, transport.rank())),
         groups: FxHashMap::default(),
         sends_wait_for_receives: Library::of(&library) == Library::Smpi,
     };
@@ -117,7 +120,7 @@ pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str, declared: bool) -> Resu
         build: super::BUILD.into(),
         placement,
     };
-    Ok(Some(MpiProbe { player, settings, began: now(), warm: FxHashMap::default() }))
+    Ok(Some(MpiProbe { player, settings, began: now(), warm: FxHashMap::default(), warned: false }))
 }
 
 /// The processors that this rank may run on, where the system tells.
@@ -126,12 +129,22 @@ fn allowed_processors() -> String {
     status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).map_or(String::new(), |list| list.trim().into())
 }
 
+/// Which system runs here, where it tells: ranks with the same one read the same clock, and hosts that only have one name do not.
+fn system() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map_or(String::new(), |id| id.trim().into())
+}
+
+/// The ranks on the same system as this one.
+fn same_system(systems: &[String], me: Rank) -> impl Iterator<Item = Rank> {
+    (0..systems.len()).filter(move |&r| !systems[me].is_empty() && systems[r] == systems[me])
+}
+
 impl Probe for MpiProbe {
     fn settings(&self) -> Settings {
         self.settings.clone()
     }
 
-    fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Vec<f64>>> {
+    fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Runs>> {
         let warms_up = |e: &Experiment| {
             let warm = self.warm.entry(path(e)).or_insert(Warmth { bytes: 0, messages: 0, shortest_s: f64::INFINITY });
             let carried = e.bytes() <= warm.bytes && e.messages() <= warm.messages;
@@ -143,25 +156,35 @@ impl Probe for MpiProbe {
         self.player.order(parts.into_iter().map(|(r, parts)| (r, Order::Run { parts, repetitions })).collect())?;
         let clock = |e: &Experiment| e.ranks()[e.timer()];
         // each rank sends all its times at once, when it is through
-        let mut times = FxHashMap::from_iter([(0, self.player.play(own, repetitions)?)]);
+        let (mut times, each) = (FxHashMap::from_iter([(0, self.player.play(own, repetitions)?)]), repetitions + UNCERTAIN);
         let mut counts: BTreeMap<Rank, usize> = BTreeMap::new();
-        batches.iter().flatten().for_each(|e| *counts.entry(clock(e)).or_default() += repetitions);
+        batches.iter().flatten().for_each(|e| *counts.entry(clock(e)).or_default() += each);
         let wanted: Vec<(Rank, usize)> = counts.into_iter().filter(|(r, _)| *r > 0).collect();
         times.extend(wanted.iter().map(|w| w.0).zip(self.player.transport.receive_times_of_each(&wanted)?));
         let mut rest: FxHashMap<Rank, &[f64]> = times.iter().map(|(&r, t)| (r, &t[..])).collect();
         let of = |e: &Experiment| {
             let rest = rest.get_mut(&clock(e))?;
-            let (own, later) = rest.split_at_checked(repetitions)?;
+            let (own, later) = rest.split_at_checked(each)?;
             *rest = later;
-            Some(own.to_vec())
+            let (seconds, uncertain) = own.split_at_checked(repetitions)?;
+            Some(Timed { seconds: seconds.to_vec(), error_s: uncertain[0], drift_s: uncertain[1] })
         };
-        let all: Option<Vec<Vec<f64>>> = batches.iter().flatten().map(of).collect();
+        let all: Option<Vec<Timed>> = batches.iter().flatten().map(of).collect();
         let all = all.ok_or_else(|| Error::data("measure: a rank gave fewer times than it was asked for"))?;
-        for (experiment, seconds) in batches.iter().flatten().zip(&all) {
-            let run = stats::median(seconds).filter(|_| !is_overhead(experiment)).unwrap_or(f64::INFINITY);
+        for (experiment, timed) in batches.iter().flatten().zip(&all) {
+            let run = stats::median(&timed.seconds).filter(|_| !is_overhead(experiment)).unwrap_or(f64::INFINITY);
             self.warm.entry(path(experiment)).and_modify(|warm| warm.shortest_s = warm.shortest_s.min(run));
+            if timed.is_adrift() && !std::mem::replace(&mut self.warned, true) {
+                tracing::warn!(
+                    "the clocks of ranks {:?} may have drifted by {:.1} us in runs of {:.1} us, more than a tenth: samples keep how far off they \
+                     may be (clock_error_s)",
+                    experiment.ranks(),
+                    timed.drift_s * 1e6,
+                    run * 1e6
+                );
+            }
         }
-        Ok(all)
+        Ok(all.into_iter().map(|timed| Runs { seconds: timed.seconds, clock_error_s: timed.error_s }).collect())
     }
 
     fn has_native(&self) -> bool {
@@ -181,6 +204,9 @@ impl Drop for MpiProbe {
         }
     }
 }
+
+/// After its times, what is told of each experiment: how far off clocks may be, and how much of that is drift.
+const UNCERTAIN: usize = 2;
 
 impl Player {
     fn serve(&mut self) -> Result<()> {
@@ -204,7 +230,7 @@ impl Player {
         self.transport.send_texts(&texts)
     }
 
-    /// Plays this rank's parts; gives the times of those where its clock counts.
+    /// Plays this rank's parts; gives the times of those where its clock counts, and after each one's how uncertain they are.
     fn play(&mut self, parts: Vec<Part>, repetitions: usize) -> Result<Vec<f64>> {
         let mut times = Vec::new();
         for part in parts {
@@ -237,60 +263,15 @@ impl Player {
                 times.push(experiment.span(&trace));
             }
         }
+        if position == experiment.timer() {
+            // it reads one clock
+            times.extend([0.0; UNCERTAIN]);
+        }
         Ok(times)
     }
 
-    /// Runs a collective so many times; each run begins when the root knows that everybody is through with the one before, where there is
-    /// no root on all ranks together. Each rank notes when it began and when it was done, and the root turns these stamps into its own clock's: a
-    /// run takes from the root's start, or else the latest one, until the last rank is done.
-    fn play_collective(
-        &mut self,
-        experiment: &Experiment,
-        members: &[Rank],
-        program: &Program,
-        warm_ups: usize,
-        repetitions: usize,
-    ) -> Result<Vec<f64>> {
-        let (me, root) = (self.transport.rank(), members[experiment.timer()]);
-        let native = experiment.native(me).map(|call| Ok::<_, Error>((self.group(&call.ranks)?, call))).transpose()?;
-        let together = experiment.collective().is_some_and(|c| !c.rooted);
-        let others: Vec<Rank> = others(root, members).collect();
-        let offsets = self.transport.clock_offsets(root, &others, &mut self.offsets)?;
-        if warm_ups == 0 && !together && self.sends_wait_for_receives {
-            self.gather_at(root, members)?;
-        }
-        let (mut starts, mut ends) = (Vec::new(), Vec::new());
-        for _ in 0..warm_ups + repetitions {
-            if together {
-                self.transport.start_together(root, &others, &offsets)?;
-            }
-            starts.push(now());
-            self.execute(program, None)?;
-            if let Some((comm, call)) = &native {
-                // SAFETY: the buffer holds that many bytes; all members of `comm` take part in this experiment
-                unsafe { library::run(call.collective, self.buffer.as_mut_ptr(), experiment.bytes(), call.root, *comm)? };
-            }
-            ends.push(now());
-            self.gather_at(root, members)?;
-        }
-        if me != root {
-            self.transport.send_times(root, &[starts, ends].concat())?;
-            return Ok(Vec::new());
-        }
-        let runs = warm_ups + repetitions;
-        let wanted: Vec<(Rank, usize)> = others.iter().map(|&r| (r, 2 * runs)).collect();
-        for (theirs, offset) in self.transport.receive_times_of_each(&wanted)?.into_iter().zip(offsets) {
-            let (their_starts, their_ends) = theirs.split_at(runs);
-            ends.iter_mut().zip(their_ends).for_each(|(latest, end)| *latest = latest.max(end + offset));
-            if together {
-                starts.iter_mut().zip(their_starts).for_each(|(latest, start)| *latest = latest.max(start + offset));
-            }
-        }
-        Ok(ends.iter().zip(&starts).skip(warm_ups).map(|(end, start)| (end - start).max(0.0)).collect())
-    }
-
     /// Lets a rank go on when it knows that all members have come so far; nobody else waits.
-    fn gather_at(&mut self, root: Rank, members: &[Rank]) -> Result<()> {
+    pub(super) fn gather_at(&mut self, root: Rank, members: &[Rank]) -> Result<()> {
         if self.transport.rank() == root {
             self.transport.receive_signals(others(root, members))
         } else {
@@ -298,14 +279,14 @@ impl Player {
         }
     }
 
-    fn execute(&mut self, program: &Program, trace: Option<&mut Trace>) -> Result<()> {
+    pub(super) fn execute(&mut self, program: &Program, trace: Option<&mut Trace>) -> Result<()> {
         let buffers = Buffers::of(&[], &mut self.buffer);
         // SAFETY: the buffer is this player's own
         unsafe { self.executor.run(&mut self.transport, &mut Task::new(program).traced(trace), buffers) }
     }
 
     /// The communicator of some ranks, made at first use by them alone.
-    fn group(&mut self, members: &[Rank]) -> Result<ffi::MPI_Comm> {
+    pub(super) fn group(&mut self, members: &[Rank]) -> Result<ffi::MPI_Comm> {
         if let Some(&comm) = self.groups.get(members) {
             return Ok(comm);
         }

@@ -1,6 +1,6 @@
 //! A recording in place of something to measure.
 
-use super::{Experiment, Probe, Samples, Settings};
+use super::{Experiment, Probe, Runs, Samples, Settings};
 use crate::error::{Error, Result};
 use std::path::Path;
 
@@ -30,7 +30,7 @@ impl Probe for Recorded {
         self.settings.clone()
     }
 
-    fn run(&mut self, batches: &[Vec<Experiment>], _: usize) -> Result<Vec<Vec<f64>>> {
+    fn run(&mut self, batches: &[Vec<Experiment>], _: usize) -> Result<Vec<Runs>> {
         Err(Error::data(format!(
             "find {:?} in the recording: it was not measured; run again under mpirun with the same file to add it",
             batches.iter().flatten().next()

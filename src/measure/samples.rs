@@ -34,6 +34,16 @@ pub struct Sample {
     /// when the samples are gone through again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub again: Vec<f64>,
+    /// A time is off by so much at most for clocks of several ranks that are compared: half the shortest round trip of a message between them,
+    /// as if its ways out and back could differ by all of it, and how far they may have drifted since they were looked at. 0 where one
+    /// clock is read or time is virtual, and in files of older versions, which do not say.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub clock_error_s: f64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's interface
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }
 
 impl Sample {
@@ -177,6 +187,9 @@ impl Sample {
         if sample.seconds.is_empty() || sample.all().iter().any(|&t| !crate::units::is_time(t)) {
             return Err("a sample needs at least one time, all finite and zero or more".into());
         }
+        if !crate::units::is_time(sample.clock_error_s) {
+            return Err("clock_error_s must be finite, and zero or more".into());
+        }
         sample.experiment.validate(ranks).map_err(|e| format!("this is no sample: {e}"))?;
         Ok(sample)
     }
@@ -207,6 +220,7 @@ pub(super) mod fixtures {
             seconds: vec![1e-5, 2e-5],
             stop: Stop::Budget,
             again: Vec::new(),
+            clock_error_s: 0.0,
         }
     }
 }
@@ -228,6 +242,17 @@ mod tests {
     }
 
     #[test]
+    fn how_far_clocks_are_off_is_kept_with_a_sample() {
+        let head = serde_json::to_string(&settings()).unwrap();
+        let of_one_clock = serde_json::to_string(&sample(1)).unwrap();
+        assert!(!of_one_clock.contains("clock_error_s"), "as older versions wrote it: {of_one_clock}");
+        let before = Sample { clock_error_s: 2.5e-7, ..sample(2) };
+        let text = format!("{head}\n{of_one_clock}\n{}\n", serde_json::to_string(&before).unwrap());
+        let (_, after) = Samples::parse("s", &text).unwrap();
+        assert_eq!((after.get(&before.experiment), after.get(&sample(1).experiment)), (Some(&before), Some(&sample(1))));
+    }
+
+    #[test]
     fn bad_lines_are_named() {
         let head = serde_json::to_string(&settings()).unwrap();
         for (line, word) in [
@@ -235,6 +260,10 @@ mod tests {
             ("nonsense", "no sample"),
             (r#"{"experiment":{"kind":"round_trip","a":0,"b":1,"out":0,"back":0},"seconds":[],"stop":"budget"}"#, "at least one time"),
             (r#"{"experiment":{"kind":"round_trip","a":0,"b":1,"out":0,"back":0},"seconds":[-1],"stop":"budget"}"#, "zero or more"),
+            (
+                r#"{"experiment":{"kind":"round_trip","a":0,"b":1,"out":0,"back":0},"seconds":[1],"stop":"budget","clock_error_s":-1}"#,
+                "clock_error_s",
+            ),
             (r#"{"experiment":{"kind":"round_trip","a":0,"b":7,"out":0,"back":0},"seconds":[1],"stop":"budget"}"#, "rank 7"),
             (r#"{"experiment":{"kind":"round_trip","a":1,"b":1,"out":0,"back":0},"seconds":[1],"stop":"budget"}"#, "there twice"),
             (

@@ -3,7 +3,7 @@
 use super::race::Rivals;
 use super::sample_file::{Held, SampleFile};
 use super::stop::floor;
-use super::{Experiment, Probe, Sample, Samples, Settings, Stop, StopRule, pack};
+use super::{Experiment, Probe, Runs, Sample, Samples, Settings, Stop, StopRule, pack};
 use crate::error::{Error, Result};
 use crate::stats;
 use rustc_hash::FxHashSet;
@@ -174,7 +174,9 @@ impl<'a> Session<'a> {
         self.file = file;
         let mut merged = Vec::new();
         for mut sample in before {
-            sample.again = self.samples.all(&sample.experiment);
+            let again = self.samples.get(&sample.experiment);
+            sample.again = again.map_or(Vec::new(), Sample::all);
+            sample.clock_error_s = again.map_or(0.0, |s| s.clock_error_s).max(sample.clock_error_s);
             self.samples.insert(sample.clone());
             merged.push(sample);
         }
@@ -234,8 +236,9 @@ impl<'a> Session<'a> {
     /// # Errors
     /// The probe's.
     pub fn alone(&mut self, experiment: &Experiment) -> Result<f64> {
-        let seconds = self.probe.run(&[vec![experiment.clone()]], self.rule.least)?;
-        stats::median(&seconds.concat()).ok_or_else(|| Error::data(format!("measure {experiment:?}: the probe gave no time")))
+        let runs = self.probe.run(&[vec![experiment.clone()]], self.rule.least)?;
+        let seconds: Vec<f64> = runs.into_iter().flat_map(|r| r.seconds).collect();
+        stats::median(&seconds).ok_or_else(|| Error::data(format!("measure {experiment:?}: the probe gave no time")))
     }
 
     /// True if experiments run side by side.
@@ -245,7 +248,7 @@ impl<'a> Session<'a> {
 
     /// Measures experiments until every one is precise enough, beaten by a rival, or has spent its repetitions.
     fn repeat(&mut self, experiments: Vec<Experiment>, mut rivals: Option<&mut Rivals>, rule: StopRule) -> Result<Vec<Sample>> {
-        let mut open: Vec<(Experiment, Vec<f64>)> = experiments.into_iter().map(|e| (e, Vec::new())).collect();
+        let mut open: Vec<(Experiment, Runs)> = experiments.into_iter().map(|e| (e, Runs::default())).collect();
         let (mut done, mut repetitions) = (Vec::new(), if rivals.is_some() { 1 } else { rule.more(0, rule.least.min(rule.least_long)) });
         let samples = &self.samples;
         while !open.is_empty() {
@@ -259,28 +262,30 @@ impl<'a> Session<'a> {
                 alone.collect::<Result<Vec<_>>>()?.concat()
             };
             for (k, more) in batches.into_iter().flatten().zip(results) {
-                let (experiment, seconds) = &mut open[k];
-                if more.is_empty() || more.iter().any(|t| !t.is_finite()) {
+                let (experiment, runs) = &mut open[k];
+                if more.seconds.is_empty() || more.seconds.iter().chain([&more.clock_error_s]).any(|t| !t.is_finite()) {
                     return Err(Error::data(format!("measure {experiment:?}: the probe gave no finite time")));
                 }
-                seconds.extend(more.into_iter().map(|t| t.max(0.0)));
+                runs.seconds.extend(more.seconds.into_iter().map(|t| t.max(0.0)));
+                runs.clock_error_s = runs.clock_error_s.max(more.clock_error_s);
             }
             if let Some(rivals) = &mut rivals {
-                open.iter().for_each(|(experiment, seconds)| rivals.note(experiment, seconds));
+                open.iter().for_each(|(experiment, runs)| rivals.note(experiment, &runs.seconds));
             }
-            open.retain_mut(|(experiment, seconds)| {
-                let beaten = || rivals.as_ref().is_some_and(|r| r.beat(experiment, seconds)).then_some(Stop::Beaten);
-                let stop = rule.met(seconds, floor(experiment, samples)).or_else(beaten);
+            open.retain_mut(|(experiment, runs)| {
+                let beaten = || rivals.as_ref().is_some_and(|r| r.beat(experiment, &runs.seconds)).then_some(Stop::Beaten);
+                let stop = rule.met(&runs.seconds, floor(experiment, samples)).or_else(beaten);
                 done.extend(stop.map(|stop| Sample {
                     experiment: experiment.clone(),
-                    seconds: std::mem::take(seconds),
+                    seconds: std::mem::take(&mut runs.seconds),
                     stop,
                     again: Vec::new(),
+                    clock_error_s: runs.clock_error_s,
                 }));
                 stop.is_none()
             });
-            let so_far = open.first().map_or(0, |(_, seconds)| seconds.len());
-            let least = open.iter().map(|(_, seconds)| rule.least_of(seconds)).max().unwrap_or(0);
+            let so_far = open.first().map_or(0, |(_, runs)| runs.seconds.len());
+            let least = open.iter().map(|(_, runs)| rule.least_of(&runs.seconds)).max().unwrap_or(0);
             repetitions = if rivals.is_some() { 1 } else { rule.more(so_far, least) };
         }
         Ok(done)
@@ -335,8 +340,10 @@ mod tests {
             settings()
         }
 
-        fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Vec<f64>>> {
-            Ok(batches.iter().flatten().map(|_| (0..repetitions).map(|_| self.once()).collect()).collect())
+        fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Runs>> {
+            // clocks get more and more uncertain
+            let mut runs = || Runs { seconds: (0..repetitions).map(|_| self.once()).collect(), clock_error_s: self.runs as f64 * 1e-9 };
+            Ok(batches.iter().flatten().map(|_| runs()).collect())
         }
 
         fn has_native(&self) -> bool {
@@ -345,6 +352,22 @@ mod tests {
 
         fn elapsed(&self) -> f64 {
             self.runs as f64 * 1e-3
+        }
+    }
+
+    #[test]
+    fn the_largest_error_of_clocks_is_kept() {
+        let field: Vec<Experiment> = (0..2).map(|out| Experiment::RoundTrip { a: 0, b: 1, out, back: 0 }).collect();
+        let mut probe = Drifting { random: stats::random(3), runs: 0, level: 1.0 };
+        let mut session = Session::new(&mut probe);
+        let mut runs = 0.0;
+        for again in [false, true] {
+            let fields = std::slice::from_ref(&field);
+            if again { session.remeasure("again", fields) } else { session.race("first", fields) }.unwrap();
+            let errors: Vec<f64> = session.samples().iter().map(|s| s.clock_error_s).collect();
+            assert!(errors.iter().all(|e| *e > runs), "{errors:?} after {runs}");
+            runs = session.elapsed() * 1e-6;
+            assert!((errors.into_iter().fold(0.0, f64::max) - runs).abs() < 1e-12);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Measuring a simulated platform: no MPI, no cluster, the same experiments.
 
-use super::{Experiment, Probe, SAMPLE_FORMAT, Settings};
+use super::{Experiment, Probe, Runs, SAMPLE_FORMAT, Settings};
 use crate::error::{Error, Result};
 use crate::library::SIMULATOR;
 use crate::platform::{Placement, Platform};
@@ -72,12 +72,13 @@ impl Probe for SimulatedProbe {
         self.settings.clone()
     }
 
-    fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Vec<f64>>> {
-        let mut seconds = Vec::new();
+    fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Runs>> {
+        let mut runs = Vec::new();
         for batch in batches {
-            seconds.extend(self.run_batch(batch, repetitions)?);
+            // one virtual clock
+            runs.extend(self.run_batch(batch, repetitions)?.into_iter().map(|seconds| Runs { seconds, clock_error_s: 0.0 }));
         }
-        Ok(seconds)
+        Ok(runs)
     }
 
     fn has_native(&self) -> bool {

@@ -4,8 +4,6 @@
 //! request before it returns.
 #![allow(unsafe_code)] // messages under way hold pointers into the caller's buffers
 
-#[cfg(feature = "mpi")]
-pub mod clock;
 pub mod clocks;
 #[cfg(feature = "mpi")]
 mod control;
@@ -17,6 +15,8 @@ pub mod mpi;
 #[cfg(feature = "mpi")]
 pub(crate) mod native;
 pub mod offsets;
+#[cfg(feature = "mpi")]
+mod ping;
 mod task;
 pub mod threads;
 

@@ -1,0 +1,129 @@
+//! Ranks that measure ask each other for the time, and start together.
+
+use super::Transport;
+use super::clocks::{Clocks, at_once};
+use super::mpi::{MpiTransport, now};
+use super::offsets::Exchange;
+use crate::error::Result;
+use crate::topology::Rank;
+
+/// Exchanges of a first look: what delays messages must miss one of these in each direction.
+const PINGS: usize = 16;
+/// Exchanges of a later look, which has to take away drift alone: how short the way is, is known.
+const PINGS_AGAIN: usize = 4;
+/// Connections to so many ranks are opened at the same time.
+const OPENED_AT_ONCE: usize = 32;
+
+/// Asks for the time.
+const ASK: f64 = 1.0;
+/// No more is asked; what was timed stands, or has to be done once more.
+const STANDS: f64 = 0.0;
+const ONCE_MORE: f64 = -1.0;
+
+/// A common start is so many times as far off as everybody took to answer: time enough to be told.
+const LEAD: f64 = 1.5;
+
+impl MpiTransport {
+    /// Answers the root that looks at clocks, until it ends that; true if what was timed has to be done once more.
+    ///
+    /// # Errors
+    /// MPI's reason.
+    pub fn serve_looks(&mut self, root: Rank) -> Result<bool> {
+        loop {
+            match self.receive_times(root, 1)?[0] {
+                ASK => self.send_times(root, &[now()])?,
+                word => return Ok(word == ONCE_MORE),
+            }
+        }
+    }
+
+    /// On the root: lets the others go on.
+    ///
+    /// # Errors
+    /// MPI's reason.
+    pub fn end_looks(&mut self, others: &[Rank], once_more: bool) -> Result<()> {
+        let word = if once_more { ONCE_MORE } else { STANDS };
+        others.iter().try_for_each(|&r| self.send_times(r, &[word]))
+    }
+
+    /// On the root: looks at clocks of others that [serve](MpiTransport::serve_looks). Gives by how much those have jumped that
+    /// have since the last look.
+    ///
+    /// # Errors
+    /// MPI's reason.
+    pub fn look_at(&mut self, others: &[Rank], clocks: &mut Clocks) -> Result<Vec<(Rank, f64)>> {
+        let new = clocks.unknown(others);
+        let mut trips: Vec<(Rank, f64)> = Vec::new();
+        // a first message opens a connection, which takes long; then each one alone shows how far away it is
+        new.chunks(OPENED_AT_ONCE).try_for_each(|few| self.ping(few).map(drop))?;
+        for &r in &new {
+            trips.extend(self.ping(&[r])?.iter().map(|e| (r, e.received - e.sent)));
+        }
+        let mut jumped = self.look_at_parts(&at_once(&trips), PINGS, clocks)?;
+        let known = others.iter().filter(|r| !new.contains(r));
+        let trips: Vec<(Rank, f64)> = known.filter_map(|&r| Some((r, clocks.get(r)?.trip()))).collect();
+        if !trips.is_empty() {
+            let began = now();
+            jumped.extend(self.look_at_parts(&at_once(&trips), PINGS_AGAIN, clocks)?);
+            clocks.looked_again(now() - began);
+        }
+        Ok(jumped)
+    }
+
+    fn look_at_parts(&mut self, parts: &[Vec<Rank>], pings: usize, clocks: &mut Clocks) -> Result<Vec<(Rank, f64)>> {
+        let mut jumped = Vec::new();
+        for part in parts {
+            let mut exchanges = vec![Vec::with_capacity(pings); part.len()];
+            for _ in 0..pings {
+                self.ping(part)?.into_iter().zip(&mut exchanges).for_each(|(one, all)| all.push(one));
+            }
+            jumped.extend(part.iter().zip(exchanges).filter_map(|(&r, exchanges)| Some((r, clocks.look(r, &exchanges)?))));
+        }
+        Ok(jumped)
+    }
+
+    /// Returns at about the same time on the root and all others, each on its own clock. The root has looked at their clocks.
+    ///
+    /// # Errors
+    /// MPI's reason.
+    pub fn start_together(&mut self, root: Rank, others: &[Rank], clocks: &Clocks) -> Result<()> {
+        let until = if self.rank() == root {
+            // those who are told in time start together; who is late is timed by its own start
+            let asked = now();
+            others.iter().try_for_each(|&r| self.send_times(r, &[]))?;
+            self.receive_signals(others.iter().copied())?;
+            let start = now() + LEAD * (now() - asked);
+            let theirs = |r: Rank| clocks.get(r).map_or(start, |clock| clock.theirs(start));
+            others.iter().try_for_each(|&r| self.send_times(r, &[theirs(r)]))?;
+            start
+        } else {
+            self.receive_times(root, 0)?;
+            self.send_times(root, &[])?;
+            self.receive_times(root, 1)?[0]
+        };
+        self.delay((until - now()).max(0.0));
+        Ok(())
+    }
+
+    /// One exchange with each of some ranks, all at the same time.
+    fn ping(&mut self, others: &[Rank]) -> Result<Vec<Exchange>> {
+        let mut stamps = vec![[0u8; size_of::<f64>()]; others.len()];
+        let (mut under_way, mut exchanges) = (Vec::new(), Vec::new());
+        for (&r, stamp) in others.iter().zip(&mut stamps) {
+            // SAFETY: `stamps` lives, in its place, until all receives are complete
+            under_way.push(unsafe { self.receive(r, 0, stamp.as_mut_ptr(), stamp.len())? });
+            exchanges.push(Exchange { sent: now(), theirs: 0.0, received: 0.0 });
+            self.send_times(r, &[ASK])?;
+        }
+        let mut open: Vec<usize> = (0..others.len()).collect();
+        while !open.is_empty() {
+            let k = self.wait_any(&mut under_way)?;
+            let received = now();
+            under_way.remove(k);
+            let k = open.remove(k);
+            exchanges[k].theirs = f64::from_ne_bytes(stamps[k]);
+            exchanges[k].received = received;
+        }
+        Ok(exchanges)
+    }
+}
