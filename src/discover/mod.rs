@@ -1,5 +1,7 @@
 //! Discovery: which ranks are alike, and how far the groups are from each other.
 
+mod asking;
+mod evidence;
 mod sampled;
 
 use crate::cluster::{Bound, GroupQuality, Method, quality, quality_of};
@@ -11,7 +13,8 @@ use crate::topology::{Declared, LatencyMatrix, Rank, pair_rounds};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-pub use sampled::{Measure, Sampled, sampled};
+pub use asking::Measure;
+pub use sampled::{Sampled, sampled};
 
 /// A group that was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]

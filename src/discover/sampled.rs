@@ -1,42 +1,47 @@
-//! Grouping more hosts than a full matrix can be measured for: some hosts found the groups, the others are probed against members of the
-//! groups that their latencies so far leave possible, and what fits nowhere founds groups again.
+//! Grouping more hosts than a full matrix can be measured for: hosts that look alike are compared with each other and found groups, the
+//! others are probed against members of the groups that their latencies so far leave possible, and what fits nowhere founds groups again.
 
 use super::SITES_APART_S;
+use super::asking::{Measure, Search, Servers};
+use super::evidence::{DEVIATIONS, Evidence, FEW_PROBES, Mark, SURE, Step, Usual};
 use crate::cluster::{Bound, Method};
 use crate::error::Result;
 use crate::stats::{self, median};
 use crate::topology::{LatencyMatrix, pair_rounds};
-use rand::Rng;
 use rand::seq::SliceRandom;
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// No host takes part in more probes, as long as another one can in its place.
-const MOST_PROBES: usize = 20;
-/// At the very end there is no limit; sums of it must not overflow.
-const NO_LIMIT: usize = u32::MAX as usize;
-/// So many hosts found groups at a time, by a full matrix among them: then they can still ask, and be asked, 9 times.
+/// So many hosts find the groups before others are asked, then as many again as there were, and so on. A host may be as far from another
+/// group as that one's members are from each other, and would join it for as long as its own group is not known.
+const PIONEERS: usize = 256;
+/// So many hosts that look alike are compared at a time, by a full matrix among them.
 const FOUNDERS: usize = 12;
-/// Of these, so many are kept for measuring how far groups are from each other.
-const RESERVE: usize = 3;
-/// A host that founds no group keeps so many to find its own.
-const ASKS: usize = 6;
-/// A group is ruled out by a latency that is so much over what is alike: with noise of a tenth, one in thousands is over by less.
-const SLACK: f64 = 1.08;
+/// And so many at least, however often they were probed.
+const LEAST_MATES: usize = 5;
 /// So many that are alike found a group; two always look alike.
 const LEAST_FOUNDERS: usize = 3;
-/// So many hosts find the groups before all others are asked. A host may be as far from another group as that one's members are from each
-/// other, and would join it for as long as its own group is not known.
-const PIONEERS: usize = 256;
-/// So often each of them is measured against another one of its group: who joined the wrong one is nearer to its own kind.
+/// So many of them are kept for asking and being asked.
+const ASKS: usize = 6;
+/// Where so many times in a row founders are not alike, there are many groups, and few hosts of each.
+const PATIENCE: usize = 4;
+/// Then so many hosts, as long as there are fewer groups, are marks: others are told apart by how far they are from each of them,
+const MARKS: usize = 4;
+/// so many at a time.
+const MARKED: usize = 96;
+/// Where so few hosts fit no group, it is noise rather than that they are of another kind: they ask again before they found any.
+const FEW_LOST: usize = 16;
+/// So often members of a group are measured against others of it: who joined the wrong one is nearer to its own kind.
 const CHECKS: usize = 6;
+/// Pairs are odd if they are nearer than the bound by so many deviations of the noise: one in a thousand is by chance.
+const ODD: f64 = 2.0;
+/// That is done once, when there are so many members, or at the end.
+const CHECKED_MEMBERS: usize = 24;
+/// Of groups that are at most so much farther from each other than inside, each member says which one it is in.
+const NEAR: f64 = 2.0;
 /// Groups that look like one are merged only if so many more pairs say so.
-const MERGE_PROBES: usize = 5;
+const MERGE_PROBES: usize = 15;
 /// Where hosts are left that have few of their kind, so many are compared at a time.
-const LAST_FOUNDERS: usize = 64;
-
-/// Measures the latencies of pairs of which no two share a host.
-pub type Measure<'a> = &'a mut dyn FnMut(&[(usize, usize)]) -> Result<Vec<f64>>;
+const LAST_FOUNDERS: usize = 256;
 
 /// What sampling finds.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -56,317 +61,267 @@ pub struct Sampled {
 /// # Errors
 /// Those of `measure`.
 pub fn sampled(n: usize, method: &Method, bound: Bound, measure: Measure) -> Result<Sampled> {
-    let mut search = Search { found: Sampled { probes: vec![0; n], ..Default::default() }, method, bound, measure, most: MOST_PROBES };
+    let mut search =
+        Search { known: Evidence::new(n, bound), method, bound, measure, rounds: 0, checked: BTreeSet::new(), random: stats::random(1) };
     let mut order: Vec<usize> = (0..n).collect();
-    let mut random = stats::random(1);
-    order.shuffle(&mut random);
-    let others = order.split_off(n.min(PIONEERS));
-    let mut left = search.settle(open(order))?;
-    for (group, odd) in search.check(&mut random)?.into_iter().enumerate() {
-        if odd.len() >= LEAST_FOUNDERS || search.is_unsure(group) {
-            left.extend(search.divide(group, odd)?);
-        }
+    order.shuffle(&mut search.random);
+    let (mut left, mut begin) = (Vec::new(), 0);
+    while begin < n {
+        let end = n.min(2 * begin.max(PIONEERS / 2));
+        let lost = search.classify(order[begin..end].to_vec())?;
+        left.extend(if begin == 0 { lost } else { search.ask_again(lost)? });
+        left = search.settle(left)?;
+        left = search.check(CHECKED_MEMBERS, left)?;
+        begin = end;
     }
-    left.extend(search.classify(open(others))?);
-    let left = search.remeasure(left)?;
-    let left = search.settle(left)?;
-    let mut rest = search.remeasure(left)?;
-    // where nobody could answer any more, what is known must do, or somebody must
-    rest.retain_mut(|x| search.decide(x).map(|group| search.join(x, group)).is_none());
-    while !rest.iter().all(|x| search.is_lost(x)) {
-        search.most += 1;
-        rest = search.classify(rest)?;
-    }
-    search.most = NO_LIMIT;
-    // what is left has few of its kind: now two are a group
-    while !rest.is_empty() {
-        let founders: Vec<usize> = rest.drain(..rest.len().min(LAST_FOUNDERS)).map(|x| x.host).collect();
-        let alone = search.found_groups(&founders, 2)?;
-        rest = search.classify(rest)?;
-        search.found.groups.extend(alone.into_iter().map(|host| vec![host]));
-    }
-    search.complete()?;
-    search.merge()?;
-    Ok(search.found.sorted())
-}
-
-struct Search<'a> {
-    found: Sampled,
-    method: &'a Method,
-    bound: Bound,
-    measure: Measure<'a>,
-    /// Nobody takes part in more probes.
-    most: usize,
-}
-
-/// A host whose group is not known yet, and its latencies to some groups.
-struct Open {
-    host: usize,
-    seen: Vec<(usize, f64)>,
-}
-
-fn open(hosts: Vec<usize>) -> Vec<Open> {
-    hosts.into_iter().map(|host| Open { host, seen: Vec::new() }).collect()
+    left = search.ask_again(left)?;
+    left = search.settle(left)?;
+    left = search.check(0, left)?;
+    left.extend(search.reconsider(0)?);
+    left = search.ask_again(left)?;
+    search.finish(left)?;
+    Ok(search.sorted())
 }
 
 impl Search<'_> {
-    /// Finds groups among hosts and puts the hosts into them, as long as enough of those that are left may be asked; gives the others.
-    fn settle(&mut self, mut left: Vec<Open>) -> Result<Vec<Open>> {
-        loop {
-            left.sort_by_key(|x| self.found.probes[x.host]);
-            let may_be = |k: &usize| self.found.probes[left[k - 1].host] + k - 1 + ASKS <= self.most;
-            let Some(count) = (LEAST_FOUNDERS..=FOUNDERS.min(left.len())).rev().find(may_be) else { return Ok(left) };
-            // the one that was probed least, and those that are most likely of its kind
-            let able = left.partition_point(|x| self.found.probes[x.host] + count - 1 + ASKS <= self.most);
-            let likely: Vec<isize> = left[..able].iter().map(|x| self.likeness(&left[0], x)).collect();
-            let mut order: Vec<usize> = (1..able).collect();
-            order.sort_by_key(|&k| Reverse(likely[k]));
-            let mut chosen = [&[0], &order[..count - 1]].concat();
-            chosen.sort_unstable_by_key(|&k| Reverse(k));
-            let mut founders: Vec<Open> = chosen.into_iter().map(|k| left.remove(k)).collect();
-            let alone = self.found_groups(&founders.iter().map(|x| x.host).collect::<Vec<_>>(), LEAST_FOUNDERS)?;
-            founders.retain(|x| alone.contains(&x.host));
-            left.extend(founders);
-            self.complete()?;
-            self.merge()?;
-            left = self.classify(left)?;
-        }
-    }
-
-    /// Lets hosts that fit no group ask anew: noise may have kept them out of theirs. Gives those that still fit none.
-    fn remeasure(&mut self, mut left: Vec<Open>) -> Result<Vec<Open>> {
-        left.iter_mut().filter(|x| self.is_lost(x)).for_each(|x| x.seen.clear());
-        self.classify(left)
-    }
-
-    /// To how many groups two hosts are as far, less those to which they are not.
-    fn likeness(&self, x: &Open, y: &Open) -> isize {
-        let both = x.seen.iter().flat_map(|&(g, t)| y.seen.iter().filter(move |s| s.0 == g).map(move |s| (t, s.1)));
-        both.map(|(t, u)| if self.alike(t, u) { 1 } else { -1 }).sum()
-    }
-
-    /// Measures the members of each group against each other, at random; gives those of each that are nearer to each other than the others.
-    fn check(&mut self, random: &mut impl Rng) -> Result<Vec<BTreeSet<usize>>> {
-        let mut odd = vec![BTreeSet::new(); self.found.groups.len()];
-        for _ in 0..CHECKS {
-            let mut pairs = Vec::new();
-            for group in 0..odd.len() {
-                let mut members = self.servers(group, ASKS);
-                members.shuffle(random);
-                pairs.extend(members.chunks_exact(2).map(|pair| (group, pair[0], pair[1])));
-            }
-            let times = self.round(&pairs.iter().map(|&(_, a, b)| (a, b)).collect::<Vec<_>>())?;
-            for ((group, a, b), t) in pairs.into_iter().zip(times) {
-                if self.expected(group, group).is_some_and(|e| t < e && !self.alike(e, t)) {
-                    odd[group].extend([a, b]);
+    /// Finds groups among hosts and puts the hosts into them; gives those that have too few of their kind.
+    fn settle(&mut self, mut left: Vec<usize>) -> Result<Vec<usize>> {
+        let (first, mut failed, mut marks) = (self.known.groups.len(), 0, Vec::new());
+        let (mut tried, mut marked) = (BTreeSet::new(), BTreeSet::new());
+        while let Some(&pivot) = left.iter().filter(|h| !tried.contains(*h)).min_by_key(|&&h| (self.probes(h), h)) {
+            tried.insert(pivot);
+            let founders = self.founders(pivot, &left, !marks.is_empty());
+            if founders.len() >= LEAST_FOUNDERS && self.found_groups(&founders)? {
+                failed = 0;
+                self.complete()?;
+                self.merge()?;
+                left.retain(|&h| self.known.of[h].is_none());
+                left = self.classify(left)?;
+                if left.len() <= FEW_LOST {
+                    left = self.ask_again(left)?;
                 }
+                continue;
+            }
+            failed += 1;
+            if failed % PATIENCE == 0 && self.known.groups.len() < MARKS && left.len() > marked.len() {
+                if marks.is_empty() {
+                    marks = founders.into_iter().take(MARKS).collect();
+                }
+                self.mark(&marks, &left, &mut marked)?;
+                tried.clear();
             }
         }
-        Ok(odd)
+        left.extend(self.reconsider(first)?);
+        Ok(left)
     }
 
-    /// Is another group as far from this one as its members are from each other?
-    fn is_unsure(&self, group: usize) -> bool {
-        let far = |g| self.expected(group, g).zip(self.expected(group, group)).is_some_and(|(a, b)| self.alike(a, b));
-        (0..self.found.groups.len()).any(|g| g != group && far(g))
+    /// A host, and those that are most likely of its kind.
+    fn founders(&self, pivot: usize, left: &[usize], many: bool) -> Vec<usize> {
+        let many = many || !self.known.are_few();
+        let free = |host: usize| (FEW_PROBES + 1).saturating_sub(ASKS + self.probes(host));
+        let count = if many { FOUNDERS } else { free(pivot).clamp(LEAST_MATES, FOUNDERS) };
+        let view = self.known.view(pivot);
+        let mate = |&host: &usize| {
+            let (common, distance) = self.known.likeness(&view, &self.known.view(host))?;
+            (host != pivot && (many || count == LEAST_MATES || free(host) >= count)).then_some((
+                usize::MAX - common,
+                distance,
+                self.probes(host),
+                host,
+            ))
+        };
+        let mut mates: Vec<_> = left.iter().filter_map(mate).collect();
+        mates.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then((a.2, a.3).cmp(&(b.2, b.3))));
+        let mates = mates.into_iter().take(count.saturating_sub(1)).map(|m| m.3);
+        std::iter::once(pivot).chain(mates).collect()
     }
 
-    /// Founds groups anew among hosts that were odd in theirs, and lets all others of it ask again; gives those that fit none.
-    fn divide(&mut self, group: usize, odd: BTreeSet<usize>) -> Result<Vec<Open>> {
-        let members = std::mem::take(&mut self.found.groups[group]);
-        let inside = self.expected(group, group);
-        let (odd, others): (Vec<usize>, Vec<usize>) = members.into_iter().partition(|h| odd.contains(h));
-        let seen = |host| Open { host, seen: inside.map(|t| (group, t)).into_iter().collect() };
-        let first = self.found.groups.len();
-        let left = self.settle(odd.into_iter().map(seen).collect())?;
-        for new in first..self.found.groups.len() {
-            // no group of its own, after all
-            if self.expected(new, new).zip(inside).is_some_and(|(a, b)| self.alike(a, b)) {
-                let hosts = std::mem::take(&mut self.found.groups[new]);
-                self.found.groups[group].extend(hosts);
-            }
+    /// Measures some more hosts against the marks.
+    fn mark(&mut self, marks: &[usize], left: &[usize], marked: &mut BTreeSet<usize>) -> Result<()> {
+        let mut hosts: Vec<usize> = left.iter().copied().filter(|h| !marked.contains(h)).collect();
+        hosts.sort_by_key(|&h| (self.probes(h), h));
+        hosts.truncate(MARKED);
+        marked.extend(hosts.iter().copied());
+        for round in 0..hosts.len().max(marks.len()) {
+            let pairs = marks.iter().enumerate().filter_map(|(k, &m)| Some((m, *hosts.get((round + k) % hosts.len().max(marks.len()))?)));
+            let pairs: Vec<(usize, usize)> = pairs.filter(|&(m, h)| !marks.contains(&h) && self.known.known(m, h).is_none()).collect();
+            self.round(&pairs)?;
         }
-        self.classify(others.into_iter().map(seen).chain(left).collect())
+        Ok(())
     }
 
-    /// Measures one round.
-    fn round(&mut self, pairs: &[(usize, usize)]) -> Result<Vec<f64>> {
-        if pairs.is_empty() {
-            return Ok(Vec::new());
+    /// Measures all latencies among hosts that are not known.
+    fn measure_all(&mut self, hosts: &[usize]) -> Result<()> {
+        for round in pair_rounds(hosts.len()) {
+            let pairs = round.into_iter().map(|(a, b)| (hosts[a], hosts[b]));
+            let pairs: Vec<(usize, usize)> = pairs.filter(|&(a, b)| self.known.known(a, b).is_none()).collect();
+            self.round(&pairs)?;
         }
-        self.found.rounds += 1;
-        pairs.iter().for_each(|&(a, b)| {
-            self.found.probes[a] += 1;
-            self.found.probes[b] += 1;
-        });
-        (self.measure)(pairs)
+        Ok(())
     }
 
-    /// Groups founders by all latencies among them; gives those that are fewer than `least`.
-    fn found_groups(&mut self, founders: &[usize], least: usize) -> Result<Vec<usize>> {
-        let n = founders.len();
-        let mut rows = vec![vec![0.0; n]; n];
-        for round in pair_rounds(n) {
-            let pairs: Vec<(usize, usize)> = round.iter().map(|&(a, b)| (founders[a], founders[b])).collect();
-            for (&(a, b), t) in round.iter().zip(self.round(&pairs)?) {
-                (rows[a][b], rows[b][a]) = (t, t);
-            }
-        }
-        let matrix = LatencyMatrix::from_pairs(n, "sampled", |i, j| rows[i][j]);
+    /// Groups founders by all latencies among them. Were there any groups?
+    fn found_groups(&mut self, founders: &[usize]) -> Result<bool> {
+        self.measure_all(founders)?;
+        let time = |i: usize, j: usize| self.known.known(founders[i], founders[j]).unwrap_or(f64::INFINITY);
+        let matrix = LatencyMatrix::from_pairs(founders.len(), "sampled", time);
         let clusters = (self.method.group)(&matrix, self.bound);
         // three sites that are equally far from each other look alike: such groups have to wait
         let near = |c: &[usize]| median(&matrix.between(c, c)).is_none_or(|t| t <= SITES_APART_S);
-        let is_group = |c: &Vec<usize>| c.len() >= least && (least < LEAST_FOUNDERS || near(c));
-        let (groups, alone): (Vec<Vec<usize>>, Vec<Vec<usize>>) = clusters.into_iter().partition(is_group);
-        let first = self.found.groups.len();
-        for (k, group) in groups.iter().enumerate() {
-            for (j, other) in groups.iter().enumerate().take(k + 1) {
-                self.found.latencies.entry((first + j, first + k)).or_default().extend(matrix.between(other, group));
-            }
-            self.found.groups.push(group.iter().map(|&h| founders[h]).collect());
+        let groups: Vec<Vec<usize>> = clusters.into_iter().filter(|c| c.len() >= LEAST_FOUNDERS && near(c)).collect();
+        for group in &groups {
+            self.known.found(&group.iter().map(|&h| founders[h]).collect::<Vec<_>>());
         }
-        Ok(alone.concat().into_iter().map(|h| founders[h]).collect())
+        Ok(!groups.is_empty())
     }
 
-    /// Finds the groups of hosts by probes; gives those that fit none.
-    fn classify(&mut self, mut open: Vec<Open>) -> Result<Vec<Open>> {
-        let mut nowhere = Vec::new();
-        while !open.is_empty() && !self.found.groups.is_empty() {
-            let (mut busy, mut wave): (Vec<usize>, Vec<(usize, usize, usize)>) = (vec![0; self.found.groups.len()], Vec::new());
-            let servers: Vec<Vec<usize>> = (0..self.found.groups.len()).map(|g| self.servers(g, RESERVE)).collect();
-            let mut spare: Vec<usize> = servers.iter().map(|all| all.iter().map(|h| self.most - self.found.probes[*h]).sum()).collect();
-            let mut waiting = Vec::new();
-            for mut x in open {
-                let Some(group) = self.next_group(&x, &spare) else {
-                    match self.decide(&x) {
-                        Some(group) => self.join(&mut x, group),
-                        None => nowhere.push(x),
-                    }
-                    continue;
-                };
-                let server = servers[group].get(busy[group]).filter(|_| self.found.probes[x.host] < self.most);
-                if let Some(&server) = server {
-                    busy[group] += 1;
-                    spare[group] -= 1;
-                    wave.push((waiting.len(), group, server));
-                }
-                waiting.push(x);
+    /// Lets members of groups ask new ones that are near; gives those that then fit none.
+    fn reconsider(&mut self, first: usize) -> Result<Vec<usize>> {
+        let is_near = |g: usize, new: usize| {
+            let (between, inside) = (self.known.usual(g, new), self.known.usual(g, g));
+            g != new && between.zip(inside).is_some_and(|(b, i)| b.time <= NEAR * self.bound.limit(i.time))
+        };
+        let groups = self.known.groups.len();
+        let near: Vec<usize> = (0..groups).filter(|&g| (first..groups).any(|new| is_near(g, new))).collect();
+        self.classify(near.into_iter().flat_map(|g| self.known.groups[g].clone()).collect())
+    }
+
+    /// Measures members of groups of some size against each other, at random. Those of each that are nearer to each other than the others found groups
+    /// anew; gives those that fit none, with those that are left.
+    fn check(&mut self, least: usize, mut left: Vec<usize>) -> Result<Vec<usize>> {
+        let groups: Vec<usize> = (0..self.known.groups.len()).filter(|&g| self.known.groups[g].len() >= least).collect();
+        let groups: Vec<usize> = groups.into_iter().filter(|&g| self.checked.insert(g)).collect();
+        for _ in 0..CHECKS {
+            let mut pairs = Vec::new();
+            for &group in &groups {
+                let mut members = self.known.groups[group].clone();
+                members.retain(|&h| self.known.inside(h) < CHECKS && (!self.known.are_few() || self.probes(h) < FEW_PROBES - ASKS));
+                members.shuffle(&mut self.random);
+                let new = |pair: &[usize]| self.known.known(pair[0], pair[1]).is_none();
+                pairs.extend(members.chunks_exact(2).filter(|p| new(p)).map(|p| (p[0], p[1])));
             }
-            let pairs: Vec<(usize, usize)> = wave.iter().map(|&(k, _, server)| (waiting[k].host, server)).collect();
-            if pairs.is_empty() {
-                open = waiting;
-                break;
-            }
-            for (&(k, group, _), t) in wave.iter().zip(self.round(&pairs)?) {
-                waiting[k].seen.push((group, t));
-            }
-            open = waiting;
+            self.round(&pairs)?;
         }
-        nowhere.extend(open);
-        Ok(nowhere)
-    }
-
-    /// The members of a group that may be asked more than `reserve` times, those that were asked least first.
-    fn servers(&self, group: usize, reserve: usize) -> Vec<usize> {
-        let mut members = self.found.groups[group].clone();
-        members.sort_by_key(|&h| (self.found.probes[h], h));
-        members.retain(|&h| self.found.probes[h] + reserve < self.most);
-        members
-    }
-
-    /// The next group to probe a host against: of those that its latencies leave possible, the one that can answer most often.
-    fn next_group(&self, x: &Open, spare: &[usize]) -> Option<usize> {
-        let is_new = |g: usize| !self.found.groups[g].is_empty() && x.seen.iter().all(|s| s.0 != g);
-        (0..self.found.groups.len()).filter(|&g| is_new(g) && self.fits(x, g)).max_by_key(|&g| (spare[g], Reverse(g)))
-    }
-
-    /// May a host be in a group? It is about as far from all groups that it asked as the group's members are.
-    fn fits(&self, x: &Open, group: usize) -> bool {
-        let about = |a: f64, b: f64| SLACK * self.bound.limit(a.min(b)) >= a.max(b);
-        x.seen.iter().all(|&(g, t)| self.expected(group, g).is_none_or(|e| about(e, t)))
-    }
-
-    /// Is a host in none of the groups?
-    fn is_lost(&self, x: &Open) -> bool {
-        self.next_group(x, &vec![0; self.found.groups.len()]).is_none()
-    }
-
-    /// The group that a host is in, once no other is possible: the nearest of those whose members are as far from it as from each other.
-    fn decide(&self, x: &Open) -> Option<usize> {
-        let is_alike = |g, t| self.expected(g, g).is_some_and(|e| self.alike(e, t));
-        let fitting = x.seen.iter().filter(|&&(g, t)| is_alike(g, t) && self.fits(x, g));
-        fitting.min_by(|a, b| a.1.total_cmp(&b.1)).map(|s| s.0)
-    }
-
-    fn join(&mut self, x: &mut Open, group: usize) {
-        self.found.groups[group].push(x.host);
-        for &(g, t) in &x.seen {
-            self.found.latencies.entry((g.min(group), g.max(group))).or_default().push(t);
+        for group in groups {
+            let odd = self.odd(group);
+            if odd.len() >= LEAST_FOUNDERS {
+                self.known.transfer(&odd.iter().map(|&h| (h, None)).collect::<Vec<_>>());
+                let odd = self.settle(odd)?;
+                left.extend(self.classify(odd)?);
+            }
         }
+        Ok(left)
     }
 
-    /// The latency between two groups, or inside one, as far as known.
-    fn expected(&self, a: usize, b: usize) -> Option<f64> {
-        self.found.latencies.get(&(a.min(b), a.max(b))).and_then(|all| median(&all[..all.len().min(31)]))
-    }
-
-    fn alike(&self, a: f64, b: f64) -> bool {
-        self.bound.limit(a.min(b)) >= a.max(b)
+    /// The members of a group that are nearer to another one than members are.
+    fn odd(&self, group: usize) -> Vec<usize> {
+        let Some(inside) = self.known.usual(group, group) else { return Vec::new() };
+        let is_odd = |&(other, time): &(usize, f64)| {
+            self.known.of[other] == Some(group) && time < inside.time && self.known.are_apart(Usual { time, count: 1 }, inside, ODD)
+        };
+        self.known.groups[group].iter().copied().filter(|&h| self.known.probes[h].iter().any(is_odd)).collect()
     }
 
     /// Measures what is not known between groups, one pair each.
     fn complete(&mut self) -> Result<()> {
-        for round in pair_rounds(self.found.groups.len()) {
-            let open: Vec<(usize, usize)> = round.into_iter().filter(|&(a, b)| self.expected(a, b).is_none()).collect();
-            let ask = |&(a, b): &(usize, usize)| Some(((a, b), (*self.servers(a, 0).first()?, *self.servers(b, 0).first()?)));
-            let (between, pairs): (Vec<_>, Vec<_>) = open.iter().filter_map(ask).unzip();
-            for (&(a, b), t) in between.iter().zip(self.round(&pairs)?) {
-                self.found.latencies.entry((a.min(b), a.max(b))).or_default().push(t);
-            }
+        let groups: Vec<usize> = (0..self.known.groups.len()).filter(|&g| !self.known.groups[g].is_empty()).collect();
+        let pairs = groups.iter().flat_map(|&a| groups.iter().map(move |&b| (a, b)));
+        let mut open: Vec<(usize, usize)> = pairs.filter(|&(a, b)| a < b && self.known.usual(a, b).is_none()).collect();
+        while !open.is_empty() {
+            let mut servers = Servers::new(&self.known);
+            let mut pairs = Vec::new();
+            open.retain(|&(a, b)| match servers.next(a).and_then(|host| Some((host, servers.take(&self.known, host, Step::Ask(b))?))) {
+                Some(pair) => {
+                    pairs.push(pair);
+                    false
+                }
+                None => true,
+            });
+            self.round(&pairs)?;
         }
         Ok(())
     }
 
     /// Merges groups that are as far from each other as their members are: noise kept some hosts out of theirs, and they founded another.
     fn merge(&mut self) -> Result<()> {
-        let n = self.found.groups.len();
+        let n = self.known.groups.len();
         for (a, b) in (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))) {
-            if !self.are_one(a, b) {
+            if !self.known.are_one(a, b, DEVIATIONS) {
                 continue;
             }
-            let pairs: Vec<(usize, usize)> = self.servers(a, 0).into_iter().zip(self.servers(b, 0)).take(MERGE_PROBES).collect();
-            let again = self.round(&pairs)?;
-            self.found.latencies.entry((a, b)).or_default().extend(again);
-            if self.are_one(a, b) {
-                let hosts = std::mem::take(&mut self.found.groups[b]);
-                self.found.groups[a].extend(hosts);
+            let mut more = MERGE_PROBES;
+            for _ in 0..SURE {
+                let mut servers = Servers::new(&self.known);
+                let mut from = servers.members[a].clone();
+                from.retain(|&h| !servers.is_tired(&self.known, h));
+                let pair = |host: usize| Some((host, servers.take(&self.known, host, Step::Ask(b))?));
+                let pairs: Vec<(usize, usize)> = from.into_iter().filter_map(pair).take(more).collect();
+                more -= pairs.len();
+                self.round(&pairs)?;
+            }
+            if self.known.are_one(a, b, 1.0) {
+                let moves: Vec<(usize, Option<usize>)> = self.known.groups[b].iter().map(|&h| (h, Some(a))).collect();
+                self.known.transfer(&moves);
             }
         }
         Ok(())
     }
 
-    /// Are two groups as far from each other as inside? A host alone has no inside.
-    fn are_one(&self, a: usize, b: usize) -> bool {
-        let inside: Vec<f64> = [a, b].iter().filter_map(|&g| self.expected(g, g)).collect();
-        let Some(between) = self.expected(a, b) else { return false };
-        !inside.is_empty() && [a, b].iter().all(|&g| !self.found.groups[g].is_empty()) && inside.iter().all(|&t| self.alike(t, between))
+    /// Puts hosts that have few of their kind where the method puts them: they are measured against each other and against every group.
+    fn finish(&mut self, mut left: Vec<usize>) -> Result<()> {
+        while !left.is_empty() {
+            let rest = left.split_off(left.len().min(LAST_FOUNDERS));
+            self.measure_all(&left)?;
+            let groups: Vec<usize> = (0..self.known.groups.len()).filter(|&g| !self.known.groups[g].is_empty()).collect();
+            self.ask_each(&left, &vec![groups.clone(); left.len()])?;
+            self.place(&left, &groups);
+            self.complete()?;
+            left = self.classify(rest)?;
+        }
+        self.complete()?;
+        self.merge()
+    }
+
+    /// Groups hosts together with some that stand for the members of each group.
+    fn place(&mut self, hosts: &[usize], groups: &[usize]) {
+        let stand_in = |g: &usize| std::iter::repeat_n(*g, self.known.groups[*g].len().min(LEAST_FOUNDERS));
+        let all: Vec<Mark> = groups.iter().flat_map(stand_in).map(Mark::Group).chain(hosts.iter().map(|&h| Mark::Host(h))).collect();
+        let views: BTreeMap<usize, Vec<(Mark, Usual)>> = hosts.iter().map(|&h| (h, self.known.view(h))).collect();
+        let seen = |h: usize, mark| views[&h].iter().find(|s| s.0 == mark).map(|s| s.1);
+        let usual = |i: usize, j: usize| match (all[i], all[j]) {
+            (Mark::Group(a), Mark::Group(b)) => self.known.usual(a, b),
+            (Mark::Host(a), b) | (b, Mark::Host(a)) => seen(a, b),
+        };
+        let matrix = LatencyMatrix::from_pairs(all.len(), "sampled", |i, j| usual(i, j).map_or(f64::MAX, |u| u.time));
+        for cluster in (self.method.group)(&matrix, self.bound) {
+            let group = cluster.iter().find_map(|&k| if let Mark::Group(g) = all[k] { Some(g) } else { None });
+            let hosts: Vec<usize> = cluster.iter().filter_map(|&k| if let Mark::Host(h) = all[k] { Some(h) } else { None }).collect();
+            match group {
+                Some(group) => hosts.into_iter().for_each(|h| self.known.join(h, group)),
+                None => drop(self.known.found(&hosts)),
+            }
+        }
+    }
+
+    /// Hosts ascending, groups in the order of their first hosts.
+    fn sorted(self) -> Sampled {
+        let known = self.known;
+        let mut groups: Vec<Vec<usize>> = known.groups.into_iter().filter(|g| !g.is_empty()).collect();
+        groups.iter_mut().for_each(|g| g.sort_unstable());
+        groups.sort_unstable_by_key(|g| g[0]);
+        let mut of = vec![0; known.of.len()];
+        groups.iter().enumerate().for_each(|(k, g)| g.iter().for_each(|&h| of[h] = k));
+        let mut latencies: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
+        for (a, probes) in known.probes.iter().enumerate() {
+            for &(b, time) in probes.iter().filter(|p| a < p.0) {
+                latencies.entry((of[a].min(of[b]), of[a].max(of[b]))).or_default().push(time);
+            }
+        }
+        Sampled { groups, latencies, probes: known.probes.iter().map(Vec::len).collect(), rounds: self.rounds }
     }
 }
 
 impl Sampled {
-    /// Hosts ascending, groups in the order of their first hosts.
-    fn sorted(mut self) -> Sampled {
-        self.groups.iter_mut().for_each(|g| g.sort_unstable());
-        // a group that was divided may have nobody left
-        let mut order: Vec<usize> = (0..self.groups.len()).filter(|&g| !self.groups[g].is_empty()).collect();
-        order.sort_by_key(|&g| self.groups[g][0]);
-        let place = |g: usize| order.iter().position(|&o| o == g);
-        let renamed = |((a, b), t)| Some((place(a)?, place(b)?)).map(|(a, b)| ((a.min(b), a.max(b)), t));
-        let latencies = self.latencies.into_iter().filter_map(renamed).collect();
-        let groups = order.iter().map(|&g| std::mem::take(&mut self.groups[g])).collect();
-        Sampled { groups, latencies, probes: self.probes, rounds: self.rounds }
-    }
-
     /// The latencies between two groups, or inside one.
     pub fn between(&self, a: usize, b: usize) -> &[f64] {
         self.latencies.get(&(a.min(b), a.max(b))).map_or(&[], Vec::as_slice)
