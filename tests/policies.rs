@@ -189,6 +189,8 @@ fn what_is_wrong_is_said_with_its_line() {
     let row = "  { from = 0, at = 1, inter_group = \"direct\", intra_group = \"flat\" },";
     let signal = &text[text.find("two_level = [").unwrap()..text.find("\n[collective.bcast]").unwrap()];
     let choice = "  { from = 8, at = 64, algorithm = ";
+    let ratio =
+        &text[text.find("[collective.bcast.calibration.direct]").unwrap()..text.find("\n[collective.bcast.calibration.line]").unwrap()];
     for (from, to, line, words) in [
         ("format = 2", "format = 1\nacross = []", at("format = 2"), "format 1 is not known, this version reads format = 2: tune anew"),
         ("format = 2", "", 1, "missing field `format`"),
@@ -223,7 +225,15 @@ fn what_is_wrong_is_said_with_its_line() {
     // the tables of a name that nobody has
     for (from, to, line, words) in [
         ("score.orsay", "score.nowhere", at("[[score.orsay]]"), "there is no group \"nowhere\""),
-        ("link_model.orsay.sophia", "link_model.orsay.nowhere", at("between = [\"orsay\", \"sophia\"]") - 1, "[link_model.orsay.sophia]"),
+        ("link_model.sophia.orsay", "link_model.sophia.nowhere", at("between = [\"sophia\", \"orsay\"]") - 1, "[link_model.sophia.orsay]"),
+        (
+            "bcast.calibration.path",
+            "bcast.calibration.parsec",
+            at("[collective.bcast.calibration.path]"),
+            "no inter-group algorithm \"parsec\"",
+        ),
+        (ratio, &ratio.replace("= [1.0,", "= [-1.0,"), at(ratio), "a ratio above zero"),
+        (ratio, &ratio.replace("= [1,", "= ["), at(ratio), "sizes that ascend"),
     ] {
         let said = Policy::parse("p", &text.replace(from, to)).unwrap_err().to_string();
         assert!(said.contains(&format!("p, line {line}: ")) && said.contains(words), "{to}: not line {line}, {words}:\n{said}");

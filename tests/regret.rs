@@ -3,7 +3,7 @@
 
 use collwise::accuracy::regrets;
 use collwise::collective::bcast;
-use collwise::measure::{Session, SimulatedProbe};
+use collwise::measure::{Probe, Session, SimulatedProbe};
 use collwise::plan::{TwoLevelParameters, members, plan, two_level};
 use collwise::platform::generate::{Wanted, generate};
 use collwise::platform::{Placement, Platform};
@@ -133,6 +133,30 @@ fn between_tuned_sizes_from_any_root_and_among_any_ranks() {
         cases.iter().take(8).for_each(|c| println!("  {:.1} % {c:?}", c.regret.unwrap() * 100.0));
         assert!(mean <= 0.02 && cases[0].regret.unwrap() <= 0.15, "seed {seed}: mean {mean}, worst {:?}", cases[0]);
     }
+}
+
+/// From any root, among all ranks or some, at any size: the best way is among what is tried.
+fn holds_where_users_meet_it(name: &str, seed: u64) {
+    let file = |folder: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(format!("{name}.toml"));
+    let probe = SimulatedProbe::new(&Platform::read(&file("platforms")).unwrap(), Placement::Slot, 1).unwrap();
+    let policy = CompiledPolicy::new(Policy::read(&file("policies")).unwrap()).unwrap();
+    let members = members(&policy.policy, &probe.settings().hosts).unwrap();
+    let cases = met(&policy, probe.simulator(), &members, 60, seed).unwrap();
+    let regrets: Vec<f64> = cases.iter().filter_map(|c| c.regret).collect();
+    let worst = cases.iter().max_by(|a, b| a.regret.unwrap().total_cmp(&b.regret.unwrap())).unwrap();
+    let mean = regrets.iter().sum::<f64>() / regrets.len() as f64;
+    println!("{name}, seed {seed}: mean regret {:.2} % where users meet it, worst {worst:?}", mean * 100.0);
+    assert!(mean <= 0.02 && worst.regret.unwrap() <= 0.15, "mean {mean}, worst {worst:?}");
+}
+
+#[test]
+fn ccgrid2007_holds_where_users_meet_it() {
+    holds_where_users_meet_it("ccgrid2007", 1);
+}
+
+#[test]
+fn pmeo2006_holds_where_users_meet_it() {
+    holds_where_users_meet_it("pmeo2006", 1);
 }
 
 /// Hosts of one switch (or of several sites), in threes, whose processors are 1 to 8 times apart.
