@@ -64,7 +64,7 @@ impl Program {
         self.after.shrink_to_fit();
         self.streams.shrink_to_fit();
         self.lanes.shrink_to_fit();
-        self.stream_of = None;
+        self.building = None;
     }
 
     /// The number of messages that it sends.

@@ -110,6 +110,15 @@ impl Stream {
     }
 }
 
+/// What a program is built with: few programs of millions need it, and none of them for long.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Building {
+    /// Where each stream is in `Program::streams`, if they are many.
+    stream_of: FxHashMap<Key, u32>,
+    /// Of each lane the last send to each peer, of those that go to few peers at once, the latest one last.
+    last_sends: Vec<Vec<(u32, OpId)>>,
+}
+
 /// What one rank does.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Program {
@@ -121,16 +130,14 @@ pub struct Program {
     pub(super) streams: Vec<Stream>,
     /// What copies and combinings read.
     reads: Vec<Read>,
-    /// Where each stream is in `streams`, while a program with many of them is built.
-    pub(super) stream_of: Option<Box<FxHashMap<Key, u32>>>,
+    /// What is known while it is built.
+    pub(super) building: Option<Box<Building>>,
     /// The lane that operations are added to.
     lane: Lane,
     /// How many messages are under way of streams that are added.
     in_flight: u8,
     /// To how many peers at once sends that are added go; 0: to all.
-    peers: usize,
-    /// Of each lane the last send to each peer, of those that were added with such a limit, the latest one last.
-    last_sends: Vec<Vec<(u32, OpId)>>,
+    peers: u8,
     /// Bytes of scratch that its operations use.
     scratch: usize,
 }
@@ -155,7 +162,7 @@ impl Program {
     /// Lets each send that is added from here on wait until those of its lane that were added so to all but the last `peers - 1` other peers are
     /// complete; 0: it waits for none. Flows that share a port all end late, one after the other all but the last end earlier.
     pub fn peers(&mut self, peers: usize) {
-        self.peers = peers;
+        self.peers = peers.min(WINDOW) as u8;
     }
 
     /// The same program with sends to so many peers at once, as [`Program::peers`].
@@ -163,7 +170,8 @@ impl Program {
         if peers == 0 {
             return self;
         }
-        let mut program = Program { peers, ..Program::new() };
+        let mut program = Program::new();
+        program.peers(peers);
         program.append(&self, |rank| rank, &[]);
         program
     }
@@ -209,15 +217,16 @@ impl Program {
 
     /// The send that must be complete before the next one to a peer begins, since it would go to one too many at once.
     fn turn(&mut self, peer: u32, send: OpId) -> Option<OpId> {
-        let lane = usize::from(self.lane);
-        if self.last_sends.len() <= lane {
-            self.last_sends.resize(lane + 1, Vec::new());
+        let (lane, peers) = (usize::from(self.lane), usize::from(self.peers));
+        let lanes = &mut self.building.get_or_insert_default().last_sends;
+        if lanes.len() <= lane {
+            lanes.resize(lane + 1, Vec::new());
         }
-        let last = &mut self.last_sends[lane];
+        let last = &mut lanes[lane];
         last.retain(|l| l.0 != peer);
         // those before it were waited for when it began
-        let turn = last.len().checked_sub(self.peers).map(|k| last[k].1);
-        last.drain(..(last.len() + 1).saturating_sub(self.peers));
+        let turn = last.len().checked_sub(peers).map(|k| last[k].1);
+        last.drain(..(last.len() + 1).saturating_sub(peers));
         last.push((peer, send));
         turn
     }
@@ -276,8 +285,11 @@ impl Program {
         let known = if self.streams.len() < FEW_STREAMS {
             self.streams.iter().position(|s| s.key() == new.key()).unwrap_or(self.streams.len())
         } else {
-            let all = || Box::new(self.streams.iter().zip(0..).map(|(s, k)| (s.key(), k)).collect());
-            *self.stream_of.get_or_insert_with(all).entry(new.key()).or_insert(self.streams.len() as u32) as usize
+            let known = &mut self.building.get_or_insert_default().stream_of;
+            if known.is_empty() {
+                known.extend(self.streams.iter().zip(0..).map(|(s, k)| (s.key(), k)));
+            }
+            *known.entry(new.key()).or_insert(self.streams.len() as u32) as usize
         };
         match self.streams.get_mut(known) {
             Some(stream) => {
@@ -436,8 +448,7 @@ impl Program {
         for stream in &mut self.streams {
             stream.peer = rename(stream.peer as usize) as u32;
         }
-        self.stream_of = None;
-        self.last_sends.clear();
+        self.building = None;
         self
     }
 
