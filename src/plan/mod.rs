@@ -88,10 +88,16 @@ fn decided(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usi
     if root >= members.len() {
         return Err(Error::invalid(format!("plan a broadcast from rank {root} of {} ranks", members.len())));
     }
-    Choice::new(policy, members, members[root].group, bytes)?.plan(policy, members, root)
+    Choice::new(policy, members, stand_in(policy, members, root), bytes)?.plan(policy, members, root)
 }
 
-/// What is decided for a class of sizes, whoever in a group is the root.
+/// The rank for which it is decided what is done from a root: the first of its group, all of which are alike, or the root itself where processors differ.
+fn stand_in(policy: &CompiledPolicy, members: &[Location], root: Rank) -> Rank {
+    let group = members[root].group;
+    if policy.is_unlike(group) { root } else { members.iter().position(|m| m.group == group).unwrap_or(root) }
+}
+
+/// What is decided for a class of sizes, for all roots that have one [`stand_in`].
 #[derive(Debug, Clone)]
 struct Choice {
     /// The size that stands for the class.
@@ -107,10 +113,9 @@ struct Choice {
 type Inside = (Decision, f64);
 
 impl Choice {
-    /// Decides with the first member of a group as the root.
-    fn new(policy: &CompiledPolicy, members: &[Location], group: usize, bytes: usize) -> Result<Choice> {
-        let at = policy.size_class(bytes);
-        let root = members.iter().position(|m| m.group == group).unwrap_or(0);
+    /// Decides for a root.
+    fn new(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize) -> Result<Choice> {
+        let (at, group) = (policy.size_class(bytes), members[root].group);
         let way = match crossing_row(policy, members, at) {
             Some(row) if !as_tuned(policy, members, group) => adapted::way(policy, members, root, at, row)?,
             Some(row) => way_of(row)?,

@@ -1,6 +1,6 @@
 //! Plans of one communicator as they are asked for: decided once for each root and class of sizes, then only cut to size.
 
-use super::{Choice, Location, Plan, plan_signals};
+use super::{Choice, Location, Plan, plan_signals, stand_in};
 use crate::collective::{Collective, Step};
 use crate::error::{Error, Result};
 use crate::policy::CompiledPolicy;
@@ -42,7 +42,7 @@ pub struct Planner {
     members: Vec<Location>,
     me: Rank,
     limits: Limits,
-    /// What was decided, by class of sizes, whether the size is above all that were measured, and the root's group.
+    /// What was decided, by class of sizes, whether the size is above all that were measured, and who stands in for the root.
     choices: FxHashMap<(usize, bool, usize), Choice>,
     /// Who sends to whom, by that and the root.
     plans: FxHashMap<(usize, bool, Rank), Plan>,
@@ -105,15 +105,16 @@ impl Planner {
         if self.plans.contains_key(&key) {
             return Ok(&self.plans[&key]);
         }
-        let member = self.members.get(root);
-        let group =
-            member.ok_or_else(|| Error::invalid(format!("plan a broadcast from rank {root} of {} ranks", self.members.len())))?.group;
-        if self.choices.len() >= MOST_CHOICES && !self.choices.contains_key(&(class, above, group)) {
+        if root >= self.members.len() {
+            return Err(Error::invalid(format!("plan a broadcast from rank {root} of {} ranks", self.members.len())));
+        }
+        let stand_in = stand_in(&self.policy, &self.members, root);
+        if self.choices.len() >= MOST_CHOICES && !self.choices.contains_key(&(class, above, stand_in)) {
             self.choices.clear();
         }
-        let choice = match self.choices.entry((class, above, group)) {
+        let choice = match self.choices.entry((class, above, stand_in)) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(Choice::new(&self.policy, &self.members, group, bytes)?),
+            Entry::Vacant(new) => new.insert(Choice::new(&self.policy, &self.members, stand_in, bytes)?),
         };
         if self.decided.len() >= (MOST_RANKS / self.members.len()).max(16)
             && let Some(oldest) = self.decided.pop_front()

@@ -70,6 +70,8 @@ pub struct CompiledPolicy {
     links: Vec<Option<Box<dyn CostModel>>>,
     /// By group.
     overheads: Vec<Overheads>,
+    /// By group: its processors differ.
+    unlike: Vec<bool>,
     /// Where each class of sizes begins, and the size that stands for it.
     classes: Vec<(usize, usize)>,
     fingerprint: u64,
@@ -99,6 +101,17 @@ impl Overheads {
         let other = first.and_then(|l| policy.groups.iter().position(|g| g.name == l.between[1]));
         other.map_or(Overheads::Unknown, Overheads::Link)
     }
+}
+
+/// Processors of a group differ where the slowest takes so many times as long for a message as the fastest.
+const UNLIKE: f64 = 1.5;
+
+/// True if the processors of a group differ for sure, by the model that tells them from the network.
+fn has_unlike_processors(g: &GroupPolicy) -> bool {
+    let fixed = g.models.iter().find(|m| m.model == "lmo").and_then(|m| m.tables.get("C"));
+    let Some(fixed) = fixed else { return false };
+    let least = fixed.high.iter().copied().fold(f64::INFINITY, f64::min);
+    fixed.low.iter().any(|&low| low > UNLIKE * least)
 }
 
 /// Classes of sizes: between two beginnings of rows, each with a size that a row in it was made at, or else one in its middle.
@@ -139,9 +152,10 @@ impl CompiledPolicy {
             }
         };
         let links = (0..n * n).map(link).collect::<Result<_>>()?;
+        let unlike = policy.groups.iter().map(has_unlike_processors).collect();
         let overheads = (0..n).map(|group| Overheads::of(&policy, group)).collect();
         let (classes, fingerprint) = (classes(&policy), policy.fingerprint()?);
-        Ok(CompiledPolicy { policy, groups, links, overheads, classes, fingerprint })
+        Ok(CompiledPolicy { policy, groups, links, overheads, unlike, classes, fingerprint })
     }
 
     /// [`Policy::fingerprint`], found once.
@@ -152,6 +166,11 @@ impl CompiledPolicy {
     /// The costs of a group under a model of its.
     pub fn group_costs(&self, group: usize, model: &str) -> Option<&dyn CostModel> {
         self.groups[group].costs.iter().find(|(name, _)| name == model).map(|(_, c)| c.as_ref())
+    }
+
+    /// True if a group's processors differ by so much that its roots do.
+    pub fn is_unlike(&self, group: usize) -> bool {
+        self.unlike[group]
     }
 
     /// The host of each position of a group, by number.
@@ -237,7 +256,9 @@ impl CompiledPolicy {
     pub fn decide(&self, collective: &'static Collective, group: usize, positions: &[usize], bytes: usize) -> Result<Decision> {
         let g = &self.policy.groups[group];
         let row = g.row(collective, bytes);
-        if let Some(row) = row.filter(|_| positions.len() == g.hosts.len()) {
+        // rows were made with the first position as the root
+        let as_made = positions.len() == g.hosts.len() && (positions[0] == 0 || !self.is_unlike(group));
+        if let Some(row) = row.filter(|_| as_made) {
             let mut parameters = bounded(row.parameters(), bytes);
             if parameters.segment > 0 && parameters.in_flight == 0 {
                 let costs = self.group_costs(group, &row.model);
