@@ -44,7 +44,7 @@ impl Search<'_> {
         let mut steps: BTreeMap<usize, Step> = BTreeMap::new();
         while !open.is_empty() && self.known.groups.iter().any(|g| !g.is_empty()) {
             let mut servers = Servers::new(&self.known);
-            let (mut waiting, mut pairs) = (Vec::new(), Vec::new());
+            let (mut waiting, mut pairs, before) = (Vec::new(), Vec::new(), open.len());
             for host in open {
                 match *steps.entry(host).or_insert_with(|| self.known.step(host)) {
                     Step::Join(group) if self.known.of[host].is_none() => self.known.join(host, group),
@@ -55,15 +55,22 @@ impl Search<'_> {
                         moves.extend(self.known.of[host].map(|_| (host, None)));
                     }
                     ask => {
-                        if let Some(server) = servers.take(&self.known, host, ask) {
-                            pairs.push((host, server));
-                            steps.remove(&host);
-                        }
+                        pairs.extend(servers.take(&self.known, host, ask).map(|server| (host, server)));
                         waiting.push(host);
                     }
                 }
             }
             self.round(&pairs)?;
+            // a probe tells both ends something, also one that was asked while it waits itself
+            for (a, b) in &pairs {
+                steps.remove(a);
+                steps.remove(b);
+            }
+            if pairs.is_empty() && waiting.len() == before {
+                // nobody is left to be asked
+                open = waiting;
+                break;
+            }
             open = waiting;
         }
         lost.extend(open);
