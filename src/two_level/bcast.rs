@@ -146,7 +146,7 @@ impl TwoLevel {
     fn program_at(&self, k: usize, position: usize, hosts: &Option<Hosts>) -> Result<Program> {
         let intra_group = bcast::algorithm(&self.intra_group[k].algorithm)?;
         let group = &self.groups[k];
-        let Parameters { in_flight: inside, peers, .. } = self.intra_group[k].parameters;
+        let Parameters { in_flight: inside, peers, .. } = self.parameters_inside(k, position);
         let pipelined = intra_group.tree.filter(|_| self.segment > 0);
         let tree = |v: usize, n: usize| pipelined.map(|tree| tree(v, n, self.intra_group[k].parameters.radix));
         let node = hosts.as_ref().map_or_else(|| tree(position, group.len()), |hosts| hosts.node(position, &tree));
@@ -170,10 +170,7 @@ impl TwoLevel {
             got.extend(&come);
             let whole = self.segment == 0 || self.bytes <= self.segment;
             for job in part.jobs {
-                // only what stays in the group is held back by others of the group
-                let far = matches!(job, Job::Send { .. });
-                program.in_flight(if far { self.in_flight } else { inside });
-                program.peers(if far { 0 } else { peers });
+                program.in_flight(if let Job::Send { .. } = job { self.in_flight } else { inside });
                 match (job, &node) {
                     (Job::Send { to, .. }, _) => drop_id(program.send(self.groups[to][0], span, &come)),
                     (Job::Local(_), Some(node)) => node.children.iter().for_each(|&c| drop_id(program.send(group[c], span, &come))),
@@ -254,11 +251,17 @@ impl TwoLevel {
         Part { from, jobs }
     }
 
+    /// The parameters of a rank inside its group. A coordinator's sends are in one lane: those to other groups must not wait for an end inside.
+    fn parameters_inside(&self, k: usize, position: usize) -> Parameters {
+        let said = self.intra_group[k].parameters;
+        if position == 0 && self.groups.len() > 1 { Parameters { peers: 0, ..said } } else { said }
+    }
+
     /// The whole message inside group `k`; the library's own broadcast has no program, and comes later.
     fn append_local(&self, program: &mut Program, k: usize, position: usize, after: &[OpId]) -> Result<()> {
         let (group, intra_group) = (&self.groups[k], &self.intra_group[k]);
         let shape = Shape::new(group.len(), 0, self.bytes);
-        let inside = bcast::algorithm(&intra_group.algorithm)?.program(position, &shape, &intra_group.parameters);
+        let inside = bcast::algorithm(&intra_group.algorithm)?.program(position, &shape, &self.parameters_inside(k, position));
         inside.iter().for_each(|inside| program.append(inside, |p| group[p], after));
         Ok(())
     }
