@@ -6,6 +6,7 @@ use super::stop::floor;
 use super::{Experiment, Probe, Runs, Sample, Samples, Settings, Stop, StopRule, pack};
 use crate::error::{Error, Result};
 use crate::stats;
+use crate::units::MAX_SECONDS;
 use rustc_hash::FxHashSet;
 use std::path::Path;
 
@@ -267,7 +268,7 @@ impl<'a> Session<'a> {
                     return Err(Error::data(format!("measure {experiment:?}: the probe gave no finite time")));
                 }
                 runs.seconds.extend(more.seconds.into_iter().map(|t| t.max(0.0)));
-                runs.clock_error_s = runs.clock_error_s.max(more.clock_error_s);
+                runs.clock_error_s = runs.clock_error_s.max(more.clock_error_s).min(MAX_SECONDS);
             }
             if let Some(rivals) = &mut rivals {
                 open.iter().for_each(|(experiment, runs)| rivals.note(experiment, &runs.seconds));

@@ -53,7 +53,9 @@ pub(super) fn way(
     }
     let left = (MOST_RANKS / members.len()).saturating_sub(search.tried.len());
     search.others(row, left)?;
-    search.segments()?;
+    if search.tried.len() * members.len() < MOST_RANKS {
+        search.segments()?;
+    }
     Ok(search.best.1)
 }
 

@@ -88,13 +88,14 @@ fn decided(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usi
     if root >= members.len() {
         return Err(Error::invalid(format!("plan a broadcast from rank {root} of {} ranks", members.len())));
     }
-    Choice::new(policy, members, stand_in(policy, members, root), bytes)?.plan(policy, members, root)
+    Choice::new(policy, members, stand_in(policy, members, root, bytes), bytes)?.plan(policy, members, root)
 }
 
-/// The rank for which it is decided what is done from a root: the first of its group, all of which are alike, or the root itself where processors differ.
-fn stand_in(policy: &CompiledPolicy, members: &[Location], root: Rank) -> Rank {
+/// The rank for which it is decided what is done from a root: the first of its group, all of which are alike, or the root itself where the
+/// processors differ.
+fn stand_in(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize) -> Rank {
     let group = members[root].group;
-    if policy.is_unlike(group) { root } else { members.iter().position(|m| m.group == group).unwrap_or(root) }
+    if policy.tells_roots_apart(group, bytes) { root } else { members.iter().position(|m| m.group == group).unwrap_or(root) }
 }
 
 /// What is decided for a class of sizes, for all roots that have one [`stand_in`].

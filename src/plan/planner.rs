@@ -108,7 +108,7 @@ impl Planner {
         if root >= self.members.len() {
             return Err(Error::invalid(format!("plan a broadcast from rank {root} of {} ranks", self.members.len())));
         }
-        let stand_in = stand_in(&self.policy, &self.members, root);
+        let stand_in = stand_in(&self.policy, &self.members, root, bytes);
         if self.choices.len() >= MOST_CHOICES && !self.choices.contains_key(&(class, above, stand_in)) {
             self.choices.clear();
         }

@@ -6,6 +6,7 @@ use crate::decide::{Knowledge, all_candidates, rank_candidates};
 use crate::error::{Error, Result};
 use crate::flow::in_flight;
 use crate::model::{Cost, CostModel, Inside};
+use crate::score::best_model;
 use crate::stats;
 use crate::topology::Link;
 use std::collections::BTreeSet;
@@ -81,8 +82,8 @@ pub struct CompiledPolicy {
 /// the first of its groups.
 #[derive(Clone, Copy)]
 enum Overheads {
-    /// What its own model of tables says.
-    Inside,
+    /// What its own model of tables says, which is its n-th.
+    Inside(usize),
     /// What the model of its link to this group says.
     Link(usize),
     /// Nowhere: each link's model is taken to say it of both ends.
@@ -93,9 +94,9 @@ impl Overheads {
     fn of(policy: &Policy, group: usize) -> Overheads {
         let g = &policy.groups[group];
         // between ranks of one host messages go another way
-        let crosses = g.hosts.iter().any(|host| *host != g.hosts[0]);
-        if crosses && g.models.iter().any(|m| m.model == "tables") {
-            return Overheads::Inside;
+        let crosses = g.hosts.get(1).is_some_and(|host| *host != g.hosts[0]);
+        if let Some(n) = g.models.iter().position(|m| m.model == "tables").filter(|_| crosses) {
+            return Overheads::Inside(n);
         }
         let first = policy.links.iter().find(|l| l.between[0] == g.name);
         let other = first.and_then(|l| policy.groups.iter().position(|g| g.name == l.between[1]));
@@ -103,12 +104,15 @@ impl Overheads {
     }
 }
 
+/// The model that tells processors from the network.
+const LMO: &str = "lmo";
+
 /// Processors of a group differ where the slowest takes so many times as long for a message as the fastest.
 const UNLIKE: f64 = 1.5;
 
 /// True if the processors of a group differ for sure, by the model that tells them from the network.
 fn has_unlike_processors(g: &GroupPolicy) -> bool {
-    let fixed = g.models.iter().find(|m| m.model == "lmo").and_then(|m| m.tables.get("C"));
+    let fixed = g.models.iter().find(|m| m.model == LMO).and_then(|m| m.tables.get("C"));
     let Some(fixed) = fixed else { return false };
     let least = fixed.high.iter().copied().fold(f64::INFINITY, f64::min);
     fixed.low.iter().any(|&low| low > UNLIKE * least)
@@ -168,9 +172,10 @@ impl CompiledPolicy {
         self.groups[group].costs.iter().find(|(name, _)| name == model).map(|(_, c)| c.as_ref())
     }
 
-    /// True if a group's processors differ by so much that its roots do.
-    pub fn is_unlike(&self, group: usize) -> bool {
-        self.unlike[group]
+    /// True if a group's processors differ by so much that its roots do, and the model that is selected for the class of a size tells them apart.
+    pub fn tells_roots_apart(&self, group: usize, bytes: usize) -> bool {
+        let selected = || best_model(&self.policy.groups[group].scores, self.size_class(bytes)).is_some_and(|s| s.model == LMO);
+        self.unlike[group] && selected()
     }
 
     /// The host of each position of a group, by number.
@@ -198,7 +203,7 @@ impl CompiledPolicy {
     /// What a message to or from a group costs its processors.
     fn overheads(&self, group: usize, bytes: usize) -> Option<Cost> {
         match self.overheads[group] {
-            Overheads::Inside => Some(self.group_costs(group, "tables")?.cost(FORTH, bytes)),
+            Overheads::Inside(n) => Some(self.groups[group].costs[n].1.cost(FORTH, bytes)),
             Overheads::Link(to) => Some(self.link(group, to)?.cost(FORTH, bytes)),
             Overheads::Unknown => None,
         }
@@ -257,7 +262,8 @@ impl CompiledPolicy {
         let g = &self.policy.groups[group];
         let row = g.row(collective, bytes);
         // rows were made with the first position as the root
-        let as_made = positions.len() == g.hosts.len() && (positions[0] == 0 || !self.is_unlike(group));
+        let other_root = collective.rooted && positions[0] != 0 && self.tells_roots_apart(group, bytes);
+        let as_made = positions.len() == g.hosts.len() && !other_root;
         if let Some(row) = row.filter(|_| as_made) {
             let mut parameters = bounded(row.parameters(), bytes);
             if parameters.segment > 0 && parameters.in_flight == 0 {
