@@ -9,6 +9,7 @@ use collwise::qnm::{Library, wire};
 use collwise::run::AdaptiveCollectives;
 use collwise::transport::clocks::Clocks;
 use collwise::transport::mpi::{MpiTransport, now};
+use collwise::transport::{Control, Ping};
 use common::mpi::{ONE_AT_A_TIME, adaptive, check_bcast, mpirun, must_succeed, on_ranks, text, three_groups};
 use mpi::datatype::{MutView, UserDatatype};
 use mpi::topology::SimpleCommunicator;

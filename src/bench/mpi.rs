@@ -15,7 +15,7 @@ use crate::schedule::Program;
 use crate::topology::Rank;
 use crate::transport::clocks::Clocks;
 use crate::transport::mpi::{MpiTransport, check, gather_names, library_version, now};
-use crate::transport::{Buffers, Executor, Task, Transport, library, native};
+use crate::transport::{Buffers, Control, Executor, Ping, Task, Transport, library, native};
 use crate::two_level::{Coordinated, InterGroup, IntraGroup, TwoLevel};
 use mpi::ffi;
 use mpi::topology::SimpleCommunicator;

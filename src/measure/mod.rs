@@ -2,7 +2,7 @@
 //!
 //! Three sources of samples: a simulated platform, a recorded sample file, and MPI. The same program text runs over all three.
 
-#[cfg(all(feature = "mpi", feature = "tune"))]
+#[cfg(any(test, all(feature = "mpi", feature = "tune")))]
 mod collectives;
 mod experiment;
 #[cfg(feature = "tune")]
@@ -22,7 +22,7 @@ mod samples;
 mod session;
 #[cfg(feature = "tune")]
 mod simulated;
-#[cfg(all(feature = "mpi", feature = "tune"))]
+#[cfg(any(test, all(feature = "mpi", feature = "tune")))]
 mod stamps;
 #[cfg(feature = "tune")]
 mod stop;

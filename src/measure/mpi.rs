@@ -2,6 +2,7 @@
 //! times come home.
 #![allow(unsafe_code)] // MPI's C interface
 
+use super::collectives::Timing;
 use super::stamps::Timed;
 use super::{Experiment, Part, Probe, Runs, SAMPLE_FORMAT, Settings, hosts_told, parts};
 use crate::error::{Error, Result};
@@ -11,7 +12,7 @@ use crate::stats;
 use crate::topology::Rank;
 use crate::transport::clocks::Clocks;
 use crate::transport::mpi::{MpiTransport, abort, check, gather_names, gather_texts, library_version, now};
-use crate::transport::{Buffers, Executor, Task, Transport, native};
+use crate::transport::{Buffers, Control, Executor, Task, Transport, library, native};
 use mpi::ffi;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -60,20 +61,16 @@ fn is_overhead(experiment: &Experiment) -> bool {
 /// Runs that take longer than so many seconds need no warm caches, once their paths are warm.
 const NO_WARM_CACHES_S: f64 = 1e-3;
 
-pub(super) fn others(root: Rank, members: &[Rank]) -> impl Iterator<Item = Rank> {
-    members.iter().copied().filter(move |&r| r != root)
-}
-
 /// What one rank needs to play its parts.
-pub(super) struct Player {
-    pub(super) transport: MpiTransport,
+struct Player {
+    transport: MpiTransport,
     executor: Executor<ffi::MPI_Request>,
-    pub(super) buffer: Vec<u8>,
-    pub(super) clocks: Clocks,
+    buffer: Vec<u8>,
+    clocks: Clocks,
     /// Communicators of those who measured the library's own collectives.
     groups: FxHashMap<Vec<Rank>, ffi::MPI_Comm>,
     /// The library lets no message leave before its receive is posted: a first run would wait for those who hear late that it begins.
-    pub(super) sends_wait_for_receives: bool,
+    sends_wait_for_receives: bool,
 }
 
 /// Starts measuring on a communicator: rank 0 gets the probe, every other rank serves until rank 0 is done and then gets `None`.
@@ -253,7 +250,7 @@ impl Player {
             return self.play_collective(experiment, &members, &program, warm_ups, repetitions);
         }
         if warm_ups == 0 {
-            self.gather_at(members[experiment.timer()], &members)?;
+            self.transport.gather_at(members[experiment.timer()], &members)?;
         }
         let mut times = Vec::with_capacity(repetitions);
         let mut trace = Trace::new(program.len());
@@ -270,23 +267,40 @@ impl Player {
         Ok(times)
     }
 
-    /// Lets a rank go on when it knows that all members have come so far; nobody else waits.
-    pub(super) fn gather_at(&mut self, root: Rank, members: &[Rank]) -> Result<()> {
-        if self.transport.rank() == root {
-            self.transport.receive_signals(others(root, members))
-        } else {
-            self.transport.send_times(root, &[])
-        }
+    /// Runs a collective, and the library's own after this rank's program where that ends in it.
+    fn play_collective(
+        &mut self,
+        experiment: &Experiment,
+        members: &[Rank],
+        program: &Program,
+        warm_ups: usize,
+        repetitions: usize,
+    ) -> Result<Vec<f64>> {
+        let (me, root) = (self.transport.rank(), members[experiment.timer()]);
+        let native = experiment.native(me).map(|call| Ok::<_, Error>((self.group(&call.ranks)?, call))).transpose()?;
+        let Player { transport, executor, buffer, clocks, .. } = self;
+        let once = |transport: &mut MpiTransport| {
+            // SAFETY: the buffer is this player's own
+            unsafe { executor.run(transport, &mut Task::new(program), Buffers::of(&[], buffer))? };
+            if let Some((comm, call)) = &native {
+                // SAFETY: the buffer holds that many bytes; all members of `comm` take part in this experiment
+                unsafe { library::run(call.collective, buffer.as_mut_ptr(), experiment.bytes(), call.root, *comm)? };
+            }
+            Ok(())
+        };
+        let others = members.iter().copied().filter(|&r| r != root).collect();
+        let together = experiment.collective().is_some_and(|c| !c.rooted);
+        Timing { transport, clocks, root, others, together, first_waits: self.sends_wait_for_receives }.play(warm_ups, repetitions, once)
     }
 
-    pub(super) fn execute(&mut self, program: &Program, trace: Option<&mut Trace>) -> Result<()> {
+    fn execute(&mut self, program: &Program, trace: Option<&mut Trace>) -> Result<()> {
         let buffers = Buffers::of(&[], &mut self.buffer);
         // SAFETY: the buffer is this player's own
         unsafe { self.executor.run(&mut self.transport, &mut Task::new(program).traced(trace), buffers) }
     }
 
     /// The communicator of some ranks, made at first use by them alone.
-    pub(super) fn group(&mut self, members: &[Rank]) -> Result<ffi::MPI_Comm> {
+    fn group(&mut self, members: &[Rank]) -> Result<ffi::MPI_Comm> {
         if let Some(&comm) = self.groups.get(members) {
             return Ok(comm);
         }

@@ -81,6 +81,21 @@ pub(super) fn timed(own: &Stamps, of_others: &[(Rank, Stamps)], together: bool, 
     Timed { seconds, error_s: bounds.of(together), drift_s: drifts.of(together) }
 }
 
+/// The ranks that were done with a message before its root had it, or later than the root knew of it: stamps that cannot be, of clocks that
+/// have jumped. `until`: the root's clock now, when it knows of all.
+pub(super) fn impossible(own: &Stamps, of_others: &[(Rank, Stamps)], until: f64, clocks: &Clocks) -> Vec<Rank> {
+    // a run begins when the root knows of all that the one before is through
+    let known = own.starts.iter().skip(1).copied().chain([until]);
+    let spans: Vec<(f64, f64)> = own.starts.iter().copied().zip(known).collect();
+    let cannot_be = |rank: Rank, theirs: &Stamps| {
+        theirs.ends.iter().zip(&spans).any(|(&end, &(start, known))| {
+            let reading = clocks.reading(rank, end);
+            reading.at + reading.bound < start || reading.at - reading.bound > known
+        })
+    };
+    of_others.iter().filter(|(rank, theirs)| cannot_be(*rank, theirs)).map(|(rank, _)| *rank).collect()
+}
+
 impl Timed {
     /// Takes in that a clock has jumped by so much meanwhile, nobody knows when.
     pub fn note_jump(&mut self, by: f64) {
@@ -134,6 +149,18 @@ mod tests {
         assert!(together.error_s > 3.3e-3 && together.error_s < 3.34e-3, "two ranks may be off: {together:?}");
         let one = timed(&own, &others[..1], true, 1, &clocks());
         assert!(one.error_s < 1.17e-3, "one rank's start and end are off alike: {one:?}");
+    }
+
+    #[test]
+    fn stamps_that_cannot_be_are_noticed() {
+        let own = stamps(&[1.0, 2.0], &[1.1, 2.1]);
+        let of = |first: f64, second: f64| impossible(&own, &[(1, stamps(&[100.0; 2], &[first, second]))], 3.0, &clocks());
+        assert!(of(101.5, 102.9).is_empty());
+        assert!(of(100.9995, 102.9).is_empty(), "that may be: the message back took all of the round trip");
+        assert_eq!(of(100.9, 102.9), [1], "before the root began");
+        assert_eq!(of(101.5, 103.1), [1], "after the root knew");
+        assert_eq!(of(102.1, 102.9), [1], "when the root had begun the next");
+        assert!(impossible(&own, &[(7, stamps(&[0.0; 2], &[0.0; 2]))], 3.0, &clocks()).is_empty(), "a clock that nobody has looked at");
     }
 
     #[test]

@@ -101,7 +101,7 @@ impl Private {
 
 /// True if all these ranks say yes.
 fn all_say(transport: &mut MpiTransport, ranks: &[Rank], yes: bool) -> Result<bool> {
-    use crate::transport::Transport;
+    use crate::transport::{Control, Transport};
     let own = f64::from(u8::from(yes));
     if transport.rank() != ranks[0] {
         transport.send_times(ranks[0], &[own])?;

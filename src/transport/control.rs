@@ -1,16 +1,16 @@
 //! Small messages between ranks that measure: stamps, texts, and signals that carry nothing.
 
 use super::Transport;
-use super::mpi::MpiTransport;
 use crate::error::Result;
 use crate::topology::Rank;
 
-impl MpiTransport {
+/// What ranks that measure say to each other, over any transport.
+pub trait Control: Transport {
     /// Sends some stamps.
     ///
     /// # Errors
-    /// MPI's reason.
-    pub fn send_times(&mut self, to: Rank, times: &[f64]) -> Result<()> {
+    /// The transport's reason.
+    fn send_times(&mut self, to: Rank, times: &[f64]) -> Result<()> {
         let bytes: Vec<u8> = times.iter().flat_map(|t| t.to_ne_bytes()).collect();
         // SAFETY: `bytes` lives until the send is complete
         let request = unsafe { self.send(to, 0, bytes.as_ptr(), bytes.len())? };
@@ -20,8 +20,8 @@ impl MpiTransport {
     /// Receives so many stamps.
     ///
     /// # Errors
-    /// MPI's reason.
-    pub fn receive_times(&mut self, from: Rank, count: usize) -> Result<Vec<f64>> {
+    /// The transport's reason.
+    fn receive_times(&mut self, from: Rank, count: usize) -> Result<Vec<f64>> {
         Ok(self.receive_times_of_each(&[(from, count)])?.concat())
     }
 
@@ -29,8 +29,8 @@ impl MpiTransport {
     /// any message in `SimGrid`), one after the other would take a latency each.
     ///
     /// # Errors
-    /// MPI's reason.
-    pub fn receive_times_of_each(&mut self, wanted: &[(Rank, usize)]) -> Result<Vec<Vec<f64>>> {
+    /// The transport's reason.
+    fn receive_times_of_each(&mut self, wanted: &[(Rank, usize)]) -> Result<Vec<Vec<f64>>> {
         let mut stamps: Vec<Vec<u8>> = wanted.iter().map(|(_, count)| vec![0; 8 * count]).collect();
         let mut under_way = Vec::with_capacity(wanted.len());
         for ((from, _), bytes) in wanted.iter().zip(&mut stamps) {
@@ -45,17 +45,25 @@ impl MpiTransport {
     /// Returns when each of these ranks has posted a signal without stamps.
     ///
     /// # Errors
-    /// MPI's reason.
-    pub fn receive_signals(&mut self, from: impl IntoIterator<Item = Rank>) -> Result<()> {
+    /// The transport's reason.
+    fn receive_signals(&mut self, from: impl IntoIterator<Item = Rank>) -> Result<()> {
         let wanted: Vec<(Rank, usize)> = from.into_iter().map(|r| (r, 0)).collect();
         self.receive_times_of_each(&wanted).map(drop)
+    }
+
+    /// Lets a rank go on when it knows that all members have come so far; nobody else waits.
+    ///
+    /// # Errors
+    /// The transport's reason.
+    fn gather_at(&mut self, root: Rank, members: &[Rank]) -> Result<()> {
+        if self.rank() == root { self.receive_signals(members.iter().copied().filter(|&r| r != root)) } else { self.send_times(root, &[]) }
     }
 
     /// Tells each rank something, straight: between sites a tree of messages would take several latencies.
     ///
     /// # Errors
-    /// MPI's reason.
-    pub fn send_texts(&mut self, texts: &[(Rank, Vec<u8>)]) -> Result<()> {
+    /// The transport's reason.
+    fn send_texts(&mut self, texts: &[(Rank, Vec<u8>)]) -> Result<()> {
         let lengths: Vec<[u8; size_of::<usize>()]> = texts.iter().map(|(_, text)| text.len().to_ne_bytes()).collect();
         let mut under_way = Vec::with_capacity(2 * texts.len());
         for ((to, text), length) in texts.iter().zip(&lengths) {
@@ -70,8 +78,8 @@ impl MpiTransport {
     /// Returns when all these ranks, this one among them, have called it.
     ///
     /// # Errors
-    /// MPI's reason.
-    pub fn barrier(&mut self, ranks: &[Rank]) -> Result<()> {
+    /// The transport's reason.
+    fn barrier(&mut self, ranks: &[Rank]) -> Result<()> {
         let (me, first) = (self.rank(), ranks[0]);
         if me != first {
             self.send_times(first, &[])?;
@@ -84,8 +92,8 @@ impl MpiTransport {
     /// Hears what a rank tells.
     ///
     /// # Errors
-    /// MPI's reason.
-    pub fn receive_text(&mut self, from: Rank) -> Result<Vec<u8>> {
+    /// The transport's reason.
+    fn receive_text(&mut self, from: Rank) -> Result<Vec<u8>> {
         let mut length = [0u8; size_of::<usize>()];
         // SAFETY: each buffer lives until its request is complete
         let request = unsafe { self.receive(from, 0, length.as_mut_ptr(), length.len())? };
@@ -97,3 +105,5 @@ impl MpiTransport {
         Ok(text)
     }
 }
+
+impl<T: Transport> Control for T {}

@@ -5,7 +5,6 @@
 #![allow(unsafe_code)] // messages under way hold pointers into the caller's buffers
 
 pub mod clocks;
-#[cfg(feature = "mpi")]
 mod control;
 mod executor;
 #[cfg(feature = "mpi")]
@@ -15,7 +14,6 @@ pub mod mpi;
 #[cfg(feature = "mpi")]
 pub(crate) mod native;
 pub mod offsets;
-#[cfg(feature = "mpi")]
 mod ping;
 mod task;
 pub mod threads;
@@ -23,7 +21,9 @@ pub mod threads;
 use crate::error::Result;
 use crate::topology::Rank;
 
+pub use control::Control;
 pub use executor::Executor;
+pub use ping::Ping;
 pub use task::{Buffers, Combine, Task};
 
 /// Tells the messages of one rank to another apart: those of a program by their lane, those of several programs under way by where their tags

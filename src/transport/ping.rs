@@ -1,8 +1,7 @@
 //! Ranks that measure ask each other for the time, and start together.
 
-use super::Transport;
 use super::clocks::{Clocks, at_once};
-use super::mpi::{MpiTransport, now};
+use super::control::Control;
 use super::offsets::Exchange;
 use crate::error::Result;
 use crate::topology::Rank;
@@ -23,15 +22,16 @@ const ONCE_MORE: f64 = -1.0;
 /// A common start is so many times as far off as everybody took to answer: time enough to be told.
 const LEAD: f64 = 1.5;
 
-impl MpiTransport {
+/// Looking at each other's clocks, over any transport.
+pub trait Ping: Control {
     /// Answers the root that looks at clocks, until it ends that; true if what was timed has to be done once more.
     ///
     /// # Errors
-    /// MPI's reason.
-    pub fn serve_looks(&mut self, root: Rank) -> Result<bool> {
+    /// The transport's reason.
+    fn serve_looks(&mut self, root: Rank) -> Result<bool> {
         loop {
             match self.receive_times(root, 1)?[0] {
-                ASK => self.send_times(root, &[now()])?,
+                ASK => self.send_times(root, &[self.now()])?,
                 word => return Ok(word == ONCE_MORE),
             }
         }
@@ -40,44 +40,32 @@ impl MpiTransport {
     /// On the root: lets the others go on.
     ///
     /// # Errors
-    /// MPI's reason.
-    pub fn end_looks(&mut self, others: &[Rank], once_more: bool) -> Result<()> {
+    /// The transport's reason.
+    fn end_looks(&mut self, others: &[Rank], once_more: bool) -> Result<()> {
         let word = if once_more { ONCE_MORE } else { STANDS };
         others.iter().try_for_each(|&r| self.send_times(r, &[word]))
     }
 
-    /// On the root: looks at clocks of others that [serve](MpiTransport::serve_looks). Gives by how much those have jumped that
+    /// On the root: looks at clocks of others that [serve](Ping::serve_looks). Gives by how much those have jumped that
     /// have since the last look.
     ///
     /// # Errors
-    /// MPI's reason.
-    pub fn look_at(&mut self, others: &[Rank], clocks: &mut Clocks) -> Result<Vec<(Rank, f64)>> {
+    /// The transport's reason.
+    fn look_at(&mut self, others: &[Rank], clocks: &mut Clocks) -> Result<Vec<(Rank, f64)>> {
         let new = clocks.unknown(others);
         let mut trips: Vec<(Rank, f64)> = Vec::new();
         // a first message opens a connection, which takes long; then each one alone shows how far away it is
-        new.chunks(OPENED_AT_ONCE).try_for_each(|few| self.ping(few).map(drop))?;
+        new.chunks(OPENED_AT_ONCE).try_for_each(|few| ping(self, few).map(drop))?;
         for &r in &new {
-            trips.extend(self.ping(&[r])?.iter().map(|e| (r, e.received - e.sent)));
+            trips.extend(ping(self, &[r])?.iter().map(|e| (r, e.received - e.sent)));
         }
-        let mut jumped = self.look_at_parts(&at_once(&trips), PINGS, clocks)?;
+        let mut jumped = look_at_parts(self, &at_once(&trips), PINGS, clocks)?;
         let known = others.iter().filter(|r| !new.contains(r));
         let trips: Vec<(Rank, f64)> = known.filter_map(|&r| Some((r, clocks.get(r)?.trip()))).collect();
         if !trips.is_empty() {
-            let began = now();
-            jumped.extend(self.look_at_parts(&at_once(&trips), PINGS_AGAIN, clocks)?);
-            clocks.looked_again(now() - began);
-        }
-        Ok(jumped)
-    }
-
-    fn look_at_parts(&mut self, parts: &[Vec<Rank>], pings: usize, clocks: &mut Clocks) -> Result<Vec<(Rank, f64)>> {
-        let mut jumped = Vec::new();
-        for part in parts {
-            let mut exchanges = vec![Vec::with_capacity(pings); part.len()];
-            for _ in 0..pings {
-                self.ping(part)?.into_iter().zip(&mut exchanges).for_each(|(one, all)| all.push(one));
-            }
-            jumped.extend(part.iter().zip(exchanges).filter_map(|(&r, exchanges)| Some((r, clocks.look(r, &exchanges)?))));
+            let began = self.now();
+            jumped.extend(look_at_parts(self, &at_once(&trips), PINGS_AGAIN, clocks)?);
+            clocks.looked_again(self.now() - began);
         }
         Ok(jumped)
     }
@@ -85,14 +73,14 @@ impl MpiTransport {
     /// Returns at about the same time on the root and all others, each on its own clock. The root has looked at their clocks.
     ///
     /// # Errors
-    /// MPI's reason.
-    pub fn start_together(&mut self, root: Rank, others: &[Rank], clocks: &Clocks) -> Result<()> {
+    /// The transport's reason.
+    fn start_together(&mut self, root: Rank, others: &[Rank], clocks: &Clocks) -> Result<()> {
         let until = if self.rank() == root {
             // those who are told in time start together; who is late is timed by its own start
-            let asked = now();
+            let asked = self.now();
             others.iter().try_for_each(|&r| self.send_times(r, &[]))?;
             self.receive_signals(others.iter().copied())?;
-            let start = now() + LEAD * (now() - asked);
+            let start = self.now() + LEAD * (self.now() - asked);
             let theirs = |r: Rank| clocks.get(r).map_or(start, |clock| clock.theirs(start));
             others.iter().try_for_each(|&r| self.send_times(r, &[theirs(r)]))?;
             start
@@ -101,29 +89,48 @@ impl MpiTransport {
             self.send_times(root, &[])?;
             self.receive_times(root, 1)?[0]
         };
-        self.delay((until - now()).max(0.0));
+        self.delay((until - self.now()).max(0.0));
         Ok(())
     }
+}
 
-    /// One exchange with each of some ranks, all at the same time.
-    fn ping(&mut self, others: &[Rank]) -> Result<Vec<Exchange>> {
-        let mut stamps = vec![[0u8; size_of::<f64>()]; others.len()];
-        let (mut under_way, mut exchanges) = (Vec::new(), Vec::new());
-        for (&r, stamp) in others.iter().zip(&mut stamps) {
-            // SAFETY: `stamps` lives, in its place, until all receives are complete
-            under_way.push(unsafe { self.receive(r, 0, stamp.as_mut_ptr(), stamp.len())? });
-            exchanges.push(Exchange { sent: now(), theirs: 0.0, received: 0.0 });
-            self.send_times(r, &[ASK])?;
+impl<T: Control> Ping for T {}
+
+fn look_at_parts<T: Control + ?Sized>(
+    transport: &mut T,
+    parts: &[Vec<Rank>],
+    pings: usize,
+    clocks: &mut Clocks,
+) -> Result<Vec<(Rank, f64)>> {
+    let mut jumped = Vec::new();
+    for part in parts {
+        let mut exchanges = vec![Vec::with_capacity(pings); part.len()];
+        for _ in 0..pings {
+            ping(transport, part)?.into_iter().zip(&mut exchanges).for_each(|(one, all)| all.push(one));
         }
-        let mut open: Vec<usize> = (0..others.len()).collect();
-        while !open.is_empty() {
-            let k = self.wait_any(&mut under_way)?;
-            let received = now();
-            under_way.remove(k);
-            let k = open.remove(k);
-            exchanges[k].theirs = f64::from_ne_bytes(stamps[k]);
-            exchanges[k].received = received;
-        }
-        Ok(exchanges)
+        jumped.extend(part.iter().zip(exchanges).filter_map(|(&r, exchanges)| Some((r, clocks.look(r, &exchanges)?))));
     }
+    Ok(jumped)
+}
+
+/// One exchange with each of some ranks, all at the same time.
+fn ping<T: Control + ?Sized>(transport: &mut T, others: &[Rank]) -> Result<Vec<Exchange>> {
+    let mut stamps = vec![[0u8; size_of::<f64>()]; others.len()];
+    let (mut under_way, mut exchanges) = (Vec::new(), Vec::new());
+    for (&r, stamp) in others.iter().zip(&mut stamps) {
+        // SAFETY: `stamps` lives, in its place, until all receives are complete
+        under_way.push(unsafe { transport.receive(r, 0, stamp.as_mut_ptr(), stamp.len())? });
+        exchanges.push(Exchange { sent: transport.now(), theirs: 0.0, received: 0.0 });
+        transport.send_times(r, &[ASK])?;
+    }
+    let mut open: Vec<usize> = (0..others.len()).collect();
+    while !open.is_empty() {
+        let k = transport.wait_any(&mut under_way)?;
+        let received = transport.now();
+        under_way.remove(k);
+        let k = open.remove(k);
+        exchanges[k].theirs = f64::from_ne_bytes(stamps[k]);
+        exchanges[k].received = received;
+    }
+    Ok(exchanges)
 }
