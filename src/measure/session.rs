@@ -139,7 +139,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// As for [`Session::measure`].
     pub fn measure_roughly(&mut self, purpose: &str, experiments: &[Experiment]) -> Result<()> {
-        self.run(purpose, &alone(experiments), None, StopRule { most: self.rule.least.min(self.rule.most), ..self.rule })
+        self.run(purpose, &alone(experiments), None, StopRule { most: self.rule.least, ..self.rule })
     }
 
     /// As [`Session::measure`], for fields of experiments of which the fastest one is wanted: they are repeated in turns, and what is clearly
@@ -250,7 +250,7 @@ impl<'a> Session<'a> {
     /// Measures experiments until every one is precise enough, beaten by a rival, or has spent its repetitions.
     fn repeat(&mut self, experiments: Vec<Experiment>, mut rivals: Option<&mut Rivals>, rule: StopRule) -> Result<Vec<Sample>> {
         let mut open: Vec<(Experiment, Runs)> = experiments.into_iter().map(|e| (e, Runs::default())).collect();
-        let (mut done, mut repetitions) = (Vec::new(), if rivals.is_some() { 1 } else { rule.more(0, rule.least.min(rule.least_long)) });
+        let (mut done, mut repetitions) = (Vec::new(), if rivals.is_some() { 1 } else { rule.more(0) });
         let samples = &self.samples;
         while !open.is_empty() {
             let experiments: Vec<Experiment> = open.iter().map(|(e, _)| e.clone()).collect();
@@ -286,8 +286,7 @@ impl<'a> Session<'a> {
                 stop.is_none()
             });
             let so_far = open.first().map_or(0, |(_, runs)| runs.seconds.len());
-            let least = open.iter().map(|(_, runs)| rule.least_of(&runs.seconds)).max().unwrap_or(0);
-            repetitions = if rivals.is_some() { 1 } else { rule.more(so_far, least) };
+            repetitions = if rivals.is_some() { 1 } else { rule.more(so_far) };
         }
         Ok(done)
     }

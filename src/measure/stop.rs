@@ -15,8 +15,7 @@ pub struct StopRule {
     pub least_long: usize,
     /// Repetitions at most.
     pub most: usize,
-    /// Stop when half the confidence interval of the median is within this share of the median; while repetitions are too few for such an
-    /// interval, which then is their whole range, they must agree the more closely the fewer they are.
+    /// Stop when half the confidence interval of the median is within this share of the median.
     pub precision: f64,
 }
 
@@ -28,13 +27,23 @@ impl Default for StopRule {
 
 impl StopRule {
     /// Repetitions before anything is decided about these.
-    pub(super) fn least_of(&self, seconds: &[f64]) -> usize {
+    fn least_of(&self, seconds: &[f64]) -> usize {
         if seconds.iter().all(|&t| t > SCATTERS_LITTLE_S) { self.least.min(self.least_long) } else { self.least }
     }
 
-    /// So many more runs of experiments that ran so often: as often again.
-    pub(super) fn more(&self, runs: usize, least: usize) -> usize {
-        runs.max(least.saturating_sub(runs)).min(self.most.saturating_sub(runs)).max(1)
+    /// So many more runs of experiments that ran so often: what is the least of some and then of all, and later as often again.
+    pub(super) fn more(&self, runs: usize) -> usize {
+        let more = match runs {
+            0 => self.least.min(self.least_long),
+            few if few < self.least => self.least - few,
+            many => many,
+        };
+        more.min(self.most.saturating_sub(runs)).max(1)
+    }
+
+    /// As often as is enough whatever they say: where no more is wanted than the least, that.
+    fn enough(&self, seconds: &[f64]) -> usize {
+        if self.most <= self.least { self.least_of(seconds).min(self.most) } else { self.most }
     }
 
     /// Times below `floor` need not be known more precisely than it.
@@ -42,10 +51,10 @@ impl StopRule {
         if seconds.len() < self.least_of(seconds).min(self.most) {
             return None;
         }
-        let (median, (low, high)) = (stats::median(seconds)?, stats::median_interval(seconds)?);
-        let n = seconds.len();
-        let precision = if n < stats::LEAST_FOR_INTERVAL { self.precision * n as f64 / 8.0 } else { self.precision };
-        if (high - low) / 2.0 <= precision * median.max(floor) { Some(Stop::Precise) } else { (n >= self.most).then_some(Stop::Budget) }
+        let allowed = self.precision * stats::median(seconds)?.max(floor);
+        // who asks for single runs knows that they repeat exactly
+        let is_precise = stats::median_interval(seconds).is_none_or(|(low, high)| (high - low) / 2.0 <= allowed);
+        if is_precise { Some(Stop::Precise) } else { (seconds.len() >= self.enough(seconds)).then_some(Stop::Budget) }
     }
 }
 
@@ -71,12 +80,19 @@ mod tests {
         let rule = StopRule { most: 8, ..StopRule::default() };
         assert_eq!(rule.met(&[1.0, 1.0].map(ms), 0.0), None, "the least is three");
         assert_eq!(rule.met(&[1.0, 1.0], 0.0), Some(Stop::Precise), "two for what takes long");
-        assert_eq!(rule.met(&[1.00, 1.01, 1.03].map(ms), 0.0), Some(Stop::Precise), "half the range is 1.5 %");
-        assert_eq!(rule.met(&[1.00, 1.02, 1.04].map(ms), 0.0), None, "half the range is 2 %");
-        assert_eq!(rule.met(&[1.00, 1.01, 1.02, 1.04].map(ms), 0.0), Some(Stop::Precise), "half the range is 2 %");
-        assert_eq!(rule.met(&[1.00, 1.02, 1.04, 1.08].map(ms), 0.0), None, "half the range is 4 %");
+        assert_eq!(rule.met(&[1.0, 1.005], 0.0), Some(Stop::Precise), "half the interval of two is 9.7 times their range");
+        assert_eq!(rule.met(&[1.0, 1.01], 0.0), None, "two that are 1 % apart say little");
+        assert_eq!(rule.met(&[1.00, 1.01, 1.025].map(ms), 0.0), Some(Stop::Precise), "1.73 times the range of three");
+        assert_eq!(rule.met(&[1.00, 1.02, 1.03].map(ms), 0.0), None);
+        assert_eq!(rule.met(&[1.00, 1.01, 1.02, 1.055].map(ms), 0.0), Some(Stop::Precise), "0.86 times the range of four");
+        assert_eq!(rule.met(&[1.00, 1.02, 1.04, 1.06].map(ms), 0.0), None);
         assert_eq!(rule.met(&[1.00, 1.02, 1.03, 1.04, 1.05, 1.06, 1.08].map(ms), 0.0), Some(Stop::Precise), "now it is an interval");
+        let few = StopRule { most: rule.least, ..rule };
+        assert_eq!((few.met(&[1.0, 2.0], 0.0), few.met(&[1.0, 2.0].map(ms), 0.0)), (Some(Stop::Budget), None), "no more are wanted");
+        assert_eq!([0, 2, 3, 6].map(|runs| rule.more(runs)), [2, 1, 3, 2]);
+        let once = StopRule { least: 1, ..rule };
+        assert_eq!(once.met(&[1.0].map(ms), 0.0), Some(Stop::Precise), "what repeats itself exactly");
         assert_eq!(rule.met(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0].map(ms), 0.0), Some(Stop::Budget));
-        assert_eq!(rule.met(&[1.0, 2.0, 1.5].map(ms), 0.03), Some(Stop::Precise), "half the range is little beside a floor of 30 ms");
+        assert_eq!(rule.met(&[1.0, 2.0, 1.5].map(ms), 0.05), Some(Stop::Precise), "that is little beside a floor of 50 ms");
     }
 }
