@@ -11,8 +11,8 @@ const LEAST: usize = 2;
 /// that in one race of fifty at most: see the test.
 const CLEARLY: f64 = 3.2;
 
-/// Runs made at another time compare only when they are so far apart: between two blocks of runs a network drifts by some percent.
-const DRIFTED: f64 = 1.25;
+/// Runs made in other rounds compare only when they are so far apart: from one round to a later one a network drifts by some percent.
+pub const DRIFTED: f64 = 1.25;
 
 /// A normal distribution's median of absolute values, and what a difference of two adds: the deviation is the median difference over this.
 const MEDIAN_DIFFERENCE: f64 = 0.6745 * std::f64::consts::SQRT_2;
@@ -22,10 +22,15 @@ const MEDIAN_DIFFERENCE: f64 = 0.6745 * std::f64::consts::SQRT_2;
 pub(super) struct Rivals {
     /// The fields of each: it may run in several.
     fields_of: FxHashMap<Experiment, Vec<usize>>,
-    /// By field, the seconds of each run in this race.
-    fields: Vec<FxHashMap<Experiment, Vec<f64>>>,
-    /// By field, the lowest median of runs that were made before it.
-    before: Vec<f64>,
+    fields: Vec<Field>,
+}
+
+/// Experiments of which the fastest is wanted.
+struct Field {
+    /// The seconds of each one's runs, a round each, all since the same round.
+    runs: FxHashMap<Experiment, Vec<f64>>,
+    /// The lowest median of runs that were made before these rounds.
+    before: f64,
 }
 
 impl Rivals {
@@ -33,13 +38,20 @@ impl Rivals {
     pub fn add(&mut self, experiments: &[Experiment], known: impl Iterator<Item = f64>) {
         let field = self.fields.len();
         experiments.iter().for_each(|e| self.fields_of.entry(e.clone()).or_default().push(field));
-        self.fields.push(FxHashMap::default());
-        self.before.push(known.fold(f64::INFINITY, f64::min));
+        self.fields.push(Field { runs: FxHashMap::default(), before: known.fold(f64::INFINITY, f64::min) });
+    }
+
+    /// New rounds begin: what ran so far, in a field that shares experiments with those to come, ran before.
+    pub fn begin(&mut self) {
+        for field in &mut self.fields {
+            let known = field.runs.drain().filter(|(_, runs)| runs.len() >= LEAST).map(|(_, runs)| upper_median(&runs));
+            field.before = known.fold(field.before, f64::min);
+        }
     }
 
     pub fn note(&mut self, experiment: &Experiment, seconds: &[f64]) {
         for &field in self.fields_of.get(experiment).into_iter().flatten() {
-            self.fields[field].insert(experiment.clone(), seconds.to_vec());
+            self.fields[field].runs.insert(experiment.clone(), seconds.to_vec());
         }
     }
 
@@ -47,22 +59,26 @@ impl Rivals {
     pub fn beat(&self, experiment: &Experiment, seconds: &[f64]) -> bool {
         let Some(fields) = self.fields_of.get(experiment) else { return false };
         fields.iter().all(|&f| {
-            let mut rivals: Vec<&[f64]> = self.fields[f].values().map(Vec::as_slice).collect();
+            let mut rivals: Vec<&[f64]> = self.fields[f].runs.values().map(Vec::as_slice).collect();
             rivals.sort_by(|a, b| a.iter().partial_cmp(b.iter()).unwrap_or(std::cmp::Ordering::Equal));
-            is_beaten(seconds, &rivals) || seconds.len() >= LEAST && lower_median(seconds) > DRIFTED * self.before[f]
+            is_beaten(seconds, &rivals, self.fields[f].before)
         })
     }
 }
 
-/// True if runs are clearly slower than those of one of the rivals, which ran in turns with them. How much the times of all scatter tells what is
-/// clear; of an even number of runs the one in the middle that speaks against it counts.
-fn is_beaten(seconds: &[f64], rivals: &[&[f64]]) -> bool {
+/// True if runs are clearly slower than those of one of the rivals in the same rounds, or far slower than what ran in others. How much the times of
+/// all scatter tells what is clear; of an even number of runs the one in the middle that speaks against it counts.
+fn is_beaten(seconds: &[f64], rivals: &[&[f64]], before: f64) -> bool {
     let deviation = deviation(rivals);
     let slower = |rival: &&[f64]| {
-        let error = deviation * (1.0 / seconds.len() as f64 + 1.0 / rival.len() as f64).sqrt();
-        rival.len() >= LEAST && lower_median(seconds) > upper_median(rival) * (CLEARLY * error).exp()
+        let rounds = seconds.len().min(rival.len());
+        let error = deviation * (2.0 / rounds as f64).sqrt();
+        rounds >= LEAST && lower_median(&seconds[..rounds]) > upper_median(&rival[..rounds]) * (CLEARLY * error).exp()
     };
-    seconds.len() >= LEAST && rivals.iter().any(slower)
+    // who is precise enough runs no more
+    let done = rivals.iter().filter(|rival| rival.len() >= LEAST && rival.len() < seconds.len()).map(|rival| upper_median(rival));
+    let far = DRIFTED * done.fold(before, f64::min);
+    seconds.len() >= LEAST && (lower_median(seconds) > far || rivals.iter().any(slower))
 }
 
 /// The relative standard deviation of one run, from the differences of each one's successive runs: neither drift nor single outliers count. Of few
@@ -113,6 +129,21 @@ mod tests {
         rivals.add(&[of(3)], [1.0].into_iter());
         assert!(!rivals.beat(&of(3), &[1.2, 1.2]), "that may be drift");
         assert!(rivals.beat(&of(3), &[1.3, 1.3]));
+    }
+
+    #[test]
+    fn only_runs_of_the_same_rounds_compare() {
+        let mut rivals = Rivals::default();
+        rivals.add(&[of(0), of(1)], std::iter::empty());
+        rivals.add(&[of(0), of(2)], std::iter::empty());
+        // precise after three rounds; then all gets slower
+        rivals.note(&of(0), &[1.0, 1.0, 1.0]);
+        assert!(!rivals.beat(&of(1), &[1.001, 1.0, 1.0, 1.1, 1.1, 1.1, 1.1]), "in the same rounds they are alike");
+        assert!(rivals.beat(&of(1), &[1.05, 1.05, 1.05]));
+        assert!(rivals.beat(&of(1), &[1.0, 1.0, 1.3, 1.3, 1.3]), "nothing drifts by so much");
+        rivals.begin();
+        assert!(!rivals.beat(&of(2), &[1.1, 1.1, 1.1]), "its rival ran in its other field, before");
+        assert!(rivals.beat(&of(2), &[1.3, 1.3, 1.3]));
     }
 
     /// Twelve candidates, the k-th 3 k % slower than the first, with 10 % noise and 5 % of the runs three times as long.

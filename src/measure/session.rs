@@ -252,6 +252,9 @@ impl<'a> Session<'a> {
         let mut open: Vec<(Experiment, Runs)> = experiments.into_iter().map(|e| (e, Runs::default())).collect();
         let (mut done, mut repetitions) = (Vec::new(), if rivals.is_some() { 1 } else { rule.more(0) });
         let samples = &self.samples;
+        if let Some(rivals) = &mut rivals {
+            rivals.begin();
+        }
         while !open.is_empty() {
             let experiments: Vec<Experiment> = open.iter().map(|(e, _)| e.clone()).collect();
             let batches = pack(&experiments, &self.settings.hosts, self.side_by_side);
@@ -369,6 +372,50 @@ mod tests {
             runs = session.elapsed() * 1e-6;
             assert!((errors.into_iter().fold(0.0, f64::max) - runs).abs() < 1e-12);
         }
+    }
+
+    /// Everything takes a millisecond, and after so many runs a tenth more.
+    struct Slowing {
+        runs: usize,
+        after: usize,
+    }
+
+    impl Probe for Slowing {
+        fn settings(&self) -> Settings {
+            settings()
+        }
+
+        fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Runs>> {
+            let mut once = || {
+                self.runs += 1;
+                if self.runs > self.after { 1.1e-3 } else { 1e-3 }
+            };
+            let mut runs = || Runs { seconds: (0..repetitions).map(|_| once()).collect(), clock_error_s: 0.0 };
+            Ok(batches.iter().flatten().map(|_| runs()).collect())
+        }
+
+        fn has_native(&self) -> bool {
+            false
+        }
+
+        fn elapsed(&self) -> f64 {
+            self.runs as f64 * 1e-3
+        }
+    }
+
+    fn of_sizes(sizes: std::ops::Range<usize>) -> Vec<Experiment> {
+        sizes.map(|out| Experiment::RoundTrip { a: 0, b: 1, out, back: 0 }).collect()
+    }
+
+    #[test]
+    fn an_experiment_of_two_fields_does_not_beat_those_of_later_rounds() {
+        // nine that are handed out by themselves, three rounds of them; the first is in a field with two others, too
+        let (first, later) = (of_sizes(0..9), of_sizes(9..11));
+        let mut probe = Slowing { runs: 0, after: 27 };
+        let mut session = Session::new(&mut probe);
+        session.race("race", &[first.clone(), [&first[..1], &later].concat()]).unwrap();
+        let stops: Vec<(Stop, usize)> = session.samples().iter().map(|s| (s.stop, s.seconds.len())).collect();
+        assert_eq!(stops, [(Stop::Precise, 3); 11]);
     }
 
     #[test]
