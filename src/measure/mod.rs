@@ -35,6 +35,8 @@ use serde::{Deserialize, Serialize};
 
 pub use experiment::Experiment;
 #[cfg(feature = "tune")]
+pub use race::DRIFTED;
+#[cfg(feature = "tune")]
 pub use recorded::Recorded;
 #[cfg(feature = "tune")]
 pub use rounds::{Part, pack, parts};

@@ -30,10 +30,14 @@ pub struct Sample {
     pub seconds: Vec<f64>,
     /// Why there are not more.
     pub stop: Stop,
-    /// Those made later to tell it from its closest rivals. They decide nothing but that: what is measured, and what is not, must not change
-    /// when the samples are gone through again.
+    /// Those made later, in turns with its closest rivals, to tell it from them. They decide nothing but that: what is measured, and what is
+    /// not, must not change when the samples are gone through again.
+    #[serde(default, alias = "again", skip_serializing_if = "Vec::is_empty")]
+    pub remeasured: Vec<f64>,
+    /// Those made when it was chosen, to know what it takes: the time of the best of many noisy ones, in the runs by which it is the best, is
+    /// too good. They choose nothing but between it and the library's own, which then ran in turns with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub again: Vec<f64>,
+    pub confirmed: Vec<f64>,
     /// A time is off by so much at most for clocks of several ranks that are compared: half the shortest round trip of a message between them,
     /// as if its ways out and back could differ by all of it, and how far they may have drifted since they were looked at. 0 where one
     /// clock is read or time is virtual, and in files of older versions, which do not say.
@@ -47,9 +51,9 @@ fn is_zero(value: &f64) -> bool {
 }
 
 impl Sample {
-    /// Seconds of all repetitions.
+    /// Seconds of all repetitions but those made when it was chosen.
     pub fn all(&self) -> Vec<f64> {
-        [self.seconds.as_slice(), &self.again].concat()
+        [self.seconds.as_slice(), &self.remeasured].concat()
     }
 }
 
@@ -63,6 +67,11 @@ impl Samples {
     /// Adds a sample; one of the same experiment is replaced.
     pub fn insert(&mut self, sample: Sample) {
         self.by_experiment.insert(sample.experiment.clone(), sample);
+    }
+
+    /// The sample of an experiment, to be added to.
+    pub fn get_mut(&mut self, experiment: &Experiment) -> Option<&mut Sample> {
+        self.by_experiment.get_mut(experiment)
     }
 
     /// Takes a sample out.
@@ -80,7 +89,7 @@ impl Samples {
         self.get(experiment).and_then(|s| stats::median(&s.seconds))
     }
 
-    /// Seconds of all repetitions of an experiment, also of those made again; none if it was not measured.
+    /// [`Sample::all`] of an experiment; none if it was not measured.
     pub fn all(&self, experiment: &Experiment) -> Vec<f64> {
         self.get(experiment).map_or(Vec::new(), Sample::all)
     }
@@ -184,7 +193,7 @@ impl Sample {
     /// Reads a line of a sample file over so many ranks; gives the reason if it is none.
     fn parse(line: &str, ranks: usize) -> std::result::Result<Sample, String> {
         let sample: Sample = serde_json::from_str(line).map_err(|e| format!("this is no sample: {e}"))?;
-        if sample.seconds.is_empty() || sample.all().iter().any(|&t| !crate::units::is_time(t)) {
+        if sample.seconds.is_empty() || sample.all().iter().chain(&sample.confirmed).any(|&t| !crate::units::is_time(t)) {
             return Err("a sample needs at least one time, all finite and zero or more".into());
         }
         if !crate::units::is_time(sample.clock_error_s) {
@@ -219,7 +228,8 @@ pub(super) mod fixtures {
             experiment: Experiment::RoundTrip { a: 0, b: 1, out, back: 0 },
             seconds: vec![1e-5, 2e-5],
             stop: Stop::Budget,
-            again: Vec::new(),
+            remeasured: Vec::new(),
+            confirmed: Vec::new(),
             clock_error_s: 0.0,
         }
     }
@@ -239,6 +249,17 @@ mod tests {
         let text = format!("{head}\n{}\n", serde_json::to_string(&before).unwrap());
         let (_, after) = Samples::parse("s", &text).unwrap();
         assert_eq!(after.get(&before.experiment), Some(&before));
+    }
+
+    #[test]
+    fn runs_that_were_added_are_kept_under_their_names_and_read_under_older_ones() {
+        let head = serde_json::to_string(&settings()).unwrap();
+        let before = Sample { remeasured: vec![3e-5], confirmed: vec![4e-5], ..sample(1) };
+        let line = serde_json::to_string(&before).unwrap();
+        let read = |line: &str| Samples::parse("s", &format!("{head}\n{line}\n")).unwrap().1.get(&before.experiment).cloned();
+        assert_eq!(read(&line), Some(before.clone()));
+        assert_eq!(read(&line.replace("remeasured", "again")), Some(before.clone()));
+        assert_eq!(before.all(), [1e-5, 2e-5, 3e-5], "when it was chosen it was chosen");
     }
 
     #[test]

@@ -13,9 +13,11 @@ use std::path::Path;
 /// As many batches are handed out at once as take about so long.
 const AT_ONCE_S: f64 = 4.0;
 
-/// So many of a field are measured once more, so many times.
-const AGAIN: usize = 6;
-const TIMES_AGAIN: usize = 7;
+/// So many of the fastest of a field are remeasured.
+const MOST_REMEASURED: usize = 6;
+
+/// What is remeasured, and what is confirmed beside something else, runs so often.
+const REMEASURE_RUNS: usize = 7;
 
 /// Told as measuring goes on: what for, how many experiments are done, of how many.
 pub type Progress<'a> = Box<dyn FnMut(&str, usize, usize) + 'a>;
@@ -153,31 +155,62 @@ impl<'a> Session<'a> {
         self.run(purpose, fields, Some(rivals), self.rule)
     }
 
-    /// Measures the fastest of each field once more and adds what is found: the best of many noisy medians is one that was lucky. A recording
-    /// is left as it is.
+    /// Remeasures the fastest of each field, in turns: the best of many noisy medians is one that was lucky. A recording is left as it is.
     ///
     /// # Errors
     /// As for [`Session::measure`].
     pub fn remeasure(&mut self, purpose: &str, fields: &[Vec<Experiment>]) -> Result<()> {
-        let mut wanted: Vec<Vec<Experiment>> = Vec::new();
-        for field in fields.iter().filter(|_| self.probe.can_measure()) {
+        let fastest = |field: &Vec<Experiment>| {
             let mut known: Vec<(f64, &Experiment)> = field.iter().filter_map(|e| Some((self.samples.median(e)?, e))).collect();
             known.sort_by(|a, b| a.0.total_cmp(&b.0));
-            let is_new = |e: &&Experiment| self.samples.get(e).is_some_and(|s| s.again.is_empty());
-            wanted.push(known.into_iter().take(AGAIN).map(|(_, e)| e).filter(is_new).cloned().collect());
+            known.into_iter().take(MOST_REMEASURED).map(|(_, e)| e.clone()).collect()
+        };
+        let wanted = fields.iter().map(fastest).collect();
+        self.add(purpose, wanted, self.often(), |sample| &mut sample.remeasured)
+    }
+
+    /// Runs what was chosen, so that its time is of runs that did not choose it: a few times, and in turns with what stands beside it, if
+    /// something does. A recording is left as it is.
+    ///
+    /// # Errors
+    /// As for [`Session::measure`].
+    pub fn confirm(&mut self, purpose: &str, fields: &[Vec<Experiment>]) -> Result<()> {
+        let (alone, beside): (Vec<_>, Vec<_>) = fields.iter().cloned().partition(|field| field.len() == 1);
+        self.add(purpose, beside, self.often(), |sample| &mut sample.confirmed)?;
+        self.add(purpose, alone, StopRule { most: REMEASURE_RUNS.min(self.rule.most), ..self.rule }, |sample| &mut sample.confirmed)
+    }
+
+    /// As often as what is to be told from something else.
+    fn often(&self) -> StopRule {
+        let runs = REMEASURE_RUNS.min(self.rule.most);
+        StopRule { least: runs, least_long: runs, most: runs, ..self.rule }
+    }
+
+    /// Runs those of some fields that were measured once more, in turns, and adds what is found to a list of each sample; a whole field, or
+    /// nothing of it, if its runs are there.
+    fn add(
+        &mut self,
+        purpose: &str,
+        mut fields: Vec<Vec<Experiment>>,
+        rule: StopRule,
+        list: fn(&mut Sample) -> &mut Vec<f64>,
+    ) -> Result<()> {
+        if !self.probe.can_measure() {
+            return Ok(());
         }
-        let before: Vec<Sample> = wanted.iter().flatten().filter_map(|e| self.samples.remove(e)).collect();
-        let times = TIMES_AGAIN.min(self.rule.most);
-        let rule = StopRule { least: times, least_long: times, most: times, ..self.rule };
+        fields.iter_mut().for_each(|field| field.retain(|e| self.samples.get(e).is_some()));
+        fields.retain(|field| field.iter().any(|e| self.samples.get_mut(e).is_some_and(|s| list(s).is_empty())));
+        let before: Vec<Sample> = fields.iter().flatten().filter_map(|e| self.samples.remove(e)).collect();
         // written when both parts are there: a run that is killed meanwhile keeps the first
         let file = self.file.take();
-        let measured = self.run(purpose, &wanted, Some(Rivals::default()), rule);
+        let measured = self.run(purpose, &fields, Some(Rivals::default()), rule);
         self.file = file;
         let mut merged = Vec::new();
         for mut sample in before {
-            let again = self.samples.get(&sample.experiment);
-            sample.again = again.map_or(Vec::new(), Sample::all);
-            sample.clock_error_s = again.map_or(0.0, |s| s.clock_error_s).max(sample.clock_error_s);
+            if let Some(added) = self.samples.remove(&sample.experiment) {
+                *list(&mut sample) = added.seconds;
+                sample.clock_error_s = sample.clock_error_s.max(added.clock_error_s);
+            }
             self.samples.insert(sample.clone());
             merged.push(sample);
         }
@@ -283,7 +316,8 @@ impl<'a> Session<'a> {
                     experiment: experiment.clone(),
                     seconds: std::mem::take(&mut runs.seconds),
                     stop,
-                    again: Vec::new(),
+                    remeasured: Vec::new(),
+                    confirmed: Vec::new(),
                     clock_error_s: runs.clock_error_s,
                 }));
                 stop.is_none()
@@ -330,7 +364,7 @@ mod tests {
         }
 
         fn once(&mut self) -> f64 {
-            if self.runs.is_multiple_of(TIMES_AGAIN) {
+            if self.runs.is_multiple_of(REMEASURE_RUNS) {
                 self.level = self.scatter();
             }
             self.runs += 1;
@@ -419,6 +453,26 @@ mod tests {
     }
 
     #[test]
+    fn what_was_chosen_is_timed_by_runs_that_did_not_choose_it() {
+        let mut probe = Slowing { runs: 0, after: 6 };
+        let mut session = Session::new(&mut probe);
+        let pair = of_sizes(0..2);
+        session.race("race", std::slice::from_ref(&pair)).unwrap();
+        let confirm = |session: &mut Session| {
+            session.confirm("alone", &[pair[..1].to_vec()]).unwrap();
+            let of = |k: usize| session.samples().get(&pair[k]).unwrap();
+            assert_eq!((of(0).confirmed.as_slice(), of(0).all(), of(1).confirmed.len()), (&[1.1e-3; 3][..], vec![1e-3; 3], 0));
+        };
+        confirm(&mut session);
+        // it is known now
+        confirm(&mut session);
+        assert_eq!(session.spent().iter().map(|s| s.experiments).collect::<Vec<_>>(), [2, 1]);
+        // beside another one both run, though one of them is known: only runs of the same rounds compare
+        session.confirm("beside another one", std::slice::from_ref(&pair)).unwrap();
+        assert!(session.samples().iter().all(|s| s.confirmed == [1.1e-3; REMEASURE_RUNS]));
+    }
+
+    #[test]
     fn drift_favours_nobody_who_runs_in_turns() {
         let field: Vec<Experiment> = (0..2).map(|out| Experiment::RoundTrip { a: 0, b: 1, out, back: 0 }).collect();
         let mut probe = Drifting { random: stats::random(3), runs: 0, level: 1.0 };
@@ -427,8 +481,8 @@ mod tests {
             let mut session = Session::new(&mut probe);
             session.race("first", std::slice::from_ref(&field)).unwrap();
             session.remeasure("again", std::slice::from_ref(&field)).unwrap();
-            let again = |k: usize| session.samples().get(&field[k]).unwrap().again.clone();
-            wrong += usize::from(stats::is_less(&again(0), &again(1)));
+            let remeasured = |k: usize| session.samples().get(&field[k]).unwrap().remeasured.clone();
+            wrong += usize::from(stats::is_less(&remeasured(0), &remeasured(1)));
         }
         assert!(wrong <= tests * 7 / 100, "two that are alike differ in {wrong} of {tests}, and the test says 5 %");
     }

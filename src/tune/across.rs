@@ -1,9 +1,10 @@
 //! How messages cross groups: ways that the poly-model predicts to be fast are measured over all ranks, beside the library's own
 //! broadcast.
 
+use super::chosen::{self, Verdict, choosing, confirm, is_remeasured, verdict};
 use super::rows::{OfSize, between_sizes, row_of, way_at};
 use crate::collective::{Parameters, bcast};
-use crate::decide::{NATIVE_MARGIN, all_candidates, beats_native, wider};
+use crate::decide::{all_candidates, wider};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
 use crate::plan::{self, Location, TwoLevelParameters, predict, two_level};
@@ -49,8 +50,6 @@ pub(super) struct Candidate {
     pub way: Option<TwoLevelParameters>,
     two_level: TwoLevel,
     pub predicted: f64,
-    /// True if others of its size were told from each other by more runs than it has: it says how well predictions hold, and is not taken.
-    few_runs: bool,
 }
 
 impl Candidate {
@@ -103,6 +102,12 @@ pub fn choose(
     let compiled = CompiledPolicy::new(policy.clone())?;
     let search = Search { policy: &compiled, members, has_native: session.has_native() };
     let by_size = if exhaustive { search.exhaustively(session)? } else { search.by_prediction(session)? };
+    let taken = |(&bytes, of_size): (&usize, &Vec<Candidate>)| {
+        let ways: Vec<Experiment> = of_size.iter().map(experiment).collect();
+        chosen::fastest(session.samples(), &ways).map(|k| (ways[k].clone(), search.native(bytes)))
+    };
+    let taken = SIZES.iter().zip(&by_size).filter_map(taken).collect();
+    confirm(session, taken)?;
     let made: Vec<OfSize> =
         SIZES.iter().zip(&by_size).filter_map(|(&bytes, of_size)| made(session, bytes, of_size, &search.native(bytes))).collect();
     Ok((between_sizes(&compiled, members, 0, &made)?, calibration(session, &by_size)))
@@ -153,25 +158,9 @@ impl Search<'_> {
                 self.race(session, "ways across groups", bytes, &by_size[k - 1])?;
             }
         }
-        let close: Vec<Vec<Experiment>> =
-            SIZES.iter().zip(&by_size).map(|(&bytes, of_size)| self.undecided(session, bytes, of_size)).collect();
+        let close: Vec<Vec<Experiment>> = by_size.iter().map(|of_size| undecided(session, of_size)).collect();
         session.remeasure(REMEASURE, &close)?;
-        // the others' few runs say less
-        let several = |close: &[Experiment]| close.iter().filter(|e| !e.is_native()).count() > 1;
-        for (candidates, close) in by_size.iter_mut().zip(&close).filter(|(_, close)| several(close)) {
-            candidates.iter_mut().for_each(|c| c.few_runs = !close.contains(&experiment(c)));
-        }
         Ok(by_size)
-    }
-
-    /// The ways too close to the fastest one to be told from it by a few runs, and the library's own if it might be preferred.
-    fn undecided(&self, session: &Session, bytes: usize, candidates: &[Candidate]) -> Vec<Experiment> {
-        let best = best_of_routes(session, candidates, 1.0 + CLOSE);
-        let Some(&(_, time)) = best.first() else { return Vec::new() };
-        let native = self.native(bytes);
-        let near = session.samples().median(&native).is_some_and(|n| n < time * (1.0 + NATIVE_MARGIN));
-        let all: Vec<Experiment> = best.into_iter().map(|(c, _)| experiment(c)).chain(near.then_some(native)).collect();
-        if all.len() > 1 { all } else { Vec::new() }
     }
 
     /// Every way at every size, and what one would measure who knows of no groups.
@@ -279,6 +268,12 @@ fn best_of_routes<'a>(session: &Session, candidates: &'a [Candidate], limit: f64
     best
 }
 
+/// The ways too close to the fastest one to be told from it by a few runs.
+fn undecided(session: &Session, candidates: &[Candidate]) -> Vec<Experiment> {
+    let best: Vec<Experiment> = best_of_routes(session, candidates, 1.0 + CLOSE).into_iter().map(|(c, _)| experiment(c)).collect();
+    if best.len() > 1 { best } else { Vec::new() }
+}
+
 /// The next smaller and the next larger segment size; 0 is the whole message.
 fn neighbours(sizes: &[usize], segment: usize) -> impl Iterator<Item = usize> {
     let place = sizes.iter().position(|&s| s == segment);
@@ -307,12 +302,12 @@ fn segmented(policy: &CompiledPolicy, members: &[Location], bytes: usize, way: T
     let inside = two_level.intra_group[0].parameters.in_flight;
     let in_flight = if way.inter_group == InterGroupAlgorithm::OverAll { inside } else { two_level.in_flight };
     let way = TwoLevelParameters { in_flight, ..way };
-    Ok(Candidate { way: Some(way), predicted: predict(policy, members, &two_level)?, two_level, few_runs: false })
+    Ok(Candidate { way: Some(way), predicted: predict(policy, members, &two_level)?, two_level })
 }
 
 fn whole(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Result<Candidate> {
     let plan = plan::whole(policy, members, 0, bytes)?;
-    Ok(Candidate { way: None, two_level: plan.two_level, predicted: plan.predicted_s, few_runs: false })
+    Ok(Candidate { way: None, two_level: plan.two_level, predicted: plan.predicted_s })
 }
 
 /// The best way of each inter-group algorithm as predicted, and the one that was best at the size before, unless they are hopeless.
@@ -368,24 +363,26 @@ fn segment_sizes(policy: &CompiledPolicy, bytes: usize) -> Vec<usize> {
 
 /// What was measured at a size, with the row of the fastest, which says whether the library's own is to be preferred.
 fn made<'a>(session: &Session, bytes: usize, candidates: &'a [Candidate], native: &Experiment) -> Option<OfSize<'a>> {
-    let times = |e: &Experiment| session.samples().all(e);
-    let mut measured: Vec<(&Candidate, f64)> =
-        candidates.iter().filter_map(|c| Some((c, stats::median(&times(&experiment(c)))?))).collect();
-    measured.sort_by(|a, b| a.0.few_runs.cmp(&b.0.few_runs).then(a.1.total_cmp(&b.1)));
-    let &(best, time) = measured.first()?;
-    let runner_up = measured.iter().find(|(c, _)| !c.few_runs && c.two_level != best.two_level);
-    let native_s = stats::median(&times(native));
-    // adaptive must never be a loss: what is not clearly faster stays with the library
-    let clearly = stats::is_less(&times(&experiment(best)), &times(native));
+    let samples = session.samples();
+    let ways: Vec<Experiment> = candidates.iter().map(experiment).collect();
+    let taken = chosen::fastest(samples, &ways)?;
+    let (best, time) = (&candidates[taken], choosing(samples, &ways[taken])?);
+    let Verdict { own_s, native_s, native } = verdict(samples, &ways[taken], native)?;
+    let mut others: Vec<(usize, f64)> =
+        (0..ways.len()).filter(|&k| k != taken).filter_map(|k| Some((k, choosing(samples, &ways[k])?))).collect();
+    others.sort_by(|a, b| a.1.total_cmp(&b.1));
+    // who lost by few runs before others were told from each other by more may look faster than these
+    let rival = |k: usize| is_remeasured(samples, &ways[k]) == is_remeasured(samples, &ways[taken]);
+    let runner_up = others.iter().find(|(k, _)| rival(*k));
     let evidence = Evidence {
         predicted_s: best.predicted,
-        measured_s: Some(time),
+        measured_s: Some(own_s),
         native_s,
-        runner_up: runner_up.map_or("none".into(), |(c, _)| c.way.map_or(PER_GROUP.into(), |w| w.words(bytes))),
+        runner_up: runner_up.map_or("none".into(), |(k, _)| candidates[*k].way.map_or(PER_GROUP.into(), |w| w.words(bytes))),
         margin: runner_up.map_or(0.0, |(_, t)| stats::margin(*t, time)),
     };
-    let row = row_of(&way_at(best, bytes), 0, bytes, evidence, native_s.is_some_and(|n| !beats_native(time, n, clearly)));
-    Some(OfSize { measured, row })
+    let measured = std::iter::once((best, own_s)).chain(others.iter().map(|&(k, t)| (&candidates[k], t))).collect();
+    Some(OfSize { measured, row: row_of(&way_at(best, bytes), 0, bytes, evidence, native) })
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! What is done inside each group: the best predicted candidates are measured side by side with the library's own broadcast.
 
+use super::chosen::{Verdict, choosing, confirm, fastest, verdict};
 use crate::collective::{Algorithm, COLLECTIVES, Collective, Parameters};
-use crate::decide::{Candidate, Knowledge, Leap, Made, Row, all_candidates, beats_native, leaps, rank_candidates, rows, wider};
+use crate::decide::{Candidate, Knowledge, Leap, Made, Row, all_candidates, leaps, rank_candidates, rows, wider};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
 use crate::model::{Fitted, RankSet};
@@ -61,6 +62,13 @@ pub fn choose(
     } else {
         session.race(purpose, &fields)?;
     }
+    let taken_of = |(rank_set, field): (&RankSet, &Field)| {
+        let ways = field.experiments(rank_set, false);
+        fastest(session.samples(), &ways).map(|k| (ways[k].clone(), field.native(rank_set)))
+    };
+    let taken = rank_sets.iter().zip(&finals).flat_map(|(rank_set, of_group)| of_group.iter().map(move |field| (rank_set, field)));
+    let taken = taken.filter_map(taken_of).collect();
+    confirm(session, taken)?;
     let mut choices = Vec::new();
     for (k, (rank_set, of_group)) in rank_sets.iter().zip(&finals).enumerate() {
         let mut rows: BTreeMap<&'static Collective, Vec<Choice>> = BTreeMap::new();
@@ -83,19 +91,11 @@ type Taken = (&'static str, Parameters);
 /// The rows of a collective in a group, from its fields at all sizes.
 fn rows_of(session: &Session, rank_set: &RankSet, knowledge: Knowledge, fields: &[Field]) -> Result<Vec<Choice>> {
     let collective = fields[0].collective;
-    let measured = |f: &Field, a: &Algorithm, p| stats::median(&session.samples().all(&f.experiment(rank_set, a, p)));
     let mut made: Vec<Made<Taken>> = Vec::new();
     let mut taken: Vec<Choice> = Vec::new();
     for field in fields {
-        let Some(choice) = decide(session, rank_set, field) else { continue };
-        let of = |c: &Candidate| Some(((c.algorithm.name, c.parameters), c.predicted, measured(field, c.algorithm, c.parameters)?));
-        let algorithm = collective.algorithm(&choice.algorithm)?;
-        made.push(Made {
-            bytes: field.bytes,
-            taken: (!algorithm.is_native()).then(|| (algorithm.name, choice.parameters())),
-            measured: field.candidates.iter().filter_map(of).collect(),
-            native_s: measured(field, collective.native(), Parameters::default()),
-        });
+        let Some((choice, own)) = decide(session, rank_set, field) else { continue };
+        made.push(own);
         taken.push(choice);
     }
     let positions: Vec<usize> = (0..rank_set.ranks.len()).collect();
@@ -155,8 +155,13 @@ struct Field {
 impl Field {
     /// The experiments on the whole group, with the library's own if there is one.
     fn experiments(&self, rank_set: &RankSet, native: bool) -> Vec<Experiment> {
-        let native = native.then(|| self.experiment(rank_set, self.collective.native(), Parameters::default()));
+        let native = native.then(|| self.native(rank_set));
         self.candidates.iter().map(|c| self.experiment(rank_set, c.algorithm, c.parameters)).chain(native).collect()
+    }
+
+    /// The library's own.
+    fn native(&self, rank_set: &RankSet) -> Experiment {
+        self.experiment(rank_set, self.collective.native(), Parameters::default())
     }
 
     fn experiment(&self, rank_set: &RankSet, algorithm: &Algorithm, parameters: Parameters) -> Experiment {
@@ -189,39 +194,57 @@ fn with_windows(mut candidates: Vec<Candidate>, bytes: usize) -> Vec<Candidate> 
     candidates
 }
 
-fn decide(session: &Session, rank_set: &RankSet, field: &Field) -> Option<Choice> {
-    let measured = |a: &Algorithm, p: Parameters| stats::median(&session.samples().all(&field.experiment(rank_set, a, p)));
-    let mut all: Vec<(&'static Algorithm, Parameters, f64, f64)> = Vec::new(); // with the times predicted and measured
-    all.extend(
-        field.candidates.iter().filter_map(|c| Some((c.algorithm, c.parameters, c.predicted, measured(c.algorithm, c.parameters)?))),
-    );
-    let native = field.collective.native();
-    all.extend(measured(native, Parameters::default()).map(|m| (native, Parameters::default(), m, m)));
-    // the library's own wins what is within the noise: adaptive must never be a loss
-    all.sort_by(|a, b| a.3.total_cmp(&b.3));
-    if let Some(k) = all.iter().position(|c| c.0.is_native())
-        && !beats_native(all[0].3, all[k].3, false)
-    {
-        let native = all.remove(k);
-        all.insert(0, native);
-    }
-    let (algorithm, parameters, predicted, time) = all.first().copied()?;
-    let runner_up = all.get(1);
-    Some(Choice {
+/// The choice at a size, and what is known there for choices between sizes.
+fn decide(session: &Session, rank_set: &RankSet, field: &Field) -> Option<(Choice, Made<Taken>)> {
+    let samples = session.samples();
+    let ways = field.experiments(rank_set, false);
+    let best = fastest(samples, &ways)?;
+    let verdict = verdict(samples, &ways[best], &field.native(rank_set))?;
+    let taken = |k: usize| (field.candidates[k].algorithm.name, field.candidates[k].parameters);
+    let time = |k: usize| if k == best { Some(verdict.own_s) } else { choosing(samples, &ways[k]) };
+    let native = (field.collective.native().name, Parameters::default());
+    let ((algorithm, parameters), predicted_s, time_s) = match verdict.native_s.filter(|_| verdict.native) {
+        Some(native_s) => (native, native_s, native_s),
+        None => (taken(best), field.candidates[best].predicted, verdict.own_s),
+    };
+    let runner_up = runner_up(session, field, &ways, best, &verdict);
+    let choice = Choice {
         from_bytes: 0,
         at_bytes: field.bytes,
-        algorithm: algorithm.name.into(),
+        algorithm: algorithm.into(),
         segment_bytes: parameters.segment,
         radix: parameters.radix,
         in_flight: parameters.in_flight,
         peers: parameters.peers,
         model: field.model.clone(),
         evidence: Evidence {
-            predicted_s: predicted,
-            measured_s: Some(time),
+            predicted_s,
+            measured_s: Some(time_s),
             native_s: None,
-            runner_up: runner_up.map_or("none".into(), |r| r.0.name.into()),
-            margin: runner_up.map_or(0.0, |r| stats::margin(r.3, time)),
+            runner_up: runner_up.map_or("none".into(), |r| r.0.into()),
+            margin: runner_up.map_or(0.0, |r| r.1),
         },
-    })
+    };
+    let made = Made {
+        bytes: field.bytes,
+        taken: (!verdict.native).then(|| taken(best)),
+        measured: (0..ways.len()).filter_map(|k| Some((taken(k), field.candidates[k].predicted, time(k)?))).collect(),
+        native_s: verdict.native_s,
+    };
+    Some((choice, made))
+}
+
+/// What would be done if what is taken could not be, and how much longer it takes: the library's own by the runs beside it, another candidate by the
+/// runs that chose.
+fn runner_up(session: &Session, field: &Field, ways: &[Experiment], best: usize, verdict: &Verdict) -> Option<(&'static str, f64)> {
+    let name = |k: usize| field.candidates[k].algorithm.name;
+    let native_s = verdict.native_s;
+    if verdict.native {
+        return Some((name(best), stats::margin(verdict.own_s, native_s?)));
+    }
+    let time = |k: usize| choosing(session.samples(), &ways[k]);
+    let behind = |k: usize| Some((name(k), stats::margin(time(k)?, time(best)?)));
+    let others = (0..ways.len()).filter(|&k| k != best).filter_map(behind);
+    let native = native_s.map(|t| (field.collective.native().name, stats::margin(t, verdict.own_s)));
+    others.chain(native).min_by(|a, b| a.1.total_cmp(&b.1))
 }

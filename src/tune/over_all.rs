@@ -1,7 +1,7 @@
 //! Collectives without a message over all groups: ways that are predicted to be fast are measured beside the library's own.
 
+use super::chosen::{Verdict, choosing, confirm, verdict};
 use crate::collective::{COLLECTIVES, Collective, Parameters};
-use crate::decide::beats_native;
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
 use crate::plan::{Location, SignalPlan, SignalWay, signal_ways};
@@ -25,15 +25,13 @@ pub fn choose(session: &mut Session, policy: &Policy, members: &[Location]) -> R
         let native = experiment(&SignalWay::Flat(collective, collective.native(), Parameters::default()), members.len());
         let field = [&experiments[..], if session.has_native() { std::slice::from_ref(&native) } else { &[] }].concat();
         session.race("collectives without a message", &[field])?;
-        let measured = |e: &Experiment| session.samples().all(e);
         let mut found: Vec<(&SignalPlan, &Experiment, f64)> =
-            ways.iter().zip(&experiments).filter_map(|(w, e)| Some((w, e, stats::median(&measured(e))?))).collect();
+            ways.iter().zip(&experiments).filter_map(|(w, e)| Some((w, e, choosing(session.samples(), e)?))).collect();
         found.sort_by(|a, b| a.2.total_cmp(&b.2));
         let Some(&(best, experiment, time)) = found.first() else { continue };
-        let native_s = stats::median(&measured(&native));
-        // adaptive must never be a loss: what is not clearly faster stays with the library
-        let clearly = stats::is_less(&measured(experiment), &measured(&native));
         let runner_up = found.get(1);
+        confirm(session, vec![(experiment.clone(), native.clone())])?;
+        let Some(Verdict { own_s, native_s, native }) = verdict(session.samples(), experiment, &native) else { continue };
         let (algorithm, parameters, inside) = match &best.way {
             SignalWay::Flat(_, algorithm, parameters) => (algorithm.name.to_string(), *parameters, None),
             SignalWay::Coordinated(c) => (c.between.algorithm.clone(), c.between.parameters, Some(c.inside.clone())),
@@ -45,12 +43,12 @@ pub fn choose(session: &mut Session, policy: &Policy, members: &[Location]) -> R
             intra_group: inside.map(|i| i.algorithm),
             evidence: Evidence {
                 predicted_s: best.predicted_s,
-                measured_s: Some(time),
+                measured_s: Some(own_s),
                 native_s,
                 runner_up: runner_up.map_or("none".into(), |r| r.0.way.words()),
                 margin: runner_up.map_or(0.0, |r| stats::margin(r.2, time)),
             },
-            native: native_s.is_some_and(|n| !beats_native(time, n, clearly)),
+            native,
             ..TwoLevelRow::default()
         };
         rows.insert(collective, row);

@@ -1,0 +1,59 @@
+//! What tuning says of its choices.
+#![cfg(feature = "tune")]
+
+use collwise::collective::bcast;
+use collwise::measure::{Experiment, Session, SimulatedProbe, StopRule};
+use collwise::platform::{Noise, Placement, Platform};
+use collwise::stats;
+use collwise::tune::{TuneOptions, tune};
+
+const HOSTS: usize = 8;
+
+/// Machines on one switch.
+fn cluster(noise: Noise) -> Platform {
+    let text = format!(
+        r#"
+format = 1
+name = "cluster"
+source = "drawn"
+[hosts]
+send_overhead_s = 5e-6
+recv_overhead_s = 6e-6
+gap_s = 8e-6
+gap_s_per_byte = 8.5e-9
+[[group]]
+name = "g"
+count = {HOSTS}
+latency_s = 45e-6
+"#
+    );
+    Platform { noise: Some(noise), ..Platform::parse("cluster", &text).unwrap() }
+}
+
+/// The best of several noisy medians was lucky: the time of a row is that of other runs, and right in the mean.
+#[test]
+fn the_time_of_a_choice_is_right_in_the_mean() {
+    let platform = cluster(Noise { sigma: 0.1, outlier_share: 0.0, outlier_factor: 1.0 });
+    let mut often = SimulatedProbe::new(&platform, Placement::Slot, 1000).unwrap();
+    let mut truth = Session::new(&mut often).rule(StopRule { least: 101, least_long: 101, most: 101, precision: 1.0 });
+    let (mut off, mut lucky) = (Vec::new(), Vec::new());
+    for seed in 0..20 {
+        let mut probe = SimulatedProbe::new(&platform, Placement::Slot, seed).unwrap();
+        let mut session = Session::new(&mut probe);
+        let (_, policy) = tune(&mut session, TuneOptions::default()).unwrap();
+        for row in policy.groups[0].rows(&bcast::COLLECTIVE) {
+            let Some(measured) = row.evidence.measured_s else { continue };
+            let (ranks, bytes, algorithm) = ((0..HOSTS).collect(), row.at_bytes, row.algorithm.clone());
+            let parameters = row.parameters();
+            let chosen = Experiment::Collective { collective: &bcast::COLLECTIVE, ranks, root: 0, bytes, algorithm, parameters };
+            truth.measure("truth", std::slice::from_ref(&chosen)).unwrap();
+            let (chose, truth) = (session.samples().need(&chosen).unwrap(), truth.samples().need(&chosen).unwrap());
+            off.push((measured / truth).ln());
+            lucky.push((chose / truth).ln());
+        }
+    }
+    let (mean, lucky) = (stats::mean(&off).unwrap(), stats::mean(&lucky).unwrap());
+    println!("{} rows, over true in the mean of the logarithms: {mean:+.4}, by the runs that chose {lucky:+.4}", off.len());
+    assert!(off.len() > 200 && mean.abs() < 0.01, "{} rows, {mean:+.4}", off.len());
+    assert!(lucky < -0.01, "the runs that chose are as good witnesses: {lucky:+.4}");
+}
