@@ -1,5 +1,6 @@
 //! `collwise accuracy`
 
+use super::clocks::clocks;
 use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
 use crate::accuracy::{ChoiceRegret, SELECTED, accuracy, regrets};
@@ -37,7 +38,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         return Err(Error::data(format!("compare predictions: {file} has no broadcasts over several groups")).into());
     }
     if args.json {
-        print_json(&serde_json::json!({ "sizes": sizes, "choices": choices }))?;
+        print_json(&serde_json::json!({ "sizes": sizes, "choices": choices, "clocks": samples.clock_errors() }))?;
         return Ok(Outcome::Done);
     }
     let models: Vec<&String> = sizes[0].error.keys().filter(|n| *n != SELECTED).collect();
@@ -60,6 +61,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     );
     text += &regret("all groups", choices.iter().filter(|c| c.group.is_none()));
     text += &regret("one group", choices.iter().filter(|c| c.group.is_some()));
+    text += &clocks(samples.clock_errors());
     print(&text)?;
     Ok(Outcome::Done)
 }

@@ -6,6 +6,7 @@ mod app;
 #[cfg(feature = "mpi")]
 mod bench;
 mod check;
+mod clocks;
 mod compare;
 mod discover;
 mod explain;

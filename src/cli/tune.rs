@@ -1,5 +1,6 @@
 //! `collwise tune`
 
+use super::clocks::clocks;
 use super::discover::describe;
 use super::explain::{classes, everybody, short, signal};
 use super::source::{GroupingArgs, SourceArgs};
@@ -8,7 +9,7 @@ use super::{Outcome, print, print_json};
 use crate::collective::{COLLECTIVES, bcast};
 use crate::files::write_text;
 use crate::library::Library;
-use crate::measure::Spent;
+use crate::measure::{ClockErrors, Spent};
 use crate::plan::plan_signals;
 use crate::policy::{CompiledPolicy, Policy};
 use crate::tune::{TuneOptions, tune};
@@ -28,7 +29,7 @@ pub struct Args {
     /// Measure every candidate, and not only those predicted to be fast: what the predictions save, and what they cost.
     #[arg(long)]
     exhaustive: bool,
-    /// Print what was decided inside each group too, and what each stage of measuring took.
+    /// Print what was decided inside each group too, what each stage of measuring took, and how far off clocks may have been.
     #[arg(long)]
     verbose: bool,
     /// Print JSON.
@@ -45,13 +46,13 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         let options = TuneOptions { declared, method, bound, exhaustive: args.exhaustive };
         let (discovery, policy) = tune(session, options)?;
         write_text(&args.output, &format!("{}{}", head(&policy), policy.to_toml()?))?;
-        Ok((discovery, policy, session.spent().to_vec()))
+        Ok((discovery, policy, session.spent().to_vec(), session.samples().clock_errors()))
     })?;
-    let Some((discovery, policy, spent)) = tuned else { return Ok(Outcome::Done) };
+    let Some((discovery, policy, spent, errors)) = tuned else { return Ok(Outcome::Done) };
     if args.json {
         print_json(&policy)?;
     } else {
-        let (inside, stages) = if args.verbose { (inside(&policy), stages(&spent)) } else { Default::default() };
+        let (inside, stages) = if args.verbose { (inside(&policy), stages(&spent, errors)) } else { Default::default() };
         print(&format!("{}\n{inside}{}{stages}{}", describe(&discovery), over_all(&policy)?, total(&policy, &args.output)))?;
     }
     Ok(Outcome::Done)
@@ -116,11 +117,11 @@ fn over_all(policy: &Policy) -> anyhow::Result<String> {
     Ok(text + "\n")
 }
 
-/// What each stage of measuring took.
-fn stages(spent: &[Spent]) -> String {
+/// What each stage of measuring took, and how far off clocks may have been.
+fn stages(spent: &[Spent], errors: Option<ClockErrors>) -> String {
     let share = |s: &Spent| vec![s.purpose.clone(), s.experiments.to_string(), units::seconds(s.seconds)];
     let rows: Vec<Vec<String>> = spent.iter().map(share).collect();
-    format!("{}\n", table(&["what", "experiments", "took"], 1, &rows))
+    format!("{}\n{}", table(&["what", "experiments", "took"], 1, &rows), clocks(errors))
 }
 
 /// What measuring took, and where the result is.

@@ -42,7 +42,7 @@ pub use recorded::Recorded;
 pub use rounds::{Part, pack, parts};
 #[cfg(feature = "tune")]
 pub use sample_file::Held;
-pub use samples::{Sample, Samples, Stop};
+pub use samples::{ClockErrors, Sample, Samples, Stop};
 #[cfg(feature = "tune")]
 pub use session::{Progress, Session, Spent};
 #[cfg(feature = "tune")]

@@ -57,6 +57,22 @@ impl Sample {
     }
 }
 
+/// How far off clocks may be in samples that compare those of several ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ClockErrors {
+    /// How many there are.
+    pub samples: usize,
+    /// In how many of them by more than a tenth of what was measured.
+    pub above: usize,
+    /// By how much in the worst one, by its share of what was measured.
+    pub worst_s: f64,
+    /// What was measured there.
+    pub of_s: f64,
+}
+
+/// Clocks that may be off by more than this share of what was measured are told of.
+const TOLD_OF: f64 = 0.1;
+
 /// Samples by experiment.
 #[derive(Debug, Clone, Default)]
 pub struct Samples {
@@ -109,6 +125,16 @@ impl Samples {
     /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.by_experiment.is_empty()
+    }
+
+    /// How far off clocks may be; `None` if no sample compares those of several ranks, or says how far off they may be.
+    pub fn clock_errors(&self) -> Option<ClockErrors> {
+        let of = |s: &Sample| Some((s.clock_error_s, stats::median(&s.all())?)).filter(|(error, _)| *error > 0.0);
+        let all: Vec<(f64, f64)> = self.iter().filter_map(of).collect();
+        // what took no time is off by any share
+        let share = |&(error, time): &(f64, f64)| error / time.max(f64::MIN_POSITIVE);
+        let &(worst_s, of_s) = all.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;
+        Some(ClockErrors { samples: all.len(), above: all.iter().filter(|one| share(one) > TOLD_OF).count(), worst_s, of_s })
     }
 
     /// The median of an experiment, or an error that names it.
@@ -271,6 +297,21 @@ mod tests {
         let text = format!("{head}\n{of_one_clock}\n{}\n", serde_json::to_string(&before).unwrap());
         let (_, after) = Samples::parse("s", &text).unwrap();
         assert_eq!((after.get(&before.experiment), after.get(&sample(1).experiment)), (Some(&before), Some(&sample(1))));
+    }
+
+    #[test]
+    fn clocks_that_are_far_off_are_counted() {
+        let mut samples = Samples::default();
+        assert_eq!(samples.clock_errors(), None);
+        samples.insert(sample(0));
+        assert_eq!(samples.clock_errors(), None, "one clock");
+        // the median is 15 us
+        for (out, clock_error_s) in [(1, 1e-6), (2, 1.4e-6), (3, 4e-6), (4, 3e-6)] {
+            samples.insert(Sample { clock_error_s, ..sample(out) });
+        }
+        let found = samples.clock_errors().unwrap();
+        assert_eq!((found.samples, found.above, found.worst_s), (4, 2, 4e-6));
+        assert!((found.of_s / 1.5e-5 - 1.0).abs() < 1e-12);
     }
 
     #[test]
