@@ -155,6 +155,30 @@ fn two_hosts_that_are_far_apart_are_no_group() {
     assert_eq!((method("eco").unwrap().group)(&matrix, Bound::default()), [vec![0], vec![1], vec![2, 3, 4, 5, 6]]);
 }
 
+#[test]
+fn hosts_that_were_joined_wrongly_do_not_hide_each_other() {
+    let eco = |n: usize, latency: &dyn Fn(usize, usize) -> f64| {
+        let matrix = LatencyMatrix::from_pairs(n, "t", |i, j| latency(i.min(j), i.max(j)));
+        (method("eco").unwrap().group)(&matrix, Bound::default())
+    };
+    // two pairs, each other's nearest; each host is near one of the other pair and far from the other, 1.7 ms in the mean
+    let pairs = |i: usize, j: usize| match (i, j) {
+        (0, 1) | (2, 3) => 1e-3,
+        (0, 2) | (1, 3) => 1.4e-3,
+        _ => 2e-3,
+    };
+    assert_eq!(eco(4, &pairs), [vec![0], vec![1], vec![2], vec![3]]);
+    // host 4 is joined with 2 and 3, which are as far from 0 as from 1; host 5 sees that it is elsewhere, and then it tells 0 from 1
+    let three = |i: usize, j: usize| match (i, j) {
+        (0, 1) | (2, 3) | (2, 4) | (3, 4) => 1e-3,
+        (0, 4) => 1.4e-3,
+        (4, 5) => 5e-3,
+        (_, 5) => 3e-3,
+        _ => 2e-3,
+    };
+    assert_eq!(eco(6, &three), [vec![0], vec![1], vec![2, 3], vec![4], vec![5]]);
+}
+
 /// Groups of one to six hosts, at sites anywhere on a map, whose latencies are those of the platforms that are generated. Skips what no method can tell apart: two hosts alone that all others are about as far from.
 #[test]
 fn random_matrices_of_3_to_12_groups_are_grouped_exactly() {

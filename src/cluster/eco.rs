@@ -25,18 +25,31 @@ pub const METHOD: Method = Method {
 const SLACK: f64 = 1.08;
 
 fn group(matrix: &LatencyMatrix, bound: Bound) -> Vec<Vec<Rank>> {
-    let subnets = joined(matrix, bound);
-    let mut groups: Vec<Vec<Rank>> = subnets.iter().flat_map(|subnet| seen_alike(matrix, subnet, &subnets, bound)).collect();
-    groups.sort_unstable_by_key(|g| g[0]);
-    groups
+    let mut groups = joined(matrix, bound);
+    loop {
+        let divided: Vec<Vec<Rank>> = groups.iter().flat_map(|subnet| seen_alike(matrix, subnet, &groups, bound)).collect();
+        // who is by itself now may tell hosts of another subnet apart
+        if divided.len() == groups.len() {
+            groups.sort_unstable_by_key(|g| g[0]);
+            return groups;
+        }
+        groups = divided;
+    }
 }
 
-/// The hosts of a subnet, divided into those that are about as far from each of the other subnets as another one of their part.
+/// The hosts of a subnet, divided into those that are about as far from the hosts of each of the other subnets as another one of their part. Hosts of
+/// the others are looked at one by one: if two subnets were joined that should not be, their medians say nothing.
 fn seen_alike(matrix: &LatencyMatrix, subnet: &[Rank], subnets: &[Vec<Rank>], bound: Bound) -> Vec<Vec<Rank>> {
     let others: Vec<&Vec<Rank>> = subnets.iter().filter(|o| o[0] != subnet[0]).collect();
-    let from = |v: Rank| others.iter().filter_map(|o| median(&matrix.between(&[v], o))).collect();
-    let seen: Vec<Vec<f64>> = subnet.iter().map(|&v| from(v)).collect();
-    let alike = |i: usize, j: usize| seen[i].iter().zip(&seen[j]).all(|(a, b)| a.max(*b) <= SLACK * bound.limit(a.min(*b)));
+    // 1 is as far apart as alike ones may be
+    let apart = |a: f64, b: f64| a.max(b) / (SLACK * bound.limit(a.min(b)));
+    let alike = |i: usize, j: usize| {
+        let differ = |other: &Vec<Rank>| {
+            let apart: Vec<f64> = other.iter().map(|&o| apart(matrix.get(subnet[i], o), matrix.get(subnet[j], o))).collect();
+            median(&apart).is_some_and(|apart| apart > 1.0)
+        };
+        !others.iter().any(|other| differ(other))
+    };
     let mut parts = UnionFind::<usize>::new(subnet.len());
     for (i, j) in (0..subnet.len()).flat_map(|i| (i + 1..subnet.len()).map(move |j| (i, j))) {
         if !parts.equiv(i, j) && alike(i, j) {
