@@ -19,7 +19,7 @@ pub struct SizeAccuracy {
     pub bytes: usize,
     /// How many ways were measured.
     pub ways: usize,
-    /// Median over the ways of |predicted / measured - 1| with this model inside groups; `selected`: the model that selection trusts. A model
+    /// Median over the ways of |predicted / measured - 1| with this model inside groups; `selected`: the selected model. A model
     /// of which it is not known, because all were measured to take no time, is not there.
     pub error: BTreeMap<String, f64>,
     /// How much longer the way that is predicted to be fastest takes than the fastest one, as a share; found and timed as in [`regrets`]. `None`
@@ -27,7 +27,7 @@ pub struct SizeAccuracy {
     pub regret: Option<f64>,
 }
 
-/// The name under which the model that selection trusts is listed.
+/// The name under which the selected model is listed.
 pub const SELECTED: &str = "selected";
 
 /// Compares predictions with the broadcasts over all groups among some samples.

@@ -83,7 +83,7 @@ fn ratio_at(sizes: &[usize], ratios: &[f64], bytes: usize) -> f64 {
     }
 }
 
-/// The model to trust at a size: of those that are as accurate near it as the best one, within the noise (one standard error), the
+/// The selected model at a size: of those that are as accurate near it as the best one, within the noise (one standard error), the
 /// one that was cheapest to measure; of these the simplest (the first in the registry).
 pub fn best_model(scores: &[ModelScore], bytes: usize) -> Option<&ModelScore> {
     let at = |s: &ModelScore| {
