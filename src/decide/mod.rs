@@ -23,15 +23,21 @@ const LEAST_SEGMENT: usize = 512;
 /// and more would only take longer to predict.
 const MOST_TRIED: usize = 256;
 
-/// Another algorithm must beat the library's own by so much: what medians of a busy machine can be trusted to.
+/// Another algorithm must beat the library's own by so much, where no runs were made to tell them apart: what medians of a busy machine can be
+/// believed to.
 pub const NATIVE_MARGIN: f64 = 0.05;
+/// And by so much where such runs were made: as much may differ between what was measured and calls of a program, which follow each other or find
+/// caches cold.
+const CLEAR_MARGIN: f64 = 0.02;
 /// What a call that runs a plan costs beside its messages, in seconds: finding the plan and walking it, on processors of today. Measured between
 /// two processes of one machine, where a barrier takes as long.
 const CALL_S: f64 = 1e-6;
 
-/// True if a way that was measured is to be taken instead of the library's own. `clearly`: its runs are faster than what noise makes.
-pub fn beats_native(own_s: f64, native_s: f64, clearly: bool) -> bool {
-    own_s + CALL_S < native_s && (clearly || own_s * (1.0 + NATIVE_MARGIN) <= native_s)
+/// True if a way is to be taken instead of the library's own. `clearly`: whether runs that were made to tell them apart, in turns, say that it is
+/// faster by more than what noise makes; `None` where there are none. In doubt it is the library's own.
+pub fn beats_native(own_s: f64, native_s: f64, clearly: Option<bool>) -> bool {
+    let margin = if clearly.is_some() { CLEAR_MARGIN } else { NATIVE_MARGIN };
+    own_s + CALL_S < native_s && clearly != Some(false) && own_s * (1.0 + margin) <= native_s
 }
 
 /// Where a row ends that was made at one size and the next one at another: the geometric mean of the two.

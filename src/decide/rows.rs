@@ -69,7 +69,7 @@ pub fn rows<K: PartialEq + Clone>(
             }
         }
         let native = native_seconds(made, bytes);
-        Ok(found.filter(|&(_, own)| native.is_none_or(|native| beats_native(own, native, false))).map(|(k, _)| k))
+        Ok(found.filter(|&(_, own)| native.is_none_or(|native| beats_native(own, native, None))).map(|(k, _)| k))
     };
     let found = best_from(&sizes, leaps, &mut best)?;
     let mut rows = Vec::new();

@@ -2,7 +2,7 @@
 
 use crate::decide::beats_native;
 use crate::error::Result;
-use crate::measure::{DRIFTED, Experiment, Samples, Session};
+use crate::measure::{DRIFTED, Experiment, Samples, Session, Stop};
 use crate::stats;
 
 /// What a way took in the runs that choose: where some of a field were remeasured in turns only those say which is the fastest, and only by these
@@ -24,16 +24,23 @@ pub(super) fn fastest(samples: &Samples, ways: &[Experiment]) -> Option<usize> {
     known.filter_map(|(k, e)| Some((k, choosing(samples, e)?))).min_by(|a, b| a.1.total_cmp(&b.1)).map(|(k, _)| k)
 }
 
-/// Runs what was chosen again, each with the library's own, if there is one that is not far slower or faster.
+/// Runs what was chosen again, each in turns with the library's own where that might be preferred, or ours to it.
 pub(super) fn confirm(session: &mut Session, chosen: Vec<(Experiment, Experiment)>) -> Result<()> {
-    let field = |(own, native): (Experiment, Experiment)| {
-        let times = choosing(session.samples(), &own).zip(choosing(session.samples(), &native));
-        let in_doubt = times.is_some_and(|(own, native)| own.max(native) <= DRIFTED * own.min(native));
-        if in_doubt { vec![own, native] } else { vec![own] }
-    };
+    let field = |(own, native)| if is_in_doubt(session.samples(), &own, &native) { vec![own, native] } else { vec![own] };
     let fields: Vec<Vec<Experiment>> = chosen.into_iter().map(field).collect();
     session.confirm("what was chosen, confirmed", &fields)
 }
+
+/// True if one of the two may be faster, whatever was found: where neither beat the other in a race, that takes a quarter, and runs that do not scatter.
+fn is_in_doubt(samples: &Samples, own: &Experiment, native: &Experiment) -> bool {
+    let times = choosing(samples, own).zip(choosing(samples, native));
+    let stopped = |stop: Stop| [own, native].iter().any(|e| samples.get(e).is_some_and(|sample| sample.stop == stop));
+    let close = |(own, native): (f64, f64)| own.max(native) <= DRIFTED * own.min(native);
+    times.is_some_and(|times| close(times) || stopped(Stop::Budget) && !stopped(Stop::Beaten))
+}
+
+/// Of fewer runs each no test says that one is faster.
+const LEAST_FOR_TEST: usize = 3;
 
 /// What was found of a way that was chosen, and of the library's own beside it.
 pub(super) struct Verdict {
@@ -48,7 +55,64 @@ pub(super) fn verdict(samples: &Samples, own: &Experiment, native: &Experiment) 
     let confirmed = |e: &Experiment| samples.get(e).map_or(&[][..], |sample| &sample.confirmed);
     let time = |e: &Experiment| stats::median(confirmed(e)).or_else(|| choosing(samples, e));
     let (own_s, native_s) = (time(own)?, time(native));
-    // adaptive must never be a loss: what is not clearly faster stays with the library
-    let clearly = stats::is_less(confirmed(own), confirmed(native));
+    let runs = (confirmed(own), confirmed(native));
+    let clearly = (runs.0.len().min(runs.1.len()) >= LEAST_FOR_TEST).then(|| stats::is_less(runs.0, runs.1));
     Some(Verdict { own_s, native_s, native: native_s.is_some_and(|native| !beats_native(own_s, native, clearly)) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Sample;
+
+    fn experiment(out: usize) -> Experiment {
+        Experiment::RoundTrip { a: 0, b: 1, out, back: 0 }
+    }
+
+    fn sample(out: usize, seconds: &[f64], stop: Stop) -> Sample {
+        let (experiment, seconds) = (experiment(out), seconds.to_vec());
+        Sample { experiment, seconds, stop, remeasured: Vec::new(), confirmed: Vec::new(), clock_error_s: 0.0 }
+    }
+
+    fn samples(all: impl IntoIterator<Item = Sample>) -> Samples {
+        let mut samples = Samples::default();
+        all.into_iter().for_each(|s| samples.insert(s));
+        samples
+    }
+
+    #[test]
+    fn where_some_were_remeasured_only_these_and_these_runs_choose() {
+        let ways: Vec<Experiment> = (0..3).map(experiment).collect();
+        let raced = [sample(0, &[1.0], Stop::Precise), sample(1, &[1.1], Stop::Precise), sample(2, &[1.2], Stop::Precise)];
+        assert_eq!(fastest(&samples(raced.clone()), &ways), Some(0));
+        let [a, b, c] = raced;
+        let (b, c) = (Sample { remeasured: vec![1.4], ..b }, Sample { remeasured: vec![1.3], ..c });
+        assert_eq!(fastest(&samples([a, b, c]), &ways), Some(2));
+        assert_eq!(fastest(&Samples::default(), &ways), None);
+    }
+
+    #[test]
+    fn the_librarys_own_is_taken_in_doubt() {
+        let ms = |times: &[f64]| times.iter().map(|t| t * 1e-3).collect::<Vec<_>>();
+        let native = |own: &[f64], native: &[f64]| {
+            let of = |out, times: &[f64]| Sample { confirmed: ms(times), ..sample(out, &ms(&[1.0]), Stop::Budget) };
+            verdict(&samples([of(0, own), of(1, native)]), &experiment(0), &experiment(1)).unwrap().native
+        };
+        assert!(!native(&[1.0, 1.01, 1.02], &[1.06, 1.07, 1.08]));
+        assert!(native(&[1.0, 1.01, 1.02], &[1.021, 1.022, 1.023]), "by too little");
+        assert!(native(&[1.0, 0.5, 3.0, 0.8, 2.0], &[1.3, 1.4, 0.6, 2.5, 0.9]), "the median is 1.3 times ours, by chance");
+        assert!(native(&[5e-3; 3], &[5.9e-3; 3]), "a call costs more than that");
+    }
+
+    #[test]
+    fn what_is_far_apart_is_not_run_beside_each_other() {
+        let doubt = |own: Sample, native: Sample| is_in_doubt(&samples([own, native]), &experiment(0), &experiment(1));
+        let of = |out, time: f64, stop| sample(out, &[time; 3], stop);
+        assert!(doubt(of(0, 1.0, Stop::Precise), of(1, 1.2, Stop::Beaten)));
+        assert!(!doubt(of(0, 1.0, Stop::Precise), of(1, 1.4, Stop::Precise)));
+        assert!(!doubt(of(0, 1.0, Stop::Budget), of(1, 1.4, Stop::Beaten)));
+        assert!(doubt(of(0, 1.0, Stop::Budget), of(1, 1.4, Stop::Budget)), "they scatter");
+        assert!(!doubt(of(0, 1.4, Stop::Beaten), of(1, 1.0, Stop::Precise)));
+        assert!(!is_in_doubt(&samples([of(0, 1.0, Stop::Budget)]), &experiment(0), &experiment(1)), "there is no other");
+    }
 }

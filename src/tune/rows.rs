@@ -48,7 +48,7 @@ pub(super) fn between_sizes(policy: &CompiledPolicy, members: &[Location], root:
             Some(made) => TwoLevelRow { from_bytes: row.from, ..made.row.clone() },
             None => {
                 let native_s = (!sizes.is_empty()).then(|| stats::interpolate(&sizes, &native, row.at));
-                let native = native_s.is_some_and(|native| !beats_native(row.seconds, native, false));
+                let native = native_s.is_some_and(|native| !beats_native(row.seconds, native, None));
                 let evidence = Evidence { predicted_s: row.seconds, native_s, runner_up: "none".into(), ..Evidence::default() };
                 row_of(&row.taken.flatten(), row.from, row.at, evidence, native)
             }
