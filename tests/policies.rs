@@ -100,7 +100,7 @@ fn predictions(policy: &CompiledPolicy) -> Vec<(String, f64)> {
     for bytes in [1, 3000, 100_000, 1 << 20, 4 << 20] {
         all.push((format!("all {bytes}"), plan(policy, &members, 0, bytes).unwrap().predicted_s));
     }
-    for collective in COLLECTIVES.into_iter().filter(|c| !c.sized) {
+    for collective in COLLECTIVES.into_iter().filter(|c| !c.sized()) {
         all.push((collective.name.into(), plan_signals(policy, &members, collective).unwrap().predicted_s));
     }
     all
@@ -171,7 +171,7 @@ fn what_two_ranks_of_one_host_take_is_written_and_used() {
 #[test]
 fn rows_that_are_too_wide_for_a_line_are_tables() {
     let mut policy = read("policies/ccgrid2007.toml");
-    let barrier = COLLECTIVES.into_iter().find(|c| !c.sized).unwrap();
+    let barrier = COLLECTIVES.into_iter().find(|c| !c.sized()).unwrap();
     let row = &mut policy.collectives.get_mut(barrier).unwrap().two_level[0];
     (row.evidence.native_s, row.native) = (Some(0.012_34), true);
     row.evidence.runner_up = "x".repeat(2 * WIDTH);

@@ -39,7 +39,7 @@ pub struct CollectiveArgs {
 impl CollectiveArgs {
     /// The sizes to look at: those that were given, or 0 for a collective without a message.
     pub fn sizes(&self, given: &[usize]) -> anyhow::Result<Vec<usize>> {
-        match (self.collective.sized, given) {
+        match (self.collective.sized(), given) {
             (true, []) => bail!("look at a {}: give --bytes", self.collective.name),
             (false, given) if given.iter().any(|&b| b > 0) => bail!("look at a {} of --bytes: it has no message", self.collective.name),
             (_, given) => Ok(self.collective.sizes(given)),

@@ -43,11 +43,11 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let (members, collective) = (everybody(&compiled.policy), args.collective.collective);
     args.collective.check_root(args.root)?;
     match args.bytes {
-        Some(bytes) if collective.sized => {
+        Some(bytes) if collective.sized() => {
             let plan = plan(&compiled, &members, args.root, bytes)?;
             if args.json { print_json(&json(&compiled.policy, &plan))? } else { print(&text(&compiled.policy, &plan)?)? }
         }
-        None if collective.sized => {
+        None if collective.sized() => {
             let classes = classes(&compiled, &members, args.root)?;
             if args.json { print_json(&classes)? } else { print(&short(&classes))? }
         }

@@ -94,7 +94,7 @@ fn schedule(args: &Args) -> anyhow::Result<Schedule> {
     let path = args.file.as_ref().context("export to GOAL: give a policy, or --algorithm with --ranks")?;
     let compiled = CompiledPolicy::new(Policy::read(path)?)?;
     let members = everybody(&compiled.policy);
-    if !collective.sized {
+    if !collective.sized() {
         let way = plan_signals(&compiled, &members, collective)?.way;
         if way.is_native() {
             bail!("export the {} under {}: it is the MPI library's own, whose messages are not known", collective.name, path.display());

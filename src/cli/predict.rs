@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
 fn of_policy(args: &Args, path: &std::path::Path) -> anyhow::Result<Outcome> {
     let compiled = CompiledPolicy::new(Policy::read(path)?)?;
     let members = everybody(&compiled.policy);
-    if !args.collective.collective.sized {
+    if !args.collective.collective.sized() {
         return of_signals(args, &compiled, &members);
     }
     let (mut all, mut rows) = (Vec::new(), Vec::new());

@@ -110,7 +110,7 @@ fn over_all(policy: &Policy) -> anyhow::Result<String> {
     let compiled = CompiledPolicy::new(policy.clone())?;
     let members = everybody(policy);
     let mut text = format!("broadcast over all groups:\n{}\n", short(&classes(&compiled, &members, 0)?));
-    for collective in COLLECTIVES.into_iter().filter(|c| !c.sized) {
+    for collective in COLLECTIVES.into_iter().filter(|c| !c.sized()) {
         let plan = plan_signals(&compiled, &members, collective)?;
         text += &format!("{}: {}, takes {}\n", collective.name, signal(&plan), units::seconds(plan.predicted_s));
     }

@@ -28,8 +28,12 @@ pub struct Collective {
     pub function: &'static str,
     /// True if one rank is the root.
     pub rooted: bool,
-    /// True if it has a message; else its size is always 0.
-    pub sized: bool,
+    /// What a size says of it.
+    pub size: Size,
+    /// True if it combines what ranks give.
+    pub combines: bool,
+    /// True if policies say what is done: tuning measures it, and an adaptive call runs it. Else its schedules are there to be predicted, checked and exported.
+    pub tuned: bool,
     /// What a schedule of it must bring about.
     pub specification: fn(&Shape) -> Specification,
     /// What is taken where nothing is known.
@@ -38,7 +42,23 @@ pub struct Collective {
     pub algorithms: &'static [&'static Algorithm],
 }
 
+/// What the size of a collective is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    /// It has no bytes: its size is always 0.
+    Nothing,
+    /// Its one message, or the vector that is combined.
+    Message,
+    /// The block that a rank gives to another one, or gets from it, of as many as there are ranks.
+    Block,
+}
+
 impl Collective {
+    /// True if it has bytes; else its size is always 0.
+    pub fn sized(&self) -> bool {
+        self.size != Size::Nothing
+    }
+
     /// Finds an algorithm by name.
     ///
     /// # Errors
@@ -62,7 +82,7 @@ impl Collective {
 
     /// The sizes of these that messages of it may have: all, or only 0.
     pub fn sizes(&self, sizes: &[usize]) -> Vec<usize> {
-        if self.sized { sizes.to_vec() } else { vec![0] }
+        if self.sized() { sizes.to_vec() } else { vec![0] }
     }
 }
 
@@ -124,16 +144,18 @@ pub struct Shape {
     pub ranks: usize,
     /// The root; 0 where there is none.
     pub root: Rank,
-    /// Size of the message; 0 where there is none.
+    /// Size of the message, or of a block ([`Size`]); 0 where there is none.
     pub bytes: usize,
     /// What is combined, where something is.
     pub elements: Elements,
+    /// True if what a rank gives lies where it gets the result, as with `MPI_IN_PLACE`.
+    pub in_place: bool,
 }
 
 impl Shape {
     /// Of so many ranks, with this root and size, where nothing is combined.
     pub fn new(ranks: usize, root: Rank, bytes: usize) -> Shape {
-        Shape { ranks, root, bytes, elements: Elements::default() }
+        Shape { ranks, root, bytes, elements: Elements::default(), in_place: false }
     }
 
     /// Cuts the message into segments of at most `segment` bytes (0: one), each of whole elements but of one at least.
@@ -191,6 +213,8 @@ pub struct Algorithm {
     pub whole: bool,
     /// True if ranks exchange halves of the message, whatever its segments are.
     pub exchanges_halves: bool,
+    /// True if it can be built for a shape: some need an even number of ranks, or an operation that commutes.
+    pub fits: fn(&Shape) -> bool,
     /// The radices worth trying, if it has one.
     pub radices: &'static [usize],
     /// The builder; `None` for the library's own collective, which is called and not built.
@@ -225,6 +249,7 @@ impl Algorithm {
         segmented: false,
         whole: false,
         exchanges_halves: false,
+        fits: |_| true,
         radices: &[],
         builder: None,
         tree: None,

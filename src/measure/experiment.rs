@@ -143,7 +143,7 @@ impl Experiment {
             Experiment::Coordinated { coordinated } => coordinated.validate(ranks)?,
             Experiment::Collective { collective, ranks, root, bytes, algorithm, .. } => {
                 collective.algorithm(algorithm)?;
-                if !collective.sized && *bytes > 0 {
+                if !collective.sized() && *bytes > 0 {
                     return Err(Error::invalid(format!("a {} has no message, and {bytes} bytes are asked for", collective.name)));
                 }
                 if *root >= ranks.len() {
@@ -389,7 +389,7 @@ mod tests {
                 collective,
                 ranks: ranks.clone(),
                 root: if collective.rooted { 2 } else { 0 },
-                bytes: if collective.sized { 1000 } else { 0 },
+                bytes: if collective.sized() { 1000 } else { 0 },
                 algorithm: a.name.into(),
                 parameters: Parameters::of(128, 0),
             }));

@@ -74,7 +74,7 @@ impl Planner {
     /// # Errors
     /// As [`super::plan`].
     pub fn planned(&mut self, collective: &'static Collective, bytes: usize, root: Rank) -> Result<Arc<Planned>> {
-        if !collective.sized {
+        if !collective.sized() {
             return self.signals(collective);
         }
         if let Some(planned) = self.planned.get(&(bytes, root)) {

@@ -109,7 +109,7 @@ fn coordinated(
 /// # Errors
 /// A collective that has a message, or as [`signal_ways`].
 pub fn plan_signals(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective) -> Result<SignalPlan> {
-    if collective.sized {
+    if collective.sized() {
         return Err(Error::invalid(format!("plan a {} without its message", collective.name)));
     }
     let group = members[0].group;
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_librarys_own_has_no_program_and_says_so() {
-        let barrier = COLLECTIVES.into_iter().find(|c| !c.sized).unwrap();
+        let barrier = COLLECTIVES.into_iter().find(|c| !c.sized()).unwrap();
         let way = SignalWay::Flat(barrier, barrier.native(), Parameters::default());
         let said = way.schedule(4).unwrap_err().to_string();
         assert!(said.contains("build the program of native"), "{said}");
@@ -170,7 +170,7 @@ mod tests {
         let everybody: Vec<Location> = policy.policy.groups.iter().enumerate().flat_map(of).collect();
         // some of the hosts, in an order of their own
         let some: Vec<Location> = (0..25).map(|k| everybody[(k * 31 + 7) % everybody.len()]).collect();
-        for collective in COLLECTIVES.into_iter().filter(|c| !c.sized) {
+        for collective in COLLECTIVES.into_iter().filter(|c| !c.sized()) {
             for members in [&everybody, &some] {
                 let ranks = members.len();
                 let specification = (collective.specification)(&Shape::new(ranks, 0, 0));

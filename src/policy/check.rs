@@ -101,7 +101,7 @@ fn rows_fault(collective: &'static Collective, rows: &[TwoLevelRow]) -> Option<F
         if !begins(k, |k| rows[k].from_bytes) {
             return Some("from must begin with 0 and ascend".into());
         }
-        if !collective.sized && row.at_bytes + row.from_bytes > 0 {
+        if !collective.sized() && row.at_bytes + row.from_bytes > 0 {
             return Some(format!("its sizes are not valid: a {} has no message", collective.name));
         }
         if row.in_flight.max(row.intra_in_flight) > WINDOW {
@@ -110,7 +110,7 @@ fn rows_fault(collective: &'static Collective, rows: &[TwoLevelRow]) -> Option<F
         if row.radix.max(row.intra_radix) > MAX_BYTES {
             return Some("its radix is not valid".into());
         }
-        let algorithms = if collective.sized { segments_fault(collective, row) } else { signals_fault(collective, row) };
+        let algorithms = if collective.sized() { segments_fault(collective, row) } else { signals_fault(collective, row) };
         let untimed = row.native && row.evidence.native_s.is_none();
         algorithms.or(untimed.then(|| "native = true needs native_s in its evidence".into()))
     };
@@ -181,7 +181,7 @@ fn choices_fault(n: usize, g: &GroupPolicy, collective: &'static Collective, row
         if row.peers > WINDOW {
             return Some(format!("peers is at most {WINDOW}"));
         }
-        if !collective.sized && row.at_bytes + row.from_bytes > 0 {
+        if !collective.sized() && row.at_bytes + row.from_bytes > 0 {
             return Some(format!("its sizes are not valid: a {} has no message", collective.name));
         }
         if !g.models.iter().any(|m| m.model == row.model) {

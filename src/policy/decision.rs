@@ -284,7 +284,7 @@ impl CompiledPolicy {
         let inside = Some(&self.groups[group].inside);
         let knowledge = Knowledge { models: &g.models, scores: &g.scores, calibration: &g.calibration, inside };
         // decided once for all sizes of a class
-        let at = if collective.sized { self.size_class(bytes) } else { 0 };
+        let at = if collective.sized() { self.size_class(bytes) } else { 0 };
         let mut candidates = all_candidates(collective, at);
         let shortest = row.map_or(0, |row| shortest_segment(row, at));
         candidates.retain(|(_, parameters)| parameters.segment == 0 || parameters.segment >= shortest);

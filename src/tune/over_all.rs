@@ -19,7 +19,7 @@ const FINALISTS: usize = 6;
 pub fn choose(session: &mut Session, policy: &Policy, members: &[Location]) -> Result<BTreeMap<&'static Collective, TwoLevelRow>> {
     let compiled = CompiledPolicy::new(policy.clone())?;
     let mut rows = BTreeMap::new();
-    for collective in COLLECTIVES.into_iter().filter(|c| !c.sized) {
+    for collective in COLLECTIVES.into_iter().filter(|c| !c.sized()) {
         let ways = finalists(signal_ways(&compiled, members, collective)?);
         let experiments: Vec<Experiment> = ways.iter().map(|w| experiment(&w.way, members.len())).collect();
         let native = experiment(&SignalWay::Flat(collective, collective.native(), Parameters::default()), members.len());

@@ -26,7 +26,7 @@ impl Coordinated {
     /// # Errors
     /// [`Error::Invalid`] with what is wrong.
     pub fn validate(&self, ranks: usize) -> Result<()> {
-        if self.collective.sized {
+        if self.collective.sized() {
             return Err(Error::invalid(format!(
                 "a {} has a message: it does not go through coordinators in one piece",
                 self.collective.name

@@ -35,7 +35,7 @@ pub fn deliver_everything<T: Transport>(transport: &mut T, most: usize) {
                 // the large size with a root of each kind: first, middle and last
                 let large = [0, ranks / 2, ranks - 1].contains(&root);
                 let sizes = [(0, 0), (1, 0), (1001, 64), (70_001, 4096)];
-                for (bytes, segment) in sizes.into_iter().take(if !collective.sized {
+                for (bytes, segment) in sizes.into_iter().take(if !collective.sized() {
                     1
                 } else if large {
                     4

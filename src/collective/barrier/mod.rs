@@ -2,7 +2,7 @@
 //!
 //! Its messages are empty; formulas use pLogP terms, `g` and `L` those of an empty message, P ranks.
 
-use super::{Algorithm, Collective, Shape};
+use super::{Algorithm, Collective, Shape, Size};
 use crate::schedule::Specification;
 
 mod dissemination;
@@ -20,7 +20,9 @@ pub static COLLECTIVE: Collective = Collective {
     name: "barrier",
     function: "MPI_Barrier",
     rooted: false,
-    sized: false,
+    size: Size::Nothing,
+    combines: false,
+    tuned: true,
     specification,
     fallback: &dissemination::ALGORITHM,
     algorithms: ALGORITHMS,

@@ -3,7 +3,7 @@
 //! A new algorithm is one file and two lines here. Formulas use pLogP terms: `g(m)` gap, `L` latency, `os`, `or` overheads, P
 //! ranks, m bytes, k segments of s bytes; Table 1 of Barchet-Estefanel and Mounie (2004), corrected.
 
-use super::{Algorithm, Collective, Shape};
+use super::{Algorithm, Collective, Shape, Size};
 use crate::error::Result;
 use crate::schedule::{Layout, Piece, Specification};
 
@@ -64,7 +64,9 @@ pub static COLLECTIVE: Collective = Collective {
     name: "bcast",
     function: "MPI_Bcast",
     rooted: true,
-    sized: true,
+    size: Size::Message,
+    combines: false,
+    tuned: true,
     specification,
     fallback: &binomial::ALGORITHM,
     algorithms: ALGORITHMS,
