@@ -6,7 +6,7 @@ mod step;
 mod tree;
 
 use crate::error::{Error, Result};
-use crate::schedule::{Elements, Program, Schedule, Span, Specification, pieces, segments};
+use crate::schedule::{Elements, Layout, Program, Schedule, Span, Specification, pieces, segments};
 use crate::topology::Rank;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -34,6 +34,8 @@ pub struct Collective {
     pub combines: bool,
     /// True if policies say what is done: tuning measures it, and an adaptive call runs it. Else its schedules are there to be predicted, checked and exported.
     pub tuned: bool,
+    /// The sizes of one rank's buffers.
+    pub layout: fn(&Shape, Rank) -> Layout,
     /// What a schedule of it must bring about.
     pub specification: fn(&Shape) -> Specification,
     /// What is taken where nothing is known.
@@ -41,6 +43,9 @@ pub struct Collective {
     /// Its algorithms; the last one is the library's own.
     pub algorithms: &'static [&'static Algorithm],
 }
+
+/// Bytes of a number of double precision, which most programs combine.
+const NUMBER: usize = 8;
 
 /// What the size of a collective is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +62,16 @@ impl Collective {
     /// True if it has bytes; else its size is always 0.
     pub fn sized(&self) -> bool {
         self.size != Size::Nothing
+    }
+
+    /// What it is asked to do by so many ranks, from this root and for this size, where nobody says what is combined: numbers of eight bytes, as
+    /// far as the size is one of whole numbers, else bytes, by an operation that commutes.
+    pub fn shape(&self, ranks: usize, root: Rank, bytes: usize) -> Shape {
+        let shape = Shape::new(ranks, root, bytes);
+        if self.combines && bytes.is_multiple_of(NUMBER) {
+            return Shape { elements: Elements { bytes: NUMBER, commute: true }, ..shape };
+        }
+        shape
     }
 
     /// Finds an algorithm by name.

@@ -3,7 +3,7 @@
 //! Its messages are empty; formulas use pLogP terms, `g` and `L` those of an empty message, P ranks.
 
 use super::{Algorithm, Collective, Shape, Size};
-use crate::schedule::Specification;
+use crate::schedule::{Layout, Specification};
 
 mod dissemination;
 mod double_ring;
@@ -23,6 +23,7 @@ pub static COLLECTIVE: Collective = Collective {
     size: Size::Nothing,
     combines: false,
     tuned: true,
+    layout: |_, _| Layout::default(),
     specification,
     fallback: &dissemination::ALGORITHM,
     algorithms: ALGORITHMS,

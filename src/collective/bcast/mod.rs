@@ -6,6 +6,7 @@
 use super::{Algorithm, Collective, Shape, Size};
 use crate::error::Result;
 use crate::schedule::{Layout, Piece, Specification};
+use crate::topology::Rank;
 
 mod binary;
 mod binomial;
@@ -45,11 +46,16 @@ pub const ALGORITHMS: &[&Algorithm] = &[
     &native::ALGORITHM,
 ];
 
+/// The message, on all ranks.
+fn layout(shape: &Shape, _: Rank) -> Layout {
+    Layout { input: 0, output: shape.bytes }
+}
+
 /// What a broadcast is for: the root's bytes, everywhere.
 pub fn specification(shape: &Shape) -> Specification {
     let mut specification = Specification::empty(shape.ranks);
     let message = vec![Piece::output(0, shape.bytes, shape.root, 0)];
-    specification.layouts.fill(Layout { input: 0, output: shape.bytes });
+    specification.layouts.fill(layout(shape, shape.root));
     specification.before[shape.root].clone_from(&message);
     specification.after.fill(message);
     specification
@@ -67,6 +73,7 @@ pub static COLLECTIVE: Collective = Collective {
     size: Size::Message,
     combines: false,
     tuned: true,
+    layout,
     specification,
     fallback: &binomial::ALGORITHM,
     algorithms: ALGORITHMS,
