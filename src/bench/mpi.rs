@@ -14,8 +14,9 @@ use crate::run::{AdaptiveCollectives, groups_in_use};
 use crate::schedule::Program;
 use crate::topology::Rank;
 use crate::transport::clocks::Clocks;
+use crate::transport::library::{self, Arguments};
 use crate::transport::mpi::{MpiTransport, check, gather_names, library_version, now};
-use crate::transport::{Buffers, Control, Executor, Ping, Task, Transport, library, native};
+use crate::transport::{Buffers, Control, Executor, Ping, Task, Transport, native};
 use crate::two_level::{Coordinated, InterGroup, IntraGroup, TwoLevel};
 use mpi::ffi;
 use mpi::topology::SimpleCommunicator;
@@ -193,7 +194,7 @@ impl<'a> Comparison<'a> {
                 Contestant::Adaptive => (self.adaptive)(self.world, root, data)?,
                 Contestant::Library(comm) => {
                     // SAFETY: a buffer of the size that is passed
-                    unsafe { library::run(self.collective, data.as_mut_ptr(), data.len(), root, comm)? };
+                    unsafe { library::run(self.collective, &Arguments::of_message(data.as_mut_ptr(), data.len(), root), comm)? };
                 }
                 // SAFETY: the buffer is borrowed for this call
                 Contestant::TwoLevel => unsafe {

@@ -3,7 +3,7 @@
 
 use crate::collective::{Collective, NativeCall, Parameters, Shape, bcast};
 use crate::error::{Error, Result};
-use crate::schedule::{Program, Schedule, Span, Trace};
+use crate::schedule::{Layout, Program, Schedule, Span, Trace};
 use crate::topology::{Rank, check_ranks};
 use crate::two_level::{Coordinated, TwoLevel};
 use crate::units::{MAX_BYTES, MAX_SECONDS};
@@ -208,7 +208,17 @@ impl Experiment {
         if let Experiment::Collective { root, .. } = self { *root } else { 0 }
     }
 
-    /// The size of the buffer that it works on.
+    /// The sizes of the buffers of the rank at a position of [`Experiment::ranks`].
+    pub fn layout(&self, me: usize) -> Layout {
+        match self {
+            Experiment::Collective { collective, ranks, root, bytes, .. } => {
+                (collective.layout)(&collective.shape(ranks.len(), *root, *bytes), me)
+            }
+            _ => Layout { input: 0, output: self.bytes() },
+        }
+    }
+
+    /// Bytes of its message, or of a block.
     pub fn bytes(&self) -> usize {
         match self {
             Experiment::RoundTrip { out, back, .. } | Experiment::OneToManyRoundTrip { out, back, .. } => *out.max(back),
@@ -291,7 +301,7 @@ impl Experiment {
                 p.send(0, data(*back), &[got]);
             }
             Experiment::Collective { collective, ranks, root, bytes, algorithm, parameters } => {
-                let shape = Shape::new(ranks.len(), *root, *bytes);
+                let shape = collective.shape(ranks.len(), *root, *bytes);
                 if let Some(program) = collective.algorithm(algorithm)?.program(me, &shape, parameters) {
                     p = program;
                 }

@@ -7,12 +7,13 @@ use super::stamps::Timed;
 use super::{Experiment, Part, Probe, Runs, SAMPLE_FORMAT, Settings, hosts_told, parts};
 use crate::error::{Error, Result};
 use crate::library::Library;
-use crate::schedule::{Program, Trace};
+use crate::schedule::{Layout, Program, Trace};
 use crate::stats;
 use crate::topology::Rank;
 use crate::transport::clocks::Clocks;
+use crate::transport::library::{self, Arguments, Operation};
 use crate::transport::mpi::{MpiTransport, abort, check, gather_names, gather_texts, library_version, now};
-use crate::transport::{Buffers, Control, Executor, Task, Transport, library, native};
+use crate::transport::{Buffers, Control, Executor, Task, Transport, native};
 use mpi::ffi;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -61,11 +62,32 @@ fn is_overhead(experiment: &Experiment) -> bool {
 /// Runs that take longer than so many seconds need no warm caches, once their paths are warm.
 const NO_WARM_CACHES_S: f64 = 1e-3;
 
+/// The memory of one rank: as large as any experiment so far wanted, zeros, whose sums are zeros.
+#[derive(Default)]
+struct Memory {
+    input: Vec<u8>,
+    output: Vec<u8>,
+}
+
+impl Memory {
+    fn make_room(&mut self, layout: Layout) {
+        for (buffer, wanted) in [(&mut self.input, layout.input), (&mut self.output, layout.output)] {
+            buffer.resize(buffer.len().max(wanted), 0);
+        }
+    }
+
+    /// What an experiment's collective, or its program, is called with.
+    fn arguments(&mut self, experiment: &Experiment) -> Arguments {
+        let operation = experiment.collective().filter(|c| c.combines).map(|c| Operation::sum(c.shape(1, 0, experiment.bytes()).elements));
+        Arguments { buffers: Buffers::of(&self.input, &mut self.output), bytes: experiment.bytes(), root: 0, operation }
+    }
+}
+
 /// What one rank needs to play its parts.
 struct Player {
     transport: MpiTransport,
     executor: Executor<ffi::MPI_Request>,
-    buffer: Vec<u8>,
+    buffers: Memory,
     clocks: Clocks,
     /// Communicators of those who measured the library's own collectives.
     groups: FxHashMap<Vec<Rank>, ffi::MPI_Comm>,
@@ -96,7 +118,7 @@ pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str, declared: bool) -> Resu
     let mut player = Player {
         transport,
         executor: Executor::default(),
-        buffer: Vec::new(),
+        buffers: Memory::default(),
         clocks: Clocks::with_same_system(same_system(&gather_texts(comm, &system())?, transport.rank())),
         groups: FxHashMap::default(),
         sends_wait_for_receives: Library::of(&library) == Library::Smpi,
@@ -245,7 +267,7 @@ impl Player {
         let (me, members) = (self.transport.rank(), experiment.ranks());
         let position = members.iter().position(|&r| r == me).unwrap_or(0);
         let program = experiment.program(position)?.renamed(|position| members[position]);
-        self.buffer.resize(self.buffer.len().max(experiment.bytes()), 0);
+        self.buffers.make_room(experiment.layout(position));
         if experiment.is_collective() {
             return self.play_collective(experiment, &members, &program, warm_ups, repetitions);
         }
@@ -255,7 +277,7 @@ impl Player {
         let mut times = Vec::with_capacity(repetitions);
         let mut trace = Trace::new(program.len());
         for run in 0..warm_ups + repetitions {
-            self.execute(&program, Some(&mut trace))?;
+            self.execute(experiment, &program, Some(&mut trace))?;
             if run >= warm_ups && position == experiment.timer() {
                 times.push(experiment.span(&trace));
             }
@@ -278,13 +300,15 @@ impl Player {
     ) -> Result<Vec<f64>> {
         let (me, root) = (self.transport.rank(), members[experiment.timer()]);
         let native = experiment.native(me).map(|call| Ok::<_, Error>((self.group(&call.ranks)?, call))).transpose()?;
-        let Player { transport, executor, buffer, clocks, .. } = self;
+        let Player { transport, executor, buffers, clocks, .. } = self;
+        let arguments = buffers.arguments(experiment);
+        let combine = |left: &[u8], into: &mut [u8]| arguments.combine(left, into);
         let once = |transport: &mut MpiTransport| {
-            // SAFETY: the buffer is this player's own
-            unsafe { executor.run(transport, &mut Task::new(program), Buffers::of(&[], buffer))? };
+            // SAFETY: the buffers are this player's own
+            unsafe { executor.run(transport, &mut Task::new(program).combining(&combine), arguments.buffers)? };
             if let Some((comm, call)) = &native {
-                // SAFETY: the buffer holds that many bytes; all members of `comm` take part in this experiment
-                unsafe { library::run(call.collective, buffer.as_mut_ptr(), experiment.bytes(), call.root, *comm)? };
+                // SAFETY: the buffers have the experiment's layout; all members of `comm` take part in it
+                unsafe { library::run(call.collective, &Arguments { root: call.root, ..arguments }, *comm)? };
             }
             Ok(())
         };
@@ -293,10 +317,10 @@ impl Player {
         Timing { transport, clocks, root, others, together, first_waits: self.sends_wait_for_receives }.play(warm_ups, repetitions, once)
     }
 
-    fn execute(&mut self, program: &Program, trace: Option<&mut Trace>) -> Result<()> {
-        let buffers = Buffers::of(&[], &mut self.buffer);
-        // SAFETY: the buffer is this player's own
-        unsafe { self.executor.run(&mut self.transport, &mut Task::new(program).traced(trace), buffers) }
+    fn execute(&mut self, experiment: &Experiment, program: &Program, trace: Option<&mut Trace>) -> Result<()> {
+        let arguments = self.buffers.arguments(experiment);
+        // SAFETY: the buffers are this player's own
+        unsafe { self.executor.run(&mut self.transport, &mut Task::new(program).traced(trace), arguments.buffers) }
     }
 
     /// The communicator of some ranks, made at first use by them alone.

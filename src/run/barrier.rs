@@ -5,7 +5,7 @@ use super::communicator::{GENERATION, State, state};
 use crate::collective::barrier::COLLECTIVE;
 use crate::error::Result;
 use crate::plan;
-use crate::transport::library;
+use crate::transport::library::{self, Arguments};
 use mpi::ffi;
 use std::cell::Cell;
 use std::ptr::null_mut;
@@ -31,12 +31,12 @@ pub(super) unsafe fn barrier(comm: ffi::MPI_Comm) -> Result<()> {
             && let plan::Planned::Run(steps) = &*planned.planned(&COLLECTIVE, 0, 0)?
         {
             // SAFETY: its messages are empty
-            return unsafe { planned.run(steps, null_mut(), 0) }.map_err(|e| handled(comm, e));
+            return unsafe { planned.run(steps, &Arguments::of_message(null_mut(), 0, 0)) }.map_err(|e| handled(comm, e));
         }
         if !matches!(state, State::Later) {
             LAST_NATIVE.set(Some((comm, GENERATION.load(Ordering::Relaxed))));
         }
     }
     // SAFETY: no bytes; every member comes to the same kind of state and plan
-    unsafe { library::run(&COLLECTIVE, null_mut(), 0, 0, comm) }
+    unsafe { library::run(&COLLECTIVE, &Arguments::of_message(null_mut(), 0, 0), comm) }
 }

@@ -11,7 +11,7 @@ use crate::library::Library;
 use crate::plan;
 use crate::topology::Rank;
 use crate::transport::mpi::{check, library_version};
-use crate::transport::native;
+use crate::transport::{library, native};
 use mpi::ffi;
 use mpi::raw::AsRaw;
 use mpi::traits::{BufferMut, Communicator};
@@ -184,19 +184,19 @@ unsafe fn bcast(arguments: Arguments) -> Result<()> {
 }
 
 unsafe fn run(planned: &mut Planned, steps: &[Step], layout: Layout, arguments: Arguments) -> Result<()> {
-    let Arguments { data, count, datatype, comm, .. } = arguments;
+    let Arguments { data, count, datatype, root, comm } = arguments;
     let (data, count) = (data.cast::<u8>(), count as usize);
     let bytes = layout.size * count;
     if let Some(start) = layout.one_piece(count) {
         // SAFETY: the bytes of the caller's buffer
-        let done = unsafe { planned.run(steps, data.wrapping_offset(start), bytes) };
+        let done = unsafe { planned.run(steps, &library::Arguments::of_message(data.wrapping_offset(start), bytes, root)) };
         return done.map_err(|e| handled(comm, e));
     }
     let mut packed = vec![0u8; bytes];
     // SAFETY: `packed` has the size of the type map; the caller vouches for the rest
     unsafe {
         copy_items(Direction::Pack, data, count, datatype, packed.as_mut_ptr(), comm)?;
-        planned.run(steps, packed.as_mut_ptr(), bytes).map_err(|e| handled(comm, e))?;
+        planned.run(steps, &library::Arguments::of_message(packed.as_mut_ptr(), bytes, root)).map_err(|e| handled(comm, e))?;
         copy_items(Direction::Unpack, data, count, datatype, packed.as_mut_ptr(), comm)?;
     }
     Ok(())

@@ -9,9 +9,9 @@ use crate::error::{Error, Result};
 use crate::plan;
 use crate::schedule::{Program, Trace};
 use crate::topology::Rank;
-use crate::transport::library;
+use crate::transport::library::{self, Arguments};
 use crate::transport::mpi::MpiTransport;
-use crate::transport::{Buffers, Executor, Tag, Task, Transport};
+use crate::transport::{Executor, Tag, Task, Transport};
 use mpi::ffi;
 use std::os::raw::c_int;
 use std::path::Path;
@@ -107,47 +107,48 @@ impl Planned {
     /// Does one step after the other.
     ///
     /// # Safety
-    /// `data` must be valid for reads and writes of `len` bytes.
+    /// The buffers must be as large as the collective's layout says.
     ///
     /// # Errors
     /// MPI's reason.
-    pub unsafe fn run(&mut self, steps: &[Step], data: *mut u8, len: usize) -> Result<()> {
+    pub unsafe fn run(&mut self, steps: &[Step], arguments: &Arguments) -> Result<()> {
         // what a step sent is received before its receiver goes on to the next: one tag does for all
         let tag = self.place.next_tag();
         for step in steps {
-            // SAFETY: the caller vouches for `data`
+            // SAFETY: the caller vouches for the buffers
             match step {
-                Step::Program(program) => unsafe { self.run_program(program, data, len, tag)? },
-                Step::Native(call) => unsafe { self.call_native(call, data, len, tag)? },
+                Step::Program(program) => unsafe { self.run_program(program, arguments, tag)? },
+                Step::Native(call) => unsafe { self.call_native(call, arguments, tag)? },
             }
         }
         Ok(())
     }
 
-    unsafe fn run_program(&mut self, program: &Program, data: *mut u8, len: usize, tag: Tag) -> Result<()> {
+    unsafe fn run_program(&mut self, program: &Program, arguments: &Arguments, tag: Tag) -> Result<()> {
         let mut trace = settings::trace_folder().map(|_| Trace::new(program.len()));
         // SAFETY: the caller's
-        unsafe { self.execute(program, data, len, tag, trace.as_mut())? };
+        unsafe { self.execute(program, arguments, tag, trace.as_mut())? };
         // what is communicated does not hang on what can be written
         if let (Some(folder), Some(trace)) = (settings::trace_folder(), trace)
-            && let Err(e) = self.write_trace(folder, program, &trace, len)
+            && let Err(e) = self.write_trace(folder, program, &trace, arguments.bytes)
         {
             once(Why::Trace, || format!("failed to {e}; this rank goes on without its trace"));
         }
         Ok(())
     }
 
-    unsafe fn execute(&mut self, program: &Program, data: *mut u8, len: usize, tag: Tag, trace: Option<&mut Trace>) -> Result<()> {
+    unsafe fn execute(&mut self, program: &Program, arguments: &Arguments, tag: Tag, trace: Option<&mut Trace>) -> Result<()> {
+        let combine = |left: &[u8], into: &mut [u8]| arguments.combine(left, into);
         // SAFETY: the caller's
         unsafe {
-            let mut task = Task::new(program).traced(trace);
-            self.executor.start(&mut self.transport, &mut task, Buffers::in_place(data, len), tag)?;
+            let mut task = Task::new(program).combining(&combine).traced(trace);
+            self.executor.start(&mut self.transport, &mut task, arguments.buffers, tag)?;
             self.executor.finish(&mut self.transport, &mut task)
         }
     }
 
     /// The library's own collective inside this rank's group, or where that cannot have a communicator what is taken where nothing is known.
-    unsafe fn call_native(&mut self, call: &NativeCall, data: *mut u8, len: usize, tag: Tag) -> Result<()> {
+    unsafe fn call_native(&mut self, call: &NativeCall, arguments: &Arguments, tag: Tag) -> Result<()> {
         let group = &self.place.team.group;
         let place = |rank: &Rank| group.iter().position(|r| r == rank);
         let root = place(&call.ranks[call.root]).filter(|_| call.ranks.len() == group.len());
@@ -157,12 +158,12 @@ impl Planned {
         if let Some(comm) = self.place.inside()? {
             // plans keep what is sent so below what an `int` counts
             // SAFETY: the caller's
-            return unsafe { library::run(call.collective, data, len, root, comm) };
+            return unsafe { library::run(call.collective, &Arguments { root, ..*arguments }, comm) };
         }
         let build = call.collective.fallback.builder.ok_or_else(|| Error::invalid("build an algorithm without the library"))?;
-        let program = build(me, &Shape::new(group.len(), root, len), &Parameters::default()).renamed(|r| group[r]);
+        let program = build(me, &Shape::new(group.len(), root, arguments.bytes), &Parameters::default()).renamed(|r| group[r]);
         // SAFETY: the caller's; the messages before are complete, those of one pair of ranks stay in order
-        unsafe { self.execute(&program, data, len, tag, None) }
+        unsafe { self.execute(&program, arguments, tag, None) }
     }
 
     /// Appends what this rank did to its file in the trace folder: a JSON line for each broadcast, with each operation's start and

@@ -87,6 +87,7 @@ functions! {
     PMPI_Pack(data: *const c_void, n: c_int, t: Datatype, into: Place, size: c_int, at: Int, comm: Comm) -> c_int;
     PMPI_Query_thread(provided: Int) -> c_int;
     PMPI_Reduce(data: *const c_void, into: Place, n: c_int, t: Datatype, op: MPI_Op, root: c_int, comm: Comm) -> c_int;
+    PMPI_Reduce_local(data: *const c_void, into: Place, n: c_int, t: Datatype, op: MPI_Op) -> c_int;
     PMPI_Test(request: *mut Request, flag: Int, status: *mut Status) -> c_int;
     PMPI_Type_commit(t: *mut Datatype) -> c_int;
     PMPI_Type_contiguous(n: c_int, t: Datatype, made: *mut Datatype) -> c_int;

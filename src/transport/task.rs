@@ -62,6 +62,21 @@ impl Buffers {
         Buffers::new((input.as_ptr(), input.len()), (output.as_mut_ptr(), output.len()))
     }
 
+    /// Where the output begins.
+    pub fn output(&self) -> *mut u8 {
+        self.output
+    }
+
+    /// Where the input begins.
+    pub fn input(&self) -> *const u8 {
+        self.input
+    }
+
+    /// Bytes of the output.
+    pub fn output_len(&self) -> usize {
+        self.output_len
+    }
+
     /// Where a span of input or output begins; `None` if it lies outside.
     pub(super) fn place(&self, span: Span) -> Option<*mut u8> {
         let (begin, len) = match span.buffer {
