@@ -139,9 +139,10 @@ fn first_plan_large(bencher: Bencher, (groups, hosts, bytes): (usize, usize, usi
     let (policy, members) = large_grid(groups, hosts);
     let policy = Arc::new(CompiledPolicy::new(policy).unwrap());
     let limits = Limits { bytes: i32::MAX as usize, lanes: 65_535 };
-    bencher
-        .with_inputs(|| Planner::new(Arc::clone(&policy), members.clone(), 13, limits))
-        .bench_local_values(|mut planner| planner.planned(&bcast::COLLECTIVE, black_box(bytes), 0).unwrap());
+    bencher.with_inputs(|| Planner::new(Arc::clone(&policy), members.clone(), 13, limits)).bench_local_values(|mut planner| {
+        let shape = Shape::new(planner.members().len(), 0, black_box(bytes));
+        planner.planned(&bcast::COLLECTIVE, &shape).unwrap()
+    });
 }
 
 /// New sizes for one rank of a communicator of so many of the 78: each is planned by itself, most in a class that is decided already.
@@ -152,7 +153,10 @@ fn new_sizes(bencher: Bencher, ranks: usize) {
     let mut planner = Planner::new(Arc::new(policy), members, 13, Limits { bytes: i32::MAX as usize, lanes: 65_535 });
     let mut random = stats::random(1);
     let bytes = move || 2f64.powf(random.random_range(0.0..22.0)) as usize;
-    bencher.with_inputs(bytes).bench_local_values(|bytes| planner.planned(&bcast::COLLECTIVE, bytes, 0).unwrap());
+    bencher.with_inputs(bytes).bench_local_values(|bytes| {
+        let shape = Shape::new(planner.members().len(), 0, bytes);
+        planner.planned(&bcast::COLLECTIVE, &shape).unwrap()
+    });
 }
 
 /// A policy's row for a size, in a group of so many ranks.

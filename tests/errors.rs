@@ -7,6 +7,7 @@ mod common;
 use collwise::error::Error;
 use collwise::run::AdaptiveCollectives;
 use common::mpi::{adaptive, check_bcast, on_ranks, text, three_groups};
+use mpi::datatype::{MutView, UserDatatype};
 use mpi::ffi;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
@@ -107,5 +108,50 @@ fn without_one_the_job_ends() {
         let said = text(&output);
         assert!(!output.status.success() && !said.contains("it went on"), "{said}");
         assert_ne!(output.status.code(), Some(124), "it hung: {said}");
+    }
+}
+
+/// Of a broadcast of scattered bytes that fails on rank 1, receives stay open: they go into memory that stays theirs, and not into what the program
+/// allocates next.
+#[test]
+fn what_failed_writes_into_no_memory_of_the_program() {
+    let name = "what_failed_writes_into_no_memory_of_the_program";
+    let folder = tempfile::tempdir().unwrap();
+    let (policy, _) = three_groups(folder.path(), 4);
+    let hosts = folder.path().join("one-group");
+    if std::env::var_os("COLLWISE_TEST_CHILD").is_none() {
+        std::fs::write(&hosts, "a-1\na-2\na-3\na-4\n").unwrap();
+    }
+    let output = on_ranks(name, 4, &[("COLLWISE_POLICY", &policy), ("COLLWISE_HOSTS", &hosts)], |world| {
+        // SAFETY: a valid communicator
+        unsafe { ffi::MPI_Comm_set_errhandler(world.as_raw(), ffi::RSMPI_ERRORS_RETURN) };
+        world.adaptive_bcast(0, &mut [1u8; 10][..]).unwrap();
+        let bytes = if world.rank() == 1 { 20_000 } else { 24_000 };
+        let spread = UserDatatype::vector(bytes, 1, 2, &u8::equivalent_datatype());
+        let mut data = vec![0xEEu8; 2 * bytes as usize];
+        if world.rank() == 3 {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+        }
+        // SAFETY: one item, which `data` holds
+        let mut view = unsafe { MutView::with_count_and_datatype(&mut data[..], 1, &spread) };
+        let result = world.adaptive_bcast(0, &mut view);
+        if world.rank() == 1 {
+            assert!(result.is_err());
+            let mine = vec![vec![0x55u8; bytes as usize]; 40];
+            let until = std::time::Instant::now() + std::time::Duration::from_millis(800);
+            while std::time::Instant::now() < until {
+                let mut flag = 0;
+                // SAFETY: out-parameters; it lets messages arrive
+                unsafe { ffi::MPI_Iprobe(ffi::RSMPI_ANY_SOURCE, 99, world.as_raw(), &mut flag, ffi::RSMPI_STATUS_IGNORE) };
+            }
+            let overwritten = mine.iter().flatten().filter(|&&b| b != 0x55).count();
+            println!("of the program: {overwritten} bytes were overwritten");
+            // the others wait for ever
+            unsafe { ffi::MPI_Abort(world.as_raw(), 0) };
+        }
+        std::thread::sleep(std::time::Duration::from_secs(30));
+    });
+    if let Some(output) = output {
+        assert!(text(&output).contains("of the program: 0 bytes were overwritten"), "{}", text(&output));
     }
 }

@@ -4,7 +4,7 @@ mod common;
 
 use collwise::collective::{COLLECTIVES, Parameters, Shape, bcast};
 use collwise::model::{Among, Cost, Fitted};
-use collwise::plan::{Location, plan, plan_signals};
+use collwise::plan::{Location, plan, plan_form};
 use collwise::policy::{CompiledPolicy, Policy};
 use collwise::predict::completion;
 use collwise::topology::Link;
@@ -100,8 +100,8 @@ fn predictions(policy: &CompiledPolicy) -> Vec<(String, f64)> {
     for bytes in [1, 3000, 100_000, 1 << 20, 4 << 20] {
         all.push((format!("all {bytes}"), plan(policy, &members, 0, bytes).unwrap().predicted_s));
     }
-    for collective in COLLECTIVES.into_iter().filter(|c| !c.sized()) {
-        all.push((collective.name.into(), plan_signals(policy, &members, collective).unwrap().predicted_s));
+    for collective in COLLECTIVES.into_iter().filter(|c| c.tuned && !c.sized()) {
+        all.push((collective.name.into(), plan_form(policy, &members, collective, &Shape::new(members.len(), 0, 0)).unwrap().predicted_s));
     }
     all
 }

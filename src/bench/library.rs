@@ -3,7 +3,7 @@
 //! Its parameters are read when a communicator is made, and can be set through the tools interface (MPI_T). The interface is looked up
 //! when it is needed: not every MPI has it.
 
-use crate::collective::{Collective, barrier, bcast};
+use crate::collective::{Collective, allreduce, barrier, bcast};
 use crate::error::Result;
 use crate::run::duplicate;
 use crate::transport::mpi::symbol;
@@ -38,6 +38,11 @@ const KNOWN: &[Known] = &[
         collective: &barrier::COLLECTIVE,
         variable: c"coll_tuned_barrier_algorithm",
         values: &[("linear", 1), ("double_ring", 2), ("recursive_doubling", 3), ("bruck", 4), ("tree", 6)],
+    },
+    Known {
+        collective: &allreduce::COLLECTIVE,
+        variable: c"coll_tuned_allreduce_algorithm",
+        values: &[("linear", 1), ("nonoverlapping", 2), ("recursive_doubling", 3), ("ring", 4), ("segmented_ring", 5), ("rabenseifner", 6)],
     },
 ];
 

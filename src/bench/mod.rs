@@ -2,6 +2,7 @@
 #![allow(unsafe_code)] // MPI's C interface
 
 mod library;
+mod memory;
 mod mpi;
 mod report;
 

@@ -5,19 +5,22 @@
 //! of each is their share. Buffers are checked and filled when everybody is done.
 
 use super::library::{Forced, forced};
+use super::memory::{Memory, NUMBER};
 use super::report::{Report, Row, group_of_host};
-use crate::collective::{Algorithm, Collective, Parameters, barrier, bcast};
+use crate::collective::{Algorithm, Collective, Parameters, allreduce, barrier, bcast};
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
+use crate::plan::by_form;
 use crate::platform::Platform;
 use crate::run::{AdaptiveCollectives, groups_in_use};
 use crate::schedule::Program;
 use crate::topology::Rank;
 use crate::transport::clocks::Clocks;
-use crate::transport::library::{self, Arguments};
+use crate::transport::library;
 use crate::transport::mpi::{MpiTransport, check, gather_names, library_version, now};
-use crate::transport::{Buffers, Control, Executor, Ping, Task, Transport, native};
+use crate::transport::{Control, Executor, Ping, Task, Transport, native};
 use crate::two_level::{Coordinated, InterGroup, IntraGroup, TwoLevel};
+use mpi::collective::SystemOperation;
 use mpi::ffi;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{AsRaw, Communicator};
@@ -54,11 +57,18 @@ enum Contestant {
 }
 
 /// Calls the adaptive collective.
-type Adaptive = fn(&SimpleCommunicator, Rank, &mut [u8]) -> Result<()>;
+type Adaptive = fn(&SimpleCommunicator, Rank, &mut Memory) -> Result<()>;
 
-const ADAPTIVE: [(&Collective, Adaptive); 2] = [
-    (&bcast::COLLECTIVE, |world, root, data| world.adaptive_bcast(root, data)),
+const ADAPTIVE: [(&Collective, Adaptive); 3] = [
+    (&bcast::COLLECTIVE, |world, root, memory| world.adaptive_bcast(root, memory.output.bytes())),
     (&barrier::COLLECTIVE, |world, _, _| world.adaptive_barrier()),
+    (&allreduce::COLLECTIVE, |world, _, memory| {
+        if memory.elements.bytes == NUMBER {
+            world.adaptive_allreduce(memory.input.numbers(), memory.output.numbers(), SystemOperation::sum())
+        } else {
+            world.adaptive_allreduce(memory.input.bytes(), memory.output.bytes(), SystemOperation::sum())
+        }
+    }),
 ];
 
 /// A comparison on a communicator.
@@ -141,23 +151,25 @@ impl<'a> Comparison<'a> {
 
     /// All contestants on one size; the rows are right on rank 0.
     fn size(&mut self, root: Rank, bytes: usize, settings: &Settings, offset: f64) -> Result<Vec<Row>> {
-        let two_level = if self.collective.rooted {
+        let shape = self.collective.shape(self.groups.len(), root, bytes);
+        let two_level = if !by_form(self.collective) {
             two_level(&self.groups, root, bytes)?.program(self.transport.rank())?
         } else {
-            through_coordinators(&self.groups, self.collective).program(self.transport.rank())?
+            through_coordinators(&self.groups, self.collective).program(self.transport.rank(), &shape)?
         };
-        let mut data = vec![0u8; bytes];
+        let me = self.transport.rank();
+        let mut memory = Memory::new(self.collective, &shape, me);
         let mut seconds = vec![Vec::new(); self.contestants.len()];
         let mut wrong = vec![0.0; self.contestants.len()];
         for repetition in 0..settings.warm_ups + settings.repetitions {
             for k in 0..self.contestants.len() {
                 let mark = repetition * 64 + k;
-                fill(&mut data, mark, self.transport.rank() == root);
-                let (start, end) = self.once(k, root, &mut data, &two_level, settings.in_a_row)?;
-                let bad = if is_right(&data, mark) { 0.0 } else { 1.0 };
+                memory.fill(mark, me, self.collective.rooted.then_some(root));
+                let (start, end) = self.once(k, root, &mut memory, &two_level, settings.in_a_row)?;
+                let bad = if memory.is_right(mark) { 0.0 } else { 1.0 };
                 let last = self.largest(end + offset)?;
                 // where there is no root, it takes from when the last rank began
-                let counts = self.transport.rank() == root || !self.collective.rooted;
+                let counts = me == root || !self.collective.rooted;
                 let first = self.largest(if counts { start + offset } else { f64::NEG_INFINITY })?;
                 wrong[k] += self.largest(bad)?;
                 if repetition >= settings.warm_ups {
@@ -176,7 +188,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// So many calls in a row: this rank's start and end.
-    fn once(&mut self, k: usize, root: Rank, data: &mut [u8], two_level: &Program, calls: usize) -> Result<(f64, f64)> {
+    fn once(&mut self, k: usize, root: Rank, memory: &mut Memory, two_level: &Program, calls: usize) -> Result<(f64, f64)> {
         let (me, ranks) = (self.transport.rank(), self.groups.len());
         let others = (0..ranks).filter(|&r| r != root);
         if me == root {
@@ -191,15 +203,15 @@ impl<'a> Comparison<'a> {
         let start = now();
         for _ in 0..calls {
             match self.contestants[k].1 {
-                Contestant::Adaptive => (self.adaptive)(self.world, root, data)?,
-                Contestant::Library(comm) => {
-                    // SAFETY: a buffer of the size that is passed
-                    unsafe { library::run(self.collective, &Arguments::of_message(data.as_mut_ptr(), data.len(), root), comm)? };
+                Contestant::Adaptive => (self.adaptive)(self.world, root, memory)?,
+                // SAFETY: buffers of the sizes that the collective's layout says
+                Contestant::Library(comm) => unsafe { library::run(self.collective, &memory.arguments(root), comm)? },
+                Contestant::TwoLevel => {
+                    let arguments = memory.arguments(root);
+                    let combine = |left: &[u8], into: &mut [u8]| arguments.combine(left, into);
+                    // SAFETY: as above; they are borrowed for this call
+                    unsafe { self.executor.run(&mut self.transport, &mut Task::new(two_level).combining(&combine), arguments.buffers)? }
                 }
-                // SAFETY: the buffer is borrowed for this call
-                Contestant::TwoLevel => unsafe {
-                    self.executor.run(&mut self.transport, &mut Task::new(two_level), Buffers::of(&[], data))?
-                },
             }
         }
         let end = now();
@@ -249,26 +261,14 @@ fn two_level(group_of: &[usize], root: Rank, bytes: usize) -> Result<TwoLevel> {
     })
 }
 
-/// The textbook's collective without a message: everybody tells the first rank of its group, these disseminate, and tell everybody.
+/// The textbook's collective through coordinators: everybody sends to the first rank of its group, these do what is done where nothing is known, and
+/// send to everybody.
 fn through_coordinators(group_of: &[usize], collective: &'static Collective) -> Coordinated {
     let mut groups: BTreeMap<usize, Vec<Rank>> = BTreeMap::new();
     group_of.iter().enumerate().for_each(|(rank, &group)| groups.entry(group).or_default().push(rank));
     let local = |a: &Algorithm| IntraGroup { algorithm: a.name.into(), parameters: Parameters::default() };
     let (inside, between) = (local(barrier::FLAT), local(collective.fallback));
-    Coordinated { collective, groups: groups.into_values().collect(), inside, between }
-}
-
-fn byte(place: usize, mark: usize) -> u8 {
-    (place.wrapping_mul(31) ^ (place >> 8) ^ mark.wrapping_mul(37)) as u8
-}
-
-/// The root's message; elsewhere, bytes of which each is wrong.
-fn fill(data: &mut [u8], mark: usize, root: bool) {
-    data.iter_mut().enumerate().for_each(|(k, b)| *b = if root { byte(k, mark) } else { !byte(k, mark) });
-}
-
-fn is_right(data: &[u8], mark: usize) -> bool {
-    data.iter().enumerate().all(|(k, &b)| b == byte(k, mark))
+    Coordinated { collective, groups: groups.into_values().collect(), inside, between, segment: 0 }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The options by which one algorithm is named without a policy, for `predict` and `export`.
 
-use crate::collective::{Algorithm, Collective, Parameters, Shape, bcast, collective};
+use crate::collective::{Algorithm, Collective, Parameters, bcast, collective};
 use crate::schedule::{Schedule, WINDOW};
 use crate::units;
 use anyhow::{Context, bail};
@@ -31,7 +31,7 @@ pub struct AlgorithmArgs {
 /// The collective that is asked about.
 #[derive(clap::Args)]
 pub struct CollectiveArgs {
-    /// The collective: bcast or barrier.
+    /// The collective, as `collwise list` names them.
     #[arg(long, value_name = "NAME", default_value = bcast::COLLECTIVE.name, value_parser = collective)]
     pub collective: &'static Collective,
 }
@@ -88,7 +88,11 @@ impl Chosen {
         if root >= *ranks {
             bail!("{aim} a {} from rank {root} of {ranks} ranks", collective.name);
         }
-        let schedule = algorithm.bounded_schedule(&Shape::new(*ranks, root, bytes), parameters)?;
+        let shape = collective.shape(*ranks, root, bytes);
+        if !(algorithm.fits)(&shape) {
+            bail!("{aim} a {} by {} over {ranks} ranks: it is not made for so many", collective.name, algorithm.name);
+        }
+        let schedule = algorithm.bounded_schedule(&shape, parameters)?;
         schedule.with_context(|| format!("{aim} {}: the messages of the MPI library's own are not known", algorithm.name))
     }
 }

@@ -42,7 +42,8 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let tuned = match &args.policy {
         Some(path) => Some(Policy::read(path)?),
         None => {
-            let tuned = args.source.measure(None, |s, declared| tune(s, TuneOptions { declared, method, bound, exhaustive: false }))?;
+            let tuned =
+                args.source.measure(None, |s, declared| tune(s, TuneOptions { declared, method, bound, ..TuneOptions::default() }))?;
             tuned.map(|(_, policy)| policy)
         }
     };

@@ -3,9 +3,9 @@
 use super::algorithm::CollectiveArgs;
 use super::table::{percent, percent_or_dash, table};
 use super::{Outcome, print, print_json};
-use crate::collective::bcast;
+use crate::collective::{Collective, bcast};
 use crate::intercluster::{Job, Sent, gantt};
-use crate::plan::{Location, OWN, Plan, SignalPlan, plan, plan_signals};
+use crate::plan::{FormPlan, Location, OWN, Plan, by_form, plan, plan_form};
 use crate::policy::{CompiledPolicy, Policy, TwoLevelRow};
 use crate::two_level::{InterGroup, InterGroupAlgorithm};
 use crate::units;
@@ -43,17 +43,18 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let (members, collective) = (everybody(&compiled.policy), args.collective.collective);
     args.collective.check_root(args.root)?;
     match args.bytes {
-        Some(bytes) if collective.sized() => {
+        given if !collective.sized() => {
+            args.collective.sizes(given.as_slice())?;
+            form(args, &compiled, &members, 0)?;
+        }
+        Some(bytes) if by_form(collective) => form(args, &compiled, &members, bytes)?,
+        Some(bytes) => {
             let plan = plan(&compiled, &members, args.root, bytes)?;
             if args.json { print_json(&json(&compiled.policy, &plan))? } else { print(&text(&compiled.policy, &plan)?)? }
         }
-        None if collective.sized() => {
-            let classes = classes(&compiled, &members, args.root)?;
+        None => {
+            let classes = classes(&compiled, &members, collective, args.root)?;
             if args.json { print_json(&classes)? } else { print(&short(&classes))? }
-        }
-        given => {
-            args.collective.sizes(given.as_slice())?;
-            signals(args, &compiled, &members)?;
         }
     }
     Ok(Outcome::Done)
@@ -72,12 +73,23 @@ pub struct Class {
 ///
 /// # Errors
 /// A policy by which nothing can be planned.
-pub fn classes(compiled: &CompiledPolicy, members: &[Location], root: usize) -> anyhow::Result<Vec<Class>> {
-    let class = |&(from_bytes, at_bytes): &(usize, usize)| {
-        let plan = plan(compiled, members, root, at_bytes)?;
-        Ok(Class { from_bytes, at_bytes, predicted_s: plan.predicted_s, way: plan.words() })
+pub fn classes(
+    compiled: &CompiledPolicy,
+    members: &[Location],
+    collective: &'static Collective,
+    root: usize,
+) -> anyhow::Result<Vec<Class>> {
+    let class = |(from_bytes, at_bytes): (usize, usize)| {
+        let (predicted_s, way) = if by_form(collective) {
+            let plan = plan_form(compiled, members, collective, &collective.shape(members.len(), root, at_bytes))?;
+            (plan.predicted_s, form_words(&plan))
+        } else {
+            let plan = plan(compiled, members, root, at_bytes)?;
+            (plan.predicted_s, plan.words())
+        };
+        Ok(Class { from_bytes, at_bytes, predicted_s, way })
     };
-    compiled.classes().iter().map(class).collect()
+    compiled.policy.size_classes(collective).into_iter().map(class).collect()
 }
 
 /// A line for each way, with the sizes from which it is taken and what it takes for the smallest and the largest that was looked at.
@@ -91,28 +103,30 @@ pub fn short(classes: &[Class]) -> String {
     table(&["from", "up to", "what is done", "takes", "to"], 3, &rows)
 }
 
-/// What is done for a collective without a message, in a line.
-pub fn signal(plan: &SignalPlan) -> String {
-    if plan.way.is_native() { OWN.into() } else { plan.way.words() }
+/// What is done, in a line.
+pub fn form_words(plan: &FormPlan) -> String {
+    if plan.form.is_native() { OWN.into() } else { plan.form.words() }
 }
 
-/// A collective without a message.
-fn signals(args: &Args, compiled: &CompiledPolicy, members: &[Location]) -> anyhow::Result<()> {
+/// What is done by a form, for a size.
+fn form(args: &Args, compiled: &CompiledPolicy, members: &[Location], bytes: usize) -> anyhow::Result<()> {
     let collective = args.collective.collective;
-    let plan = plan_signals(compiled, members, collective)?;
-    let row = compiled.two_level(collective, 0);
-    let (evidence, native_s) = match (row, compiled.policy.groups[0].row(collective, 0)) {
+    let plan = plan_form(compiled, members, collective, &collective.shape(members.len(), args.root, bytes))?;
+    let row = compiled.two_level(collective, bytes);
+    let (evidence, native_s) = match (row, compiled.policy.groups[0].row(collective, bytes)) {
         (Some(row), _) => (Some(&row.evidence), row.evidence.native_s),
         (None, choice) => (choice.map(|c| &c.evidence), None),
     };
     let (runner_up, margin) = (evidence.map(|e| &e.runner_up), evidence.map(|e| e.margin));
     if args.json {
         return print_json(&serde_json::json!({
-            "collective": collective.name, "ranks": members.len(), "predicted_s": plan.predicted_s, "way": plan.way.words(),
-            "native": plan.way.is_native(), "from_row": plan.from_row, "runner_up": runner_up, "margin": margin, "native_s": native_s,
+            "collective": collective.name, "bytes": bytes, "ranks": members.len(), "predicted_s": plan.predicted_s, "way": plan.form.words(),
+            "native": plan.form.is_native(), "from_row": plan.from_row, "runner_up": runner_up, "margin": margin, "native_s": native_s,
         }));
     }
-    let mut out = format!("{} of {} ranks: {}\n{}\n", collective.name, members.len(), units::seconds(plan.predicted_s), signal(&plan));
+    let size = if collective.sized() { format!(" of {}", units::bytes(bytes)) } else { String::new() };
+    let mut out =
+        format!("{}{size} of {} ranks: {}\n{}\n", collective.name, members.len(), units::seconds(plan.predicted_s), form_words(&plan));
     match runner_up {
         Some(runner_up) => writeln!(out, "  next best: {runner_up}, slower by {}", percent_or_dash(margin))?,
         None => writeln!(out, "  computed from the models: the policy has no row for it")?,

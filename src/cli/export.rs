@@ -4,7 +4,7 @@ use super::algorithm::{AlgorithmArgs, CollectiveArgs};
 use super::explain::everybody;
 use super::{Outcome, print};
 use crate::files::write_text;
-use crate::plan::{plan, plan_signals};
+use crate::plan::{by_form, plan, plan_form};
 use crate::platform::{Placement, Platform, simgrid};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::schedule::{Schedule, goal};
@@ -94,12 +94,13 @@ fn schedule(args: &Args) -> anyhow::Result<Schedule> {
     let path = args.file.as_ref().context("export to GOAL: give a policy, or --algorithm with --ranks")?;
     let compiled = CompiledPolicy::new(Policy::read(path)?)?;
     let members = everybody(&compiled.policy);
-    if !collective.sized() {
-        let way = plan_signals(&compiled, &members, collective)?.way;
-        if way.is_native() {
+    if by_form(collective) {
+        let shape = collective.shape(members.len(), args.root, bytes);
+        let form = plan_form(&compiled, &members, collective, &shape)?.form;
+        if form.is_native() {
             bail!("export the {} under {}: it is the MPI library's own, whose messages are not known", collective.name, path.display());
         }
-        return Ok(way.schedule(members.len())?);
+        return Ok(form.schedule(&shape)?);
     }
     let plan = plan(&compiled, &members, args.root, bytes)?;
     if plan.is_native() || (0..plan.groups.len()).any(|k| plan.two_level.local_native(k)) {

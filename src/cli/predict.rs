@@ -6,7 +6,7 @@ use super::table::table;
 use super::{Outcome, print, print_json};
 use crate::error::Error;
 use crate::model::{Values, model};
-use crate::plan::{Location, PolyModel, plan, plan_signals};
+use crate::plan::{Location, PolyModel, by_form, plan, plan_form};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::predict::completion;
 use crate::units;
@@ -53,8 +53,8 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
 fn of_policy(args: &Args, path: &std::path::Path) -> anyhow::Result<Outcome> {
     let compiled = CompiledPolicy::new(Policy::read(path)?)?;
     let members = everybody(&compiled.policy);
-    if !args.collective.collective.sized() {
-        return of_signals(args, &compiled, &members);
+    if by_form(args.collective.collective) {
+        return of_forms(args, &compiled, &members);
     }
     let (mut all, mut rows) = (Vec::new(), Vec::new());
     let mut notes = BTreeSet::new();
@@ -92,18 +92,22 @@ fn of_policy(args: &Args, path: &std::path::Path) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// A collective without a message.
-fn of_signals(args: &Args, compiled: &CompiledPolicy, members: &[Location]) -> anyhow::Result<Outcome> {
-    args.collective.sizes(&args.bytes)?;
-    let plan = plan_signals(compiled, members, args.collective.collective)?;
-    let schedule = (!plan.way.is_native()).then(|| plan.way.schedule(members.len())).transpose()?;
-    let replayed = schedule.map(|s| completion(&s, &PolyModel::new(compiled, members, 0)?)).transpose()?;
+/// A collective that has forms.
+fn of_forms(args: &Args, compiled: &CompiledPolicy, members: &[Location]) -> anyhow::Result<Outcome> {
+    let collective = args.collective.collective;
+    let (mut all, mut rows) = (Vec::new(), Vec::new());
+    for bytes in args.collective.sizes(&args.bytes)? {
+        let shape = collective.shape(members.len(), args.root, bytes);
+        let plan = plan_form(compiled, members, collective, &shape)?;
+        let replayed = (!plan.form.is_native()).then(|| plan.form.seconds(compiled, members, &shape)).transpose()?;
+        let size = if collective.sized() { units::bytes(bytes) } else { "-".into() };
+        rows.push(vec![collective.name.into(), size, units::seconds(plan.predicted_s), replayed.map_or("-".into(), units::seconds)]);
+        all.push(serde_json::json!({ "bytes": bytes, "predicted_s": plan.predicted_s, "replayed_s": replayed, "way": plan.form.words() }));
+    }
     if args.json {
-        print_json(&[serde_json::json!({ "bytes": 0, "predicted_s": plan.predicted_s, "replayed_s": replayed, "way": plan.way.words() })])?;
+        print_json(&all)?;
     } else {
-        let row =
-            vec![args.collective.collective.name.into(), units::seconds(plan.predicted_s), replayed.map_or("-".into(), units::seconds)];
-        print(&table(&["collective", "in all", "replayed"], 1, &[row]))?;
+        print(&table(&["collective", "bytes", "in all", "replayed"], 1, &rows))?;
     }
     Ok(Outcome::Done)
 }

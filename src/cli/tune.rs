@@ -2,18 +2,20 @@
 
 use super::clocks::clocks;
 use super::discover::describe;
-use super::explain::{classes, everybody, short, signal};
+use super::explain::{classes, everybody, form_words, short};
 use super::source::{GroupingArgs, SourceArgs};
 use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
-use crate::collective::{COLLECTIVES, bcast};
+use crate::collective::{Collective, bcast, collective};
 use crate::files::write_text;
 use crate::library::Library;
 use crate::measure::{ClockErrors, Spent};
-use crate::plan::plan_signals;
+use crate::plan::{by_form, plan_form};
 use crate::policy::{CompiledPolicy, Policy};
-use crate::tune::{TuneOptions, tune};
+use crate::tune::{BY_DEFAULT, TuneOptions, tune};
 use crate::units;
+use anyhow::bail;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Measure, group, fit, score and select; write the policy.
@@ -29,6 +31,9 @@ pub struct Args {
     /// Measure every candidate, and not only those predicted to be fast: what the predictions save, and what they cost.
     #[arg(long)]
     exhaustive: bool,
+    /// The collectives to tune; all others, and those of a size that no row is for, are left to the MPI library.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values_t = BY_DEFAULT.map(|c| c.name.to_string()))]
+    collectives: Vec<String>,
     /// Print what was decided inside each group too, what each stage of measuring took, and how far off clocks may have been.
     #[arg(long)]
     verbose: bool,
@@ -39,11 +44,12 @@ pub struct Args {
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let (method, bound) = args.grouping.method()?;
+    let collectives = collectives(&args.collectives)?;
     let mut source = args.source.clone();
     source.samples_beside = Some(args.output.clone());
     // written while MPI still runs: some libraries hang or crash when they end
     let tuned = source.measure(Some(&args.output), |session, declared| {
-        let options = TuneOptions { declared, method, bound, exhaustive: args.exhaustive };
+        let options = TuneOptions { declared, method, bound, collectives: &collectives, exhaustive: args.exhaustive };
         let (discovery, policy) = tune(session, options)?;
         write_text(&args.output, &format!("{}{}", head(&policy), policy.to_toml()?))?;
         Ok((discovery, policy, session.spent().to_vec(), session.samples().clock_errors()))
@@ -56,6 +62,21 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         print(&format!("{}\n{inside}{}{stages}{}", describe(&discovery), over_all(&policy)?, total(&policy, &args.output)))?;
     }
     Ok(Outcome::Done)
+}
+
+/// Collectives by their names, each once.
+fn collectives(names: &[String]) -> anyhow::Result<Vec<&'static Collective>> {
+    let mut all: Vec<&'static Collective> = Vec::new();
+    for name in names {
+        let found = collective(name)?;
+        if !found.tuned {
+            bail!("tune {name}: its schedules can be predicted and exported, and are not run yet");
+        }
+        if !all.contains(&found) {
+            all.push(found);
+        }
+    }
+    Ok(all)
 }
 
 /// The comment that opens a policy file.
@@ -109,10 +130,22 @@ fn inside(policy: &Policy) -> String {
 fn over_all(policy: &Policy) -> anyhow::Result<String> {
     let compiled = CompiledPolicy::new(policy.clone())?;
     let members = everybody(policy);
-    let mut text = format!("broadcast over all groups:\n{}\n", short(&classes(&compiled, &members, 0)?));
-    for collective in COLLECTIVES.into_iter().filter(|c| !c.sized()) {
-        let plan = plan_signals(&compiled, &members, collective)?;
-        text += &format!("{}: {}, takes {}\n", collective.name, signal(&plan), units::seconds(plan.predicted_s));
+    let mut text = String::new();
+    // the broadcast first, and one group's rows too
+    let by_name = policy.collectives.keys().chain(policy.groups.iter().flat_map(|g| g.choices.keys())).copied();
+    let mut collectives: Vec<&Collective> = by_name.collect::<BTreeSet<_>>().into_iter().collect();
+    collectives.sort_by_key(|c| (by_form(c), c.sized(), c.name));
+    for collective in collectives {
+        if !by_form(collective) {
+            text += &format!("broadcast over all groups:\n{}\n", short(&classes(&compiled, &members, collective, 0)?));
+            continue;
+        }
+        if collective.sized() {
+            text += &format!("{} over all groups:\n{}\n", collective.name, short(&classes(&compiled, &members, collective, 0)?));
+            continue;
+        }
+        let plan = plan_form(&compiled, &members, collective, &collective.shape(members.len(), 0, 0))?;
+        text += &format!("{}: {}, takes {}\n", collective.name, form_words(&plan), units::seconds(plan.predicted_s));
     }
     Ok(text + "\n")
 }

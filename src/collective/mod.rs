@@ -1,7 +1,9 @@
 //! The collective operations: a folder each and a line in [`COLLECTIVES`], one algorithm a file. Builders are pure and know no model.
 
+pub mod allreduce;
 pub mod barrier;
 pub mod bcast;
+mod blocks;
 mod step;
 mod tree;
 
@@ -17,7 +19,7 @@ pub use step::{NativeCall, Step};
 pub use tree::Node;
 
 /// Every collective.
-pub static COLLECTIVES: [&Collective; 2] = [&bcast::COLLECTIVE, &barrier::COLLECTIVE];
+pub static COLLECTIVES: [&Collective; 3] = [&bcast::COLLECTIVE, &barrier::COLLECTIVE, &allreduce::COLLECTIVE];
 
 /// A collective operation.
 #[derive(Debug)]
@@ -232,11 +234,23 @@ pub struct Algorithm {
     pub fits: fn(&Shape) -> bool,
     /// The radices worth trying, if it has one.
     pub radices: &'static [usize],
+    /// How many lanes its programs have at most.
+    pub lanes: usize,
     /// The builder; `None` for the library's own collective, which is called and not built.
     pub builder: Option<Builder>,
     /// The tree that it sends along, if it is a tree and nothing else: a node's place, for a number of nodes and a radix.
     pub tree: Option<fn(v: usize, ranks: usize, radix: usize) -> Node>,
 }
+
+// an algorithm is the one static that describes it
+
+impl PartialEq for Algorithm {
+    fn eq(&self, other: &Algorithm) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for Algorithm {}
 
 impl Parameters {
     /// A segment and a radix, of which nothing else is said.
@@ -266,6 +280,7 @@ impl Algorithm {
         exchanges_halves: false,
         fits: |_| true,
         radices: &[],
+        lanes: 1,
         builder: None,
         tree: None,
     };

@@ -1,7 +1,7 @@
 //! Experiments as values. Each is a small schedule and a rule that tells which span of time of which rank is its result, so that
 //! the simulator, MPI and a model's replay all run the same thing.
 
-use crate::collective::{Collective, NativeCall, Parameters, Shape, bcast};
+use crate::collective::{Collective, NativeCall, Parameters, bcast};
 use crate::error::{Error, Result};
 use crate::schedule::{Layout, Program, Schedule, Span, Trace};
 use crate::topology::{Rank, check_ranks};
@@ -96,6 +96,9 @@ pub enum Experiment {
     Coordinated {
         /// The groups and what they do.
         coordinated: Coordinated,
+        /// Bytes of the message; 0 where there is none.
+        #[serde(default, skip_serializing_if = "crate::collective::is_zero")]
+        bytes: usize,
     },
     /// A collective. Result: from the root's start (where there is none, the first rank's) until the last rank is done, on that rank's clock;
     /// a probe over MPI finds the other clocks' offsets first.
@@ -124,7 +127,7 @@ impl Experiment {
             | Experiment::SendTime { a, b, .. }
             | Experiment::ReceiveTime { a, b, .. } => vec![*a, *b],
             Experiment::TwoLevel { two_level } => two_level.ranks(),
-            Experiment::Coordinated { coordinated } => coordinated.ranks(),
+            Experiment::Coordinated { coordinated, .. } => coordinated.ranks(),
             Experiment::OneToManyRoundTrip { root, leaves, .. } | Experiment::OneToManyTrain { root, leaves, .. } => {
                 std::iter::once(*root).chain(leaves.iter().copied()).collect()
             }
@@ -140,12 +143,13 @@ impl Experiment {
         check_ranks(&self.ranks(), ranks)?;
         match self {
             Experiment::TwoLevel { two_level } => two_level.validate(ranks)?,
-            Experiment::Coordinated { coordinated } => coordinated.validate(ranks)?,
+            Experiment::Coordinated { coordinated, bytes } => {
+                coordinated.validate(ranks)?;
+                has_message(coordinated.collective, *bytes)?;
+            }
             Experiment::Collective { collective, ranks, root, bytes, algorithm, .. } => {
                 collective.algorithm(algorithm)?;
-                if !collective.sized() && *bytes > 0 {
-                    return Err(Error::invalid(format!("a {} has no message, and {bytes} bytes are asked for", collective.name)));
-                }
+                has_message(collective, *bytes)?;
                 if *root >= ranks.len() {
                     return Err(Error::invalid(format!("root {root} is outside its {} ranks", ranks.len())));
                 }
@@ -172,7 +176,7 @@ impl Experiment {
             Experiment::OneToManyRoundTrip { leaves, .. } => 2 * leaves.len(),
             Experiment::OneToManyTrain { leaves, count, .. } => leaves.len().saturating_mul(*count),
             Experiment::TwoLevel { two_level } => two_level.message_count(),
-            Experiment::Coordinated { coordinated } => coordinated.message_count(),
+            Experiment::Coordinated { coordinated, bytes } => coordinated.message_count(*bytes),
             Experiment::Collective { collective, ranks, bytes, algorithm, parameters, .. } => {
                 let pieces = collective.algorithm(algorithm).map_or(1, |a| parameters.pieces(a, *bytes));
                 ranks.len().saturating_mul(pieces)
@@ -198,7 +202,7 @@ impl Experiment {
         match self {
             Experiment::Collective { collective, .. } => Some(collective),
             Experiment::TwoLevel { .. } => Some(&bcast::COLLECTIVE),
-            Experiment::Coordinated { coordinated } => Some(coordinated.collective),
+            Experiment::Coordinated { coordinated, .. } => Some(coordinated.collective),
             _ => None,
         }
     }
@@ -214,6 +218,9 @@ impl Experiment {
             Experiment::Collective { collective, ranks, root, bytes, .. } => {
                 (collective.layout)(&collective.shape(ranks.len(), *root, *bytes), me)
             }
+            Experiment::Coordinated { coordinated: Coordinated { collective, groups, .. }, bytes } => {
+                (collective.layout)(&collective.shape(groups.iter().map(Vec::len).sum(), 0, *bytes), me)
+            }
             _ => Layout { input: 0, output: self.bytes() },
         }
     }
@@ -223,8 +230,8 @@ impl Experiment {
         match self {
             Experiment::RoundTrip { out, back, .. } | Experiment::OneToManyRoundTrip { out, back, .. } => *out.max(back),
             Experiment::TwoLevel { two_level } => two_level.bytes,
-            Experiment::Coordinated { .. } => 0,
-            Experiment::SaturationTrain { bytes, .. }
+            Experiment::Coordinated { bytes, .. }
+            | Experiment::SaturationTrain { bytes, .. }
             | Experiment::OneToManyTrain { bytes, .. }
             | Experiment::SendTime { bytes, .. }
             | Experiment::ReceiveTime { bytes, .. }
@@ -293,8 +300,10 @@ impl Experiment {
                 p.send(0, empty, &got);
             }
             Experiment::TwoLevel { two_level } => p = at_places(&two_level.ranks(), two_level.program(two_level.ranks()[me])?),
-            Experiment::Coordinated { coordinated } => {
-                p = at_places(&coordinated.ranks(), coordinated.program(coordinated.ranks()[me])?);
+            Experiment::Coordinated { coordinated, bytes } => {
+                let ranks = coordinated.ranks();
+                let shape = coordinated.collective.shape(ranks.len(), 0, *bytes);
+                p = at_places(&ranks, coordinated.program(ranks[me], &shape)?);
             }
             Experiment::OneToManyRoundTrip { out, back, .. } => {
                 let got = p.recv(0, data(*out), &[]);
@@ -342,6 +351,14 @@ impl Experiment {
             _ => trace.finish() - trace.start.first().copied().unwrap_or(0.0),
         }
     }
+}
+
+/// Refuses a size of what has no message.
+fn has_message(collective: &Collective, bytes: usize) -> Result<()> {
+    if !collective.sized() && bytes > 0 {
+        return Err(Error::invalid(format!("a {} has no message, and {bytes} bytes are asked for", collective.name)));
+    }
+    Ok(())
 }
 
 fn drop_id(_: crate::schedule::OpId) {}

@@ -3,10 +3,11 @@
 mod across;
 mod adapted;
 mod beyond;
+mod forms;
+mod leaps;
 mod members;
 mod planner;
 mod poly_model;
-mod signals;
 
 use crate::collective::{Parameters, Shape, bcast};
 use crate::error::{Error, Result};
@@ -23,10 +24,11 @@ use rustc_hash::FxHashMap;
 use across::segment_of;
 pub use across::{TwoLevelParameters, predict, seconds, two_level, ways_of};
 pub use beyond::Beyond;
+pub use forms::{Form, FormPlan, by_form, form_of, forms, plan_form};
+pub use leaps::leaps_of;
 pub use members::{Location, group_ranks, members, placement};
 pub use planner::{Limits, Planned, Planner};
 pub use poly_model::PolyModel;
-pub use signals::{SignalPlan, SignalWay, plan_signals, signal_ways};
 
 /// The part of a group that is in the communicator; its ranks are the two_level's.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! Plans of one communicator as they are asked for: decided once for each root and class of sizes, then only cut to size.
 
-use super::{Choice, Location, Plan, plan_signals, stand_in};
-use crate::collective::{Collective, Step};
+use super::{Choice, Location, Plan, by_form, plan_form, stand_in};
+use crate::collective::{Collective, Shape, Step};
 use crate::error::{Error, Result};
 use crate::policy::CompiledPolicy;
 use crate::topology::Rank;
@@ -36,6 +36,9 @@ pub struct Limits {
     pub lanes: usize,
 }
 
+/// What was asked for.
+type Asked = (Shape, &'static Collective);
+
 /// Plans for one rank of a communicator.
 pub struct Planner {
     policy: Arc<CompiledPolicy>,
@@ -48,11 +51,9 @@ pub struct Planner {
     plans: FxHashMap<(usize, bool, Rank), Plan>,
     /// Those that are kept, the oldest first.
     decided: VecDeque<(usize, bool, Rank)>,
-    planned: FxHashMap<(usize, Rank), Arc<Planned>>,
-    /// Of collectives without a message.
-    signals: FxHashMap<&'static Collective, Arc<Planned>>,
+    planned: FxHashMap<Asked, Arc<Planned>>,
     /// What was planned, the oldest first.
-    order: VecDeque<(usize, Rank)>,
+    order: VecDeque<Asked>,
     /// What the programs of `planned` take.
     bytes: usize,
 }
@@ -60,8 +61,8 @@ pub struct Planner {
 impl Planner {
     /// A planner for rank `me` of a communicator with these members.
     pub fn new(policy: Arc<CompiledPolicy>, members: Vec<Location>, me: Rank, limits: Limits) -> Planner {
-        let (choices, plans, decided, planned, signals, order) = Default::default();
-        Planner { policy, members, me, limits, choices, plans, decided, planned, signals, order, bytes: 0 }
+        let (choices, plans, decided, planned, order) = Default::default();
+        Planner { policy, members, me, limits, choices, plans, decided, planned, order, bytes: 0 }
     }
 
     /// The members.
@@ -72,30 +73,35 @@ impl Planner {
     /// What this rank does. Every rank of the communicator comes to the same plan.
     ///
     /// # Errors
-    /// As [`super::plan`].
-    pub fn planned(&mut self, collective: &'static Collective, bytes: usize, root: Rank) -> Result<Arc<Planned>> {
-        if !collective.sized() {
-            return self.signals(collective);
-        }
-        if let Some(planned) = self.planned.get(&(bytes, root)) {
+    /// As [`super::plan`] and [`plan_form`], the first time; after that it is the library's own.
+    pub fn planned(&mut self, collective: &'static Collective, shape: &Shape) -> Result<Arc<Planned>> {
+        let asked = (*shape, collective);
+        if let Some(planned) = self.planned.get(&asked) {
             return Ok(Arc::clone(planned));
         }
-        let plan = self.plan(bytes, root)?.for_bytes(bytes);
-        let possible = plan.largest_message() <= self.limits.bytes && plan.two_level.lanes() <= self.limits.lanes;
-        let planned = Arc::new(if plan.is_native() || !possible { Planned::Native } else { Planned::Run(plan.two_level.steps(self.me)?) });
-        self.keep((bytes, root), &planned);
-        Ok(planned)
+        let planned = if by_form(collective) { self.form(collective, shape) } else { self.broadcast(shape) };
+        // what cannot be planned is the library's own from then on
+        let (planned, failed) = planned.map_or_else(|e| (Planned::Native, Err(e)), |planned| (planned, Ok(())));
+        let planned = Arc::new(planned);
+        self.keep(asked, &planned);
+        failed.map(|()| planned)
     }
 
-    /// What this rank does in a collective without a message.
-    fn signals(&mut self, collective: &'static Collective) -> Result<Arc<Planned>> {
-        if let Some(planned) = self.signals.get(collective) {
-            return Ok(Arc::clone(planned));
-        }
-        let way = plan_signals(&self.policy, &self.members, collective)?.way;
-        let planned =
-            if way.is_native() { Planned::Native } else { Planned::Run(vec![Step::Program(way.program(self.me, self.members.len())?)]) };
-        Ok(Arc::clone(self.signals.entry(collective).or_insert(Arc::new(planned))))
+    /// What this rank does in a broadcast.
+    fn broadcast(&mut self, shape: &Shape) -> Result<Planned> {
+        let plan = self.plan(shape.bytes, shape.root)?.for_bytes(shape.bytes);
+        let possible = plan.largest_message() <= self.limits.bytes && plan.two_level.lanes() <= self.limits.lanes;
+        Ok(if plan.is_native() || !possible { Planned::Native } else { Planned::Run(plan.two_level.steps(self.me)?) })
+    }
+
+    /// What this rank does in a collective that has forms.
+    fn form(&self, collective: &'static Collective, shape: &Shape) -> Result<Planned> {
+        let form = plan_form(&self.policy, &self.members, collective, shape)?.form;
+        // no message is longer than all that a rank gives or gets
+        let layout = (collective.layout)(shape, shape.root);
+        let possible = layout.input.max(layout.output) <= self.limits.bytes && form.lanes() <= self.limits.lanes;
+        let native = form.is_native() || !possible;
+        Ok(if native { Planned::Native } else { Planned::Run(vec![Step::Program(form.program(self.me, shape)?)]) })
     }
 
     /// The plan for the class of a size.
@@ -127,7 +133,7 @@ impl Planner {
     }
 
     /// Keeps a plan, and lets the oldest ones go where all together are too large.
-    fn keep(&mut self, key: (usize, Rank), planned: &Arc<Planned>) {
+    fn keep(&mut self, key: Asked, planned: &Arc<Planned>) {
         self.bytes += planned.memory();
         self.planned.insert(key, Arc::clone(planned));
         self.order.push_back(key);
@@ -150,14 +156,14 @@ impl Planned {
     fn memory(&self) -> usize {
         // with its place in the maps
         let steps = if let Planned::Run(steps) = self { steps.iter().map(Step::memory).sum() } else { 0 };
-        size_of::<Planned>() + 4 * size_of::<(usize, Rank)>() + steps
+        size_of::<Planned>() + 2 * size_of::<Asked>() + steps
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::bcast;
+    use crate::collective::{COLLECTIVES, bcast};
     use crate::plan::plan;
     use crate::policy::Policy;
     use std::path::Path;
@@ -176,7 +182,7 @@ mod tests {
             let mut planner = planner(me);
             for (bytes, root) in [(1, 0), (5000, 40), (92_000, 3), (70_000, 3), (3 << 20, 0), (1 << 20, 76), (100 << 20, 0)] {
                 let said = plan(&planner.policy, &planner.members, root, bytes).unwrap();
-                match &*planner.planned(&bcast::COLLECTIVE, bytes, root).unwrap() {
+                match &*planner.planned(&bcast::COLLECTIVE, &Shape::new(77, root, bytes)).unwrap() {
                     Planned::Native => assert!(said.is_native()),
                     Planned::Run(steps) => assert_eq!(steps[0], Step::Program(said.program(me).unwrap()), "{bytes} from {root} at {me}"),
                 }
@@ -185,17 +191,35 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_planned_is_an_error_once_and_then_the_librarys_own() {
+        let mut policy = Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap();
+        // as no file that is read can say
+        policy.groups[0].models.clear();
+        policy.groups[0].choices.clear();
+        let members = (0..5).map(|position| Location { group: 0, position }).collect();
+        let policy = Arc::new(CompiledPolicy::new(policy).unwrap());
+        let mut planner = Planner::new(policy, members, 0, Limits { bytes: i32::MAX as usize, lanes: 1 });
+        for collective in COLLECTIVES {
+            let shape = collective.shape(5, 0, if collective.sized() { 1000 } else { 0 });
+            let said = planner.planned(collective, &shape).unwrap_err().to_string();
+            assert!(said.contains("no model of that group"), "{said}");
+            assert!(matches!(*planner.planned(collective, &shape).unwrap(), Planned::Native));
+        }
+    }
+
+    #[test]
     fn thousands_of_sizes_are_decided_once_for_each_class_and_kept_in_few_megabytes() {
         let mut planner = planner(13);
         for k in 0..4000 {
-            planner.planned(&bcast::COLLECTIVE, (5 << 19) + k * 64, 0).unwrap();
+            planner.planned(&bcast::COLLECTIVE, &Shape::new(77, 0, (5 << 19) + k * 64)).unwrap();
             assert!(planner.memory() <= MOST_BYTES);
         }
         assert_eq!(planner.choices.len(), 1);
         assert!(planner.planned.len() > 50 && planner.planned.len() == planner.order.len());
         // the last ones are still there, the first ones went
         let last = (5 << 19) + 3999 * 64;
-        assert!(planner.planned.contains_key(&(last, 0)) && !planner.planned.contains_key(&(5 << 19, 0)));
+        let known = |bytes| planner.planned.contains_key(&(Shape::new(77, 0, bytes), &bcast::COLLECTIVE));
+        assert!(known(last) && !known(5 << 19));
     }
 
     #[test]
@@ -204,9 +228,9 @@ mod tests {
         let most = MOST_RANKS / planner.members.len();
         // as if so many had been decided, of roots that there are not
         planner.decided.extend((0..most - 1).map(|k| (0, false, 1000 + k)));
-        planner.planned(&bcast::COLLECTIVE, 5000, 1).unwrap();
+        planner.planned(&bcast::COLLECTIVE, &Shape::new(77, 1, 5000)).unwrap();
         let (class, first) = (planner.policy.size_class(5000), planner.plans.len());
-        planner.planned(&bcast::COLLECTIVE, 5000, 2).unwrap();
+        planner.planned(&bcast::COLLECTIVE, &Shape::new(77, 2, 5000)).unwrap();
         assert_eq!((planner.decided.len(), planner.decided[0], planner.plans.len()), (most, (0, false, 1001), first + 1));
         assert!(planner.plans.contains_key(&(class, false, 1)));
     }

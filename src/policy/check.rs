@@ -2,12 +2,12 @@
 
 use super::toml_file::{Fault, ascend};
 use super::{Choice, GroupPolicy, PER_GROUP, Policy, TwoLevelRow};
-use crate::collective::{Collective, Parameters};
+use crate::collective::{Collective, Parameters, bcast};
 use crate::error::way;
 use crate::model::LARGEST;
 use crate::schedule::WINDOW;
 use crate::score::Ratios;
-use crate::two_level::{InterGroupAlgorithm, inter_group_algorithm};
+use crate::two_level::{InterGroupAlgorithm, inter_group_algorithm, through};
 use crate::units::{MAX_BYTES, is_time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,6 +42,9 @@ impl Policy {
                 if !(share > 0.0 && share <= 1.0) {
                     return blame(key, format!("{key} of \"{}\" must be above 0 and at most 1", g.name));
                 }
+            }
+            if g.models.is_empty() && g.hosts.len() > 1 {
+                return blame("hosts", format!("group \"{}\" has several hosts and no model: tune it anew", g.name));
             }
             if let Some(fault) = g.choices.iter().find_map(|(collective, rows)| choices_fault(n, g, collective, rows)) {
                 return Some(fault);
@@ -110,7 +113,7 @@ fn rows_fault(collective: &'static Collective, rows: &[TwoLevelRow]) -> Option<F
         if row.radix.max(row.intra_radix) > MAX_BYTES {
             return Some("its radix is not valid".into());
         }
-        let algorithms = if collective.sized() { segments_fault(collective, row) } else { signals_fault(collective, row) };
+        let algorithms = if *collective == bcast::COLLECTIVE { segments_fault(collective, row) } else { forms_fault(collective, row) };
         let untimed = row.native && row.evidence.native_s.is_none();
         algorithms.or(untimed.then(|| "native = true needs native_s in its evidence".into()))
     };
@@ -146,20 +149,29 @@ fn segments_fault(collective: &Collective, row: &TwoLevelRow) -> Option<String> 
     }
 }
 
-/// What is wrong with the algorithms of a row without a message.
-fn signals_fault(collective: &'static Collective, row: &TwoLevelRow) -> Option<String> {
+/// What is wrong with the algorithms of a row that says a form.
+fn forms_fault(collective: &'static Collective, row: &TwoLevelRow) -> Option<String> {
     if row.inter_group == collective.native().name {
         return Some("the library's own runs where native = true, and is no algorithm here".into());
     }
-    if [row.segment_bytes, row.in_flight, row.intra_segment_bytes, row.intra_in_flight].iter().any(|&n| n > 0) {
+    if !collective.sized() && [row.segment_bytes, row.in_flight, row.intra_segment_bytes, row.intra_in_flight].iter().any(|&n| n > 0) {
         return Some(format!("a {} has no message to be cut into segments", collective.name));
     }
-    let inside = row.intra_group.as_ref().map(|name| collective.algorithm(name));
-    match collective.algorithm(&row.inter_group).and_then(|_| inside.transpose()) {
-        Err(e) => Some(format!("failed to {e}")),
-        Ok(Some(a)) if a.tree.is_none() => Some(format!("\"{}\" is no tree, and stands for the inside of groups", a.name)),
-        Ok(_) => None,
+    let Some(inside) = &row.intra_group else {
+        return match collective.algorithm(&row.inter_group) {
+            Err(e) => Some(format!("failed to {e}")),
+            Ok(a) if row.segment_bytes > 0 && !a.segmented => Some(format!("\"{}\" cuts nothing into segments", a.name)),
+            Ok(_) => None,
+        };
+    };
+    let Some(through) = through(collective) else { return Some(format!("a {} does not go through coordinators", collective.name)) };
+    if row.segment_bytes > 0 && !through.segmented {
+        return Some(format!("a {} does not go through coordinators in segments", collective.name));
     }
+    if row.intra_segment_bytes > 0 {
+        return Some("its segments pass through all levels: intra_segment says nothing".into());
+    }
+    through.between(&row.inter_group).and_then(|_| through.tree(inside)).err().map(|e| format!("failed to {e}"))
 }
 
 /// What is wrong with the rows of a collective in the `n`-th group.

@@ -73,7 +73,7 @@ pub struct CompiledPolicy {
     overheads: Vec<Overheads>,
     /// By group: its processors differ.
     unlike: Vec<bool>,
-    /// Where each class of sizes begins, and the size that stands for it.
+    /// Where each class of the broadcast's sizes begins, and the size that stands for it.
     classes: Vec<(usize, usize)>,
     fingerprint: u64,
 }
@@ -118,18 +118,21 @@ fn has_unlike_processors(g: &GroupPolicy) -> bool {
     fixed.low.iter().any(|&low| low > UNLIKE * least)
 }
 
-/// Classes of sizes: between two beginnings of rows, each with a size that a row in it was made at, or else one in its middle.
-fn classes(policy: &Policy) -> Vec<(usize, usize)> {
-    let across = policy.two_level(&bcast::COLLECTIVE).iter().map(|r| (r.from_bytes, r.at_bytes));
-    let inside = policy.groups.iter().flat_map(|g| g.rows(&bcast::COLLECTIVE).iter().map(|r| (r.from_bytes, r.at_bytes)));
-    let rows: Vec<(usize, usize)> = across.chain(inside).collect();
-    let begins: Vec<usize> = rows.iter().map(|r| r.0).collect::<BTreeSet<_>>().into_iter().collect();
-    let class = |(k, &from): (usize, &usize)| {
-        let end = begins.get(k + 1).copied().unwrap_or(usize::MAX);
-        let made = rows.iter().map(|r| r.1).find(|at| (from..end).contains(at));
-        (from, made.unwrap_or(if end == usize::MAX { from.max(1) } else { from + (end - from) / 2 }))
-    };
-    begins.iter().enumerate().map(class).collect()
+impl Policy {
+    /// A collective's classes of sizes: where each begins, between two beginnings of rows, with a size that a row in it was made at, or else one in
+    /// its middle.
+    pub fn size_classes(&self, collective: &'static Collective) -> Vec<(usize, usize)> {
+        let across = self.two_level(collective).iter().map(|r| (r.from_bytes, r.at_bytes));
+        let inside = self.groups.iter().flat_map(|g| g.rows(collective).iter().map(|r| (r.from_bytes, r.at_bytes)));
+        let rows: Vec<(usize, usize)> = across.chain(inside).collect();
+        let begins: Vec<usize> = rows.iter().map(|r| r.0).collect::<BTreeSet<_>>().into_iter().collect();
+        let class = |(k, &from): (usize, &usize)| {
+            let end = begins.get(k + 1).copied().unwrap_or(usize::MAX);
+            let made = rows.iter().map(|r| r.1).find(|at| (from..end).contains(at));
+            (from, made.unwrap_or(if end == usize::MAX { from.max(1) } else { from + (end - from) / 2 }))
+        };
+        begins.iter().enumerate().map(class).collect()
+    }
 }
 
 impl CompiledPolicy {
@@ -158,7 +161,7 @@ impl CompiledPolicy {
         let links = (0..n * n).map(link).collect::<Result<_>>()?;
         let unlike = policy.groups.iter().map(has_unlike_processors).collect();
         let overheads = (0..n).map(|group| Overheads::of(&policy, group)).collect();
-        let (classes, fingerprint) = (classes(&policy), policy.fingerprint()?);
+        let (classes, fingerprint) = (policy.size_classes(&bcast::COLLECTIVE), policy.fingerprint()?);
         Ok(CompiledPolicy { policy, groups, links, overheads, unlike, classes, fingerprint })
     }
 
@@ -229,11 +232,6 @@ impl CompiledPolicy {
         self.policy.two_level(collective).iter().rev().find(|r| r.from_bytes <= bytes)
     }
 
-    /// Where each class of sizes begins, and the size that stands for it.
-    pub fn classes(&self) -> &[(usize, usize)] {
-        &self.classes
-    }
-
     /// The size that stands for all sizes that the policy treats as it: those between two beginnings of rows. The size that a row was made
     /// at stands for those near it.
     pub fn size_class(&self, bytes: usize) -> usize {
@@ -257,7 +255,7 @@ impl CompiledPolicy {
     /// What to do in a group for a collective among the given positions of it, the first of which is the root.
     ///
     /// # Errors
-    /// A model that lacks parameters, which a parsed policy has not.
+    /// The group has no model, or one that lacks parameters, which a parsed policy has not.
     pub fn decide(&self, collective: &'static Collective, group: usize, positions: &[usize], bytes: usize) -> Result<Decision> {
         let g = &self.policy.groups[group];
         let row = g.row(collective, bytes);
@@ -289,6 +287,12 @@ impl CompiledPolicy {
         let shortest = row.map_or(0, |row| shortest_segment(row, at));
         candidates.retain(|(_, parameters)| parameters.segment == 0 || parameters.segment >= shortest);
         let (model, ranked) = rank_candidates(knowledge, collective, positions, at, &candidates)?;
+        if g.models.is_empty() {
+            return Err(Error::invalid(format!(
+                "decide what \"{}\" does in a {}: the policy has no model of that group",
+                g.name, collective.name
+            )));
+        }
         let best = ranked.first();
         // where the library's own was best with all ranks, no model can tell that it is not with some
         let native = row.map(|r| collective.algorithm(&r.algorithm)).transpose()?.filter(|a| a.is_native());

@@ -2,6 +2,7 @@
 
 use super::bcast::handled;
 use super::communicator::{GENERATION, State, state};
+use crate::collective::Shape;
 use crate::collective::barrier::COLLECTIVE;
 use crate::error::Result;
 use crate::plan;
@@ -28,7 +29,7 @@ pub(super) unsafe fn barrier(comm: ffi::MPI_Comm) -> Result<()> {
         // SAFETY: the caller vouches for the communicator
         let state = unsafe { state(comm)? };
         if let State::Planned(planned) = state
-            && let plan::Planned::Run(steps) = &*planned.planned(&COLLECTIVE, 0, 0)?
+            && let plan::Planned::Run(steps) = &*planned.planned(&COLLECTIVE, |ranks| Shape::new(ranks, 0, 0))
         {
             // SAFETY: its messages are empty
             return unsafe { planned.run(steps, &Arguments::of_message(null_mut(), 0, 0)) }.map_err(|e| handled(comm, e));

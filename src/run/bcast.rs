@@ -1,20 +1,22 @@
 //! The adaptive broadcast.
 
+use super::allreduce::{self, allreduce, check_alike};
 use super::barrier::barrier;
 use super::communicator::{GENERATION, State, sizes, state};
 use super::datatype::{Direction, Layout, copy_items};
 use super::planned::Planned;
-use crate::collective::Step;
 use crate::collective::bcast::COLLECTIVE;
+use crate::collective::{Shape, Step};
 use crate::error::{Error, Result};
 use crate::library::Library;
 use crate::plan;
 use crate::topology::Rank;
 use crate::transport::mpi::{check, library_version};
 use crate::transport::{library, native};
+use mpi::collective::Operation;
 use mpi::ffi;
 use mpi::raw::AsRaw;
-use mpi::traits::{BufferMut, Communicator};
+use mpi::traits::{Buffer, BufferMut, Communicator};
 use std::cell::Cell;
 use std::os::raw::{c_int, c_void};
 use std::ptr::NonNull;
@@ -37,11 +39,26 @@ pub trait AdaptiveCollectives {
     /// library's own broadcast runs, which is no error.
     fn adaptive_bcast<B: BufferMut + ?Sized>(&self, root: Rank, buffer: &mut B) -> Result<()>;
 
+    /// Combines what all ranks give, element by element, and brings the result to all of them: `mpi`'s `all_reduce_into`, in the way that the policy
+    /// chose for this size and these ranks. Collective; every rank passes as many items of the same datatype, and the same operation. All ranks get
+    /// the same bits. What has no items in one piece runs by the library's own, as does an operation that does not commute where the policy's
+    /// way wants one that does.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the buffers are not alike; else as for [`AdaptiveCollectives::adaptive_bcast`].
+    fn adaptive_allreduce<S: Buffer + ?Sized, R: BufferMut + ?Sized, O: Operation>(&self, given: &S, result: &mut R, op: O) -> Result<()>;
+
+    /// As [`AdaptiveCollectives::adaptive_allreduce`], where `data` is what this rank gives, and is replaced by the result.
+    ///
+    /// # Errors
+    /// As there.
+    fn adaptive_allreduce_in_place<B: BufferMut + ?Sized, O: Operation>(&self, data: &mut B, op: O) -> Result<()>;
+
     /// Returns when all ranks of the communicator have called it, in the way that the policy chose for these ranks. Collective. On an
     /// inter-communicator, and without a policy that fits, the library's own barrier runs.
     ///
     /// # Errors
-    /// [`Error::Rank`] with MPI's reason if a message failed: use the communicator no more.
+    /// [`Error::Mpi`] with MPI's reason if a message failed: use the communicator no more.
     fn adaptive_barrier(&self) -> Result<()>;
 }
 
@@ -57,6 +74,21 @@ impl<C: Communicator + AsRaw<Raw = ffi::MPI_Comm>> AdaptiveCollectives for C {
                 None => bcast(arguments),
             }
         }
+    }
+
+    fn adaptive_allreduce<S: Buffer + ?Sized, R: BufferMut + ?Sized, O: Operation>(&self, given: &S, result: &mut R, op: O) -> Result<()> {
+        let (count, datatype) = (result.count(), result.as_datatype().as_raw());
+        check_alike((given.count(), given.as_datatype().as_raw()), (count, datatype))?;
+        let (input, output, commutes) = (Some(given.pointer()), result.pointer_mut(), op.is_commutative());
+        // SAFETY: buffers are valid for their items, and borrowed
+        unsafe { allreduce(allreduce::Arguments { input, output, count, datatype, op: op.as_raw(), commutes, comm: self.as_raw() }) }
+    }
+
+    fn adaptive_allreduce_in_place<B: BufferMut + ?Sized, O: Operation>(&self, data: &mut B, op: O) -> Result<()> {
+        let (count, datatype) = (data.count(), data.as_datatype().as_raw());
+        let (input, output, commutes) = (None, data.pointer_mut(), op.is_commutative());
+        // SAFETY: as above
+        unsafe { allreduce(allreduce::Arguments { input, output, count, datatype, op: op.as_raw(), commutes, comm: self.as_raw() }) }
     }
 
     fn adaptive_barrier(&self) -> Result<()> {
@@ -174,7 +206,10 @@ unsafe fn bcast(arguments: Arguments) -> Result<()> {
     let state = unsafe { state(comm)? };
     let later = matches!(state, State::Later);
     let planned = match state {
-        State::Planned(planned) => Some(planned.planned(&COLLECTIVE, bytes, root)?).map(|plan| (NonNull::from(&mut **planned), plan)),
+        State::Planned(planned) => {
+            let plan = planned.planned(&COLLECTIVE, |ranks| Shape::new(ranks, root, bytes));
+            Some((NonNull::from(&mut **planned), plan))
+        }
         State::Later | State::Native => None,
     };
     let generation = GENERATION.load(Ordering::Relaxed);
@@ -196,7 +231,11 @@ unsafe fn run(planned: &mut Planned, steps: &[Step], layout: Layout, arguments: 
     // SAFETY: `packed` has the size of the type map; the caller vouches for the rest
     unsafe {
         copy_items(Direction::Pack, data, count, datatype, packed.as_mut_ptr(), comm)?;
-        planned.run(steps, &library::Arguments::of_message(packed.as_mut_ptr(), bytes, root)).map_err(|e| handled(comm, e))?;
+        if let Err(e) = planned.run(steps, &library::Arguments::of_message(packed.as_mut_ptr(), bytes, root)) {
+            // other messages of the broadcast may still be open: they go where they were told to
+            std::mem::forget(packed);
+            return Err(handled(comm, e));
+        }
         copy_items(Direction::Unpack, data, count, datatype, packed.as_mut_ptr(), comm)?;
     }
     Ok(())

@@ -7,11 +7,12 @@ use super::tags::tags;
 use super::team::{KEPT, Place, Team, free_at_the_end, tags_of, teams};
 use super::{rank, world_rank};
 use crate::error::{Error, Result};
-use crate::plan::{Limits, Planner, members};
+use crate::plan::{Limits, Planner, by_form, members};
 use crate::policy::CompiledPolicy;
 use crate::topology::Rank;
 use crate::transport::mpi::{check, gather_texts};
 use crate::transport::native;
+use crate::two_level::MOST_LANES;
 use mpi::ffi::{self, MPI_Comm};
 use std::os::raw::c_int;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -52,9 +53,13 @@ impl Prepared {
         Ok(Prepared { policy, host, group, world, ranks, all, me: rank(comm)?, threads: threads_are_many()? })
     }
 
-    /// Lanes of a collective: messages go between groups in as many as there are other groups at most.
+    /// Lanes of a collective: a broadcast goes between groups in as many as there are other groups at most, and others through coordinators in as
+    /// many as segments are exchanged at once.
     fn lanes(&self) -> i64 {
-        (self.policy.policy.groups.len() as i64 - 1).max(1)
+        let policy = &self.policy.policy;
+        let forms =
+            policy.collectives.iter().any(|(collective, over)| collective.sized() && by_form(collective) && !over.two_level.is_empty());
+        (policy.groups.len() - 1).max(if forms { MOST_LANES } else { 1 }) as i64
     }
 }
 

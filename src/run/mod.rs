@@ -20,6 +20,7 @@
 //! each reason. Plans are kept by size and root.
 #![allow(unsafe_code)] // MPI's C interface
 
+mod allreduce;
 mod barrier;
 mod bcast;
 mod communicator;

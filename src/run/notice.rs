@@ -21,6 +21,8 @@ pub enum Why {
     Threads,
     /// The launcher is another library's.
     Launcher,
+    /// The policy lacks what a plan needs.
+    Plan,
     /// A trace cannot be written.
     Trace,
 }

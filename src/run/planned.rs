@@ -1,6 +1,6 @@
 //! A communicator with plans, and how one is run.
 
-use super::notice::{Why, once};
+use super::notice::{Reason, Why, once};
 use super::settings;
 use super::team::Place;
 use super::world_rank;
@@ -22,6 +22,8 @@ pub(super) struct Planned {
     place: Place,
     transport: Members,
     executor: Executor<ffi::MPI_Request>,
+    /// A message failed, and others may be open for ever.
+    failed: bool,
 }
 
 /// The members of a team, where their messages go through a communicator that numbers them otherwise.
@@ -81,6 +83,16 @@ impl Transport for Members {
     }
 }
 
+impl Drop for Planned {
+    /// Messages that are still open keep the memory that they go to, and their tags.
+    fn drop(&mut self) {
+        if self.failed {
+            std::mem::forget(std::mem::take(&mut self.executor));
+            self.place.keep_tags();
+        }
+    }
+}
+
 impl Planned {
     /// With its place in a team, as its member `rank`.
     pub fn new(place: Place, rank: Rank) -> Planned {
@@ -88,15 +100,21 @@ impl Planned {
         // SAFETY: the communicator lives as long as the team
         let through = unsafe { MpiTransport::of_rank(team.comm, team.peer(rank) as Rank) };
         let transport = Members { through, rank, peers: team.peers.clone() };
-        Planned { place, transport, executor: Executor::default() }
+        Planned { place, transport, executor: Executor::default(), failed: false }
     }
 
-    /// What to do for a size and root.
+    /// What to do for a shape, which is asked for with the number of ranks.
     ///
-    /// # Errors
-    /// The policy lacks what the plan needs.
-    pub fn planned(&self, collective: &'static Collective, bytes: usize, root: Rank) -> Result<Arc<plan::Planned>> {
-        self.place.team.planned(collective, bytes, root)
+    /// Where nothing can be planned, which all ranks find alike, the library's own is.
+    pub fn planned(&self, collective: &'static Collective, shape: impl FnOnce(usize) -> Shape) -> Arc<plan::Planned> {
+        let ranks = self.place.team.ranks.len();
+        let planned = self.place.team.planned(collective, &shape(ranks));
+        planned.unwrap_or_else(|e| {
+            if self.transport.rank == 0 {
+                Reason::new(Why::Plan, format!("failed to {e}")).tell_once(ranks);
+            }
+            Arc::new(plan::Planned::Native)
+        })
     }
 
     /// The policy's group of each rank.
@@ -114,6 +132,7 @@ impl Planned {
     pub unsafe fn run(&mut self, steps: &[Step], arguments: &Arguments) -> Result<()> {
         // what a step sent is received before its receiver goes on to the next: one tag does for all
         let tag = self.place.next_tag();
+        self.failed = true;
         for step in steps {
             // SAFETY: the caller vouches for the buffers
             match step {
@@ -121,6 +140,7 @@ impl Planned {
                 Step::Native(call) => unsafe { self.call_native(call, arguments, tag)? },
             }
         }
+        self.failed = false;
         Ok(())
     }
 

@@ -7,7 +7,7 @@
 use super::no_copy;
 use super::private::{Private, all_tags, world};
 use super::tags::tags;
-use crate::collective::Collective;
+use crate::collective::{Collective, Shape};
 use crate::error::Result;
 use crate::plan::{Planned, Planner};
 use crate::topology::Rank;
@@ -82,13 +82,20 @@ pub struct Place {
     end: i64,
     /// The first one of the next collective: they are used in turns.
     next: i64,
+    /// Messages are open that have them: nobody else gets them.
+    kept: bool,
 }
 
 impl Place {
     /// With tags that were taken.
     pub fn new(team: Arc<Team>, tag: i64) -> Place {
         let end = tag + tags_of(team.lanes);
-        Place { team, tag, end, next: tag + 1 }
+        Place { team, tag, end, next: tag + 1, kept: false }
+    }
+
+    /// Its tags serve nobody any more.
+    pub fn keep_tags(&mut self) {
+        self.kept = true;
     }
 
     /// The first of the tags of the next collective.
@@ -126,7 +133,9 @@ impl Place {
 impl Drop for Place {
     /// The communicator leaves its team; the last one frees it, unless it is kept.
     fn drop(&mut self) {
-        tags().give_back(self.tag);
+        if !self.kept {
+            tags().give_back(self.tag);
+        }
         self.team.leave();
     }
 }
@@ -146,12 +155,12 @@ impl Team {
         self.planner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What this rank does for a size and root.
+    /// What this rank does.
     ///
     /// # Errors
     /// The policy lacks what the plan needs.
-    pub fn planned(&self, collective: &'static Collective, bytes: usize, root: Rank) -> Result<Arc<Planned>> {
-        self.planner().planned(collective, bytes, root)
+    pub fn planned(&self, collective: &'static Collective, shape: &Shape) -> Result<Arc<Planned>> {
+        self.planner().planned(collective, shape)
     }
 
     /// The policy's group of each rank.

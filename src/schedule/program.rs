@@ -455,22 +455,37 @@ impl Program {
     /// Appends another program whose ranks are renamed by `rename`, and which begins when the operations `after` are complete: the first
     /// operation of each of its lanes and the first receive of each of its streams wait for them, and so do those that follow.
     pub fn append(&mut self, other: &Program, rename: impl Fn(Rank) -> Rank, after: &[OpId]) {
+        self.embed(other, rename, |span| span, 0, after);
+    }
+
+    /// As [`Program::append`], of a program that works on other places, in lanes from `lane` on. Gives its operations' new numbers.
+    pub fn embed(
+        &mut self,
+        other: &Program,
+        rename: impl Fn(Rank) -> Rank,
+        place: impl Fn(Span) -> Span,
+        lane: Lane,
+        after: &[OpId],
+    ) -> std::ops::Range<OpId> {
         let base = self.ops.len() as OpId;
         let receives = other.streams().map(|first| first as OpId);
         let begins: FxHashSet<OpId> = other.lanes.iter().map(|l| l.0).chain(receives).collect();
         for k in 0..other.len() {
             let mut deps: Vec<OpId> = other.after(k).iter().map(|d| d + base).collect();
             let action = match other.action(k) {
-                Action::Send { to, span } => Action::Send { to: rename(to), span },
-                Action::Recv { from, span } => Action::Recv { from: rename(from), span },
-                local => local,
+                Action::Send { to, span } => Action::Send { to: rename(to), span: place(span) },
+                Action::Recv { from, span } => Action::Recv { from: rename(from), span: place(span) },
+                Action::Copy { from, into } => Action::Copy { from: place(from), into: place(into) },
+                Action::Combine { left, into } => Action::Combine { left: place(left), into: place(into) },
+                Action::Delay { seconds } => Action::Delay { seconds },
             };
             if begins.contains(&(k as OpId)) {
                 deps.extend(after);
             }
-            self.in_lane(other.lane(k));
+            self.in_lane(lane + other.lane(k));
             self.in_flight(other.in_flight_at(k));
             self.push(action, &deps);
         }
+        base..self.ops.len() as OpId
     }
 }

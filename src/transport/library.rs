@@ -3,7 +3,7 @@
 
 use super::mpi::check;
 use super::{Buffers, native};
-use crate::collective::{Collective, barrier, bcast};
+use crate::collective::{Collective, allreduce, barrier, bcast};
 use crate::error::{Error, Result};
 use crate::schedule::Elements;
 use mpi::ffi::{self, MPI_Comm, MPI_Datatype, MPI_Op};
@@ -92,7 +92,7 @@ impl Arguments {
 /// Calls one on these arguments, with the size as an `int`, of bytes or of elements.
 type Call = unsafe fn(&Arguments, c_int, MPI_Comm) -> c_int;
 
-const CALLS: [(&Collective, Call); 2] = [
+const CALLS: [(&Collective, Call); 3] = [
     (&bcast::COLLECTIVE, |a, count, comm| {
         // SAFETY: the caller's
         unsafe { native::PMPI_Bcast(a.buffers.output().cast(), count, ffi::RSMPI_UINT8_T, a.root as c_int, comm) }
@@ -100,6 +100,12 @@ const CALLS: [(&Collective, Call); 2] = [
     (&barrier::COLLECTIVE, |_, _, comm| {
         // SAFETY: the caller's
         unsafe { native::PMPI_Barrier(comm) }
+    }),
+    (&allreduce::COLLECTIVE, |a, count, comm| {
+        let (input, output) = (a.buffers.input().cast(), a.buffers.output().cast());
+        let operation = a.operation.unwrap_or(Operation::sum(Elements::default()));
+        // SAFETY: the caller's
+        unsafe { native::PMPI_Allreduce(input, output, count, operation.datatype, operation.op, comm) }
     }),
 ];
 

@@ -1,7 +1,7 @@
 //! What is done inside each group: the best predicted candidates are measured side by side with the library's own broadcast.
 
 use super::chosen::{Verdict, choosing, confirm, fastest, verdict};
-use crate::collective::{Algorithm, COLLECTIVES, Collective, Parameters};
+use crate::collective::{Algorithm, Collective, Parameters};
 use crate::decide::{Candidate, Knowledge, Leap, Made, Row, all_candidates, leaps, rank_candidates, rows, wider};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
@@ -19,13 +19,14 @@ pub const SIZES: [usize; 13] =
 /// So many of the best predicted candidates are measured.
 const FINALISTS: usize = 4;
 
-/// Chooses for all groups at all sizes: the best predicted candidates are measured side by side with the library's own broadcast,
+/// Chooses for all groups, for these collectives, at all sizes: the best predicted candidates are measured side by side with the library's own broadcast,
 /// and the best measured one is taken. `exhaustive`: all candidates are measured.
 ///
 /// # Errors
 /// The session's, or a model that lacks parameters.
 pub fn choose(
     session: &mut Session,
+    collectives: &[&'static Collective],
     rank_sets: &[RankSet],
     fitted: &[Vec<Fitted>],
     scores: &mut [Scores],
@@ -37,7 +38,7 @@ pub fn choose(
         if rank_set.ranks.len() > 1 {
             let knowledge = knowledge(rank_set, &fitted[k], &scores[k]);
             let positions: Vec<usize> = (0..rank_set.ranks.len()).collect();
-            for collective in COLLECTIVES {
+            for &collective in collectives {
                 for bytes in collective.sizes(&SIZES) {
                     let all = all_candidates(collective, bytes);
                     let (model, ranked) = rank_candidates(knowledge, collective, &positions, bytes, &all)?;

@@ -8,7 +8,7 @@ mod over_all;
 mod rows;
 
 use crate::cluster::{Bound, METHODS, Method};
-use crate::collective::bcast;
+use crate::collective::{Collective, barrier, bcast};
 use crate::discover::{Discovery, FoundGroup, discover};
 use crate::error::Result;
 use crate::fit::fit_groups;
@@ -29,13 +29,18 @@ pub struct TuneOptions<'a> {
     pub method: &'static Method,
     /// Its bound.
     pub bound: Bound,
+    /// The collectives to tune.
+    pub collectives: &'a [&'static Collective],
     /// Measure every candidate, and not only those that the models predict to be fast: to see what prediction saves and what it costs.
     pub exhaustive: bool,
 }
 
+/// The collectives that are tuned where nobody names any.
+pub const BY_DEFAULT: [&Collective; 2] = [&bcast::COLLECTIVE, &barrier::COLLECTIVE];
+
 impl Default for TuneOptions<'_> {
     fn default() -> Self {
-        TuneOptions { declared: None, method: METHODS[0], bound: Bound::default(), exhaustive: false }
+        TuneOptions { declared: None, method: METHODS[0], bound: Bound::default(), collectives: &BY_DEFAULT, exhaustive: false }
     }
 }
 
@@ -55,7 +60,7 @@ pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, P
     let links = links::fit(session, &discovery, &rank_sets)?;
     let port_sharing = links::port_sharing(session, &rank_sets, &links)?;
     let mut scores = score_groups(session, &rank_sets, &fitted)?;
-    let choices = inside::choose(session, &rank_sets, &fitted, &mut scores, options.exhaustive)?;
+    let choices = inside::choose(session, options.collectives, &rank_sets, &fitted, &mut scores, options.exhaustive)?;
     let settings = session.settings().clone();
     let mut groups = Vec::new();
     for (k, (g, choices)) in discovery.groups.iter().zip(choices).enumerate() {
@@ -90,10 +95,12 @@ pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, P
         let ranks: Vec<Vec<usize>> = rank_sets.iter().map(|r| r.ranks.clone()).collect();
         let members = placed(session.ranks(), &ranks);
         let over_groups = |two_level, calibration| OverGroups { placement: Some(placement(&members)), two_level, calibration };
-        let (rows, calibration) = across::choose(session, &policy, &members, options.exhaustive)?;
-        policy.collectives.insert(&bcast::COLLECTIVE, over_groups(rows, calibration));
-        let rows = over_all::choose(session, &policy, &members)?;
-        policy.collectives.extend(rows.into_iter().map(|(collective, row)| (collective, over_groups(vec![row], BTreeMap::new()))));
+        if options.collectives.contains(&&bcast::COLLECTIVE) {
+            let (rows, calibration) = across::choose(session, &policy, &members, options.exhaustive)?;
+            policy.collectives.insert(&bcast::COLLECTIVE, over_groups(rows, calibration));
+        }
+        let rows = over_all::choose(session, &policy, &members, options.collectives)?;
+        policy.collectives.extend(rows.into_iter().map(|(collective, rows)| (collective, over_groups(rows, BTreeMap::new()))));
         policy.provenance.measuring_s = session.elapsed();
     }
     // what is used is what is written, to the last digit

@@ -1,79 +1,147 @@
-//! Collectives without a message over all groups: ways that are predicted to be fast are measured beside the library's own.
+//! Collectives over all groups that have forms: those predicted to be fast are measured beside the library's own.
 
 use super::chosen::{Verdict, choosing, confirm, verdict};
-use crate::collective::{COLLECTIVES, Collective, Parameters};
+use crate::collective::{Collective, Parameters};
+use crate::decide::{Made, beats_native, rows};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
-use crate::plan::{Location, SignalPlan, SignalWay, signal_ways};
+use crate::plan::{Form, FormPlan, by_form, forms};
+use crate::plan::{Location, leaps_of};
 use crate::policy::{CompiledPolicy, Evidence, Policy, TwoLevelRow};
 use crate::stats;
 use std::collections::BTreeMap;
 
-/// So many of the best predicted ways are measured, and the best one of each kind (over all ranks, through coordinators) is.
+/// So many of the best predicted forms are measured, and the best one of each kind (over all ranks, through coordinators) is.
 const FINALISTS: usize = 6;
+/// The sizes that forms are chosen at; a choice holds for the sizes near its own, the last one for all larger ones.
+const SIZES: [usize; 8] = [8, 1 << 10, 8 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
 
-/// Chooses a way for each collective without a message.
+/// Chooses forms for each of some collectives that has them.
 ///
 /// # Errors
 /// The session's.
-pub fn choose(session: &mut Session, policy: &Policy, members: &[Location]) -> Result<BTreeMap<&'static Collective, TwoLevelRow>> {
+pub fn choose(
+    session: &mut Session,
+    policy: &Policy,
+    members: &[Location],
+    collectives: &[&'static Collective],
+) -> Result<BTreeMap<&'static Collective, Vec<TwoLevelRow>>> {
     let compiled = CompiledPolicy::new(policy.clone())?;
-    let mut rows = BTreeMap::new();
-    for collective in COLLECTIVES.into_iter().filter(|c| !c.sized()) {
-        let ways = finalists(signal_ways(&compiled, members, collective)?);
-        let experiments: Vec<Experiment> = ways.iter().map(|w| experiment(&w.way, members.len())).collect();
-        let native = experiment(&SignalWay::Flat(collective, collective.native(), Parameters::default()), members.len());
-        let field = [&experiments[..], if session.has_native() { std::slice::from_ref(&native) } else { &[] }].concat();
-        session.race("collectives without a message", &[field])?;
-        let mut found: Vec<(&SignalPlan, &Experiment, f64)> =
-            ways.iter().zip(&experiments).filter_map(|(w, e)| Some((w, e, choosing(session.samples(), e)?))).collect();
-        found.sort_by(|a, b| a.2.total_cmp(&b.2));
-        let Some(&(best, experiment, time)) = found.first() else { continue };
-        let runner_up = found.get(1);
-        confirm(session, vec![(experiment.clone(), native.clone())])?;
-        let Some(Verdict { own_s, native_s, native }) = verdict(session.samples(), experiment, &native) else { continue };
-        let (algorithm, parameters, inside) = match &best.way {
-            SignalWay::Flat(_, algorithm, parameters) => (algorithm.name.to_string(), *parameters, None),
-            SignalWay::Coordinated(c) => (c.between.algorithm.clone(), c.between.parameters, Some(c.inside.clone())),
-        };
-        let row = TwoLevelRow {
-            inter_group: algorithm,
-            radix: parameters.radix,
-            intra_radix: inside.as_ref().map_or(0, |i| i.parameters.radix),
-            intra_group: inside.map(|i| i.algorithm),
-            evidence: Evidence {
-                predicted_s: best.predicted_s,
-                measured_s: Some(own_s),
-                native_s,
-                runner_up: runner_up.map_or("none".into(), |r| r.0.way.words()),
-                margin: runner_up.map_or(0.0, |r| stats::margin(r.2, time)),
-            },
-            native,
-            ..TwoLevelRow::default()
-        };
-        rows.insert(collective, row);
+    let mut all = BTreeMap::new();
+    for &collective in collectives.iter().filter(|c| by_form(c)) {
+        let mut of_sizes = Vec::new();
+        for bytes in collective.sizes(&SIZES) {
+            let forms = forms(&compiled, members, collective, &collective.shape(members.len(), 0, bytes))?;
+            of_sizes.extend(of_size(session, members.len(), collective, bytes, finalists(forms))?);
+        }
+        all.insert(collective, rows_of(&compiled, members, collective, &of_sizes)?);
     }
-    Ok(rows)
+    Ok(all)
 }
 
-/// The best ways, the best of each kind among them.
-fn finalists(ways: Vec<SignalPlan>) -> Vec<SignalPlan> {
-    let is_flat = |w: &SignalPlan| matches!(w.way, SignalWay::Flat(..));
-    let first = [true, false].map(|flat| ways.iter().position(|w| is_flat(w) == flat));
+/// The forms that were measured for a size, the first one to be taken, and the row that was made of it.
+struct OfSize {
+    measured: Vec<(FormPlan, f64)>,
+    row: TwoLevelRow,
+}
+
+/// Measures the forms of a size; `None` if none was.
+fn of_size(
+    session: &mut Session,
+    ranks: usize,
+    collective: &'static Collective,
+    bytes: usize,
+    forms: Vec<FormPlan>,
+) -> Result<Option<OfSize>> {
+    let experiments: Vec<Experiment> = forms.iter().map(|plan| experiment(&plan.form, ranks, bytes)).collect();
+    let native = experiment(&Form::Flat(collective, collective.native(), Parameters::default()), ranks, bytes);
+    let field = [&experiments[..], if session.has_native() { std::slice::from_ref(&native) } else { &[] }].concat();
+    session.race(if collective.sized() { "forms over all groups" } else { "collectives without a message" }, &[field])?;
+    let found = forms.into_iter().zip(&experiments).filter_map(|(plan, e)| Some((plan, e, choosing(session.samples(), e)?)));
+    let mut found: Vec<(FormPlan, &Experiment, f64)> = found.collect();
+    found.sort_by(|a, b| a.2.total_cmp(&b.2));
+    let Some((best, fastest, time)) = found.first() else { return Ok(None) };
+    confirm(session, vec![((*fastest).clone(), native.clone())])?;
+    let Some(Verdict { own_s, native_s, native }) = verdict(session.samples(), fastest, &native) else { return Ok(None) };
+    let runner_up = found.get(1);
+    let evidence = Evidence {
+        predicted_s: best.predicted_s,
+        measured_s: Some(own_s),
+        native_s,
+        runner_up: runner_up.map_or("none".into(), |r| r.0.form.words()),
+        margin: runner_up.map_or(0.0, |r| stats::margin(r.2, *time)),
+    };
+    let row = row_of(&best.form, 0, bytes, evidence, native);
+    Ok(Some(OfSize { measured: found.into_iter().map(|(plan, _, time)| (plan, time)).collect(), row }))
+}
+
+/// Rows for all sizes: those that were made, and others between them where another form is predicted to be the best.
+fn rows_of(
+    policy: &CompiledPolicy,
+    members: &[Location],
+    collective: &'static Collective,
+    of_sizes: &[OfSize],
+) -> Result<Vec<TwoLevelRow>> {
+    if !collective.sized() {
+        return Ok(of_sizes.iter().map(|s| s.row.clone()).collect());
+    }
+    let made = of_sizes.iter().map(|s| Made {
+        bytes: s.row.at_bytes,
+        taken: s.measured.first().map(|(plan, _)| plan.form.clone()),
+        measured: s.measured.iter().map(|(plan, time)| (plan.form.clone(), plan.predicted_s, *time)).collect(),
+        native_s: None,
+    });
+    let made: Vec<Made<Form>> = made.collect();
+    let (sizes, native): (Vec<usize>, Vec<f64>) = of_sizes.iter().filter_map(|s| Some((s.row.at_bytes, s.row.evidence.native_s?))).unzip();
+    let predict = |form: &Form, bytes: usize| form.seconds(policy, members, &collective.shape(members.len(), 0, bytes));
+    let found = rows(&made, &leaps_of(policy, SIZES[SIZES.len() - 1]), predict, Form::is_like)?;
+    let row = |row: crate::decide::Row<Form>| match of_sizes.iter().find(|s| s.row.at_bytes == row.at) {
+        Some(made) => Some(TwoLevelRow { from_bytes: row.from, ..made.row.clone() }),
+        None => {
+            let native_s = (!sizes.is_empty()).then(|| stats::interpolate(&sizes, &native, row.at));
+            let native = native_s.is_some_and(|native| !beats_native(row.seconds, native, None));
+            let evidence = Evidence { predicted_s: row.seconds, native_s, runner_up: "none".into(), ..Evidence::default() };
+            Some(row_of(&row.taken?, row.from, row.at, evidence, native))
+        }
+    };
+    Ok(found.into_iter().filter_map(row).collect())
+}
+
+fn row_of(form: &Form, from_bytes: usize, at_bytes: usize, evidence: Evidence, native: bool) -> TwoLevelRow {
+    let row = TwoLevelRow { from_bytes, at_bytes, evidence, native, ..TwoLevelRow::default() };
+    match form {
+        Form::Flat(_, algorithm, p) => {
+            TwoLevelRow { inter_group: algorithm.name.into(), radix: p.radix, segment_bytes: p.segment, in_flight: p.in_flight, ..row }
+        }
+        Form::Coordinated(c) => TwoLevelRow {
+            inter_group: c.between.algorithm.clone(),
+            radix: c.between.parameters.radix,
+            segment_bytes: c.segment,
+            intra_group: Some(c.inside.algorithm.clone()),
+            intra_radix: c.inside.parameters.radix,
+            ..row
+        },
+    }
+}
+
+/// The best forms, the best of each kind among them.
+fn finalists(forms: Vec<FormPlan>) -> Vec<FormPlan> {
+    let is_flat = |plan: &FormPlan| matches!(plan.form, Form::Flat(..));
+    let first = [true, false].map(|flat| forms.iter().position(|plan| is_flat(plan) == flat));
     let wanted = |k: usize| k < FINALISTS || first.contains(&Some(k));
-    ways.into_iter().enumerate().filter(|(k, _)| wanted(*k)).map(|(_, w)| w).collect()
+    forms.into_iter().enumerate().filter(|(k, _)| wanted(*k)).map(|(_, plan)| plan).collect()
 }
 
-fn experiment(way: &SignalWay, ranks: usize) -> Experiment {
-    match way {
-        SignalWay::Flat(collective, algorithm, parameters) => Experiment::Collective {
+fn experiment(form: &Form, ranks: usize, bytes: usize) -> Experiment {
+    match form {
+        Form::Flat(collective, algorithm, parameters) => Experiment::Collective {
             collective,
             ranks: (0..ranks).collect(),
             root: 0,
-            bytes: 0,
+            bytes,
             algorithm: algorithm.name.into(),
             parameters: *parameters,
         },
-        SignalWay::Coordinated(coordinated) => Experiment::Coordinated { coordinated: coordinated.clone() },
+        Form::Coordinated(coordinated) => Experiment::Coordinated { coordinated: coordinated.clone(), bytes },
     }
 }

@@ -1,18 +1,13 @@
 //! Rows across groups for all sizes, from the ways that were measured at some.
 
 use super::across::{Candidate, SIZES};
-use crate::decide::{Leap, Made, beats_native, leaps, rows};
+use crate::decide::{Made, beats_native, rows};
 use crate::error::Result;
-use crate::plan::{Location, TwoLevelParameters, seconds, whole};
+use crate::plan::{Location, TwoLevelParameters, leaps_of, seconds, whole};
 use crate::policy::{CompiledPolicy, Evidence, PER_GROUP, TwoLevelRow};
 use crate::stats;
-use crate::topology::{Link, Rank};
+use crate::topology::Rank;
 use crate::two_level::InterGroupAlgorithm;
-use rustc_hash::FxHashMap;
-
-/// At most so many sizes at which links change are looked at, those of the most links first: each takes two more predictions of all rivals,
-/// and what one link of hundreds shows alone is most likely noise.
-const MOST_LEAPS: usize = 12;
 
 /// The ways that were measured at one size, and the row that was made of the best.
 pub(super) struct OfSize<'a> {
@@ -43,7 +38,7 @@ pub(super) fn between_sizes(policy: &CompiledPolicy, members: &[Location], root:
     let (sizes, native): (Vec<usize>, Vec<f64>) = of_sizes.iter().filter_map(|s| Some((s.row.at_bytes, s.row.evidence.native_s?))).unzip();
     let mut found = Vec::new();
     let alike = |a: &Way, b: &Way| a.map(|w| w.inter_group) == b.map(|w| w.inter_group);
-    for row in rows(&made, &leaps_of(policy), predict, alike)? {
+    for row in rows(&made, &leaps_of(policy, SIZES[SIZES.len() - 1]), predict, alike)? {
         found.push(match of_sizes.iter().find(|s| s.row.at_bytes == row.at) {
             Some(made) => TwoLevelRow { from_bytes: row.from, ..made.row.clone() },
             None => {
@@ -83,25 +78,4 @@ pub(super) fn row_of(way: &Way, from_bytes: usize, at_bytes: usize, evidence: Ev
         native,
         ..TwoLevelRow::default()
     }
-}
-
-/// Where the links between groups change, and those inside.
-fn leaps_of(policy: &CompiledPolicy) -> Vec<Leap> {
-    let groups = policy.policy.groups.len();
-    let mut links_of: FxHashMap<Leap, usize> = FxHashMap::default();
-    for (a, b) in (0..groups).flat_map(|a| (a + 1..groups).map(move |b| (a, b))) {
-        let transit = |bytes: usize| policy.link_cost(a, b, bytes).transit;
-        leaps(transit, SIZES[SIZES.len() - 1]).into_iter().for_each(|leap| *links_of.entry(leap).or_default() += 1);
-    }
-    for (k, group) in policy.policy.groups.iter().enumerate().filter(|(_, g)| g.hosts.len() > 1) {
-        for model in &group.models {
-            let Some(costs) = policy.group_costs(k, &model.model) else { continue };
-            let transit = |bytes: usize| costs.cost(Link { from: 0, to: 1 }, bytes).transit;
-            leaps(transit, SIZES[SIZES.len() - 1]).into_iter().for_each(|leap| *links_of.entry(leap).or_default() += 1);
-        }
-    }
-    let mut all: Vec<(Leap, usize)> = links_of.into_iter().collect();
-    all.sort_unstable_by_key(|&(leap, links)| (usize::MAX - links, leap));
-    all.truncate(MOST_LEAPS);
-    all.into_iter().map(|(leap, _)| leap).collect()
 }

@@ -1,5 +1,7 @@
 //! Collectives over groups: an algorithm inside each group and one between their coordinators.
 
+mod allreduce;
+mod barrier;
 mod bcast;
 mod coordinated;
 mod inter_group;
@@ -8,7 +10,7 @@ use crate::collective::Parameters;
 use serde::{Deserialize, Serialize};
 
 pub use bcast::{InterGroup, TwoLevel};
-pub use coordinated::Coordinated;
+pub use coordinated::{Coordinated, MOST_LANES, Through, through};
 pub use inter_group::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, inter_group_algorithm};
 
 /// An algorithm with its parameters.

@@ -1,6 +1,7 @@
 //! Tests over MPI start themselves again under `mpirun --oversubscribe`: as a child each runs its part on every rank.
 
 use super::byte;
+use collwise::collective::{COLLECTIVES, Collective};
 use collwise::measure::{Session, SimulatedProbe};
 use collwise::platform::{Placement, Platform};
 use collwise::run::AdaptiveCollectives;
@@ -68,7 +69,9 @@ pub fn three_groups(folder: &Path, ranks: usize) -> (PathBuf, PathBuf) {
     }
     let platform = Platform::parse("three", super::THREE_GROUPS).unwrap();
     let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
-    let (_, policy) = tune(&mut Session::new(&mut probe), TuneOptions::default()).unwrap();
+    let tuned: Vec<&Collective> = COLLECTIVES.into_iter().filter(|c| c.tuned).collect();
+    let options = TuneOptions { collectives: &tuned, ..TuneOptions::default() };
+    let (_, policy) = tune(&mut Session::new(&mut probe), options).unwrap();
     std::fs::write(&policy_file, policy.to_toml().unwrap()).unwrap();
     let (names, places) = (platform.host_names(), platform.place(Placement::Node));
     // more ranks than hosts share the hosts

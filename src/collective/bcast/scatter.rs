@@ -1,33 +1,9 @@
 //! The binomial scatter that two broadcasts begin with. Not an algorithm of its own here.
 
 use super::super::Shape;
+use super::super::blocks::Blocks;
 use super::super::tree::knomial;
-use crate::schedule::{OpId, Program, Span};
-
-/// A message cut into blocks, one for each of some ranks; the last ones may be short or empty.
-pub struct Blocks {
-    bytes: usize,
-    block: usize,
-    count: usize,
-}
-
-impl Blocks {
-    /// Cuts `bytes` into `count` blocks.
-    pub fn new(bytes: usize, count: usize) -> Blocks {
-        Blocks { bytes, block: bytes.div_ceil(count), count }
-    }
-
-    /// The span of the blocks `first..end`.
-    pub fn span(&self, first: usize, end: usize) -> Span {
-        let at = |k: usize| (k.min(self.count) * self.block).min(self.bytes);
-        Span::output(at(first), at(end) - at(first))
-    }
-
-    /// The span of one block.
-    pub fn one(&self, k: usize) -> Span {
-        self.span(k, k + 1)
-    }
-}
+use crate::schedule::{OpId, Program};
 
 /// The blocks that a node holds after the scatter: those of its subtree, which has as many nodes as the value of v's lowest set
 /// bit; the root's is the whole tree.

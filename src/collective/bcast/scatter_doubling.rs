@@ -3,8 +3,9 @@
 //! Doubling needs a power of two: the first `2^h <= P` positions scatter and gather, and then each of the others gets the whole
 //! message from the position `2^h` before it.
 
+use super::super::blocks::Blocks;
 use super::super::{Algorithm, Parameters, Shape};
-use super::scatter::{Blocks, scatter, subtree};
+use super::scatter::{scatter, subtree};
 use crate::schedule::{OpId, Program, Span};
 use crate::topology::Rank;
 

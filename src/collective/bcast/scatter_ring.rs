@@ -1,8 +1,9 @@
 //! Van de Geijn's broadcast for large messages: a binomial scatter of P blocks, then a ring allgather. Every byte crosses each
 //! port about twice: `sum_j g(min(2^j, P-2^j) m/P) + floor(log2 P) L + (P-1) (g(m/P) + L)`.
 
+use super::super::blocks::Blocks;
 use super::super::{Algorithm, Parameters, Shape};
-use super::scatter::{Blocks, scatter, subtree};
+use super::scatter::{scatter, subtree};
 use crate::schedule::{OpId, Program};
 use crate::topology::Rank;
 

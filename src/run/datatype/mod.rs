@@ -28,6 +28,8 @@ pub struct Layout {
     extent: isize,
     /// Where an item's bytes begin, from its address, if they lie in one piece in the order of the type map.
     start: Option<isize>,
+    /// From where on, and over how many bytes, one item reaches, with its holes.
+    reach: (isize, usize),
     /// True of MPI's own datatypes, whose handles mean the same for ever.
     pub predefined: bool,
 }
@@ -63,6 +65,13 @@ impl Layout {
         }
     }
 
+    /// From where on so many items reach, from the buffer's address, and over how many bytes.
+    pub fn reach(&self, count: usize) -> (isize, usize) {
+        let (begin, bytes) = self.reach;
+        let steps = self.extent * (count.max(1) - 1) as isize;
+        if count == 0 { (0, 0) } else { (begin + steps.min(0), bytes + steps.unsigned_abs()) }
+    }
+
     /// Where the bytes of so many items begin, from the buffer's address, if they lie in one piece and in order.
     pub fn one_piece(&self, count: usize) -> Option<isize> {
         self.start.filter(|_| count <= 1 || self.extent == self.size as isize)
@@ -79,14 +88,16 @@ fn attributes() -> MutexGuard<'static, ()> {
 unsafe fn named(datatype: MPI_Datatype) -> Result<Layout> {
     // SAFETY: the caller's
     let (size, extent, true_lb, true_extent) = unsafe { sizes(datatype)? };
-    Ok(Layout { size, extent, start: (true_extent == size as isize).then_some(true_lb), predefined: true })
+    let reach = (true_lb, true_extent.max(0) as usize);
+    Ok(Layout { size, extent, start: (true_extent == size as isize).then_some(true_lb), reach, predefined: true })
 }
 
 /// A derived datatype: in order if its blocks are, and lie end to end.
 unsafe fn derived(datatype: MPI_Datatype) -> Result<Layout> {
     // SAFETY: the caller's
-    let (size, extent, _, true_extent) = unsafe { sizes(datatype)? };
-    let scattered = Layout { size, extent, start: None, predefined: false };
+    let (size, extent, true_lb, true_extent) = unsafe { sizes(datatype)? };
+    let reach = (true_lb, true_extent.max(0) as usize);
+    let scattered = Layout { size, extent, start: None, reach, predefined: false };
     if true_extent != size as isize {
         return Ok(scattered);
     }

@@ -1,0 +1,95 @@
+//! The adaptive allreduce.
+
+use super::bcast::handled;
+use super::communicator::{State, state};
+use super::datatype::Layout;
+use crate::collective::Shape;
+use crate::collective::allreduce::COLLECTIVE;
+use crate::error::{Error, Result};
+use crate::plan;
+use crate::schedule::Elements;
+use crate::transport::Buffers;
+use crate::transport::library::{self, Operation};
+use crate::transport::mpi::check;
+use crate::transport::native;
+use mpi::ffi;
+use std::os::raw::{c_int, c_void};
+
+/// The arguments of `MPI_Allreduce`.
+#[derive(Clone, Copy)]
+pub(super) struct Arguments {
+    /// What this rank gives; `None`: it lies in `output`, where the result goes.
+    pub input: Option<*const c_void>,
+    pub output: *mut c_void,
+    pub count: c_int,
+    pub datatype: ffi::MPI_Datatype,
+    pub op: ffi::MPI_Op,
+    pub commutes: bool,
+    pub comm: ffi::MPI_Comm,
+}
+
+impl Arguments {
+    /// Calls the library.
+    unsafe fn native(self, layout: Layout) -> Result<()> {
+        let Arguments { input, output, count, datatype, op, comm, .. } = self;
+        let call = |input: *const c_void| {
+            // SAFETY: the arguments of a caller who vouched for them
+            check("MPI_Allreduce", unsafe { native::PMPI_Allreduce(input, output, count, datatype, op, comm) })
+        };
+        match input {
+            Some(input) => call(input),
+            // the library's name for "in place" is known to C alone: what is given is given from a copy
+            None => {
+                let (begin, bytes) = layout.reach(count.max(0) as usize);
+                let mut copy = vec![0u8; bytes];
+                // SAFETY: all that the items reach is the caller's, and fits into the copy
+                unsafe { std::ptr::copy_nonoverlapping(output.cast::<u8>().wrapping_offset(begin), copy.as_mut_ptr(), bytes) };
+                call(copy.as_ptr().wrapping_offset(-begin).cast())
+            }
+        }
+    }
+}
+
+/// The allreduce as planned, or the library's own: where there is no plan, where items do not lie in one piece (which all ranks have alike), or
+/// where an operation does not commute and the plan is for those that do.
+///
+/// # Safety
+/// The arguments must be valid for `MPI_Allreduce`.
+///
+/// # Errors
+/// MPI's reason.
+pub(super) unsafe fn allreduce(arguments: Arguments) -> Result<()> {
+    let Arguments { input, output, count, datatype, op, commutes, comm } = arguments;
+    // SAFETY: a valid datatype
+    let layout = unsafe { Layout::of(datatype)? };
+    let items = count.max(0) as usize;
+    let bytes = layout.size * items;
+    // SAFETY: the caller vouches for the communicator; MPI allows one collective on it at a time
+    if bytes > 0
+        && let Some(start) = layout.one_piece(items)
+        && let State::Planned(planned) = unsafe { state(comm)? }
+    {
+        let elements = Elements { bytes: layout.size, commute: commutes };
+        let shape = |ranks| Shape { elements, in_place: input.is_none(), ..Shape::new(ranks, 0, bytes) };
+        if let plan::Planned::Run(steps) = &*planned.planned(&COLLECTIVE, shape) {
+            let from = input.map_or((std::ptr::null(), 0), |input| (input.cast::<u8>().wrapping_offset(start), bytes));
+            let buffers = Buffers::new(from, (output.cast::<u8>().wrapping_offset(start), bytes));
+            let operation = Some(Operation::new(datatype, layout.size, op));
+            // SAFETY: the caller's buffers hold so many bytes from there on
+            return unsafe { planned.run(steps, &library::Arguments { buffers, bytes, root: 0, operation }) }.map_err(|e| handled(comm, e));
+        }
+    }
+    // SAFETY: the caller's arguments
+    unsafe { arguments.native(layout) }
+}
+
+/// Refuses buffers that are not alike, before anything is sent.
+///
+/// # Errors
+/// [`Error::Invalid`].
+pub(super) fn check_alike(given: (c_int, ffi::MPI_Datatype), got: (c_int, ffi::MPI_Datatype)) -> Result<()> {
+    if given.0 != got.0 || given.1 != got.1 {
+        return Err(Error::invalid(format!("combine {} items into {}: both must be as many, of one datatype", given.0, got.0)));
+    }
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! The barrier through coordinators: signals come up each group's tree, coordinators signal each other, and signals go down again.
+
+use super::coordinated::{Part, Through};
+use crate::collective::{Algorithm, Shape, barrier};
+use crate::error::Result;
+use crate::schedule::{Action, OpId, Program, Span};
+
+pub(super) static THROUGH: Through = Through {
+    collective: &barrier::COLLECTIVE,
+    trees: || barrier::ALGORITHMS.iter().copied().filter(|a: &&Algorithm| a.tree.is_some()).collect(),
+    segmented: false,
+    fits: |_| true,
+    program,
+};
+
+fn program(part: &Part) -> Result<Program> {
+    let (mut program, token) = (Program::new(), Span::control(0));
+    let mut heard: Vec<OpId> = part.children.iter().map(|&c| program.recv(c, token, &[])).collect();
+    if let Some(parent) = part.parent {
+        program.send(parent, token, &heard);
+        heard = vec![program.recv(parent, token, &[])];
+    } else {
+        let first = program.len();
+        program.append(&part.between(&Shape::new(part.groups.len(), 0, 0))?, |g| part.groups[g][0], &heard);
+        let receives = (first..program.len()).filter(|&op| matches!(program.action(op), Action::Recv { .. }));
+        heard.extend(receives.map(|op| op as OpId));
+    }
+    for &child in &part.children {
+        program.send(child, token, &heard);
+    }
+    Ok(program)
+}
