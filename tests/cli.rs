@@ -299,6 +299,22 @@ fn a_policy_is_explained_in_short_and_its_barrier_too() {
 }
 
 #[test]
+fn every_collective_is_predicted_and_exported() {
+    let at = Path::new(".");
+    let model = ["--model", "hockney", "--param", "alpha_s=1e-5", "--param", "beta_s_per_byte=1e-9"];
+    for collective in collwise::collective::COLLECTIVES {
+        let bytes: &[&str] = if collective.sized() { &["--bytes", "1000"] } else { &[] };
+        for algorithm in collective.built() {
+            let one = [&["--collective", collective.name, "--algorithm", algorithm.name, "--ranks", "6"], bytes].concat();
+            let found = json(&[&["predict"], &model[..], &one].concat(), at);
+            assert!(found[0]["predicted_s"].as_f64().unwrap() >= 1e-5, "{found}");
+        }
+        let one = [&["--collective", collective.name, "--algorithm", collective.fallback.name, "--ranks", "6"], bytes].concat();
+        assert!(ok(&[&["export", "--to", "goal"], &one[..]].concat(), at).starts_with("num_ranks 6\n"));
+    }
+}
+
+#[test]
 fn list_names_every_entry_of_the_registries() {
     let entries = json(&["list"], Path::new("."));
     let count = collwise::model::MODELS.len()

@@ -1,9 +1,9 @@
 //! The replay equals the closed forms of the literature (in their corrected form) wherever these are exact.
 
-use collwise::collective::{Parameters, Shape, bcast};
+use collwise::collective::{Parameters, Shape, bcast, collective};
 use collwise::model::{Cost, CostModel, Values, model};
 use collwise::predict::completion;
-use collwise::topology::Link;
+use collwise::topology::{Link, Rank};
 
 /// pLogP with affine gap and overheads that never bind: the machine that the formulas speak of.
 struct PLogP {
@@ -240,4 +240,72 @@ fn scatter_doubling_of_powers_of_two_is_below_its_closed_form() {
             assert!(got <= (scatter + gather) * (1.0 + 1e-9) && got >= 0.45 * (scatter + gather), "P={p}: {got}, {}", scatter + gather);
         }
     }
+}
+
+/// What an algorithm of a collective takes on a machine, from the first and from a middle root, for whole messages or blocks of several sizes, must be
+/// `want(machine, ranks, bytes)`.
+fn takes<M: CostModel>(
+    [name, algorithm]: [&str; 2],
+    machines: &[M],
+    ranks: impl Iterator<Item = usize> + Clone,
+    parameters: Parameters,
+    want: impl Fn(&M, usize, usize) -> f64,
+) {
+    let collective = collective(name).unwrap();
+    let algorithm = collective.algorithm(algorithm).unwrap();
+    for machine in machines {
+        for p in ranks.clone() {
+            for bytes in if parameters.segment == 0 { [64, 4096, 1 << 16] } else { [64, 320, 1600] } {
+                for root in if collective.rooted { vec![0, p / 2] } else { vec![0] } {
+                    let schedule = algorithm.schedule(&collective.shape(p, root, bytes), &parameters).unwrap();
+                    let (got, want) = (completion(&schedule, machine).unwrap(), want(machine, p, bytes));
+                    assert!((got / want - 1.0).abs() < 1e-9, "{name} {} P={p} m={bytes} root={root}: {got} is not {want}", algorithm.name);
+                }
+            }
+        }
+    }
+}
+
+/// Hockney with a time for combining: a message takes `a + m b`, combining it `m c`.
+struct Hockney {
+    a: f64,
+    b: f64,
+    c: f64,
+}
+
+impl Hockney {
+    fn of(&self, messages: f64, bytes: f64, combined: f64) -> f64 {
+        messages * self.a + bytes * self.b + combined * self.c
+    }
+}
+
+impl CostModel for Hockney {
+    fn cost(&self, _: Link, bytes: usize) -> Cost {
+        let t = self.of(1.0, bytes as f64, 0.0);
+        Cost { send_overhead: t, gap: t, transit: t, recv_overhead: 0.0, link_gap: 0.0 }
+    }
+
+    fn combine(&self, _: Rank, bytes: usize) -> f64 {
+        self.c * bytes as f64
+    }
+}
+
+const HOCKNEY: [Hockney; 3] =
+    [Hockney { a: 20e-6, b: 8e-9, c: 1e-9 }, Hockney { a: 1e-6, b: 1e-10, c: 2e-10 }, Hockney { a: 5e-3, b: 9e-8, c: 0.0 }];
+
+const POWERS: [usize; 6] = [2, 4, 8, 16, 32, 64];
+
+#[test]
+fn allreduces() {
+    let none = Parameters::default();
+    let parts = |p: usize, m: usize| ((p - 1) * m / p) as f64;
+    takes(["allreduce", "recursive_doubling"], &HOCKNEY, POWERS.into_iter(), none, |x, p, m| floor_log2(p) * x.of(1.0, m as f64, m as f64));
+    takes(["allreduce", "knomial"], &HOCKNEY, 2..=16, Parameters::of(0, 16), |x, p, m| (p - 1) as f64 * x.of(1.0, m as f64, m as f64));
+    takes(["allreduce", "rabenseifner"], &HOCKNEY, POWERS[..3].iter().copied(), none, |x, p, m| {
+        x.of(2.0 * floor_log2(p), 2.0 * parts(p, m), parts(p, m))
+    });
+    takes(["allreduce", "ring"], &HOCKNEY, [2, 4, 8].into_iter(), none, |x, p, m| {
+        x.of(2.0 * (p - 1) as f64, 2.0 * parts(p, m), parts(p, m))
+    });
+    takes(["allreduce", "reduce_bcast"], &HOCKNEY, POWERS.into_iter(), none, |x, p, m| floor_log2(p) * x.of(2.0, 2.0 * m as f64, m as f64));
 }

@@ -1,6 +1,6 @@
 //! The options by which one algorithm is named without a policy, for `predict` and `export`.
 
-use crate::collective::{Algorithm, Collective, Parameters, bcast, collective};
+use crate::collective::{Algorithm, Collective, Parameters, Size, bcast, collective};
 use crate::schedule::{Schedule, WINDOW};
 use crate::units;
 use anyhow::{Context, bail};
@@ -88,10 +88,12 @@ impl Chosen {
         if root >= *ranks {
             bail!("{aim} a {} from rank {root} of {ranks} ranks", collective.name);
         }
-        let shape = collective.shape(*ranks, root, bytes);
-        if !(algorithm.fits)(&shape) {
-            bail!("{aim} a {} by {} over {ranks} ranks: it is not made for so many", collective.name, algorithm.name);
+        // blocks of all ranks and some vectors in scratch are counted
+        let most = isize::MAX as usize / 4 / (ranks + 2);
+        if bytes > most && (collective.combines || collective.size == Size::Block) {
+            bail!("{aim} a {} of {} over {ranks} ranks: no memory holds that", collective.name, units::bytes(bytes));
         }
+        let shape = collective.shape(*ranks, root, bytes);
         let schedule = algorithm.bounded_schedule(&shape, parameters)?;
         schedule.with_context(|| format!("{aim} {}: the messages of the MPI library's own are not known", algorithm.name))
     }

@@ -52,7 +52,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
             to_simgrid(&Platform::read(file)?, args.output.as_deref().unwrap_or(Path::new(".")))?;
         }
         Format::Goal => {
-            // no collective that is exported copies or combines
+            // nobody says what copying and combining take
             let text = goal(&schedule(args)?, |_, _| 0.0);
             match &args.output {
                 Some(path) => write_text(path, &text)?,

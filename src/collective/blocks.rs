@@ -1,33 +1,55 @@
-//! A message in blocks, one for each of some ranks.
+//! Data in blocks, one for each of some ranks. All builders ask here where a block lies.
 
+use super::Shape;
 use crate::schedule::Span;
+use std::ops::Range;
 
-/// A message cut into blocks; the last ones may be short or empty.
+/// Where blocks lie in what they make up. Their spans are of the output; [`Span::within`] moves them elsewhere.
+#[derive(Debug, Clone, Copy)]
 pub struct Blocks {
     bytes: usize,
     block: usize,
-    pub count: usize,
+    count: usize,
 }
 
 impl Blocks {
-    /// Cuts `bytes` into `count` blocks.
-    pub fn new(bytes: usize, count: usize) -> Blocks {
-        Blocks::of_elements(bytes, count, 1)
+    /// Cuts the shape's message into `count` blocks of whole elements; the last ones may be short or empty.
+    pub fn cut(shape: &Shape, count: usize) -> Blocks {
+        let element = shape.elements.bytes;
+        Blocks { bytes: shape.bytes, block: shape.bytes.div_ceil(count).next_multiple_of(element), count }
     }
 
-    /// The same in whole elements of so many bytes.
-    pub fn of_elements(bytes: usize, count: usize, element: usize) -> Blocks {
-        Blocks { bytes, block: bytes.div_ceil(count).next_multiple_of(element), count }
+    /// The number of blocks.
+    pub fn count(&self) -> usize {
+        self.count
     }
 
-    /// The span of the blocks `first..end`.
-    pub fn span(&self, first: usize, end: usize) -> Span {
+    /// The span of some blocks that follow each other.
+    pub fn span(&self, blocks: Range<usize>) -> Span {
         let at = |k: usize| (k.min(self.count) * self.block).min(self.bytes);
-        Span::output(at(first), at(end) - at(first))
+        Span::output(at(blocks.start), at(blocks.end) - at(blocks.start))
     }
 
     /// The span of one block.
     pub fn one(&self, k: usize) -> Span {
-        self.span(k, k + 1)
+        self.span(k..k + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::Elements;
+
+    #[test]
+    fn blocks_cover_a_message_in_whole_elements() {
+        for (bytes, count, element) in [(0, 3, 8), (8, 3, 8), (80, 7, 8), (17, 4, 1), (24, 2, 12), (24, 5, 12)] {
+            let shape = Shape { elements: Elements { bytes: element, commute: true }, ..Shape::new(2, 0, bytes) };
+            let blocks = Blocks::cut(&shape, count);
+            let spans: Vec<Span> = (0..count).map(|k| blocks.one(k)).collect();
+            assert!(spans.iter().all(|s| s.offset % element == 0 && s.len % element == 0), "{bytes} {count}");
+            assert_eq!(spans.iter().map(|s| s.len).sum::<usize>(), bytes);
+            assert!(spans.windows(2).all(|w| w[0].offset + w[0].len == w[1].offset && w[0].len >= w[1].len));
+        }
     }
 }

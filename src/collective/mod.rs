@@ -4,6 +4,10 @@ pub mod allreduce;
 pub mod barrier;
 pub mod bcast;
 mod blocks;
+mod core;
+mod data_flow;
+mod fold;
+mod halving;
 mod step;
 mod tree;
 
@@ -108,9 +112,13 @@ impl Collective {
 /// # Errors
 /// [`Error::Invalid`] with the names there are.
 pub fn collective(name: &str) -> Result<&'static Collective> {
-    COLLECTIVES.into_iter().find(|c| c.name == name).ok_or_else(|| {
-        let names = COLLECTIVES.map(|c| c.name).join(", ");
-        Error::invalid(format!("find the collective \"{name}\": there are {names}"))
+    among(&COLLECTIVES, name)
+}
+
+fn among(collectives: &[&'static Collective], name: &str) -> Result<&'static Collective> {
+    collectives.iter().copied().find(|c| c.name == name).ok_or_else(|| {
+        let names: Vec<&str> = collectives.iter().map(|c| c.name).collect();
+        Error::invalid(format!("find the collective \"{name}\": there are {}", names.join(", ")))
     })
 }
 
@@ -150,7 +158,9 @@ impl Serialize for Collective {
 
 impl<'de> Deserialize<'de> for &'static Collective {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        collective(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+        // files are about what is measured and run
+        let tuned: Vec<_> = COLLECTIVES.into_iter().filter(|c| c.tuned).collect();
+        among(&tuned, &String::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
 
@@ -177,8 +187,19 @@ impl Shape {
 
     /// Cuts the message into segments of at most `segment` bytes (0: one), each of whole elements but of one at least.
     pub fn segments(&self, segment: usize) -> impl Iterator<Item = Span> + Clone + use<> {
+        self.cut(Span::output(0, self.bytes), segment)
+    }
+
+    /// As [`Shape::segments`], of some bytes of the message.
+    pub fn cut(&self, span: Span, segment: usize) -> impl Iterator<Item = Span> + Clone + use<> {
         let element = self.elements.bytes;
-        segments(self.bytes, if segment == 0 { 0 } else { (segment / element).max(1) * element })
+        segments(span.len, if segment == 0 { 0 } else { (segment / element).max(1) * element }).map(move |s| s.within(span))
+    }
+
+    /// A specification without any data, of ranks with these buffers.
+    fn specification(&self, layout: fn(&Shape, Rank) -> Layout) -> Specification {
+        let layouts = (0..self.ranks).map(|rank| layout(self, rank)).collect();
+        Specification { layouts, elements: self.elements, ..Specification::empty(self.ranks) }
     }
 
     /// A rank's position counted from the root.
@@ -232,6 +253,8 @@ pub struct Algorithm {
     pub exchanges_halves: bool,
     /// True if it can be built for a shape: some need an even number of ranks, or an operation that commutes.
     pub fits: fn(&Shape) -> bool,
+    /// What such a shape has, in words.
+    pub wants: &'static str,
     /// The radices worth trying, if it has one.
     pub radices: &'static [usize],
     /// How many lanes its programs have at most.
@@ -279,6 +302,7 @@ impl Algorithm {
         whole: false,
         exchanges_halves: false,
         fits: |_| true,
+        wants: "",
         radices: &[],
         lanes: 1,
         builder: None,
@@ -310,9 +334,12 @@ impl Algorithm {
     /// As [`Algorithm::schedule`], for a size that somebody asks for: counted while it is built.
     ///
     /// # Errors
-    /// [`crate::error::Error::TooLarge`].
+    /// [`Error::TooLarge`], or [`Error::Invalid`] if it does not fit the shape.
     pub fn bounded_schedule(&self, shape: &Shape, parameters: &Parameters) -> Result<Option<Schedule>> {
         let Some(builder) = self.builder else { return Ok(None) };
+        if !(self.fits)(shape) {
+            return Err(Error::invalid(format!("build {} over {} ranks: it wants {}", self.name, shape.ranks, self.wants)));
+        }
         let segment = if self.segmented { parameters.segment } else { 0 };
         let at_least = (shape.ranks.max(2) - 1).saturating_mul(self.heard_in(shape.bytes, segment));
         Schedule::bounded(shape.ranks, (shape.bytes, segment), at_least, |me| Ok(parameters.hold_back(builder(me, shape, parameters))))

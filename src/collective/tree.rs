@@ -5,6 +5,7 @@
 use super::Shape;
 use crate::schedule::{OpId, Program, Span};
 use crate::topology::Rank;
+use std::ops::Range;
 
 /// One node's place in a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +51,11 @@ pub fn knomial(v: usize, ranks: usize, radix: usize) -> Node {
         children.extend((1..radix).map(|d| v + d * step).take_while(|&c| c < ranks));
     }
     Node { parent, children }
+}
+
+/// The nodes below a node of the binomial tree, and itself: as many as the value of v's lowest set bit; the root's are all.
+pub fn subtree(v: usize, ranks: usize) -> Range<usize> {
+    if v == 0 { 0..ranks } else { v..(v + (v & v.wrapping_neg())).min(ranks) }
 }
 
 /// Sends the message along a tree, segment by segment: a node passes on a segment to all its children before it turns to the

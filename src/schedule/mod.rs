@@ -107,6 +107,11 @@ impl Span {
         Span { buffer: Buffer::Scratch, offset, len }
     }
 
+    /// The bytes at its place in another span.
+    pub fn within(self, whole: Span) -> Span {
+        Span { buffer: whole.buffer, offset: whole.offset + self.offset, len: self.len }
+    }
+
     /// True if a byte lies in both.
     pub fn overlaps(&self, other: &Span) -> bool {
         self.buffer == other.buffer

@@ -8,8 +8,8 @@ pub mod schedules;
 
 pub use bytes::byte;
 
-use collwise::collective::{COLLECTIVES, Parameters, Shape};
-use collwise::schedule::Buffer;
+use collwise::collective::{COLLECTIVES, Collective, Parameters, Shape};
+use collwise::schedule::{Buffer, Elements, Fold, Layout};
 use collwise::transport::{Buffers, Executor, Task, Transport};
 use std::path::PathBuf;
 
@@ -23,48 +23,83 @@ pub const THREE_GROUPS: &str = "format = 1\nname = \"three\"\n[hosts]\nsend_over
     [[group]]\nname = \"a\"\ncount = 4\nlatency_s = 50e-6\n[[group]]\nname = \"b\"\ncount = 3\nlatency_s = 30e-6\n[[group]]\nname = \"c\"\ncount = 1\n\
     [[link]]\nbetween = [\"a\", \"b\"]\nlatency_s = 5e-3\n[[link]]\nbetween = [\"a\", \"c\"]\nlatency_s = 8e-3\n[[link]]\nbetween = [\"b\", \"c\"]\nlatency_s = 2e-3\n";
 
-/// Runs every algorithm of every collective for every rank count up to `most`, every root, and sizes 0, 1, odd and large, on the transport of
-/// one of `most` ranks, and checks every byte against the collective's specification.
+/// True if what ranks give and what they get are two buffers, or one in place.
+pub fn has_input(collective: &Collective) -> bool {
+    (0..2).any(|rank| (collective.layout)(&Shape::new(2, 0, 1), rank).input > 0)
+}
+
+/// What the algorithms of a collective are tried with among so many ranks, with a segment: sizes 0, one element, odd and large, in place and not, with
+/// an operation that commutes and one that does not; the broadcast from every root, others from roots in turns.
+pub fn shapes(collective: &Collective, ranks: usize) -> Vec<(Shape, usize)> {
+    let mut shapes = Vec::new();
+    if !has_input(collective) {
+        for root in 0..if collective.rooted { ranks } else { 1 } {
+            // the large size with a root of each kind: first, middle and last
+            let large = [0, ranks / 2, ranks - 1].contains(&root);
+            let sizes = [(0, 0), (1, 0), (1001, 64), (70_001, 4096)];
+            let most = if !collective.sized() { 1 } else { 3 + usize::from(large) };
+            shapes.extend(sizes.into_iter().take(most).map(|(bytes, segment)| (Shape::new(ranks, root, bytes), segment)));
+        }
+        return shapes;
+    }
+    let operations = [Elements { bytes: 4, commute: true }, Elements { bytes: 2, commute: false }];
+    for (size, (count, segment)) in [(0, 0), (1, 0), (101, 64), (1501, 1024)].into_iter().enumerate() {
+        for (k, in_place) in [false, true].into_iter().enumerate() {
+            for elements in operations.into_iter().take(if collective.combines { 2 } else { 1 }) {
+                let turn = 2 * k + usize::from(elements.commute);
+                // nothing and much, once each
+                if !(1..3).contains(&size) && turn != if collective.combines { ranks % 4 } else { 2 * (ranks % 2) + 1 } {
+                    continue;
+                }
+                let elements = if collective.combines { elements } else { Elements::default() };
+                let root = if collective.rooted { [0, ranks / 2, ranks - 1][(ranks + turn) % 3] } else { 0 };
+                shapes.push((Shape { elements, in_place, ..Shape::new(ranks, root, count * elements.bytes) }, segment));
+            }
+        }
+    }
+    shapes
+}
+
+/// Runs every algorithm of every collective for every rank count up to `most` on the transport of one of `most` ranks, with [`shapes`], and checks every
+/// byte against the collective's specification.
 pub fn deliver_everything<T: Transport>(transport: &mut T, most: usize) {
     let me = transport.rank();
     let mut executor = Executor::default();
     let mut mark = 0;
     for (collective, ranks) in COLLECTIVES.into_iter().flat_map(|c| (1..=most).map(move |ranks| (c, ranks))) {
-        for root in 0..if collective.rooted { ranks } else { 1 } {
-            for algorithm in collective.built() {
-                // the large size with a root of each kind: first, middle and last
-                let large = [0, ranks / 2, ranks - 1].contains(&root);
-                let sizes = [(0, 0), (1, 0), (1001, 64), (70_001, 4096)];
-                for (bytes, segment) in sizes.into_iter().take(if !collective.sized() {
-                    1
-                } else if large {
-                    4
-                } else {
-                    3
-                }) {
-                    mark += 1;
-                    if me >= ranks {
-                        continue;
-                    }
-                    let shape = Shape::new(ranks, root, bytes);
-                    let program = algorithm.builder.unwrap()(me, &shape, &Parameters::of(segment, 3));
-                    let specification = (collective.specification)(&shape);
-                    let value = |of: usize, from: usize| byte(from, mark + 31 * of);
-                    let (mut input, mut output) =
-                        (vec![0xAA; specification.layouts[me].input], vec![0xAA; specification.layouts[me].output]);
-                    for piece in &specification.before[me] {
-                        let buffer = if piece.buffer == Buffer::Input { &mut input } else { &mut output };
-                        let of = piece.of.ranks().next().unwrap();
-                        (0..piece.len).for_each(|k| buffer[piece.at + k] = value(of, piece.from + k));
-                    }
-                    // SAFETY: the buffers are this rank's own
-                    unsafe { executor.run(transport, &mut Task::new(&program), Buffers::of(&input, &mut output)) }
-                        .unwrap_or_else(|e| panic!("{} {shape:?}: {e}", algorithm.name));
-                    for piece in &specification.after[me] {
-                        let of = piece.of.ranks().next().unwrap();
-                        let wrong = (0..piece.len).find(|&k| output[piece.at + k] != value(of, piece.from + k));
-                        assert_eq!(wrong, None, "{} {} {shape:?} rank {me}: first wrong byte", collective.name, algorithm.name);
-                    }
+        for (shape, segment) in shapes(collective, ranks) {
+            mark += 1;
+            if me >= ranks {
+                continue;
+            }
+            let operation = schedules::operation(shape.elements);
+            let specification = (collective.specification)(&shape);
+            let value = |of: &Fold, from: usize, len: usize| {
+                let own = |of: usize| (0..len).map(|k| byte(from + k, mark + 31 * of)).collect::<Vec<u8>>();
+                let ranks: Vec<usize> = of.ranks().collect();
+                let (last, before) = ranks.split_last().unwrap();
+                before.iter().rev().fold(own(*last), |mut folded, &rank| {
+                    operation(&own(rank), &mut folded).unwrap();
+                    folded
+                })
+            };
+            let Layout { input, output } = (collective.layout)(&shape, me);
+            let (mut input, mut output) = (vec![0xAA; input], vec![0xAA; output]);
+            for piece in &specification.before[me] {
+                let buffer = if piece.buffer == Buffer::Input { &mut input } else { &mut output };
+                buffer[piece.at..piece.at + piece.len].copy_from_slice(&value(&piece.of, piece.from, piece.len));
+            }
+            let wanted: Vec<Vec<u8>> = specification.after[me].iter().map(|p| value(&p.of, p.from, p.len)).collect();
+            for algorithm in collective.built().filter(|a| (a.fits)(&shape)) {
+                let program = algorithm.program(me, &shape, &Parameters::of(segment, 3)).unwrap();
+                let mut output = output.clone();
+                let mut task = Task::new(&program).combining(&operation);
+                // SAFETY: the buffers are this rank's own
+                unsafe { executor.run(transport, &mut task, Buffers::of(&input, &mut output)) }
+                    .unwrap_or_else(|e| panic!("{} {} {shape:?}: {e}", collective.name, algorithm.name));
+                for (piece, wanted) in specification.after[me].iter().zip(&wanted) {
+                    let wrong = (0..piece.len).find(|&k| output[piece.at + k] != wanted[k]);
+                    assert_eq!(wrong, None, "{} {} {shape:?} rank {me}: first wrong byte", collective.name, algorithm.name);
                 }
             }
         }

@@ -1,18 +1,41 @@
 //! Allreduce: the vectors of all ranks, combined element by element, reach every rank.
 //!
-//! Formulas use pLogP terms and `c(m)`, the time to combine m bytes; P ranks, m bytes.
+//! All ranks get the same bits: whatever two ranks compute, they compute from the same operands in the same order, at most with the two of an operation
+//! exchanged where it commutes.
+//!
+//! Formulas use pLogP terms and `c(m)`, the time to combine m bytes; P ranks, m bytes. Where they say `a` and `b`, they are Hockney's: a message takes `a + m b`, and
+//! combining it `m c`, with `n = log2 P`.
 
 use super::blocks::Blocks;
+use super::core::Core;
+use super::data_flow::DataFlow;
+use super::fold::Vector;
 use super::{Algorithm, Collective, Shape, Size};
-use crate::schedule::{Fold, Layout, Piece, Span, Specification};
+use crate::schedule::{Fold, Layout, Piece, Program, Span, Specification};
 use crate::topology::Rank;
 
 mod direct;
 mod direct_scatter;
+mod knomial;
 mod native;
+mod rabenseifner;
+mod recursive_doubling;
+mod reduce_bcast;
+mod ring;
+mod segmented_ring;
 
 /// Every allreduce algorithm.
-pub const ALGORITHMS: &[&Algorithm] = &[&direct::ALGORITHM, &direct_scatter::ALGORITHM, &native::ALGORITHM];
+pub const ALGORITHMS: &[&Algorithm] = &[
+    &direct::ALGORITHM,
+    &direct_scatter::ALGORITHM,
+    &recursive_doubling::ALGORITHM,
+    &knomial::ALGORITHM,
+    &reduce_bcast::ALGORITHM,
+    &rabenseifner::ALGORITHM,
+    &ring::ALGORITHM,
+    &segmented_ring::ALGORITHM,
+    &native::ALGORITHM,
+];
 
 /// The allreduce.
 pub static COLLECTIVE: Collective = Collective {
@@ -51,5 +74,26 @@ fn own(shape: &Shape) -> Span {
 
 /// The vector in as many blocks as there are ranks, of whole elements.
 fn blocks(shape: &Shape) -> Blocks {
-    Blocks::of_elements(shape.bytes, shape.ranks, shape.elements.bytes)
+    Blocks::cut(shape, shape.ranks)
+}
+
+/// Combines among the positions of a core; what is beyond them comes first and goes last.
+fn among(me: Rank, shape: &Shape, core: Core, combine: impl FnOnce(&mut DataFlow, &mut Vector)) -> Program {
+    let (mut flow, whole) = (DataFlow::new(), Span::output(0, shape.bytes));
+    let other = core.other(me);
+    if let Some(other) = other.filter(|_| !core.goes_on(me)) {
+        flow.send(other, own(shape));
+        flow.recv(other, whole);
+        return flow.done();
+    }
+    let mut vector = Vector::new(shape, own(shape), whole, 0);
+    if let Some(other) = other {
+        vector.take_in(&mut flow, other, whole, me < other);
+    }
+    combine(&mut flow, &mut vector);
+    vector.settle(&mut flow, whole);
+    if let Some(other) = other {
+        flow.send(other, whole);
+    }
+    flow.done()
 }

@@ -53,9 +53,8 @@ fn layout(shape: &Shape, _: Rank) -> Layout {
 
 /// What a broadcast is for: the root's bytes, everywhere.
 pub fn specification(shape: &Shape) -> Specification {
-    let mut specification = Specification::empty(shape.ranks);
+    let mut specification = shape.specification(layout);
     let message = vec![Piece::output(0, shape.bytes, shape.root, 0)];
-    specification.layouts.fill(layout(shape, shape.root));
     specification.before[shape.root].clone_from(&message);
     specification.after.fill(message);
     specification

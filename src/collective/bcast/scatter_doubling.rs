@@ -4,8 +4,9 @@
 //! message from the position `2^h` before it.
 
 use super::super::blocks::Blocks;
+use super::super::tree::subtree;
 use super::super::{Algorithm, Parameters, Shape};
-use super::scatter::{scatter, subtree};
+use super::scatter::scatter;
 use crate::schedule::{OpId, Program, Span};
 use crate::topology::Rank;
 
@@ -27,13 +28,13 @@ fn program(me: Rank, shape: &Shape, _: &Parameters) -> Program {
         program.recv(shape.absolute(v - core), whole, &[]);
         return program;
     }
-    let blocks = Blocks::new(shape.bytes, core);
+    let blocks = Blocks::cut(shape, core);
     let mut held: Vec<OpId> = scatter(&mut program, v, shape, &blocks).into_iter().collect();
     let mut width = 1;
     while width < core {
         let partner = v ^ width;
         let range = |u: usize| u / width * width..u / width * width + width;
-        let span = |u: usize| blocks.span(range(u).start, range(u).end);
+        let span = |u: usize| blocks.span(range(u));
         // nobody is sent what it holds since the scatter
         let lacks = |u: usize, from: usize| span(from).len > 0 && !subtree(u, core).contains(&range(from).start);
         if lacks(partner, v) {

@@ -2,8 +2,9 @@
 //! port about twice: `sum_j g(min(2^j, P-2^j) m/P) + floor(log2 P) L + (P-1) (g(m/P) + L)`.
 
 use super::super::blocks::Blocks;
+use super::super::tree::subtree;
 use super::super::{Algorithm, Parameters, Shape};
-use super::scatter::{scatter, subtree};
+use super::scatter::scatter;
 use crate::schedule::{OpId, Program};
 use crate::topology::Rank;
 
@@ -22,7 +23,7 @@ fn program(me: Rank, shape: &Shape, _: &Parameters) -> Program {
     if ranks < 2 {
         return program;
     }
-    let blocks = Blocks::new(shape.bytes, ranks);
+    let blocks = Blocks::cut(shape, ranks);
     let v = shape.relative(me);
     let (next, previous) = ((v + 1) % ranks, (v + ranks - 1) % ranks);
     let scattered = scatter(&mut program, v, shape, &blocks);
