@@ -296,6 +296,38 @@ const HOCKNEY: [Hockney; 3] =
 const POWERS: [usize; 6] = [2, 4, 8, 16, 32, 64];
 
 #[test]
+fn reductions() {
+    let none = Parameters::default();
+    takes(["reduce", "binomial"], &HOCKNEY, POWERS.into_iter(), none, |x, p, m| floor_log2(p) * x.of(1.0, m as f64, m as f64));
+    takes(["reduce", "chain"], &HOCKNEY, 2..=33, none, |x, p, m| (p - 1) as f64 * x.of(1.0, m as f64, m as f64));
+    let parts = |p: usize, m: usize| ((p - 1) * m / p) as f64;
+    takes(["reduce", "rabenseifner"], &HOCKNEY, POWERS[..3].iter().copied(), none, |x, p, m| {
+        x.of(2.0 * floor_log2(p), 2.0 * parts(p, m), parts(p, m))
+    });
+}
+
+#[test]
+fn a_pipeline_reduces_at_the_pace_of_its_slowest_part() {
+    // a port that is busy for a gap, beside a processor that combines
+    struct Machine(PLogP, f64);
+    impl CostModel for Machine {
+        fn cost(&self, link: Link, bytes: usize) -> Cost {
+            self.0.cost(link, bytes)
+        }
+        fn combine(&self, _: Rank, bytes: usize) -> f64 {
+            self.1 * self.0.g(bytes)
+        }
+    }
+    for c in [0.0, 0.5, 1.0, 2.0] {
+        let machine = Machine(PLogP { l: 30e-6, g0: 12e-6, g_byte: 9e-9, overheads: (0.0, 0.0) }, c);
+        takes(["reduce", "segmented_chain"], &[machine], 2..=33, Parameters::of(64, 0), |x, p, m| {
+            let (g, l) = (x.0.g(64), x.0.l);
+            (p - 1) as f64 * (g + l + c * g) + ((m / 64) as f64 - 1.0) * g * c.max(1.0)
+        });
+    }
+}
+
+#[test]
 fn allreduces() {
     let none = Parameters::default();
     let parts = |p: usize, m: usize| ((p - 1) * m / p) as f64;

@@ -8,6 +8,7 @@ mod core;
 mod data_flow;
 mod fold;
 mod halving;
+pub mod reduce;
 mod step;
 mod tree;
 
@@ -23,7 +24,7 @@ pub use step::{NativeCall, Step};
 pub use tree::Node;
 
 /// Every collective.
-pub static COLLECTIVES: [&Collective; 3] = [&bcast::COLLECTIVE, &barrier::COLLECTIVE, &allreduce::COLLECTIVE];
+pub static COLLECTIVES: [&Collective; 4] = [&bcast::COLLECTIVE, &barrier::COLLECTIVE, &allreduce::COLLECTIVE, &reduce::COLLECTIVE];
 
 /// A collective operation.
 #[derive(Debug)]
