@@ -341,3 +341,12 @@ fn allreduces() {
     });
     takes(["allreduce", "reduce_bcast"], &HOCKNEY, POWERS.into_iter(), none, |x, p, m| floor_log2(p) * x.of(2.0, 2.0 * m as f64, m as f64));
 }
+
+#[test]
+fn reduce_scatters() {
+    let none = Parameters::default();
+    let all = |p: usize, m: usize| ((p - 1) * m) as f64;
+    takes(["reduce_scatter", "recursive_halving"], &HOCKNEY, POWERS.into_iter(), none, |x, p, m| x.of(floor_log2(p), all(p, m), all(p, m)));
+    takes(["reduce_scatter", "pairwise"], &HOCKNEY, 2..=33, none, |x, p, m| x.of((p - 1) as f64, all(p, m), all(p, m)));
+    takes(["reduce_scatter", "ring"], &HOCKNEY, 2..=33, none, |x, p, m| x.of((p - 1) as f64, all(p, m), all(p, m)));
+}

@@ -19,6 +19,11 @@ impl Blocks {
         Blocks { bytes: shape.bytes, block: shape.bytes.div_ceil(count).next_multiple_of(element), count }
     }
 
+    /// Each rank's block, rank by rank.
+    pub fn by_rank(shape: &Shape) -> Blocks {
+        Blocks { bytes: shape.ranks * shape.bytes, block: shape.bytes, count: shape.ranks }
+    }
+
     /// The number of blocks.
     pub fn count(&self) -> usize {
         self.count
@@ -33,6 +38,11 @@ impl Blocks {
     /// The span of one block.
     pub fn one(&self, k: usize) -> Span {
         self.span(k..k + 1)
+    }
+
+    /// The span of all.
+    pub fn all(&self) -> Span {
+        self.span(0..self.count)
     }
 }
 
@@ -50,6 +60,7 @@ mod tests {
             assert!(spans.iter().all(|s| s.offset % element == 0 && s.len % element == 0), "{bytes} {count}");
             assert_eq!(spans.iter().map(|s| s.len).sum::<usize>(), bytes);
             assert!(spans.windows(2).all(|w| w[0].offset + w[0].len == w[1].offset && w[0].len >= w[1].len));
+            assert_eq!(blocks.all(), Span::output(0, bytes));
         }
     }
 }

@@ -9,6 +9,7 @@ mod data_flow;
 mod fold;
 mod halving;
 pub mod reduce;
+pub mod reduce_scatter;
 mod step;
 mod tree;
 
@@ -24,7 +25,8 @@ pub use step::{NativeCall, Step};
 pub use tree::Node;
 
 /// Every collective.
-pub static COLLECTIVES: [&Collective; 4] = [&bcast::COLLECTIVE, &barrier::COLLECTIVE, &allreduce::COLLECTIVE, &reduce::COLLECTIVE];
+pub static COLLECTIVES: [&Collective; 5] =
+    [&bcast::COLLECTIVE, &barrier::COLLECTIVE, &allreduce::COLLECTIVE, &reduce::COLLECTIVE, &reduce_scatter::COLLECTIVE];
 
 /// A collective operation.
 #[derive(Debug)]
