@@ -296,6 +296,19 @@ const HOCKNEY: [Hockney; 3] =
 const POWERS: [usize; 6] = [2, 4, 8, 16, 32, 64];
 
 #[test]
+fn allgathers() {
+    let none = Parameters::default();
+    let all = |p: usize, m: usize| ((p - 1) * m) as f64;
+    takes(["allgather", "ring"], &HOCKNEY, 2..=33, none, |x, p, m| x.of((p - 1) as f64, all(p, m), 0.0));
+    takes(["allgather", "recursive_doubling"], &HOCKNEY, POWERS.into_iter(), none, |x, p, m| x.of(floor_log2(p), all(p, m), 0.0));
+    takes(["allgather", "bruck"], &HOCKNEY, 2..=64, none, |x, p, m| x.of(ceil_log2(p), all(p, m), 0.0));
+    takes(["allgather", "neighbour_exchange"], &HOCKNEY, (2..=64).step_by(2), none, |x, p, m| x.of((p / 2) as f64, all(p, m), 0.0));
+    takes(["allgather", "gather_bcast"], &HOCKNEY, POWERS.into_iter(), none, |x, p, m| {
+        x.of(2.0 * floor_log2(p), all(p, m) + floor_log2(p) * (p * m) as f64, 0.0)
+    });
+}
+
+#[test]
 fn reductions() {
     let none = Parameters::default();
     takes(["reduce", "binomial"], &HOCKNEY, POWERS.into_iter(), none, |x, p, m| floor_log2(p) * x.of(1.0, m as f64, m as f64));

@@ -24,6 +24,11 @@ impl Blocks {
         Blocks { bytes: shape.ranks * shape.bytes, block: shape.bytes, count: shape.ranks }
     }
 
+    /// Each rank's block, position by position from the root on.
+    pub fn by_position(shape: &Shape) -> Blocks {
+        Blocks::by_rank(shape)
+    }
+
     /// The number of blocks.
     pub fn count(&self) -> usize {
         self.count
@@ -46,6 +51,13 @@ impl Blocks {
     }
 }
 
+/// Positions from the root on as ranks: one run, or two where they pass the last rank.
+pub fn runs(shape: &Shape, positions: Range<usize>) -> Vec<Range<usize>> {
+    let (first, len) = (shape.absolute(positions.start), positions.len());
+    let before_the_end = len.min(shape.ranks - first);
+    [first..first + before_the_end, 0..len - before_the_end].into_iter().filter(|run| !run.is_empty()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +74,19 @@ mod tests {
             assert!(spans.windows(2).all(|w| w[0].offset + w[0].len == w[1].offset && w[0].len >= w[1].len));
             assert_eq!(blocks.all(), Span::output(0, bytes));
         }
+    }
+
+    #[test]
+    fn positions_are_one_run_of_ranks_or_two() {
+        let shape = Shape::new(8, 5, 1);
+        let of = |positions| {
+            let runs = runs(&shape, positions);
+            (runs.len(), runs.into_iter().flatten().collect::<Vec<usize>>())
+        };
+        assert_eq!(of(0..3), (1, vec![5, 6, 7]));
+        assert_eq!(of(2..4), (2, vec![7, 0]));
+        assert_eq!(of(3..8), (1, vec![0, 1, 2, 3, 4]));
+        assert_eq!(of(1..8), (2, vec![6, 7, 0, 1, 2, 3, 4]));
+        assert_eq!(of(8..8), (0, vec![]));
     }
 }

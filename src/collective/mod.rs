@@ -1,5 +1,6 @@
 //! The collective operations: a folder each and a line in [`COLLECTIVES`], one algorithm a file. Builders are pure and know no model.
 
+pub mod allgather;
 pub mod allreduce;
 pub mod barrier;
 pub mod bcast;
@@ -25,8 +26,14 @@ pub use step::{NativeCall, Step};
 pub use tree::Node;
 
 /// Every collective.
-pub static COLLECTIVES: [&Collective; 5] =
-    [&bcast::COLLECTIVE, &barrier::COLLECTIVE, &allreduce::COLLECTIVE, &reduce::COLLECTIVE, &reduce_scatter::COLLECTIVE];
+pub static COLLECTIVES: [&Collective; 6] = [
+    &bcast::COLLECTIVE,
+    &barrier::COLLECTIVE,
+    &allreduce::COLLECTIVE,
+    &reduce::COLLECTIVE,
+    &reduce_scatter::COLLECTIVE,
+    &allgather::COLLECTIVE,
+];
 
 /// A collective operation.
 #[derive(Debug)]
