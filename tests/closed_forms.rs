@@ -296,6 +296,18 @@ const HOCKNEY: [Hockney; 3] =
 const POWERS: [usize; 6] = [2, 4, 8, 16, 32, 64];
 
 #[test]
+fn gathers() {
+    let none = Parameters::default();
+    // the replay knows no port that messages come in by: the root takes in all but the first while others are under way
+    takes(["gather", "flat"], &MACHINES, 2..=64, none, |x, p, m| x.g(m) * (1.0 + (p - 2) as f64 * x.overheads.1) + x.l);
+    takes(["gather", "chain"], &MACHINES, 2..=33, none, |x, p, m| (1..p).map(|j| x.g(j * m)).sum::<f64>() + (p - 1) as f64 * x.l);
+    takes(["gather", "segmented_chain"], &MACHINES, 2..=64, none, |x, p, m| (p - 1) as f64 * (x.g(m) + x.l));
+    takes(["gather", "binomial"], &MACHINES, POWERS.into_iter(), none, |x, p, m| {
+        (0..p.ilog2()).map(|j| x.g(m << j)).sum::<f64>() + floor_log2(p) * x.l
+    });
+}
+
+#[test]
 fn allgathers() {
     let none = Parameters::default();
     let all = |p: usize, m: usize| ((p - 1) * m) as f64;

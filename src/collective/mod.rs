@@ -8,6 +8,7 @@ mod blocks;
 mod core;
 mod data_flow;
 mod fold;
+pub mod gather;
 mod halving;
 pub mod reduce;
 pub mod reduce_scatter;
@@ -26,13 +27,14 @@ pub use step::{NativeCall, Step};
 pub use tree::Node;
 
 /// Every collective.
-pub static COLLECTIVES: [&Collective; 6] = [
+pub static COLLECTIVES: [&Collective; 7] = [
     &bcast::COLLECTIVE,
     &barrier::COLLECTIVE,
     &allreduce::COLLECTIVE,
     &reduce::COLLECTIVE,
     &reduce_scatter::COLLECTIVE,
     &allgather::COLLECTIVE,
+    &gather::COLLECTIVE,
 ];
 
 /// A collective operation.
