@@ -296,6 +296,22 @@ const HOCKNEY: [Hockney; 3] =
 const POWERS: [usize; 6] = [2, 4, 8, 16, 32, 64];
 
 #[test]
+fn scatters() {
+    let none = Parameters::default();
+    takes(["scatter", "flat"], &MACHINES, 2..=64, none, |x, p, m| (p - 1) as f64 * x.g(m) + x.l);
+    takes(["scatter", "chain"], &MACHINES, 2..=33, none, |x, p, m| (1..p).map(|j| x.g(j * m)).sum::<f64>() + (p - 1) as f64 * x.l);
+    takes(["scatter", "segmented_chain"], &MACHINES, 2..=64, none, |x, p, m| (p - 1) as f64 * (x.g(m) + x.l));
+    takes(["scatter", "segmented_chain"], &MACHINES, 2..=33, Parameters::of(64, 0), |x, p, m| {
+        let (g, k) = (x.g(64), (m / 64) as f64);
+        x.l + ((p - 1) as f64 * k * g).max(k * g + (p - 2) as f64 * (g + x.l))
+    });
+    takes(["scatter", "binomial"], &MACHINES, 2..=64, none, |x, p, m| {
+        let sent = (0..p.next_power_of_two().ilog2()).map(|j| x.g((1 << j).min(p - (1 << j)) * m));
+        sent.sum::<f64>() + floor_log2(p) * x.l
+    });
+}
+
+#[test]
 fn gathers() {
     let none = Parameters::default();
     // the replay knows no port that messages come in by: the root takes in all but the first while others are under way

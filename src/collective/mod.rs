@@ -12,6 +12,7 @@ pub mod gather;
 mod halving;
 pub mod reduce;
 pub mod reduce_scatter;
+pub mod scatter;
 mod step;
 mod tree;
 
@@ -27,7 +28,7 @@ pub use step::{NativeCall, Step};
 pub use tree::Node;
 
 /// Every collective.
-pub static COLLECTIVES: [&Collective; 7] = [
+pub static COLLECTIVES: [&Collective; 8] = [
     &bcast::COLLECTIVE,
     &barrier::COLLECTIVE,
     &allreduce::COLLECTIVE,
@@ -35,6 +36,7 @@ pub static COLLECTIVES: [&Collective; 7] = [
     &reduce_scatter::COLLECTIVE,
     &allgather::COLLECTIVE,
     &gather::COLLECTIVE,
+    &scatter::COLLECTIVE,
 ];
 
 /// A collective operation.
