@@ -312,6 +312,11 @@ fn every_collective_is_predicted_and_exported() {
         let one = [&["--collective", collective.name, "--algorithm", collective.fallback.name, "--ranks", "6"], bytes].concat();
         assert!(ok(&[&["export", "--to", "goal"], &one[..]].concat(), at).starts_with("num_ranks 6\n"));
     }
+    let of = |collective, algorithm, ranks, bytes| {
+        [&["predict"], &model[..], &["--collective", collective, "--algorithm", algorithm, "--ranks", ranks, "--bytes", bytes]].concat()
+    };
+    fails(&of("allgather", "neighbour_exchange", "7", "8"), at, 1, &["neighbour_exchange over 7 ranks: it wants an even number of ranks"]);
+    fails(&of("alltoall", "direct", "1000", "9000000000GiB"), at, 1, &["no memory holds that"]);
 }
 
 #[test]

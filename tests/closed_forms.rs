@@ -337,6 +337,28 @@ fn allgathers() {
 }
 
 #[test]
+fn alltoalls() {
+    let none = Parameters::default();
+    takes(["alltoall", "pairwise"], &MACHINES, 2..=33, none, |x, p, m| (p - 1) as f64 * (x.g(m) + x.l));
+    // less for other numbers of ranks, where some rounds need not wait for the one before
+    takes(["alltoall", "bruck"], &MACHINES, POWERS.into_iter(), none, |x, p, m| {
+        let moved = |j: u32| (1..p).filter(|i| i >> j & 1 == 1).count();
+        (0..p.next_power_of_two().ilog2()).map(|j| x.g(moved(j) * m) + x.l).sum::<f64>()
+    });
+    // all at once: between the bounds of BSM04
+    for algorithm in ["direct", "rotated"] {
+        let collective = collective("alltoall").unwrap();
+        for (machine, p) in MACHINES.iter().flat_map(|x| (2..=33).map(move |p| (x, p))) {
+            let schedule = collective.algorithm(algorithm).unwrap().schedule(&collective.shape(p, 0, 1000), &none).unwrap();
+            let (got, g, n) = (completion(&schedule, machine).unwrap(), machine.g(1000), (p - 1) as f64);
+            let (low, high) =
+                (n * g * (machine.overheads.0 + machine.overheads.1) + machine.l, n * g * (1.0 + machine.overheads.1) + machine.l);
+            assert!(got >= low * (1.0 - 1e-9) && got <= high * (1.0 + 1e-9), "{algorithm} P={p}: {got} is not {low} to {high}");
+        }
+    }
+}
+
+#[test]
 fn reductions() {
     let none = Parameters::default();
     takes(["reduce", "binomial"], &HOCKNEY, POWERS.into_iter(), none, |x, p, m| floor_log2(p) * x.of(1.0, m as f64, m as f64));

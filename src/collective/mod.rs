@@ -2,6 +2,7 @@
 
 pub mod allgather;
 pub mod allreduce;
+pub mod alltoall;
 pub mod barrier;
 pub mod bcast;
 mod blocks;
@@ -28,7 +29,7 @@ pub use step::{NativeCall, Step};
 pub use tree::Node;
 
 /// Every collective.
-pub static COLLECTIVES: [&Collective; 8] = [
+pub static COLLECTIVES: [&Collective; 9] = [
     &bcast::COLLECTIVE,
     &barrier::COLLECTIVE,
     &allreduce::COLLECTIVE,
@@ -37,6 +38,7 @@ pub static COLLECTIVES: [&Collective; 8] = [
     &allgather::COLLECTIVE,
     &gather::COLLECTIVE,
     &scatter::COLLECTIVE,
+    &alltoall::COLLECTIVE,
 ];
 
 /// A collective operation.
