@@ -9,7 +9,7 @@
 
 use super::specification::{Layout, Piece, Specification};
 use super::symbolic::run;
-use super::{Action, Buffer, Lane, Matching, Program, Schedule, Span, matching};
+use super::{Action, Buffer, CONTROL_BYTES, Lane, Matching, Program, Schedule, Span, matching};
 use crate::error::{Error, Result};
 use crate::topology::Rank;
 use fixedbitset::FixedBitSet;
@@ -84,6 +84,12 @@ fn operations(me: Rank, program: &Program, Layout { input, output }: Layout) -> 
                 Buffer::Output => output,
                 Buffer::Scratch => program.scratch(),
                 Buffer::Control if is_local(action) => return fault(format!("operation {k} of rank {me} uses a control message's bytes")),
+                Buffer::Control if span.len > CONTROL_BYTES => {
+                    return fault(format!(
+                        "operation {k} of rank {me} has a control message of {} bytes, {CONTROL_BYTES} are most",
+                        span.len
+                    ));
+                }
                 Buffer::Control => continue,
             };
             if span.offset + span.len > bytes {
@@ -256,6 +262,8 @@ mod tests {
         Specification { layouts, before: vec![all.clone(), Vec::new()], after: vec![all.clone(), all], ..Default::default() }
     }
 
+    fn drop_id(_: u32) {}
+
     fn pair(a: impl Fn(&mut Program), b: impl Fn(&mut Program)) -> Schedule {
         let (mut pa, mut pb) = (Program::new(), Program::new());
         a(&mut pa);
@@ -302,17 +310,16 @@ mod tests {
     fn each_fault_is_named() {
         let one = Span::output(0, 1);
         let say = |s: &Schedule, bytes: usize| check(s, &both(bytes)).unwrap_err().to_string();
-        let once = |_: u32| ();
-        let send = |p: &mut Program| once(p.send(1, one, &[]));
-        let receive = |p: &mut Program| once(p.recv(0, one, &[]));
+        let send = |p: &mut Program| drop_id(p.send(1, one, &[]));
+        let receive = |p: &mut Program| drop_id(p.recv(0, one, &[]));
         assert!(check(&pair(send, receive), &both(1)).is_ok());
         assert!(say(&pair(send, |_| ()), 1).contains("never received"));
         assert!(say(&pair(|_| (), receive), 1).contains("never sends"));
-        assert!(say(&pair(send, |p| once(p.recv(0, Span::output(0, 0), &[]))), 1).contains("expects 0"));
-        assert!(say(&pair(|p| once(p.send(2, one, &[])), |_| ()), 1).contains("rank 2"), "rank = P is outside");
-        assert!(say(&pair(|p| once(p.send(1, Span::output(1, 1), &[])), receive), 1).contains("outside"));
+        assert!(say(&pair(send, |p| drop_id(p.recv(0, Span::output(0, 0), &[]))), 1).contains("expects 0"));
+        assert!(say(&pair(|p| drop_id(p.send(2, one, &[])), |_| ()), 1).contains("rank 2"), "rank = P is outside");
+        assert!(say(&pair(|p| drop_id(p.send(1, Span::output(1, 1), &[])), receive), 1).contains("outside"));
         assert!(say(&pair(send, receive), 2).contains("rank 1 ends without bytes 0 to 2 of ranks [0]"));
-        assert!(say(&pair(send, |p| once(p.recv(0, Span::output(1, 1), &[]))), 2).contains("ends without"), "in the wrong place");
+        assert!(say(&pair(send, |p| drop_id(p.recv(0, Span::output(1, 1), &[]))), 2).contains("ends without"), "in the wrong place");
         let back = |p: &mut Program| {
             p.send(0, one, &[]);
             p.recv(0, Span::output(1, 1), &[]);
@@ -325,7 +332,13 @@ mod tests {
             back,
         );
         assert!(say(&from_nothing, 2).contains("reads byte 0 of its output, where nothing lies"));
-        assert!(say(&pair(|p| once(p.send(1, Span::control(1), &[])), receive), 1).contains("control"));
+        assert!(say(&pair(|p| drop_id(p.send(1, Span::control(1), &[])), receive), 1).contains("control"));
+        let two = Span::control(2);
+        assert!(say(&pair(|p| drop_id(p.send(1, two, &[])), |p| drop_id(p.recv(0, two, &[]))), 1).contains("control message of 2 bytes"));
+        let whole = |p: &mut Program| drop_id(p.send(1, Span::output(0, 100), &[]));
+        assert!(
+            say(&pair(whole, |p| drop_id(p.recv(0, Span::control(100), &[]))), 100).contains("operation 0 of rank 1 has a control message")
+        );
     }
 
     #[test]
@@ -378,8 +391,6 @@ mod tests {
         assert!(relay(1).unwrap_err().to_string().contains("circle"));
         assert!(relay(2).is_ok());
     }
-
-    fn drop_id(_: u32) {}
 
     #[test]
     fn bytes_in_use_are_left_alone() {

@@ -120,7 +120,7 @@ impl Span {
             && self.len.min(other.len) > 0
     }
 
-    /// A control message.
+    /// A control message, of at most [`CONTROL_BYTES`].
     pub fn control(len: usize) -> Span {
         Span { buffer: Buffer::Control, offset: 0, len }
     }
@@ -190,6 +190,9 @@ pub type Lane = u16;
 pub const WINDOW: usize = 64;
 
 /// A program for each rank.
+/// Bytes of a control message at most: whoever carries out a program keeps so many for each of its operations.
+pub const CONTROL_BYTES: usize = 1;
+
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Schedule {
     /// By rank.

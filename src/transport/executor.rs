@@ -2,7 +2,7 @@
 
 use super::{Buffers, Tag, Task, Transport};
 use crate::error::{Error, Result};
-use crate::schedule::{Action, Buffer, Cursors, Lane, Program, Span, Trace, WINDOW};
+use crate::schedule::{Action, Buffer, CONTROL_BYTES, Cursors, Lane, Program, Span, Trace, WINDOW};
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -101,8 +101,8 @@ impl<R: Copy> Executor<R> {
         }
         self.stages.clear();
         self.stages.resize(program.len(), Stage::Waiting);
-        if self.control.len() != program.len() {
-            self.control.resize(program.len(), 0);
+        if self.control.len() != program.len() * CONTROL_BYTES {
+            self.control.resize(program.len() * CONTROL_BYTES, 0);
         }
         self.cursors.restart(program);
         self.incoming.clear();
@@ -359,7 +359,7 @@ impl<R: Copy> Executor<R> {
             Buffer::Scratch if span.offset + span.len <= size_of_val(self.scratch.as_slice()) => {
                 Some(self.scratch.as_mut_ptr().cast::<u8>().wrapping_add(span.offset))
             }
-            Buffer::Control if span.len <= 1 => Some(self.control.as_mut_ptr().wrapping_add(op)),
+            Buffer::Control if span.len <= CONTROL_BYTES => Some(self.control.as_mut_ptr().wrapping_add(op * CONTROL_BYTES)),
             Buffer::Scratch | Buffer::Control => None,
         };
         place.ok_or_else(|| {

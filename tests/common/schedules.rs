@@ -1,9 +1,11 @@
-//! Valid schedules drawn at random: several lanes, any dependencies, input, output and scratch, buffers used again and again, copies, and elements
-//! that are combined.
+//! Valid schedules drawn at random: several lanes, any dependencies, input, output and scratch, buffers used again and again, copies, elements
+//! that are combined, control messages, delays, and sends to few peers at once.
 
 use super::byte;
 use collwise::error::Result;
-use collwise::schedule::{Action, Buffer, Elements, Fold, Layout, OpId, Piece, Program, Schedule, Span, Specification};
+use collwise::schedule::{
+    Action, Buffer, CONTROL_BYTES, Elements, Fold, Layout, OpId, Piece, Program, Schedule, Span, Specification, Trace,
+};
 use collwise::transport::{Buffers, Executor, Task, Transport};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -29,10 +31,10 @@ struct Step {
     after: Vec<OpId>,
 }
 
-/// True if two operations use a byte in common and one of them writes it.
+/// True if two operations use a byte in common and one of them writes it. Control messages have no bytes that anybody uses.
 fn clash(a: &Step, b: &Step) -> bool {
     let ((read_a, write_a), (read_b, write_b)) = (a.action.uses(), b.action.uses());
-    let overlap = |x: Option<Span>, y: Option<Span>| x.zip(y).is_some_and(|(x, y)| x.overlaps(&y));
+    let overlap = |x: Option<Span>, y: Option<Span>| x.zip(y).is_some_and(|(x, y)| x.buffer != Buffer::Control && x.overlaps(&y));
     overlap(write_a, write_b) || overlap(write_a, read_b) || overlap(read_a, write_b)
 }
 
@@ -56,6 +58,13 @@ pub fn operation(elements: Elements) -> impl Fn(&[u8], &mut [u8]) -> Result<()> 
 }
 
 impl Drawn {
+    /// A schedule of control messages and delays only.
+    #[allow(dead_code)] // the MPI program of the tests has none
+    pub fn without_bytes(schedule: Schedule) -> Drawn {
+        let (specification, ends) = (Specification::empty(schedule.ranks()), vec![vec![]; schedule.ranks()]);
+        Drawn { schedule, specification, bytes: 0, ends }
+    }
+
     /// A rank's input and output at the beginning.
     pub fn buffers(&self, rank: usize) -> (Vec<u8>, Vec<u8>) {
         (own(rank, self.bytes), own(rank, self.bytes))
@@ -104,7 +113,17 @@ impl Memory {
     }
 }
 
-/// Draws some messages, copies and combinings among some ranks with buffers of `bytes`. All ranks have values of their own at the beginning.
+/// A control message, or a delay.
+fn without_bytes(random: &mut impl Rng, me: usize, ranks: usize) -> Vec<(usize, Action)> {
+    if random.random_bool(0.3) {
+        return vec![(me, Action::Delay { seconds: random.random_range(0.0..30e-6) })];
+    }
+    let (to, span) = ((me + random.random_range(1..ranks)) % ranks, Span::control(random.random_range(0..=CONTROL_BYTES)));
+    vec![(me, Action::Send { to, span }), (to, Action::Recv { from: me, span })]
+}
+
+/// Draws some messages, copies, combinings and delays among some ranks with buffers of `bytes`. All ranks have values of their own at the
+/// beginning.
 pub fn draw(random: &mut impl Rng, ranks: usize, steps_wanted: usize, bytes: usize, elements: Elements) -> Drawn {
     let mut steps: Vec<Vec<Step>> = (0..ranks).map(|_| Vec::new()).collect();
     let bytes = bytes.next_multiple_of(elements.bytes);
@@ -126,7 +145,9 @@ pub fn draw(random: &mut impl Rng, ranks: usize, steps_wanted: usize, bytes: usi
         let target = Span { buffer: BUFFERS[random.random_range(1..3)], offset: target_at, len };
         let Some(values) = memory.read(me, source) else { continue };
         let lane = random.random_range(0..3);
-        let moves = if random.random_bool(0.5) {
+        let moves = if random.random_bool(0.15) {
+            without_bytes(random, me, ranks)
+        } else if random.random_bool(0.5) {
             let to = (me + random.random_range(1..ranks)) % ranks;
             memory.write(to, target, &values);
             vec![(me, Action::Send { to, span: source }), (to, Action::Recv { from: me, span: target })]
@@ -163,6 +184,7 @@ pub fn draw(random: &mut impl Rng, ranks: usize, steps_wanted: usize, bytes: usi
     let programs = steps.into_iter().map(|steps| {
         let mut program = Program::new();
         program.in_flight(random.random_range(0..5));
+        program.peers(random.random_range(0..3));
         for step in steps {
             program.in_lane(step.lane);
             program.push(step.action, &step.after);
@@ -205,19 +227,26 @@ pub fn drawn(seed: u64, ranks: usize, steps: usize, bytes: usize) -> Drawn {
     draw(&mut Xoshiro256PlusPlus::seed_from_u64(seed), ranks, steps, bytes, elements(seed))
 }
 
+/// Runs one rank's program of what is drawn from a seed, and checks every byte of its output.
+pub fn run_rank<T: Transport>(executor: &mut Executor<T::Request>, transport: &mut T, drawn: &Drawn, seed: u64) -> Trace {
+    let me = transport.rank();
+    let (input, mut output) = drawn.buffers(me);
+    let (program, combine) = (&drawn.schedule.programs[me], operation(elements(seed)));
+    let mut trace = Trace::new(program.len());
+    let mut task = Task::new(program).combining(&combine).traced(Some(&mut trace));
+    // SAFETY: the buffers are this rank's own
+    #[allow(unsafe_code)]
+    unsafe { executor.run(transport, &mut task, Buffers::of(&input, &mut output)) }.unwrap();
+    let wrong = output.iter().zip(drawn.expected(me)).filter(|(a, b)| **a != *b).count();
+    assert_eq!(wrong, 0, "seed {seed}: {wrong} of {} bytes at rank {me}", output.len());
+    trace
+}
+
 /// Runs so many drawn schedules with buffers of these sizes on the transport of one of `ranks` ranks.
 pub fn run_drawn<T: Transport>(transport: &mut T, ranks: usize, seeds: u64, sizes: [usize; 3]) {
-    let (mut executor, me) = (Executor::default(), transport.rank());
+    let mut executor = Executor::default();
     for seed in 0..seeds {
-        let bytes = sizes[seed as usize % 3];
-        let drawn = drawn(seed, ranks, 20 + seed as usize, bytes);
-        let (input, mut output) = drawn.buffers(me);
-        let combine = operation(elements(seed));
-        let mut task = Task::new(&drawn.schedule.programs[me]).combining(&combine);
-        // SAFETY: the buffers are this rank's own
-        #[allow(unsafe_code)]
-        unsafe { executor.run(transport, &mut task, Buffers::of(&input, &mut output)) }.unwrap();
-        let wrong = output.iter().zip(drawn.expected(me)).filter(|(a, b)| **a != *b).count();
-        assert_eq!(wrong, 0, "seed {seed}: {wrong} of {bytes} bytes at rank {me}");
+        let drawn = drawn(seed, ranks, 20 + seed as usize, sizes[seed as usize % 3]);
+        run_rank(&mut executor, transport, &drawn, seed);
     }
 }
