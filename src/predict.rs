@@ -9,7 +9,7 @@
 use crate::error::{Error, Result};
 use crate::event::EventQueue;
 use crate::model::{Cost, CostModel};
-use crate::schedule::{Action, Cursors, OpId, Program, Schedule, Streams, Trace};
+use crate::schedule::{Action, Cursors, NONE, OpId, Program, Schedule, Streams, Trace};
 use crate::topology::{Link, Rank};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -96,16 +96,49 @@ struct Machine<'a> {
     ahead: (f64, OpId),
 }
 
-/// The messages of a stream that were sent so far.
+/// How far a stream is at one of its ends.
 #[derive(Debug, Clone, Copy)]
-struct Sent {
+struct End {
+    /// So many messages were sent, or so many receives posted.
     count: u32,
-    /// The receive of the next one.
+    /// The receive of the next one; [`NONE`] after the last one.
     next: OpId,
-    /// The receive that must be complete before the next one leaves, once as many were sent as may be under way.
+    /// The receive that must be complete before that, once there are as many as may be under way.
     window: OpId,
-    /// True if its sender waits for that.
+}
+
+impl End {
+    /// The next message was sent, or the next receive posted.
+    fn advance(&mut self, receiver: &Program, in_flight: usize) {
+        let after = |receive: OpId| receiver.next(receive as usize).map_or(NONE, |next| next as OpId);
+        self.next = after(self.next);
+        self.count += 1;
+        if in_flight > 0 && self.count as usize > in_flight {
+            self.window = after(self.window);
+        }
+    }
+
+    /// What must be complete before the next one, since as many are under way as may be.
+    fn waits_for(&self, in_flight: usize) -> Option<OpId> {
+        (in_flight > 0 && self.count as usize >= in_flight).then_some(self.window)
+    }
+}
+
+/// A stream.
+#[derive(Debug, Clone, Copy)]
+struct Progress {
+    sent: End,
+    posted: End,
+    /// True if its sender waits until a message is received.
     held: bool,
+}
+
+impl Progress {
+    /// Of a stream with this first receive.
+    fn new(first: OpId) -> Progress {
+        let end = End { count: 0, next: first, window: first };
+        Progress { sent: end, posted: end, held: false }
+    }
 }
 
 /// The state of all ranks.
@@ -114,7 +147,7 @@ struct Run<'a> {
     machines: Vec<Machine<'a>>,
     streams: Streams,
     /// By stream of receives.
-    sent: Vec<Sent>,
+    progress: Vec<Progress>,
     /// By operation of all ranks: when it was complete, or [`OPEN`]; of a message under way, the overhead that its receive will pay, negated.
     done: Vec<f64>,
     /// As `done`, if it is wanted.
@@ -154,7 +187,7 @@ impl<'a> Run<'a> {
             machines: schedule.programs.iter().map(machine).collect(),
             lanes,
             early: FxHashMap::default(),
-            sent: firsts.map(|first| Sent { count: 0, next: first, window: first, held: false }).collect(),
+            progress: firsts.map(Progress::new).collect(),
             streams,
             done: vec![OPEN; schedule.ops()],
             start: None,
@@ -177,7 +210,7 @@ impl<'a> Run<'a> {
 
     /// A message is there but for the receiver's overhead.
     fn arrive(&mut self, rank: u32, op: u32, now: f64) {
-        let posted = self.ready(rank, op as usize);
+        let posted = self.posted(rank, op, now);
         let m = &mut self.machines[rank as usize];
         let cost = -self.done[m.first + op as usize];
         match posted {
@@ -254,17 +287,35 @@ impl<'a> Run<'a> {
     /// The receive of a message that leaves.
     fn send(&mut self, rank: u32, op: usize, to: Rank) -> OpId {
         let (program, theirs) = (self.machines[rank as usize].program, self.machines[to].program);
-        let after = |receive: OpId| theirs.next(receive as usize).map_or(receive, |next| next as OpId);
         // every send has another end
         let Some(stream) = self.streams.other(rank as Rank, program.stream(op)) else { return 0 };
-        let sent = &mut self.sent[stream];
+        let sent = &mut self.progress[stream].sent;
         let receive = sent.next;
-        sent.next = after(receive);
-        sent.count += 1;
-        if sent.count as usize > program.in_flight_at(op) {
-            sent.window = after(sent.window);
-        }
+        sent.advance(theirs, program.in_flight_at(op));
         receive
+    }
+
+    /// When a receive was posted, if it is by now, or else when that is to be looked at again; `None` if what it waits for is not complete.
+    /// Receives of a stream are posted in order.
+    fn posted(&mut self, rank: u32, op: OpId, now: f64) -> Option<f64> {
+        let m = &self.machines[rank as usize];
+        let (program, first, in_flight) = (m.program, m.first, m.program.in_flight_at(op as usize));
+        let stream = self.streams.at(rank as Rank, program.stream(op as usize));
+        loop {
+            let posted = self.progress[stream].posted;
+            if posted.next > op {
+                return Some(now);
+            }
+            let mut ready = self.ready(rank, posted.next as usize)?;
+            if let Some(window) = posted.waits_for(in_flight) {
+                let received = self.done[first + window as usize];
+                ready = is_complete(received).then(|| ready.max(received))?;
+            }
+            if ready > now {
+                return Some(ready);
+            }
+            self.progress[stream].posted.advance(program, in_flight);
+        }
     }
 
     /// When fewer messages of a send's stream are under way than may be, if that is known.
@@ -274,13 +325,11 @@ impl<'a> Run<'a> {
         if in_flight == 0 {
             return Some(0.0);
         }
-        let sent = &mut self.sent[self.streams.other(rank as Rank, program.stream(op))?];
-        if (sent.count as usize) < in_flight {
-            return Some(0.0);
-        }
-        let received = self.done[self.machines[to].first + sent.window as usize];
-        sent.held = !is_complete(received);
-        (!sent.held).then_some(received)
+        let stream = &mut self.progress[self.streams.other(rank as Rank, program.stream(op))?];
+        let Some(window) = stream.sent.waits_for(in_flight) else { return Some(0.0) };
+        let received = self.done[self.machines[to].first + window as usize];
+        stream.held = !is_complete(received);
+        (!stream.held).then_some(received)
     }
 
     /// The operation but receives that may start first, and when; of those that may start by `now`, the first in the program.
@@ -333,8 +382,8 @@ impl<'a> Run<'a> {
         }
         let program = m.program;
         self.retry_early(rank, now + cost);
-        let sent = &mut self.sent[self.streams.at(rank as Rank, program.stream(op as usize))];
-        if std::mem::take(&mut sent.held)
+        let stream = &mut self.progress[self.streams.at(rank as Rank, program.stream(op as usize))];
+        if std::mem::take(&mut stream.held)
             && let Action::Recv { from, .. } = program.action(op as usize)
         {
             self.look_ahead(from as u32, now);

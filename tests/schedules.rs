@@ -1,15 +1,46 @@
-//! Schedules drawn at random deliver the same bytes in the symbolic run, over threads, over MPI and over SMPI, and replay and simulator carry
-//! them out to their end.
+//! Schedules drawn at random deliver the same bytes in the symbolic run, over threads, over MPI and over SMPI; threads, replay and simulator
+//! carry them out by the same rules.
 
 mod common;
 
-use collwise::model::{Values, model};
+use collwise::model::{CostModel, Values, model};
 use collwise::platform::{Noise, Placement, Platform};
-use collwise::schedule::{Elements, Fold, Layout, Piece, Program, Schedule, Span, Specification, check};
+use collwise::predict::replay;
+use collwise::schedule::{Action, Elements, Fold, Layout, Piece, Program, Schedule, Span, Specification, Trace, WINDOW, check};
 use collwise::sim::{Disturbance, Simulator};
-use collwise::transport::threads::run_with;
-use common::schedules::{drawn, elements, operation};
+use collwise::transport::Executor;
+use collwise::transport::threads::{run_with, transports};
+use common::rules::{Carried, broken};
+use common::schedules::{Drawn, drawn, operation, run_rank};
 use proptest::prelude::*;
+
+/// No message is so long.
+const MANY: usize = 1 << 30;
+
+/// Runs what is drawn from a seed over threads, and checks every byte.
+fn over_threads(drawn: &Drawn, seed: u64) -> Vec<Trace> {
+    std::thread::scope(|scope| {
+        let run = |mut transport| scope.spawn(move || run_rank(&mut Executor::default(), &mut transport, drawn, seed));
+        let all: Vec<_> = transports(drawn.schedule.ranks()).into_iter().map(run).collect();
+        all.into_iter().map(|rank| rank.join().unwrap()).collect()
+    })
+}
+
+/// Three groups, whose hosts send messages above so many bytes with a handshake.
+fn simulator(eager: usize) -> Simulator {
+    let text = common::THREE_GROUPS.replace("[hosts]\n", &format!("[hosts]\neager_limit_bytes = {eager}\n"));
+    Simulator::new(&Platform::parse("three", &text).unwrap(), Placement::Slot).unwrap()
+}
+
+/// Models whose receivers pay nothing, something for each message, and something for each packet.
+fn machines() -> Vec<Box<dyn CostModel>> {
+    let of = |name: &str, values: &[(&str, f64)]| model(name).unwrap().costs(&Values::of(values)).unwrap();
+    vec![
+        of("hockney", &[("alpha_s", 1e-5), ("beta_s_per_byte", 1e-9)]),
+        of("loggp", &[("L", 5e-6), ("o", 6e-6), ("g", 3e-6), ("G", 1e-9)]),
+        of("logp", &[("L", 5e-6), ("o", 6e-6), ("g", 3e-6), ("w", 50.0)]),
+    ]
+}
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
@@ -18,16 +49,43 @@ proptest! {
     fn over_threads_and_in_the_symbolic_run(seed in 0u64.., ranks in 2usize..6, steps in 0usize..200, bytes in 1usize..200) {
         let drawn = drawn(seed, ranks, steps, bytes);
         check(&drawn.schedule, &drawn.specification).map_err(|e| TestCaseError::fail(e.to_string()))?;
-        let (inputs, mut outputs): (Vec<_>, Vec<_>) = (0..ranks).map(|r| drawn.buffers(r)).unzip();
-        run_with(&drawn.schedule, &inputs, &mut outputs, operation(elements(seed))).unwrap();
-        for (rank, output) in outputs.iter().enumerate() {
-            prop_assert_eq!(output, &drawn.expected(rank));
+        let traces = over_threads(&drawn, seed);
+        let threads = Carried { traces: &traces, posts: false, unsaid: WINDOW, eager: usize::MAX };
+        prop_assert_eq!(broken(&drawn.schedule, &threads), None, "over threads");
+        for costs in machines() {
+            let traces = replay(&drawn.schedule, costs.as_ref()).unwrap().traces;
+            let replayed = Carried { traces: &traces, posts: false, unsaid: usize::MAX, eager: usize::MAX };
+            prop_assert_eq!(broken(&drawn.schedule, &replayed), None, "replayed");
         }
-        let costs = model("hockney").unwrap().costs(&Values::of(&[("alpha_s", 1e-5), ("beta_s_per_byte", 1e-9)])).unwrap();
-        prop_assert!(collwise::predict::completion(&drawn.schedule, costs.as_ref()).is_ok());
-        let platform = Platform::parse("three", common::THREE_GROUPS).unwrap();
-        let simulator = Simulator::new(&platform, Placement::Slot).unwrap();
-        prop_assert!(simulator.run(&drawn.schedule, &mut Disturbance::new(Noise::default(), seed)).is_ok());
+        for eager in [MANY, 20, 0] {
+            let traces = simulator(eager).run(&drawn.schedule, &mut Disturbance::new(Noise::default(), seed)).unwrap();
+            let simulated = Carried { traces: &traces, posts: true, unsaid: WINDOW, eager };
+            prop_assert_eq!(broken(&drawn.schedule, &simulated), None, "simulated, eager up to {} bytes", eager);
+        }
+    }
+}
+
+/// A message passed on waits for the receive of the one before it in its stream, which waits for a third rank.
+#[test]
+fn receives_of_a_stream_are_posted_in_order() {
+    const LATE: f64 = 0.05;
+    let token = Span::control(1);
+    let mut programs = vec![Program::new(); 4];
+    programs[0].send(1, token, &[]);
+    programs[0].send(1, token, &[]);
+    programs[2].push(Action::Delay { seconds: LATE }, &[]);
+    programs[2].send(1, token, &[]);
+    let late = programs[1].recv(2, token, &[]);
+    programs[1].recv(0, token, &[late]);
+    let second = programs[1].recv(0, token, &[]);
+    programs[1].send(3, token, &[second]);
+    programs[3].recv(1, token, &[]);
+    let nothing = Drawn::without_bytes(Schedule { programs });
+    check(&nothing.schedule, &nothing.specification).unwrap();
+    let replayed = machines().into_iter().map(|costs| replay(&nothing.schedule, costs.as_ref()).unwrap().traces);
+    let simulated = [MANY, 0].map(|eager| simulator(eager).run(&nothing.schedule, &mut Disturbance::new(Noise::default(), 0)).unwrap());
+    for traces in replayed.chain(simulated).chain([over_threads(&nothing, 0)]) {
+        assert!(traces[3].end[0] > LATE, "{traces:?}");
     }
 }
 

@@ -51,6 +51,7 @@ pub use check::{check, completes};
 pub use cursors::Cursors;
 pub use goal::goal;
 pub use matching::{Matching, Streams, matching};
+pub(crate) use program::NONE;
 pub use program::Program;
 pub use specification::{Elements, Fold, Layout, Piece, Specification};
 
@@ -189,10 +190,10 @@ pub type Lane = u16;
 /// library (1 GiB in segments of 8 KiB took 42 times as long as in one piece).
 pub const WINDOW: usize = 64;
 
-/// A program for each rank.
 /// Bytes of a control message at most: whoever carries out a program keeps so many for each of its operations.
 pub const CONTROL_BYTES: usize = 1;
 
+/// A program for each rank.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Schedule {
     /// By rank.

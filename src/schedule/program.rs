@@ -4,8 +4,8 @@ use super::{Action, Buffer, Lane, OpId, Span, WINDOW};
 use crate::topology::Rank;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// No operation.
-pub(super) const NONE: OpId = OpId::MAX;
+/// No operation: behind all that there are.
+pub(crate) const NONE: OpId = OpId::MAX;
 
 /// What an operation is, without its place and its peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use super::noise::Disturbance;
 use crate::error::{Error, Result};
 use crate::event::EventQueue;
 use crate::platform::{Placement, Platform};
-use crate::schedule::{Action, Cursors, Matching, OpId, Program, Schedule, Trace, matching};
+use crate::schedule::{Action, Cursors, Matching, NONE, OpId, Program, Schedule, Trace, matching};
 use std::collections::VecDeque;
 
 /// A platform on which schedules run in virtual time.
@@ -43,6 +43,8 @@ struct Machine<'a> {
     cursors: Cursors,
     start: Vec<f64>,
     done: Vec<f64>,
+    /// By stream of receives: the next one to be posted, [`NONE`] after the last one, and when the one before it was.
+    posting: Vec<(OpId, f64)>,
     /// Messages, or requests to send one, that came before their receive was posted.
     early: Vec<Early>,
     /// Messages that wait for the processor, first come, first served.
@@ -67,6 +69,20 @@ impl Machine<'_> {
             let t = self.done[d as usize];
             (!t.is_nan()).then(|| latest.max(t))
         })
+    }
+
+    /// When a receive is posted, if that is known. Those of a stream are posted in order.
+    fn posted(&mut self, receive: u32) -> Option<f64> {
+        let stream = self.program.stream(receive as usize) as usize;
+        loop {
+            let (next, before) = self.posting[stream];
+            if next > receive {
+                return Some(self.start[receive as usize]);
+            }
+            let posted = self.ready(next as usize)?.max(before);
+            self.start[next as usize] = posted;
+            self.posting[stream] = (self.program.next(next as usize).map_or(NONE, |next| next as OpId), posted);
+        }
     }
 
     /// The send or delay that may start first, and when; of those that may start by `now`, the first in the program.
@@ -138,6 +154,7 @@ impl Simulator {
             cursors: Cursors::new(program),
             start: vec![0.0; program.len()],
             done: vec![f64::NAN; program.len()],
+            posting: program.first_of_streams().map(|first| (first, 0.0)).collect(),
             early: Vec::new(),
             waiting: VecDeque::new(),
             leaving: VecDeque::new(),
@@ -238,7 +255,7 @@ impl Run<'_> {
         let host = &self.network.hosts[me];
         (self.machines[me].cpu_free, self.machines[me].took) = (now + host.send.0, false);
         let there = now + host.send.0 + self.network.wire(me, to).latency + self.network.hosts[to].recv.0;
-        match self.machines[to].ready(receive) {
+        match self.machines[to].posted(receive as u32) {
             Some(posted) => self.grant(there.max(posted), rank, op),
             None => self.machines[to].early.push(Early::Request { receive: receive as u32, sender: rank, send: op }),
         }
@@ -304,7 +321,7 @@ impl Run<'_> {
 
     fn process(&mut self, now: f64, rank: u32, op: u32) {
         let m = &mut self.machines[rank as usize];
-        match m.ready(op as usize) {
+        match m.posted(op) {
             None => return m.early.push(Early::Message(op)),
             Some(posted) if posted > now => return self.queue.push(posted, Event::Process(rank, op)),
             Some(_) => {}
@@ -323,7 +340,6 @@ impl Run<'_> {
         let end = now + affine(self.network.hosts[rank as usize].recv, span.len);
         m.cpu_free = end;
         m.took = true;
-        m.start[op as usize] = m.ready(op as usize).unwrap_or(now);
         m.done[op as usize] = end;
         self.retry_early(rank, end);
     }
@@ -333,7 +349,7 @@ impl Run<'_> {
         for early in std::mem::take(&mut self.machines[rank as usize].early) {
             match early {
                 Early::Message(op) => self.queue.push(time, Event::Process(rank, op)),
-                Early::Request { receive, sender, send } => match self.machines[rank as usize].ready(receive as usize) {
+                Early::Request { receive, sender, send } => match self.machines[rank as usize].posted(receive) {
                     Some(posted) => self.grant(time.max(posted), sender, send),
                     None => self.machines[rank as usize].early.push(early),
                 },

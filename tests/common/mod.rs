@@ -4,6 +4,7 @@
 mod bytes;
 #[cfg(feature = "mpi")]
 pub mod mpi;
+pub mod rules;
 pub mod schedules;
 
 pub use bytes::byte;
