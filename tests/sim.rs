@@ -4,7 +4,7 @@ mod common;
 
 use collwise::collective::{Parameters, Shape, bcast};
 use collwise::platform::{Noise, Placement, Platform};
-use collwise::schedule::{Program, Schedule, Span};
+use collwise::schedule::{Action, Program, Schedule, Span};
 use collwise::sim::{Disturbance, Simulator};
 
 const OVERHEAD: (f64, f64) = (5e-6 + 6e-6, 1e-9 + 2e-9);
@@ -88,6 +88,21 @@ fn above_the_eager_limit_a_handshake_comes_first() {
     let per_byte = OVERHEAD.1 + GAP.1;
     near(times(&s, &[(0, 1, 65_536)], 0)[1], 50e-6 + 65_536.0 * per_byte);
     near(times(&s, &[(0, 1, 65_537)], 0)[1], 3.0 * 50e-6 + 65_537.0 * per_byte);
+}
+
+#[test]
+fn a_handshake_is_granted_when_it_is_there() {
+    // the receiver posts its receive while the request is on its way: as if it had been posted before
+    let time = |delay: f64| {
+        let (mut sends, mut receives) = (Program::new(), Program::new());
+        sends.send(1, Span::output(0, 65_537), &[]);
+        let waited = receives.push(Action::Delay { seconds: delay }, &[]);
+        receives.recv(0, Span::output(0, 65_537), &[waited]);
+        let traces = simulator("").run(&Schedule { programs: vec![sends, receives] }, &mut Disturbance::new(Noise::default(), 0)).unwrap();
+        traces[1].finish()
+    };
+    near(time(20e-6), time(0.0));
+    near(time(60e-6), time(0.0) + 10e-6);
 }
 
 #[test]

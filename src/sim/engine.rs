@@ -60,7 +60,13 @@ struct Machine<'a> {
 #[derive(Clone, Copy)]
 enum Early {
     Message(u32),
-    Request { receive: u32, sender: u32, send: u32 },
+    /// It is there at `there`, which may lie ahead.
+    Request {
+        receive: u32,
+        sender: u32,
+        send: u32,
+        there: f64,
+    },
 }
 
 impl Machine<'_> {
@@ -257,7 +263,7 @@ impl Run<'_> {
         let there = now + host.send.0 + self.network.wire(me, to).latency + self.network.hosts[to].recv.0;
         match self.machines[to].posted(receive as u32) {
             Some(posted) => self.grant(there.max(posted), rank, op),
-            None => self.machines[to].early.push(Early::Request { receive: receive as u32, sender: rank, send: op }),
+            None => self.machines[to].early.push(Early::Request { receive: receive as u32, sender: rank, send: op, there }),
         }
     }
 
@@ -349,8 +355,8 @@ impl Run<'_> {
         for early in std::mem::take(&mut self.machines[rank as usize].early) {
             match early {
                 Early::Message(op) => self.queue.push(time, Event::Process(rank, op)),
-                Early::Request { receive, sender, send } => match self.machines[rank as usize].posted(receive) {
-                    Some(posted) => self.grant(time.max(posted), sender, send),
+                Early::Request { receive, sender, send, there } => match self.machines[rank as usize].posted(receive) {
+                    Some(posted) => self.grant(there.max(posted), sender, send),
                     None => self.machines[rank as usize].early.push(early),
                 },
             }
