@@ -51,7 +51,7 @@ fn every_algorithm_is_what_its_collective_is_for() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(common::cases(200))]
 
     #[test]
     fn schedules_are_valid_and_send_no_byte_twice(
@@ -152,7 +152,7 @@ fn random_hierarchy(seed: u64, bytes: usize, segment: usize) -> TwoLevel {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(common::cases(300))]
 
     #[test]
     fn every_route_with_every_local_broadcast_delivers(seed in 0u64..1_000_000, bytes in 0usize..3000, segment in 0usize..900) {

@@ -1,5 +1,7 @@
 //! Schedules between groups: against the exact optimum, the bounds, and the figures of the reference.
 
+mod common;
+
 use collwise::intercluster::{HEURISTICS, Job, Problem, exact, lower_bound, solve, timeline};
 use collwise::stats;
 use proptest::prelude::*;
@@ -45,7 +47,7 @@ fn check(problem: &Problem) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(common::cases(60))]
 
     #[test]
     fn every_heuristic_reaches_everybody_and_keeps_the_bounds(n in 1usize..20, seed in 0u64..1000, busy in 0.0f64..1.0) {

@@ -28,15 +28,6 @@ use std::sync::OnceLock;
 const MOST_MESSAGES: usize = 20_000;
 const MOST_HOSTS: usize = 40;
 
-/// So many cases, or those that `PROPTEST_CASES` asks for.
-fn cases(few: u32) -> ProptestConfig {
-    let mut config = ProptestConfig::default();
-    if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = few;
-    }
-    config
-}
-
 /// A change of a text: which, and where to.
 type Edit = (u8, usize, usize, usize);
 
@@ -275,7 +266,7 @@ fn use_report(text: &str) {
 }
 
 proptest! {
-    #![proptest_config(cases(300))]
+    #![proptest_config(common::cases(300))]
 
     #[test]
     fn platforms(edits in edits(), real in 0usize..3) {
@@ -344,7 +335,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(100))]
+    #![proptest_config(common::cases(100))]
 
     #[test]
     fn policies(mut edits in edits(), real in 0usize..3, lines_stay in any::<bool>()) {

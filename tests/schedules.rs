@@ -43,7 +43,7 @@ fn machines() -> Vec<Box<dyn CostModel>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(common::cases(200))]
 
     #[test]
     fn over_threads_and_in_the_symbolic_run(seed in 0u64.., ranks in 2usize..6, steps in 0usize..200, bytes in 1usize..200) {

@@ -12,11 +12,21 @@ pub use bytes::byte;
 use collwise::collective::{COLLECTIVES, Collective, Parameters, Shape};
 use collwise::schedule::{Buffer, Elements, Fold, Layout};
 use collwise::transport::{Buffers, Executor, Task, Transport};
+use proptest::prelude::ProptestConfig;
 use std::path::PathBuf;
 
 /// A file of this repository.
 pub fn file(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// So many cases, or those that `PROPTEST_CASES` asks for.
+pub fn cases(few: u32) -> ProptestConfig {
+    let mut config = ProptestConfig::default();
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = few;
+    }
+    config
 }
 
 /// A platform of three groups with 4, 3 and 1 hosts.
