@@ -40,10 +40,12 @@ simulated() {
         sed -n 's/^Maximum finishing time at host [0-9]*: \([0-9]*\).*/\1/p'
 }
 
-for algorithm in $("$collwise" list | awk '$1 == "bcast" && $2 != "native" { print $2 }'); do
+for entry in $("$collwise" list | awk '$1 == "bcast" && $2 != "native" { print $2 (/takes .*--segment/ ? ":segment" : "") }'); do
+    algorithm=${entry%:segment}
     for ranks in "${counts[@]}"; do
         for case in "${cases[@]}"; do
-            what=(--algorithm "$algorithm" --ranks "$ranks" --bytes "${case%:*}" --segment "${case#*:}")
+            what=(--algorithm "$algorithm" --ranks "$ranks" --bytes "${case%:*}")
+            [ "$entry" = "$algorithm" ] || what+=(--segment "${case#*:}")
             "$collwise" export --to goal "${what[@]}" -o "$folder/goal"
             "$programs/txt2bin" -i "$folder/goal" -o "$folder/bin"
             echo "$algorithm $(simulated 0) $(predicted "${loggp[@]}" --param G=0) $(simulated $G)" \

@@ -115,7 +115,11 @@ fn predict_replays_one_algorithm_under_one_model() {
     wrong(&[&three[..], &["--param", "G=nan"]].concat(), &["G = NaN"]);
     wrong(&[&three[..], &["--param", "G=1us"]].concat(), &["\"1us\" is no number"]);
     wrong(&[&three[..], &["--param", "G=1", "--param", "x=1"]].concat(), &["there is no parameter x"]);
+    wrong(&[&three[..], &["--param", "G=1", "--segment", "512"]].concat(), &["build flat", "neither --segment nor --radix"]);
+    wrong(&[&three[..], &["--param", "G=1", "--radix", "3"]].concat(), &["build flat", "neither --segment nor --radix"]);
     let four = [&three[..], &["--param", "G=1", "--segment", "1B"]].concat();
+    let tree = ["export", "--to", "goal", "--algorithm", "knomial", "--ranks", "4", "--bytes", "1KiB", "--segment", "512"];
+    fails(&tree, folder.path(), 1, &["build knomial", "--radix, but no --segment"]);
     let huge =
         [&["predict", "--model", "loggp", "--ranks", "1000", "--algorithm", "segmented_chain", "--bytes", "1GiB"], &four[..]].concat();
     fails(&huge, folder.path(), 1, &["messages, at most"]);

@@ -128,7 +128,9 @@ fn own_inside(policy: &std::path::Path) {
     }
     let mut edited = collwise::policy::Policy::read(policy).unwrap();
     edited.collectives.get_mut(&bcast::COLLECTIVE).unwrap().two_level.clear();
-    edited.groups.iter_mut().flat_map(|g| g.choices.values_mut().flatten()).for_each(|row| row.algorithm = "native".into());
+    for row in edited.groups.iter_mut().flat_map(|g| g.choices.values_mut().flatten()) {
+        (row.algorithm, row.segment_bytes, row.radix) = ("native".into(), 0, 0);
+    }
     std::fs::write(policy, edited.to_toml().unwrap()).unwrap();
 }
 

@@ -71,8 +71,18 @@ impl AlgorithmArgs {
     pub fn chosen(&self, collective: &'static Collective) -> anyhow::Result<Option<Chosen>> {
         let (Some(name), Some(ranks)) = (&self.algorithm, self.ranks) else { return Ok(None) };
         let algorithm = collective.algorithm(name)?;
+        let takes = (algorithm.segmented, !algorithm.radices.is_empty());
+        if (self.segment > 0 && !takes.0) || (self.radix > 0 && !takes.1) {
+            let takes = match takes {
+                (true, true) => "--segment and --radix",
+                (true, false) => "--segment, but no --radix",
+                (false, true) => "--radix, but no --segment",
+                (false, false) => "neither --segment nor --radix",
+            };
+            bail!("build {name}: it takes {takes}");
+        }
         let parameters = Parameters {
-            segment: if algorithm.segmented { self.segment } else { 0 },
+            segment: self.segment,
             radix: self.radix,
             in_flight: self.in_flight.unwrap_or(0).into(),
             peers: self.peers.unwrap_or(0).into(),

@@ -23,7 +23,12 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         add("model", m.name, &format!("parameters {}", parameters.join(", ")), m.citation);
     }
     for c in COLLECTIVES {
-        c.algorithms.iter().for_each(|a| add(c.name, a.name, a.summary, a.citation));
+        for a in c.algorithms {
+            let takes = [(a.segmented, "--segment"), (!a.radices.is_empty(), "--radix")];
+            let takes: Vec<&str> = takes.into_iter().filter(|t| t.0).map(|t| t.1).collect();
+            let takes = if takes.is_empty() { String::new() } else { format!("; takes {}", takes.join(", ")) };
+            add(c.name, a.name, &format!("{}{takes}", a.summary), a.citation);
+        }
     }
     METHODS.iter().for_each(|m| add("grouping", m.name, m.summary, m.citation));
     HEURISTICS.iter().for_each(|h| add("schedule", h.name, h.summary, h.citation));

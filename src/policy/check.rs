@@ -2,7 +2,7 @@
 
 use super::toml_file::{Fault, ascend};
 use super::{Choice, GroupPolicy, PER_GROUP, Policy, TwoLevelRow};
-use crate::collective::{Collective, Parameters, bcast};
+use crate::collective::{Algorithm, Collective, Parameters, bcast};
 use crate::error::way;
 use crate::model::LARGEST;
 use crate::schedule::WINDOW;
@@ -161,7 +161,8 @@ fn forms_fault(collective: &'static Collective, row: &TwoLevelRow) -> Option<Str
         return match collective.algorithm(&row.inter_group) {
             Err(e) => Some(format!("failed to {e}")),
             Ok(a) if row.segment_bytes > 0 && !a.segmented => Some(format!("\"{}\" cuts nothing into segments", a.name)),
-            Ok(_) => None,
+            Ok(_) if row.intra_radix > 0 => Some("it has an intra_radix, and no intra_group".into()),
+            Ok(a) => radix_fault(a, row.radix),
         };
     };
     let Some(through) = through(collective) else { return Some(format!("a {} does not go through coordinators", collective.name)) };
@@ -171,7 +172,15 @@ fn forms_fault(collective: &'static Collective, row: &TwoLevelRow) -> Option<Str
     if row.intra_segment_bytes > 0 {
         return Some("its segments pass through all levels: intra_segment says nothing".into());
     }
-    through.between(&row.inter_group).and_then(|_| through.tree(inside)).err().map(|e| format!("failed to {e}"))
+    match through.between(&row.inter_group).and_then(|between| Ok((between, through.tree(inside)?))) {
+        Err(e) => Some(format!("failed to {e}")),
+        Ok((between, tree)) => radix_fault(between, row.radix).or_else(|| radix_fault(tree, row.intra_radix)),
+    }
+}
+
+/// What is wrong with a radix that an algorithm is said to have.
+fn radix_fault(algorithm: &Algorithm, radix: usize) -> Option<String> {
+    (radix > 0 && algorithm.radices.is_empty()).then(|| format!("\"{}\" has no radix", algorithm.name))
 }
 
 /// What is wrong with the rows of a collective in the `n`-th group.
@@ -181,8 +190,12 @@ fn choices_fault(n: usize, g: &GroupPolicy, collective: &'static Collective, row
         if !begins(k, |k| rows[k].from_bytes) {
             return Some("from must begin with 0 and ascend".into());
         }
-        if let Err(e) = collective.algorithm(&row.algorithm) {
-            return Some(format!("failed to {e}"));
+        let algorithm = match collective.algorithm(&row.algorithm) {
+            Err(e) => return Some(format!("failed to {e}")),
+            Ok(found) => found,
+        };
+        if row.segment_bytes > 0 && !algorithm.segmented {
+            return Some(format!("\"{}\" has no segment", algorithm.name));
         }
         if row.radix > MAX_BYTES {
             return Some("its radix is not valid".into());
@@ -199,7 +212,7 @@ fn choices_fault(n: usize, g: &GroupPolicy, collective: &'static Collective, row
         if !g.models.iter().any(|m| m.model == row.model) {
             return Some(format!("the group has no model \"{}\"", row.model));
         }
-        None
+        radix_fault(algorithm, row.radix)
     };
     (0..rows.len()).find_map(|k| Some((way(&[&"group", &n, &"choices", &collective.name, &k]), wrong(k)?)))
 }
