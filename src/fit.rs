@@ -33,8 +33,15 @@ pub fn fit_groups(session: &mut Session, rank_sets: &[RankSet], models: &[&'stat
         session.measure("models", &wanted)?;
     }
     let fit = |(k, rank_set): (usize, &RankSet)| {
-        let all = models.iter().map(|m| fit_one(m, rank_set, session.samples(), k as u64));
-        all.collect::<Vec<_>>().into_iter().flatten().collect()
+        let one = |m: &&'static Model| {
+            let fitted = fit_one(m, rank_set, session.samples(), k as u64);
+            if fitted.is_none() {
+                let why = if fits(rank_set, m) { "samples give no parameters".into() } else { format!("it wants {} ranks", m.least_ranks) };
+                tracing::debug!("model {} is left out for ranks {:?}: {why}", m.name, rank_set.ranks);
+            }
+            fitted
+        };
+        models.iter().filter_map(one).collect()
     };
     Ok(rank_sets.iter().enumerate().map(fit).collect())
 }

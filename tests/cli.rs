@@ -424,3 +424,14 @@ fn app_whatif_says_what_a_policy_would_save() {
     let few = platform("hcl16");
     fails(&["app", "whatif", &report, "--policy", &few], at, 1, &["hcl16"]);
 }
+
+#[test]
+fn a_model_that_cannot_be_fitted_is_left_out_and_that_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("three.toml"), common::THREE_GROUPS).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_collwise"));
+    command.args(["tune", "--platform", "three.toml", "-o", "p.toml"]).current_dir(folder.path());
+    let output = command.env("COLLWISE_LOG", "collwise::fit=debug").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("model lmo is left out for ranks [7]: it wants 3 ranks"), "{said}");
+}

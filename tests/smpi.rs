@@ -144,7 +144,7 @@ fn sends_follow_the_schedule(platform: &Platform, policy: Policy, traces: &Path)
         }
         // every rank but the root was sent the message once; inside some groups that is left to the library's own
         let wanted = |rank: usize| {
-            let k = plan.two_level.group_of(rank);
+            let k = plan.two_level.group_of(rank).unwrap();
             let by_library = plan.two_level.local_native(k) && plan.two_level.groups[k][0] != rank;
             if rank == 0 || by_library { 0 } else { bytes }
         };

@@ -159,8 +159,9 @@ impl Experiment {
         if self.bytes() > MAX_BYTES {
             return Err(Error::invalid(format!("{} bytes fit into no memory", self.bytes())));
         }
-        if self.message_count() > MOST_MEASURED {
-            return Err(Error::invalid(format!("it sends some {} messages, at most {MOST_MEASURED} are replayed", self.message_count())));
+        let messages = self.message_count()?;
+        if messages > MOST_MEASURED {
+            return Err(Error::invalid(format!("it sends some {messages} messages, at most {MOST_MEASURED} are replayed")));
         }
         if self.delay_s() > MAX_SECONDS {
             return Err(Error::invalid(format!("it computes for {} s, at most {MAX_SECONDS} s make sense", self.delay_s())));
@@ -168,20 +169,19 @@ impl Experiment {
         Ok(())
     }
 
-    /// How many messages it sends, about; for one whose ranks and algorithms are there.
-    fn message_count(&self) -> usize {
-        match self {
+    /// How many messages it sends, about; for one whose ranks are there.
+    fn message_count(&self) -> Result<usize> {
+        Ok(match self {
             Experiment::RoundTrip { .. } | Experiment::SendTime { .. } | Experiment::ReceiveTime { .. } => 2,
             Experiment::SaturationTrain { count, .. } => *count,
             Experiment::OneToManyRoundTrip { leaves, .. } => 2 * leaves.len(),
             Experiment::OneToManyTrain { leaves, count, .. } => leaves.len().saturating_mul(*count),
-            Experiment::TwoLevel { two_level } => two_level.message_count(),
+            Experiment::TwoLevel { two_level } => two_level.message_count()?,
             Experiment::Coordinated { coordinated, bytes } => coordinated.message_count(*bytes),
             Experiment::Collective { collective, ranks, bytes, algorithm, parameters, .. } => {
-                let pieces = collective.algorithm(algorithm).map_or(1, |a| parameters.pieces(a, *bytes));
-                ranks.len().saturating_mul(pieces)
+                ranks.len().saturating_mul(parameters.pieces(collective.algorithm(algorithm)?, *bytes))
             }
-        }
+        })
     }
 
     /// The longest time that it computes at once.

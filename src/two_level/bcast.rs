@@ -85,18 +85,20 @@ impl TwoLevel {
         }
     }
 
-    /// How many messages it sends, about; for one that is valid.
-    pub fn message_count(&self) -> usize {
-        let of_group = |(ranks, intra_group): (&Vec<Rank>, &IntraGroup)| {
-            let inside = bcast::algorithm(&intra_group.algorithm).map_or(1, |a| intra_group.parameters.pieces(a, self.bytes));
-            ranks.len().saturating_mul(inside.max(pieces(self.bytes, self.segment)))
-        };
-        self.groups.iter().zip(&self.intra_group).map(of_group).fold(0, usize::saturating_add)
+    /// How many messages it sends, about.
+    ///
+    /// # Errors
+    /// An algorithm that there is not.
+    pub fn message_count(&self) -> Result<usize> {
+        self.groups.iter().zip(&self.intra_group).try_fold(0usize, |all, (ranks, intra_group)| {
+            let inside = intra_group.parameters.pieces(bcast::algorithm(&intra_group.algorithm)?, self.bytes);
+            Ok(all.saturating_add(ranks.len().saturating_mul(inside.max(pieces(self.bytes, self.segment)))))
+        })
     }
 
-    /// The position in `groups` of a rank's group.
-    pub fn group_of(&self, rank: Rank) -> usize {
-        self.groups.iter().position(|g| g.contains(&rank)).unwrap_or(0)
+    /// The position in `groups` of a rank's group, if it is in one.
+    pub fn group_of(&self, rank: Rank) -> Option<usize> {
+        self.groups.iter().position(|g| g.contains(&rank))
     }
 
     /// All ranks, group by group; the root is the first.
@@ -114,9 +116,9 @@ impl TwoLevel {
         self.groups[k].len() > 1 && self.intra_group[k].algorithm == bcast::COLLECTIVE.native().name
     }
 
-    /// The library's own broadcast that a rank calls after its program, if its group's is that.
+    /// The library's own broadcast that a rank calls after its program, if its group's is that; a rank in no group calls none.
     pub fn native(&self, me: Rank) -> Option<NativeCall> {
-        let k = self.group_of(me);
+        let k = self.group_of(me)?;
         self.local_native(k).then(|| NativeCall { collective: &bcast::COLLECTIVE, ranks: self.groups[k].clone(), root: 0 })
     }
 
@@ -133,9 +135,9 @@ impl TwoLevel {
     /// # Errors
     /// An algorithm that there is not.
     pub fn program(&self, me: Rank) -> Result<Program> {
-        let k = self.group_of(me);
-        let position = self.groups[k].iter().position(|&r| r == me);
-        let position = position.ok_or_else(|| Error::invalid(format!("build the program of rank {me}, which is in no group")))?;
+        let place = |(k, group): (usize, &Vec<Rank>)| Some((k, group.iter().position(|&r| r == me)?));
+        let place = self.groups.iter().enumerate().find_map(place);
+        let (k, position) = place.ok_or_else(|| Error::invalid(format!("build the program of rank {me}, which is in no group")))?;
         match &self.inter_group {
             InterGroup::Line(order) => Ok(self.link_of_chain(&self.chain(order), self.place_in_chain(order, k, position))),
             _ => self.program_at(k, position, &self.hosts_of(k)),
@@ -442,6 +444,15 @@ mod tests {
         for good in [tree(), two_level(InterGroup::Relay), two_level(InterGroup::Line(vec![0, 2, 1, 3]))] {
             good.validate(7).unwrap();
             crate::schedule::check(&good.schedule(7).unwrap(), &good.specification(7)).unwrap();
+    #[test]
+    fn a_rank_in_no_group_calls_nothing() {
+        let mut all = two_level(InterGroup::Relay);
+        all.intra_group[0].algorithm = bcast::COLLECTIVE.native().name.into();
+        assert_eq!(all.native(3).map(|call| call.ranks), Some(vec![0, 3, 1]));
+        assert!(all.native(4).is_none() && all.native(7).is_none());
+        assert!(all.program(7).unwrap_err().to_string().contains("rank 7, which is in no group"));
+    }
+
         }
         let with = |change: &dyn Fn(&mut TwoLevel)| {
             let mut h = tree();
