@@ -372,7 +372,6 @@ fn a_job_that_still_measures_is_named() {
     assert!(lines() >= kept, "nothing is lost");
 }
 
-/// The mini-applications check their results, and their reports say what they did.
 /// Open MPI counts its messages for each collective; they are those that reports are expanded into.
 #[test]
 fn open_mpi_sends_what_reports_are_expanded_into() {
@@ -434,6 +433,7 @@ fn open_mpi_sends_what_reports_are_expanded_into() {
     assert!(f64::from(exact) > 0.9 * f64::from(calls), "{exact} of {calls}");
 }
 
+/// The mini-applications check their results, and their reports say what they did.
 #[test]
 fn mini_applications_run_and_report() {
     let _lock = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
