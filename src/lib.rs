@@ -115,6 +115,8 @@ pub mod fit;
 pub mod flow;
 pub mod intercluster;
 pub mod library;
+#[cfg(feature = "loaded")]
+pub mod loaded;
 pub mod measure;
 pub mod model;
 pub mod names;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// The rooms in order: each may use those before it. Rooms of one line may use each other.
 const ROOMS: &[&[&str]] = &[
-    &["error", "files", "names", "units", "stats", "event", "library"],
+    &["error", "files", "names", "units", "stats", "event", "library", "loaded"],
     &["topology"],
     &["platform"],
     &["schedule"],

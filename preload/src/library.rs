@@ -5,6 +5,7 @@
 //! Linux runs on and are handed on as they came.
 
 use crate::names;
+use collwise::library::Library;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 #[cfg(target_endian = "big")]
@@ -62,12 +63,10 @@ impl Constants {
 
     /// Those of the library that says this of itself.
     fn of(version: &str) -> Result<Constants, String> {
-        if version.contains("Open MPI") {
-            Constants::open_mpi()
-        } else if ["MPICH", "MVAPICH", "Intel(R) MPI"].iter().any(|n| version.contains(n)) {
-            Ok(Constants::mpich())
-        } else {
-            Err("its handles are not known".into())
+        match Library::of(version) {
+            Library::Mpich => Ok(Constants::mpich()),
+            Library::Other if version.contains("Open MPI") => Constants::open_mpi(),
+            _ => Err("its handles are not known".into()),
         }
     }
 }

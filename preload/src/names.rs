@@ -1,7 +1,8 @@
 //! Names: those that programs find here instead of in the MPI library, and where that library has them.
 
 use crate::say;
-use std::ffi::{CStr, CString, c_int, c_void};
+use collwise::loaded::{file_of, loaded};
+use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The MPI library's function of a name.
@@ -21,8 +22,8 @@ pub fn variable(name: &CStr) -> Option<*mut c_void> {
 /// A name in a library that a plugin brought along and kept to itself (`dlopen` with `RTLD_LOCAL`, as Python does): it is found by its file
 /// only, and kept loaded from then on.
 fn private(name: &CStr) -> Option<*mut c_void> {
-    let own = file_base(private as *const c_void)?;
-    for file in loaded() {
+    let own = file_of(private as *const c_void)?;
+    for (file, _) in loaded() {
         // SAFETY: names that end with a zero; what is loaded already is not loaded again, and runs no code
         unsafe {
             let library = libc::dlopen(file.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
@@ -30,38 +31,13 @@ fn private(name: &CStr) -> Option<*mut c_void> {
                 continue;
             }
             let found = libc::dlsym(library, name.as_ptr());
-            if !found.is_null() && file_base(found) != Some(own) {
+            if !found.is_null() && file_of(found) != Some(own) {
                 return Some(found);
             }
             libc::dlclose(library);
         }
     }
     None
-}
-
-/// The files that the process has loaded, beyond its program.
-fn loaded() -> Vec<CString> {
-    unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _: usize, files: *mut c_void) -> c_int {
-        // SAFETY: `files` is the list below, and the loader's information holds a name or none
-        unsafe {
-            let name = (*info).dlpi_name;
-            if !name.is_null() && *name != 0 {
-                (*files.cast::<Vec<CString>>()).push(CStr::from_ptr(name).to_owned());
-            }
-        }
-        0
-    }
-    let mut files: Vec<CString> = Vec::new();
-    // SAFETY: the list outlives the call; it is opened only after it, since the loader is locked until then
-    unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut files).cast()) };
-    files
-}
-
-/// Where the file begins that holds an address.
-fn file_base(address: *const c_void) -> Option<usize> {
-    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: zeros are a valid value, which the loader fills
-    unsafe { (libc::dladdr(address, info.as_mut_ptr()) != 0).then(|| info.assume_init().dli_fbase as usize) }
 }
 
 /// A function of the MPI library whose name is taken here.

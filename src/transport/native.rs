@@ -6,12 +6,13 @@
 //! statically) they are what the linker bound.
 #![allow(non_snake_case, clippy::missing_safety_doc)] // each has the name of its namesake, and its contract
 
+use crate::loaded::{file_of, loaded};
 use libc::{c_char, c_int, c_void};
 use mpi::ffi::{
     self, MPI_Aint as Aint, MPI_Comm as Comm, MPI_Count, MPI_Datatype as Datatype, MPI_Errhandler as Errhandler, MPI_Group as Group,
     MPI_Op, MPI_Request as Request, MPI_Status as Status,
 };
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::sync::OnceLock;
 
 type Place = *mut c_void;
@@ -149,29 +150,4 @@ fn library() -> Option<Place> {
             None
         }
     })
-}
-
-/// The files that the process has loaded, beyond its program, and where they begin.
-fn loaded() -> Vec<(CString, usize)> {
-    unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _: usize, files: *mut c_void) -> c_int {
-        // SAFETY: `files` is the list below, and the loader's information holds a name or none
-        unsafe {
-            let name = (*info).dlpi_name;
-            if !name.is_null() && *name != 0 {
-                (*files.cast::<Vec<(CString, usize)>>()).push((CStr::from_ptr(name).to_owned(), (*info).dlpi_addr as usize));
-            }
-        }
-        0
-    }
-    let mut files: Vec<(CString, usize)> = Vec::new();
-    // SAFETY: the list outlives the call; files are opened only after it, since the loader is locked until then
-    unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut files).cast()) };
-    files
-}
-
-/// Where the file begins that holds an address.
-fn file_of(address: *const c_void) -> Option<usize> {
-    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: zeros are a valid value, which the loader fills
-    unsafe { (libc::dladdr(address, info.as_mut_ptr()) != 0).then(|| info.assume_init().dli_fbase as usize) }
 }
