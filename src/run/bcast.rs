@@ -58,7 +58,8 @@ pub trait AdaptiveCollectives {
     /// inter-communicator, and without a policy that fits, the library's own barrier runs.
     ///
     /// # Errors
-    /// [`Error::Mpi`] with MPI's reason if a message failed: use the communicator no more.
+    /// [`Error::Mpi`] with MPI's code and reason if a message failed, after the communicator's error handler was called: use the communicator no
+    /// more.
     fn adaptive_barrier(&self) -> Result<()>;
 }
 

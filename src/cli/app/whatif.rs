@@ -11,7 +11,7 @@ use crate::units;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Say how much wall time tuned collectives would save.
+/// Say how much wall time tuned broadcasts would save.
 #[derive(clap::Args)]
 pub struct Args {
     /// Reports of mpiP 3.
@@ -54,7 +54,7 @@ struct Answer {
     /// Of all sites where it is known.
     saved_s: f64,
     at_most_s: f64,
-    /// Seconds in collectives that no policy tunes yet.
+    /// Seconds in other collectives: what policies save of these is not known here.
     untuned_s: f64,
 }
 
@@ -142,7 +142,7 @@ fn text(answer: &Answer) -> String {
         [vec![s.site.to_string(), place.into(), format!("{:.0}", s.calls), units::bytes(s.bytes)], times.to_vec()].concat()
     };
     if answer.savings.is_empty() {
-        out += "it does not call MPI_Bcast, and only broadcasts are tuned by now: nothing is saved\n";
+        out += "it does not call MPI_Bcast, and what is saved is known of broadcasts only\n";
     } else {
         let rows: Vec<Vec<String>> = answer.savings.iter().map(row).collect();
         out += &table(&["site", "place", "calls", "bytes", "in the report", "MPI_Bcast", "adaptive", "saved", "at most"], 2, &rows);
@@ -156,7 +156,7 @@ fn text(answer: &Answer) -> String {
         out += &format!("at most, if no process waited for a root that was late: {}, {}\n", units::seconds(most), share(most));
     }
     if answer.untuned_s > 0.0 {
-        out += &format!("other collectives, which are not tuned by now: {}\n", units::seconds(answer.untuned_s));
+        out += &format!("other collectives, of which it is not known what is saved: {}\n", units::seconds(answer.untuned_s));
     }
     out
 }
