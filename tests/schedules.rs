@@ -6,7 +6,7 @@ mod common;
 use collwise::model::{CostModel, Values, model};
 use collwise::platform::{Noise, Placement, Platform};
 use collwise::predict::replay;
-use collwise::schedule::{Action, Elements, Fold, Layout, Piece, Program, Schedule, Span, Specification, Trace, WINDOW, check};
+use collwise::schedule::{Action, Elements, Fold, Layout, OpId, Piece, Program, Schedule, Span, Specification, Trace, WINDOW, check};
 use collwise::sim::{Disturbance, Simulator};
 use collwise::transport::Executor;
 use collwise::transport::threads::{run_with, transports};
@@ -159,27 +159,26 @@ fn a_reduction_is_what_it_should_be() {
 fn each_fault_of_copies_and_combinings_is_named() {
     let (input, output, scratch) = (|at, n| Span::input(at, n), |at, n| Span::output(at, n), |at, n| Span::scratch(at, n));
     let elements = Elements { bytes: 2, commute: true };
-    let alone = |build: &dyn Fn(&mut Program)| {
+    let alone = |build: &dyn Fn(&mut Program) -> OpId| {
         let mut p = Program::new();
         build(&mut p);
         check(&Schedule { programs: vec![p] }, &allreduce(1, elements)).map_err(|e| e.to_string())
     };
-    let drop_id = |_: u32| ();
-    assert_eq!(alone(&|p| drop_id(p.copy(input(0, 8), output(0, 8), &[]))), Ok(()));
-    let say = |build: &dyn Fn(&mut Program)| alone(build).unwrap_err();
-    assert!(say(&|p| drop_id(p.copy(output(0, 8), input(0, 8), &[]))).contains("writes into the input"));
-    assert!(say(&|p| drop_id(p.copy(output(0, 4), output(2, 4), &[]))).contains("writes into what it reads"));
-    assert!(say(&|p| drop_id(p.copy(scratch(0, 8), output(0, 8), &[]))).contains("reads byte 0 of its scratch, where nothing lies"));
-    assert!(say(&|p| drop_id(p.copy(input(0, 9), output(0, 9), &[]))).contains("outside the 8 bytes"));
-    assert!(say(&|p| drop_id(p.copy(input(0, 6), output(0, 6), &[]))).contains("ends without"));
+    assert_eq!(alone(&|p| p.copy(input(0, 8), output(0, 8), &[])), Ok(()));
+    let say = |build: &dyn Fn(&mut Program) -> OpId| alone(build).unwrap_err();
+    assert!(say(&|p| p.copy(output(0, 8), input(0, 8), &[])).contains("writes into the input"));
+    assert!(say(&|p| p.copy(output(0, 4), output(2, 4), &[])).contains("writes into what it reads"));
+    assert!(say(&|p| p.copy(scratch(0, 8), output(0, 8), &[])).contains("reads byte 0 of its scratch, where nothing lies"));
+    assert!(say(&|p| p.copy(input(0, 9), output(0, 9), &[])).contains("outside the 8 bytes"));
+    assert!(say(&|p| p.copy(input(0, 6), output(0, 6), &[])).contains("ends without"));
     let twice = |p: &mut Program| {
         p.copy(input(0, 8), output(0, 8), &[]);
-        p.combine(input(0, 8), output(0, 8), &[]);
+        p.combine(input(0, 8), output(0, 8), &[])
     };
     assert!(say(&twice).contains("combines ranks [0] with [0]"));
     let elsewhere = |p: &mut Program| {
         p.copy(input(0, 8), output(0, 8), &[]);
-        p.combine(input(2, 6), output(0, 6), &[]);
+        p.combine(input(2, 6), output(0, 6), &[])
     };
     assert!(say(&elsewhere).contains("combines place 2 of one value with place 0 of another"));
     let two = |n: usize| {

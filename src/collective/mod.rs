@@ -245,8 +245,9 @@ pub struct Parameters {
     pub peers: usize,
 }
 
-pub(crate) fn is_zero(n: &usize) -> bool {
-    *n == 0
+/// True for what files leave out.
+pub(crate) fn is_zero<N: Default + PartialEq>(n: &N) -> bool {
+    *n == N::default()
 }
 
 /// Builds one rank's program.

@@ -287,13 +287,21 @@ impl Experiment {
             Experiment::SaturationTrain { bytes, count, delay_ns, .. } => train(&mut p, me, data(*bytes), *count, *delay_ns),
             Experiment::OneToManyRoundTrip { leaves, out, back, .. } if me == 0 => {
                 let leaves = 1..=leaves.len();
-                leaves.clone().for_each(|leaf| drop_id(p.send(leaf, data(*out), &[])));
-                leaves.for_each(|leaf| drop_id(p.recv(leaf, data(*back), &[])));
+                for leaf in leaves.clone() {
+                    p.send(leaf, data(*out), &[]);
+                }
+                for leaf in leaves {
+                    p.recv(leaf, data(*back), &[]);
+                }
             }
             Experiment::OneToManyTrain { leaves, bytes, count, .. } if me == 0 => {
                 let leaves = 1..=leaves.len();
-                (0..*count).for_each(|_| leaves.clone().for_each(|leaf| drop_id(p.send(leaf, data(*bytes), &[]))));
-                leaves.for_each(|leaf| drop_id(p.recv(leaf, empty, &[])));
+                for leaf in (0..*count).flat_map(|_| leaves.clone()) {
+                    p.send(leaf, data(*bytes), &[]);
+                }
+                for leaf in leaves {
+                    p.recv(leaf, empty, &[]);
+                }
             }
             Experiment::OneToManyTrain { bytes, count, .. } => {
                 let got: Vec<_> = (0..*count).map(|_| p.recv(0, data(*bytes), &[])).collect();
@@ -360,8 +368,6 @@ fn has_message(collective: &Collective, bytes: usize) -> Result<()> {
     }
     Ok(())
 }
-
-fn drop_id(_: crate::schedule::OpId) {}
 
 /// A program with its ranks named by their places among all.
 fn at_places(ranks: &[Rank], program: Program) -> Program {

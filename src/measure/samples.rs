@@ -1,6 +1,7 @@
 //! Samples, and the file they are kept in: JSON lines, the first of which holds the settings that made them.
 
 use super::{Experiment, SAMPLE_FORMAT, Settings};
+use crate::collective::is_zero;
 use crate::error::{Error, Result};
 use crate::files::read_damaged_text;
 use crate::stats;
@@ -43,11 +44,6 @@ pub struct Sample {
     /// clock is read or time is virtual, and in files of older versions, which do not say.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub clock_error_s: f64,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde's interface
-fn is_zero(value: &f64) -> bool {
-    *value == 0.0
 }
 
 impl Sample {

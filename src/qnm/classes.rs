@@ -1,4 +1,4 @@
-//! Several classes of customers: exactly, over all mixes, and approximately.
+//! Several classes of customers, approximately.
 
 use crate::error::{Error, Result};
 use serde::Serialize;
@@ -47,38 +47,6 @@ impl Classes {
     fn stations(&self) -> usize {
         self.is_delay.len()
     }
-}
-
-/// Stations times mixes of customers that an exact solution may go through: a gigabyte of queues.
-const MOST_QUEUES: usize = 1 << 27;
-
-/// Mean value analysis over all mixes of customers.
-///
-/// # Errors
-/// Times that are none, lists that do not match, or more mixes than fit into memory.
-pub fn exact_classes(network: &Classes) -> Result<ClassSolution> {
-    network.check()?;
-    let (classes, stations) = (network.customers.len(), network.stations());
-    let mixes =
-        network.customers.iter().try_fold(1usize, |m, n| m.checked_mul(n + 1)).filter(|m| m.saturating_mul(stations) <= MOST_QUEUES);
-    let Some(mixes) = mixes else {
-        return Err(Error::invalid("solve the queueing network: too many mixes of customers; use the approximation"));
-    };
-    // a mix is a number whose digits are customers of each class; queues of all classes together, by mix and station
-    let place: Vec<usize> = network.customers.iter().scan(1, |p, n| Some(std::mem::replace(p, *p * (n + 1)))).collect();
-    let mut queues = vec![0.0; mixes * stations];
-    let mut solution = empty(classes, stations);
-    for mix in 1..mixes {
-        let digits: Vec<usize> = (0..classes).map(|c| mix / place[c] % (network.customers[c] + 1)).collect();
-        let mut sums = vec![0.0; stations];
-        for c in (0..classes).filter(|&c| digits[c] > 0) {
-            let fewer = &queues[(mix - place[c]) * stations..][..stations];
-            serve(network, c, digits[c] as f64, fewer, &mut solution);
-            sums.iter_mut().zip(&solution.queue[c]).for_each(|(s, q)| *s += q);
-        }
-        queues[mix * stations..][..stations].copy_from_slice(&sums);
-    }
-    Ok(solution)
 }
 
 /// A class's measures, when a customer of it that comes finds these queues.

@@ -6,7 +6,6 @@
 
 mod algorithms;
 mod app;
-mod bounds;
 mod choices;
 mod classes;
 mod clocks;
@@ -20,8 +19,7 @@ mod wall;
 mod wire;
 
 pub use app::{Active, Application, CallLaw, Per, Prediction};
-pub use bounds::{Bounds, bounds};
-pub use classes::{ClassSolution, Classes, approximate, exact_classes};
+pub use classes::{ClassSolution, Classes, approximate};
 pub use exact::exact;
 pub use machine::{Machine, Spread};
 pub use mpip::{Report, Site, Times};

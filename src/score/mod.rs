@@ -87,12 +87,7 @@ fn ratio_at(sizes: &[usize], ratios: &[f64], bytes: usize) -> f64 {
 /// one that was cheapest to measure; of these the simplest (the first in the registry).
 pub fn best_model(scores: &[ModelScore], bytes: usize) -> Option<&ModelScore> {
     let at = |s: &ModelScore| {
-        let nearest = s
-            .bytes
-            .iter()
-            .enumerate()
-            .min_by_key(|(_, b)| (b.max(&&1).ilog2() as i64 * 1000 - bytes.max(1).ilog2() as i64 * 1000).abs())
-            .map(|(k, _)| k);
+        let nearest = s.bytes.iter().enumerate().min_by_key(|(_, b)| b.max(&&1).ilog2().abs_diff(bytes.max(1).ilog2())).map(|(k, _)| k);
         nearest.and_then(|k| s.error_by_bytes.get(k).copied()).or(s.error).unwrap_or(f64::MAX)
     };
     let best = scores.iter().min_by(|a, b| at(a).total_cmp(&at(b)))?;

@@ -94,11 +94,6 @@ impl LatencyMatrix {
         self.values[i * self.n + j]
     }
 
-    /// The matrix of a part of the ranks, in the given order.
-    pub fn select(&self, ranks: &[Rank]) -> LatencyMatrix {
-        LatencyMatrix::from_pairs(ranks.len(), &self.provenance, |i, j| self.get(ranks[i], ranks[j]))
-    }
-
     /// All latencies between two sets of ranks (of one set with itself: each pair once).
     pub fn between(&self, a: &[Rank], b: &[Rank]) -> Vec<f64> {
         let pairs = a.iter().flat_map(|&i| b.iter().map(move |&j| (i, j)));

@@ -74,11 +74,6 @@ impl MpiTransport {
         self.comm
     }
 
-    /// True on rank 0, which speaks for all.
-    pub fn rank_is_first(&self) -> bool {
-        self.rank == 0
-    }
-
     fn count(&self, len: usize) -> Result<c_int> {
         c_int::try_from(len)
             .map_err(|_| Error::Rank { rank: self.rank, reason: format!("one message of {len} bytes is more than MPI counts") })

@@ -163,7 +163,9 @@ impl TwoLevel {
                 program.in_flight(inside);
                 program.peers(peers);
                 let come: Vec<OpId> = node.parent.iter().map(|&p| program.recv(group[p], span, &[])).collect();
-                node.children.iter().for_each(|&c| drop_id(program.send(group[c], span, &come)));
+                for &c in &node.children {
+                    program.send(group[c], span, &come);
+                }
                 continue;
             }
             let part = same.clone().unwrap_or_else(|| self.part_of_relay(k, n));
@@ -174,8 +176,14 @@ impl TwoLevel {
             for job in part.jobs {
                 program.in_flight(if let Job::Send { .. } = job { self.in_flight } else { inside });
                 match (job, &node) {
-                    (Job::Send { to, .. }, _) => drop_id(program.send(self.groups[to][0], span, &come)),
-                    (Job::Local(_), Some(node)) => node.children.iter().for_each(|&c| drop_id(program.send(group[c], span, &come))),
+                    (Job::Send { to, .. }, _) => {
+                        program.send(self.groups[to][0], span, &come);
+                    }
+                    (Job::Local(_), Some(node)) => {
+                        for &c in &node.children {
+                            program.send(group[c], span, &come);
+                        }
+                    }
                     (Job::Local(_), None) if whole => self.append_local(&mut program, k, position, &come)?,
                     (Job::Local(_), None) => {}
                 }
@@ -323,8 +331,6 @@ impl TwoLevel {
     }
 }
 
-fn drop_id(_: OpId) {}
-
 /// What the coordinator of group `k` does with each segment along a tree. Its intra-group broadcast is always among the jobs.
 fn own_part(jobs: &[Job], k: usize) -> Part {
     let from = jobs.iter().find_map(|job| if let Job::Send { from, to } = *job { (to == k).then_some(from) } else { None });
@@ -439,12 +445,6 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_is_named_and_what_is_valid_can_be_run() {
-        let tree = || two_level(InterGroup::Tree(vec![send(2, 3), send(0, 2), send(0, 1), Job::Local(0)]));
-        for good in [tree(), two_level(InterGroup::Relay), two_level(InterGroup::Line(vec![0, 2, 1, 3]))] {
-            good.validate(7).unwrap();
-            crate::schedule::check(&good.schedule(7).unwrap(), &good.specification(7)).unwrap();
-    #[test]
     fn a_rank_in_no_group_calls_nothing() {
         let mut all = two_level(InterGroup::Relay);
         all.intra_group[0].algorithm = bcast::COLLECTIVE.native().name.into();
@@ -453,6 +453,12 @@ mod tests {
         assert!(all.program(7).unwrap_err().to_string().contains("rank 7, which is in no group"));
     }
 
+    #[test]
+    fn each_fault_is_named_and_what_is_valid_can_be_run() {
+        let tree = || two_level(InterGroup::Tree(vec![send(2, 3), send(0, 2), send(0, 1), Job::Local(0)]));
+        for good in [tree(), two_level(InterGroup::Relay), two_level(InterGroup::Line(vec![0, 2, 1, 3]))] {
+            good.validate(7).unwrap();
+            crate::schedule::check(&good.schedule(7).unwrap(), &good.specification(7)).unwrap();
         }
         let with = |change: &dyn Fn(&mut TwoLevel)| {
             let mut h = tree();
