@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::stats;
 use crate::units::MAX_SECONDS;
 use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// As many batches are handed out at once as take about so long.
@@ -16,11 +17,14 @@ const AT_ONCE_S: f64 = 4.0;
 /// So many of the fastest of a field are remeasured.
 const MOST_REMEASURED: usize = 6;
 
-/// What is remeasured, and what is confirmed beside something else, runs so often.
+/// What is remeasured, and what is confirmed beside something else, runs so often at least: fewer tell little apart.
 const REMEASURE_RUNS: usize = 7;
 
 /// Told as measuring goes on: what for, how many experiments are done, of how many.
 pub type Progress<'a> = Box<dyn FnMut(&str, usize, usize) + 'a>;
+
+/// A list of runs that were added to a sample.
+type List = fn(&mut Sample) -> &mut Vec<f64>;
 
 /// What measuring took for one purpose.
 #[derive(Debug, Clone, PartialEq)]
@@ -166,35 +170,36 @@ impl<'a> Session<'a> {
             known.into_iter().take(MOST_REMEASURED).map(|(_, e)| e.clone()).collect()
         };
         let wanted = fields.iter().map(fastest).collect();
-        self.add(purpose, wanted, self.often(), |sample| &mut sample.remeasured)
+        self.add_as_often(purpose, wanted, REMEASURE_RUNS, |sample| &mut sample.remeasured)
     }
 
-    /// Runs what was chosen, so that its time is of runs that did not choose it: a few times, and in turns with what stands beside it, if
-    /// something does. A recording is left as it is.
+    /// Runs what was chosen, so that its time is of runs that did not choose it: as often as it took to know it, and in turns with what stands beside it,
+    /// if something does. A recording is left as it is.
     ///
     /// # Errors
     /// As for [`Session::measure`].
     pub fn confirm(&mut self, purpose: &str, fields: &[Vec<Experiment>]) -> Result<()> {
         let (alone, beside): (Vec<_>, Vec<_>) = fields.iter().cloned().partition(|field| field.len() == 1);
-        self.add(purpose, beside, self.often(), |sample| &mut sample.confirmed)?;
-        self.add(purpose, alone, StopRule { most: REMEASURE_RUNS.min(self.rule.most), ..self.rule }, |sample| &mut sample.confirmed)
+        self.add_as_often(purpose, beside, REMEASURE_RUNS, |sample| &mut sample.confirmed)?;
+        self.add_as_often(purpose, alone, 1, |sample| &mut sample.confirmed)
     }
 
-    /// As often as what is to be told from something else.
-    fn often(&self) -> StopRule {
-        let runs = REMEASURE_RUNS.min(self.rule.most);
-        StopRule { least: runs, least_long: runs, most: runs, ..self.rule }
+    /// As [`Session::add`], all of a field equally often: as often as it took to know one of them, and so often at least.
+    fn add_as_often(&mut self, purpose: &str, fields: Vec<Vec<Experiment>>, least: usize, list: List) -> Result<()> {
+        let mut by_runs: BTreeMap<usize, Vec<Vec<Experiment>>> = BTreeMap::new();
+        for field in fields {
+            let took = field.iter().filter_map(|e| Some(self.samples.get(e)?.seconds.len())).max().unwrap_or(0);
+            by_runs.entry(took.max(least).min(self.rule.most)).or_default().push(field);
+        }
+        for (runs, fields) in by_runs {
+            self.add(purpose, fields, StopRule { least: runs, least_long: runs, most: runs, ..self.rule }, list)?;
+        }
+        Ok(())
     }
 
     /// Runs those of some fields that were measured once more, in turns, and adds what is found to a list of each sample; a whole field, or
     /// nothing of it, if its runs are there.
-    fn add(
-        &mut self,
-        purpose: &str,
-        mut fields: Vec<Vec<Experiment>>,
-        rule: StopRule,
-        list: fn(&mut Sample) -> &mut Vec<f64>,
-    ) -> Result<()> {
+    fn add(&mut self, purpose: &str, mut fields: Vec<Vec<Experiment>>, rule: StopRule, list: List) -> Result<()> {
         if !self.probe.can_measure() {
             return Ok(());
         }

@@ -41,11 +41,6 @@ impl StopRule {
         more.min(self.most.saturating_sub(runs)).max(1)
     }
 
-    /// As often as is enough whatever they say: where no more is wanted than the least, that.
-    fn enough(&self, seconds: &[f64]) -> usize {
-        if self.most <= self.least { self.least_of(seconds).min(self.most) } else { self.most }
-    }
-
     /// Times below `floor` need not be known more precisely than it.
     pub(super) fn met(&self, seconds: &[f64], floor: f64) -> Option<Stop> {
         if seconds.len() < self.least_of(seconds).min(self.most) {
@@ -54,7 +49,7 @@ impl StopRule {
         let allowed = self.precision * stats::median(seconds)?.max(floor);
         // who asks for single runs knows that they repeat exactly
         let is_precise = stats::median_interval(seconds).is_none_or(|(low, high)| (high - low) / 2.0 <= allowed);
-        if is_precise { Some(Stop::Precise) } else { (seconds.len() >= self.enough(seconds)).then_some(Stop::Budget) }
+        if is_precise { Some(Stop::Precise) } else { (seconds.len() >= self.most).then_some(Stop::Budget) }
     }
 }
 
@@ -87,8 +82,6 @@ mod tests {
         assert_eq!(rule.met(&[1.00, 1.01, 1.02, 1.055].map(ms), 0.0), Some(Stop::Precise), "0.86 times the range of four");
         assert_eq!(rule.met(&[1.00, 1.02, 1.04, 1.06].map(ms), 0.0), None);
         assert_eq!(rule.met(&[1.00, 1.02, 1.03, 1.04, 1.05, 1.06, 1.08].map(ms), 0.0), Some(Stop::Precise), "now it is an interval");
-        let few = StopRule { most: rule.least, ..rule };
-        assert_eq!((few.met(&[1.0, 2.0], 0.0), few.met(&[1.0, 2.0].map(ms), 0.0)), (Some(Stop::Budget), None), "no more are wanted");
         assert_eq!([0, 2, 3, 6].map(|runs| rule.more(runs)), [2, 1, 3, 2]);
         let once = StopRule { least: 1, ..rule };
         assert_eq!(once.met(&[1.0].map(ms), 0.0), Some(Stop::Precise), "what repeats itself exactly");
