@@ -22,6 +22,7 @@ pub fn loaded() -> Vec<(CString, usize)> {
 }
 
 /// Where the file begins that holds an address.
+#[allow(clippy::not_unsafe_ptr_arg_deref)] // the loader compares addresses, and reads nothing there
 pub fn file_of(address: *const c_void) -> Option<usize> {
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: zeros are a valid value, which the loader fills
