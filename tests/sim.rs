@@ -56,6 +56,16 @@ fn one_message_takes_its_latency_and_its_bytes() {
 }
 
 #[test]
+fn some_ranks_take_what_they_take_among_all() {
+    let s = simulator("");
+    let all = s.run(&schedule(&[(1, 6, 10_000), (1, 2, 5), (6, 2, 80_000)]), &mut Disturbance::new(Noise::default(), 0)).unwrap();
+    let some = Schedule { programs: schedule(&[(0, 2, 10_000), (0, 1, 5), (2, 1, 80_000)]).programs[..3].to_vec() };
+    let among = s.run_among(&[1, 2, 6], &some, &mut Disturbance::new(Noise::default(), 0)).unwrap();
+    assert_eq!(among, [1, 2, 6].map(|r| all[r].clone()));
+    assert!(s.run_among(&[1, 2, 8], &some, &mut Disturbance::new(Noise::default(), 0)).is_err());
+}
+
+#[test]
 fn a_port_sends_one_message_after_the_other() {
     let t = times(&simulator(""), &[(0, 1, 1000), (0, 2, 1000), (0, 3, 1000)], 0);
     let gap = GAP.0 + 1000.0 * GAP.1;

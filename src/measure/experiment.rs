@@ -332,8 +332,12 @@ impl Experiment {
     /// # Errors
     /// As [`Experiment::program`].
     pub fn schedule(&self) -> Result<Schedule> {
-        let ranks = self.ranks().len();
-        Ok(Schedule { programs: (0..ranks).map(|me| self.program(me)).collect::<Result<_>>()? })
+        let ranks = self.ranks();
+        match self {
+            Experiment::TwoLevel { two_level } => places_of(&ranks, |all| two_level.schedule(all)),
+            Experiment::Coordinated { coordinated } => places_of(&ranks, |all| coordinated.schedule(all)),
+            _ => Ok(Schedule { programs: (0..ranks.len()).map(|me| self.program(me)).collect::<Result<_>>()? }),
+        }
     }
 
     /// Computing that was asked for and lies in the measured span.
@@ -367,6 +371,14 @@ fn has_message(collective: &Collective, bytes: usize) -> Result<()> {
         return Err(Error::invalid(format!("a {} has no message, and {bytes} bytes are asked for", collective.name)));
     }
     Ok(())
+}
+
+/// A schedule of ranks 0 to some number, as one of the places of these ranks among all of them.
+fn places_of(ranks: &[Rank], schedule: impl Fn(usize) -> Result<Schedule>) -> Result<Schedule> {
+    let places: FxHashMap<Rank, usize> = ranks.iter().enumerate().map(|(place, &r)| (r, place)).collect();
+    let mut programs = schedule(ranks.iter().max().map_or(0, |r| r + 1))?.programs;
+    let at_place = |&rank: &Rank| std::mem::take(&mut programs[rank]).renamed(|r| places[&r]);
+    Ok(Schedule { programs: ranks.iter().map(at_place).collect() })
 }
 
 /// A program with its ranks named by their places among all.
@@ -433,5 +445,25 @@ mod tests {
             let text = serde_json::to_string(e).unwrap();
             assert_eq!(&serde_json::from_str::<Experiment>(&text).unwrap(), e);
         }
+    }
+
+    #[test]
+    fn a_schedule_has_each_ranks_program() {
+        let groups = vec![vec![9, 3, 5], vec![2], vec![7, 4]];
+        let intra_group = crate::two_level::IntraGroup { algorithm: "binomial".into(), parameters: Parameters::default() };
+        let jobs = (1..3).map(|to| crate::intercluster::Job::Send { from: 0, to }).collect();
+        let two_level = TwoLevel {
+            bytes: 1000,
+            hosts: Vec::new(),
+            inter_group: crate::two_level::InterGroup::Tree(jobs),
+            segment: 64,
+            in_flight: 2,
+            intra_group: vec![intra_group; groups.len()],
+            groups,
+        };
+        let e = Experiment::TwoLevel { two_level };
+        let each: Vec<Program> = (0..6).map(|me| e.program(me).unwrap()).collect();
+        let actions = |programs: &[Program]| programs.iter().map(|p| p.actions().collect::<Vec<_>>()).collect::<Vec<_>>();
+        assert_eq!(actions(&e.schedule().unwrap().programs), actions(&each));
     }
 }

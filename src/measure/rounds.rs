@@ -4,31 +4,46 @@
 use super::Experiment;
 use crate::topology::Rank;
 use petgraph::unionfind::UnionFind;
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Batches so far back are full: whoever looks for a free place in them finds none, and would look at all.
+const OPEN: usize = 256;
 
 /// Packs experiments, in order, each into the first batch where none of its hosts is in use. Gives the positions.
 pub fn pack(experiments: &[Experiment], hosts: &[String], side_by_side: bool) -> Vec<Vec<usize>> {
     if !side_by_side {
         return (0..experiments.len()).map(|k| vec![k]).collect();
     }
-    let mut batches: Vec<(BTreeSet<&str>, Vec<usize>)> = Vec::new();
-    // batches before this one have no free host left worth looking for: keeps packing linear for many experiments
-    let mut first_open = 0;
+    let number = numbers(hosts);
+    let mut batches: Vec<Vec<usize>> = Vec::new();
+    // of each host, the batches that it takes part in, by the bits of words
+    let mut busy: Vec<Vec<u64>> = vec![Vec::new(); hosts.len() + 1];
     for (k, experiment) in experiments.iter().enumerate() {
-        let used: BTreeSet<&str> = experiment.ranks().iter().map(|&r| hosts.get(r).map_or("", String::as_str)).collect();
-        match batches[first_open..].iter_mut().find(|(busy, _)| busy.is_disjoint(&used)) {
-            Some((busy, members)) => {
-                busy.extend(used);
-                members.push(k);
-            }
-            None => batches.push((used, vec![k])),
+        let used: Vec<usize> = experiment.ranks().iter().map(|&r| number.get(r).copied().unwrap_or(hosts.len())).collect();
+        let first_open = batches.len().saturating_sub(OPEN);
+        let taken = |word: usize| used.iter().map(|&host| busy[host].get(word).copied().unwrap_or(0)).fold(0, |all, word| all | word);
+        let free = |word: usize| !taken(word) & if word == first_open / 64 { u64::MAX << (first_open % 64) } else { u64::MAX };
+        let place = (first_open / 64..).map(|word| (word, free(word))).find(|(_, free)| *free != 0);
+        let place = place.map_or(batches.len(), |(word, free)| word * 64 + free.trailing_zeros() as usize).min(batches.len());
+        if place == batches.len() {
+            batches.push(Vec::new());
         }
-        while batches.len() - first_open > 256 {
-            first_open += 1;
+        batches[place].push(k);
+        for host in used {
+            let words = &mut busy[host];
+            words.resize(words.len().max(place / 64 + 1), 0);
+            words[place / 64] |= 1 << (place % 64);
         }
     }
-    batches.into_iter().map(|(_, members)| members).collect()
+    batches
+}
+
+/// A number for the host of each rank.
+fn numbers(hosts: &[String]) -> Vec<usize> {
+    let mut first = FxHashMap::default();
+    hosts.iter().enumerate().map(|(rank, host)| *first.entry(host).or_insert(rank)).collect()
 }
 
 /// What a rank does in its turn.
@@ -161,6 +176,25 @@ mod tests {
         }
         assert!(batches.len() < all.len());
         assert_eq!(pack(&all, &hosts, false).len(), all.len());
+    }
+
+    #[test]
+    fn each_goes_into_the_first_batch_that_has_its_hosts_free() {
+        let hosts: Vec<String> = (0..40).map(|k| format!("h{}", k / 2)).collect();
+        let all: Vec<Experiment> = (0..900).map(|k| pair(k * 7 % 40, (k * 7 + 1 + k * k % 39) % 40)).collect();
+        let mut batches: Vec<(BTreeSet<&str>, Vec<usize>)> = Vec::new();
+        for (k, experiment) in all.iter().enumerate() {
+            let used: BTreeSet<&str> = experiment.ranks().iter().map(|&r| hosts[r].as_str()).collect();
+            let open = batches.len().saturating_sub(OPEN);
+            match batches[open..].iter_mut().find(|(busy, _)| busy.is_disjoint(&used)) {
+                Some((busy, members)) => {
+                    busy.extend(used);
+                    members.push(k);
+                }
+                None => batches.push((used, vec![k])),
+            }
+        }
+        assert_eq!(pack(&all, &hosts, true), batches.into_iter().map(|(_, members)| members).collect::<Vec<_>>());
     }
 
     #[test]

@@ -3,12 +3,13 @@
 //! A host has a processor and a port. Where a message waits for the processor and a send may start, it takes turns
 //! ([`crate::schedule`]).
 
-use super::network::{Network, affine};
+use super::network::{Host, Network, affine};
 use super::noise::Disturbance;
 use crate::error::{Error, Result};
 use crate::event::EventQueue;
 use crate::platform::{Placement, Platform};
 use crate::schedule::{Action, Cursors, Matching, NONE, OpId, Program, Schedule, Trace, matching};
+use crate::topology::Rank;
 use std::collections::VecDeque;
 
 /// A platform on which schedules run in virtual time.
@@ -114,6 +115,8 @@ impl Machine<'_> {
 
 struct Run<'a> {
     network: &'a Network,
+    /// By rank of the schedule.
+    hosts: Vec<Host>,
     pairs: Matching,
     machines: Vec<Machine<'a>>,
     pipe_free: Vec<f64>,
@@ -147,7 +150,16 @@ impl Simulator {
     /// # Errors
     /// [`Error::Invalid`] if the schedule has more ranks than the platform, if messages do not match or ranks wait in a circle.
     pub fn run(&self, schedule: &Schedule, noise: &mut Disturbance) -> Result<Vec<Trace>> {
-        if schedule.ranks() > self.ranks() {
+        let ranks: Vec<Rank> = (0..schedule.ranks()).collect();
+        self.run_among(&ranks, schedule, noise)
+    }
+
+    /// As [`Simulator::run`], where the schedule's ranks are some of the platform's: what the others would cost is saved.
+    ///
+    /// # Errors
+    /// As there, or a rank that the platform does not have.
+    pub fn run_among(&self, ranks: &[Rank], schedule: &Schedule, noise: &mut Disturbance) -> Result<Vec<Trace>> {
+        if schedule.ranks() > ranks.len() || ranks.iter().any(|&r| r >= self.ranks()) {
             return Err(Error::invalid(format!("simulate {} ranks on {} hosts", schedule.ranks(), self.ranks())));
         }
         let machines = schedule.programs.iter().map(|program| Machine {
@@ -169,6 +181,7 @@ impl Simulator {
         });
         let mut run = Run {
             network: &self.network,
+            hosts: ranks.iter().map(|&r| self.network.hosts[r]).collect(),
             pairs: matching(schedule)?,
             machines: machines.collect(),
             pipe_free: vec![0.0; self.network.pipes],
@@ -198,7 +211,7 @@ impl Run<'_> {
 
     /// The processor does one thing that may start now.
     fn turn(&mut self, now: f64, rank: u32) {
-        let eager_limit = self.network.hosts[rank as usize].eager_limit;
+        let eager_limit = self.hosts[rank as usize].eager_limit;
         let m = &mut self.machines[rank as usize];
         if m.turn_at != now {
             return; // an earlier one has done its work
@@ -222,7 +235,7 @@ impl Run<'_> {
 
     /// Sees to it that the processor turns to what may start first, when it may.
     fn look_ahead(&mut self, now: f64, rank: u32) {
-        let eager_limit = self.network.hosts[rank as usize].eager_limit;
+        let eager_limit = self.hosts[rank as usize].eager_limit;
         let m = &mut self.machines[rank as usize];
         let send = m.next(now, eager_limit).map_or(f64::INFINITY, |(start, _)| start);
         let first = send.min(m.may_leave()).min(m.may_take()).max(now);
@@ -237,10 +250,10 @@ impl Run<'_> {
         m.start[op] = now;
         m.cursors.advance(m.program, op);
         match m.program.action(op) {
-            Action::Send { span, .. } if span.len <= self.network.hosts[rank as usize].eager_limit => self.leave(now, rank, op as u32),
+            Action::Send { span, .. } if span.len <= self.hosts[rank as usize].eager_limit => self.leave(now, rank, op as u32),
             Action::Send { .. } => self.request(now, rank, op as u32),
-            Action::Copy { into, .. } => self.busy(rank, op, now + into.len as f64 * self.network.hosts[rank as usize].copy),
-            Action::Combine { into, .. } => self.busy(rank, op, now + into.len as f64 * self.network.hosts[rank as usize].combine),
+            Action::Copy { into, .. } => self.busy(rank, op, now + into.len as f64 * self.hosts[rank as usize].copy),
+            Action::Combine { into, .. } => self.busy(rank, op, now + into.len as f64 * self.hosts[rank as usize].combine),
             Action::Delay { seconds } => self.busy(rank, op, now + seconds),
             Action::Recv { .. } => {}
         }
@@ -258,9 +271,9 @@ impl Run<'_> {
     fn request(&mut self, now: f64, rank: u32, op: u32) {
         let me = rank as usize;
         let Some((to, receive)) = self.pairs.partner(me, op as usize) else { return };
-        let host = &self.network.hosts[me];
+        let host = &self.hosts[me];
         (self.machines[me].cpu_free, self.machines[me].took) = (now + host.send.0, false);
-        let there = now + host.send.0 + self.network.wire(me, to).latency + self.network.hosts[to].recv.0;
+        let there = now + host.send.0 + self.network.wire(&self.hosts[me], &self.hosts[to]).latency + self.hosts[to].recv.0;
         match self.machines[to].posted(receive as u32) {
             Some(posted) => self.grant(there.max(posted), rank, op),
             None => self.machines[to].early.push(Early::Request { receive: receive as u32, sender: rank, send: op, there }),
@@ -271,7 +284,7 @@ impl Run<'_> {
     fn grant(&mut self, now: f64, sender: u32, op: u32) {
         let me = sender as usize;
         let Some((to, _)) = self.pairs.partner(me, op as usize) else { return };
-        let back = self.network.hosts[to].send.0 + self.network.wire(to, me).latency + self.network.hosts[me].recv.0;
+        let back = self.hosts[to].send.0 + self.network.wire(&self.hosts[to], &self.hosts[me]).latency + self.hosts[me].recv.0;
         self.queue.push(now + back, Event::Inject(sender, op));
     }
 
@@ -283,7 +296,7 @@ impl Run<'_> {
 
     fn leave(&mut self, now: f64, rank: u32, op: u32) {
         let me = rank as usize;
-        let (host, tcp) = (&self.network.hosts[me], &self.network.tcp);
+        let (host, tcp) = (self.hosts[me], &self.network.tcp);
         let m = &mut self.machines[me];
         let Action::Send { to, span } = m.program.action(op as usize) else { return };
         let bytes = span.len;
@@ -292,7 +305,7 @@ impl Run<'_> {
         m.took = false;
         m.out_free = now + affine(host.gap, bytes);
         m.done[op as usize] = ready;
-        let wire = self.network.wire(me, to);
+        let wire = self.network.wire(&self.hosts[me], &self.hosts[to]);
         let mut out = ready + host.gap.1 * bytes as f64;
         if let Some((pipe, per_byte)) = wire.pipe {
             let free = &mut self.pipe_free[pipe];
@@ -313,7 +326,7 @@ impl Run<'_> {
         let tcp = &self.network.tcp;
         let m = &mut self.machines[rank as usize];
         let Action::Recv { from, span } = m.program.action(op as usize) else { return };
-        let drain = self.network.hosts[rank as usize].gap.1 * span.len as f64;
+        let drain = self.hosts[rank as usize].gap.1 * span.len as f64;
         // one sender's own stream does not overrun the switch
         let meets_another = m.in_free > now - drain && m.in_from != from;
         m.in_from = from;
@@ -343,7 +356,7 @@ impl Run<'_> {
     fn take(&mut self, now: f64, rank: u32, op: u32) {
         let m = &mut self.machines[rank as usize];
         let Action::Recv { span, .. } = m.program.action(op as usize) else { return };
-        let end = now + affine(self.network.hosts[rank as usize].recv, span.len);
+        let end = now + affine(self.hosts[rank as usize].recv, span.len);
         m.cpu_free = end;
         m.took = true;
         m.done[op as usize] = end;

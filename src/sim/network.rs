@@ -34,6 +34,7 @@ pub struct Wire {
 /// Everything the engine needs to know.
 #[derive(Debug, Clone)]
 pub struct Network {
+    /// By rank.
     pub hosts: Vec<Host>,
     wires: Vec<Wire>,
     groups: usize,
@@ -57,9 +58,9 @@ impl Network {
         Ok(network)
     }
 
-    /// The wire from one rank to another.
-    pub fn wire(&self, from: usize, to: usize) -> &Wire {
-        &self.wires[self.hosts[from].group * self.groups + self.hosts[to].group]
+    /// The wire from one host to another.
+    pub fn wire(&self, from: &Host, to: &Host) -> &Wire {
+        &self.wires[from.group * self.groups + to.group]
     }
 
     /// A stated latency is half a round trip and holds both ends' overheads: the wire has the rest.
