@@ -17,14 +17,21 @@ pub const REPLICATES: usize = 100;
 /// The session's.
 pub fn fit_groups(session: &mut Session, rank_sets: &[RankSet], models: &[&'static Model]) -> Result<Vec<Vec<Fitted>>> {
     let fits = |r: &RankSet, m: &&'static Model| r.ranks.len() >= m.least_ranks;
+    // those of which everything is known stay so
+    let mut open: Vec<&RankSet> = rank_sets.iter().collect();
     loop {
-        let mut wanted: Vec<Experiment> = {
-            let lookup = Lookup::new(session.samples());
-            let of = |r: &RankSet| -> Vec<Experiment> {
-                models.iter().filter(|m| fits(r, m)).flat_map(|m| [(m.experiments)(r, &lookup), (m.held_out)(r)].concat()).collect()
-            };
-            rank_sets.iter().flat_map(of).filter(|e| session.samples().get(e).is_none()).collect()
+        let lookup = Lookup::new(session.samples());
+        let of = |r: &RankSet| -> Vec<Experiment> {
+            let all = models.iter().filter(|m| fits(r, m)).flat_map(|m| [(m.experiments)(r, &lookup), (m.held_out)(r)].concat());
+            all.filter(|e| session.samples().get(e).is_none()).collect()
         };
+        let mut wanted = Vec::new();
+        open.retain(|rank_set| {
+            let of_set = of(rank_set);
+            let is_open = !of_set.is_empty();
+            wanted.extend(of_set);
+            is_open
+        });
         if wanted.is_empty() {
             break;
         }

@@ -34,7 +34,8 @@ pub fn polish(problem: &Problem, start: &Timeline) -> Timeline {
         return start.clone();
     }
     let mut best = start.clone();
-    let mut value = evaluate(problem, &genes).completion;
+    let Some(first) = evaluate(problem, &genes, f64::INFINITY) else { return best };
+    let mut value = first.completion;
     let mut evaluations = 0;
     let mut improved = true;
     while improved && evaluations < EVALUATIONS {
@@ -48,9 +49,8 @@ pub fn polish(problem: &Problem, start: &Timeline) -> Timeline {
                 let gene = moved.remove(from);
                 moved.insert(to, gene);
                 evaluations += 1;
-                let found = evaluate(problem, &moved);
                 // a gain below rounding would go round in circles
-                if found.completion < value * (1.0 - 1e-12) {
+                if let Some(found) = evaluate(problem, &moved, value * (1.0 - 1e-12)) {
                     (value, genes, improved) = (found.completion, moved, true);
                     if value < best.completion {
                         best = found;
@@ -63,8 +63,9 @@ pub fn polish(problem: &Problem, start: &Timeline) -> Timeline {
     best
 }
 
-/// Serves receivers in order, each by the sender that gets the message there first; ties go to the lower sender.
-fn evaluate(problem: &Problem, genes: &[Gene]) -> Timeline {
+/// Serves receivers in order, each by the sender that gets the message there first; ties go to the lower sender. `None` as soon as it is known that
+/// it takes as long as `limit`, or longer.
+fn evaluate(problem: &Problem, genes: &[Gene], limit: f64) -> Option<Timeline> {
     let mut free: Vec<Option<f64>> = vec![None; problem.groups];
     free[problem.root] = Some(0.0);
     let mut jobs = Vec::with_capacity(genes.len());
@@ -81,6 +82,9 @@ fn evaluate(problem: &Problem, genes: &[Gene]) -> Timeline {
             Gene::Reach(to) => {
                 let arrivals = free.iter().enumerate().filter_map(|(i, t)| t.map(|t| (t + problem.transfer(i, to), t, i)));
                 if let Some((arrival, t, from)) = arrivals.min_by(|a, b| a.0.total_cmp(&b.0)) {
+                    if arrival + problem.local[to] >= limit {
+                        return None;
+                    }
                     free[from] = Some(t + problem.gap(from, to));
                     free[to] = Some(arrival);
                     jobs.push(Job::Send { from, to });
@@ -91,5 +95,5 @@ fn evaluate(problem: &Problem, genes: &[Gene]) -> Timeline {
             }
         }
     }
-    timeline(problem, jobs)
+    Some(timeline(problem, jobs)).filter(|found| found.completion < limit)
 }

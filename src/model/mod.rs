@@ -17,6 +17,7 @@ use crate::measure::{Experiment, Samples};
 use crate::stats::{self, Estimate, Random};
 use crate::topology::{Link, Rank};
 use serde::{Deserialize, Serialize};
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 pub use among::Among;
@@ -166,18 +167,20 @@ impl RankSet {
 /// Times by experiment: medians of the samples, or of bootstrap resamples of them.
 pub struct Lookup<'a> {
     samples: &'a Samples,
-    resampling: Option<std::cell::RefCell<&'a mut Random>>,
+    resampling: Option<RefCell<&'a mut Random>>,
+    /// True once a time was looked up whose repetitions differ: elsewhere all resamples are alike.
+    varied: Cell<bool>,
 }
 
 impl<'a> Lookup<'a> {
     /// Medians of the samples.
     pub fn new(samples: &'a Samples) -> Lookup<'a> {
-        Lookup { samples, resampling: None }
+        Lookup { samples, resampling: None, varied: Cell::new(false) }
     }
 
     /// Medians of a resample, drawn anew at each look.
     fn resampling(samples: &'a Samples, random: &'a mut Random) -> Lookup<'a> {
-        Lookup { samples, resampling: Some(std::cell::RefCell::new(random)) }
+        Lookup { samples, resampling: Some(RefCell::new(random)), varied: Cell::new(false) }
     }
 
     /// The median that was measured: what further experiments are designed by.
@@ -188,7 +191,11 @@ impl<'a> Lookup<'a> {
     /// The time to estimate from.
     fn time(&self, experiment: &Experiment) -> Option<f64> {
         match &self.resampling {
-            None => self.measured(experiment),
+            None => {
+                let seconds = &self.samples.get(experiment)?.seconds;
+                self.varied.set(self.varied.get() || seconds.iter().any(|t| *t != seconds[0]));
+                stats::median(seconds)
+            }
             Some(random) => stats::median(&stats::resample(&self.samples.get(experiment)?.seconds, &mut random.borrow_mut())),
         }
     }
@@ -298,7 +305,9 @@ impl Model {
         replicates: usize,
         random: &mut Random,
     ) -> Option<Fitted> {
-        let (point, clamped) = (estimator.fit)(rank_set, &Lookup::new(samples))?;
+        let measured = Lookup::new(samples);
+        let (point, clamped) = (estimator.fit)(rank_set, &measured)?;
+        let replicates = if measured.varied.get() { replicates } else { 0 };
         let again: Vec<Values> = (0..replicates)
             .filter_map(|_| (estimator.fit)(rank_set, &Lookup::resampling(samples, random)).map(|(values, _)| values))
             .collect();

@@ -71,10 +71,11 @@ impl Policy {
                 return Some((way(&[&"link", &n, &"between"]), format!("there is no group \"{name}\"")));
             }
         }
-        for a in 0..self.groups.len() {
-            for b in a + 1..self.groups.len() {
-                if self.link(a, b).is_none() {
-                    let (a, b) = (&self.groups[a].name, &self.groups[b].name);
+        let links = self.links_by_names();
+        let names = || self.groups.iter().map(|g| g.name.as_str());
+        for (k, a) in names().enumerate() {
+            for b in names().skip(k + 1) {
+                if !links.contains_key(&(a, b)) {
                     return Some((way(&[&"group"]), format!("there is no [[link]] between \"{a}\" and \"{b}\"")));
                 }
             }

@@ -148,13 +148,12 @@ impl CompiledPolicy {
         };
         let groups = policy.groups.iter().map(costs).collect::<Result<_>>()?;
         let n = policy.groups.len();
+        let by_names = policy.links_by_names();
         let link = |k: usize| {
             let (a, b) = (k / n, k % n);
-            let name = |group: usize| &policy.groups[group].name;
-            match policy.link(a, b) {
-                None if a != b => {
-                    Err(Error::invalid(format!("use the policy: it has no link between \"{}\" and \"{}\"", name(a), name(b))))
-                }
+            let [a_name, b_name] = [a, b].map(|group| policy.groups[group].name.as_str());
+            match by_names.get(&(a_name, b_name)) {
+                None if a != b => Err(Error::invalid(format!("use the policy: it has no link between \"{a_name}\" and \"{b_name}\""))),
                 link => link.map(|l| l.model.costs()).transpose(),
             }
         };

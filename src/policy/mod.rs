@@ -13,6 +13,7 @@ use crate::model::Fitted;
 use crate::names;
 use crate::score::{Calibration, ModelScore, Ratios};
 use crate::units;
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -255,6 +256,16 @@ impl Policy {
     /// What a collective does over several groups, by size.
     pub fn two_level(&self, collective: &'static Collective) -> &[TwoLevelRow] {
         self.collectives.get(collective).map_or(&[], |c| &c.two_level)
+    }
+
+    /// The links by the names of their two groups, both ways.
+    pub(crate) fn links_by_names(&self) -> FxHashMap<(&str, &str), &LinkPolicy> {
+        let mut all = FxHashMap::default();
+        for link in &self.links {
+            let [a, b] = link.between.each_ref().map(String::as_str);
+            [(a, b), (b, a)].into_iter().for_each(|names| _ = all.entry(names).or_insert(link));
+        }
+        all
     }
 
     /// The model of the link between two groups.
