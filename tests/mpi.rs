@@ -24,7 +24,8 @@ fn every_algorithm_delivers_every_byte() {
         // SAFETY: `private` outlives the transport
         #[allow(unsafe_code)]
         let mut transport = unsafe { MpiTransport::new(private.as_raw()) }.unwrap();
-        common::deliver_everything(&mut transport, 33);
+        // all rank counts are tried over threads; here small ones, and those beside powers of two
+        common::deliver_everything(&mut transport, 33, |ranks| ranks <= 9 || ranks % 16 < 2);
         world.barrier();
     }));
 }
