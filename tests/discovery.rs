@@ -236,3 +236,34 @@ fn dual_process_hosts_are_one_group_since_hosts_are_grouped_first() {
     let leaders = LatencyMatrix::from_pairs(20, "t", |i, j| matrix.get(2 * i, 2 * j));
     assert_eq!((METHODS[0].group)(&leaders, Bound::default()).len(), 1);
 }
+
+/// Switches of twelve hosts whose processors are 1 to 8 times apart.
+fn unlike_processors(switches: usize, between_s: f64) -> Platform {
+    let mut text = String::from("format = 1\nname = \"unlike\"\nsource = \"made up\"\n[hosts]\ngap_s = 1e-6\ngap_s_per_byte = 8.5e-9\n");
+    for switch in 0..switches {
+        text += &format!("[[group]]\nname = \"s{switch}\"\ncount = 12\nlatency_s = 150e-6\n");
+        for (kind, times) in [1.0, 3.0, 8.0, 5.0].into_iter().enumerate() {
+            let fixed = 10e-6 * times;
+            text += &format!("[[group.variant]]\nname = \"v{kind}\"\ncount = 3\n");
+            text += &format!("hosts = {{ send_overhead_s = {fixed}, recv_overhead_s = {fixed} }}\n");
+        }
+    }
+    for (a, b) in (0..switches).flat_map(|a| (a + 1..switches).map(move |b| (a, b))) {
+        text += &format!("[[link]]\nbetween = [\"s{a}\", \"s{b}\"]\nlatency_s = {between_s}\n");
+    }
+    Platform::parse("unlike", &text).unwrap()
+}
+
+#[test]
+fn a_switch_is_one_group_whatever_its_processors_and_switches_stay_apart() {
+    // between two hosts of one switch 105 to 245 us, of which the network has 65; between two switches 115 us more, or a wide area
+    for (switches, between_s) in [(1, 0.0), (2, 265e-6), (3, 5e-3)] {
+        let platform = unlike_processors(switches, between_s);
+        assert_eq!(discovered(&platform, Placement::Slot, 1, METHODS[0]), platform.group_ranks(), "{switches} switches");
+    }
+    let mut noisy = unlike_processors(2, 5e-3);
+    noisy.noise = Some(Noise { sigma: 0.02, outlier_share: 0.02, outlier_factor: 10.0 });
+    for seed in 0..5 {
+        assert_eq!(discovered(&noisy, Placement::Slot, seed, METHODS[0]), noisy.group_ranks(), "seed {seed}");
+    }
+}

@@ -2,6 +2,7 @@
 
 mod asking;
 mod evidence;
+mod processors;
 mod sampled;
 
 use crate::cluster::{Bound, GroupQuality, Method, quality, quality_of};
@@ -10,6 +11,7 @@ use crate::measure::{Experiment, Session};
 use crate::platform::{Group, GroupLink, HostParameters, Platform};
 use crate::stats;
 use crate::topology::{Declared, LatencyMatrix, Rank, pair_rounds};
+use processors::without_processors;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -78,7 +80,11 @@ pub fn discover(session: &mut Session, declared: Option<&Declared>, method: &Met
     let clusters = match (clusters, &known) {
         (Some(clusters), _) => clusters,
         (None, Known::Sampled(found)) => found.groups.clone(),
-        (None, Known::All(matrix)) => (method.group)(matrix, bound).into_iter().flat_map(|c| apart(matrix, c, &leaders, &hosts)).collect(),
+        (None, Known::All(matrix)) => {
+            let groups = (method.group)(matrix, bound);
+            let groups = without_processors(session, &leaders, matrix, groups, (method, bound))?;
+            groups.into_iter().flat_map(|c| apart(matrix, c, &leaders, &hosts)).collect()
+        }
     };
     let mut on_host: FxHashMap<&str, Vec<Rank>> = FxHashMap::default();
     (0..n).for_each(|r| on_host.entry(&hosts[r]).or_default().push(r));
