@@ -1,7 +1,8 @@
 //! How well broadcasts over all groups were predicted: each one that tuning measured, under each model, and what it would have cost to
 //! trust the predictions alone.
 
-use crate::collective::bcast;
+use crate::collective::{Parameters, bcast};
+use crate::decide::placed;
 use crate::error::Result;
 use crate::measure::{Experiment, Samples};
 use crate::plan::{Location, PolyModel, plan};
@@ -135,9 +136,12 @@ pub fn regrets(compiled: &CompiledPolicy, members: &[Location], samples: &Sample
         let mut ranks: Vec<Rank> = (0..members.len()).filter(|&r| members[r].group == k).collect();
         ranks.sort_by_key(|&r| members[r].position);
         for row in group.rows(&bcast::COLLECTIVE) {
-            let (bytes, algorithm, parameters) = (row.at_bytes, row.algorithm.clone(), row.parameters());
-            let chosen =
-                Experiment::Collective { collective: &bcast::COLLECTIVE, ranks: ranks.clone(), root: 0, bytes, algorithm, parameters };
+            let (collective, bytes, algorithm) = (&bcast::COLLECTIVE, row.at_bytes, row.algorithm.clone());
+            // whoever measured it had the ranks in their places
+            let positions: Vec<usize> = (0..ranks.len()).collect();
+            let ranks = placed(&ranks, &compiled.decide(collective, k, &positions, bytes)?.places);
+            let parameters = Parameters { by_speed: false, ..row.parameters() };
+            let chosen = Experiment::Collective { collective, ranks, root: 0, bytes, algorithm, parameters };
             choices.extend(regret(Some(k), bytes, second(&chosen).or(row.evidence.measured_s)));
         }
     }

@@ -1,10 +1,11 @@
 //! Regret: how much longer the chosen algorithm takes than the best that could be run, on a simulated platform where everything
 //! can be run.
 
-use crate::collective::{Shape, bcast};
-use crate::decide::all_candidates;
+use crate::collective::{Algorithm, Parameters, Shape, bcast};
+use crate::decide::{by_speed, candidates_by_speed, placed};
 use crate::error::{Error, Result};
-use crate::plan::{Location, plan, two_level, ways_of};
+use crate::model::Among;
+use crate::plan::{Location, PolyModel, plan, two_level, unlike_processors, ways_of};
 use crate::policy::CompiledPolicy;
 use crate::schedule::{Program, Schedule};
 use crate::sim::{Disturbance, Simulator};
@@ -73,16 +74,20 @@ fn case(policy: &CompiledPolicy, simulator: &Simulator, members: &[Location], ra
     let decision = policy.decide(&bcast::COLLECTIVE, group, &positions, bytes)?;
     let chosen = decision.algorithm.schedule(&shape, &decision.parameters);
     let native = || Error::data(format!("simulate {}: the simulator has no library with a broadcast of its own", decision.algorithm.name));
-    let name = plain(decision.algorithm.name, decision.parameters.segment);
-    let mut best = Best::new(simulator, ranks, name.clone(), &chosen.ok_or_else(native)?)?;
+    let name = words(decision.algorithm, &decision.parameters);
+    let mut best = Best::new(simulator, ranks, name.clone());
+    best.against(|| name.clone(), &chosen.ok_or_else(native)?, &placed(ranks, &decision.places))?;
     let chosen_s = best.seconds;
-    best.against_every_algorithm(&shape)?;
+    let members: Vec<Location> = ranks.iter().map(|&r| members[r]).collect();
+    best.against_every_algorithm(&shape, policy, &members)?;
     let place = policy.policy.groups[group].name.clone();
     Ok(Case { place, root: 0, ranks: ranks.len(), bytes, chosen: name, ..best.case(chosen_s) })
 }
 
-fn plain(algorithm: &str, segment: usize) -> String {
-    if segment > 0 { format!("{algorithm} in {}", units::bytes(segment)) } else { algorithm.into() }
+fn words(algorithm: &Algorithm, parameters: &Parameters) -> String {
+    let by_speed = if parameters.by_speed { " by speed" } else { "" };
+    let segment = if parameters.segment > 0 { format!(" in {}", units::bytes(parameters.segment)) } else { String::new() };
+    format!("{}{by_speed}{segment}", algorithm.name)
 }
 
 /// The fastest broadcast over some ranks that was simulated so far.
@@ -94,17 +99,15 @@ struct Best<'a> {
 }
 
 impl<'a> Best<'a> {
-    fn new(simulator: &'a Simulator, ranks: &'a [Rank], name: String, schedule: &Schedule) -> Result<Best<'a>> {
-        let mut best = Best { simulator, ranks, name, seconds: 0.0 };
-        best.seconds = best.run(schedule)?;
-        Ok(best)
+    fn new(simulator: &'a Simulator, ranks: &'a [Rank], name: String) -> Best<'a> {
+        Best { simulator, ranks, name, seconds: f64::INFINITY }
     }
 
-    /// What a schedule takes, its ranks being some of the simulator's.
-    fn run(&self, schedule: &Schedule) -> Result<f64> {
+    /// What a schedule takes over these of the simulator's ranks.
+    fn run(&self, schedule: &Schedule, ranks: &[Rank]) -> Result<f64> {
         let mut all = Schedule { programs: vec![Program::new(); self.simulator.ranks()] };
         for (me, program) in schedule.programs.iter().enumerate() {
-            all.programs[self.ranks[me]] = program.clone().renamed(|r| self.ranks[r]);
+            all.programs[ranks[me]] = program.clone().renamed(|r| ranks[r]);
         }
         // where TCP loses messages by chance, the median of some runs is the truth
         let seeds = if self.simulator.is_random() { 0..9 } else { 0..1 };
@@ -116,20 +119,27 @@ impl<'a> Best<'a> {
         crate::stats::median(&times).ok_or_else(|| Error::data("simulate a broadcast: it was not run"))
     }
 
-    fn against(&mut self, name: impl FnOnce() -> String, schedule: &Schedule) -> Result<()> {
-        let seconds = self.run(schedule)?;
+    fn against(&mut self, name: impl FnOnce() -> String, schedule: &Schedule, ranks: &[Rank]) -> Result<()> {
+        let seconds = self.run(schedule, ranks)?;
         if seconds < self.seconds {
             (self.name, self.seconds) = (name(), seconds);
         }
         Ok(())
     }
 
-    /// Every algorithm over the ranks, in their order.
-    fn against_every_algorithm(&mut self, shape: &Shape) -> Result<()> {
-        for (algorithm, parameters) in all_candidates(&bcast::COLLECTIVE, shape.bytes) {
-            if let Some(schedule) = algorithm.schedule(shape, &parameters) {
-                self.against(|| plain(algorithm.name, parameters.segment), &schedule)?;
-            }
+    /// Every algorithm over the ranks, in their order and by the speed of their processors, which a policy knows by their places.
+    fn against_every_algorithm(&mut self, shape: &Shape, policy: &CompiledPolicy, members: &[Location]) -> Result<()> {
+        let costs = PolyModel::new(policy, members, shape.bytes)?;
+        // the root first
+        let order: Vec<usize> = (0..shape.ranks).map(|k| shape.absolute(k)).collect();
+        let among = Among { inner: &costs, positions: order.clone() };
+        let ranks: Vec<Rank> = order.iter().map(|&k| self.ranks[k]).collect();
+        let shape = Shape { root: 0, ..*shape };
+        for (algorithm, parameters) in candidates_by_speed(&bcast::COLLECTIVE, shape.ranks, shape.bytes, unlike_processors(policy, members))
+        {
+            let Some(schedule) = algorithm.schedule(&shape, &parameters) else { continue };
+            let places = if parameters.by_speed { by_speed(algorithm, &parameters, &among, shape.ranks, shape.bytes)? } else { None };
+            self.against(|| words(algorithm, &parameters), &schedule, &placed(&ranks, &places))?;
         }
         Ok(())
     }
@@ -214,12 +224,13 @@ fn meet(policy: &CompiledPolicy, simulator: &Simulator, members: &[Location], dr
     let members: Vec<Location> = ranks.iter().map(|&r| members[r]).collect();
     let plan = plan(policy, &members, root, bytes)?;
     let chosen = plan.words();
-    let mut best = Best::new(simulator, ranks, chosen.clone(), &plan.schedule()?)?;
+    let mut best = Best::new(simulator, ranks, chosen.clone());
+    best.against(|| chosen.clone(), &plan.schedule()?, ranks)?;
     let chosen_s = best.seconds;
     let segments: Vec<usize> = SEGMENTS.into_iter().filter(|&s| s < bytes).collect();
-    for way in INTER_GROUP_ALGORITHMS.into_iter().flat_map(|inter_group| ways_of(inter_group, members.len(), &segments)) {
-        best.against(|| way.words(bytes), &two_level(policy, &members, root, bytes, way)?.schedule(members.len())?)?;
+    for way in INTER_GROUP_ALGORITHMS.into_iter().flat_map(|inter_group| ways_of(policy, &members, inter_group, &segments)) {
+        best.against(|| way.words(bytes), &two_level(policy, &members, root, bytes, way)?.schedule(members.len())?, ranks)?;
     }
-    best.against_every_algorithm(&Shape::new(ranks.len(), root, bytes))?;
+    best.against_every_algorithm(&Shape::new(ranks.len(), root, bytes), policy, &members)?;
     Ok(Case { place: (*place).into(), root, ranks: ranks.len(), bytes, chosen, ..best.case(chosen_s) })
 }

@@ -154,6 +154,17 @@ fn ccgrid2007_holds_where_users_meet_it() {
     holds_where_users_meet_it("ccgrid2007", 1);
 }
 
+/// Its processors differ, and half of the roots are slow.
+#[test]
+fn hcl16_holds_where_users_meet_it() {
+    holds_where_users_meet_it("hcl16", 1);
+}
+
+#[test]
+fn icluster2_holds_where_users_meet_it() {
+    holds_where_users_meet_it("icluster2", 1);
+}
+
 #[test]
 fn pmeo2006_holds_where_users_meet_it() {
     holds_where_users_meet_it("pmeo2006", 1);
@@ -182,25 +193,40 @@ fn unlike_processors(sites: usize, seed: u64) -> Platform {
     Platform::parse("unlike", &text).unwrap()
 }
 
-/// Among few of the ranks predictions alone decide, and miss more.
 #[test]
-fn where_processors_are_unlike_the_best_over_all_ranks_is_found_from_any_root() {
-    let mut all = Vec::new();
+fn where_processors_are_unlike_the_best_is_found_from_any_root_and_among_any_ranks() {
     for (sites, seed) in [(1, 1), (1, 2), (2, 3)] {
         let platform = unlike_processors(sites, seed);
         let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
-        let (_, policy) = tune(&mut Session::new(&mut probe), TuneOptions::default()).unwrap();
+        let (found, policy) = tune(&mut Session::new(&mut probe), TuneOptions::default()).unwrap();
+        assert_eq!(found.groups.len(), sites, "a switch is one group, whatever the processors of its hosts");
         let policy = CompiledPolicy::new(policy).unwrap();
         let members = members(&policy.policy, &platform.host_names()).unwrap();
         let mut cases = met(&policy, probe.simulator(), &members, 40, seed).unwrap();
-        cases.retain(|c| c.ranks == members.len());
         cases.sort_by(|a, b| b.regret.unwrap().total_cmp(&a.regret.unwrap()));
         let mean = cases.iter().map(|c| c.regret.unwrap()).sum::<f64>() / cases.len() as f64;
         println!("{sites} sites, seed {seed}: mean regret {:.2} % over {} cases", mean * 100.0, cases.len());
         cases.iter().take(8).for_each(|c| println!("  {:.1} % {c:?}", c.regret.unwrap() * 100.0));
-        assert!(cases[0].regret.unwrap() <= 0.20, "seed {seed}: worst {:?}", cases[0]);
-        all.extend(cases.iter().filter_map(|c| c.regret));
+        assert!(mean <= 0.03 && cases[0].regret.unwrap() <= 0.20, "seed {seed}: mean {mean}, worst {:?}", cases[0]);
     }
-    let mean = all.iter().sum::<f64>() / all.len() as f64;
-    assert!(mean <= 0.04, "mean {mean}");
+}
+
+/// Hosts that are alike may have changed places: the policy's file has fewer digits than what was fitted.
+#[test]
+fn what_is_measured_by_the_speed_of_processors_is_what_runs() {
+    let platform = unlike_processors(1, 1);
+    let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
+    let (_, policy) = tune(&mut Session::new(&mut probe), TuneOptions::default()).unwrap();
+    let compiled = CompiledPolicy::new(policy).unwrap();
+    let members = members(&compiled.policy, &platform.host_names()).unwrap();
+    let rows: Vec<_> = compiled.policy.groups[0].rows(&bcast::COLLECTIVE).iter().filter(|r| r.by_speed).collect();
+    assert!(rows.len() > 5, "{rows:?}");
+    for row in rows {
+        let plan = plan(&compiled, &members, 0, row.at_bytes).unwrap();
+        let ranks = &plan.two_level.groups[0];
+        assert!(ranks[0] == 0 && !ranks.is_sorted(), "{ranks:?}");
+        let traces = probe.simulator().run(&plan.schedule().unwrap(), &mut Disturbance::new(Default::default(), 1)).unwrap();
+        let (runs, measured) = (traces.iter().map(Trace::finish).fold(0.0, f64::max), row.evidence.measured_s);
+        assert!(measured.is_none_or(|measured| (runs / measured - 1.0).abs() < 1e-3), "{row:?} takes {runs}");
+    }
 }

@@ -86,6 +86,7 @@ impl AlgorithmArgs {
             radix: self.radix,
             in_flight: self.in_flight.unwrap_or(0).into(),
             peers: self.peers.unwrap_or(0).into(),
+            by_speed: false,
         };
         Ok(Some(Chosen { collective, algorithm, ranks: ranks as usize, parameters }))
     }

@@ -84,7 +84,8 @@ fn choices(compiled: &CompiledPolicy, args: &Args) -> anyhow::Result<String> {
             } else {
                 let d = compiled.decide(&bcast::COLLECTIVE, k, &(0..g.hosts.len()).collect::<Vec<_>>(), bytes)?;
                 let segment = if d.parameters.segment > 0 { format!(" {}", units::bytes(d.parameters.segment)) } else { String::new() };
-                format!("{}: {}{segment}", d.model, d.algorithm.name)
+                let by_speed = if d.parameters.by_speed { " by speed" } else { "" };
+                format!("{}: {}{by_speed}{segment}", d.model, d.algorithm.name)
             });
         }
         rows.push(row);
@@ -144,7 +145,7 @@ fn json(compiled: &CompiledPolicy, args: &Args, cases: Option<&Regrets>) -> anyh
             let d = compiled.decide(&bcast::COLLECTIVE, k, &(0..g.hosts.len()).collect::<Vec<_>>(), bytes)?;
             choices.push(serde_json::json!({
                 "bytes": bytes, "model": d.model, "algorithm": d.algorithm.name, "segment_bytes": d.parameters.segment,
-                "radix": d.parameters.radix, "in_flight": d.parameters.in_flight, "peers": d.parameters.peers, "predicted_s": d.predicted_s,
+                "radix": d.parameters.radix, "in_flight": d.parameters.in_flight, "peers": d.parameters.peers, "by_speed": d.parameters.by_speed, "predicted_s": d.predicted_s,
             }));
         }
         groups.push(serde_json::json!({ "name": g.name, "ranks": g.hosts.len(), "choices": choices, "scores": g.scores }));

@@ -149,7 +149,7 @@ pub fn json(policy: &Policy, plan: &Plan) -> serde_json::Value {
             serde_json::json!({
                 "group": name(k), "ranks": plan.two_level.groups[k].len(), "coordinator": plan.two_level.groups[k][0],
                 "algorithm": d.map(|d| d.algorithm.name), "segment_bytes": d.map(|d| d.parameters.segment),
-                "radix": d.map(|d| d.parameters.radix), "in_flight": d.map(|d| d.parameters.in_flight), "peers": d.map(|d| d.parameters.peers), "model": d.map(|d| &d.model),
+                "radix": d.map(|d| d.parameters.radix), "in_flight": d.map(|d| d.parameters.in_flight), "peers": d.map(|d| d.parameters.peers), "by_speed": d.map(|d| d.parameters.by_speed), "model": d.map(|d| &d.model),
                 "predicted_s": d.map_or(0.0, |d| d.predicted_s), "runner_up": d.map(|d| &d.runner_up), "margin": d.map(|d| d.margin),
             })
         })
@@ -173,7 +173,7 @@ pub fn json(policy: &Policy, plan: &Plan) -> serde_json::Value {
         "bytes": plan.shape.bytes, "root": plan.shape.root, "predicted_s": plan.predicted_s, "native_s": plan.native_s,
         "measured_up_to_bytes": plan.beyond.map(|b| b.measured_bytes),
         "inter_group": plan.inter_group.map(InterGroupAlgorithm::name), "segment_bytes": plan.way().map(|w| w.segment),
-        "in_flight": plan.way().map(|w| w.in_flight),
+        "in_flight": plan.way().map(|w| w.in_flight), "by_speed": plan.way().map(|w| w.by_speed),
         "intra_group": plan.inter_group.map(|_| plan.two_level.intra_group[0].algorithm.clone()),
         "heuristic": solution.map(|s| s.heuristic), "sends": sends, "groups": groups,
     })
@@ -217,9 +217,10 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
             if d.parameters.segment > 0 { format!(" in segments of {}", units::bytes(d.parameters.segment)) } else { String::new() };
         let radix = if d.parameters.radix > 0 { format!(" of radix {}", d.parameters.radix) } else { String::new() };
         let in_flight = under_way(d.parameters.in_flight, d.parameters.peers);
+        let by_speed = if d.parameters.by_speed { BY_SPEED } else { "" };
         writeln!(
             out,
-            "\n{}: {}{radix}{segment}{in_flight} over {} ranks: {}",
+            "\n{}: {}{radix}{segment}{in_flight} over {} ranks{by_speed}: {}",
             name(k),
             d.algorithm.name,
             ranks,
@@ -245,6 +246,9 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
     Ok(out)
 }
 
+/// Who has which place, if not all are in their order.
+const BY_SPEED: &str = ", the fastest processors where most is sent";
+
 /// Why they cross them so.
 fn reasons(row: &TwoLevelRow) -> String {
     let e = &row.evidence;
@@ -269,9 +273,12 @@ fn crossing(plan: &Plan, inter_group: InterGroupAlgorithm, name: &impl Fn(usize)
         "one piece".into()
     };
     if over_all {
-        return format!("\n{} over all {} ranks, group after group, in {pieces}\n", h.intra_group[0].algorithm, plan.shape.ranks);
+        let order = if plan.by_speed { BY_SPEED } else { ", group after group" };
+        return format!("\n{} over all {} ranks{order}, in {pieces}\n", h.intra_group[0].algorithm, plan.shape.ranks);
     }
-    let mut out = format!("\nroute {}, in {pieces}; inside every group: {}\n", inter_group.name(), h.intra_group[0].algorithm);
+    let by_speed = if plan.by_speed { BY_SPEED } else { "" };
+    let inside = &h.intra_group[0].algorithm;
+    let mut out = format!("\nroute {}, in {pieces}; inside every group: {inside}{by_speed}\n", inter_group.name());
     match &h.inter_group {
         InterGroup::Line(order) => {
             let names: Vec<String> = order.iter().map(|&k| name(k)).collect();

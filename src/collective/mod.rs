@@ -243,6 +243,10 @@ pub struct Parameters {
     /// To how many peers at once a rank sends, in each lane; 0: to all.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub peers: usize,
+    /// True if ranks take their places by the speed of their processors, and not in their order. Builders know places only: it is heeded by
+    /// whoever says which rank has which.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_speed: bool,
 }
 
 /// True for what files leave out.

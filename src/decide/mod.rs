@@ -3,9 +3,11 @@
 //! model says is fastest).
 
 mod between;
+mod places;
 mod rows;
 
 pub use between::{Leap, leaps};
+pub use places::by_speed;
 pub use rows::{Made, Row, rows};
 
 use crate::collective::{Algorithm, Collective, Parameters, Shape};
@@ -16,12 +18,14 @@ use crate::model::{CostModel, Fitted, Inside};
 use crate::predict::completion;
 use crate::schedule::WINDOW;
 use crate::score::{Calibration, ModelScore, best_model};
+use crate::topology::Rank;
 
 /// Segments below this cost more in overheads than they win in overlap on any network this project knows.
 const LEAST_SEGMENT: usize = 512;
-/// Candidates inside a group have at most so many segments: filling a pipeline is then a small part of its time in groups of tens of hosts,
-/// and more would only take longer to predict.
-const MOST_TRIED: usize = 256;
+/// Candidates have at most so many segments for each rank, within these limits: filling a pipeline, which is at most as long as there are ranks, is then
+/// a small part of its time, and more would only take longer to predict.
+const MOST_TRIED_EACH: usize = 8;
+const MOST_TRIED: (usize, usize) = (256, 512);
 
 /// Another algorithm must beat the library's own by so much, where no runs were made to tell them apart: what medians of a busy machine can be
 /// believed to.
@@ -74,14 +78,17 @@ pub struct Candidate {
     pub parameters: Parameters,
     /// Predicted time, corrected by calibration.
     pub predicted: f64,
+    /// Which of the ranks takes each place, if not all are in their order.
+    pub places: Option<Vec<Rank>>,
 }
 
-/// Every algorithm of a collective with the parameters worth trying for a size: segments of `m / 2^i`.
-pub fn all_candidates(collective: &Collective, bytes: usize) -> Vec<(&'static Algorithm, Parameters)> {
+/// Every algorithm of a collective with the parameters worth trying for so many ranks and a size: segments of `m / 2^i`.
+pub fn all_candidates(collective: &Collective, ranks: usize, bytes: usize) -> Vec<(&'static Algorithm, Parameters)> {
     let mut all = Vec::new();
+    let most = ranks.saturating_mul(MOST_TRIED_EACH).clamp(MOST_TRIED.0, MOST_TRIED.1);
     for a in collective.built() {
         if a.segmented {
-            let halves = (1..20).map(|i| bytes >> i).take_while(|&s| s >= LEAST_SEGMENT && bytes.div_ceil(s) <= MOST_TRIED);
+            let halves = (1..20).map(|i| bytes >> i).take_while(|&s| s >= LEAST_SEGMENT && bytes.div_ceil(s) <= most);
             // the same sizes for neighbouring messages: calibration is about algorithms, not about odd segments
             all.extend(halves.map(|s| (a, Parameters::of(s.next_multiple_of(64), 0))));
         } else {
@@ -92,6 +99,19 @@ pub fn all_candidates(collective: &Collective, bytes: usize) -> Vec<(&'static Al
         }
     }
     all
+}
+
+/// As [`all_candidates`], each also with places by speed, if the processors of the ranks differ.
+pub fn candidates_by_speed(collective: &Collective, ranks: usize, bytes: usize, unlike: bool) -> Vec<(&'static Algorithm, Parameters)> {
+    let by_speed = |(a, p): (&'static Algorithm, Parameters)| {
+        std::iter::once((a, p)).chain((unlike && collective.rooted).then_some((a, Parameters { by_speed: true, ..p })))
+    };
+    all_candidates(collective, ranks, bytes).into_iter().flat_map(by_speed).collect()
+}
+
+/// The ranks by the places that they take.
+pub fn placed<T: Copy>(ranks: &[T], places: &Option<Vec<Rank>>) -> Vec<T> {
+    places.as_ref().map_or_else(|| ranks.to_vec(), |places| places.iter().map(|&k| ranks[k]).collect())
 }
 
 /// The predicted times of candidates on some positions of a group, of which the first is the root, the fastest first. Ties keep the order of the registry.
@@ -118,7 +138,8 @@ pub fn rank_candidates(
     // local search around the best segment
     if let Some(best) = ranked.first().filter(|c| c.parameters.segment > 0 && candidates.len() > 8).cloned() {
         for segment in [best.parameters.segment * 3 / 4, best.parameters.segment * 3 / 2].map(|s| s.next_multiple_of(64)) {
-            ranked.extend(predicted(knowledge, collective, &name, &costs, &shape, best.algorithm, Parameters::of(segment, 0))?);
+            let parameters = Parameters { by_speed: best.parameters.by_speed, ..Parameters::of(segment, 0) };
+            ranked.extend(predicted(knowledge, collective, &name, &costs, &shape, best.algorithm, parameters)?);
         }
         ranked.sort_by(|a, b| a.predicted.total_cmp(&b.predicted));
     }
@@ -134,6 +155,11 @@ fn predicted(
     algorithm: &'static Algorithm,
     parameters: Parameters,
 ) -> Result<Option<Candidate>> {
+    let places = match parameters.by_speed.then(|| by_speed(algorithm, &parameters, costs, shape.ranks, shape.bytes)).transpose() {
+        Err(Error::TooLarge(_)) => return Ok(None),
+        places => places?.flatten(),
+    };
+    let costs = &Among { inner: costs, positions: placed(&(0..shape.ranks).collect::<Vec<_>>(), &places) };
     let parameters = with_flow(algorithm, parameters, costs, &(0..shape.ranks).collect::<Vec<_>>(), shape.bytes);
     let schedule = match algorithm.bounded_schedule(shape, &parameters) {
         Ok(Some(schedule)) => schedule,
@@ -144,7 +170,7 @@ fn predicted(
     let calibration =
         knowledge.calibration.iter().find(|e| e.collective == collective && e.algorithm == algorithm.name && e.model == model);
     let predicted = completion(&schedule, costs)? * calibration.map_or(1.0, |e| e.at(shape.bytes));
-    Ok(Some(Candidate { algorithm, parameters, predicted }))
+    Ok(Some(Candidate { algorithm, parameters, predicted, places }))
 }
 
 /// Twice and four times as many messages under way, as far as there are so many and the smaller number holds some back.

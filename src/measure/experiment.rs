@@ -335,7 +335,6 @@ impl Experiment {
         let ranks = self.ranks();
         match self {
             Experiment::TwoLevel { two_level } => places_of(&ranks, |all| two_level.schedule(all)),
-            Experiment::Coordinated { coordinated } => places_of(&ranks, |all| coordinated.schedule(all)),
             _ => Ok(Schedule { programs: (0..ranks.len()).map(|me| self.program(me)).collect::<Result<_>>()? }),
         }
     }

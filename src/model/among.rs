@@ -1,7 +1,7 @@
 //! A model of some of a group's ranks.
 
 use super::{Cost, CostModel};
-use crate::topology::Link;
+use crate::topology::{Link, Rank};
 
 /// A model for a part of its group's positions.
 pub struct Among<'a> {
@@ -14,5 +14,9 @@ pub struct Among<'a> {
 impl CostModel for Among<'_> {
     fn cost(&self, link: Link, bytes: usize) -> Cost {
         self.inner.cost(Link { from: self.positions[link.from], to: self.positions[link.to] }, bytes)
+    }
+
+    fn processor(&self, rank: Rank, bytes: usize) -> f64 {
+        self.inner.processor(self.positions[rank], bytes)
     }
 }

@@ -10,6 +10,7 @@
 //!
 //! The one that predicts held-out one-to-many experiments better is taken.
 
+use super::processors::Processors;
 use super::{Cost, CostModel, Estimator, Lookup, Model, RankSet, Values, not_negative};
 use crate::measure::Experiment;
 use crate::stats::{mean, median};
@@ -28,11 +29,7 @@ pub const MODEL: Model = Model {
         Estimator { name: "corrected", fit: |r, l| fit(r, l, true) },
         Estimator { name: "published", fit: |r, l| fit(r, l, false) },
     ],
-    build: |v| {
-        let (c, t) = (v.list("C").to_vec(), v.list("t").to_vec());
-        let typical = (mean(&c).unwrap_or(0.0), mean(&t).unwrap_or(0.0));
-        Box::new(Lmo { l: v.get("L"), inverse_b: v.get("inverse_b"), c, t, typical })
-    },
+    build: |v| Box::new(Lmo { l: v.get("L"), processors: Processors::new(v) }),
 };
 
 /// The message of the experiments with data: large enough that t_i shows, below the protocol switch of common libraries.
@@ -40,25 +37,18 @@ const BYTES: usize = 32 << 10;
 
 struct Lmo {
     l: f64,
-    inverse_b: f64,
-    c: Vec<f64>,
-    t: Vec<f64>,
-    /// For positions that were not there when it was fitted.
-    typical: (f64, f64),
-}
-
-impl Lmo {
-    fn processor(&self, position: Rank, bytes: usize) -> f64 {
-        let (c, t) = self.c.get(position).copied().zip(self.t.get(position).copied()).unwrap_or(self.typical);
-        c + t * bytes as f64
-    }
+    processors: Processors,
 }
 
 impl CostModel for Lmo {
     fn cost(&self, link: Link, bytes: usize) -> Cost {
-        let (send, receive) = (self.processor(link.from, bytes), self.processor(link.to, bytes));
-        let transit = send + self.l + self.inverse_b * bytes as f64 + receive;
-        Cost { send_overhead: send, gap: send, transit, link_gap: 0.0, recv_overhead: receive }
+        let (send, receive) = (self.processors.seconds(link.from, bytes), self.processors.seconds(link.to, bytes));
+        let transit = send + self.l + self.processors.port(bytes) + receive;
+        Cost { send_overhead: send, gap: send.max(self.processors.port(bytes)), transit, link_gap: 0.0, recv_overhead: receive }
+    }
+
+    fn processor(&self, rank: Rank, bytes: usize) -> f64 {
+        self.processors.seconds(rank, bytes)
     }
 }
 
@@ -106,9 +96,42 @@ fn fit(rank_set: &RankSet, lookup: &Lookup, corrected: bool) -> Option<(Values, 
         lists.iter().enumerate().map(|(i, l)| Some(not_negative(&format!("{name}[{i}]"), median(l)?, &mut clamped))).collect()
     };
     let (c, t) = (settle("C", &c)?, settle("t", &t)?);
+    let per_byte: Vec<(usize, usize, f64)> = pairs.iter().map(|&(i, j, zero, full)| (i, j, (full - zero) / BYTES as f64)).collect();
+    let (t, inverse_b) = apart_from_port(&c, t, &per_byte)?;
     let latencies: Vec<f64> = pairs.iter().map(|&(i, j, zero, _)| zero / 2.0 - c[i] - c[j]).collect();
-    let inverses: Vec<f64> = pairs.iter().map(|&(i, j, zero, full)| (full - zero) / BYTES as f64 - t[i] - t[j]).collect();
     let l = not_negative("L", median(&latencies)?, &mut clamped);
-    let inverse_b = not_negative("inverse_b", median(&inverses)?, &mut clamped);
+    let inverse_b = not_negative("inverse_b", inverse_b, &mut clamped);
     Some((Values::of(&[("L", l), ("inverse_b", inverse_b)]).table("C", c).table("t", t), clamped))
+}
+
+/// Sends that take so much more than the shortest are limited by their processors.
+const BEYOND_PORT: f64 = 0.05;
+/// Round trips that processors alone explain to this share of what a byte takes are not looked into.
+const EXPLAINED: f64 = 0.02;
+/// Rounds in which processors that the port hides are found from each other's round trips: each halves what is left of a wrong beginning at least.
+const ROUNDS: usize = 30;
+
+/// What processors take per byte, and the network, from what sends take and from the pairs' round trips. A send that follows another waits for the processor or,
+/// where that is faster, for the port: then it says nothing of the processor. So it is where processors of the group differ and the fastest
+/// sends do not agree with the round trips: a byte is on the network for as long as on the port, and the round trips tell of the processors.
+fn apart_from_port(fixed: &[f64], sends: Vec<f64>, trips: &[(usize, usize, f64)]) -> Option<(Vec<f64>, f64)> {
+    let rest = |t: &[f64]| trips.iter().map(|&(i, j, trip)| trip - t[i] - t[j]).collect::<Vec<_>>();
+    let off = |t: &[f64], b: f64| mean(&rest(t).iter().map(|r| (r - b).abs()).collect::<Vec<_>>());
+    let (network, typical) = (median(&rest(&sends))?, median(&trips.iter().map(|t| t.2).collect::<Vec<_>>())?);
+    let whole: Vec<f64> = fixed.iter().zip(&sends).map(|(c, t)| c / BYTES as f64 + t).collect();
+    let port = whole.iter().copied().fold(f64::INFINITY, f64::min);
+    let hidden: Vec<bool> = whole.iter().map(|&s| s <= (1.0 + BEYOND_PORT) * port).collect();
+    if off(&sends, network)? <= EXPLAINED * typical {
+        return Some((sends, network));
+    }
+    let mut t = sends.clone();
+    for _ in 0..ROUNDS {
+        for i in (0..t.len()).filter(|&i| hidden[i]) {
+            let with = trips.iter().filter(|(a, b, _)| *a == i || *b == i);
+            let own: Vec<f64> = with.map(|&(a, b, trip)| trip - port - t[if a == i { b } else { a }]).collect();
+            t[i] = (t[i] + median(&own)?.clamp(0.0, port)) / 2.0;
+        }
+    }
+    // it has more to choose from
+    Some(if 2.0 * off(&t, port)? < off(&sends, network)? { (t, port) } else { (sends, network) })
 }

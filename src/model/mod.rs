@@ -10,6 +10,7 @@ mod lmo;
 mod loggp;
 mod logp;
 mod plogp;
+mod processors;
 mod tables;
 
 use crate::error::{Error, Result};
@@ -49,6 +50,11 @@ impl Cost {
 pub trait CostModel: Send + Sync {
     /// The cost of a message on a link.
     fn cost(&self, link: Link, bytes: usize) -> Cost;
+
+    /// Seconds that a message keeps a rank's processor, where the model tells processors apart; elsewhere 0.
+    fn processor(&self, _rank: Rank, _bytes: usize) -> f64 {
+        0.0
+    }
 
     /// Seconds in which a rank copies so many bytes; models of messages alone take it to be free.
     fn copy(&self, _rank: Rank, _bytes: usize) -> f64 {

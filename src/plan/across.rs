@@ -1,7 +1,9 @@
 //! Pipelines over groups: an inter-group algorithm between them, a tree inside them, segments through both.
 
+use super::poly_model::crossing;
 use super::{Location, PolyModel, group_ranks};
 use crate::collective::{Algorithm, Parameters, Shape, bcast};
+use crate::decide::{by_speed, placed};
 use crate::error::{Error, Result};
 use crate::flow::{held_back, in_flight, peers, with_flow};
 use crate::intercluster::{Job, Problem};
@@ -25,11 +27,13 @@ pub struct TwoLevelParameters {
     pub in_flight: usize,
     /// The broadcast inside each group, which must be a tree.
     pub intra_group: &'static Algorithm,
+    /// True if ranks take their places in it by the speed of their processors, and not in their order.
+    pub by_speed: bool,
 }
 
 impl PartialEq for TwoLevelParameters {
     fn eq(&self, other: &TwoLevelParameters) -> bool {
-        let plain = |w: &TwoLevelParameters| (w.inter_group, w.segment, w.in_flight, w.intra_group.name);
+        let plain = |w: &TwoLevelParameters| (w.inter_group, w.segment, w.in_flight, w.intra_group.name, w.by_speed);
         plain(self) == plain(other)
     }
 }
@@ -41,7 +45,8 @@ impl TwoLevelParameters {
     /// An inter-group algorithm that there is not.
     pub fn of(row: &TwoLevelRow, intra_group: &'static Algorithm) -> Result<TwoLevelParameters> {
         let inter_group = inter_group_algorithm(&row.inter_group)?;
-        Ok(TwoLevelParameters { inter_group, segment: row.segment_bytes, in_flight: row.in_flight, intra_group })
+        let (segment, in_flight) = (row.segment_bytes, row.in_flight);
+        Ok(TwoLevelParameters { inter_group, segment, in_flight, intra_group, by_speed: row.by_speed })
     }
 
     /// In words, for a message of some bytes.
@@ -54,24 +59,31 @@ impl TwoLevelParameters {
             route if route.has_trees() => format!("{} and {}", route.name(), self.intra_group.name),
             route => route.name().into(),
         };
-        format!("{way}{segment}{in_flight}")
+        format!("{way}{}{segment}{in_flight}", if self.by_speed { " by speed" } else { "" })
     }
 }
 
-/// The problem between groups for messages of `bytes`, with the times of the intra-group broadcasts of as many bytes.
+/// The problem between groups, each known by its coordinator, for messages of `bytes`, with the times of the intra-group broadcasts of as many
+/// bytes.
 ///
 /// # Errors
 /// [`Error::Invalid`] if the policy has no link between two groups.
-pub fn problem(policy: &CompiledPolicy, groups: &[usize], bytes: usize, intra_group: Vec<f64>, local_busy: Vec<f64>) -> Result<Problem> {
-    let n = groups.len();
+pub fn problem(
+    policy: &CompiledPolicy,
+    coordinators: &[Location],
+    bytes: usize,
+    intra_group: Vec<f64>,
+    local_busy: Vec<f64>,
+) -> Result<Problem> {
+    let n = coordinators.len();
     let mut problem = Problem { groups: n, root: 0, gap: vec![0.0; n * n], latency: vec![0.0; n * n], local: intra_group, local_busy };
     for (i, j) in (0..n * n).map(|k| (k / n, k % n)).filter(|(i, j)| i != j) {
-        if groups[i] == groups[j] {
+        if coordinators[i].group == coordinators[j].group {
             // parts of one group hear it from outside
             (problem.gap[i * n + j], problem.latency[i * n + j]) = (f64::INFINITY, f64::INFINITY);
             continue;
         }
-        let cost = policy.link_cost(groups[i], groups[j], bytes);
+        let cost = crossing(policy, coordinators[i], coordinators[j], bytes);
         problem.gap[i * n + j] = cost.gap;
         problem.latency[i * n + j] = (cost.transit - cost.gap).max(0.0);
     }
@@ -127,10 +139,10 @@ fn over(
     if way.inter_group == InterGroupAlgorithm::OverAll {
         return over_all(policy, members, groups, bytes, way);
     }
-    let mut hosts = hosts(policy, members, &groups);
     if !way.inter_group.has_trees() {
         // host by host
-        for (ranks, hosts) in groups.iter_mut().zip(std::mem::take(&mut hosts)) {
+        let hosts = hosts(policy, members, &groups);
+        for (ranks, hosts) in groups.iter_mut().zip(hosts) {
             let mut order: Vec<usize> = (0..ranks.len()).collect();
             order.sort_by_key(|&k| (hosts[k] != hosts[0], hosts[k]));
             *ranks = order.into_iter().map(|k| ranks[k]).collect();
@@ -139,14 +151,20 @@ fn over(
     let way = if way.inter_group.has_trees() { way } else { TwoLevelParameters { intra_group: bcast::CHAIN, ..way } };
     let segment = segment_of(way.segment, bytes).min(bytes);
     let costs = PolyModel::new(policy, members, bytes)?;
+    if way.by_speed {
+        for ranks in &mut groups {
+            *ranks = ordered(&costs, way.intra_group, Parameters::default(), ranks, segment)?;
+        }
+    }
+    let hosts = if way.inter_group.has_trees() { hosts(policy, members, &groups) } else { Vec::new() };
     let (mut intra_group, mut local_busy) = (Vec::new(), Vec::new());
     for ranks in &groups {
         let found = replay_inside(&costs, way.intra_group, ranks, segment)?;
         intra_group.push(found.completion());
         local_busy.push(found.port_free.first().copied().unwrap_or(0.0));
     }
-    let indices: Vec<usize> = groups.iter().map(|ranks| members[ranks[0]].group).collect();
-    let problem = problem(policy, &indices, segment, intra_group, local_busy)?;
+    let coordinators: Vec<Location> = groups.iter().map(|ranks| members[ranks[0]]).collect();
+    let problem = problem(policy, &coordinators, segment, intra_group, local_busy)?;
     // one message is under way, whatever may be
     let in_segments = |in_flight: usize| if way.segment > 0 { in_flight } else { 0 };
     let inside = |ranks: &Vec<Rank>| {
@@ -154,7 +172,7 @@ fn over(
         let peers = if way.intra_group.branches(ranks.len()) { peers(&costs, ranks, segment) } else { 0 };
         IntraGroup { algorithm: way.intra_group.name.into(), parameters: Parameters { in_flight, peers, ..Parameters::default() } }
     };
-    let between = if way.in_flight > 0 { way.in_flight } else { between(policy, &indices, segment) };
+    let between = if way.in_flight > 0 { way.in_flight } else { between(policy, &coordinators, segment) };
     Ok(TwoLevel {
         bytes,
         intra_group: groups.iter().map(inside).collect(),
@@ -174,10 +192,13 @@ fn over_all(
     bytes: usize,
     way: TwoLevelParameters,
 ) -> Result<TwoLevel> {
-    let ranks = groups.concat();
+    let mut ranks = groups.concat();
     let segment = if way.segment < bytes { way.segment } else { 0 };
     let said = Parameters { in_flight: way.in_flight, ..Parameters::of(segment, 0) };
     let costs = PolyModel::new(policy, members, bytes)?;
+    if way.by_speed {
+        ranks = ordered(&costs, way.intra_group, said, &ranks, bytes)?;
+    }
     let parameters = Parameters { segment: way.segment, ..with_flow(way.intra_group, said, &costs, &ranks, bytes) };
     Ok(TwoLevel {
         bytes,
@@ -190,9 +211,20 @@ fn over_all(
     })
 }
 
+/// Ranks by the places that they take by the speed of their processors.
+fn ordered(costs: &PolyModel, algorithm: &Algorithm, parameters: Parameters, ranks: &[Rank], bytes: usize) -> Result<Vec<Rank>> {
+    let among = Among { inner: costs, positions: ranks.to_vec() };
+    Ok(placed(ranks, &by_speed(algorithm, &parameters, &among, ranks.len(), bytes)?))
+}
+
+/// True if the processors of ranks differ for sure.
+pub fn unlike_processors(policy: &CompiledPolicy, members: &[Location]) -> bool {
+    members.iter().any(|m| policy.has_unlike_processors(m.group))
+}
+
 /// How many messages must be under way on the link between any two of these groups, as [`held_back`]; 0 for one group.
-fn between(policy: &CompiledPolicy, groups: &[usize], bytes: usize) -> usize {
-    let groups: BTreeSet<usize> = groups.iter().copied().collect();
+fn between(policy: &CompiledPolicy, coordinators: &[Location], bytes: usize) -> usize {
+    let groups: BTreeSet<usize> = coordinators.iter().map(|c| c.group).collect();
     let mut most = None;
     for (&i, &j) in groups.iter().flat_map(|i| groups.iter().map(move |j| (i, j))).filter(|(i, j)| i != j) {
         most = most.max(Some(policy.link_cost(i, j, bytes).in_flight()));
@@ -217,7 +249,7 @@ fn in_parts(policy: &CompiledPolicy, members: &[Location], star: TwoLevel, way: 
     let costs = PolyModel::new(policy, members, star.bytes)?;
     let inside = |ranks: &[Rank]| replay_inside(&costs, way.intra_group, ranks, star.bytes);
     let part = |group: usize, ranks: &[Rank]| -> Result<Part> {
-        let cost = policy.link_cost(members[star.groups[0][0]].group, group, star.bytes);
+        let cost = crossing(policy, members[star.groups[0][0]], members[ranks[0]], star.bytes);
         Ok(Part { group, ranks: ranks.to_vec(), cost, intra_group: inside(ranks)?.completion() })
     };
     let (own, whole) = (inside(&star.groups[0])?, &star.groups[1..]);
@@ -292,13 +324,20 @@ fn replay_inside(costs: &dyn CostModel, tree: &Algorithm, ranks: &[Rank], bytes:
 /// ranks have groups that matter.
 const MOST_OVER_ALL: usize = 512;
 
-/// The ways of an inter-group algorithm over so many ranks in segments of these sizes; 0 is the whole message.
-pub fn ways_of(inter_group: InterGroupAlgorithm, ranks: usize, segments: &[usize]) -> impl Iterator<Item = TwoLevelParameters> {
-    let too_many = inter_group == InterGroupAlgorithm::OverAll && ranks > MOST_OVER_ALL;
+/// The ways of an inter-group algorithm over ranks in segments of these sizes; 0 is the whole message.
+pub fn ways_of(
+    policy: &CompiledPolicy,
+    members: &[Location],
+    inter_group: InterGroupAlgorithm,
+    segments: &[usize],
+) -> impl Iterator<Item = TwoLevelParameters> {
+    let too_many = inter_group == InterGroupAlgorithm::OverAll && members.len() > MOST_OVER_ALL;
+    let by_speed = inter_group != InterGroupAlgorithm::Line && unlike_processors(policy, members);
     let segments = if too_many { &[] } else { segments };
     let with = move |&intra_group: &&'static Algorithm| {
         let possible = segments.iter().filter(move |&&segment| inter_group.goes_with(intra_group, segment > 0));
-        possible.map(move |&segment| TwoLevelParameters { inter_group, segment, in_flight: 0, intra_group })
+        let way = move |segment, by_speed| TwoLevelParameters { inter_group, segment, in_flight: 0, intra_group, by_speed };
+        possible.flat_map(move |&segment| std::iter::once(way(segment, false)).chain(by_speed.then(|| way(segment, true))))
     };
     bcast::ALGORITHMS.iter().flat_map(with)
 }
@@ -337,8 +376,14 @@ mod tests {
             [0, 40, 77].into_iter().flat_map(|r| [1, 4096].into_iter().flat_map(move |b| bcast::trees().map(move |t| (r, b, t))))
         {
             let of = |inter_group| {
-                two_level(&policy, &members, root, bytes, TwoLevelParameters { inter_group, segment: 0, in_flight: 0, intra_group })
-                    .unwrap()
+                two_level(
+                    &policy,
+                    &members,
+                    root,
+                    bytes,
+                    TwoLevelParameters { inter_group, segment: 0, in_flight: 0, intra_group, by_speed: false },
+                )
+                .unwrap()
             };
             let (star, direct) = (of(InterGroupAlgorithm::Star), of(InterGroupAlgorithm::Direct));
             let seconds = |h: &TwoLevel| predict(&policy, &members, h).unwrap();

@@ -2,7 +2,7 @@
 //! chosen anew, by prediction.
 
 use super::across::{TwoLevelParameters, seconds, ways_of};
-use super::{Location, as_tuned, group_ranks, way_of, whole};
+use super::{Location, about_whole, group_ranks, way_of, whole};
 use crate::collective::bcast;
 use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, PER_GROUP, TwoLevelRow};
@@ -97,7 +97,7 @@ impl<'a> Search<'a> {
     fn rows(&mut self, row: &TwoLevelRow) -> Result<()> {
         if let Some(own) = self.own {
             self.try_way(own)?;
-            for way in ways_of(own.inter_group, self.members.len(), &[own.segment]) {
+            for way in ways_of(self.policy, self.members, own.inter_group, &[own.segment]) {
                 self.try_way(TwoLevelParameters { in_flight: row.in_flight, ..way })?;
             }
         }
@@ -119,7 +119,7 @@ impl<'a> Search<'a> {
         // where all groups but one have one rank, hardly anything is shared
         let with_several = group_ranks(self.members, self.root).iter().filter(|(_, ranks)| ranks.len() > 1).count();
         let between = INTER_GROUP_ALGORITHMS.into_iter().filter(|inter_group| with_several < 2 || !SHARING.contains(inter_group));
-        let all = between.flat_map(|inter_group| ways_of(inter_group, self.members.len(), &segments));
+        let all = between.flat_map(|inter_group| ways_of(self.policy, self.members, inter_group, &segments));
         let new: Vec<TwoLevelParameters> = all.filter(|way| !self.tried.contains(way)).take(most).collect();
         new.into_iter().try_for_each(|way| self.try_way(way))
     }
@@ -180,7 +180,7 @@ impl<'a> Search<'a> {
         let in_row = |way| self.near.iter().any(|(known, _)| *known == way);
         match way {
             _ if way == self.own => {
-                if as_tuned(self.policy, self.members, 0) {
+                if about_whole(self.policy, self.members) {
                     MORE_OR_LESS
                 } else {
                     CLEARLY

@@ -10,6 +10,7 @@ mod planner;
 mod poly_model;
 
 use crate::collective::{Parameters, Shape, bcast};
+use crate::decide::placed;
 use crate::error::{Error, Result};
 use crate::intercluster::{Problem, Solution, solve, timeline};
 use crate::model::Among;
@@ -22,7 +23,7 @@ use crate::units;
 use rustc_hash::FxHashMap;
 
 use across::segment_of;
-pub use across::{TwoLevelParameters, predict, seconds, two_level, ways_of};
+pub use across::{TwoLevelParameters, predict, seconds, two_level, unlike_processors, ways_of};
 pub use beyond::Beyond;
 pub use forms::{Form, FormPlan, by_form, form_of, forms, plan_form};
 pub use leaps::leaps_of;
@@ -55,6 +56,8 @@ pub struct Plan {
     pub inter_group: Option<InterGroupAlgorithm>,
     /// Bytes of a segment there, as the policy says; 0: the whole message at once.
     pub segment: usize,
+    /// True if ranks take their places in the algorithms there by the speed of their processors.
+    pub by_speed: bool,
     /// Where the whole message goes from group to group: the problem between them and its solution.
     pub schedule_between: Option<(Problem, Solution)>,
     /// The time it should take; where segments pass through the groups, what it takes over all the policy's ranks from rank 0.
@@ -90,14 +93,14 @@ fn decided(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usi
     if root >= members.len() {
         return Err(Error::invalid(format!("plan a broadcast from rank {root} of {} ranks", members.len())));
     }
-    Choice::new(policy, members, stand_in(policy, members, root, bytes), bytes)?.plan(policy, members, root)
+    Choice::new(policy, members, stand_in(policy, members, root), bytes)?.plan(policy, members, root)
 }
 
 /// The rank for which it is decided what is done from a root: the first of its group, all of which are alike, or the root itself where the
 /// processors differ.
-fn stand_in(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize) -> Rank {
+fn stand_in(policy: &CompiledPolicy, members: &[Location], root: Rank) -> Rank {
     let group = members[root].group;
-    if policy.tells_roots_apart(group, bytes) { root } else { members.iter().position(|m| m.group == group).unwrap_or(root) }
+    if policy.has_unlike_processors(group) { root } else { members.iter().position(|m| m.group == group).unwrap_or(root) }
 }
 
 /// What is decided for a class of sizes, for all roots that have one [`stand_in`].
@@ -118,9 +121,9 @@ type Inside = (Decision, f64);
 impl Choice {
     /// Decides for a root.
     fn new(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize) -> Result<Choice> {
-        let (at, group) = (policy.size_class(bytes), members[root].group);
+        let at = policy.size_class(bytes);
         let way = match crossing_row(policy, members, at) {
-            Some(row) if !as_tuned(policy, members, group) => adapted::way(policy, members, root, at, row)?,
+            Some(row) if !as_tuned(policy, members, root) => adapted::way(policy, members, root, at, row)?,
             Some(row) => way_of(row)?,
             None => None,
         };
@@ -161,11 +164,17 @@ fn way_of(row: &TwoLevelRow) -> Result<Option<TwoLevelParameters>> {
     named.map(|name| TwoLevelParameters::of(row, bcast::algorithm(name)?)).transpose()
 }
 
-/// True if all groups are there, about as large as those that were tuned, and the root is in the one that it was in then.
-fn as_tuned(policy: &CompiledPolicy, members: &[Location], root_group: usize) -> bool {
-    let size = |group: usize| members.iter().filter(|m| m.group == group).count();
+/// True if all groups are there, about as large as those that were tuned, and the root is as it was then.
+fn as_tuned(policy: &CompiledPolicy, members: &[Location], root: Rank) -> bool {
+    let Location { group, position } = members[root];
     // rank 0 was the root, and the first group is its
-    root_group == 0 && (0..policy.policy.groups.len()).all(|k| policy.is_about_whole(k, size(k)))
+    group == 0 && (position == 0 || !policy.has_unlike_processors(0)) && about_whole(policy, members)
+}
+
+/// True if all groups are there, about as large as those that were tuned.
+fn about_whole(policy: &CompiledPolicy, members: &[Location]) -> bool {
+    let size = |group: usize| members.iter().filter(|m| m.group == group).count();
+    (0..policy.policy.groups.len()).all(|k| policy.is_about_whole(k, size(k)))
 }
 
 /// Segments pass through the groups in a way.
@@ -181,6 +190,7 @@ fn pipelined(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: u
         two_level,
         inter_group: Some(way.inter_group),
         segment: way.segment,
+        by_speed: way.by_speed,
         schedule_between: None,
     })
 }
@@ -200,7 +210,7 @@ fn inside(policy: &CompiledPolicy, members: &[Location], group: usize, ranks: &[
     }
     let positions: Vec<usize> = ranks.iter().map(|&r| members[r].position).collect();
     let decision = policy.decide(&bcast::COLLECTIVE, group, &positions, bytes)?;
-    let busy = busy(policy, group, &positions, &decision, bytes)?;
+    let busy = busy(policy, group, &placed(&positions, &decision.places), &decision, bytes)?;
     Ok(Some((decision, busy)))
 }
 
@@ -211,18 +221,22 @@ fn put_together(
     bytes: usize,
     inside: impl Fn(usize, &[Rank]) -> Result<Option<Inside>>,
 ) -> Result<Plan> {
-    let groups = group_ranks(members, root);
+    let mut groups = group_ranks(members, root);
     let (mut planned, mut intra_group, mut local_busy) = (Vec::new(), Vec::new(), Vec::new());
-    for (group, ranks) in &groups {
+    for (group, ranks) in &mut groups {
         let (decision, busy) = inside(*group, ranks)?.map_or((None, 0.0), |(d, busy)| (Some(d), busy));
+        if let Some(decision) = &decision {
+            *ranks = placed(ranks, &decision.places);
+        }
         intra_group.push(decision.as_ref().map_or(0.0, |d| d.predicted_s));
         local_busy.push(busy);
         planned.push(PlannedGroup { group: *group, decision });
     }
-    let (indices, ranks): (Vec<usize>, Vec<Vec<Rank>>) = groups.into_iter().unzip();
+    let ranks: Vec<Vec<Rank>> = groups.into_iter().map(|(_, ranks)| ranks).collect();
+    let coordinators: Vec<Location> = ranks.iter().map(|ranks| members[ranks[0]]).collect();
     let predicted_inside = intra_group[0];
     let schedule_between = if ranks.len() > 1 {
-        let problem = across::problem(policy, &indices, bytes, intra_group, local_busy)?;
+        let problem = across::problem(policy, &coordinators, bytes, intra_group, local_busy)?;
         let solution = solve(&problem);
         Some((problem, solution))
     } else {
@@ -248,6 +262,7 @@ fn put_together(
         groups: planned,
         inter_group: None,
         segment: 0,
+        by_speed: false,
         predicted_s: schedule_between.as_ref().map_or(predicted_inside, |(_, s)| s.best.completion),
         schedule_between,
         native_s: None,
@@ -255,7 +270,7 @@ fn put_together(
     })
 }
 
-/// How long an intra-group broadcast keeps its coordinator from sending.
+/// How long an intra-group broadcast over positions in their places keeps its coordinator from sending.
 fn busy(policy: &CompiledPolicy, group: usize, positions: &[usize], decision: &Decision, bytes: usize) -> Result<f64> {
     let shape = Shape::new(positions.len(), 0, bytes);
     let schedule = match decision.algorithm.bounded_schedule(&shape, &decision.parameters) {
@@ -286,7 +301,7 @@ impl Plan {
             (InterGroupAlgorithm::OverAll, p) => (p.segment, p.in_flight),
             _ => (h.segment, h.in_flight),
         };
-        Some(TwoLevelParameters { inter_group, segment, in_flight, intra_group })
+        Some(TwoLevelParameters { inter_group, segment, in_flight, intra_group, by_speed: self.by_speed })
     }
 
     /// What is done, in a line.
@@ -295,8 +310,11 @@ impl Plan {
         match (self.way(), inside) {
             _ if self.is_native() => OWN.into(),
             (Some(way), _) => TwoLevelParameters { in_flight: 0, ..way }.words(self.shape.bytes),
-            (None, Some(d)) if d.parameters.segment > 0 => format!("{} in {}", d.algorithm.name, units::bytes(d.parameters.segment)),
-            (None, Some(d)) => d.algorithm.name.into(),
+            (None, Some(d)) => {
+                let by_speed = if d.parameters.by_speed { " by speed" } else { "" };
+                let segment = if d.parameters.segment > 0 { format!(" in {}", units::bytes(d.parameters.segment)) } else { String::new() };
+                format!("{}{by_speed}{segment}", d.algorithm.name)
+            }
             (None, None) => "the whole message from group to group, inside each as it is best there".into(),
         }
     }
@@ -339,8 +357,8 @@ impl Plan {
         }
         self.predicted_s = intra_group[0];
         if let Some((problem, solution)) = &mut self.schedule_between {
-            let indices: Vec<usize> = self.groups.iter().map(|g| g.group).collect();
-            *problem = across::problem(policy, &indices, bytes, intra_group, local_busy)?;
+            let coordinators: Vec<Location> = self.two_level.groups.iter().map(|ranks| members[ranks[0]]).collect();
+            *problem = across::problem(policy, &coordinators, bytes, intra_group, local_busy)?;
             solution.best = timeline(problem, std::mem::take(&mut solution.best.jobs));
             self.predicted_s = solution.best.completion;
         }

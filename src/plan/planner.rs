@@ -114,7 +114,7 @@ impl Planner {
         if root >= self.members.len() {
             return Err(Error::invalid(format!("plan a broadcast from rank {root} of {} ranks", self.members.len())));
         }
-        let stand_in = stand_in(&self.policy, &self.members, root, bytes);
+        let stand_in = stand_in(&self.policy, &self.members, root);
         if self.choices.len() >= MOST_CHOICES && !self.choices.contains_key(&(class, above, stand_in)) {
             self.choices.clear();
         }

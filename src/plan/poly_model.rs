@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::model::{Cost, CostModel};
 use crate::policy::CompiledPolicy;
 use crate::score::best_model;
-use crate::topology::Link;
+use crate::topology::{Link, Rank};
 
 /// The costs between any two ranks of a communicator.
 pub struct PolyModel<'a> {
@@ -52,13 +52,39 @@ impl CostModel for Free {
     }
 }
 
+/// The cost of a message between two groups, with the processors of its ends.
+pub fn crossing(policy: &CompiledPolicy, from: Location, to: Location, bytes: usize) -> Cost {
+    let cost = policy.link_cost(from.group, to.group, bytes);
+    let [sender, receiver] = [from, to].map(|end| policy.beyond_first(end.group, end.position, bytes));
+    if sender == 0.0 && receiver == 0.0 {
+        return cost;
+    }
+    let (send_overhead, recv_overhead) = ((cost.send_overhead + sender).max(0.0), (cost.recv_overhead + receiver).max(0.0));
+    Cost {
+        send_overhead,
+        gap: cost.gap.max(send_overhead),
+        transit: (cost.transit + sender + receiver).max(send_overhead + recv_overhead),
+        recv_overhead,
+        ..cost
+    }
+}
+
 impl CostModel for PolyModel<'_> {
     fn cost(&self, link: Link, bytes: usize) -> Cost {
         let (a, b) = (self.members[link.from], self.members[link.to]);
         if a.group == b.group {
             self.models[a.group].cost(Link { from: a.position, to: b.position }, bytes)
         } else {
-            self.policy.link_cost(a.group, b.group, bytes)
+            crossing(self.policy, a, b, bytes)
+        }
+    }
+
+    fn processor(&self, rank: Rank, bytes: usize) -> f64 {
+        let Location { group, position } = self.members[rank];
+        if self.policy.has_unlike_processors(group) {
+            self.models[group].processor(position, bytes)
+        } else {
+            self.policy.overheads(group, bytes).map_or(0.0, |own| own.send_overhead)
         }
     }
 }

@@ -115,6 +115,9 @@ fn rows_fault(collective: &'static Collective, rows: &[TwoLevelRow]) -> Option<F
             return Some("its radix is not valid".into());
         }
         let algorithms = if *collective == bcast::COLLECTIVE { segments_fault(collective, row) } else { forms_fault(collective, row) };
+        if row.by_speed && (*collective != bcast::COLLECTIVE || row.is_per_group()) {
+            return Some("by_speed is about an algorithm of a broadcast inside groups, or over all ranks, that the row names".into());
+        }
         let untimed = row.native && row.evidence.native_s.is_none();
         algorithms.or(untimed.then(|| "native = true needs native_s in its evidence".into()))
     };
@@ -203,6 +206,9 @@ fn choices_fault(n: usize, g: &GroupPolicy, collective: &'static Collective, row
         }
         if row.in_flight > WINDOW {
             return Some(format!("in_flight is at most {WINDOW}"));
+        }
+        if row.by_speed && !collective.rooted {
+            return Some(format!("a {} has no places by speed", collective.name));
         }
         if row.peers > WINDOW {
             return Some(format!("peers is at most {WINDOW}"));

@@ -2,13 +2,12 @@
 
 use super::{Choice, GroupPolicy, Policy, TwoLevelRow};
 use crate::collective::{Algorithm, Collective, Parameters, bcast};
-use crate::decide::{Knowledge, all_candidates, rank_candidates};
+use crate::decide::{Knowledge, by_speed, candidates_by_speed, placed, rank_candidates};
 use crate::error::{Error, Result};
 use crate::flow::in_flight;
-use crate::model::{Cost, CostModel, Inside};
-use crate::score::best_model;
+use crate::model::{Among, Cost, CostModel, Inside};
 use crate::stats;
-use crate::topology::Link;
+use crate::topology::{Link, Rank};
 use std::collections::BTreeSet;
 
 /// What runs inside a group has at most so many segments, whatever its size: twice the most that any choice was made with, across groups, so
@@ -53,6 +52,8 @@ pub struct Decision {
     pub margin: f64,
     /// True if it comes from a row that was made for this many ranks; else it was computed from the models.
     pub from_row: bool,
+    /// Which of the ranks takes each place, if not all are in their order.
+    pub places: Option<Vec<Rank>>,
 }
 
 /// A group with its models ready to be asked.
@@ -71,8 +72,6 @@ pub struct CompiledPolicy {
     links: Vec<Option<Box<dyn CostModel>>>,
     /// By group.
     overheads: Vec<Overheads>,
-    /// By group: its processors differ.
-    unlike: Vec<bool>,
     /// Where each class of the broadcast's sizes begins, and the size that stands for it.
     classes: Vec<(usize, usize)>,
     fingerprint: u64,
@@ -104,20 +103,6 @@ impl Overheads {
     }
 }
 
-/// The model that tells processors from the network.
-const LMO: &str = "lmo";
-
-/// Processors of a group differ where the slowest takes so many times as long for a message as the fastest.
-const UNLIKE: f64 = 1.5;
-
-/// True if the processors of a group differ for sure, by the model that tells them from the network.
-fn has_unlike_processors(g: &GroupPolicy) -> bool {
-    let fixed = g.models.iter().find(|m| m.model == LMO).and_then(|m| m.tables.get("C"));
-    let Some(fixed) = fixed else { return false };
-    let least = fixed.high.iter().copied().fold(f64::INFINITY, f64::min);
-    fixed.low.iter().any(|&low| low > UNLIKE * least)
-}
-
 impl Policy {
     /// A collective's classes of sizes: where each begins, between two beginnings of rows, with a size that a row in it was made at, or else one in
     /// its middle.
@@ -142,7 +127,7 @@ impl CompiledPolicy {
     /// A model that lacks parameters, a link that is not there, or a value that cannot be written, which a parsed policy has not.
     pub fn new(policy: Policy) -> Result<CompiledPolicy> {
         let costs = |g: &GroupPolicy| -> Result<CompiledGroup> {
-            let inside = Inside::new(&g.hosts, g.inside_host.clone(), g.inside_port_sharing);
+            let inside = Inside::new(&g.hosts, g.inside_host.clone(), g.inside_port_sharing, &g.models);
             let named = g.models.iter().map(|m| Ok((m.model.clone(), m.costs_in(Some(&inside))?)));
             Ok(CompiledGroup { costs: named.collect::<Result<_>>()?, inside })
         };
@@ -158,10 +143,9 @@ impl CompiledPolicy {
             }
         };
         let links = (0..n * n).map(link).collect::<Result<_>>()?;
-        let unlike = policy.groups.iter().map(has_unlike_processors).collect();
         let overheads = (0..n).map(|group| Overheads::of(&policy, group)).collect();
         let (classes, fingerprint) = (policy.size_classes(&bcast::COLLECTIVE), policy.fingerprint()?);
-        Ok(CompiledPolicy { policy, groups, links, overheads, unlike, classes, fingerprint })
+        Ok(CompiledPolicy { policy, groups, links, overheads, classes, fingerprint })
     }
 
     /// [`Policy::fingerprint`], found once.
@@ -174,10 +158,14 @@ impl CompiledPolicy {
         self.groups[group].costs.iter().find(|(name, _)| name == model).map(|(_, c)| c.as_ref())
     }
 
-    /// True if a group's processors differ by so much that its roots do, and the model that is selected for the class of a size tells them apart.
-    pub fn tells_roots_apart(&self, group: usize, bytes: usize) -> bool {
-        let selected = || best_model(&self.policy.groups[group].scores, self.size_class(bytes)).is_some_and(|s| s.model == LMO);
-        self.unlike[group] && selected()
+    /// True if a group's processors differ by so much that its roots do.
+    pub fn has_unlike_processors(&self, group: usize) -> bool {
+        self.groups[group].inside.has_unlike_processors()
+    }
+
+    /// [`Inside::beyond_first`] of a group.
+    pub fn beyond_first(&self, group: usize, position: usize, bytes: usize) -> f64 {
+        self.groups[group].inside.beyond_first(position, bytes)
     }
 
     /// The host of each position of a group, by number.
@@ -185,7 +173,7 @@ impl CompiledPolicy {
         self.groups[group].inside.hosts()
     }
 
-    /// The cost of a message between the coordinators of two groups; of one group there is no such message.
+    /// The cost of a message between the first positions of two groups; of one group there is no such message.
     pub fn link_cost(&self, from: usize, to: usize, bytes: usize) -> Cost {
         let Some(model) = self.link(from, to) else { return Cost::NEVER };
         let mut cost = model.cost(FORTH, bytes);
@@ -203,7 +191,7 @@ impl CompiledPolicy {
     }
 
     /// What a message to or from a group costs its processors.
-    fn overheads(&self, group: usize, bytes: usize) -> Option<Cost> {
+    pub fn overheads(&self, group: usize, bytes: usize) -> Option<Cost> {
         match self.overheads[group] {
             Overheads::Inside(n) => Some(self.groups[group].costs[n].1.cost(FORTH, bytes)),
             Overheads::Link(to) => Some(self.link(group, to)?.cost(FORTH, bytes)),
@@ -259,30 +247,38 @@ impl CompiledPolicy {
         let g = &self.policy.groups[group];
         let row = g.row(collective, bytes);
         // rows were made with the first position as the root
-        let other_root = collective.rooted && positions[0] != 0 && self.tells_roots_apart(group, bytes);
+        let other_root = collective.rooted && positions[0] != 0 && self.has_unlike_processors(group);
         let as_made = positions.len() == g.hosts.len() && !other_root;
         if let Some(row) = row.filter(|_| as_made) {
-            let mut parameters = bounded(row.parameters(), bytes);
+            let (algorithm, mut parameters) = (collective.algorithm(&row.algorithm)?, bounded(row.parameters(), bytes));
+            let costs = self.group_costs(group, &row.model);
+            let places = match costs.filter(|_| row.by_speed) {
+                Some(inner) => {
+                    let among = Among { inner, positions: positions.to_vec() };
+                    by_speed(algorithm, &row.parameters(), &among, positions.len(), row.at_bytes)?
+                }
+                None => None,
+            };
             if parameters.segment > 0 && parameters.in_flight == 0 {
-                let costs = self.group_costs(group, &row.model);
-                parameters.in_flight = costs.map_or(0, |costs| in_flight(costs, positions, parameters.segment));
+                parameters.in_flight = costs.map_or(0, |costs| in_flight(costs, &placed(positions, &places), parameters.segment));
             }
             return Ok(Decision {
                 collective,
-                algorithm: collective.algorithm(&row.algorithm)?,
+                algorithm,
                 parameters,
                 model: row.model.clone(),
                 predicted_s: scaled(g.rows(collective), bytes, row.at_bytes, row.evidence.predicted_s),
                 runner_up: row.evidence.runner_up.clone(),
                 margin: row.evidence.margin,
                 from_row: true,
+                places,
             });
         }
         let inside = Some(&self.groups[group].inside);
         let knowledge = Knowledge { models: &g.models, scores: &g.scores, calibration: &g.calibration, inside };
         // decided once for all sizes of a class
         let at = if collective.sized() { self.size_class(bytes) } else { 0 };
-        let mut candidates = all_candidates(collective, at);
+        let mut candidates = candidates_by_speed(collective, positions.len(), at, self.has_unlike_processors(group));
         let shortest = row.map_or(0, |row| shortest_segment(row, at));
         candidates.retain(|(_, parameters)| parameters.segment == 0 || parameters.segment >= shortest);
         let (model, ranked) = rank_candidates(knowledge, collective, positions, at, &candidates)?;
@@ -305,14 +301,15 @@ impl CompiledPolicy {
             runner_up: ranked.get(1).map_or("none".into(), |c| c.algorithm.name.into()),
             margin: best.zip(ranked.get(1)).map_or(0.0, |(a, b)| stats::margin(b.predicted, a.predicted)),
             from_row: false,
+            places: best.and_then(|c| c.places.clone()),
         };
         if bytes != at {
-            decision.predicted_s = self.decided_seconds(group, positions, &decision, bytes)?;
+            decision.predicted_s = self.decided_seconds(group, &placed(positions, &decision.places), &decision, bytes)?;
         }
         Ok(decision)
     }
 
-    /// What a decision should take for another size than the one it was made at.
+    /// What a decision should take for another size than the one it was made at, the positions in their places.
     ///
     /// # Errors
     /// As [`CompiledPolicy::decide`].
@@ -325,7 +322,8 @@ impl CompiledPolicy {
         }
         let inside = Some(&self.groups[group].inside);
         let knowledge = Knowledge { models: &g.models, scores: &g.scores, calibration: &g.calibration, inside };
-        let (_, ranked) = rank_candidates(knowledge, decision.collective, positions, bytes, &[(decision.algorithm, decision.parameters)])?;
+        let candidate = (decision.algorithm, Parameters { by_speed: false, ..decision.parameters });
+        let (_, ranked) = rank_candidates(knowledge, decision.collective, positions, bytes, &[candidate])?;
         Ok(ranked.first().map_or(decision.predicted_s, |c| c.predicted))
     }
 }

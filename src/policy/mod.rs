@@ -119,6 +119,9 @@ pub struct Choice {
     /// To how many peers at once a rank sends; 0: to all.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub peers: usize,
+    /// True if hosts take their places by the speed of their processors, and not in their order.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_speed: bool,
     /// The model that was selected.
     pub model: String,
     /// What it rests on.
@@ -129,7 +132,7 @@ pub struct Choice {
 impl Choice {
     /// The parameters.
     pub fn parameters(&self) -> Parameters {
-        Parameters { segment: self.segment_bytes, radix: self.radix, in_flight: self.in_flight, peers: self.peers }
+        Parameters { segment: self.segment_bytes, radix: self.radix, in_flight: self.in_flight, peers: self.peers, by_speed: self.by_speed }
     }
 }
 
@@ -167,6 +170,10 @@ pub struct TwoLevelRow {
     /// Messages under way to each peer of the group; 0: as many as bandwidth and delay want.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub intra_in_flight: usize,
+    /// True if ranks take their places in the algorithm inside each group (or over all ranks) by the speed of their processors, and not in
+    /// their order.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_speed: bool,
     /// True if the library's own is used when all ranks take part.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub native: bool,
@@ -178,12 +185,12 @@ pub struct TwoLevelRow {
 impl TwoLevelRow {
     /// The parameters between groups.
     pub fn parameters(&self) -> Parameters {
-        Parameters { segment: self.segment_bytes, radix: self.radix, in_flight: self.in_flight, peers: 0 }
+        Parameters { segment: self.segment_bytes, radix: self.radix, in_flight: self.in_flight, ..Parameters::default() }
     }
 
     /// The parameters inside each group.
     pub fn intra_parameters(&self) -> Parameters {
-        Parameters { segment: self.intra_segment_bytes, radix: self.intra_radix, in_flight: self.intra_in_flight, peers: 0 }
+        Parameters { segment: self.intra_segment_bytes, radix: self.intra_radix, in_flight: self.intra_in_flight, ..Parameters::default() }
     }
 
     /// True if the whole message goes from group to group, and each group does what its own row says.

@@ -171,7 +171,9 @@ impl Search<'_> {
             session.measure("ways across groups", field)?;
         }
         let of = |bytes: usize| {
-            all_candidates(&bcast::COLLECTIVE, bytes).into_iter().map(move |(algorithm, parameters)| (bytes, algorithm, parameters))
+            all_candidates(&bcast::COLLECTIVE, self.members.len(), bytes)
+                .into_iter()
+                .map(move |(algorithm, parameters)| (bytes, algorithm, parameters))
         };
         let plain: Vec<Experiment> = SIZES.into_iter().flat_map(of).map(|(b, a, p)| self.over_all(b, a.name, p)).collect();
         session.measure("every algorithm over all ranks", &plain)?;
@@ -210,7 +212,7 @@ impl Search<'_> {
                 }
                 // predictions know the trees inside groups less well than what one algorithm does over all ranks
                 let hopeless = if best.inter_group == InterGroupAlgorithm::OverAll { predicted * HOPELESS } else { f64::INFINITY };
-                for way in plan::ways_of(best.inter_group, self.members.len(), &[best.segment]).filter(|_| leads) {
+                for way in plan::ways_of(self.policy, self.members, best.inter_group, &[best.segment]).filter(|_| leads) {
                     self.add(candidates, bytes, TwoLevelParameters { in_flight: best.in_flight, ..way }, limit.min(hopeless))?;
                 }
             }
@@ -290,7 +292,7 @@ fn all_ways(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Resu
     let sizes = segment_sizes(policy, bytes);
     let mut all = vec![whole(policy, members, bytes)?];
     for inter_group in INTER_GROUP_ALGORITHMS {
-        for way in plan::ways_of(inter_group, members.len(), &sizes) {
+        for way in plan::ways_of(policy, members, inter_group, &sizes) {
             all.push(segmented(policy, members, bytes, way)?);
         }
     }
@@ -316,7 +318,7 @@ fn candidates(policy: &CompiledPolicy, members: &[Location], bytes: usize, calib
     let mut found = vec![whole(policy, members, bytes)?];
     for inter_group in INTER_GROUP_ALGORITHMS {
         let mut best: Option<Candidate> = None;
-        for way in plan::ways_of(inter_group, members.len(), &sizes) {
+        for way in plan::ways_of(policy, members, inter_group, &sizes) {
             let candidate = segmented(policy, members, bytes, way)?;
             if best.as_ref().is_none_or(|b| candidate.predicted < b.predicted) {
                 best = Some(candidate);
@@ -389,8 +391,13 @@ fn made<'a>(session: &Session, bytes: usize, candidates: &'a [Candidate], native
 mod tests {
     use super::*;
 
+    fn of(inter_group: InterGroupAlgorithm) -> TwoLevelParameters {
+        let intra_group = bcast::algorithm("flat").unwrap();
+        TwoLevelParameters { inter_group, segment: 0, in_flight: 0, intra_group, by_speed: false }
+    }
+
     fn candidate(inter_group: InterGroupAlgorithm, predicted: f64) -> Candidate {
-        let way = TwoLevelParameters { inter_group, segment: 0, in_flight: 0, intra_group: bcast::algorithm("flat").unwrap() };
+        let way = of(inter_group);
         let policy = CompiledPolicy::new(Policy::read(std::path::Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
         let members = [Location { group: 0, position: 0 }, Location { group: 1, position: 0 }];
         Candidate { predicted, ..segmented(&policy, &members, 8, way).unwrap() }
@@ -398,10 +405,7 @@ mod tests {
 
     #[test]
     fn a_calibration_is_of_its_route_and_others_are_believed() {
-        let calibration = |inter_group, ratio| {
-            let way = TwoLevelParameters { inter_group, segment: 0, in_flight: 0, intra_group: bcast::algorithm("flat").unwrap() };
-            RouteCalibration { way: Some(way), ratio, behind: 1.0 }
-        };
+        let calibration = |inter_group, ratio| RouteCalibration { way: Some(of(inter_group)), ratio, behind: 1.0 };
         let calibrations =
             RouteCalibrations(vec![calibration(InterGroupAlgorithm::Star, 1.5), calibration(InterGroupAlgorithm::Path, 0.5)]);
         assert_eq!(calibrations.expect(&candidate(InterGroupAlgorithm::Star, 2.0)), 3.0);

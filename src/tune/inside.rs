@@ -2,15 +2,15 @@
 
 use super::chosen::{Verdict, choosing, confirm, fastest, verdict};
 use crate::collective::{Algorithm, Collective, Parameters};
-use crate::decide::{Candidate, Knowledge, Leap, Made, Row, all_candidates, leaps, rank_candidates, rows, wider};
+use crate::decide::{Candidate, Knowledge, Leap, Made, Row, candidates_by_speed, leaps, placed, rank_candidates, rows, wider};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
-use crate::model::{Fitted, RankSet};
+use crate::model::{Fitted, Inside, RankSet};
 use crate::policy::{Choice, Evidence, bounded};
 use crate::schedule::pieces;
 use crate::score::Scores;
 use crate::stats;
-use crate::topology::Link;
+use crate::topology::{Link, Rank};
 use std::collections::BTreeMap;
 
 /// The sizes that choices are made at; a choice holds for the sizes near its own, the last one for all larger ones.
@@ -38,15 +38,16 @@ pub fn choose(
         if rank_set.ranks.len() > 1 {
             let knowledge = knowledge(rank_set, &fitted[k], &scores[k]);
             let positions: Vec<usize> = (0..rank_set.ranks.len()).collect();
+            let unlike = rank_set.inside.as_ref().is_some_and(Inside::has_unlike_processors);
             for &collective in collectives {
                 for bytes in collective.sizes(&SIZES) {
-                    let all = all_candidates(collective, bytes);
+                    let all = candidates_by_speed(collective, positions.len(), bytes, unlike);
                     let (model, ranked) = rank_candidates(knowledge, collective, &positions, bytes, &all)?;
                     of_group.push(Field {
                         collective,
                         bytes,
                         model,
-                        candidates: with_windows(if exhaustive { ranked } else { finalists(ranked) }, bytes),
+                        candidates: with_windows(if exhaustive { different(ranked).collect() } else { finalists(ranked) }, bytes),
                     });
                 }
             }
@@ -128,6 +129,7 @@ fn between(collective: &'static Collective, knowledge: Knowledge, row: &Row<Take
         radix: parameters.radix,
         in_flight: parameters.in_flight,
         peers: parameters.peers,
+        by_speed: parameters.by_speed,
         evidence: Evidence { predicted_s: row.seconds, runner_up: "none".into(), ..Evidence::default() },
     }
 }
@@ -157,24 +159,33 @@ impl Field {
     /// The experiments on the whole group, with the library's own if there is one.
     fn experiments(&self, rank_set: &RankSet, native: bool) -> Vec<Experiment> {
         let native = native.then(|| self.native(rank_set));
-        self.candidates.iter().map(|c| self.experiment(rank_set, c.algorithm, c.parameters)).chain(native).collect()
+        self.candidates.iter().map(|c| self.experiment(rank_set, c)).chain(native).collect()
     }
 
-    /// The library's own.
+    fn experiment(&self, rank_set: &RankSet, candidate: &Candidate) -> Experiment {
+        let ranks = placed(&rank_set.ranks, &candidate.places);
+        self.among(ranks, candidate.algorithm, Parameters { by_speed: false, ..candidate.parameters })
+    }
+
     fn native(&self, rank_set: &RankSet) -> Experiment {
-        self.experiment(rank_set, self.collective.native(), Parameters::default())
+        self.among(rank_set.ranks.clone(), self.collective.native(), Parameters::default())
     }
 
-    fn experiment(&self, rank_set: &RankSet, algorithm: &Algorithm, parameters: Parameters) -> Experiment {
-        let (collective, bytes, ranks) = (self.collective, self.bytes, rank_set.ranks.clone());
+    fn among(&self, ranks: Vec<Rank>, algorithm: &Algorithm, parameters: Parameters) -> Experiment {
+        let (collective, bytes) = (self.collective, self.bytes);
         Experiment::Collective { collective, ranks, root: 0, bytes, algorithm: algorithm.name.into(), parameters }
     }
+}
+
+/// Without those whose places by speed are their order.
+fn different(ranked: Vec<Candidate>) -> impl Iterator<Item = Candidate> {
+    ranked.into_iter().filter(|c| !c.parameters.by_speed || c.places.is_some())
 }
 
 /// The best candidates, but at most two of one algorithm: they should be different bets.
 fn finalists(ranked: Vec<Candidate>) -> Vec<Candidate> {
     let mut kept: Vec<Candidate> = Vec::new();
-    for c in ranked {
+    for c in different(ranked) {
         if kept.len() < FINALISTS && kept.iter().filter(|k| k.algorithm.name == c.algorithm.name).count() < 2 {
             kept.push(c);
         }
@@ -217,6 +228,7 @@ fn decide(session: &Session, rank_set: &RankSet, field: &Field) -> Option<(Choic
         radix: parameters.radix,
         in_flight: parameters.in_flight,
         peers: parameters.peers,
+        by_speed: parameters.by_speed,
         model: field.model.clone(),
         evidence: Evidence {
             predicted_s,

@@ -55,7 +55,7 @@ pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, P
     let fitted = fit_groups(session, &rank_sets, MODELS)?;
     let inside_port_sharing = links::inside_port_sharing(session, &rank_sets, &hosts, &fitted)?;
     for (k, rank_set) in rank_sets.iter_mut().enumerate() {
-        rank_set.inside = Some(Inside::new(&hosts[k], inside_host[k].clone(), inside_port_sharing[k]));
+        rank_set.inside = Some(Inside::new(&hosts[k], inside_host[k].clone(), inside_port_sharing[k], &fitted[k]));
     }
     let links = links::fit(session, &discovery, &rank_sets)?;
     let port_sharing = links::port_sharing(session, &rank_sets, &links)?;

@@ -73,6 +73,7 @@ pub(super) fn row_of(way: &Way, from_bytes: usize, at_bytes: usize, evidence: Ev
         inter_group: way.map_or(InterGroupAlgorithm::Tree, |w| w.inter_group).name().into(),
         segment_bytes: way.map_or(0, |w| w.segment),
         in_flight: way.map_or(0, |w| w.in_flight),
+        by_speed: way.is_some_and(|w| w.by_speed),
         intra_group: Some(way.map_or(PER_GROUP, |w| w.intra_group.name).into()),
         evidence,
         native,
