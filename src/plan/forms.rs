@@ -135,7 +135,7 @@ impl Form {
 /// The policy lacks a link, or an algorithm that there is not.
 pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Vec<FormPlan>> {
     let costs = PolyModel::new(policy, members, shape.bytes)?;
-    let flat = all_candidates(collective, shape.bytes);
+    let flat = all_candidates(collective, members.len(), shape.bytes);
     let mut all: Vec<Form> = flat.iter().map(|&(a, p)| Form::Flat(collective, a, p)).collect();
     if let Some(through) = through(collective) {
         let between = between(&flat);
