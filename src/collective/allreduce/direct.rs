@@ -30,9 +30,9 @@ fn program(me: Rank, shape: &Shape, _: &Parameters) -> Program {
     // ((0 op 1) op 2) ... on all ranks: each result lies where the next one is combined into
     let vector = |rank: Rank| if rank == me { mine } else { place(rank) };
     let mut so_far = (vector(0), Vec::from_iter(got[0]));
-    for rank in 1..ranks {
+    for (rank, got) in got.iter().enumerate().skip(1) {
         let mut after = so_far.1;
-        after.extend(got[rank]);
+        after.extend(got);
         let into = if rank == me && !shape.in_place {
             // what was given is not written
             after = vec![program.copy(mine, Span::output(0, m), &after)];
