@@ -282,7 +282,8 @@ impl CompiledPolicy {
         let shortest = row.map_or(0, |row| shortest_segment(row, at));
         candidates.retain(|(_, parameters)| parameters.segment == 0 || parameters.segment >= shortest);
         let (model, ranked) = rank_candidates(knowledge, collective, positions, at, &candidates)?;
-        if g.models.is_empty() {
+        // of a group that was measured with one rank nothing is known, and what several ranks there send each other stays inside one host
+        if g.models.is_empty() && g.hosts.len() > 1 {
             return Err(Error::invalid(format!(
                 "decide what \"{}\" does in a {}: the policy has no model of that group",
                 g.name, collective.name
