@@ -131,7 +131,7 @@ fn random_hierarchy(seed: u64, bytes: usize, segment: usize) -> TwoLevel {
     let route = several[random.random_range(0..several.len())];
     let with_builder: Vec<_> = bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()).collect();
     let mut local = || IntraGroup {
-        algorithm: with_builder[random.random_range(0..with_builder.len())].name.into(),
+        algorithm: with_builder[random.random_range(0..with_builder.len())],
         parameters: Parameters { in_flight: random.random_range(0..4), peers: random.random_range(0..3), ..Parameters::of(100, 0) },
     };
     let local = (0..n).map(|_| local()).collect();

@@ -218,7 +218,7 @@ fn use_policy(policy: Policy) {
 }
 
 fn use_hierarchy(two_level: &TwoLevel, ranks: usize, compiled: &CompiledPolicy, members: &[Location]) {
-    if two_level.message_count().unwrap() <= MOST_MESSAGES {
+    if two_level.message_count() <= MOST_MESSAGES {
         let schedule = two_level.schedule(ranks).unwrap();
         check(&schedule, &two_level.specification(ranks)).unwrap();
         completion(&schedule, &PolyModel::new(compiled, members, two_level.bytes).unwrap()).unwrap();
@@ -239,7 +239,7 @@ fn use_samples(settings: Settings, samples: Samples, tunes: bool) {
         }
     }
     // what replays long is replayed long
-    let long = |e: &Experiment| matches!(e, Experiment::TwoLevel { two_level } if two_level.message_count().unwrap() > MOST_MESSAGES);
+    let long = |e: &Experiment| matches!(e, Experiment::TwoLevel { two_level } if two_level.message_count() > MOST_MESSAGES);
     if !samples.iter().any(|s| long(&s.experiment)) {
         let _ = (accuracy(compiled, &members, &samples), regrets(compiled, &members, &samples));
     }

@@ -7,7 +7,7 @@
 use super::library::{Forced, forced};
 use super::memory::{Memory, NUMBER};
 use super::report::{Report, Row, group_of_host};
-use crate::collective::{Algorithm, Collective, Parameters, allreduce, barrier, bcast};
+use crate::collective::{Collective, allreduce, barrier, bcast};
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
 use crate::plan::by_form;
@@ -248,7 +248,7 @@ fn two_level(group_of: &[usize], root: Rank, bytes: usize) -> Result<TwoLevel> {
         ranks
     };
     let groups: Vec<Vec<Rank>> = std::iter::once(own).chain(others).map(ranks).collect();
-    let local = IntraGroup { algorithm: "binomial".into(), parameters: Parameters::default() };
+    let local = IntraGroup::of(bcast::COLLECTIVE.fallback);
     let jobs = (1..groups.len()).map(|to| Job::Send { from: 0, to }).collect();
     Ok(TwoLevel {
         bytes,
@@ -266,8 +266,7 @@ fn two_level(group_of: &[usize], root: Rank, bytes: usize) -> Result<TwoLevel> {
 fn through_coordinators(group_of: &[usize], collective: &'static Collective) -> Coordinated {
     let mut groups: BTreeMap<usize, Vec<Rank>> = BTreeMap::new();
     group_of.iter().enumerate().for_each(|(rank, &group)| groups.entry(group).or_default().push(rank));
-    let local = |a: &Algorithm| IntraGroup { algorithm: a.name.into(), parameters: Parameters::default() };
-    let (inside, between) = (local(barrier::FLAT), local(collective.fallback));
+    let (inside, between) = (IntraGroup::of(barrier::FLAT), IntraGroup::of(collective.fallback));
     Coordinated { collective, groups: groups.into_values().collect(), inside, between, segment: 0 }
 }
 

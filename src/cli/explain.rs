@@ -174,7 +174,7 @@ pub fn json(policy: &Policy, plan: &Plan) -> serde_json::Value {
         "measured_up_to_bytes": plan.beyond.map(|b| b.measured_bytes),
         "inter_group": plan.inter_group.map(InterGroupAlgorithm::name), "segment_bytes": plan.way().map(|w| w.segment),
         "in_flight": plan.way().map(|w| w.in_flight), "by_speed": plan.way().map(|w| w.by_speed),
-        "intra_group": plan.inter_group.map(|_| plan.two_level.intra_group[0].algorithm.clone()),
+        "intra_group": plan.inter_group.map(|_| plan.two_level.intra_group[0].algorithm),
         "heuristic": solution.map(|s| s.heuristic), "sends": sends, "groups": groups,
     })
 }
@@ -274,10 +274,10 @@ fn crossing(plan: &Plan, inter_group: InterGroupAlgorithm, name: &impl Fn(usize)
     };
     if over_all {
         let order = if plan.by_speed { BY_SPEED } else { ", group after group" };
-        return format!("\n{} over all {} ranks{order}, in {pieces}\n", h.intra_group[0].algorithm, plan.shape.ranks);
+        return format!("\n{} over all {} ranks{order}, in {pieces}\n", h.intra_group[0].algorithm.name, plan.shape.ranks);
     }
     let by_speed = if plan.by_speed { BY_SPEED } else { "" };
-    let inside = &h.intra_group[0].algorithm;
+    let inside = h.intra_group[0].algorithm.name;
     let mut out = format!("\nroute {}, in {pieces}; inside every group: {inside}{by_speed}\n", inter_group.name());
     match &h.inter_group {
         InterGroup::Line(order) => {

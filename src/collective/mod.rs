@@ -296,6 +296,12 @@ impl PartialEq for Algorithm {
 
 impl Eq for Algorithm {}
 
+impl Serialize for Algorithm {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name)
+    }
+}
+
 impl Parameters {
     /// A segment and a radix, of which nothing else is said.
     pub fn of(segment: usize, radix: usize) -> Parameters {

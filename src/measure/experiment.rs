@@ -176,7 +176,7 @@ impl Experiment {
             Experiment::SaturationTrain { count, .. } => *count,
             Experiment::OneToManyRoundTrip { leaves, .. } => 2 * leaves.len(),
             Experiment::OneToManyTrain { leaves, count, .. } => leaves.len().saturating_mul(*count),
-            Experiment::TwoLevel { two_level } => two_level.message_count()?,
+            Experiment::TwoLevel { two_level } => two_level.message_count(),
             Experiment::Coordinated { coordinated, bytes } => coordinated.message_count(*bytes),
             Experiment::Collective { collective, ranks, bytes, algorithm, parameters, .. } => {
                 ranks.len().saturating_mul(parameters.pieces(collective.algorithm(algorithm)?, *bytes))
@@ -449,7 +449,7 @@ mod tests {
     #[test]
     fn a_schedule_has_each_ranks_program() {
         let groups = vec![vec![9, 3, 5], vec![2], vec![7, 4]];
-        let intra_group = crate::two_level::IntraGroup { algorithm: "binomial".into(), parameters: Parameters::default() };
+        let intra_group = crate::two_level::IntraGroup::of(bcast::algorithm("binomial").unwrap());
         let jobs = (1..3).map(|to| crate::intercluster::Job::Send { from: 0, to }).collect();
         let two_level = TwoLevel {
             bytes: 1000,

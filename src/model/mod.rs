@@ -243,6 +243,11 @@ pub struct Model {
 /// Every model, the simplest first.
 pub const MODELS: &[&Model] = &[&hockney::MODEL, &logp::MODEL, &loggp::MODEL, &lmo::MODEL, &plogp::MODEL, &tables::MODEL];
 
+/// The model that tells processors from the network.
+pub static LMO: &Model = &lmo::MODEL;
+/// The model that is closest to what was measured of a pair: between groups nothing but pairs is.
+pub static TABLES: &Model = &tables::MODEL;
+
 /// The largest parameter, in seconds or bytes. No network comes near it, and what many messages add up to stays finite.
 pub(crate) const LARGEST: f64 = 1e18;
 

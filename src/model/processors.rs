@@ -1,12 +1,7 @@
 //! The processors of a group whose hosts differ, by the model that tells them from the network.
 
-use super::{Fitted, Values};
+use super::{Fitted, LMO, TABLES, Values};
 use crate::topology::{Link, Rank};
-
-/// The model that tells processors from the network: LMO.
-const LMO: &str = "lmo";
-/// The model that is closest to what was measured of a pair.
-const TABLES: &str = "tables";
 
 /// The pair of positions that models of one pair are fitted on.
 pub const PAIR: Link = Link { from: 0, to: 1 };
@@ -31,7 +26,7 @@ pub struct Processors {
 impl Processors {
     /// Those of a group whose processors differ for sure, by its models.
     pub fn unlike(models: &[Fitted]) -> Option<Processors> {
-        let lmo = models.iter().find(|m| m.model == LMO)?;
+        let lmo = models.iter().find(|m| m.model == LMO.name)?;
         let fixed = lmo.tables.get("C")?;
         let values = lmo.values();
         let own = Processors::new(&values);
@@ -67,6 +62,6 @@ impl Processors {
 impl Fitted {
     /// True if its costs hold what the processors of a pair take, measured apart: then another position's can take their place.
     pub(super) fn has_processors_of_its_pair(&self) -> bool {
-        self.model == TABLES
+        self.model == TABLES.name
     }
 }

@@ -170,7 +170,7 @@ fn over(
     let inside = |ranks: &Vec<Rank>| {
         let in_flight = in_segments(in_flight(&costs, ranks, segment));
         let peers = if way.intra_group.branches(ranks.len()) { peers(&costs, ranks, segment) } else { 0 };
-        IntraGroup { algorithm: way.intra_group.name.into(), parameters: Parameters { in_flight, peers, ..Parameters::default() } }
+        IntraGroup { algorithm: way.intra_group, parameters: Parameters { in_flight, peers, ..Parameters::default() } }
     };
     let between = if way.in_flight > 0 { way.in_flight } else { between(policy, &coordinators, segment) };
     Ok(TwoLevel {
@@ -207,7 +207,7 @@ fn over_all(
         inter_group: InterGroup::Tree(Vec::new()),
         segment: 0,
         in_flight: 0,
-        intra_group: vec![IntraGroup { algorithm: way.intra_group.name.into(), parameters }],
+        intra_group: vec![IntraGroup { algorithm: way.intra_group, parameters }],
     })
 }
 

@@ -56,7 +56,7 @@ impl Form {
         match self {
             Form::Flat(_, algorithm, parameters) => one(algorithm.name, parameters),
             Form::Coordinated(c) => {
-                let part = |l: &IntraGroup| one(&l.algorithm, &l.parameters);
+                let part = |l: &IntraGroup| one(l.algorithm.name, &l.parameters);
                 let segment = if c.segment == 0 { String::new() } else { format!(", in {}", units::bytes(c.segment)) };
                 format!("{} between coordinators, {} inside{segment}", part(&c.between), part(&c.inside))
             }
@@ -71,7 +71,7 @@ impl Form {
     /// True if what predictions of one miss tells of the other: the same algorithms, whatever their parameters.
     pub fn is_like(&self, other: &Form) -> bool {
         match (self, other) {
-            (Form::Flat(_, a, _), Form::Flat(_, b, _)) => a.name == b.name,
+            (Form::Flat(_, a, _), Form::Flat(_, b, _)) => a == b,
             (Form::Coordinated(a), Form::Coordinated(b)) => a.between.algorithm == b.between.algorithm,
             _ => false,
         }
@@ -186,7 +186,7 @@ fn coordinated(
     between: (&'static Algorithm, Parameters),
     segment: usize,
 ) -> Coordinated {
-    let part = |(algorithm, parameters): (&Algorithm, Parameters)| IntraGroup { algorithm: algorithm.name.into(), parameters };
+    let part = |(algorithm, parameters)| IntraGroup { algorithm, parameters };
     let groups = group_ranks(members, root).into_iter().map(|(_, ranks)| ranks).collect();
     Coordinated { collective, groups, inside: part(inside), between: part(between), segment }
 }

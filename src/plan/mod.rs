@@ -9,7 +9,7 @@ mod members;
 mod planner;
 mod poly_model;
 
-use crate::collective::{Parameters, Shape, bcast};
+use crate::collective::{Shape, bcast};
 use crate::decide::placed;
 use crate::error::{Error, Result};
 use crate::intercluster::{Problem, Solution, solve, timeline};
@@ -243,8 +243,9 @@ fn put_together(
         None
     };
     let decided = |g: &PlannedGroup| {
-        let (algorithm, parameters) = g.decision.as_ref().map_or(("flat", Parameters::default()), |d| (d.algorithm.name, d.parameters));
-        IntraGroup { algorithm: algorithm.into(), parameters }
+        // one rank has nobody to send to
+        let alone = IntraGroup::of(bcast::COLLECTIVE.fallback);
+        g.decision.as_ref().map_or(alone, |d| IntraGroup { algorithm: d.algorithm, parameters: d.parameters })
     };
     let jobs = schedule_between.as_ref().map_or(Vec::new(), |(_, s)| s.best.jobs.clone());
     let intra_group = planned.iter().map(decided).collect();
@@ -296,7 +297,7 @@ impl Plan {
     /// The way that segments take over groups, if they do; a segment is the whole message where that is shorter.
     pub fn way(&self) -> Option<TwoLevelParameters> {
         let (inter_group, h) = (self.inter_group?, &self.two_level);
-        let intra_group = bcast::algorithm(&h.intra_group[0].algorithm).ok()?;
+        let intra_group = h.intra_group[0].algorithm;
         let (segment, in_flight) = match (inter_group, &h.intra_group[0].parameters) {
             (InterGroupAlgorithm::OverAll, p) => (p.segment, p.in_flight),
             _ => (h.segment, h.in_flight),
@@ -370,8 +371,7 @@ impl Plan {
         let piece = |segment: usize| if segment == 0 { self.shape.bytes } else { segment.min(self.shape.bytes) };
         let inside = || {
             let IntraGroup { algorithm, parameters } = &self.two_level.intra_group[0];
-            let halves = bcast::algorithm(algorithm).is_ok_and(|a| a.exchanges_halves);
-            piece(parameters.segment).max(if halves { self.shape.bytes.div_ceil(2) } else { 0 })
+            piece(parameters.segment).max(if algorithm.exchanges_halves { self.shape.bytes.div_ceil(2) } else { 0 })
         };
         match self.inter_group {
             Some(InterGroupAlgorithm::OverAll) => inside(),

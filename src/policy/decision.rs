@@ -5,7 +5,7 @@ use crate::collective::{Algorithm, Collective, Parameters, bcast};
 use crate::decide::{Knowledge, by_speed, candidates_by_speed, placed, rank_candidates};
 use crate::error::{Error, Result};
 use crate::flow::in_flight;
-use crate::model::{Among, Cost, CostModel, Inside};
+use crate::model::{Among, Cost, CostModel, Inside, TABLES};
 use crate::stats;
 use crate::topology::{Link, Rank};
 use std::collections::BTreeSet;
@@ -94,7 +94,7 @@ impl Overheads {
         let g = &policy.groups[group];
         // between ranks of one host messages go another way
         let crosses = g.hosts.get(1).is_some_and(|host| *host != g.hosts[0]);
-        if let Some(n) = g.models.iter().position(|m| m.model == "tables").filter(|_| crosses) {
+        if let Some(n) = g.models.iter().position(|m| m.model == TABLES.name).filter(|_| crosses) {
             return Overheads::Inside(n);
         }
         let first = policy.links.iter().find(|l| l.between[0] == g.name);

@@ -4,7 +4,7 @@ use crate::discover::Discovery;
 use crate::error::Result;
 use crate::fit::fit_groups;
 use crate::measure::{Experiment, Session};
-use crate::model::{Fitted, RankSet, model};
+use crate::model::{Fitted, RankSet, TABLES};
 use crate::policy::LinkPolicy;
 use crate::topology::Link;
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ pub fn fit(session: &mut Session, discovery: &Discovery, rank_sets: &[RankSet]) 
     // a rank set begins with a rank of each host
     let end = |of: usize, to: usize| rank_sets[of].ranks[(if to < of { to } else { to - 1 }) % hosts[of]];
     let ends: Vec<RankSet> = pairs.iter().map(|&(a, b)| RankSet::new(vec![end(a, b), end(b, a)])).collect();
-    let fitted = fit_groups(session, &ends, &[model("tables")?])?;
+    let fitted = fit_groups(session, &ends, &[TABLES])?;
     let link = |(&(a, b), mut models): (&(usize, usize), Vec<Fitted>)| {
         let between = [discovery.groups[a].name.clone(), discovery.groups[b].name.clone()];
         models.pop().map(|model| LinkPolicy { between, latency_s: discovery.between_s[a][b], model })
@@ -43,7 +43,7 @@ pub fn inside_hosts(session: &mut Session, rank_sets: &[RankSet], hosts: &[Vec<S
     };
     let pairs: Vec<Option<RankSet>> = rank_sets.iter().zip(hosts).map(pair).collect();
     let present: Vec<RankSet> = pairs.iter().flatten().cloned().collect();
-    let mut fitted = fit_groups(session, &present, &[model("tables")?])?.into_iter();
+    let mut fitted = fit_groups(session, &present, &[TABLES])?.into_iter();
     Ok(pairs.iter().map(|p| p.as_ref().and_then(|_| fitted.next()?.pop())).collect())
 }
 
@@ -113,7 +113,7 @@ pub fn inside_port_sharing(
     let train = |((rank_set, hosts), models): ((&RankSet, &Vec<String>), &Vec<Fitted>)| -> Result<Option<PortSharing>> {
         let first = |k: &usize| !hosts[..*k].contains(&hosts[*k]);
         let leaves: Vec<usize> = (1..hosts.len()).filter(first).take(TRAIN_HOSTS).map(|k| rank_set.ranks[k]).collect();
-        let Some(model) = models.iter().find(|m| m.model == "tables").filter(|_| leaves.len() > 1) else { return Ok(None) };
+        let Some(model) = models.iter().find(|m| m.model == TABLES.name).filter(|_| leaves.len() > 1) else { return Ok(None) };
         Ok(Some(PortSharing { root: rank_set.ranks[0], gaps: leaves.len() as f64 * gap(model)?, leaves }))
     };
     let trains = rank_sets.iter().zip(hosts).zip(models).map(train).collect::<Result<Vec<_>>>()?;

@@ -114,10 +114,10 @@ fn row_of(form: &Form, from_bytes: usize, at_bytes: usize, evidence: Evidence, n
             TwoLevelRow { inter_group: algorithm.name.into(), radix: p.radix, segment_bytes: p.segment, in_flight: p.in_flight, ..row }
         }
         Form::Coordinated(c) => TwoLevelRow {
-            inter_group: c.between.algorithm.clone(),
+            inter_group: c.between.algorithm.name.into(),
             radix: c.between.parameters.radix,
             segment_bytes: c.segment,
-            intra_group: Some(c.inside.algorithm.clone()),
+            intra_group: Some(c.inside.algorithm.name.into()),
             intra_radix: c.inside.parameters.radix,
             ..row
         },

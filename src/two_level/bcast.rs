@@ -1,14 +1,15 @@
 //! A broadcast over groups: between their coordinators by one of several routes, inside each group by an algorithm of its own,
 //! and, where the message is cut into segments, both at once: a coordinator passes a segment on while it receives the next.
 
-use super::IntraGroup;
+use super::{IntraGroup, Named};
 use crate::collective::{NativeCall, Node, Parameters, Shape, Step, bcast};
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
 use crate::schedule::{Lane, OpId, Program, Schedule, Specification, pieces, segments};
 use crate::topology::{Rank, check_ranks};
 use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeSet;
 
 /// Which way the message takes between groups.
@@ -46,6 +47,7 @@ pub struct TwoLevel {
     pub in_flight: usize,
     /// The broadcast inside each group. With segments, those that are plain trees pass each segment on at once; others start when
     /// the whole message is there.
+    #[serde(deserialize_with = "broadcasts")]
     pub intra_group: Vec<IntraGroup>,
 }
 
@@ -72,7 +74,6 @@ impl TwoLevel {
         if self.intra_group.len() != n {
             return wrong(format!("there are {n} groups and {} broadcasts inside them", self.intra_group.len()));
         }
-        self.intra_group.iter().try_for_each(|l| bcast::algorithm(&l.algorithm).map(drop))?;
         let sizes = |all: &[Vec<usize>]| all.iter().map(Vec::len).collect::<Vec<_>>();
         if !self.hosts.is_empty() && sizes(&self.hosts) != sizes(&self.groups) {
             return wrong("the hosts are not as many as the ranks, group by group".into());
@@ -86,13 +87,10 @@ impl TwoLevel {
     }
 
     /// How many messages it sends, about.
-    ///
-    /// # Errors
-    /// An algorithm that there is not.
-    pub fn message_count(&self) -> Result<usize> {
-        self.groups.iter().zip(&self.intra_group).try_fold(0usize, |all, (ranks, intra_group)| {
-            let inside = intra_group.parameters.pieces(bcast::algorithm(&intra_group.algorithm)?, self.bytes);
-            Ok(all.saturating_add(ranks.len().saturating_mul(inside.max(pieces(self.bytes, self.segment)))))
+    pub fn message_count(&self) -> usize {
+        self.groups.iter().zip(&self.intra_group).fold(0usize, |all, (ranks, intra_group)| {
+            let inside = intra_group.parameters.pieces(intra_group.algorithm, self.bytes);
+            all.saturating_add(ranks.len().saturating_mul(inside.max(pieces(self.bytes, self.segment))))
         })
     }
 
@@ -113,7 +111,7 @@ impl TwoLevel {
 
     /// True if a group's intra-group broadcast is the library's own, which comes after the program.
     pub fn local_native(&self, k: usize) -> bool {
-        self.groups[k].len() > 1 && self.intra_group[k].algorithm == bcast::COLLECTIVE.native().name
+        self.groups[k].len() > 1 && self.intra_group[k].algorithm.is_native()
     }
 
     /// The library's own broadcast that a rank calls after its program, if its group's is that; a rank in no group calls none.
@@ -133,23 +131,22 @@ impl TwoLevel {
     /// What a rank sends and receives; intra-group broadcasts by the library come after it.
     ///
     /// # Errors
-    /// An algorithm that there is not.
+    /// The rank is in no group.
     pub fn program(&self, me: Rank) -> Result<Program> {
         let place = |(k, group): (usize, &Vec<Rank>)| Some((k, group.iter().position(|&r| r == me)?));
         let place = self.groups.iter().enumerate().find_map(place);
         let (k, position) = place.ok_or_else(|| Error::invalid(format!("build the program of rank {me}, which is in no group")))?;
         match &self.inter_group {
             InterGroup::Line(order) => Ok(self.link_of_chain(&self.chain(order), self.place_in_chain(order, k, position))),
-            _ => self.program_at(k, position, &self.hosts_of(k)),
+            _ => Ok(self.program_at(k, position, &self.hosts_of(k))),
         }
     }
 
     /// What the rank at a position of group `k` sends and receives, along any inter-group algorithm but a line.
-    fn program_at(&self, k: usize, position: usize, hosts: &Option<Hosts>) -> Result<Program> {
-        let intra_group = bcast::algorithm(&self.intra_group[k].algorithm)?;
+    fn program_at(&self, k: usize, position: usize, hosts: &Option<Hosts>) -> Program {
         let group = &self.groups[k];
         let Parameters { in_flight: inside, peers, .. } = self.parameters_inside(k, position);
-        let pipelined = intra_group.tree.filter(|_| self.segment > 0);
+        let pipelined = self.intra_group[k].algorithm.tree.filter(|_| self.segment > 0);
         let tree = |v: usize, n: usize| pipelined.map(|tree| tree(v, n, self.intra_group[k].parameters.radix));
         let node = hosts.as_ref().map_or_else(|| tree(position, group.len()), |hosts| hosts.node(position, &tree));
         // along a tree every segment is passed on alike
@@ -184,19 +181,19 @@ impl TwoLevel {
                             program.send(group[c], span, &come);
                         }
                     }
-                    (Job::Local(_), None) if whole => self.append_local(&mut program, k, position, &come)?,
+                    (Job::Local(_), None) if whole => self.append_local(&mut program, k, position, &come),
                     (Job::Local(_), None) => {}
                 }
             }
             if node.is_none() && whole {
-                return Ok(program);
+                return program;
             }
         }
         if node.is_none() {
             program.in_lane(0);
-            self.append_local(&mut program, k, position, &got)?;
+            self.append_local(&mut program, k, position, &got);
         }
-        Ok(program)
+        program
     }
 
     /// All ranks in their order in one chain through them, each with its group.
@@ -268,12 +265,11 @@ impl TwoLevel {
     }
 
     /// The whole message inside group `k`; the library's own broadcast has no program, and comes later.
-    fn append_local(&self, program: &mut Program, k: usize, position: usize, after: &[OpId]) -> Result<()> {
+    fn append_local(&self, program: &mut Program, k: usize, position: usize, after: &[OpId]) {
         let (group, intra_group) = (&self.groups[k], &self.intra_group[k]);
         let shape = Shape::new(group.len(), 0, self.bytes);
-        let inside = bcast::algorithm(&intra_group.algorithm)?.program(position, &shape, &self.parameters_inside(k, position));
+        let inside = intra_group.algorithm.program(position, &shape, &self.parameters_inside(k, position));
         inside.iter().for_each(|inside| program.append(inside, |p| group[p], after));
-        Ok(())
     }
 
     /// What its schedule is for: the message reaches all its ranks, but for those to whom the library brings it afterwards.
@@ -289,7 +285,7 @@ impl TwoLevel {
     /// The programs of ranks 0 to `ranks - 1`; those in no group do nothing.
     ///
     /// # Errors
-    /// An algorithm that there is not, or [`crate::error::Error::TooLarge`].
+    /// [`crate::error::Error::TooLarge`].
     pub fn schedule(&self, ranks: usize) -> Result<Schedule> {
         let mut places: Vec<Option<(usize, usize)>> = vec![None; ranks];
         for (k, group) in self.groups.iter().enumerate() {
@@ -300,10 +296,10 @@ impl TwoLevel {
         let program = |me: Rank| match (places[me], &chain) {
             (None, _) => Ok(Program::new()),
             (Some((k, position)), Some((order, all))) => Ok(self.link_of_chain(all, self.place_in_chain(order, k, position))),
-            (Some((k, position)), None) => self.program_at(k, position, &hosts[k]),
+            (Some((k, position)), None) => Ok(self.program_at(k, position, &hosts[k])),
         };
         let segment = self.shortest_segment();
-        Schedule::bounded(ranks, (self.bytes, segment), self.messages_at_least()?, program)
+        Schedule::bounded(ranks, (self.bytes, segment), self.messages_at_least(), program)
     }
 
     /// The bytes of the shortest segment that the message is cut into anywhere; 0: none.
@@ -313,11 +309,11 @@ impl TwoLevel {
     }
 
     /// The number of messages, or less.
-    fn messages_at_least(&self) -> Result<usize> {
+    fn messages_at_least(&self) -> usize {
         let crossing = pieces(self.bytes, self.segment);
         let mut all = 0usize;
         for (ranks, intra_group) in self.groups.iter().zip(&self.intra_group) {
-            let algorithm = bcast::algorithm(&intra_group.algorithm)?;
+            let algorithm = intra_group.algorithm;
             let passed_on = matches!(self.inter_group, InterGroup::Line(_)) || (self.segment > 0 && algorithm.tree.is_some());
             let inside = match algorithm.builder {
                 _ if passed_on => crossing,
@@ -327,8 +323,14 @@ impl TwoLevel {
             all = all.saturating_add(crossing).saturating_add(ranks.len().saturating_sub(1).saturating_mul(inside));
         }
         // nobody sends to the root
-        Ok(all.saturating_sub(crossing))
+        all.saturating_sub(crossing)
     }
+}
+
+/// Broadcasts by their names in files.
+fn broadcasts<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Vec<IntraGroup>, D::Error> {
+    let named = Vec::<Named>::deserialize(deserializer)?;
+    named.into_iter().map(|named| named.find(bcast::algorithm).map_err(D::Error::custom)).collect()
 }
 
 /// What the coordinator of group `k` does with each segment along a tree. Its intra-group broadcast is always among the jobs.
@@ -425,10 +427,9 @@ fn check_tree(jobs: &[Job], groups: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::Parameters;
 
     fn two_level(inter_group: InterGroup) -> TwoLevel {
-        let intra_group = IntraGroup { algorithm: "binomial".into(), parameters: Parameters::default() };
+        let intra_group = IntraGroup::of(bcast::algorithm("binomial").unwrap());
         TwoLevel {
             bytes: 1000,
             groups: vec![vec![0, 3, 1], vec![2], vec![5, 4], vec![6]],
@@ -447,7 +448,7 @@ mod tests {
     #[test]
     fn a_rank_in_no_group_calls_nothing() {
         let mut all = two_level(InterGroup::Relay);
-        all.intra_group[0].algorithm = bcast::COLLECTIVE.native().name.into();
+        all.intra_group[0].algorithm = bcast::COLLECTIVE.native();
         assert_eq!(all.native(3).map(|call| call.ranks), Some(vec![0, 3, 1]));
         assert!(all.native(4).is_none() && all.native(7).is_none());
         assert!(all.program(7).unwrap_err().to_string().contains("rank 7, which is in no group"));
@@ -469,13 +470,14 @@ mod tests {
         let line = |order: &[usize]| with(&|h| h.inter_group = InterGroup::Line(order.to_vec()));
         let whole = [send(0, 1), send(0, 2), send(0, 3)];
         let plus = |job: Job| jobs(&[&whole[..], &[job]].concat());
+        let pigeons = serde_json::to_string(&tree()).unwrap().replacen("binomial", "pigeons", 1);
+        assert!(serde_json::from_str::<TwoLevel>(&pigeons).unwrap_err().to_string().contains("pigeons"));
         for (said, word) in [
             (with(&|h| h.groups = Vec::new()), "needs groups"),
             (with(&|h| h.groups[1] = Vec::new()), "each group ranks"),
             (with(&|h| h.groups[1] = vec![7]), "rank 7 is outside"),
             (with(&|h| h.groups[1] = vec![3]), "rank 3 is there twice"),
             (with(&|h| drop(h.intra_group.pop())), "4 groups and 3 broadcasts"),
-            (with(&|h| h.intra_group[2].algorithm = "pigeons".into()), "pigeons"),
             (with(&|h| h.hosts = vec![vec![0; 3], vec![1]]), "not as many"),
             (with(&|h| h.hosts = vec![vec![0; 3], vec![1], vec![2], vec![3]]), "not as many"),
             (plus(send(0, 9)), "group 9"),

@@ -1,6 +1,6 @@
 //! A collective through coordinators: up a tree inside each group, an algorithm between the coordinators, down the tree again.
 
-use super::{IntraGroup, allreduce, barrier};
+use super::{IntraGroup, Named, allreduce, barrier};
 use crate::collective::{Algorithm, Collective, Node, Parameters, Shape, is_zero};
 use crate::error::{Error, Result};
 use crate::schedule::{Program, Schedule, Specification, pieces};
@@ -35,6 +35,14 @@ pub fn through(collective: &Collective) -> Option<&'static Through> {
     THROUGH.into_iter().find(|t| t.collective == collective)
 }
 
+/// How a collective goes through coordinators.
+///
+/// # Errors
+/// It does not.
+fn through_coordinators(collective: &Collective) -> Result<&'static Through> {
+    through(collective).ok_or_else(|| Error::invalid(format!("a {} does not go through coordinators", collective.name)))
+}
+
 impl Through {
     /// Finds one of its trees.
     ///
@@ -63,6 +71,7 @@ impl Through {
 
 /// A collective through coordinators.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "InFile")]
 pub struct Coordinated {
     /// Which one.
     pub collective: &'static Collective,
@@ -73,8 +82,30 @@ pub struct Coordinated {
     /// What the coordinators do.
     pub between: IntraGroup,
     /// Bytes of the segments that pass through all levels; 0: the whole at once.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub segment: usize,
+}
+
+/// As files have it.
+#[derive(Deserialize)]
+struct InFile {
+    collective: &'static Collective,
+    groups: Vec<Vec<Rank>>,
+    inside: Named,
+    between: Named,
+    #[serde(default)]
+    segment: usize,
+}
+
+impl TryFrom<InFile> for Coordinated {
+    type Error = Error;
+
+    fn try_from(file: InFile) -> Result<Coordinated> {
+        let InFile { collective, groups, inside, between, segment } = file;
+        let through = through_coordinators(collective)?;
+        let (inside, between) = (inside.find(|name| through.tree(name))?, between.find(|name| through.between(name))?);
+        Ok(Coordinated { collective, groups, inside, between, segment })
+    }
 }
 
 /// One rank's part in a collective through coordinators.
@@ -118,13 +149,12 @@ impl Coordinated {
             return Err(Error::invalid(format!("a {} does not go through coordinators in segments", self.collective.name)));
         }
         check_ranks(&self.ranks(), ranks)?;
-        through.tree(&self.inside.algorithm)?;
-        through.between(&self.between.algorithm).map(drop)
+        through.tree(self.inside.algorithm.name)?;
+        through.between(self.between.algorithm.name).map(drop)
     }
 
     fn through(&self) -> Result<&'static Through> {
-        let none = || Error::invalid(format!("a {} does not go through coordinators", self.collective.name));
-        through(self.collective).ok_or_else(none)
+        through_coordinators(self.collective)
     }
 
     /// All ranks, group by group.
@@ -140,14 +170,14 @@ impl Coordinated {
 
     /// How many lanes its programs have, at most.
     pub fn lanes(&self) -> usize {
-        let between = self.through().and_then(|t| t.between(&self.between.algorithm)).map_or(1, |a| a.lanes);
+        let between = self.between.algorithm.lanes;
         if self.segment == 0 { between + allreduce::BETWEEN as usize } else { allreduce::AT_ONCE * between + allreduce::BETWEEN as usize }
     }
 
     /// True if it does what a shape asks for.
     pub fn fits(&self, shape: &Shape) -> bool {
         let between = Shape { ranks: self.groups.len(), ..*shape };
-        self.through().is_ok_and(|t| (t.fits)(shape) && t.between(&self.between.algorithm).is_ok_and(|a| (a.fits)(&between)))
+        self.through().is_ok_and(|t| (t.fits)(shape)) && (self.between.algorithm.fits)(&between)
     }
 
     /// What a rank sends and receives; nothing for a rank that is in no group.
@@ -156,9 +186,8 @@ impl Coordinated {
     /// An algorithm that there is not, or that does not fit.
     pub fn program(&self, me: Rank, shape: &Shape) -> Result<Program> {
         let through = self.through()?;
-        let (inside, between) = (through.tree(&self.inside.algorithm)?, through.between(&self.between.algorithm)?);
         let place = self.groups.iter().enumerate().find_map(|(k, group)| Some((k, group, group.iter().position(|&r| r == me)?)));
-        let (Some((group, ranks, position)), Some(tree)) = (place, inside.tree) else { return Ok(Program::new()) };
+        let (Some((group, ranks, position)), Some(tree)) = (place, self.inside.algorithm.tree) else { return Ok(Program::new()) };
         let Node { parent, children } = tree(position, ranks.len(), self.inside.parameters.radix);
         (through.program)(&Part {
             shape,
@@ -166,7 +195,7 @@ impl Coordinated {
             group,
             parent: parent.map(|p| ranks[p]),
             children: children.into_iter().map(|c| ranks[c]).collect(),
-            between,
+            between: self.between.algorithm,
             parameters: self.between.parameters,
             segment: self.segment,
         })

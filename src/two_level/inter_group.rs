@@ -73,7 +73,7 @@ impl InterGroupAlgorithm {
             InterGroupAlgorithm::OverAll if in_segments => inside.segmented,
             InterGroupAlgorithm::OverAll => inside.builder.is_some() && (inside.whole || (!inside.segmented && inside.radices.is_empty())),
             InterGroupAlgorithm::Direct => inside.tree.is_some() && !in_segments,
-            InterGroupAlgorithm::Line => inside.name == bcast::CHAIN.name,
+            InterGroupAlgorithm::Line => *inside == *bcast::CHAIN,
             _ => inside.tree.is_some(),
         }
     }

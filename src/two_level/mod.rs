@@ -6,18 +6,64 @@ mod bcast;
 mod coordinated;
 mod inter_group;
 
-use crate::collective::Parameters;
+use crate::collective::{Algorithm, Parameters};
+use crate::error::Result;
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
 
 pub use bcast::{InterGroup, TwoLevel};
 pub use coordinated::{Coordinated, MOST_LANES, Through, through};
 pub use inter_group::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, inter_group_algorithm};
 
-/// An algorithm with its parameters.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+/// An algorithm with its parameters. Of which collective it is one, whoever has it knows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct IntraGroup {
-    /// The algorithm's name.
-    pub algorithm: String,
+    /// The algorithm.
+    pub algorithm: &'static Algorithm,
     /// What was chosen about it.
     pub parameters: Parameters,
+}
+
+impl IntraGroup {
+    /// With nothing chosen about it.
+    pub fn of(algorithm: &'static Algorithm) -> IntraGroup {
+        IntraGroup { algorithm, parameters: Parameters::default() }
+    }
+
+    fn key(&self) -> (&str, &Parameters) {
+        (self.algorithm.name, &self.parameters)
+    }
+}
+
+impl Hash for IntraGroup {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
+
+impl PartialOrd for IntraGroup {
+    fn partial_cmp(&self, other: &IntraGroup) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for IntraGroup {
+    fn cmp(&self, other: &IntraGroup) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+/// As files have it.
+#[derive(Deserialize)]
+struct Named {
+    algorithm: String,
+    parameters: Parameters,
+}
+
+impl Named {
+    /// With the algorithm of this name.
+    fn find(self, find: impl Fn(&str) -> Result<&'static Algorithm>) -> Result<IntraGroup> {
+        Ok(IntraGroup { algorithm: find(&self.algorithm)?, parameters: self.parameters })
+    }
 }
