@@ -5,7 +5,7 @@ use super::table::{percent, percent_or_dash, table};
 use super::{Outcome, print, print_json};
 use crate::collective::{Collective, bcast};
 use crate::intercluster::{Job, Sent, gantt};
-use crate::plan::{FormPlan, Location, OWN, Plan, by_form, plan, plan_form};
+use crate::plan::{Flow, FormPlan, Location, OWN, Plan, by_form, plan, plan_form};
 use crate::policy::{CompiledPolicy, Policy, TwoLevelRow};
 use crate::two_level::{InterGroup, InterGroupAlgorithm};
 use crate::units;
@@ -172,9 +172,9 @@ pub fn json(policy: &Policy, plan: &Plan) -> serde_json::Value {
     serde_json::json!({
         "bytes": plan.shape.bytes, "root": plan.shape.root, "predicted_s": plan.predicted_s, "native_s": plan.native_s,
         "measured_up_to_bytes": plan.beyond.map(|b| b.measured_bytes),
-        "inter_group": plan.inter_group.map(InterGroupAlgorithm::name), "segment_bytes": plan.way().map(|w| w.segment),
-        "in_flight": plan.way().map(|w| w.in_flight), "by_speed": plan.way().map(|w| w.by_speed),
-        "intra_group": plan.inter_group.map(|_| plan.two_level.intra_group[0].algorithm),
+        "inter_group": plan.decided.map(|w| w.inter_group.name()), "segment_bytes": plan.way().map(|w| w.segment),
+        "in_flight": plan.way().map(|w| w.flow.in_flight), "peers": plan.way().map(|w| w.flow.peers), "by_speed": plan.way().map(|w| w.by_speed),
+        "intra_group": plan.decided.map(|_| plan.two_level.intra_group[0].algorithm),
         "heuristic": solution.map(|s| s.heuristic), "sends": sends, "groups": groups,
     })
 }
@@ -197,14 +197,15 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
     if let Some(t) = plan.native_s {
         writeln!(out, "the MPI library's own broadcast over all ranks takes {}, and is used", units::seconds(t))?;
     }
-    let crosses = plan.groups.len() > 1 || plan.inter_group.is_some();
+    let crosses = plan.groups.len() > 1 || plan.decided.is_some();
     let row = policy.two_level(&bcast::COLLECTIVE).iter().rev().find(|r| r.from_bytes <= plan.shape.bytes).filter(|_| crosses);
     if let Some(row) = row {
-        let way =
-            plan.inter_group.map_or("\nthe whole message, inside each group as it is best there\n".into(), |r| crossing(plan, r, &name));
+        let way = plan
+            .decided
+            .map_or("\nthe whole message, inside each group as it is best there\n".into(), |way| crossing(plan, way.inter_group, &name));
         out += &(way + &reasons(row));
     }
-    if plan.inter_group.is_some() {
+    if plan.decided.is_some() {
         return Ok(out);
     }
     for (k, g) in plan.groups.iter().enumerate() {
@@ -264,19 +265,20 @@ fn reasons(row: &TwoLevelRow) -> String {
 /// How segments cross the groups.
 fn crossing(plan: &Plan, inter_group: InterGroupAlgorithm, name: &impl Fn(usize) -> String) -> String {
     let h = &plan.two_level;
-    let (segment, in_flight) = plan.way().map_or((0, 0), |w| (w.segment, w.in_flight));
+    let (segment, flow) = plan.way().map_or((0, Flow::default()), |w| (w.segment, w.flow));
+    let by_speed = plan.decided.is_some_and(|w| w.by_speed);
     let segments = if segment == 0 { 1 } else { h.bytes.div_ceil(segment).max(1) };
     let over_all = inter_group == InterGroupAlgorithm::OverAll;
     let pieces = if segments > 1 {
-        format!("{segments} segments of {}{}", units::bytes(segment), under_way(in_flight, 0))
+        format!("{segments} segments of {}{}", units::bytes(segment), under_way(flow.in_flight, flow.peers))
     } else {
         "one piece".into()
     };
     if over_all {
-        let order = if plan.by_speed { BY_SPEED } else { ", group after group" };
+        let order = if by_speed { BY_SPEED } else { ", group after group" };
         return format!("\n{} over all {} ranks{order}, in {pieces}\n", h.intra_group[0].algorithm.name, plan.shape.ranks);
     }
-    let by_speed = if plan.by_speed { BY_SPEED } else { "" };
+    let by_speed = if by_speed { BY_SPEED } else { "" };
     let inside = h.intra_group[0].algorithm.name;
     let mut out = format!("\nroute {}, in {pieces}; inside every group: {inside}{by_speed}\n", inter_group.name());
     match &h.inter_group {

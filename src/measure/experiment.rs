@@ -457,6 +457,7 @@ mod tests {
             inter_group: crate::two_level::InterGroup::Tree(jobs),
             segment: 64,
             in_flight: 2,
+            peers: 0,
             intra_group: vec![intra_group; groups.len()],
             groups,
         };

@@ -17,25 +17,32 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 
 /// How a message crosses groups.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TwoLevelParameters {
     /// The inter-group algorithm between groups.
     pub inter_group: InterGroupAlgorithm,
     /// Bytes of a segment; 0: the whole message at once.
     pub segment: usize,
-    /// Messages under way to each peer in another group; 0: as many as bandwidth and delay of the links want.
-    pub in_flight: usize,
+    /// How much of it is under way at once.
+    pub flow: Flow,
     /// The broadcast inside each group, which must be a tree.
     pub intra_group: &'static Algorithm,
     /// True if ranks take their places in it by the speed of their processors, and not in their order.
     pub by_speed: bool,
 }
 
-impl PartialEq for TwoLevelParameters {
-    fn eq(&self, other: &TwoLevelParameters) -> bool {
-        let plain = |w: &TwoLevelParameters| (w.inter_group, w.segment, w.in_flight, w.intra_group.name, w.by_speed);
-        plain(self) == plain(other)
-    }
+/// How much of a message that crosses groups is under way at once. What is not said follows from the links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Flow {
+    /// Messages under way to each peer in another group (of one algorithm over all ranks: to each peer); 0: as many as bandwidth and delay of the
+    /// links want.
+    pub in_flight: usize,
+    /// To how many peers at once a coordinator sends; 0: to all.
+    pub peers: usize,
+    /// Messages under way to each peer of the same group; 0: as many as bandwidth and delay of the links want.
+    pub intra_in_flight: usize,
+    /// To how many peers at once the other ranks send (of one algorithm over all ranks: all of them), 0 being all; `None`: as the links want.
+    pub intra_peers: Option<usize>,
 }
 
 impl TwoLevelParameters {
@@ -45,15 +52,16 @@ impl TwoLevelParameters {
     /// An inter-group algorithm that there is not.
     pub fn of(row: &TwoLevelRow, intra_group: &'static Algorithm) -> Result<TwoLevelParameters> {
         let inter_group = inter_group_algorithm(&row.inter_group)?;
-        let (segment, in_flight) = (row.segment_bytes, row.in_flight);
-        Ok(TwoLevelParameters { inter_group, segment, in_flight, intra_group, by_speed: row.by_speed })
+        let flow = Flow { in_flight: row.in_flight, peers: row.peers, intra_in_flight: row.intra_in_flight, intra_peers: row.intra_peers };
+        Ok(TwoLevelParameters { inter_group, segment: row.segment_bytes, flow, intra_group, by_speed: row.by_speed })
     }
 
     /// In words, for a message of some bytes.
     pub fn words(&self, bytes: usize) -> String {
         let segment =
             if self.segment == 0 || self.segment >= bytes { String::new() } else { format!(" in {}", units::bytes(self.segment)) };
-        let in_flight = if segment.is_empty() || self.in_flight == 0 { String::new() } else { format!(", {} under way", self.in_flight) };
+        let in_flight =
+            if segment.is_empty() || self.flow.in_flight == 0 { String::new() } else { format!(", {} under way", self.flow.in_flight) };
         let way = match self.inter_group {
             InterGroupAlgorithm::OverAll => format!("{} over all ranks", self.intra_group.name),
             route if route.has_trees() => format!("{} and {}", route.name(), self.intra_group.name),
@@ -168,11 +176,13 @@ fn over(
     // one message is under way, whatever may be
     let in_segments = |in_flight: usize| if way.segment > 0 { in_flight } else { 0 };
     let inside = |ranks: &Vec<Rank>| {
-        let in_flight = in_segments(in_flight(&costs, ranks, segment));
-        let peers = if way.intra_group.branches(ranks.len()) { peers(&costs, ranks, segment) } else { 0 };
+        let wanted = if way.flow.intra_in_flight > 0 { way.flow.intra_in_flight } else { in_flight(&costs, ranks, segment) };
+        let in_flight = in_segments(wanted);
+        let one_at_a_time = || if way.intra_group.branches(ranks.len()) { peers(&costs, ranks, segment) } else { 0 };
+        let peers = way.flow.intra_peers.unwrap_or_else(one_at_a_time);
         IntraGroup { algorithm: way.intra_group, parameters: Parameters { in_flight, peers, ..Parameters::default() } }
     };
-    let between = if way.in_flight > 0 { way.in_flight } else { between(policy, &coordinators, segment) };
+    let between = if way.flow.in_flight > 0 { way.flow.in_flight } else { between(policy, &coordinators, segment) };
     Ok(TwoLevel {
         bytes,
         intra_group: groups.iter().map(inside).collect(),
@@ -181,6 +191,7 @@ fn over(
         inter_group: way.inter_group.inter_group(&problem),
         segment: segment_of(way.segment, bytes),
         in_flight: in_segments(between),
+        peers: way.flow.peers,
     })
 }
 
@@ -194,12 +205,13 @@ fn over_all(
 ) -> Result<TwoLevel> {
     let mut ranks = groups.concat();
     let segment = if way.segment < bytes { way.segment } else { 0 };
-    let said = Parameters { in_flight: way.in_flight, ..Parameters::of(segment, 0) };
+    let said = Parameters { in_flight: way.flow.in_flight, ..Parameters::of(segment, 0) };
     let costs = PolyModel::new(policy, members, bytes)?;
     if way.by_speed {
         ranks = ordered(&costs, way.intra_group, said, &ranks, bytes)?;
     }
-    let parameters = Parameters { segment: way.segment, ..with_flow(way.intra_group, said, &costs, &ranks, bytes) };
+    let filled = with_flow(way.intra_group, said, &costs, &ranks, bytes);
+    let parameters = Parameters { segment: way.segment, peers: way.flow.intra_peers.unwrap_or(filled.peers), ..filled };
     Ok(TwoLevel {
         bytes,
         groups: vec![ranks],
@@ -207,6 +219,7 @@ fn over_all(
         inter_group: InterGroup::Tree(Vec::new()),
         segment: 0,
         in_flight: 0,
+        peers: 0,
         intra_group: vec![IntraGroup { algorithm: way.intra_group, parameters }],
     })
 }
@@ -336,7 +349,7 @@ pub fn ways_of(
     let segments = if too_many { &[] } else { segments };
     let with = move |&intra_group: &&'static Algorithm| {
         let possible = segments.iter().filter(move |&&segment| inter_group.goes_with(intra_group, segment > 0));
-        let way = move |segment, by_speed| TwoLevelParameters { inter_group, segment, in_flight: 0, intra_group, by_speed };
+        let way = move |segment, by_speed| TwoLevelParameters { inter_group, segment, flow: Flow::default(), intra_group, by_speed };
         possible.flat_map(move |&segment| std::iter::once(way(segment, false)).chain(by_speed.then(|| way(segment, true))))
     };
     bcast::ALGORITHMS.iter().flat_map(with)
@@ -381,7 +394,7 @@ mod tests {
                     &members,
                     root,
                     bytes,
-                    TwoLevelParameters { inter_group, segment: 0, in_flight: 0, intra_group, by_speed: false },
+                    TwoLevelParameters { inter_group, segment: 0, flow: Flow::default(), intra_group, by_speed: false },
                 )
                 .unwrap()
             };

@@ -1,11 +1,12 @@
 //! The way across groups where it is not as it was when the policy was made: the root is in another group, or not all ranks are there. It is
 //! chosen anew, by prediction.
 
-use super::across::{TwoLevelParameters, seconds, ways_of};
-use super::{Location, about_whole, group_ranks, way_of, whole};
+use super::across::{Flow, TwoLevelParameters, ways_of};
+use super::candidates::{Way, WayCandidates, way_name};
+use super::{Location, about_whole, group_ranks, way_of};
 use crate::collective::bcast;
-use crate::error::{Error, Result};
-use crate::policy::{CompiledPolicy, PER_GROUP, TwoLevelRow};
+use crate::error::Result;
+use crate::policy::{CompiledPolicy, TwoLevelRow};
 use crate::topology::Rank;
 use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm};
 
@@ -38,25 +39,19 @@ const LEAST_SEGMENT: usize = 1 << 10;
 /// shorter segments, or each group's own row (`None`). What predictions of these missed when they were measured, they are taken to miss here too.
 ///
 /// # Errors
-/// Those of [`seconds`].
-pub(super) fn way(
-    policy: &CompiledPolicy,
-    members: &[Location],
-    root: Rank,
-    bytes: usize,
-    row: &TwoLevelRow,
-) -> Result<Option<TwoLevelParameters>> {
+/// Those of [`super::seconds`].
+pub(super) fn way(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize, row: &TwoLevelRow) -> Result<Way> {
     let mut search = Search::new(policy, members, root, bytes, row)?;
+    search.try_way(None)?;
     search.rows(row)?;
-    if search.unsure > MOST_UNSURE {
-        return Ok(search.best.1);
+    if search.unsure <= MOST_UNSURE {
+        let left = (MOST_RANKS / members.len()).saturating_sub(search.tried());
+        search.others(row, left)?;
+        if search.tried() * members.len() < MOST_RANKS {
+            search.segments()?;
+        }
     }
-    let left = (MOST_RANKS / members.len()).saturating_sub(search.tried.len());
-    search.others(row, left)?;
-    if search.tried.len() * members.len() < MOST_RANKS {
-        search.segments()?;
-    }
-    Ok(search.best.1)
+    Ok(search.best())
 }
 
 struct Search<'a> {
@@ -65,19 +60,17 @@ struct Search<'a> {
     root: Rank,
     bytes: usize,
     /// What the row says.
-    own: Option<TwoLevelParameters>,
+    own: Way,
     /// What all rows say, those of the nearest sizes first.
-    near: Vec<(Option<TwoLevelParameters>, &'a TwoLevelRow)>,
+    near: Vec<(Way, &'a TwoLevelRow)>,
     /// By how much a way that no row says must be predicted to be faster, as a share.
     unsure: f64,
-    tried: Vec<TwoLevelParameters>,
-    /// The least time so far, and what takes it.
-    best: (f64, Option<TwoLevelParameters>),
+    candidates: WayCandidates<'a>,
 }
 
 impl<'a> Search<'a> {
     fn new(policy: &'a CompiledPolicy, members: &'a [Location], root: Rank, bytes: usize, row: &TwoLevelRow) -> Result<Search<'a>> {
-        let mut near: Vec<(Option<TwoLevelParameters>, &TwoLevelRow)> = Vec::new();
+        let mut near: Vec<(Way, &TwoLevelRow)> = Vec::new();
         for row in policy.policy.two_level(&bcast::COLLECTIVE) {
             near.push((way_of(row)?, row));
         }
@@ -88,23 +81,22 @@ impl<'a> Search<'a> {
         let of_rows = near.iter().filter_map(|(_, row)| Some(row.evidence.measured_s? / row.evidence.predicted_s));
         let missed = known.map(|ratios| ratios.at(bytes)).chain(of_rows.take(REACH)).map(|ratio| (ratio - 1.0).abs());
         let unsure = missed.filter(|share| share.is_finite()).fold(0.0, f64::max);
-        let mut search = Search { policy, members, root, bytes, own, near, unsure, tried: Vec::new(), best: (f64::INFINITY, None) };
-        search.best.0 = whole(policy, members, root, bytes)?.predicted_s * search.missed(None) * search.handicap(None);
-        Ok(search)
+        let candidates = WayCandidates::new(policy, members, root, bytes);
+        Ok(Search { policy, members, root, bytes, own, near, unsure, candidates })
     }
 
     /// What the row says, with any tree, and what rows of near sizes say.
     fn rows(&mut self, row: &TwoLevelRow) -> Result<()> {
         if let Some(own) = self.own {
-            self.try_way(own)?;
+            self.try_way(Some(own))?;
             for way in ways_of(self.policy, self.members, own.inter_group, &[own.segment]) {
-                self.try_way(TwoLevelParameters { in_flight: row.in_flight, ..way })?;
+                self.try_way(Some(TwoLevelParameters { flow: Flow { in_flight: row.in_flight, ..way.flow }, ..way }))?;
             }
         }
-        let most = self.tried.len() + MOST_OF_ROWS;
+        let most = self.tried() + MOST_OF_ROWS;
         for way in self.near.iter().filter_map(|(way, _)| *way).collect::<Vec<_>>() {
-            if way.segment < self.bytes && self.tried.len() < most {
-                self.try_way(way)?;
+            if way.segment < self.bytes && self.tried() < most {
+                self.try_way(Some(way))?;
             }
         }
         Ok(())
@@ -119,44 +111,42 @@ impl<'a> Search<'a> {
         // where all groups but one have one rank, hardly anything is shared
         let with_several = group_ranks(self.members, self.root).iter().filter(|(_, ranks)| ranks.len() > 1).count();
         let between = INTER_GROUP_ALGORITHMS.into_iter().filter(|inter_group| with_several < 2 || !SHARING.contains(inter_group));
-        let all = between.flat_map(|inter_group| ways_of(self.policy, self.members, inter_group, &segments));
-        let new: Vec<TwoLevelParameters> = all.filter(|way| !self.tried.contains(way)).take(most).collect();
+        let all = between.flat_map(|inter_group| ways_of(self.policy, self.members, inter_group, &segments)).map(Some);
+        let new: Vec<Way> = all.filter(|way| !self.candidates.contains(way)).take(most).collect();
         new.into_iter().try_for_each(|way| self.try_way(way))
     }
 
     /// The best in segments twice as long and half as long, as long as that makes it faster.
     fn segments(&mut self) -> Result<()> {
-        while let Some(best) = self.best.1.filter(|way| way.segment > 0) {
+        while let Some(best) = self.best().filter(|way| way.segment > 0) {
             for segment in [best.segment / 2, best.segment * 2] {
                 if (LEAST_SEGMENT..self.bytes).contains(&segment) {
-                    self.try_way(TwoLevelParameters { segment, in_flight: 0, ..best })?;
+                    self.try_way(Some(TwoLevelParameters { segment, flow: Flow::default(), ..best }))?;
                 }
             }
-            if self.best.1 == Some(best) {
+            if self.best() == Some(best) {
                 break;
             }
         }
         Ok(())
     }
 
-    fn try_way(&mut self, way: TwoLevelParameters) -> Result<()> {
-        if self.tried.contains(&way) {
-            return Ok(());
-        }
-        let seconds = match seconds(self.policy, self.members, self.root, self.bytes, way) {
-            Err(Error::TooLarge(_)) => f64::INFINITY,
-            found => found? * self.missed(Some(way)) * self.handicap(Some(way)),
-        };
-        self.tried.push(way);
-        if seconds < self.best.0 {
-            self.best = (seconds, Some(way));
-        }
-        Ok(())
+    fn try_way(&mut self, way: Way) -> Result<()> {
+        self.candidates.add(way, self.missed(way) * self.handicap(way))
+    }
+
+    /// Ways that were tried, beside each group's own.
+    fn tried(&self) -> usize {
+        self.candidates.count().saturating_sub(1)
+    }
+
+    fn best(&self) -> Way {
+        self.candidates.best().and_then(|best| best.way)
     }
 
     /// What a prediction of a way is multiplied with: what it missed where the row of the way was measured, or else the fastest way of its inter-group
     /// algorithm.
-    fn missed(&self, way: Option<TwoLevelParameters>) -> f64 {
+    fn missed(&self, way: Way) -> f64 {
         let of_row = |row: &TwoLevelRow| {
             let ratio = row.evidence.measured_s? / row.evidence.predicted_s;
             // what was predicted too long at another size need not be here
@@ -167,16 +157,15 @@ impl<'a> Search<'a> {
     }
 
     /// What predictions of the fastest way of an inter-group algorithm missed, if it was measured at about such sizes.
-    fn calibrated(&self, way: Option<TwoLevelParameters>) -> Option<f64> {
-        let name = way.map_or(PER_GROUP, |way| way.inter_group.name());
-        let known = self.policy.policy.collectives.get(&bcast::COLLECTIVE)?.calibration.get(name)?;
+    fn calibrated(&self, way: Way) -> Option<f64> {
+        let known = self.policy.policy.collectives.get(&bcast::COLLECTIVE)?.calibration.get(way_name(&way))?;
         let near = known.bytes.iter().any(|&at| at.max(self.bytes) / at.min(self.bytes).max(1) <= NEAR);
         near.then(|| known.at(self.bytes).max(1.0))
     }
 
     /// By how much a way must be predicted to be faster. The row's own comes first where it is not clearly beaten; predictions of whole groups, which were
     /// measured, are more sure. Of what was not measured predictions may miss as much as of what was.
-    fn handicap(&self, way: Option<TwoLevelParameters>) -> f64 {
+    fn handicap(&self, way: Way) -> f64 {
         let in_row = |way| self.near.iter().any(|(known, _)| *known == way);
         match way {
             _ if way == self.own => {

@@ -3,7 +3,7 @@
 //! What limits large messages (memory, the library's own flow control) did not show at the sizes that were measured, so that a gain
 //! must not hang on it.
 
-use super::{Location, Plan, PolyModel, TwoLevelParameters, placement, seconds};
+use super::{Location, Plan, PolyModel, placement, seconds};
 use crate::collective::{Parameters, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::policy::CompiledPolicy;
@@ -39,7 +39,7 @@ impl Beyond {
 /// Weighs a plan at the largest size that was measured against the library's own broadcast.
 pub(super) fn weigh(policy: &CompiledPolicy, members: &[Location], plan: &Plan) -> Result<Beyond> {
     let bytes = plan.shape.bytes;
-    let row = policy.two_level(&bcast::COLLECTIVE, bytes).filter(|_| plan.groups.len() > 1 || plan.inter_group.is_some());
+    let row = policy.two_level(&bcast::COLLECTIVE, bytes).filter(|_| plan.groups.len() > 1 || plan.decided.is_some());
     // it was measured from rank 0, which is in the first group; from others another way may be taken
     let from_there = members[plan.shape.root].group == 0;
     let measured = row.filter(|_| from_there && policy.is_as_measured(&bcast::COLLECTIVE, members.len(), &placement(members)));
@@ -52,8 +52,7 @@ pub(super) fn weigh(policy: &CompiledPolicy, members: &[Location], plan: &Plan) 
 }
 
 fn predicted(policy: &CompiledPolicy, members: &[Location], plan: &Plan) -> Result<f64> {
-    let Some(way) = plan.way() else { return Ok(plan.predicted_s) };
-    let way = TwoLevelParameters { segment: plan.segment, ..way };
+    let Some(way) = plan.decided else { return Ok(plan.predicted_s) };
     match seconds(policy, members, plan.shape.root, plan.shape.bytes, way) {
         Err(Error::TooLarge(_)) => Ok(plan.predicted_s),
         found => found,

@@ -3,6 +3,7 @@
 mod across;
 mod adapted;
 mod beyond;
+mod candidates;
 mod forms;
 mod leaps;
 mod members;
@@ -23,8 +24,9 @@ use crate::units;
 use rustc_hash::FxHashMap;
 
 use across::segment_of;
-pub use across::{TwoLevelParameters, predict, seconds, two_level, unlike_processors, ways_of};
+pub use across::{Flow, TwoLevelParameters, predict, seconds, two_level, unlike_processors, ways_of};
 pub use beyond::Beyond;
+pub use candidates::{Way, WayCandidates, WayTime, way_name};
 pub use forms::{Form, FormPlan, by_form, form_of, forms, plan_form};
 pub use leaps::leaps_of;
 pub use members::{Location, group_ranks, members, placement};
@@ -52,12 +54,8 @@ pub struct Plan {
     pub groups: Vec<PlannedGroup>,
     /// Who sends what to whom.
     pub two_level: TwoLevel,
-    /// The inter-group algorithm, where segments pass through the groups.
-    pub inter_group: Option<InterGroupAlgorithm>,
-    /// Bytes of a segment there, as the policy says; 0: the whole message at once.
-    pub segment: usize,
-    /// True if ranks take their places in the algorithms there by the speed of their processors.
-    pub by_speed: bool,
+    /// How segments pass through the groups, if they do, as it was decided for a class of sizes.
+    pub decided: Option<TwoLevelParameters>,
     /// Where the whole message goes from group to group: the problem between them and its solution.
     pub schedule_between: Option<(Problem, Solution)>,
     /// The time it should take; where segments pass through the groups, what it takes over all the policy's ranks from rank 0.
@@ -77,7 +75,7 @@ pub struct Plan {
 /// [`Error::Invalid`] if the root is outside, or a link between two groups is not in the policy.
 pub fn plan(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize) -> Result<Plan> {
     let mut plan = decided(policy, members, root, bytes)?.for_bytes(bytes);
-    if plan.inter_group.is_none() {
+    if plan.decided.is_none() {
         plan.time_whole(policy, members)?;
     } else {
         plan.predicted_s = policy.two_level_seconds(&bcast::COLLECTIVE, bytes);
@@ -109,7 +107,7 @@ struct Choice {
     /// The size that stands for the class.
     bytes: usize,
     /// How the message crosses groups; `None` if it goes as a whole and each group does what is best for it, or there is one group.
-    way: Option<TwoLevelParameters>,
+    way: Way,
     /// By the policy's group: what is best for it, and how long that keeps its coordinator from sending.
     inside: FxHashMap<usize, Inside>,
     beyond: Option<Beyond>,
@@ -159,7 +157,7 @@ fn crossing_row<'a>(policy: &'a CompiledPolicy, members: &[Location], bytes: usi
 }
 
 /// The way that a row says; `None` if each group does what its own row says.
-fn way_of(row: &TwoLevelRow) -> Result<Option<TwoLevelParameters>> {
+fn way_of(row: &TwoLevelRow) -> Result<Way> {
     let named = row.intra_group.as_ref().filter(|_| !row.is_per_group());
     named.map(|name| TwoLevelParameters::of(row, bcast::algorithm(name)?)).transpose()
 }
@@ -188,9 +186,7 @@ fn pipelined(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: u
         native_s: None,
         beyond: None,
         two_level,
-        inter_group: Some(way.inter_group),
-        segment: way.segment,
-        by_speed: way.by_speed,
+        decided: Some(way),
         schedule_between: None,
     })
 }
@@ -258,12 +254,11 @@ fn put_together(
             inter_group: InterGroup::Tree(jobs),
             segment: 0,
             in_flight: 0,
+            peers: 0,
             intra_group,
         },
         groups: planned,
-        inter_group: None,
-        segment: 0,
-        by_speed: false,
+        decided: None,
         predicted_s: schedule_between.as_ref().map_or(predicted_inside, |(_, s)| s.best.completion),
         schedule_between,
         native_s: None,
@@ -296,13 +291,12 @@ impl Plan {
 
     /// The way that segments take over groups, if they do; a segment is the whole message where that is shorter.
     pub fn way(&self) -> Option<TwoLevelParameters> {
-        let (inter_group, h) = (self.inter_group?, &self.two_level);
-        let intra_group = h.intra_group[0].algorithm;
-        let (segment, in_flight) = match (inter_group, &h.intra_group[0].parameters) {
+        let (way, h) = (self.decided?, &self.two_level);
+        let (segment, in_flight) = match (way.inter_group, &h.intra_group[0].parameters) {
             (InterGroupAlgorithm::OverAll, p) => (p.segment, p.in_flight),
             _ => (h.segment, h.in_flight),
         };
-        Some(TwoLevelParameters { inter_group, segment, in_flight, intra_group, by_speed: self.by_speed })
+        Some(TwoLevelParameters { segment, flow: Flow { in_flight, ..way.flow }, ..way })
     }
 
     /// What is done, in a line.
@@ -310,7 +304,7 @@ impl Plan {
         let inside = self.groups[0].decision.as_ref().filter(|_| self.groups.len() == 1);
         match (self.way(), inside) {
             _ if self.is_native() => OWN.into(),
-            (Some(way), _) => TwoLevelParameters { in_flight: 0, ..way }.words(self.shape.bytes),
+            (Some(way), _) => TwoLevelParameters { flow: Flow::default(), ..way }.words(self.shape.bytes),
             (None, Some(d)) => {
                 let by_speed = if d.parameters.by_speed { " by speed" } else { "" };
                 let segment = if d.parameters.segment > 0 { format!(" in {}", units::bytes(d.parameters.segment)) } else { String::new() };
@@ -324,12 +318,12 @@ impl Plan {
     fn for_bytes(&self, bytes: usize) -> Plan {
         let mut plan = self.clone();
         (plan.shape.bytes, plan.two_level.bytes) = (bytes, bytes);
-        match plan.inter_group {
-            Some(InterGroupAlgorithm::OverAll) => {
+        match plan.decided {
+            Some(TwoLevelParameters { inter_group: InterGroupAlgorithm::OverAll, .. }) => {
                 let parameters = &mut plan.two_level.intra_group[0].parameters;
                 *parameters = bounded(*parameters, bytes);
             }
-            Some(_) => plan.two_level.segment = segment_of(plan.segment, bytes),
+            Some(way) => plan.two_level.segment = segment_of(way.segment, bytes),
             None => {}
         }
         for (g, intra_group) in plan.groups.iter_mut().zip(&mut plan.two_level.intra_group) {
@@ -373,7 +367,7 @@ impl Plan {
             let IntraGroup { algorithm, parameters } = &self.two_level.intra_group[0];
             piece(parameters.segment).max(if algorithm.exchanges_halves { self.shape.bytes.div_ceil(2) } else { 0 })
         };
-        match self.inter_group {
+        match self.decided.map(|way| way.inter_group) {
             Some(InterGroupAlgorithm::OverAll) => inside(),
             Some(_) => piece(self.two_level.segment),
             None if self.groups.len() > 1 => self.shape.bytes,

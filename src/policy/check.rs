@@ -2,7 +2,7 @@
 
 use super::toml_file::{Fault, ascend};
 use super::{Choice, GroupPolicy, PER_GROUP, Policy, TwoLevelRow};
-use crate::collective::{Algorithm, Collective, Parameters, bcast};
+use crate::collective::{Algorithm, Collective, bcast};
 use crate::error::way;
 use crate::model::LARGEST;
 use crate::schedule::WINDOW;
@@ -111,6 +111,9 @@ fn rows_fault(collective: &'static Collective, rows: &[TwoLevelRow]) -> Option<F
         if row.in_flight.max(row.intra_in_flight) > WINDOW {
             return Some(format!("in_flight is at most {WINDOW}"));
         }
+        if row.peers.max(row.intra_peers.unwrap_or(0)) > WINDOW {
+            return Some(format!("peers is at most {WINDOW}"));
+        }
         if row.radix.max(row.intra_radix) > MAX_BYTES {
             return Some("its radix is not valid".into());
         }
@@ -133,8 +136,16 @@ fn segments_fault(collective: &Collective, row: &TwoLevelRow) -> Option<String> 
     if row.segment_bytes > 0 && inter_group == InterGroupAlgorithm::Direct {
         return Some(format!("inter_group \"{}\" goes in one piece, without segment", row.inter_group));
     }
-    if row.radix > 0 || row.intra_parameters() != Parameters::default() {
-        return Some("segment and in_flight are all that can be said of a message that crosses groups".into());
+    if row.radix + row.intra_radix + row.intra_segment_bytes > 0 {
+        return Some(
+            "a message that crosses groups has segment, in_flight and peers, and inside groups intra_in_flight and intra_peers".into(),
+        );
+    }
+    let whole = inter_group == InterGroupAlgorithm::OverAll || row.is_per_group();
+    if whole && row.peers + row.intra_in_flight > 0 || row.is_per_group() && row.intra_peers.is_some() {
+        return Some(
+            "peers and intra_in_flight are about trees inside groups, and intra_peers about them or an algorithm over all ranks".into(),
+        );
     }
     let Some(name) = &row.intra_group else { return Some(format!("it needs intra_group: a tree, or \"{PER_GROUP}\"")) };
     match collective.algorithm(name) {

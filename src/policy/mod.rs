@@ -157,6 +157,9 @@ pub struct TwoLevelRow {
     /// Messages under way to each peer in another group; 0: as many as bandwidth and delay of the links want.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_flight: usize,
+    /// To how many peers at once a coordinator sends (without `intra_group`: every rank); 0: to all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub peers: usize,
     /// The algorithm inside each group; [`PER_GROUP`]: the whole message goes from group to group, and each group does what its own row says
     /// when it has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -170,6 +173,10 @@ pub struct TwoLevelRow {
     /// Messages under way to each peer of the group; 0: as many as bandwidth and delay want.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub intra_in_flight: usize,
+    /// To how many peers at once ranks send inside a group, where they are no coordinators, 0 being all; none: to one, where that costs little by
+    /// the links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intra_peers: Option<usize>,
     /// True if ranks take their places in the algorithm inside each group (or over all ranks) by the speed of their processors, and not in
     /// their order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -185,12 +192,13 @@ pub struct TwoLevelRow {
 impl TwoLevelRow {
     /// The parameters between groups.
     pub fn parameters(&self) -> Parameters {
-        Parameters { segment: self.segment_bytes, radix: self.radix, in_flight: self.in_flight, ..Parameters::default() }
+        Parameters { segment: self.segment_bytes, radix: self.radix, in_flight: self.in_flight, peers: self.peers, by_speed: false }
     }
 
     /// The parameters inside each group.
     pub fn intra_parameters(&self) -> Parameters {
-        Parameters { segment: self.intra_segment_bytes, radix: self.intra_radix, in_flight: self.intra_in_flight, ..Parameters::default() }
+        let (segment, peers) = (self.intra_segment_bytes, self.intra_peers.unwrap_or(0));
+        Parameters { segment, radix: self.intra_radix, in_flight: self.intra_in_flight, peers, by_speed: false }
     }
 
     /// True if the whole message goes from group to group, and each group does what its own row says.

@@ -7,7 +7,7 @@ use crate::collective::{Parameters, bcast};
 use crate::decide::{all_candidates, wider};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
-use crate::plan::{self, Location, TwoLevelParameters, predict, two_level};
+use crate::plan::{self, Flow, Location, TwoLevelParameters, Way, WayCandidates, WayTime, predict, two_level, way_name};
 use crate::policy::{CompiledPolicy, Evidence, PER_GROUP, Policy, TwoLevelRow};
 use crate::schedule::pieces;
 use crate::score::Ratios;
@@ -46,8 +46,7 @@ const REMEASURE: &str = "the fastest, remeasured";
 
 /// A way with what it makes of a message.
 pub(super) struct Candidate {
-    /// None: the whole message, and inside each group what its own row says.
-    pub way: Option<TwoLevelParameters>,
+    pub way: Way,
     two_level: TwoLevel,
     pub predicted: f64,
 }
@@ -58,34 +57,34 @@ impl Candidate {
     }
 }
 
-/// What the best way of each inter-group algorithm taught at one size: what a prediction misses, it misses at the next size too.
+/// What was measured of the best way of each inter-group algorithm at one size, the fastest first: what a prediction misses, it misses at the next
+/// size too.
 #[derive(Default)]
-struct RouteCalibrations(Vec<RouteCalibration>);
+struct Measured(Vec<OfAlgorithm>);
 
-struct RouteCalibration {
-    way: Option<TwoLevelParameters>,
+struct OfAlgorithm {
+    way: Way,
     /// Measured over predicted.
-    ratio: f64,
+    missed: f64,
     /// Measured over the fastest of all.
     behind: f64,
 }
 
-impl RouteCalibrations {
-    fn of(session: &Session, candidates: &[Candidate]) -> RouteCalibrations {
-        let best = best_of_routes(session, candidates, f64::INFINITY);
+impl Measured {
+    fn of(session: &Session, candidates: &[Candidate]) -> Measured {
+        let best = best_of_each(session, candidates, f64::INFINITY);
         let shortest = best.first().map_or(f64::NAN, |b| b.1);
-        let calibration = |(c, time): (&Candidate, f64)| RouteCalibration {
+        let measured = |(c, time): (&Candidate, f64)| OfAlgorithm {
             way: c.way,
-            ratio: time / c.predicted.max(f64::MIN_POSITIVE),
+            missed: time / c.predicted.max(f64::MIN_POSITIVE),
             behind: time / shortest,
         };
-        RouteCalibrations(best.into_iter().map(calibration).collect())
+        Measured(best.into_iter().map(measured).collect())
     }
 
-    /// What a candidate will take.
-    fn expect(&self, candidate: &Candidate) -> f64 {
-        let calibration = self.0.iter().find(|l| l.way.map(|w| w.inter_group) == candidate.inter_group());
-        candidate.predicted * calibration.map_or(1.0, |l| l.ratio)
+    /// What a prediction of a way is multiplied with.
+    fn missed(&self, way: &Way) -> f64 {
+        self.0.iter().find(|of| way_name(&of.way) == way_name(way)).map_or(1.0, |of| of.missed)
     }
 }
 
@@ -117,10 +116,10 @@ pub fn choose(
 fn calibration(session: &Session, by_size: &[Vec<Candidate>]) -> BTreeMap<String, Ratios> {
     let mut all: BTreeMap<String, Ratios> = BTreeMap::new();
     for (&bytes, candidates) in SIZES.iter().zip(by_size) {
-        for (candidate, time) in best_of_routes(session, candidates, f64::INFINITY) {
+        for (candidate, time) in best_of_each(session, candidates, f64::INFINITY) {
             let ratio = time / candidate.predicted;
             if ratio.is_finite() && ratio > 0.0 {
-                let of = all.entry(candidate.inter_group().map_or(PER_GROUP, InterGroupAlgorithm::name).into()).or_default();
+                let of = all.entry(way_name(&candidate.way).into()).or_default();
                 of.bytes.push(bytes);
                 of.ratio.push(ratio);
             }
@@ -139,13 +138,13 @@ struct Search<'a> {
 impl Search<'_> {
     /// Candidates by size, predicted to be fast or close to those that were.
     fn by_prediction(&self, session: &mut Session) -> Result<Vec<Vec<Candidate>>> {
-        let mut calibrations = RouteCalibrations::default();
+        let mut before = Measured::default();
         let mut by_size: Vec<Vec<Candidate>> = Vec::new();
         for bytes in SIZES {
-            let mut candidates = candidates(self.policy, self.members, bytes, &calibrations)?;
+            let mut candidates = candidates(self.policy, self.members, bytes, &before)?;
             self.race(session, "ways across groups", bytes, &candidates)?;
             self.improve(session, bytes, &mut candidates)?;
-            calibrations = RouteCalibrations::of(session, &candidates);
+            before = Measured::of(session, &candidates);
             by_size.push(candidates);
         }
         // a way first met at a large size may be the best one at smaller sizes too
@@ -188,7 +187,7 @@ impl Search<'_> {
         let segments = segment_sizes(self.policy, bytes);
         let mut tried: Vec<(InterGroupAlgorithm, bool, f64)> = Vec::new();
         for _ in 0..ROUNDS {
-            let best = best_of_routes(session, candidates, HOPELESS);
+            let best = best_of_each(session, candidates, HOPELESS);
             let best: Vec<(TwoLevelParameters, f64, f64)> =
                 best.into_iter().filter_map(|(c, time)| Some((c.way?, c.predicted, time))).collect();
             for (k, (best, predicted, time)) in best.into_iter().enumerate() {
@@ -204,21 +203,49 @@ impl Search<'_> {
                 let limit = if holds { predicted * (1.0 - ALIKE) } else { f64::INFINITY };
                 let in_segments = |&s: &usize| best.inter_group.goes_with(best.intra_group, s > 0);
                 for segment in neighbours(&segments, best.segment).filter(in_segments) {
-                    self.add(candidates, bytes, TwoLevelParameters { segment, in_flight: 0, ..best }, limit)?;
+                    self.add(
+                        candidates,
+                        bytes,
+                        TwoLevelParameters { segment, flow: Flow { in_flight: 0, intra_in_flight: 0, ..best.flow }, ..best },
+                        limit,
+                    )?;
                 }
-                // what one wins tells whether two would
-                for in_flight in wider(best.in_flight, pieces(bytes, best.segment)).take(1).filter(|_| k == 0 && best.in_flight > 0) {
-                    self.add(candidates, bytes, TwoLevelParameters { in_flight, ..best }, limit)?;
+                for flow in self.other_flows(bytes, best)?.into_iter().filter(|_| k == 0) {
+                    self.add(candidates, bytes, TwoLevelParameters { flow, ..best }, limit)?;
                 }
                 // predictions know the trees inside groups less well than what one algorithm does over all ranks
                 let hopeless = if best.inter_group == InterGroupAlgorithm::OverAll { predicted * HOPELESS } else { f64::INFINITY };
                 for way in plan::ways_of(self.policy, self.members, best.inter_group, &[best.segment]).filter(|_| leads) {
-                    self.add(candidates, bytes, TwoLevelParameters { in_flight: best.in_flight, ..way }, limit.min(hopeless))?;
+                    self.add(
+                        candidates,
+                        bytes,
+                        TwoLevelParameters { flow: Flow { in_flight: best.flow.in_flight, ..way.flow }, ..way },
+                        limit.min(hopeless),
+                    )?;
                 }
             }
             self.race(session, "neighbours of the best ways", bytes, candidates)?;
         }
         Ok(())
+    }
+
+    /// The next larger windows, and sends to one peer after the other, or to all at once.
+    fn other_flows(&self, bytes: usize, way: TwoLevelParameters) -> Result<Vec<Flow>> {
+        let (flow, two_level) = (way.flow, two_level(self.policy, self.members, 0, bytes, way)?);
+        let inside = two_level.intra_group.iter().map(|local| local.parameters);
+        let (windows, one_peer) = (inside.clone().map(|p| p.in_flight).max().unwrap_or(0), inside.clone().any(|p| p.peers == 1));
+        let pieces = pieces(bytes, way.segment);
+        // what one wins tells whether two would
+        let next = |in_flight: usize| wider(in_flight, pieces).take(1).filter(move |_| in_flight > 0);
+        let mut others: Vec<Flow> = next(flow.in_flight).map(|in_flight| Flow { in_flight, ..flow }).collect();
+        if way.inter_group.has_trees() {
+            others.extend(next(windows).map(|intra_in_flight| Flow { intra_in_flight, ..flow }));
+            others.push(Flow { peers: usize::from(flow.peers == 0), ..flow });
+        }
+        if two_level.groups.iter().any(|ranks| way.intra_group.branches(ranks.len())) {
+            others.push(Flow { intra_peers: Some(usize::from(!one_peer)), ..flow });
+        }
+        Ok(others)
     }
 
     /// Adds a way; false if it is predicted to take longer than the limit, or one of the candidates does the same.
@@ -256,7 +283,7 @@ fn fastest<'a>(session: &Session, candidates: &'a [Candidate]) -> Option<(&'a Ca
 }
 
 /// The fastest candidate of each inter-group algorithm as measured, the fastest first, without those that take more than so many times the fastest one's.
-fn best_of_routes<'a>(session: &Session, candidates: &'a [Candidate], limit: f64) -> Vec<(&'a Candidate, f64)> {
+fn best_of_each<'a>(session: &Session, candidates: &'a [Candidate], limit: f64) -> Vec<(&'a Candidate, f64)> {
     let measured = candidates.iter().filter_map(|c| Some((c, session.samples().median(&experiment(c))?)));
     let mut measured: Vec<(&Candidate, f64)> = measured.collect();
     measured.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -272,7 +299,7 @@ fn best_of_routes<'a>(session: &Session, candidates: &'a [Candidate], limit: f64
 
 /// The ways too close to the fastest one to be told from it by a few runs.
 fn undecided(session: &Session, candidates: &[Candidate]) -> Vec<Experiment> {
-    let best: Vec<Experiment> = best_of_routes(session, candidates, 1.0 + CLOSE).into_iter().map(|(c, _)| experiment(c)).collect();
+    let best: Vec<Experiment> = best_of_each(session, candidates, 1.0 + CLOSE).into_iter().map(|(c, _)| experiment(c)).collect();
     if best.len() > 1 { best } else { Vec::new() }
 }
 
@@ -299,11 +326,15 @@ fn all_ways(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Resu
     Ok(all)
 }
 
+fn candidate(policy: &CompiledPolicy, members: &[Location], bytes: usize, way: Way) -> Result<Candidate> {
+    way.map_or_else(|| whole(policy, members, bytes), |way| segmented(policy, members, bytes, way))
+}
+
 fn segmented(policy: &CompiledPolicy, members: &[Location], bytes: usize, way: TwoLevelParameters) -> Result<Candidate> {
     let two_level = two_level(policy, members, 0, bytes, way)?;
     let inside = two_level.intra_group[0].parameters.in_flight;
     let in_flight = if way.inter_group == InterGroupAlgorithm::OverAll { inside } else { two_level.in_flight };
-    let way = TwoLevelParameters { in_flight, ..way };
+    let way = TwoLevelParameters { flow: Flow { in_flight, ..way.flow }, ..way };
     Ok(Candidate { way: Some(way), predicted: predict(policy, members, &two_level)?, two_level })
 }
 
@@ -313,28 +344,22 @@ fn whole(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Result<
 }
 
 /// The best way of each inter-group algorithm as predicted, and the one that was best at the size before, unless they are hopeless.
-fn candidates(policy: &CompiledPolicy, members: &[Location], bytes: usize, calibrations: &RouteCalibrations) -> Result<Vec<Candidate>> {
+fn candidates(policy: &CompiledPolicy, members: &[Location], bytes: usize, before: &Measured) -> Result<Vec<Candidate>> {
     let sizes = segment_sizes(policy, bytes);
-    let mut found = vec![whole(policy, members, bytes)?];
-    for inter_group in INTER_GROUP_ALGORITHMS {
-        let mut best: Option<Candidate> = None;
-        for way in plan::ways_of(policy, members, inter_group, &sizes) {
-            let candidate = segmented(policy, members, bytes, way)?;
-            if best.as_ref().is_none_or(|b| candidate.predicted < b.predicted) {
-                best = Some(candidate);
-            }
-        }
-        found.extend(best);
+    let mut all = WayCandidates::new(policy, members, 0, bytes);
+    let between = INTER_GROUP_ALGORITHMS.into_iter().flat_map(|inter_group| plan::ways_of(policy, members, inter_group, &sizes));
+    for way in std::iter::once(None).chain(between.map(Some)) {
+        all.add(way, before.missed(&way))?;
     }
-    // an inter-group algorithm of which only poor ways were tried may be better than the calibration says
-    let least = |of: &dyn Fn(&Candidate) -> f64| found.iter().map(of).fold(f64::INFINITY, f64::min) * HOPELESS;
-    let limits = (least(&|c| c.predicted), least(&|c| calibrations.expect(c)));
-    found.retain(|c| c.predicted <= limits.0 || calibrations.expect(c) <= limits.1);
-    for way in calibrations.0.iter().filter(|l| l.behind <= HOPELESS).filter_map(|l| l.way).filter(|w| sizes.contains(&w.segment)) {
-        found.push(segmented(policy, members, bytes, way)?);
-    }
+    // an inter-group algorithm of which only poor ways were tried may be better than these said
+    let found = all.best_of_each();
+    let least = |of: fn(&WayTime) -> f64| found.iter().map(of).fold(f64::INFINITY, f64::min) * HOPELESS;
+    let limits = (least(|c| c.predicted), least(|c| c.expected));
+    let hopeful = found.iter().filter(|c| c.predicted <= limits.0 || c.expected <= limits.1).map(|c| c.way);
+    let ahead = before.0.iter().filter(|of| of.behind <= HOPELESS && of.way.is_some_and(|way| sizes.contains(&way.segment)));
     let mut chosen: Vec<Candidate> = Vec::new();
-    for candidate in found {
+    for way in hopeful.chain(ahead.map(|of| of.way)) {
+        let candidate = candidate(policy, members, bytes, way)?;
         if chosen.iter().all(|c| c.two_level != candidate.two_level) {
             chosen.push(candidate);
         }
@@ -393,24 +418,16 @@ mod tests {
 
     fn of(inter_group: InterGroupAlgorithm) -> TwoLevelParameters {
         let intra_group = bcast::algorithm("flat").unwrap();
-        TwoLevelParameters { inter_group, segment: 0, in_flight: 0, intra_group, by_speed: false }
-    }
-
-    fn candidate(inter_group: InterGroupAlgorithm, predicted: f64) -> Candidate {
-        let way = of(inter_group);
-        let policy = CompiledPolicy::new(Policy::read(std::path::Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
-        let members = [Location { group: 0, position: 0 }, Location { group: 1, position: 0 }];
-        Candidate { predicted, ..segmented(&policy, &members, 8, way).unwrap() }
+        TwoLevelParameters { inter_group, segment: 0, flow: Flow::default(), intra_group, by_speed: false }
     }
 
     #[test]
-    fn a_calibration_is_of_its_route_and_others_are_believed() {
-        let calibration = |inter_group, ratio| RouteCalibration { way: Some(of(inter_group)), ratio, behind: 1.0 };
-        let calibrations =
-            RouteCalibrations(vec![calibration(InterGroupAlgorithm::Star, 1.5), calibration(InterGroupAlgorithm::Path, 0.5)]);
-        assert_eq!(calibrations.expect(&candidate(InterGroupAlgorithm::Star, 2.0)), 3.0);
-        assert_eq!(calibrations.expect(&candidate(InterGroupAlgorithm::Path, 2.0)), 1.0);
-        assert_eq!(calibrations.expect(&candidate(InterGroupAlgorithm::Relay, 2.0)), 2.0);
+    fn what_was_missed_is_of_its_algorithm_and_other_predictions_are_believed() {
+        let measured = |inter_group, missed| OfAlgorithm { way: Some(of(inter_group)), missed, behind: 1.0 };
+        let before = Measured(vec![measured(InterGroupAlgorithm::Star, 1.5), measured(InterGroupAlgorithm::Path, 0.5)]);
+        let missed = |inter_group| before.missed(&Some(of(inter_group)));
+        let [star, path, relay] = [InterGroupAlgorithm::Star, InterGroupAlgorithm::Path, InterGroupAlgorithm::Relay].map(missed);
+        assert_eq!((star, path, relay, before.missed(&None)), (1.5, 0.5, 1.0, 1.0));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::across::{Candidate, SIZES};
 use crate::decide::{Made, beats_native, rows};
 use crate::error::Result;
-use crate::plan::{Location, TwoLevelParameters, leaps_of, seconds, whole};
+use crate::plan::{Flow, Location, TwoLevelParameters, Way, leaps_of, seconds, way_name, whole};
 use crate::policy::{CompiledPolicy, Evidence, PER_GROUP, TwoLevelRow};
 use crate::stats;
 use crate::topology::Rank;
@@ -15,9 +15,6 @@ pub(super) struct OfSize<'a> {
     pub measured: Vec<(&'a Candidate, f64)>,
     pub row: TwoLevelRow,
 }
-
-/// A way; `None`: the whole message, and inside each group what its own row says.
-type Way = Option<TwoLevelParameters>;
 
 /// The rows of the first rank as the root: those that were made, and others between them where another way is predicted to be the best.
 pub(super) fn between_sizes(policy: &CompiledPolicy, members: &[Location], root: Rank, of_sizes: &[OfSize]) -> Result<Vec<TwoLevelRow>> {
@@ -37,7 +34,7 @@ pub(super) fn between_sizes(policy: &CompiledPolicy, members: &[Location], root:
     let predict = |way: &Way, bytes: usize| predicted(policy, members, root, way, bytes);
     let (sizes, native): (Vec<usize>, Vec<f64>) = of_sizes.iter().filter_map(|s| Some((s.row.at_bytes, s.row.evidence.native_s?))).unzip();
     let mut found = Vec::new();
-    let alike = |a: &Way, b: &Way| a.map(|w| w.inter_group) == b.map(|w| w.inter_group);
+    let alike = |a: &Way, b: &Way| way_name(a) == way_name(b);
     for row in rows(&made, &leaps_of(policy, SIZES[SIZES.len() - 1]), predict, alike)? {
         found.push(match of_sizes.iter().find(|s| s.row.at_bytes == row.at) {
             Some(made) => TwoLevelRow { from_bytes: row.from, ..made.row.clone() },
@@ -54,7 +51,13 @@ pub(super) fn between_sizes(policy: &CompiledPolicy, members: &[Location], root:
 
 /// A candidate's way, in one piece where the message is no longer than a segment.
 pub(super) fn way_at(candidate: &Candidate, bytes: usize) -> Way {
-    candidate.way.map(|way| if way.segment < bytes { way } else { TwoLevelParameters { segment: 0, in_flight: 0, ..way } })
+    candidate.way.map(|way| {
+        if way.segment < bytes {
+            way
+        } else {
+            TwoLevelParameters { segment: 0, flow: Flow { in_flight: 0, intra_in_flight: 0, ..way.flow }, ..way }
+        }
+    })
 }
 
 /// What a way takes from a root.
@@ -67,12 +70,16 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], root: Rank, way: &Wa
 
 /// The row of a way.
 pub(super) fn row_of(way: &Way, from_bytes: usize, at_bytes: usize, evidence: Evidence, native: bool) -> TwoLevelRow {
+    let flow = way.map_or(Flow::default(), |w| w.flow);
     TwoLevelRow {
         from_bytes,
         at_bytes,
         inter_group: way.map_or(InterGroupAlgorithm::Tree, |w| w.inter_group).name().into(),
         segment_bytes: way.map_or(0, |w| w.segment),
-        in_flight: way.map_or(0, |w| w.in_flight),
+        in_flight: flow.in_flight,
+        peers: flow.peers,
+        intra_in_flight: flow.intra_in_flight,
+        intra_peers: flow.intra_peers,
         by_speed: way.is_some_and(|w| w.by_speed),
         intra_group: Some(way.map_or(PER_GROUP, |w| w.intra_group.name).into()),
         evidence,

@@ -1,13 +1,13 @@
 //! A broadcast over groups: between their coordinators by one of several routes, inside each group by an algorithm of its own,
 //! and, where the message is cut into segments, both at once: a coordinator passes a segment on while it receives the next.
 
+use super::hosts::Hosts;
 use super::{IntraGroup, Named};
-use crate::collective::{NativeCall, Node, Parameters, Shape, Step, bcast};
+use crate::collective::{NativeCall, Parameters, Shape, Step, bcast};
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
 use crate::schedule::{Lane, OpId, Program, Schedule, Specification, pieces, segments};
 use crate::topology::{Rank, check_ranks};
-use rustc_hash::FxHashMap;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeSet;
@@ -45,6 +45,9 @@ pub struct TwoLevel {
     /// Messages under way to each peer in another group, in each lane; 0: nothing is said. Inside groups `intra_group` says it.
     #[serde(default, skip_serializing_if = "crate::collective::is_zero")]
     pub in_flight: usize,
+    /// To how many peers at once a coordinator sends, in each lane; 0: to all. Inside groups `intra_group` says it of the others.
+    #[serde(default, skip_serializing_if = "crate::collective::is_zero")]
+    pub peers: usize,
     /// The broadcast inside each group. With segments, those that are plain trees pass each segment on at once; others start when
     /// the whole message is there.
     #[serde(deserialize_with = "broadcasts")]
@@ -167,6 +170,7 @@ impl TwoLevel {
             }
             let part = same.clone().unwrap_or_else(|| self.part_of_relay(k, n));
             program.in_flight(self.in_flight);
+            program.peers(self.peers);
             let come: Vec<OpId> = part.from.iter().map(|&g| program.recv(self.groups[g][0], span, &[])).collect();
             got.extend(&come);
             let whole = self.segment == 0 || self.bytes <= self.segment;
@@ -347,46 +351,6 @@ fn own_part(jobs: &[Job], k: usize) -> Part {
     Part { from, jobs: own }
 }
 
-/// The hosts of a group: the first rank of each, and who shares it.
-struct Hosts {
-    /// Positions by host, in the order of the hosts' first ranks.
-    ranks: Vec<Vec<usize>>,
-    /// By position: its host, and its place there.
-    places: Vec<(usize, usize)>,
-}
-
-impl Hosts {
-    /// From the host of each position.
-    fn new(hosts: &[usize]) -> Hosts {
-        let (mut known, mut ranks) = (FxHashMap::default(), Vec::<Vec<usize>>::new());
-        let mut place = |(position, host): (usize, &usize)| {
-            let at = *known.entry(*host).or_insert(ranks.len());
-            if at == ranks.len() {
-                ranks.push(Vec::new());
-            }
-            ranks[at].push(position);
-            (at, ranks[at].len() - 1)
-        };
-        let places = hosts.iter().enumerate().map(&mut place).collect();
-        Hosts { ranks, places }
-    }
-
-    /// The place of a position in the tree of hosts and of ranks inside hosts.
-    fn node(&self, position: usize, tree: &dyn Fn(usize, usize) -> Option<Node>) -> Option<Node> {
-        let (host, place) = self.places[position];
-        let same = &self.ranks[host];
-        let inside = tree(place, same.len())?;
-        let mut node = Node { parent: inside.parent.map(|v| same[v]), children: Vec::new() };
-        if place == 0 {
-            let among = tree(host, self.ranks.len())?;
-            node.parent = among.parent.map(|v| self.ranks[v][0]);
-            node.children = among.children.into_iter().map(|v| self.ranks[v][0]).collect();
-        }
-        node.children.extend(inside.children.into_iter().map(|v| same[v]));
-        Some(node)
-    }
-}
-
 fn wrong_line(order: &[usize], groups: usize) -> Result<()> {
     Err(Error::Invalid(format!("the line {order:?} does not go through each of {groups} groups once, the root's first")))
 }
@@ -437,6 +401,7 @@ mod tests {
             inter_group,
             segment: 64,
             in_flight: 2,
+            peers: 0,
             intra_group: vec![intra_group; 4],
         }
     }

@@ -4,6 +4,7 @@ mod allreduce;
 mod barrier;
 mod bcast;
 mod coordinated;
+mod hosts;
 mod inter_group;
 
 use crate::collective::{Algorithm, Parameters};
