@@ -1,11 +1,11 @@
 //! Regret: how much longer the chosen algorithm takes than the best that could be run, on a simulated platform where everything
 //! can be run.
 
-use crate::collective::{Algorithm, Parameters, Shape, bcast};
+use crate::collective::{Algorithm, Collective, Parameters, Shape};
 use crate::decide::{by_speed, candidates_by_speed, placed};
 use crate::error::{Error, Result};
 use crate::model::Among;
-use crate::plan::{Location, PolyModel, plan, two_level, unlike_processors, ways_of};
+use crate::plan::{Location, PolyModel, by_form, forms, plan, plan_form, two_level, unlike_processors, ways_of};
 use crate::policy::CompiledPolicy;
 use crate::schedule::{Program, Schedule};
 use crate::sim::{Disturbance, Simulator};
@@ -16,7 +16,7 @@ use crate::units;
 use rand::{Rng, SeedableRng};
 use serde::Serialize;
 
-/// One broadcast that nothing was chosen for.
+/// One call of a collective that nothing was chosen for.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Case {
     /// The group, or how the ranks were taken from all.
@@ -42,18 +42,19 @@ pub struct Case {
 /// Sizes that no choice is made at.
 pub const BYTES: [usize; 8] = [20, 300, 1500, 6000, 40_000, 200_000, 700_000, 2_500_000];
 
-/// The regret of a policy in every group of a simulated platform, at held-out sizes and rank counts. `members`: the places of the simulator's ranks in
-/// the policy.
+/// The regret of a policy in every group of a simulated platform that it has rows for, at held-out sizes and rank counts. `members`: the places of the
+/// simulator's ranks in the policy.
 ///
 /// # Errors
 /// A simulation that fails, which valid schedules do not.
-pub fn regret(policy: &CompiledPolicy, simulator: &Simulator, members: &[Location]) -> Result<Vec<Case>> {
+pub fn regret(policy: &CompiledPolicy, simulator: &Simulator, members: &[Location], collective: &'static Collective) -> Result<Vec<Case>> {
     let mut cases = Vec::new();
-    for g in 0..policy.policy.groups.len() {
+    for g in (0..policy.policy.groups.len()).filter(|&g| !policy.policy.groups[g].rows(collective).is_empty()) {
         let ranks: Vec<Rank> = (0..members.len()).filter(|&r| members[r].group == g).collect();
         for p in held_out_counts(ranks.len()) {
-            for bytes in BYTES {
-                cases.push(case(policy, simulator, members, &ranks[..p], bytes)?);
+            for bytes in collective.sizes(&BYTES) {
+                let shape = collective.shape(p, 0, bytes);
+                cases.push(case(policy, simulator, members, &ranks[..p], collective, &shape)?);
             }
         }
     }
@@ -68,18 +69,26 @@ fn held_out_counts(n: usize) -> Vec<usize> {
     counts
 }
 
-fn case(policy: &CompiledPolicy, simulator: &Simulator, members: &[Location], ranks: &[Rank], bytes: usize) -> Result<Case> {
-    let (shape, group) = (Shape::new(ranks.len(), 0, bytes), members[ranks[0]].group);
+fn case(
+    policy: &CompiledPolicy,
+    simulator: &Simulator,
+    members: &[Location],
+    ranks: &[Rank],
+    collective: &'static Collective,
+    shape: &Shape,
+) -> Result<Case> {
+    let (bytes, group) = (shape.bytes, members[ranks[0]].group);
     let positions: Vec<usize> = ranks.iter().map(|&r| members[r].position).collect();
-    let decision = policy.decide(&bcast::COLLECTIVE, group, &positions, bytes)?;
-    let chosen = decision.algorithm.schedule(&shape, &decision.parameters);
-    let native = || Error::data(format!("simulate {}: the simulator has no library with a broadcast of its own", decision.algorithm.name));
+    let decision = policy.decide(collective, group, &positions, bytes)?;
+    let chosen = decision.algorithm.schedule(shape, &decision.parameters);
+    let native =
+        || Error::data(format!("simulate {}: the simulator has no library with a {} of its own", decision.algorithm.name, collective.name));
     let name = words(decision.algorithm, &decision.parameters);
     let mut best = Best::new(simulator, ranks, name.clone());
     best.against(|| name.clone(), &chosen.ok_or_else(native)?, &placed(ranks, &decision.places))?;
     let chosen_s = best.seconds;
     let members: Vec<Location> = ranks.iter().map(|&r| members[r]).collect();
-    best.against_every_algorithm(&shape, policy, &members)?;
+    best.against_every_algorithm(collective, shape, policy, &members)?;
     let place = policy.policy.groups[group].name.clone();
     Ok(Case { place, root: 0, ranks: ranks.len(), bytes, chosen: name, ..best.case(chosen_s) })
 }
@@ -90,7 +99,7 @@ fn words(algorithm: &Algorithm, parameters: &Parameters) -> String {
     format!("{}{by_speed}{segment}", algorithm.name)
 }
 
-/// The fastest broadcast over some ranks that was simulated so far.
+/// The fastest schedule over some ranks that was simulated so far.
 struct Best<'a> {
     simulator: &'a Simulator,
     ranks: &'a [Rank],
@@ -116,7 +125,7 @@ impl<'a> Best<'a> {
             Ok(traces.iter().map(crate::schedule::Trace::finish).fold(0.0, f64::max))
         };
         let times = seeds.map(once).collect::<Result<Vec<f64>>>()?;
-        crate::stats::median(&times).ok_or_else(|| Error::data("simulate a broadcast: it was not run"))
+        crate::stats::median(&times).ok_or_else(|| Error::data("simulate a schedule: it was not run"))
     }
 
     fn against(&mut self, name: impl FnOnce() -> String, schedule: &Schedule, ranks: &[Rank]) -> Result<()> {
@@ -128,15 +137,24 @@ impl<'a> Best<'a> {
     }
 
     /// Every algorithm over the ranks, in their order and by the speed of their processors, which a policy knows by their places.
-    fn against_every_algorithm(&mut self, shape: &Shape, policy: &CompiledPolicy, members: &[Location]) -> Result<()> {
+    fn against_every_algorithm(
+        &mut self,
+        collective: &Collective,
+        shape: &Shape,
+        policy: &CompiledPolicy,
+        members: &[Location],
+    ) -> Result<()> {
         let costs = PolyModel::new(policy, members, shape.bytes)?;
         // the root first
         let order: Vec<usize> = (0..shape.ranks).map(|k| shape.absolute(k)).collect();
         let among = Among { inner: &costs, positions: order.clone() };
         let ranks: Vec<Rank> = order.iter().map(|&k| self.ranks[k]).collect();
         let shape = Shape { root: 0, ..*shape };
-        for (algorithm, parameters) in candidates_by_speed(&bcast::COLLECTIVE, shape.ranks, shape.bytes, unlike_processors(policy, members))
-        {
+        let unlike = unlike_processors(policy, members);
+        for (algorithm, parameters) in candidates_by_speed(collective, shape.ranks, shape.bytes, unlike) {
+            if !(algorithm.fits)(&shape) {
+                continue;
+            }
             let Some(schedule) = algorithm.schedule(&shape, &parameters) else { continue };
             let places = if parameters.by_speed { by_speed(algorithm, &parameters, &among, shape.ranks, shape.bytes)? } else { None };
             self.against(|| words(algorithm, &parameters), &schedule, &placed(&ranks, &places))?;
@@ -157,30 +175,38 @@ const SEGMENTS: [usize; 8] = [0, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10,
 /// The largest message that is drawn.
 const LARGEST: f64 = (4 << 20) as f64;
 
-/// The regret of a policy where users meet it: broadcasts of any size, from any root, among all of a simulated platform's ranks (placed by slot or
+/// The regret of a policy where users meet it: calls of a collective with any size, from any root, among all of a simulated platform's ranks (placed by slot or
 /// dealt out), or some of them. Half of the sizes lie on both sides of where a row begins, the others are drawn log-uniform up to 4 MiB.
-/// Each is compared with every way over groups, in segments of powers of two, and with every algorithm over all its ranks. `members`: the
-/// places of the simulator's ranks in the policy.
+/// Each is compared with every way over groups, in segments of powers of two (of other collectives than the broadcast: every form), and with every
+/// algorithm over all its ranks. `members`: the places of the simulator's ranks in the policy.
 ///
 /// # Errors
 /// As [`regret`].
-pub fn met(policy: &CompiledPolicy, simulator: &Simulator, members: &[Location], cases: usize, seed: u64) -> Result<Vec<Case>> {
+pub fn met(
+    policy: &CompiledPolicy,
+    simulator: &Simulator,
+    members: &[Location],
+    collective: &'static Collective,
+    cases: usize,
+    seed: u64,
+) -> Result<Vec<Case>> {
     let mut random = Random::seed_from_u64(seed);
-    let edges = edges(policy);
-    (0..cases).map(|_| draw(&mut random, &edges, members).and_then(|drawn| meet(policy, simulator, members, &drawn))).collect()
+    let edges = edges(policy, collective);
+    let drawn = |_| draw(&mut random, collective, &edges, members).and_then(|drawn| meet(policy, simulator, members, collective, &drawn));
+    (0..cases).map(drawn).collect()
 }
 
 /// The sizes at which rows begin, and those just below.
-fn edges(policy: &CompiledPolicy) -> Vec<usize> {
-    let across = policy.policy.two_level(&bcast::COLLECTIVE).iter().map(|r| r.from_bytes);
-    let inside = policy.policy.groups.iter().flat_map(|g| g.rows(&bcast::COLLECTIVE)).map(|r| r.from_bytes);
+fn edges(policy: &CompiledPolicy, collective: &'static Collective) -> Vec<usize> {
+    let across = policy.policy.two_level(collective).iter().map(|r| r.from_bytes);
+    let inside = policy.policy.groups.iter().flat_map(|g| g.rows(collective)).map(|r| r.from_bytes);
     let mut edges: Vec<usize> = across.chain(inside).filter(|&from| from > 1).flat_map(|from| [from - 1, from]).collect();
     edges.sort_unstable();
     edges.dedup();
     edges
 }
 
-/// A broadcast that a user meets.
+/// A call that a user meets.
 struct Drawn {
     place: &'static str,
     /// Ranks of the simulator.
@@ -189,10 +215,10 @@ struct Drawn {
     bytes: usize,
 }
 
-fn draw(random: &mut Random, edges: &[usize], members: &[Location]) -> Result<Drawn> {
+fn draw(random: &mut Random, collective: &Collective, edges: &[usize], members: &[Location]) -> Result<Drawn> {
     let n = members.len();
     if n < 2 {
-        return Err(Error::invalid(format!("draw broadcasts among {n} ranks")));
+        return Err(Error::invalid(format!("draw calls among {n} ranks")));
     }
     let mut ranks: Vec<Rank> = (0..n).collect();
     let place = match random.random_range(0..4) {
@@ -215,22 +241,41 @@ fn draw(random: &mut Random, edges: &[usize], members: &[Location]) -> Result<Dr
         Some(&edge) if edge as f64 <= LARGEST => edge,
         _ => LARGEST.powf(random.random_range(0.0..1.0)) as usize,
     };
-    Ok(Drawn { place, root: random.random_range(0..ranks.len()), ranks, bytes })
+    let root = random.random_range(0..ranks.len());
+    Ok(Drawn { place, root: if collective.rooted { root } else { 0 }, ranks, bytes: if collective.sized() { bytes } else { 0 } })
 }
 
-fn meet(policy: &CompiledPolicy, simulator: &Simulator, members: &[Location], drawn: &Drawn) -> Result<Case> {
+fn meet(
+    policy: &CompiledPolicy,
+    simulator: &Simulator,
+    members: &[Location],
+    collective: &'static Collective,
+    drawn: &Drawn,
+) -> Result<Case> {
     let Drawn { place, ranks, root, bytes } = drawn;
     let (root, bytes) = (*root, *bytes);
     let members: Vec<Location> = ranks.iter().map(|&r| members[r]).collect();
-    let plan = plan(policy, &members, root, bytes)?;
-    let chosen = plan.words();
+    let shape = collective.shape(ranks.len(), root, bytes);
+    let (chosen, schedule) = if by_form(collective) {
+        let form = plan_form(policy, &members, collective, &shape)?.form;
+        (form.words(), form.schedule(&shape)?)
+    } else {
+        let plan = plan(policy, &members, root, bytes)?;
+        (plan.words(), plan.schedule()?)
+    };
     let mut best = Best::new(simulator, ranks, chosen.clone());
-    best.against(|| chosen.clone(), &plan.schedule()?, ranks)?;
+    best.against(|| chosen.clone(), &schedule, ranks)?;
     let chosen_s = best.seconds;
-    let segments: Vec<usize> = SEGMENTS.into_iter().filter(|&s| s < bytes).collect();
-    for way in INTER_GROUP_ALGORITHMS.into_iter().flat_map(|inter_group| ways_of(policy, &members, inter_group, &segments)) {
-        best.against(|| way.words(bytes), &two_level(policy, &members, root, bytes, way)?.schedule(members.len())?, ranks)?;
+    if by_form(collective) {
+        for plan in forms(policy, &members, collective, &shape)? {
+            best.against(|| plan.form.words(), &plan.form.schedule(&shape)?, ranks)?;
+        }
+    } else {
+        let segments: Vec<usize> = SEGMENTS.into_iter().filter(|&s| s < bytes).collect();
+        for way in INTER_GROUP_ALGORITHMS.into_iter().flat_map(|inter_group| ways_of(policy, &members, inter_group, &segments)) {
+            best.against(|| way.words(bytes), &two_level(policy, &members, root, bytes, way)?.schedule(members.len())?, ranks)?;
+        }
+        best.against_every_algorithm(collective, &shape, policy, &members)?;
     }
-    best.against_every_algorithm(&Shape::new(ranks.len(), root, bytes), policy, &members)?;
     Ok(Case { place: (*place).into(), root, ranks: ranks.len(), bytes, chosen, ..best.case(chosen_s) })
 }

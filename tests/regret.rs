@@ -25,7 +25,7 @@ fn check(name: &str) {
     assert_eq!(again, policy, "a policy reads back as it was written");
     let members = members(&policy, &platform.host_names()).unwrap();
     let compiled = CompiledPolicy::new(policy).unwrap();
-    let mut cases = regret(&compiled, probe.simulator(), &members).unwrap();
+    let mut cases = regret(&compiled, probe.simulator(), &members, &bcast::COLLECTIVE).unwrap();
     let mean = cases.iter().map(|c| c.regret.unwrap()).sum::<f64>() / cases.len() as f64;
     cases.sort_by(|a, b| b.regret.unwrap().total_cmp(&a.regret.unwrap()));
     println!("{name}: mean regret {:.2} %, worst {:.1} % over {} cases", mean * 100.0, cases[0].regret.unwrap() * 100.0, cases.len());
@@ -126,7 +126,7 @@ fn between_tuned_sizes_from_any_root_and_among_any_ranks() {
         let (_, policy) = tune(&mut Session::new(&mut probe), TuneOptions::default()).unwrap();
         let policy = CompiledPolicy::new(policy).unwrap();
         let members = members(&policy.policy, &platform.host_names()).unwrap();
-        let mut cases = met(&policy, probe.simulator(), &members, 30, seed).unwrap();
+        let mut cases = met(&policy, probe.simulator(), &members, &bcast::COLLECTIVE, 30, seed).unwrap();
         cases.sort_by(|a, b| b.regret.unwrap().total_cmp(&a.regret.unwrap()));
         let mean = cases.iter().map(|c| c.regret.unwrap()).sum::<f64>() / cases.len() as f64;
         println!("seed {seed}: mean regret {:.2} %", mean * 100.0);
@@ -141,7 +141,7 @@ fn holds_where_users_meet_it(name: &str, seed: u64) {
     let probe = SimulatedProbe::new(&Platform::read(&file("platforms")).unwrap(), Placement::Slot, 1).unwrap();
     let policy = CompiledPolicy::new(Policy::read(&file("policies")).unwrap()).unwrap();
     let members = members(&policy.policy, &probe.settings().hosts).unwrap();
-    let cases = met(&policy, probe.simulator(), &members, 60, seed).unwrap();
+    let cases = met(&policy, probe.simulator(), &members, &bcast::COLLECTIVE, 60, seed).unwrap();
     let regrets: Vec<f64> = cases.iter().filter_map(|c| c.regret).collect();
     let worst = cases.iter().max_by(|a, b| a.regret.unwrap().total_cmp(&b.regret.unwrap())).unwrap();
     let mean = regrets.iter().sum::<f64>() / regrets.len() as f64;
@@ -202,7 +202,7 @@ fn where_processors_are_unlike_the_best_is_found_from_any_root_and_among_any_ran
         assert_eq!(found.groups.len(), sites, "a switch is one group, whatever the processors of its hosts");
         let policy = CompiledPolicy::new(policy).unwrap();
         let members = members(&policy.policy, &platform.host_names()).unwrap();
-        let mut cases = met(&policy, probe.simulator(), &members, 40, seed).unwrap();
+        let mut cases = met(&policy, probe.simulator(), &members, &bcast::COLLECTIVE, 40, seed).unwrap();
         cases.sort_by(|a, b| b.regret.unwrap().total_cmp(&a.regret.unwrap()));
         let mean = cases.iter().map(|c| c.regret.unwrap()).sum::<f64>() / cases.len() as f64;
         println!("{sites} sites, seed {seed}: mean regret {:.2} % over {} cases", mean * 100.0, cases.len());

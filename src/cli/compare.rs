@@ -1,5 +1,6 @@
 //! `collwise compare`: the table of CCG07's Table 4, and the models' errors.
 
+use super::algorithm::CollectiveArgs;
 use super::source::{GroupingArgs, SourceArgs};
 use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
@@ -9,8 +10,10 @@ use crate::plan::members;
 use crate::policy::{CompiledPolicy, Policy};
 use crate::regret::{Case, met, regret};
 use crate::stats;
-use crate::tune::{TuneOptions, tune};
+use crate::tune::{BY_DEFAULT, TuneOptions, tune};
 use crate::units;
+use anyhow::bail;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Compare the models: choices per group and size, and each model's errors.
@@ -22,6 +25,8 @@ pub struct Args {
     source: SourceArgs,
     #[command(flatten)]
     grouping: GroupingArgs,
+    #[command(flatten)]
+    collective: CollectiveArgs,
     /// Sizes, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "1,1KiB,16KiB,64KiB,256KiB,1MiB,4MiB", value_parser = units::parse_bytes)]
     bytes: Vec<usize>,
@@ -29,7 +34,7 @@ pub struct Args {
     /// meet the policy, at any size, from any root, among all ranks or some.
     #[arg(long, requires = "platform")]
     regret: bool,
-    /// So many broadcasts that users meet are drawn for --regret.
+    /// So many calls that users meet are drawn for --regret.
     #[arg(long, default_value_t = 100)]
     cases: usize,
     /// Print JSON.
@@ -42,13 +47,20 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let tuned = match &args.policy {
         Some(path) => Some(Policy::read(path)?),
         None => {
-            let tuned =
-                args.source.measure(None, |s, declared| tune(s, TuneOptions { declared, method, bound, ..TuneOptions::default() }))?;
+            let collectives: BTreeSet<_> = BY_DEFAULT.into_iter().chain([args.collective.collective]).collect();
+            let collectives: Vec<_> = collectives.into_iter().collect();
+            let tuned = args.source.measure(None, |s, declared| {
+                tune(s, TuneOptions { declared, method, bound, collectives: &collectives, exhaustive: false })
+            })?;
             tuned.map(|(_, policy)| policy)
         }
     };
     let Some(policy) = tuned else { return Ok(Outcome::Done) };
-    let compiled = CompiledPolicy::new(policy)?;
+    let (compiled, collective) = (CompiledPolicy::new(policy)?, args.collective.collective);
+    if compiled.policy.size_classes(collective).is_empty() {
+        let name = collective.name;
+        bail!("compare what is done in a {name}: the policy has no row for it; tune it with --collectives {name}");
+    }
     let cases = args.source.simulated()?.filter(|_| args.regret).map(|probe| regrets(&compiled, &probe, args)).transpose()?;
     if args.json {
         print_json(&json(&compiled, args, cases.as_ref())?)?;
@@ -68,21 +80,23 @@ struct Regrets {
 }
 
 fn regrets(compiled: &CompiledPolicy, probe: &SimulatedProbe, args: &Args) -> anyhow::Result<Regrets> {
-    let members = members(&compiled.policy, &probe.settings().hosts)?;
-    let met = if members.len() > 1 { met(compiled, probe.simulator(), &members, args.cases, args.source.seed)? } else { Vec::new() };
-    Ok(Regrets { inside: regret(compiled, probe.simulator(), &members)?, met })
+    let (members, collective) = (members(&compiled.policy, &probe.settings().hosts)?, args.collective.collective);
+    let simulator = probe.simulator();
+    let met = if members.len() > 1 { met(compiled, simulator, &members, collective, args.cases, args.source.seed)? } else { Vec::new() };
+    Ok(Regrets { inside: regret(compiled, simulator, &members, collective)?, met })
 }
 
 /// What is chosen in each group for each size.
 fn choices(compiled: &CompiledPolicy, args: &Args) -> anyhow::Result<String> {
-    let mut rows = Vec::new();
+    let (mut rows, collective) = (Vec::new(), args.collective.collective);
+    let sizes = collective.sizes(&args.bytes);
     for (k, g) in compiled.policy.groups.iter().enumerate() {
         let mut row = vec![g.name.clone(), g.hosts.len().to_string()];
-        for &bytes in &args.bytes {
-            row.push(if g.rows(&bcast::COLLECTIVE).is_empty() {
+        for &bytes in &sizes {
+            row.push(if g.rows(collective).is_empty() {
                 "-".into()
             } else {
-                let d = compiled.decide(&bcast::COLLECTIVE, k, &(0..g.hosts.len()).collect::<Vec<_>>(), bytes)?;
+                let d = compiled.decide(collective, k, &(0..g.hosts.len()).collect::<Vec<_>>(), bytes)?;
                 let segment = if d.parameters.segment > 0 { format!(" {}", units::bytes(d.parameters.segment)) } else { String::new() };
                 let by_speed = if d.parameters.by_speed { " by speed" } else { "" };
                 format!("{}: {}{by_speed}{segment}", d.model, d.algorithm.name)
@@ -90,7 +104,7 @@ fn choices(compiled: &CompiledPolicy, args: &Args) -> anyhow::Result<String> {
         }
         rows.push(row);
     }
-    let sizes: Vec<String> = args.bytes.iter().map(|&b| units::bytes(b)).collect();
+    let sizes: Vec<String> = sizes.iter().map(|&b| units::bytes(b)).collect();
     let header: Vec<&str> = ["group", "ranks"].into_iter().chain(sizes.iter().map(String::as_str)).collect();
     Ok(format!("selected model and algorithm:\n{}", table(&header, header.len(), &rows)))
 }
@@ -138,11 +152,12 @@ fn words(what: &str, cases: &[Case]) -> String {
 }
 
 fn json(compiled: &CompiledPolicy, args: &Args, cases: Option<&Regrets>) -> anyhow::Result<serde_json::Value> {
-    let mut groups = Vec::new();
+    let (mut groups, collective) = (Vec::new(), args.collective.collective);
+    let sizes = collective.sizes(&args.bytes);
     for (k, g) in compiled.policy.groups.iter().enumerate() {
         let mut choices = Vec::new();
-        for &bytes in args.bytes.iter().filter(|_| !g.rows(&bcast::COLLECTIVE).is_empty()) {
-            let d = compiled.decide(&bcast::COLLECTIVE, k, &(0..g.hosts.len()).collect::<Vec<_>>(), bytes)?;
+        for &bytes in sizes.iter().filter(|_| !g.rows(collective).is_empty()) {
+            let d = compiled.decide(collective, k, &(0..g.hosts.len()).collect::<Vec<_>>(), bytes)?;
             choices.push(serde_json::json!({
                 "bytes": bytes, "model": d.model, "algorithm": d.algorithm.name, "segment_bytes": d.parameters.segment,
                 "radix": d.parameters.radix, "in_flight": d.parameters.in_flight, "peers": d.parameters.peers, "by_speed": d.parameters.by_speed, "predicted_s": d.predicted_s,
