@@ -2,9 +2,9 @@
 //! that nothing was measured at, over all ranks of a group and over rank counts that were not measured either.
 
 use collwise::accuracy::regrets;
-use collwise::collective::bcast;
+use collwise::collective::{COLLECTIVES, bcast};
 use collwise::measure::{Probe, Session, SimulatedProbe};
-use collwise::plan::{TwoLevelParameters, members, plan, two_level};
+use collwise::plan::{TwoLevelParameters, by_form, members, plan, two_level};
 use collwise::platform::generate::{Wanted, generate};
 use collwise::platform::{Placement, Platform};
 use collwise::policy::{CompiledPolicy, Policy};
@@ -132,6 +132,25 @@ fn between_tuned_sizes_from_any_root_and_among_any_ranks() {
         println!("seed {seed}: mean regret {:.2} %", mean * 100.0);
         cases.iter().take(8).for_each(|c| println!("  {:.1} % {c:?}", c.regret.unwrap() * 100.0));
         assert!(mean <= 0.02 && cases[0].regret.unwrap() <= 0.15, "seed {seed}: mean {mean}, worst {:?}", cases[0]);
+    }
+}
+
+/// The same of every other collective that is tuned: the mean, and the worst for what is known to be weak.
+#[test]
+fn other_collectives_hold_where_users_meet_them() {
+    let platform = generate(Wanted { sites: 3, hosts: 14, seed: 5 }).unwrap();
+    for collective in COLLECTIVES.into_iter().filter(|c| c.tuned && by_form(c)) {
+        let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
+        let (_, policy) =
+            tune(&mut Session::new(&mut probe), TuneOptions { collectives: &[collective], ..TuneOptions::default() }).unwrap();
+        let policy = CompiledPolicy::new(policy).unwrap();
+        let members = members(&policy.policy, &platform.host_names()).unwrap();
+        let mut cases = met(&policy, probe.simulator(), &members, collective, 24, 7).unwrap();
+        cases.sort_by(|a, b| b.regret.unwrap().total_cmp(&a.regret.unwrap()));
+        let mean = cases.iter().map(|c| c.regret.unwrap()).sum::<f64>() / cases.len() as f64;
+        println!("{}: mean regret {:.2} %", collective.name, mean * 100.0);
+        cases.iter().take(4).for_each(|c| println!("  {:.1} % {c:?}", c.regret.unwrap() * 100.0));
+        assert!(mean <= 0.05, "{}: mean {mean}, worst {:?}", collective.name, cases[0]);
     }
 }
 

@@ -112,6 +112,12 @@ impl Form {
         }
     }
 
+    /// How many operations all ranks have together, about: as if each had as many as the first and one in the middle have in the mean.
+    fn operations(&self, shape: &Shape) -> Result<usize> {
+        let two = self.program(0, shape)?.len() + self.program(shape.ranks / 2, shape)?.len();
+        Ok(two.saturating_mul(shape.ranks) / 2)
+    }
+
     /// The programs of all ranks.
     ///
     /// # Errors
@@ -205,15 +211,58 @@ pub fn plan_form(policy: &CompiledPolicy, members: &[Location], collective: &'st
     }
     let about_whole = |k: usize| policy.is_about_whole(k, members.iter().filter(|m| m.group == k).count());
     let row = policy.two_level(collective, shape.bytes).filter(|_| (0..policy.policy.groups.len()).all(about_whole));
-    if let Some(row) = row {
+    // an algorithm over all ranks goes by their numbers: where others have these, it crosses groups elsewhere
+    let placed = || policy.is_as_measured(collective, members.len(), &placement(members));
+    if let Some(row) = row.filter(|row| row.intra_group.is_some() || placed()) {
         return Ok(from_row(policy, members, collective, row, shape)?.or_native(collective, shape));
     }
     // where nothing was tuned of it, nobody knows that the library's own is slower
-    if collective.sized() && policy.policy.two_level(collective).is_empty() {
-        return Ok(FormPlan { form: Form::native(collective), predicted_s: 0.0, from_row: false });
+    let native = FormPlan { form: Form::native(collective), predicted_s: 0.0, from_row: false };
+    if policy.policy.two_level(collective).is_empty() {
+        return Ok(native);
     }
-    let all = forms(policy, members, collective, shape)?;
-    Ok(all.into_iter().next().unwrap_or(FormPlan { form: Form::native(collective), predicted_s: 0.0, from_row: false }))
+    Ok(predicted(policy, members, collective, shape)?.unwrap_or(native))
+}
+
+/// So many operations of candidates are predicted, where no row fits: some 50 ms.
+const MOST_PREDICTED: usize = 1 << 19;
+
+/// The form that is predicted to be the fastest, of what rows say, those of near sizes first, the nearest with any tree, and of the algorithms over
+/// all ranks where no two pairs of these share what is between two groups.
+fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Option<FormPlan>> {
+    let mut rows: Vec<&TwoLevelRow> = policy.policy.two_level(collective).iter().collect();
+    let apart = |row: &TwoLevelRow| (row.at_bytes.max(shape.bytes) / row.at_bytes.min(shape.bytes).max(1), row.at_bytes);
+    rows.sort_by_key(|row| apart(row));
+    let mut candidates: Vec<Form> = rows.into_iter().map(|row| form_of(members, collective, row, shape)).collect::<Result<_>>()?;
+    let nearest = candidates.iter().find_map(|form| if let Form::Coordinated(c) = form { Some(c.clone()) } else { None });
+    for (nearest, through) in nearest.into_iter().filter_map(|nearest| Some((nearest, through(collective)?))) {
+        let trees = (through.trees)().into_iter().flat_map(with_radices);
+        let with = |(algorithm, parameters)| Coordinated { inside: IntraGroup { algorithm, parameters }, ..nearest.clone() };
+        candidates.extend(trees.map(with).map(Form::Coordinated));
+    }
+    let flat = all_candidates(collective, members.len(), shape.bytes);
+    candidates.extend(between(&flat).into_iter().map(|(a, p)| Form::Flat(collective, a, p)));
+    // what messages of several pairs share between two groups is not known
+    let sharing = collective.sized() && group_ranks(members, shape.root).iter().filter(|(_, ranks)| ranks.len() > 1).count() > 1;
+    if sharing && through(collective).is_some() {
+        candidates.retain(|form| matches!(form, Form::Coordinated(_)));
+    }
+    let costs = PolyModel::new(policy, members, shape.bytes)?;
+    let (mut best, mut left, mut seen): (Option<FormPlan>, usize, Vec<&Form>) = (None, MOST_PREDICTED, Vec::new());
+    for form in &candidates {
+        if seen.contains(&form) || !form.fits(shape) {
+            continue;
+        }
+        seen.push(form);
+        // the first one is predicted, whatever it takes
+        let Some(rest) = left.checked_sub(form.operations(shape)?).or(best.is_none().then_some(0)) else { continue };
+        left = rest;
+        let predicted_s = completion(&form.schedule(shape)?, &costs)?;
+        if best.as_ref().is_none_or(|best| predicted_s < best.predicted_s) {
+            best = Some(FormPlan { form: form.clone(), predicted_s, from_row: false });
+        }
+    }
+    Ok(best)
 }
 
 impl FormPlan {
