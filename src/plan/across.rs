@@ -379,11 +379,35 @@ mod tests {
     use crate::policy::Policy;
     use std::path::Path;
 
-    #[test]
-    fn parts_are_of_the_groups_done_last_and_pay() {
+    fn everybody() -> (CompiledPolicy, Vec<Location>) {
         let policy = CompiledPolicy::new(Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
         let of = |(group, g): (usize, &crate::policy::GroupPolicy)| (0..g.hosts.len()).map(move |position| Location { group, position });
-        let members: Vec<Location> = policy.policy.groups.iter().enumerate().flat_map(of).collect();
+        let members = policy.policy.groups.iter().enumerate().flat_map(of).collect();
+        (policy, members)
+    }
+
+    #[test]
+    fn what_is_said_of_messages_under_way_is_done_and_what_is_not_follows_from_the_links() {
+        let (policy, members) = everybody();
+        let tree = bcast::trees().find(|tree| tree.branches(8)).unwrap();
+        let with = |flow| {
+            let way =
+                TwoLevelParameters { inter_group: InterGroupAlgorithm::Star, segment: 64 << 10, flow, intra_group: tree, by_speed: false };
+            let two_level = two_level(&policy, &members, 0, 1 << 20, way).unwrap();
+            crate::schedule::check(&two_level.schedule(members.len()).unwrap(), &two_level.specification(members.len())).unwrap();
+            let inside = two_level.intra_group.iter().map(|local| (local.parameters.in_flight, local.parameters.peers));
+            (two_level.in_flight, two_level.peers, inside.collect::<Vec<_>>())
+        };
+        let said = with(Flow { in_flight: 5, peers: 1, intra_in_flight: 3, intra_peers: Some(1) });
+        assert_eq!((said.0, said.1), (5, 1));
+        assert!(said.2.iter().all(|&inside| inside == (3, 1)), "{said:?}");
+        let (in_flight, peers, inside) = with(Flow::default());
+        assert!(in_flight != 5 && peers == 0 && inside.iter().all(|&(window, peers)| window != 3 && peers == 0), "{in_flight} {inside:?}");
+    }
+
+    #[test]
+    fn parts_are_of_the_groups_done_last_and_pay() {
+        let (policy, members) = everybody();
         let mut parted = 0;
         for (root, bytes, intra_group) in
             [0, 40, 77].into_iter().flat_map(|r| [1, 4096].into_iter().flat_map(move |b| bcast::trees().map(move |t| (r, b, t))))

@@ -210,8 +210,10 @@ impl Search<'_> {
                         limit,
                     )?;
                 }
-                for flow in self.other_flows(bytes, best)?.into_iter().filter(|_| k == 0) {
-                    self.add(candidates, bytes, TwoLevelParameters { flow, ..best }, limit)?;
+                // what one wins tells whether two would
+                let wider = wider(best.flow.in_flight, pieces(bytes, best.segment)).take(1);
+                for in_flight in wider.filter(|_| k == 0 && best.flow.in_flight > 0) {
+                    self.add(candidates, bytes, TwoLevelParameters { flow: Flow { in_flight, ..best.flow }, ..best }, limit)?;
                 }
                 // predictions know the trees inside groups less well than what one algorithm does over all ranks
                 let hopeless = if best.inter_group == InterGroupAlgorithm::OverAll { predicted * HOPELESS } else { f64::INFINITY };
@@ -226,20 +228,29 @@ impl Search<'_> {
             }
             self.race(session, "neighbours of the best ways", bytes, candidates)?;
         }
-        Ok(())
+        let fastest = fastest(session, candidates).and_then(|(c, time)| Some((c.way?, c.predicted, time)));
+        let Some((way, predicted, time)) = fastest else { return Ok(()) };
+        let limit = if (time - predicted).abs() <= HOLDS * predicted { predicted * (1.0 - ALIKE) } else { f64::INFINITY };
+        for flow in self.other_flows(bytes, way)? {
+            self.add(candidates, bytes, TwoLevelParameters { flow, ..way }, limit)?;
+        }
+        self.race(session, "neighbours of the best ways", bytes, candidates)
     }
 
-    /// The next larger windows, and sends to one peer after the other, or to all at once.
+    /// The next larger window inside groups, and sends to one peer after the other, or to all at once.
     fn other_flows(&self, bytes: usize, way: TwoLevelParameters) -> Result<Vec<Flow>> {
         let (flow, two_level) = (way.flow, two_level(self.policy, self.members, 0, bytes, way)?);
+        let piece = if way.segment > 0 { way.segment } else { bytes };
+        if piece < LEAST_ACROSS {
+            // it is gone when it has begun
+            return Ok(Vec::new());
+        }
         let inside = two_level.intra_group.iter().map(|local| local.parameters);
-        let (windows, one_peer) = (inside.clone().map(|p| p.in_flight).max().unwrap_or(0), inside.clone().any(|p| p.peers == 1));
-        let pieces = pieces(bytes, way.segment);
-        // what one wins tells whether two would
-        let next = |in_flight: usize| wider(in_flight, pieces).take(1).filter(move |_| in_flight > 0);
-        let mut others: Vec<Flow> = next(flow.in_flight).map(|in_flight| Flow { in_flight, ..flow }).collect();
+        let (window, one_peer) = (inside.clone().map(|p| p.in_flight).max().unwrap_or(0), inside.clone().any(|p| p.peers == 1));
+        let mut others = Vec::new();
         if way.inter_group.has_trees() {
-            others.extend(next(windows).map(|intra_in_flight| Flow { intra_in_flight, ..flow }));
+            let wider = wider(window, pieces(bytes, way.segment)).take(1).filter(|_| window > 0);
+            others.extend(wider.map(|intra_in_flight| Flow { intra_in_flight, ..flow }));
             others.push(Flow { peers: usize::from(flow.peers == 0), ..flow });
         }
         if two_level.groups.iter().any(|ranks| way.intra_group.branches(ranks.len())) {
