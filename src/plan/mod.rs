@@ -6,6 +6,7 @@ mod beyond;
 mod forms;
 mod leaps;
 mod members;
+mod oldest;
 mod planner;
 mod poly_model;
 
