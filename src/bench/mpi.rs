@@ -248,7 +248,7 @@ fn two_level(group_of: &[usize], root: Rank, bytes: usize) -> Result<TwoLevel> {
         ranks
     };
     let groups: Vec<Vec<Rank>> = std::iter::once(own).chain(others).map(ranks).collect();
-    let local = IntraGroup { algorithm: "binomial".into(), parameters: Parameters::default() };
+    let local = IntraGroup { algorithm: bcast::BINOMIAL.name.into(), parameters: Parameters::default() };
     let jobs = (1..groups.len()).map(|to| Job::Send { from: 0, to }).collect();
     Ok(TwoLevel {
         bytes,
