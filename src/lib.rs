@@ -95,6 +95,10 @@
 //! - registries, not switches: [`model::MODELS`], [`collective::COLLECTIVES`], [`cluster::METHODS`],
 //!   [`intercluster::HEURISTICS`]. A new entry is one file and two lines, a new collective a folder and a line; tests and command line follow.
 
+// tests inside share what those outside have
+#[cfg(test)]
+extern crate self as collwise;
+
 #[cfg(feature = "tune")]
 pub mod accuracy;
 #[cfg(feature = "mpi")]

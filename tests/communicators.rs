@@ -4,18 +4,13 @@
 
 mod common;
 
-use collwise::collective::bcast;
 use collwise::run::{AdaptiveCollectives, private_communicators};
-use common::mpi::{adaptive, check_bcast, must_succeed, on_ranks, text, three_groups};
+use common::mpi::{adaptive, check_bcast, is_child, must_succeed, on_ranks, own_inside, text, three_groups};
 use mpi::ffi;
 use mpi::topology::{Color, SimpleCommunicator};
 use mpi::traits::*;
 use std::os::raw::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-fn is_child() -> bool {
-    std::env::var_os("COLLWISE_TEST_CHILD").is_some()
-}
 
 /// Runs a part on ranks that no policy fits; gives what was said.
 fn without_policy(name: &str, ranks: usize, part: impl Fn(&SimpleCommunicator)) -> String {
@@ -119,19 +114,6 @@ fn what_is_used_once_or_by_one_rank_takes_no_private_communicator() {
         check_bcast(&half, &[100, 5000]);
         assert_eq!(private_communicators(), 1);
     });
-}
-
-/// The policy with the library's own broadcast inside all groups, after whole messages between them.
-fn own_inside(policy: &std::path::Path) {
-    if is_child() {
-        return;
-    }
-    let mut edited = collwise::policy::Policy::read(policy).unwrap();
-    edited.collectives.get_mut(&bcast::COLLECTIVE).unwrap().two_level.clear();
-    for row in edited.groups.iter_mut().flat_map(|g| g.choices.values_mut().flatten()) {
-        (row.algorithm, row.segment_bytes, row.radix) = ("native".into(), 0, 0);
-    }
-    std::fs::write(policy, edited.to_toml().unwrap()).unwrap();
 }
 
 #[test]
@@ -358,6 +340,32 @@ fn parts_that_several_threads_could_use_have_plans_once_the_whole_has() {
         let times = said.matches("MPI_THREAD_MULTIPLE").count();
         assert_eq!(times, 2, "once for each first rank of a part: {said}");
     }
+}
+
+#[test]
+fn threads_that_first_use_communicators_at_the_same_time_wait_for_nobody() {
+    several_threads("threads_that_first_use_communicators_at_the_same_time_wait_for_nobody", false, |world| {
+        // whole communicators and parts, all of them new, in an order of its own on each process
+        let bases: Vec<Own> = (0..4).map(|_| Own(world.duplicate())).collect();
+        std::thread::scope(|scope| {
+            for (k, base) in bases.into_iter().enumerate() {
+                scope.spawn(move || {
+                    let base = base;
+                    std::thread::sleep(std::time::Duration::from_micros((base.0.rank() as u64 * 7 + k as u64 * 5) % 4 * 300));
+                    for round in 0..20 {
+                        check_bcast(&base.0, &[8 + k, 3000 + round]);
+                        base.0.adaptive_barrier().unwrap();
+                        let mut sum = 0;
+                        base.0.adaptive_allreduce(&(k as i32), &mut sum, mpi::collective::SystemOperation::sum()).unwrap();
+                        assert_eq!(sum, k as i32 * base.0.size());
+                    }
+                });
+            }
+        });
+        // whoever came first made it, for all
+        check_bcast(world, &[8]);
+        assert_eq!(private_communicators(), 1);
+    });
 }
 
 /// All ranks are on one machine, whose clock they share.

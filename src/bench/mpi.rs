@@ -248,7 +248,7 @@ fn two_level(group_of: &[usize], root: Rank, bytes: usize) -> Result<TwoLevel> {
         ranks
     };
     let groups: Vec<Vec<Rank>> = std::iter::once(own).chain(others).map(ranks).collect();
-    let local = IntraGroup::of(bcast::COLLECTIVE.fallback);
+    let local = IntraGroup::of(bcast::BINOMIAL);
     let jobs = (1..groups.len()).map(|to| Job::Send { from: 0, to }).collect();
     Ok(TwoLevel {
         bytes,

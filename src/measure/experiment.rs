@@ -248,7 +248,7 @@ impl Experiment {
     pub fn native(&self, me: Rank) -> Option<NativeCall> {
         match self {
             Experiment::Collective { collective, ranks, root, algorithm, .. } if *algorithm == collective.native().name => {
-                Some(NativeCall { collective, ranks: ranks.clone(), root: *root })
+                Some(NativeCall::new(collective, ranks.clone(), *root))
             }
             Experiment::TwoLevel { two_level } => two_level.native(me),
             _ => None,

@@ -7,6 +7,7 @@ mod candidates;
 mod forms;
 mod leaps;
 mod members;
+mod oldest;
 mod planner;
 mod poly_model;
 

@@ -1,13 +1,11 @@
 //! Plans of one communicator as they are asked for: decided once for each root and class of sizes, then only cut to size.
 
+use super::oldest::Oldest;
 use super::{Choice, Location, Plan, by_form, plan_form, stand_in};
 use crate::collective::{Collective, Shape, Step};
 use crate::error::{Error, Result};
 use crate::policy::CompiledPolicy;
 use crate::topology::Rank;
-use rustc_hash::FxHashMap;
-use std::collections::VecDeque;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// What programs may take in memory, together: some hundred different broadcasts of thousands of segments.
@@ -15,7 +13,7 @@ const MOST_BYTES: usize = 16 << 20;
 /// Plans of classes are kept as long as they name so many ranks together (about 8 MB): a dozen classes from every root of 200 ranks.
 const MOST_RANKS: usize = 1 << 19;
 
-/// What was decided is kept for so many classes and groups of the root: all that twenty groups meet. Beyond, all is decided anew as it is met.
+/// What was decided is kept for so many classes and groups of the root: all that twenty groups meet.
 const MOST_CHOICES: usize = 1 << 10;
 
 /// What one rank does for one size and root.
@@ -46,23 +44,18 @@ pub struct Planner {
     me: Rank,
     limits: Limits,
     /// What was decided, by class of sizes, whether the size is above all that were measured, and who stands in for the root.
-    choices: FxHashMap<(usize, bool, usize), Choice>,
+    choices: Oldest<(usize, bool, Rank), Choice>,
     /// Who sends to whom, by that and the root.
-    plans: FxHashMap<(usize, bool, Rank), Plan>,
-    /// Those that are kept, the oldest first.
-    decided: VecDeque<(usize, bool, Rank)>,
-    planned: FxHashMap<Asked, Arc<Planned>>,
-    /// What was planned, the oldest first.
-    order: VecDeque<Asked>,
-    /// What the programs of `planned` take.
-    bytes: usize,
+    plans: Oldest<(usize, bool, Rank), Plan>,
+    planned: Oldest<Asked, Arc<Planned>>,
 }
 
 impl Planner {
     /// A planner for rank `me` of a communicator with these members.
     pub fn new(policy: Arc<CompiledPolicy>, members: Vec<Location>, me: Rank, limits: Limits) -> Planner {
-        let (choices, plans, decided, planned, order) = Default::default();
-        Planner { policy, members, me, limits, choices, plans, decided, planned, order, bytes: 0 }
+        let (choices, planned) = (Oldest::new(MOST_CHOICES), Oldest::new(MOST_BYTES));
+        let plans = Oldest::new(MOST_RANKS.max(16 * members.len()));
+        Planner { policy, members, me, limits, choices, plans, planned }
     }
 
     /// The members.
@@ -83,7 +76,7 @@ impl Planner {
         // what cannot be planned is the library's own from then on
         let (planned, failed) = planned.map_or_else(|e| (Planned::Native, Err(e)), |planned| (planned, Ok(())));
         let planned = Arc::new(planned);
-        self.keep(asked, &planned);
+        self.planned.keep(asked, Arc::clone(&planned), planned.memory());
         failed.map(|()| planned)
     }
 
@@ -106,48 +99,27 @@ impl Planner {
 
     /// The plan for the class of a size.
     fn plan(&mut self, bytes: usize, root: Rank) -> Result<&Plan> {
-        let (class, above) = (self.policy.size_class(bytes), bytes > self.policy.largest_measured());
-        let key = (class, above, root);
-        if self.plans.contains_key(&key) {
-            return Ok(&self.plans[&key]);
+        let Planner { policy, members, choices, plans, .. } = self;
+        if root >= members.len() {
+            return Err(Error::invalid(format!("plan a broadcast from rank {root} of {} ranks", members.len())));
         }
-        if root >= self.members.len() {
-            return Err(Error::invalid(format!("plan a broadcast from rank {root} of {} ranks", self.members.len())));
-        }
-        let stand_in = stand_in(&self.policy, &self.members, root);
-        if self.choices.len() >= MOST_CHOICES && !self.choices.contains_key(&(class, above, stand_in)) {
-            self.choices.clear();
-        }
-        let choice = match self.choices.entry((class, above, stand_in)) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(Choice::new(&self.policy, &self.members, stand_in, bytes)?),
-        };
-        if self.decided.len() >= (MOST_RANKS / self.members.len()).max(16)
-            && let Some(oldest) = self.decided.pop_front()
-        {
-            self.plans.remove(&oldest);
-        }
-        let plan = choice.plan(&self.policy, &self.members, root)?;
-        self.decided.push_back(key);
-        Ok(self.plans.entry(key).or_insert(plan))
+        let (class, above) = (policy.size_class(bytes), bytes > policy.largest_measured());
+        plans.get_or_keep((class, above, root), members.len(), || {
+            let stand_in = stand_in(policy, members, root);
+            let choice = choices.get_or_keep((class, above, stand_in), 1, || Choice::new(policy, members, stand_in, bytes))?;
+            choice.plan(policy, members, root)
+        })
     }
 
-    /// Keeps a plan, and lets the oldest ones go where all together are too large.
-    fn keep(&mut self, key: Asked, planned: &Arc<Planned>) {
-        self.bytes += planned.memory();
-        self.planned.insert(key, Arc::clone(planned));
-        self.order.push_back(key);
-        while self.bytes > MOST_BYTES
-            && self.order.len() > 1
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.bytes -= self.planned.remove(&oldest).map_or(0, |p| p.memory());
-        }
+    /// Lets go of all but what was decided: nobody asks at the moment, and if somebody does again, plans and programs follow from it soon.
+    pub fn rest(&mut self) {
+        self.plans.clear();
+        self.planned.clear();
     }
 
     /// Bytes that the programs kept take.
     pub fn memory(&self) -> usize {
-        self.bytes
+        self.planned.weight()
     }
 }
 
@@ -214,25 +186,54 @@ mod tests {
             planner.planned(&bcast::COLLECTIVE, &Shape::new(77, 0, (5 << 19) + k * 64)).unwrap();
             assert!(planner.memory() <= MOST_BYTES);
         }
-        assert_eq!(planner.choices.len(), 1);
-        assert!(planner.planned.len() > 50 && planner.planned.len() == planner.order.len());
+        assert_eq!(planner.choices.weight(), 1);
         // the last ones are still there, the first ones went
-        let last = (5 << 19) + 3999 * 64;
-        let known = |bytes| planner.planned.contains_key(&(Shape::new(77, 0, bytes), &bcast::COLLECTIVE));
-        assert!(known(last) && !known(5 << 19));
+        let known = |k: usize| planner.planned.get(&(Shape::new(77, 0, (5 << 19) + k * 64), &bcast::COLLECTIVE)).is_some();
+        assert!(known(3999) && known(3950) && !known(0));
     }
 
     #[test]
     fn the_oldest_decision_goes_where_there_are_too_many_and_no_other() {
         let mut planner = planner(13);
+        let classes = [5000, 92_000].map(|bytes| (planner.policy.size_class(bytes), false));
+        let ask = |planner: &mut Planner, bytes| drop(planner.planned(&bcast::COLLECTIVE, &Shape::new(77, 1, bytes)).unwrap());
+        let first = stand_in(&planner.policy, &planner.members, 1);
+        // as if so many had been decided, and planned, from roots that there are not
+        let choice = Choice::new(&planner.policy, &planner.members, first, 5000).unwrap();
+        let plan = choice.plan(&planner.policy, &planner.members, 1).unwrap();
+        (1..MOST_CHOICES).for_each(|k| planner.choices.keep((0, false, 1000 + k), choice.clone(), 1));
         let most = MOST_RANKS / planner.members.len();
-        // as if so many had been decided, of roots that there are not
-        planner.decided.extend((0..most - 1).map(|k| (0, false, 1000 + k)));
-        planner.planned(&bcast::COLLECTIVE, &Shape::new(77, 1, 5000)).unwrap();
-        let (class, first) = (planner.policy.size_class(5000), planner.plans.len());
-        planner.planned(&bcast::COLLECTIVE, &Shape::new(77, 2, 5000)).unwrap();
-        assert_eq!((planner.decided.len(), planner.decided[0], planner.plans.len()), (most, (0, false, 1001), first + 1));
-        assert!(planner.plans.contains_key(&(class, false, 1)));
+        (1..most).for_each(|k| planner.plans.keep((0, false, 1000 + k), plan.clone(), 77));
+        let gone = |planner: &Planner, most: usize| {
+            let (choices, plans): (Vec<_>, Vec<_>) = (1..most)
+                .map(|k| (0, false, 1000 + k))
+                .map(|key| (planner.choices.get(&key).is_none(), planner.plans.get(&key).is_none()))
+                .unzip();
+            [choices, plans].map(|gone| gone.iter().filter(|&&gone| gone).count())
+        };
+        ask(&mut planner, 5000);
+        assert_eq!(gone(&planner, MOST_CHOICES), [0, 0]);
+        ask(&mut planner, 92_000);
+        assert_eq!(gone(&planner, MOST_CHOICES), [1, 1]);
+        for (class, above) in classes {
+            assert!(planner.choices.get(&(class, above, first)).is_some() && planner.plans.get(&(class, above, 1)).is_some());
+        }
+        assert_eq!(planner.choices.weight(), MOST_CHOICES);
+    }
+
+    #[test]
+    fn a_planner_that_nobody_asks_keeps_what_was_decided_and_comes_to_the_same_plans() {
+        let mut planner = planner(13);
+        let shapes: Vec<Shape> = (0..30).map(|k| Shape::new(77, 0, 1000 * k + 1)).collect();
+        let all = |planner: &mut Planner| -> Vec<String> {
+            shapes.iter().map(|shape| format!("{:?}", planner.planned(&bcast::COLLECTIVE, shape).unwrap())).collect()
+        };
+        let before = all(&mut planner);
+        let decided = planner.choices.weight();
+        planner.rest();
+        assert_eq!((planner.choices.weight(), planner.plans.weight(), planner.memory()), (decided, 0, 0));
+        assert_eq!(all(&mut planner), before);
+        assert_eq!(planner.choices.weight(), decided);
     }
 
     #[test]

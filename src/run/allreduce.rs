@@ -1,13 +1,11 @@
 //! The adaptive allreduce.
 
-use super::bcast::handled;
-use super::communicator::{State, state};
 use super::datatype::Layout;
-use crate::collective::Shape;
+use super::known::{self, Call};
+use super::planned::Planned;
+use crate::collective::Step;
 use crate::collective::allreduce::COLLECTIVE;
 use crate::error::{Error, Result};
-use crate::plan;
-use crate::schedule::Elements;
 use crate::transport::Buffers;
 use crate::transport::library::{self, Operation};
 use crate::transport::mpi::check;
@@ -58,29 +56,33 @@ impl Arguments {
 ///
 /// # Errors
 /// MPI's reason.
+#[inline]
 pub(super) unsafe fn allreduce(arguments: Arguments) -> Result<()> {
-    let Arguments { input, output, count, datatype, op, commutes, comm } = arguments;
-    // SAFETY: a valid datatype
-    let layout = unsafe { Layout::of(datatype)? };
+    let Arguments { input, count, datatype, commutes, comm, .. } = arguments;
+    let call = Call { in_place: input.is_none(), commutes, ..Call::new(&COLLECTIVE, comm, datatype, count, 0) };
     let items = count.max(0) as usize;
-    let bytes = layout.size * items;
-    // SAFETY: the caller vouches for the communicator; MPI allows one collective on it at a time
-    if bytes > 0
-        && let Some(start) = layout.one_piece(items)
-        && let State::Planned(planned) = unsafe { state(comm)? }
-    {
-        let elements = Elements { bytes: layout.size, commute: commutes };
-        let shape = |ranks| Shape { elements, in_place: input.is_none(), ..Shape::new(ranks, 0, bytes) };
-        if let plan::Planned::Run(steps) = &*planned.planned(&COLLECTIVE, shape) {
-            let from = input.map_or((std::ptr::null(), 0), |input| (input.cast::<u8>().wrapping_offset(start), bytes));
-            let buffers = Buffers::new(from, (output.cast::<u8>().wrapping_offset(start), bytes));
-            let operation = Some(Operation::new(datatype, layout.size, op));
-            // SAFETY: the caller's buffers hold so many bytes from there on
-            return unsafe { planned.run(steps, &library::Arguments { buffers, bytes, root: 0, operation }) }.map_err(|e| handled(comm, e));
-        }
-    }
     // SAFETY: the caller's arguments
-    unsafe { arguments.native(layout) }
+    unsafe {
+        known::run(
+            call,
+            |layout| Ok(layout.size * items > 0 && layout.one_piece(items).is_some()),
+            |planned, layout| match (planned, layout.one_piece(items)) {
+                (Some((planned, steps)), Some(start)) => run(planned, steps, layout, start, arguments),
+                _ => arguments.native(layout),
+            },
+        )
+    }
+}
+
+/// What lies in one piece from `start` on.
+unsafe fn run(planned: &mut Planned, steps: &[Step], layout: Layout, start: isize, arguments: Arguments) -> Result<()> {
+    let Arguments { input, output, count, datatype, op, .. } = arguments;
+    let bytes = layout.size * count as usize;
+    let from = input.map_or((std::ptr::null(), 0), |input| (input.cast::<u8>().wrapping_offset(start), bytes));
+    let buffers = Buffers::new(from, (output.cast::<u8>().wrapping_offset(start), bytes));
+    let operation = Some(Operation::new(datatype, layout.size, op));
+    // SAFETY: the caller's buffers hold so many bytes from there on
+    unsafe { planned.run(steps, &library::Arguments { buffers, bytes, root: 0, operation }) }
 }
 
 /// Refuses buffers that are not alike, before anything is sent.

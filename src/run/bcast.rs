@@ -2,26 +2,21 @@
 
 use super::allreduce::{self, allreduce, check_alike};
 use super::barrier::barrier;
-use super::communicator::{GENERATION, State, sizes, state};
+use super::communicator::sizes;
 use super::datatype::{Direction, Layout, copy_items};
+use super::known::{self, Call};
 use super::planned::Planned;
+use crate::collective::Step;
 use crate::collective::bcast::COLLECTIVE;
-use crate::collective::{Shape, Step};
 use crate::error::{Error, Result};
-use crate::library::Library;
-use crate::plan;
 use crate::topology::Rank;
-use crate::transport::mpi::{check, library_version};
+use crate::transport::mpi::check;
 use crate::transport::{library, native};
 use mpi::collective::Operation;
 use mpi::ffi;
 use mpi::raw::AsRaw;
 use mpi::traits::{Buffer, BufferMut, Communicator};
-use std::cell::Cell;
 use std::os::raw::{c_int, c_void};
-use std::ptr::NonNull;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Adaptive collectives on communicators of the `mpi` crate.
 pub trait AdaptiveCollectives {
@@ -69,12 +64,7 @@ impl<C: Communicator + AsRaw<Raw = ffi::MPI_Comm>> AdaptiveCollectives for C {
         let (count, datatype) = (buffer.count(), buffer.as_datatype().as_raw());
         let arguments = Arguments { data: buffer.pointer_mut(), count, datatype, root, comm: self.as_raw() };
         // SAFETY: a buffer is valid for `count` items of its datatype, and borrowed exclusively
-        unsafe {
-            match Known::like(&arguments) {
-                Some(known) => known.run(arguments, true),
-                None => bcast(arguments),
-            }
-        }
+        unsafe { bcast(arguments) }
     }
 
     fn adaptive_allreduce<S: Buffer + ?Sized, R: BufferMut + ?Sized, O: Operation>(&self, given: &S, result: &mut R, op: O) -> Result<()> {
@@ -95,65 +85,6 @@ impl<C: Communicator + AsRaw<Raw = ffi::MPI_Comm>> AdaptiveCollectives for C {
     fn adaptive_barrier(&self) -> Result<()> {
         // SAFETY: a communicator of the `mpi` crate is valid
         unsafe { barrier(self.as_raw()) }
-    }
-}
-
-/// So many calls are remembered: programs repeat a few, such as a length and then the data.
-const REMEMBERED: usize = 8;
-
-thread_local! {
-    static KNOWN: [Cell<Option<Box<Known>>>; REMEMBERED] = const { [const { Cell::new(None) }; REMEMBERED] };
-}
-
-/// A call that was looked up, remembered so that the next one like it runs at once.
-struct Known {
-    comm: ffi::MPI_Comm,
-    /// A predefined one: the handle of a type that the user made may be freed and come to mean another one.
-    datatype: ffi::MPI_Datatype,
-    count: c_int,
-    root: Rank,
-    generation: u64,
-    /// What is done; without it the library's own broadcast runs.
-    planned: Option<(NonNull<Planned>, Arc<plan::Planned>)>,
-    layout: Layout,
-}
-
-impl Known {
-    /// Where a call like this is remembered.
-    #[inline]
-    fn place(count: c_int, root: Rank) -> usize {
-        (count as usize ^ count as usize >> 8 ^ root) % REMEMBERED
-    }
-
-    /// Takes what is known of a call, if something is.
-    #[inline]
-    fn like(a: &Arguments) -> Option<Box<Known>> {
-        // a thread that ends may have let go of it
-        let known = KNOWN.try_with(|known| known[Known::place(a.count, a.root)].take()).ok().flatten()?;
-        let same = (known.comm == a.comm) & (known.count == a.count) & (known.root == a.root) & (known.datatype == a.datatype);
-        (same && known.generation == GENERATION.load(Ordering::Relaxed)).then_some(known)
-    }
-
-    /// Does it, and remembers it if that went well and it `holds` for the next call like it.
-    ///
-    /// # Safety
-    /// As [`bcast`], for a call like the one that this is known of.
-    #[inline]
-    unsafe fn run(self: Box<Known>, arguments: Arguments, holds: bool) -> Result<()> {
-        // SAFETY: a communicator's state stays where it is until it goes, and the generation with it; the rest is the caller's
-        unsafe {
-            match &self.planned {
-                Some((planned, plan)) if let plan::Planned::Run(steps) = &**plan => {
-                    run(&mut *planned.as_ptr(), steps, self.layout, arguments)?;
-                }
-                _ => arguments.native()?,
-            }
-        }
-        if holds {
-            let place = Known::place(self.count, self.root);
-            let _ = KNOWN.try_with(|known| known[place].set(Some(self)));
-        }
-        Ok(())
     }
 }
 
@@ -189,34 +120,24 @@ impl Arguments {
     }
 }
 
-/// The broadcast as planned.
+/// The broadcast as planned, or the library's own.
 ///
 /// # Safety
 /// The arguments must be valid for `MPI_Bcast`.
+#[inline]
 unsafe fn bcast(arguments: Arguments) -> Result<()> {
-    arguments.check_root()?;
     let Arguments { count, datatype, root, comm, .. } = arguments;
-    // SAFETY: a valid datatype
-    let layout = unsafe { Layout::of(datatype)? };
-    let bytes = layout.size * count.max(0) as usize;
-    if bytes == 0 {
-        // SAFETY: the caller's arguments
-        return unsafe { arguments.native() };
-    }
-    // SAFETY: the caller vouches for the communicator; MPI allows one collective on it at a time
-    let state = unsafe { state(comm)? };
-    let later = matches!(state, State::Later);
-    let planned = match state {
-        State::Planned(planned) => {
-            let plan = planned.planned(&COLLECTIVE, |ranks| Shape::new(ranks, root, bytes));
-            Some((NonNull::from(&mut **planned), plan))
-        }
-        State::Later | State::Native => None,
-    };
-    let generation = GENERATION.load(Ordering::Relaxed);
-    let known = Box::new(Known { comm, datatype, count, root, generation, planned, layout });
     // SAFETY: the caller's arguments
-    unsafe { known.run(arguments, !later && layout.predefined) }
+    unsafe {
+        known::run(
+            Call::new(&COLLECTIVE, comm, datatype, count, root),
+            |layout| arguments.check_root().map(|()| layout.size > 0 && count > 0),
+            |planned, layout| match planned {
+                Some((planned, steps)) => run(planned, steps, layout, arguments),
+                None => arguments.native(),
+            },
+        )
+    }
 }
 
 unsafe fn run(planned: &mut Planned, steps: &[Step], layout: Layout, arguments: Arguments) -> Result<()> {
@@ -225,8 +146,7 @@ unsafe fn run(planned: &mut Planned, steps: &[Step], layout: Layout, arguments: 
     let bytes = layout.size * count;
     if let Some(start) = layout.one_piece(count) {
         // SAFETY: the bytes of the caller's buffer
-        let done = unsafe { planned.run(steps, &library::Arguments::of_message(data.wrapping_offset(start), bytes, root)) };
-        return done.map_err(|e| handled(comm, e));
+        return unsafe { planned.run(steps, &library::Arguments::of_message(data.wrapping_offset(start), bytes, root)) };
     }
     let mut packed = vec![0u8; bytes];
     // SAFETY: `packed` has the size of the type map; the caller vouches for the rest
@@ -235,39 +155,9 @@ unsafe fn run(planned: &mut Planned, steps: &[Step], layout: Layout, arguments: 
         if let Err(e) = planned.run(steps, &library::Arguments::of_message(packed.as_mut_ptr(), bytes, root)) {
             // other messages of the broadcast may still be open: they go where they were told to
             std::mem::forget(packed);
-            return Err(handled(comm, e));
+            return Err(e);
         }
         copy_items(Direction::Unpack, data, count, datatype, packed.as_mut_ptr(), comm)?;
     }
     Ok(())
-}
-
-/// Hands what failed on our private communicator, which returns errors, to the error handler of the caller's: what the program chose
-/// happens, as with `MPI_Bcast`. Most programs chose nothing, and end. Where waiting has called MPI_COMM_WORLD's handler already, and the
-/// caller's communicator has the same one, it is not called again.
-#[cold]
-pub(super) fn handled(comm: ffi::MPI_Comm, error: Error) -> Error {
-    if let Error::Mpi { code, call, .. } = error {
-        let waited = ["MPI_Wait", "MPI_Waitany", "MPI_Test"].contains(&call);
-        // SAFETY: the caller's communicator and a constant of the library, a code that MPI returned
-        unsafe {
-            let called = waited && Library::of(&library_version()).waits_call_the_worlds_handler();
-            if !called || handler_of(comm) != handler_of(ffi::RSMPI_COMM_WORLD) {
-                native::PMPI_Comm_call_errhandler(comm, code);
-            }
-        }
-    }
-    error
-}
-
-/// A communicator's error handler, to be compared with another one's; `None` if it cannot be known.
-unsafe fn handler_of(comm: ffi::MPI_Comm) -> Option<ffi::MPI_Errhandler> {
-    // SAFETY: the caller vouches for the communicator; what is given is given back, and exists as long as it is the communicator's
-    unsafe {
-        let mut handler = ffi::RSMPI_ERRORS_RETURN;
-        let asked = native::PMPI_Comm_get_errhandler(comm, &mut handler);
-        let found = (asked == ffi::MPI_SUCCESS as c_int).then_some(handler)?;
-        native::PMPI_Errhandler_free(&mut handler);
-        Some(found)
-    }
 }

@@ -40,7 +40,7 @@ impl State {
         }
         let me = rank(comm)?;
         Ok(match join(comm, ranks, again)? {
-            Joined::Here(place) => State::Planned(Box::new(Planned::new(place, me))),
+            Joined::Here(place) => State::Planned(Box::new(Planned::new(comm, place, me))),
             Joined::Later => State::Later,
             Joined::Never(reason) => {
                 if me == 0 {
@@ -93,8 +93,12 @@ fn alone() {
 
 /// The policy's group of each rank of a communicator, if it has a policy. Collective.
 pub(crate) fn groups_in_use(comm: &impl AsRaw<Raw = ffi::MPI_Comm>) -> Result<Option<Vec<usize>>> {
+    // what only a communicator gets that is used again is wanted at once
     // SAFETY: a communicator of the `mpi` crate is valid
-    match unsafe { state(comm.as_raw())? } {
+    match unsafe {
+        state(comm.as_raw())?;
+        state(comm.as_raw())?
+    } {
         State::Planned(planned) => Ok(Some(planned.groups())),
         State::Later | State::Native => Ok(None),
     }

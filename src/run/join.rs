@@ -1,11 +1,12 @@
 //! How a communicator finds its team, or makes one: all its ranks vote, and come to the same answer.
 
 use super::notice::{Reason, Why};
-use super::private::{Group, MOST_CONTEXTS, Private, World, all_tags, contexts, greatest, world};
+use super::private::{Group, MOST_CONTEXTS, Private, Turn, all_tags, contexts, greatest, has_context, world};
 use super::settings;
 use super::tags::tags;
 use super::team::{KEPT, Place, Team, free_at_the_end, tags_of, teams};
 use super::{rank, world_rank};
+use crate::collective::COLLECTIVES;
 use crate::error::{Error, Result};
 use crate::plan::{Limits, Planner, by_form, members};
 use crate::policy::CompiledPolicy;
@@ -22,7 +23,7 @@ use std::sync::{Arc, Mutex};
 pub enum Joined {
     /// It has a place in a team.
     Here(Place),
-    /// Not yet: a private communicator is made only for those that are used again.
+    /// Not yet: a private communicator is made only for those that are used again, and by one thread at a time.
     Later,
     /// It uses the library's own collectives.
     Never(Reason),
@@ -59,13 +60,15 @@ impl Prepared {
         let policy = &self.policy.policy;
         let forms =
             policy.collectives.iter().any(|(collective, over)| collective.sized() && by_form(collective) && !over.two_level.is_empty());
-        (policy.groups.len() - 1).max(if forms { MOST_LANES } else { 1 }) as i64
+        // and what takes the library's place in a step has some
+        let instead = COLLECTIVES.iter().map(|c| c.fallback.lanes).max().unwrap_or(1);
+        (policy.groups.len() - 1).max(if forms { MOST_LANES } else { instead }) as i64
     }
 }
 
 /// What each rank says before a communicator is set up; the greatest of each is what all hear. A number that all must have alike is said with its
 /// complement: the greatest of the complements is the complement of the least.
-struct Vote([i64; 12]);
+struct Vote([i64; 14]);
 
 const READY: usize = 0;
 const POLICY: usize = 1;
@@ -76,6 +79,8 @@ const TAG: usize = 8;
 const SERIAL: usize = 9;
 const TEAMS: usize = 10;
 const THREADS: usize = 11;
+const BUSY: usize = 12;
+const FULL: usize = 13;
 
 /// Of a team or a communicator that is not there.
 const NONE: i64 = -1;
@@ -92,7 +97,35 @@ impl Vote {
 
     /// All found the same one.
     fn found(&self, number: usize) -> bool {
-        self.alike(number) && self.0[number] != NONE
+        self.alike(number) && self.somebody_found(number)
+    }
+
+    /// One rank at least found one.
+    fn somebody_found(&self, number: usize) -> bool {
+        self.0[number] != NONE
+    }
+
+    /// What becomes of a communicator instead, if no private one may be made for its messages: the only one of all processes, or one of its own.
+    fn instead_of_making(&self, whole: bool, again: bool) -> Option<Joined> {
+        if !again {
+            return Some(Joined::Later);
+        }
+        // a communicator that is made here while other threads make theirs can block in Open MPI 4.1, for ever
+        if self.0[THREADS] > 0 && !whole && !self.somebody_found(WORLD) {
+            let text = "with MPI_THREAD_MULTIPLE communicators of a part of the processes have plans once one of all of them has";
+            return Some(never(Why::Threads, text));
+        }
+        if self.0[BUSY] > 0 {
+            return Some(Joined::Later);
+        }
+        if self.0[CONTEXTS] >= MOST_CONTEXTS as i64 {
+            let text = format!(
+                "the {MOST_CONTEXTS} private communicators that this library allows itself are in use; free some communicators, \
+                 or use one of all processes again, which all others can share"
+            );
+            return Some(never(Why::Contexts, text));
+        }
+        (self.0[FULL] > 0).then(no_context)
     }
 }
 
@@ -132,13 +165,18 @@ fn vote_and_join(comm: MPI_Comm, prepared: Result<Prepared>, known: Option<&Arc<
     let ready = prepared.as_ref().ok().filter(|p| p.ranks.is_some());
     let count = ready.map_or(0, |p| tags_of(p.lanes()));
     let team = known.map_or(NONE, |t| t.serial);
-    let shared = world().iter().map(|w| w.id).min().unwrap_or(NONE);
+    let turn = if again { Turn::take() } else { None };
+    // looked for in this thread's turn, in which no other makes it; who finds it makes none
+    let shared = if world().is_some() { 1 } else { NONE };
+    let turn = turn.filter(|_| shared == NONE);
+    let (busy, full) = (i64::from(turn.is_none()), i64::from(turn.is_some() && !has_context()));
     let print = ready.map_or(0, |p| p.policy.fingerprint() as i64);
     let tag = tags().propose(count, all_tags()).unwrap_or(i64::MAX);
     let next = ready.map_or(i64::MIN, |p| serial(p.me, p.ranks.as_ref().map_or(0, |r| r[0])));
     let threads = i64::from(ready.is_some_and(|p| p.threads));
     let unready = i64::from(ready.is_none());
-    let own = [unready, print, !print, team, !team, shared, !shared, contexts() as i64, tag, next, there as i64, threads];
+    let there = there as i64;
+    let own = [unready, print, !print, team, !team, shared, !shared, contexts() as i64, tag, next, there, threads, busy, full];
     let vote = Vote(greatest(own, comm)?);
     if !vote.agreed() {
         return Ok(Joined::Never(disagreement(comm, &prepared)?));
@@ -151,6 +189,7 @@ fn vote_and_join(comm: MPI_Comm, prepared: Result<Prepared>, known: Option<&Arc<
             Err(instead) => return Ok(instead),
         },
     };
+    drop(turn);
     if let Some(tag) = agree_on_tags(comm, count, vote.0[TAG])? {
         return Ok(Joined::Here(Place::new(team, tag)));
     }
@@ -162,6 +201,10 @@ fn vote_and_join(comm: MPI_Comm, prepared: Result<Prepared>, known: Option<&Arc<
 
 fn never(why: Why, text: impl Into<String>) -> Joined {
     Joined::Never(Reason::new(why, text))
+}
+
+fn no_context() -> Joined {
+    never(Why::Contexts, "MPI has no context left for a private communicator; free some communicators")
 }
 
 /// Takes so many tags that are free on all ranks, from `proposed` on. Collective. `None` on all of them if there are none.
@@ -214,23 +257,9 @@ impl Prepared {
         let lanes = self.lanes();
         let Prepared { policy, host, group, world: everybody, ranks, all, me, .. } = self;
         let ranks = ranks.unwrap_or_default();
-        let (threads, whole, shared) = (vote.0[THREADS] > 0, ranks.len() == all, vote.found(WORLD));
-        if !shared {
-            // a communicator that is made here while other threads make theirs can block in Open MPI 4.1, for ever
-            if threads && !whole {
-                let text = "with MPI_THREAD_MULTIPLE communicators of a part of the processes have plans once one of all of them has";
-                return Ok(Err(never(Why::Threads, text)));
-            }
-            if !again && !whole {
-                return Ok(Err(Joined::Later));
-            }
-            if vote.0[CONTEXTS] >= MOST_CONTEXTS as i64 {
-                let text = format!(
-                    "the {MOST_CONTEXTS} private communicators that this library allows itself are in use; free some communicators, \
-                     or begin with one of all processes, which all others can share"
-                );
-                return Ok(Err(never(Why::Contexts, text)));
-            }
+        let (whole, shared) = (ranks.len() == all, vote.found(WORLD));
+        if let Some(instead) = if shared { None } else { vote.instead_of_making(whole, again) } {
+            return Ok(Err(instead));
         }
         let hosts = gather_texts(comm, &host)?;
         // the same names and policy everywhere: this fails everywhere or nowhere
@@ -240,39 +269,27 @@ impl Prepared {
         };
         let mut own = None;
         if !shared {
-            let Some(made) = Private::of(comm, if whole { &everybody } else { &group })? else {
-                let text = "MPI has no context left for a private communicator; free some communicators";
-                return Ok(Err(never(Why::Contexts, text)));
-            };
+            let Some(made) = Private::of(comm, if whole { &everybody } else { &group })? else { return Ok(Err(no_context())) };
             own = Some(made);
+            if whole {
+                *world() = own.take();
+            }
         }
-        let through = match own {
-            Some(own) if !whole => {
-                let handle = own.comm();
-                (handle, Some(own))
-            }
-            made => {
-                let mut all = world();
-                let id = if shared { vote.0[WORLD] } else { vote.0[SERIAL] };
-                all.extend(made.map(|comm| World { id, comm }));
-                let found = all.iter().find(|w| w.id == id).map(|w| w.comm.comm());
-                (found.ok_or_else(|| Error::invalid("find the private communicator of all processes"))?, None)
-            }
-        };
+        let through = own.as_ref().map(Private::comm).or_else(|| world().as_ref().map(Private::comm));
+        let through = through.ok_or_else(|| Error::invalid("find the private communicator of all processes"))?;
         // in the world's order everybody's rank is the one there
-        let in_order = through.1.is_some() || ranks.iter().copied().eq(0..ranks.len() as c_int);
+        let in_order = own.is_some() || ranks.iter().copied().eq(0..ranks.len() as c_int);
         let limits = Limits { bytes: c_int::MAX as usize, lanes: lanes as usize };
         let team = Arc::new(Team {
             serial: vote.0[SERIAL],
             fingerprint: policy.fingerprint(),
-            group: (0..members.len()).filter(|&r| members[r].group == members[me].group).collect(),
             planner: Mutex::new(Planner::new(policy, members, me, limits)),
-            comm: through.0,
-            own: Mutex::new(through.1),
+            comm: through,
+            kept: own.is_none() && vote.0[TEAMS] < KEPT as i64,
+            own: Mutex::new(own),
             peers: (!in_order).then(|| ranks.clone().into()),
-            inside: Mutex::new(None),
-            may_make: !threads,
-            kept: vote.0[TEAMS] < KEPT as i64,
+            among: Mutex::default(),
+            may_make: vote.0[THREADS] == 0,
             lanes,
             users: AtomicUsize::new(1),
             ranks,

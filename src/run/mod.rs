@@ -13,11 +13,12 @@
 //! world.adaptive_bcast(0, &mut data[..]).unwrap();
 //! ```
 //!
-//! A communicator gets its plans at first use, which is collective: agreement of all members on the policy, their hosts matched to its
-//! groups, and tags on a private communicator. That of all processes is made when the first communicator of all of them is used, and serves all
-//! others from then on; before, those of a part of the processes use the library's own collective at first, and share a private one of their
-//! own if they are used again. Where setting up fails, every member uses the library's own collective and the first one says why, once for
-//! each reason. Plans are kept by size and root.
+//! A communicator gets its plans at its first call, which is collective: agreement of all members on the policy, their hosts matched to its
+//! groups, and tags on a private communicator. Where there is none yet, the first call is the library's own, and one is made at the second: that of all
+//! processes for a communicator of all of them, which serves all others from then on, or for a part of the processes one of their own, which goes with
+//! the last communicator of these processes. With MPI_THREAD_MULTIPLE one thread at a time makes that of all processes, on all of them the same one, and
+//! nobody waits for it: calls in other threads are the library's own meanwhile. Where setting up fails, every member uses the library's own collective
+//! and the first one says why, once for each reason. Plans are kept by size and root.
 #![allow(unsafe_code)] // MPI's C interface
 
 mod allreduce;
@@ -26,6 +27,7 @@ mod bcast;
 mod communicator;
 mod datatype;
 mod join;
+mod known;
 mod notice;
 mod planned;
 mod private;

@@ -4,21 +4,27 @@ use super::notice::{Reason, Why, once};
 use super::settings;
 use super::team::Place;
 use super::world_rank;
-use crate::collective::{Collective, NativeCall, Parameters, Shape, Step};
+use crate::collective::{Collective, NativeCall, Shape, Step};
 use crate::error::{Error, Result};
+use crate::library::Library;
 use crate::plan;
-use crate::schedule::{Program, Trace};
+use crate::schedule::{Elements, Program, Trace};
 use crate::topology::Rank;
 use crate::transport::library::{self, Arguments};
-use crate::transport::mpi::MpiTransport;
-use crate::transport::{Executor, Tag, Task, Transport};
+use crate::transport::mpi::{MpiTransport, library_version};
+use crate::transport::{Buffers, Executor, Tag, Task, Transport, native};
 use mpi::ffi;
 use std::os::raw::c_int;
 use std::path::Path;
 use std::sync::Arc;
 
+#[cfg(all(test, feature = "tune"))]
+mod tests;
+
 /// A communicator with plans.
 pub(super) struct Planned {
+    /// The communicator itself.
+    comm: ffi::MPI_Comm,
     place: Place,
     transport: Members,
     executor: Executor<ffi::MPI_Request>,
@@ -94,13 +100,13 @@ impl Drop for Planned {
 }
 
 impl Planned {
-    /// With its place in a team, as its member `rank`.
-    pub fn new(place: Place, rank: Rank) -> Planned {
+    /// Of a communicator with its place in a team, as its member `rank`.
+    pub fn new(comm: ffi::MPI_Comm, place: Place, rank: Rank) -> Planned {
         let team = &place.team;
         // SAFETY: the communicator lives as long as the team
         let through = unsafe { MpiTransport::of_rank(team.comm, team.peer(rank) as Rank) };
         let transport = Members { through, rank, peers: team.peers.clone() };
-        Planned { place, transport, executor: Executor::default(), failed: false }
+        Planned { comm, place, transport, executor: Executor::default(), failed: false }
     }
 
     /// What to do for a shape, which is asked for with the number of ranks.
@@ -128,7 +134,7 @@ impl Planned {
     /// The buffers must be as large as the collective's layout says.
     ///
     /// # Errors
-    /// MPI's reason.
+    /// MPI's reason, after the communicator's error handler was called.
     pub unsafe fn run(&mut self, steps: &[Step], arguments: &Arguments) -> Result<()> {
         // what a step sent is received before its receiver goes on to the next: one tag does for all
         let tag = self.place.next_tag();
@@ -136,7 +142,7 @@ impl Planned {
         for step in steps {
             // SAFETY: the caller vouches for the buffers
             match step {
-                Step::Program(program) => unsafe { self.run_program(program, arguments, tag)? },
+                Step::Program(program) => unsafe { self.run_program(program, arguments, tag).map_err(|e| handled(self.comm, e))? },
                 Step::Native(call) => unsafe { self.call_native(call, arguments, tag)? },
             }
         }
@@ -167,21 +173,28 @@ impl Planned {
         }
     }
 
-    /// The library's own collective inside this rank's group, or where that cannot have a communicator what is taken where nothing is known.
+    /// The library's own collective among some ranks, or where these cannot have a communicator what is taken where nothing is known.
     unsafe fn call_native(&mut self, call: &NativeCall, arguments: &Arguments, tag: Tag) -> Result<()> {
-        let group = &self.place.team.group;
-        let place = |rank: &Rank| group.iter().position(|r| r == rank);
-        let root = place(&call.ranks[call.root]).filter(|_| call.ranks.len() == group.len());
-        let (Some(root), Some(me)) = (root, place(&self.transport.rank)) else {
-            return Err(Error::invalid(format!("call {} among ranks that are not one group", call.collective.function)));
-        };
-        if let Some(comm) = self.place.inside()? {
+        let output = Buffers::in_place(arguments.buffers.output(), arguments.buffers.output_len());
+        let buffers = if call.in_place { output } else { arguments.buffers };
+        let arguments = Arguments { buffers, root: call.root, ..*arguments };
+        if call.ranks.iter().copied().eq(0..self.place.team.ranks.len()) {
+            // the communicator's own members: it serves, and its error handler is called by the library
+            // SAFETY: the caller's; no other collective is under way on it
+            return unsafe { library::run(call.collective, &arguments, self.comm) };
+        }
+        // SAFETY: the caller's
+        unsafe { self.call_among(call, &arguments, tag) }.map_err(|e| handled(self.comm, e))
+    }
+
+    unsafe fn call_among(&mut self, call: &NativeCall, arguments: &Arguments, tag: Tag) -> Result<()> {
+        if let Some(comm) = self.place.among(&call.ranks)? {
             // plans keep what is sent so below what an `int` counts
             // SAFETY: the caller's
-            return unsafe { library::run(call.collective, &Arguments { root, ..*arguments }, comm) };
+            return unsafe { library::run(call.collective, arguments, comm) };
         }
-        let build = call.collective.fallback.builder.ok_or_else(|| Error::invalid("build an algorithm without the library"))?;
-        let program = build(me, &Shape::new(group.len(), root, arguments.bytes), &Parameters::default()).renamed(|r| group[r]);
+        let elements = arguments.operation.map_or(Elements::default(), |operation| operation.elements());
+        let program = call.program(self.transport.rank, arguments.bytes, elements)?;
         // SAFETY: the caller's; the messages before are complete, those of one pair of ranks stay in order
         unsafe { self.execute(&program, arguments, tag, None) }
     }
@@ -196,5 +209,35 @@ impl Planned {
         let line = serde_json::json!({ "bytes": bytes, "ranks": ranks, "actions": actions, "start_s": trace.start, "end_s": trace.end });
         let written = std::fs::OpenOptions::new().create(true).append(true).open(&path).and_then(|mut file| writeln!(file, "{line}"));
         written.map_err(|reason| Error::Io { action: "write", path, reason })
+    }
+}
+
+/// Hands what failed on our private communicator, which returns errors, to the error handler of the caller's: what the program chose
+/// happens, as with `MPI_Bcast`. Most programs chose nothing, and end. Where waiting has called MPI_COMM_WORLD's handler already, and the
+/// caller's communicator has the same one, it is not called again.
+#[cold]
+fn handled(comm: ffi::MPI_Comm, error: Error) -> Error {
+    if let Error::Mpi { code, call, .. } = error {
+        let waited = ["MPI_Wait", "MPI_Waitany", "MPI_Test"].contains(&call);
+        // SAFETY: the caller's communicator and a constant of the library, a code that MPI returned
+        unsafe {
+            let called = waited && Library::of(&library_version()).waits_call_the_worlds_handler();
+            if !called || handler_of(comm) != handler_of(ffi::RSMPI_COMM_WORLD) {
+                native::PMPI_Comm_call_errhandler(comm, code);
+            }
+        }
+    }
+    error
+}
+
+/// A communicator's error handler, to be compared with another one's; `None` if it cannot be known.
+unsafe fn handler_of(comm: ffi::MPI_Comm) -> Option<ffi::MPI_Errhandler> {
+    // SAFETY: the caller vouches for the communicator; what is given is given back, and exists as long as it is the communicator's
+    unsafe {
+        let mut handler = ffi::RSMPI_ERRORS_RETURN;
+        let asked = native::PMPI_Comm_get_errhandler(comm, &mut handler);
+        let found = (asked == ffi::MPI_SUCCESS as c_int).then_some(handler)?;
+        native::PMPI_Errhandler_free(&mut handler);
+        Some(found)
     }
 }

@@ -6,7 +6,7 @@ use crate::transport::mpi::{MpiTransport, check, tag_bound};
 use crate::transport::native;
 use mpi::ffi::{self, MPI_Comm};
 use std::os::raw::c_int;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Contexts that a process takes at most: few beside MPICH's 2,000, which the program's own communicators need too, and enough for
@@ -85,7 +85,7 @@ impl Private {
     /// MPI's reason, where the processes cannot speak with each other.
     pub fn of_some(mut parent: MpiTransport, tag: c_int, members: &[c_int]) -> Result<Option<Private>> {
         let group = Group::of(parent.comm()).and_then(|all| all.some(members));
-        let ready = contexts() < MOST_CONTEXTS && group.is_ok();
+        let ready = contexts() < MOST_CONTEXTS && group.is_ok() && has_context();
         let ranks: Vec<Rank> = members.iter().map(|&r| r as Rank).collect();
         let (true, Ok(group)) = (all_say(&mut parent, &ranks, ready)?, group) else { return Ok(None) };
         // SAFETY: out-parameter of the right type; every member makes the same call
@@ -199,18 +199,41 @@ impl Group {
     }
 }
 
-/// The private communicator of all processes in MPI_COMM_WORLD's order, on which all others' messages can go too.
-pub struct World {
-    /// Tells those apart that several threads made at the same time. The same number on all processes.
-    pub id: i64,
-    /// Itself.
-    pub comm: Private,
+/// The private communicator of all processes in MPI_COMM_WORLD's order, once it was made: all others' messages can go there too.
+pub fn world() -> MutexGuard<'static, Option<Private>> {
+    static MADE: Mutex<Option<Private>> = Mutex::new(None);
+    MADE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The one that is used from now on, of those that were made: the same one on all processes once they are through with making them.
-pub fn world() -> MutexGuard<'static, Vec<World>> {
-    static MADE: Mutex<Vec<World>> = Mutex::new(Vec::new());
-    MADE.lock().unwrap_or_else(PoisonError::into_inner)
+static MAKING: AtomicBool = AtomicBool::new(false);
+
+/// One thread's turn to make a communicator for others to share, until it is dropped.
+///
+/// Threads of which each makes one at the same time, on some processes in another order than on others, would need an order of their own, and
+/// Open MPI 4.1 may block for ever. So nobody waits for a turn: who has none on all processes does without plans this time.
+pub struct Turn(());
+
+impl Turn {
+    /// The turn, if no other thread has it.
+    pub fn take() -> Option<Turn> {
+        let free = MAKING.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        // made only if it is: what is dropped gives the turn back
+        free.then(|| Turn(()))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        MAKING.store(false, Ordering::Release);
+    }
+}
+
+/// True if MPI has a context left on this process: asked for before several make a communicator together, since in Open MPI 4.1 those who have
+/// one wait for ever for one who has not. Local.
+pub fn has_context() -> bool {
+    // SAFETY: a constant of the library
+    let alone = unsafe { ffi::RSMPI_COMM_SELF };
+    Group::of(alone).and_then(|group| Private::of(alone, &group)).is_ok_and(|made| made.is_some())
 }
 
 /// How many tags there are.

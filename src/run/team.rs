@@ -14,12 +14,14 @@ use crate::topology::Rank;
 use crate::transport::mpi::{MpiTransport, check};
 use crate::transport::{Tag, native};
 use mpi::ffi::{self, MPI_Comm};
+use std::collections::BTreeMap;
 use std::os::raw::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The first teams are kept when their last communicator goes: for programs that make and free communicators of the same processes again
-/// and again.
+/// So many teams are kept when their last communicator goes, until MPI ends: for programs that make and free communicators of the same processes
+/// again and again. Only those whose messages go through the communicator of all processes: such a team has no context of MPI's, and keeps no more
+/// than what was decided for it ([`Planner::rest`]). All others go with their last communicator.
 pub const KEPT: usize = 32;
 
 /// Collectives of one communicator that can be under way at the same time, each with tags of its own: fewer where MPI has few tags, so that
@@ -44,13 +46,12 @@ pub struct Team {
     pub own: Mutex<Option<Private>>,
     /// The members' ranks there, if they are others than in the team.
     pub peers: Option<Arc<[c_int]>>,
-    /// The members of this rank's group, the first one being its coordinator.
-    pub group: Vec<Rank>,
-    /// Their communicator, once a plan ended in the library's own broadcast there; `None` if they cannot have one.
-    pub inside: Mutex<Option<Option<Private>>>,
+    /// Communicators of some members, this process among them, for which a step called the library's own collective; `None` if they cannot have
+    /// one. In an order that is the same on all processes, in which they are freed.
+    pub among: Mutex<BTreeMap<Vec<Rank>, Option<Private>>>,
     /// Communicators may be made: not while other threads make theirs, which can block in Open MPI 4.1 for ever.
     pub may_make: bool,
-    /// It stays until MPI ends. The same on all ranks, so that all free it at the same time.
+    /// It stays until MPI ends. The same on all ranks.
     pub kept: bool,
     /// Tags that one collective has.
     pub lanes: i64,
@@ -109,29 +110,32 @@ impl Place {
         tag as Tag
     }
 
-    /// Where the members of this rank's group run the library's own broadcast; made when it is asked for first, which is collective over them.
-    /// `None` for all of them if they cannot have it.
+    /// Where some members, this process among them, run the library's own collectives; made when it is asked for first, which is collective over
+    /// them. `None` for all of them if they cannot have it.
     ///
     /// # Errors
     /// MPI's reason.
-    pub fn inside(&self) -> Result<Option<MPI_Comm>> {
+    pub fn among(&self, ranks: &[Rank]) -> Result<Option<MPI_Comm>> {
         let team = &self.team;
         if !team.may_make {
             return Ok(None);
         }
-        let mut inside = team.inside.lock().unwrap_or_else(PoisonError::into_inner);
-        if inside.is_none() {
-            let members: Vec<c_int> = team.group.iter().map(|&r| team.peer(r)).collect();
-            // SAFETY: the communicator lives as long as the team
-            let parent = unsafe { MpiTransport::new(team.comm)? }.with_tag(self.tag as c_int);
-            *inside = Some(Private::of_some(parent, self.tag as c_int, &members)?);
+        let mut among = team.among.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(made) = among.get(ranks) {
+            return Ok(made.as_ref().map(Private::comm));
         }
-        Ok(inside.as_ref().and_then(|made| made.as_ref().map(Private::comm)))
+        let members: Vec<c_int> = ranks.iter().map(|&r| team.peer(r)).collect();
+        // SAFETY: the communicator lives as long as the team
+        let parent = unsafe { MpiTransport::new(team.comm)? }.with_tag(self.tag as c_int);
+        let made = Private::of_some(parent, self.tag as c_int, &members)?;
+        let comm = made.as_ref().map(Private::comm);
+        among.insert(ranks.to_vec(), made);
+        Ok(comm)
     }
 }
 
 impl Drop for Place {
-    /// The communicator leaves its team; the last one frees it, unless it is kept.
+    /// The communicator leaves its team; with the last one goes what it holds.
     fn drop(&mut self) {
         if !self.kept {
             tags().give_back(self.tag);
@@ -168,21 +172,25 @@ impl Team {
         self.planner().members().iter().map(|m| m.group).collect()
     }
 
-    /// One user less; the last one frees the team, unless it is kept.
+    /// One user less; with the last one goes the team, or what it holds if it is kept.
     pub fn leave(self: &Arc<Team>) {
         let mut all = teams();
-        if self.users.fetch_sub(1, Ordering::Relaxed) == 1 && !self.kept && !ENDED.load(Ordering::Relaxed) {
-            all.retain(|t| !Arc::ptr_eq(t, self));
+        if self.users.fetch_sub(1, Ordering::Relaxed) == 1 && !ENDED.load(Ordering::Relaxed) {
+            if !self.kept {
+                all.retain(|t| !Arc::ptr_eq(t, self));
+            }
             // MPI has locks of its own, which it may hold when it calls this
             drop(all);
+            self.planner().rest();
             self.free();
         }
     }
 
+    /// Gives its communicators back. Where there are any, no other thread is about to use the team.
     fn free(&self) {
-        let inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let among = std::mem::take(&mut *self.among.lock().unwrap_or_else(PoisonError::into_inner));
         let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop((inside, own));
+        drop((among, own));
     }
 }
 
@@ -197,7 +205,8 @@ pub fn free_at_the_end() -> Result<()> {
         // in one order on all processes
         all.sort_by_key(|team| team.serial);
         all.iter().for_each(|team| team.free());
-        world().clear();
+        let everybodys = world().take();
+        drop(everybodys);
         ffi::MPI_SUCCESS as c_int
     }
     static SET: OnceLock<()> = OnceLock::new();

@@ -46,6 +46,11 @@ impl Operation {
         check("MPI_Reduce_local", code)
     }
 
+    /// What it combines; whether it commutes is not known here.
+    pub fn elements(&self) -> Elements {
+        Elements { bytes: self.bytes, commute: false }
+    }
+
     /// So many bytes in elements.
     fn count(&self, bytes: usize) -> Result<c_int> {
         let wrong = || Error::invalid(format!("combine {bytes} bytes in elements of {}", self.bytes));
@@ -59,7 +64,7 @@ impl Operation {
 /// What a collective is called with.
 #[derive(Clone, Copy)]
 pub struct Arguments {
-    /// This rank's memory, not in place.
+    /// This rank's memory; without an input, what it gives lies in the output.
     pub buffers: Buffers,
     /// Bytes of the message or of a block.
     pub bytes: usize,
@@ -102,12 +107,24 @@ const CALLS: [(&Collective, Call); 3] = [
         unsafe { native::PMPI_Barrier(comm) }
     }),
     (&allreduce::COLLECTIVE, |a, count, comm| {
-        let (input, output) = (a.buffers.input().cast(), a.buffers.output().cast());
         let operation = a.operation.unwrap_or(Operation::sum(Elements::default()));
         // SAFETY: the caller's
-        unsafe { native::PMPI_Allreduce(input, output, count, operation.datatype, operation.op, comm) }
+        unsafe {
+            let given = given(a);
+            let input = given.as_ref().map_or(a.buffers.input(), |copy| copy.as_ptr()).cast();
+            native::PMPI_Allreduce(input, a.buffers.output().cast(), count, operation.datatype, operation.op, comm)
+        }
     }),
 ];
+
+/// A copy of what a rank gives where that lies in its output: the library's name for "in place" is known to C alone.
+///
+/// # Safety
+/// The output must have the bytes.
+unsafe fn given(a: &Arguments) -> Option<Vec<u8>> {
+    // SAFETY: the caller's
+    a.buffers.input().is_null().then(|| unsafe { std::slice::from_raw_parts(a.buffers.output(), a.bytes) }.to_vec())
+}
 
 /// Runs the library's own collective.
 ///

@@ -120,7 +120,7 @@ impl TwoLevel {
     /// The library's own broadcast that a rank calls after its program, if its group's is that; a rank in no group calls none.
     pub fn native(&self, me: Rank) -> Option<NativeCall> {
         let k = self.group_of(me)?;
-        self.local_native(k).then(|| NativeCall { collective: &bcast::COLLECTIVE, ranks: self.groups[k].clone(), root: 0 })
+        self.local_native(k).then(|| NativeCall::new(&bcast::COLLECTIVE, self.groups[k].clone(), 0))
     }
 
     /// What a rank does.
@@ -414,7 +414,7 @@ mod tests {
     fn a_rank_in_no_group_calls_nothing() {
         let mut all = two_level(InterGroup::Relay);
         all.intra_group[0].algorithm = bcast::COLLECTIVE.native();
-        assert_eq!(all.native(3).map(|call| call.ranks), Some(vec![0, 3, 1]));
+        assert_eq!(all.native(3).map(|call| (call.ranks, call.root)), Some((vec![0, 1, 3], 0)));
         assert!(all.native(4).is_none() && all.native(7).is_none());
         assert!(all.program(7).unwrap_err().to_string().contains("rank 7, which is in no group"));
     }

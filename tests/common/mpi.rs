@@ -1,9 +1,10 @@
 //! Tests over MPI start themselves again under `mpirun --oversubscribe`: as a child each runs its part on every rank.
 
 use super::byte;
-use collwise::collective::{COLLECTIVES, Collective};
+use collwise::collective::{COLLECTIVES, Collective, bcast};
 use collwise::measure::{Session, SimulatedProbe};
 use collwise::platform::{Placement, Platform};
+use collwise::policy::Policy;
 use collwise::run::AdaptiveCollectives;
 use collwise::transport::mpi::abort_on_panic;
 use collwise::tune::{TuneOptions, tune};
@@ -37,9 +38,13 @@ pub fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
+pub fn is_child() -> bool {
+    std::env::var_os("COLLWISE_TEST_CHILD").is_some()
+}
+
 /// In the parent: runs the test of this name on so many ranks, and gives the output. In a child: runs `part`.
 pub fn on_ranks(name: &str, ranks: usize, environment: &[(&str, &Path)], part: impl FnOnce(&SimpleCommunicator)) -> Option<Output> {
-    if std::env::var_os("COLLWISE_TEST_CHILD").is_some() {
+    if is_child() {
         abort_on_panic();
         let threads = std::env::var_os("COLLWISE_TEST_THREADS").map_or(mpi::Threading::Single, |_| mpi::Threading::Multiple);
         let (universe, _) = mpi::initialize_with_threading(threads).unwrap();
@@ -64,7 +69,7 @@ pub fn must_succeed(output: Option<Output>) -> String {
 pub fn three_groups(folder: &Path, ranks: usize) -> (PathBuf, PathBuf) {
     let (policy_file, hosts_file) = (folder.join("three.toml"), folder.join("hosts"));
     // a child was told in its environment
-    if std::env::var_os("COLLWISE_TEST_CHILD").is_some() {
+    if is_child() {
         return (policy_file, hosts_file);
     }
     let platform = Platform::parse("three", super::THREE_GROUPS).unwrap();
@@ -78,6 +83,19 @@ pub fn three_groups(folder: &Path, ranks: usize) -> (PathBuf, PathBuf) {
     let lines: String = (0..ranks).map(|r| names[places[r % places.len()]].clone() + "\n").collect();
     std::fs::write(&hosts_file, lines).unwrap();
     (policy_file, hosts_file)
+}
+
+/// The policy with the library's own broadcast inside all groups, after whole messages between them.
+pub fn own_inside(policy: &Path) {
+    if is_child() {
+        return;
+    }
+    let mut edited = Policy::read(policy).unwrap();
+    edited.collectives.get_mut(&bcast::COLLECTIVE).unwrap().two_level.clear();
+    for row in edited.groups.iter_mut().flat_map(|g| g.choices.values_mut().flatten()) {
+        (row.algorithm, row.segment_bytes, row.radix) = ("native".into(), 0, 0);
+    }
+    std::fs::write(policy, edited.to_toml().unwrap()).unwrap();
 }
 
 /// Broadcasts from every root and checks every byte.

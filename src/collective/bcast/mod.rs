@@ -81,6 +81,9 @@ pub static COLLECTIVE: Collective = Collective {
 /// The chain, the one tree in which every rank sends once.
 pub static CHAIN: &Algorithm = &chain::ALGORITHM;
 
+/// The binomial tree, the textbook's.
+pub static BINOMIAL: &Algorithm = &binomial::ALGORITHM;
+
 /// [`Collective::algorithm`] of the broadcast.
 ///
 /// # Errors

@@ -1,0 +1,188 @@
+//! Plans with the library's own collectives among groups, coordinators and all ranks, between programs: no builder makes such ones yet.
+
+#[path = "../../../tests/common/mod.rs"]
+mod common;
+
+use super::super::communicator::{State, state};
+use super::super::private_communicators;
+use super::*;
+use crate::collective::{allreduce, barrier, bcast};
+use crate::schedule::{Schedule, Span, check};
+use crate::transport::library::Operation;
+use common::mpi::{must_succeed, on_ranks, three_groups};
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::{AsRaw, Communicator, CommunicatorCollectives};
+use std::collections::BTreeMap;
+
+const RANKS: usize = 8;
+/// Bytes that are sent, and added.
+const BYTES: usize = 1000;
+
+/// The ranks of each group of several, and the first one of each group.
+fn groups(of: &[usize]) -> (Vec<Vec<Rank>>, Vec<Rank>) {
+    let mut groups: BTreeMap<usize, Vec<Rank>> = BTreeMap::new();
+    of.iter().enumerate().for_each(|(rank, &group)| groups.entry(group).or_default().push(rank));
+    let coordinators = groups.values().map(|ranks| ranks[0]).collect();
+    (groups.into_values().filter(|ranks| ranks.len() > 1).collect(), coordinators)
+}
+
+/// A call among some ranks, as a step of one of them.
+fn native(me: Rank, collective: &'static Collective, ranks: &[Rank], root: Rank, in_place: bool) -> Option<Step> {
+    let root = ranks.iter().position(|&r| r == root).unwrap();
+    ranks.contains(&me).then(|| Step::Native(NativeCall { in_place, ..NativeCall::new(collective, ranks.to_vec(), root) }))
+}
+
+/// A broadcast from a root: among the coordinators with the root, then, after each sent all to the last one of its group, from there inside groups, and
+/// once more to all from the last rank.
+fn broadcast(of: &[usize], me: Rank, root: Rank) -> Vec<Step> {
+    let ((groups, coordinators), span) = (groups(of), Span::output(0, BYTES));
+    let among: Vec<Rank> = coordinators.iter().map(|&c| if of[c] == of[root] { root } else { c }).collect();
+    let mut steps: Vec<Step> = native(me, &bcast::COLLECTIVE, &among, root, false).into_iter().collect();
+    if let Some(group) = groups.iter().find(|group| group.contains(&me)) {
+        let from = among[coordinators.iter().position(|&c| c == group[0]).unwrap()];
+        let last = *group.iter().rfind(|&&r| r != from).unwrap();
+        let mut program = Program::new();
+        if me == from {
+            program.send(last, span, &[]);
+        } else if me == last {
+            program.recv(from, span, &[]);
+        }
+        steps.push(Step::Program(program));
+        steps.extend(native(me, &bcast::COLLECTIVE, group, last, false));
+    }
+    steps.extend(native(me, &bcast::COLLECTIVE, &(0..of.len()).collect::<Vec<_>>(), of.len() - 1, false));
+    steps
+}
+
+/// An allreduce: up a chain inside groups by programs, among coordinators in place, by programs to the last ones, and from there inside groups.
+fn all_reduce(of: &[usize], me: Rank) -> Vec<Step> {
+    let ((groups, coordinators), (input, output)) = (groups(of), (Span::input(0, BYTES), Span::output(0, BYTES)));
+    let group = groups.iter().find(|group| group.contains(&me));
+    let place = group.map_or(0, |group| group.iter().position(|&r| r == me).unwrap());
+    let mut program = Program::new();
+    let mut own = program.push(crate::schedule::Action::Copy { from: input, into: output }, &[]);
+    if let Some(&next) = group.and_then(|group| group.get(place + 1)) {
+        let scratch = Span { buffer: crate::schedule::Buffer::Scratch, offset: 0, len: BYTES };
+        let come = program.recv(next, scratch, &[]);
+        own = program.push(crate::schedule::Action::Combine { left: scratch, into: output }, &[own, come]);
+    }
+    if place > 0 {
+        program.send(group.unwrap()[place - 1], output, &[own]);
+    }
+    let mut steps = vec![Step::Program(program)];
+    steps.extend(native(me, &allreduce::COLLECTIVE, &coordinators, coordinators[0], true));
+    if let Some(group) = group {
+        let (first, last) = (group[0], group[group.len() - 1]);
+        let mut program = Program::new();
+        if me == first {
+            program.send(last, output, &[]);
+        } else if me == last {
+            program.recv(first, output, &[]);
+        }
+        steps.push(Step::Program(program));
+        steps.extend(native(me, &bcast::COLLECTIVE, group, last, false));
+    }
+    steps
+}
+
+/// A barrier: among coordinators between two inside groups.
+fn barrier_of_groups(of: &[usize], me: Rank) -> Vec<Step> {
+    let (groups, coordinators) = groups(of);
+    let inside = || groups.iter().find_map(|group| native(me, &barrier::COLLECTIVE, group, group[0], false));
+    let between = native(me, &barrier::COLLECTIVE, &coordinators, coordinators[0], false);
+    inside().into_iter().chain(between).chain(inside()).collect()
+}
+
+/// The messages of all ranks' steps, one after the other, with what takes the place of the library's own.
+fn schedule(steps: impl Fn(Rank) -> Vec<Step>, bytes: usize) -> Schedule {
+    let program = |me: Rank| {
+        let mut all = Program::new();
+        for step in steps(me) {
+            let before: Vec<_> = (0..all.len()).map(|op| op as u32).collect();
+            let program = match step {
+                Step::Program(program) => program,
+                Step::Native(call) => call.program(me, bytes, Elements::default()).unwrap(),
+            };
+            all.append(&program, |r| r, &before);
+        }
+        all
+    };
+    Schedule { programs: (0..RANKS).map(program).collect() }
+}
+
+#[test]
+fn steps_bring_about_what_the_collective_is_for() {
+    let of = [0, 1, 2, 0, 1, 0, 1, 0];
+    for root in 0..RANKS {
+        check(&schedule(|me| broadcast(&of, me, root), BYTES), &bcast::specification(&Shape::new(RANKS, root, BYTES))).unwrap();
+    }
+    let all = (allreduce::COLLECTIVE.specification)(&Shape::new(RANKS, 0, BYTES));
+    check(&schedule(|me| all_reduce(&of, me), BYTES), &all).unwrap();
+    check(&schedule(|me| barrier_of_groups(&of, me), 0), &barrier::specification(&Shape::new(RANKS, 0, 0))).unwrap();
+}
+
+/// The plans of a communicator that is used again.
+fn planned<'a>(comm: &SimpleCommunicator) -> &'a mut Planned {
+    // SAFETY: a valid communicator, which nobody else uses
+    match unsafe { (state(comm.as_raw()).unwrap(), state(comm.as_raw()).unwrap()).1 } {
+        State::Planned(planned) => planned,
+        State::Later | State::Native => panic!("it has no plans"),
+    }
+}
+
+/// Runs all of them, and checks every byte.
+fn run_all(comm: &SimpleCommunicator) {
+    let (me, planned) = (comm.rank() as usize, planned(comm));
+    let of = planned.groups();
+    for root in 0..of.len() {
+        let mut data = vec![if me == root { root as u8 + 1 } else { 0 }; BYTES];
+        // SAFETY: the buffer is of the size that the steps say, as in all that follow
+        unsafe { planned.run(&broadcast(&of, me, root), &Arguments::of_message(data.as_mut_ptr(), BYTES, root)) }.unwrap();
+        assert_eq!(data, vec![root as u8 + 1; BYTES], "from {root} at {me}");
+        let (given, mut sum) = (vec![me as u8 + 1; BYTES], vec![0xEE; BYTES]);
+        let operation = Some(Operation::sum(Elements::default()));
+        let arguments = Arguments { buffers: Buffers::of(&given, &mut sum), bytes: BYTES, root: 0, operation };
+        unsafe { planned.run(&all_reduce(&of, me), &arguments) }.unwrap();
+        assert_eq!(sum, vec![(1..=of.len()).sum::<usize>() as u8; BYTES], "at {me}");
+        unsafe { planned.run(&barrier_of_groups(&of, me), &Arguments::of_message(std::ptr::null_mut(), 0, 0)) }.unwrap();
+    }
+}
+
+/// Runs a part on ranks of three groups, of which none may fall back.
+fn over_mpi(name: &str, threads: bool, part: impl Fn(&SimpleCommunicator)) {
+    let folder = tempfile::tempdir().unwrap();
+    let (policy, hosts) = three_groups(folder.path(), RANKS);
+    let mut environment = vec![("COLLWISE_POLICY", policy.as_path()), ("COLLWISE_HOSTS", &hosts)];
+    environment.extend(threads.then_some(("COLLWISE_TEST_THREADS", Path::new("1"))));
+    let said = must_succeed(on_ranks(&format!("run::planned::tests::{name}"), RANKS, &environment, part));
+    assert!(!said.contains("library's own collectives"), "it fell back: {said}");
+}
+
+#[test]
+fn steps_run_among_any_ranks_in_communicators_that_go_with_theirs() {
+    over_mpi("steps_run_among_any_ranks_in_communicators_that_go_with_theirs", false, |world| {
+        let comm = world.duplicate();
+        run_all(&comm);
+        // that of all processes, the group's, and those of the coordinators, with each root elsewhere; none where the whole communicator serves
+        let (me, of) = (world.rank() as usize, planned(&comm).groups());
+        let (roots, coordinators) = (of.iter().filter(|&&group| group == of[me]).count(), groups(&of).1);
+        let others = if coordinators.contains(&me) { 1 + RANKS - roots - (coordinators.len() - 1) } else { 1 };
+        assert_eq!(private_communicators(), 1 + usize::from(roots > 1) + others, "of {me}");
+        // others of the same processes have the same
+        run_all(&world.duplicate());
+        assert_eq!(private_communicators(), 1 + usize::from(roots > 1) + others);
+        drop(comm);
+        world.barrier();
+        assert_eq!(private_communicators(), 1);
+        run_all(&world.duplicate());
+        assert_eq!(private_communicators(), 1);
+    });
+}
+
+#[test]
+fn steps_run_without_communicators_where_several_threads_may_make_theirs() {
+    over_mpi("steps_run_without_communicators_where_several_threads_may_make_theirs", true, |world| {
+        run_all(world);
+        assert_eq!(private_communicators(), 1);
+    });
+}
