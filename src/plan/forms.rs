@@ -2,7 +2,7 @@
 //! inter-group algorithms of its own.)
 
 use super::{Location, PolyModel, group_ranks, placement};
-use crate::collective::{Algorithm, Collective, Parameters, Shape, bcast};
+use crate::collective::{Algorithm, Collective, Parameters, Shape, Size, bcast};
 use crate::decide::all_candidates;
 use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, TwoLevelRow, bounded};
@@ -120,6 +120,18 @@ impl Form {
         Ok(Schedule { programs: (0..shape.ranks).map(|me| self.program(me, shape)).collect::<Result<_>>()? })
     }
 
+    /// As [`Form::schedule`], counted while it is built.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`], or as [`Form::program`].
+    fn bounded_schedule(&self, shape: &Shape) -> Result<Schedule> {
+        let (segment, at_least) = match self {
+            Form::Flat(_, algorithm, parameters) => (if algorithm.segmented { parameters.segment } else { 0 }, 0),
+            Form::Coordinated(coordinated) => (coordinated.segment, coordinated.message_count(shape.bytes)),
+        };
+        Schedule::bounded(shape.ranks, (shape.bytes, segment), at_least, |me| self.program(me, shape))
+    }
+
     /// What it should take.
     ///
     /// # Errors
@@ -138,39 +150,47 @@ pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static
     let flat = all_candidates(collective, members.len(), shape.bytes);
     let mut all: Vec<Form> = flat.iter().map(|&(a, p)| Form::Flat(collective, a, p)).collect();
     if let Some(through) = through(collective) {
-        let between = between(&flat);
+        let between: Vec<_> = (through.between)().into_iter().flat_map(with_radices).collect();
         for inside in (through.trees)().into_iter().flat_map(with_radices) {
             let with = |&(between, segment): &_| Form::Coordinated(coordinated(members, collective, shape.root, inside, between, segment));
-            let segments = if through.segmented { segments(shape.bytes) } else { vec![0] };
+            let segments = if through.segmented { segments(members, collective, shape) } else { vec![0] };
             let pairs: Vec<_> = between.iter().flat_map(|&b| segments.iter().map(move |&s| (b, s))).collect();
             all.extend(pairs.iter().map(with));
         }
     }
     all.retain(|form| form.fits(shape));
-    let predicted = |form: Form| {
-        let predicted_s = completion(&form.schedule(shape)?, &costs)?;
-        Ok(FormPlan { form, predicted_s, from_row: false })
+    let predicted = |form: Form| match form.bounded_schedule(shape) {
+        Ok(schedule) => {
+            let predicted_s = completion(&schedule, &costs)?;
+            Ok(Some(FormPlan { form, predicted_s, from_row: false }))
+        }
+        // what nobody can predict is not chosen
+        Err(Error::TooLarge(_)) => Ok(None),
+        Err(e) => Err(e),
     };
-    let mut all: Vec<FormPlan> = all.into_iter().map(predicted).collect::<Result<_>>()?;
+    let mut all: Vec<FormPlan> = all.into_iter().filter_map(|form| predicted(form).transpose()).collect::<Result<_>>()?;
     all.sort_by(|a, b| a.predicted_s.total_cmp(&b.predicted_s));
     Ok(all)
 }
 
-/// What coordinators may do, in one piece: what is cut into segments is cut for all levels.
-fn between(flat: &[(&'static Algorithm, Parameters)]) -> Vec<(&'static Algorithm, Parameters)> {
-    flat.iter().copied().filter(|(_, parameters)| parameters.segment == 0).collect()
-}
-
-/// A tree with each of its radices.
-fn with_radices(tree: &'static Algorithm) -> Vec<(&'static Algorithm, Parameters)> {
-    match tree.radices {
-        [] => vec![(tree, Parameters::default())],
-        radices => radices.iter().map(|&radix| (tree, Parameters::of(0, radix))).collect(),
+/// An algorithm with each of its radices, in one piece: what is cut into segments is cut for all levels.
+fn with_radices(algorithm: &'static Algorithm) -> Vec<(&'static Algorithm, Parameters)> {
+    match algorithm.radices {
+        _ if algorithm.segmented => Vec::new(),
+        [] => vec![(algorithm, Parameters::default())],
+        radices => radices.iter().map(|&radix| (algorithm, Parameters::of(0, radix))).collect(),
     }
 }
 
 /// Segments worth trying.
-fn segments(bytes: usize) -> Vec<usize> {
+fn segments(members: &[Location], collective: &Collective, shape: &Shape) -> Vec<usize> {
+    let bytes = shape.bytes;
+    if collective.size == Size::Block {
+        // of what a group has for another one's ranks; it goes on as a whole, so that what is to be had is below the handshake
+        let largest = group_ranks(members, shape.root).iter().map(|(_, ranks)| ranks.len()).max().unwrap_or(0).saturating_mul(bytes);
+        let cut = (BELOW_HANDSHAKE < largest && largest.div_ceil(BELOW_HANDSHAKE) <= MOST_SEGMENTS).then_some(BELOW_HANDSHAKE);
+        return std::iter::once(0).chain(cut).collect();
+    }
     let doubled = (0..).map(|k| LEAST_SEGMENT << k).take_while(|&s| s < bytes).chain([BELOW_HANDSHAKE]);
     let mut all: Vec<usize> = doubled.filter(|&s| s < bytes && bytes.div_ceil(s) <= MOST_SEGMENTS).collect();
     all.push(0);
@@ -278,15 +298,35 @@ mod tests {
         let everybody: Vec<Location> = policy.policy.groups.iter().enumerate().flat_map(of).collect();
         // some of the hosts, in an order of their own
         let some: Vec<Location> = (0..25).map(|k| everybody[(k * 31 + 7) % everybody.len()]).collect();
+        let forms_of = |members: &[Location], collective: &'static Collective, shape: &Shape| {
+            let all = forms(&policy, members, collective, shape).unwrap();
+            for plan in &all {
+                let said = || format!("{} {shape:?}: {}", collective.name, plan.form.words());
+                check(&plan.form.schedule(shape).unwrap(), &(collective.specification)(shape))
+                    .unwrap_or_else(|e| panic!("{}: {e}", said()));
+            }
+            all
+        };
+        // every form from several roots, in place and not, and for odd sizes
+        let few: Vec<Location> = (0..11).map(|k| everybody[(k * 17 + 3) % everybody.len()]).collect();
+        for collective in COLLECTIVES.into_iter().filter(|c| by_form(c)) {
+            for (k, bytes) in [0, 1, 13, 1000, 60_001].into_iter().enumerate().filter(|(_, bytes)| collective.sized() || *bytes == 0) {
+                for (root, in_place) in [(0, k % 2 == 0), (3 + k, true), (10, false)] {
+                    let root = if collective.rooted { root } else { 0 };
+                    let all = forms_of(&few, collective, &Shape { in_place, ..collective.shape(few.len(), root, bytes) });
+                    assert!(
+                        all.iter().any(|plan| matches!(plan.form, Form::Coordinated(_))),
+                        "{} goes through no coordinators",
+                        collective.name
+                    );
+                }
+            }
+        }
         for collective in COLLECTIVES.into_iter().filter(|&c| c.tuned && c != &bcast::COLLECTIVE) {
             for (members, bytes) in [(&everybody, 8), (&some, 8), (&some, 40_008)] {
                 let ranks = members.len();
                 let shape = collective.shape(ranks, 0, if collective.sized() { bytes } else { 0 });
-                let specification = (collective.specification)(&shape);
-                let all = forms(&policy, members, collective, &shape).unwrap();
-                for plan in &all {
-                    check(&plan.form.schedule(&shape).unwrap(), &specification).unwrap_or_else(|e| panic!("{}: {e}", plan.form.words()));
-                }
+                let all = forms_of(members, collective, &shape);
                 let plan = plan_form(&policy, members, collective, &shape).unwrap();
                 if policy.policy.two_level(collective).is_empty() {
                     assert!(plan.form.is_native());
