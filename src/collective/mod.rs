@@ -86,6 +86,11 @@ impl Collective {
         self.size != Size::Nothing
     }
 
+    /// True if nothing happens before the root begins: it alone gives something.
+    pub fn root_begins(&self) -> bool {
+        self.rooted && (self.layout)(&Shape::new(2, 0, 1), 1).input == 0
+    }
+
     /// What it is asked to do by so many ranks, from this root and for this size, where nobody says what is combined: numbers of eight bytes, as
     /// far as the size is one of whole numbers, else bytes, by an operation that commutes.
     pub fn shape(&self, ranks: usize, root: Rank, bytes: usize) -> Shape {

@@ -23,7 +23,7 @@ pub static COLLECTIVE: Collective = Collective {
     rooted: false,
     size: Size::Block,
     combines: true,
-    tuned: false,
+    tuned: true,
     layout,
     specification,
     fallback: &pairwise::ALGORITHM,
