@@ -122,6 +122,13 @@ impl Collective {
         self.algorithms[self.algorithms.len() - 1]
     }
 
+    /// The sizes of these that it is tuned at among so many ranks: blocks of all ranks are together as large as the largest of them, since it is what
+    /// all ranks give that takes memory and time.
+    pub fn tuned_sizes(&self, sizes: &[usize], ranks: usize) -> Vec<usize> {
+        let largest = sizes.last().map_or(0, |last| last / if self.size == Size::Block { ranks.max(1) } else { 1 });
+        self.sizes(&sizes.iter().copied().filter(|&bytes| bytes <= largest).collect::<Vec<_>>())
+    }
+
     /// The sizes of these that messages of it may have: all, or only 0.
     pub fn sizes(&self, sizes: &[usize]) -> Vec<usize> {
         if self.sized() { sizes.to_vec() } else { vec![0] }

@@ -10,7 +10,7 @@ pub use between::{Leap, leaps};
 pub use places::by_speed;
 pub use rows::{Made, Row, rows};
 
-use crate::collective::{Algorithm, Collective, Parameters, Shape};
+use crate::collective::{Algorithm, Collective, Parameters, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::flow::with_flow;
 use crate::model::Among;
@@ -111,10 +111,10 @@ pub fn all_candidates(collective: &Collective, ranks: usize, bytes: usize) -> Ve
     all
 }
 
-/// As [`all_candidates`], each also with places by speed, if the processors of the ranks differ.
+/// As [`all_candidates`], of a broadcast each also with places by speed, if the processors of the ranks differ.
 pub fn candidates_by_speed(collective: &Collective, ranks: usize, bytes: usize, unlike: bool) -> Vec<(&'static Algorithm, Parameters)> {
     let by_speed = |(a, p): (&'static Algorithm, Parameters)| {
-        std::iter::once((a, p)).chain((unlike && collective.rooted).then_some((a, Parameters { by_speed: true, ..p })))
+        std::iter::once((a, p)).chain((unlike && *collective == bcast::COLLECTIVE).then_some((a, Parameters { by_speed: true, ..p })))
     };
     all_candidates(collective, ranks, bytes).into_iter().flat_map(by_speed).collect()
 }

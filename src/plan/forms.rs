@@ -1,12 +1,11 @@
 //! Collectives over several groups in one of two forms: one algorithm over all ranks, or through the coordinators of the groups. (The broadcast has
 //! inter-group algorithms of its own.)
 
-use super::{Location, PolyModel, group_ranks, placement};
+use super::{Location, PolyModel, group_ranks, placement, shared};
 use crate::collective::{Algorithm, Collective, Parameters, Shape, Size, bcast};
 use crate::decide::all_candidates;
 use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, TwoLevelRow, bounded};
-use crate::predict::completion;
 use crate::schedule::{Program, Schedule};
 use crate::topology::Rank;
 use crate::two_level::{Coordinated, IntraGroup, through};
@@ -137,7 +136,7 @@ impl Form {
     /// # Errors
     /// The policy lacks a link, or as [`Form::program`].
     pub fn seconds(&self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Result<f64> {
-        completion(&self.schedule(shape)?, &PolyModel::new(policy, members, shape.bytes)?)
+        shared::seconds(&self.schedule(shape)?, members, &PolyModel::new(policy, members, shape.bytes)?)
     }
 }
 
@@ -161,7 +160,7 @@ pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static
     all.retain(|form| form.fits(shape));
     let predicted = |form: Form| match form.bounded_schedule(shape) {
         Ok(schedule) => {
-            let predicted_s = completion(&schedule, &costs)?;
+            let predicted_s = shared::seconds(&schedule, members, &costs)?;
             Ok(Some(FormPlan { form, predicted_s, from_row: false }))
         }
         // what nobody can predict is not chosen
@@ -218,7 +217,7 @@ fn coordinated(
 pub fn plan_form(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<FormPlan> {
     let group = members[0].group;
     if members.iter().all(|m| m.group == group) {
-        let positions: Vec<usize> = members.iter().map(|m| m.position).collect();
+        let positions: Vec<usize> = (0..members.len()).map(|v| members[shape.absolute(v)].position).collect();
         let decided = policy.decide(collective, group, &positions, shape.bytes)?;
         let form = Form::Flat(collective, decided.algorithm, decided.parameters);
         return Ok(FormPlan { form, predicted_s: decided.predicted_s, from_row: decided.from_row }.or_native(collective, shape));

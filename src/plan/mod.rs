@@ -8,6 +8,7 @@ mod leaps;
 mod members;
 mod planner;
 mod poly_model;
+mod shared;
 
 use crate::collective::{Parameters, Shape, bcast};
 use crate::decide::placed;
