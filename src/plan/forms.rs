@@ -41,6 +41,10 @@ pub struct FormPlan {
 const LEAST_SEGMENT: usize = 8 << 10;
 /// More would only take longer to predict.
 const MOST_SEGMENTS: usize = 256;
+/// What goes through coordinators is first compared as a whole and in about so many pieces, and the best in segments of all sizes: which of them is best
+/// hangs less on the segments than on who sends to whom.
+const PIECES: usize = 32;
+const MOST_REFINED: usize = 8;
 /// Segments of just below 64 KiB are tried too: above, many libraries shake hands.
 const BELOW_HANDSHAKE: usize = 63 << 10;
 
@@ -74,6 +78,12 @@ impl Form {
             (Form::Coordinated(a), Form::Coordinated(b)) => a.between.algorithm == b.between.algorithm,
             _ => false,
         }
+    }
+
+    /// True if two go through coordinators, and differ by what these do at most.
+    fn is_alike_inside(&self, other: &Form) -> bool {
+        let (Form::Coordinated(a), Form::Coordinated(b)) = (self, other) else { return false };
+        a.inside == b.inside && a.segment == b.segment
     }
 
     /// True if everybody calls the library's own.
@@ -146,30 +156,56 @@ impl Form {
 /// The policy lacks a link, or an algorithm that there is not.
 pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Vec<FormPlan>> {
     let costs = PolyModel::new(policy, members, shape.bytes)?;
-    let flat = all_candidates(collective, members.len(), shape.bytes);
-    let mut all: Vec<Form> = flat.iter().map(|&(a, p)| Form::Flat(collective, a, p)).collect();
+    let predicted = |form: Form| -> Result<Option<FormPlan>> {
+        if !form.fits(shape) {
+            return Ok(None);
+        }
+        match form.bounded_schedule(shape) {
+            Ok(schedule) => {
+                let predicted_s = shared::seconds(&schedule, members, &costs)?;
+                Ok(Some(FormPlan { form, predicted_s, from_row: false }))
+            }
+            // what nobody can predict is not chosen
+            Err(Error::TooLarge(_)) => Ok(None),
+            Err(e) => Err(e),
+        }
+    };
+    let by_time = |all: &mut Vec<FormPlan>| {
+        all.sort_by(|a, b| a.predicted_s.total_cmp(&b.predicted_s));
+        // of few coordinators some algorithms are one
+        all.dedup_by(|b, a| a.predicted_s.to_bits() == b.predicted_s.to_bits() && a.form.is_alike_inside(&b.form));
+    };
+    let flat = all_candidates(collective, members.len(), shape.bytes).into_iter();
+    let mut all: Vec<FormPlan> = flat.filter_map(|(a, p)| predicted(Form::Flat(collective, a, p)).transpose()).collect::<Result<_>>()?;
     if let Some(through) = through(collective) {
+        let segments = if through.segmented { segments(members, collective, shape) } else { vec![0] };
+        let (first, rest): (Vec<usize>, Vec<usize>) = segments.iter().partition(|&&s| s == 0 || s == near(&segments, shape.bytes / PIECES));
         let between: Vec<_> = (through.between)().into_iter().flat_map(with_radices).collect();
+        let mut best: Vec<FormPlan> = Vec::new();
         for inside in (through.trees)().into_iter().flat_map(with_radices) {
-            let with = |&(between, segment): &_| Form::Coordinated(coordinated(members, collective, shape.root, inside, between, segment));
-            let segments = if through.segmented { segments(members, collective, shape) } else { vec![0] };
-            let pairs: Vec<_> = between.iter().flat_map(|&b| segments.iter().map(move |&s| (b, s))).collect();
-            all.extend(pairs.iter().map(with));
+            for &between in &between {
+                let with = |&segment: &_| Form::Coordinated(coordinated(members, collective, shape.root, inside, between, segment));
+                let mut found: Vec<FormPlan> =
+                    first.iter().map(with).filter_map(|form| predicted(form).transpose()).collect::<Result<_>>()?;
+                all.extend(found.iter().cloned());
+                by_time(&mut found);
+                best.extend(found.into_iter().take(1));
+            }
+        }
+        by_time(&mut best);
+        for plan in best.into_iter().take(MOST_REFINED) {
+            let Form::Coordinated(coordinated) = plan.form else { continue };
+            let with = |&segment: &_| Form::Coordinated(Coordinated { segment, ..coordinated.clone() });
+            all.extend(rest.iter().map(with).filter_map(|form| predicted(form).transpose()).collect::<Result<Vec<_>>>()?);
         }
     }
-    all.retain(|form| form.fits(shape));
-    let predicted = |form: Form| match form.bounded_schedule(shape) {
-        Ok(schedule) => {
-            let predicted_s = shared::seconds(&schedule, members, &costs)?;
-            Ok(Some(FormPlan { form, predicted_s, from_row: false }))
-        }
-        // what nobody can predict is not chosen
-        Err(Error::TooLarge(_)) => Ok(None),
-        Err(e) => Err(e),
-    };
-    let mut all: Vec<FormPlan> = all.into_iter().filter_map(|form| predicted(form).transpose()).collect::<Result<_>>()?;
-    all.sort_by(|a, b| a.predicted_s.total_cmp(&b.predicted_s));
+    by_time(&mut all);
     Ok(all)
+}
+
+/// The segment that is nearest to a size.
+fn near(segments: &[usize], bytes: usize) -> usize {
+    segments.iter().copied().min_by_key(|s| s.abs_diff(bytes)).unwrap_or(0)
 }
 
 /// An algorithm with each of its radices, in one piece: what is cut into segments is cut for all levels.
