@@ -4,7 +4,7 @@
 //! libraries, or a library that this crate is a part of, which would then call itself. So they are not called as the linker bound them, but
 //! looked up in the file of the MPI library, all at once, at the first call of any. Where that cannot be found (a program that is linked
 //! statically) they are what the linker bound.
-#![allow(non_snake_case, clippy::missing_safety_doc)] // each has the name of its namesake, and its contract
+#![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments)] // each is what its namesake is
 
 use crate::loaded::{file_of, loaded};
 use libc::{c_char, c_int, c_void};
