@@ -331,6 +331,7 @@ fn allgathers() {
     takes(["allgather", "recursive_doubling"], &HOCKNEY, POWERS.into_iter(), none, |x, p, m| x.of(floor_log2(p), all(p, m), 0.0));
     takes(["allgather", "bruck"], &HOCKNEY, 2..=64, none, |x, p, m| x.of(ceil_log2(p), all(p, m), 0.0));
     takes(["allgather", "neighbour_exchange"], &HOCKNEY, (2..=64).step_by(2), none, |x, p, m| x.of((p / 2) as f64, all(p, m), 0.0));
+    takes(["allgather", "direct"], &HOCKNEY, 2..=33, none, |x, p, m| x.of((p - 1) as f64, all(p, m), 0.0));
     takes(["allgather", "gather_bcast"], &HOCKNEY, POWERS.into_iter(), none, |x, p, m| {
         x.of(2.0 * floor_log2(p), all(p, m) + floor_log2(p) * (p * m) as f64, 0.0)
     });

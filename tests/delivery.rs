@@ -9,7 +9,7 @@ use collwise::predict::completion;
 use collwise::schedule::{Action, Elements, check};
 use collwise::transport::threads::{run, run_with, transports};
 use collwise::transport::{Buffers, Task};
-use collwise::two_level::{INTER_GROUP_ALGORITHMS, IntraGroup, TwoLevel};
+use collwise::two_level::{Coordinated, INTER_GROUP_ALGORITHMS, IntraGroup, TwoLevel, through};
 use proptest::prelude::*;
 
 #[test]
@@ -169,6 +169,54 @@ proptest! {
         // the replay and the simulator run the same lanes
         let costs = collwise::model::model("hockney").unwrap().costs(&collwise::model::Values::of(&[("alpha_s", 1e-5), ("beta_s_per_byte", 1e-9)])).unwrap();
         prop_assert!(collwise::predict::completion(&schedule, costs.as_ref()).is_ok());
+    }
+}
+
+/// A collective through the coordinators of groups of any ranks, from a seed.
+fn random_coordinated(seed: u64, segment: usize) -> Coordinated {
+    use rand::Rng;
+    let mut random = collwise::stats::random(seed);
+    let mut one_of = |n: usize| random.random_range(0..n);
+    let sizes: Vec<usize> = (0..1 + one_of(5)).map(|_| 1 + one_of(6)).collect();
+    let mut order: Vec<usize> = (0..sizes.iter().sum()).collect();
+    if seed.is_multiple_of(3) {
+        (1..order.len()).rev().for_each(|k| order.swap(k, one_of(k + 1)));
+    }
+    let groups = sizes.iter().map(|&n| order.drain(..n).collect()).collect();
+    let all: Vec<_> = COLLECTIVES.into_iter().filter_map(through).collect();
+    let through = all[seed as usize % all.len()];
+    let between: Vec<_> = (through.between)()
+        .into_iter()
+        .filter(|a| (a.fits)(&through.collective.shape(sizes.len(), 0, if through.collective.sized() { 8 } else { 0 })))
+        .collect();
+    let trees = (through.trees)();
+    let (tree, between) = (trees[one_of(trees.len())], between[one_of(between.len())]);
+    let part = |algorithm, radix| IntraGroup { algorithm, parameters: Parameters::of(0, radix) };
+    let segment = if through.segmented { segment } else { 0 };
+    Coordinated { collective: through.collective, groups, inside: part(tree, one_of(5)), between: part(between, one_of(5)), segment }
+}
+
+proptest! {
+    #![proptest_config(common::cases(400))]
+
+    #[test]
+    fn every_collective_through_coordinators_delivers(seed in 0u64..1_000_000, count in 0usize..500, segment in 0usize..900, in_place: bool) {
+        let coordinated = random_coordinated(seed, segment);
+        let collective = coordinated.collective;
+        let elements = if collective.combines { Elements { bytes: 4, commute: true } } else { Elements::default() };
+        let bytes = if collective.sized() { count * elements.bytes } else { 0 };
+        let shape = Shape { elements, in_place, ..coordinated.shape(bytes) };
+        let specification = (collective.specification)(&shape);
+        let schedule = coordinated.schedule(&shape).unwrap();
+        check(&schedule, &specification).map_err(|e| TestCaseError::fail(format!("{coordinated:?} {shape:?}: {e}")))?;
+        prop_assert!(schedule.programs.iter().all(|p| (0..p.len()).all(|op| usize::from(p.lane(op)) < coordinated.lanes())));
+        let (inputs, mut outputs): (Vec<_>, Vec<_>) = (0..shape.ranks).map(|me| common::filled(&specification, me, 7)).unzip();
+        run_with(&schedule, &inputs, &mut outputs, common::schedules::operation(elements)).unwrap();
+        for (after, output) in specification.after.iter().zip(&outputs) {
+            for p in after {
+                prop_assert!(output[p.at..p.at + p.len] == common::value(elements, 7, &p.of, p.from, p.len), "{coordinated:?} {shape:?}");
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Its parameters are read when a communicator is made, and can be set through the tools interface (MPI_T). The interface is looked up
 //! when it is needed: not every MPI has it.
 
-use crate::collective::{Collective, allreduce, barrier, bcast};
+use crate::collective::{Collective, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scatter};
 use crate::error::Result;
 use crate::run::duplicate;
 use crate::transport::mpi::symbol;
@@ -43,6 +43,45 @@ const KNOWN: &[Known] = &[
         collective: &allreduce::COLLECTIVE,
         variable: c"coll_tuned_allreduce_algorithm",
         values: &[("linear", 1), ("nonoverlapping", 2), ("recursive_doubling", 3), ("ring", 4), ("segmented_ring", 5), ("rabenseifner", 6)],
+    },
+    Known {
+        collective: &reduce::COLLECTIVE,
+        variable: c"coll_tuned_reduce_algorithm",
+        values: &[
+            ("linear", 1),
+            ("chain", 2),
+            ("pipeline", 3),
+            ("binary", 4),
+            ("binomial", 5),
+            ("in-order_binary", 6),
+            ("rabenseifner", 7),
+        ],
+    },
+    Known {
+        collective: &reduce_scatter::COLLECTIVE,
+        variable: c"coll_tuned_reduce_scatter_block_algorithm",
+        values: &[("basic_linear", 1), ("recursive_doubling", 2), ("recursive_halving", 3), ("butterfly", 4)],
+    },
+    Known {
+        collective: &allgather::COLLECTIVE,
+        variable: c"coll_tuned_allgather_algorithm",
+        // that of two ranks alone is left out
+        values: &[("linear", 1), ("bruck", 2), ("recursive_doubling", 3), ("ring", 4), ("neighbor", 5)],
+    },
+    Known {
+        collective: &gather::COLLECTIVE,
+        variable: c"coll_tuned_gather_algorithm",
+        values: &[("basic_linear", 1), ("binomial", 2), ("linear_sync", 3)],
+    },
+    Known {
+        collective: &scatter::COLLECTIVE,
+        variable: c"coll_tuned_scatter_algorithm",
+        values: &[("basic_linear", 1), ("binomial", 2), ("linear_nb", 3)],
+    },
+    Known {
+        collective: &alltoall::COLLECTIVE,
+        variable: c"coll_tuned_alltoall_algorithm",
+        values: &[("linear", 1), ("pairwise", 2), ("modified_bruck", 3), ("linear_sync", 4)],
     },
 ];
 

@@ -1,7 +1,7 @@
 //! What a contestant works on: filled before, checked after.
 
 use crate::collective::{Collective, Shape};
-use crate::schedule::Elements;
+use crate::schedule::{Buffer, Elements, Piece};
 use crate::topology::Rank;
 use crate::transport::Buffers;
 use crate::transport::library::{Arguments, Operation};
@@ -42,65 +42,68 @@ pub struct Memory {
     /// What is combined.
     pub elements: Elements,
     combines: bool,
-    ranks: usize,
     size: usize,
+    root: Rank,
+    /// What this rank gives, and what it must get.
+    before: Vec<Piece>,
+    after: Vec<Piece>,
 }
 
 impl Memory {
     /// For a shape, as large as the collective's layout says.
     pub fn new(collective: &Collective, shape: &Shape, me: Rank) -> Memory {
+        let mut specification = (collective.specification)(shape);
         let layout = (collective.layout)(shape, me);
         Memory {
             input: Words::new(layout.input),
             output: Words::new(layout.output),
             elements: shape.elements,
             combines: collective.combines,
-            ranks: shape.ranks,
             size: shape.bytes,
+            root: shape.root,
+            before: specification.before.swap_remove(me),
+            after: specification.after.swap_remove(me),
         }
     }
 
     /// What a collective is called with.
-    pub fn arguments(&mut self, root: Rank) -> Arguments {
+    pub fn arguments(&mut self) -> Arguments {
         let operation = self.combines.then(|| Operation::sum(self.elements));
         let input: &[u8] = self.input.bytes();
-        Arguments { buffers: Buffers::of(input, self.output.bytes()), bytes: self.size, root, operation }
+        Arguments { buffers: Buffers::of(input, self.output.bytes()), bytes: self.size, root: self.root, operation }
     }
 
-    /// What ranks give, and where they get something, bytes of which each is wrong. A root gives a message; without one every rank gives numbers
-    /// whose sum over all of them every rank knows.
-    pub fn fill(&mut self, mark: usize, me: Rank, root: Option<Rank>) {
-        if !self.combines {
-            let gives = root == Some(me);
-            self.output.bytes().iter_mut().enumerate().for_each(|(k, b)| *b = if gives { byte(k, mark) } else { !byte(k, mark) });
-        } else if self.elements.bytes == NUMBER {
-            self.input.numbers().iter_mut().enumerate().for_each(|(k, x)| *x = f64::from(byte(k, mark)) + me as f64);
-            self.output.numbers().fill(f64::NAN);
-        } else {
-            self.input.bytes().iter_mut().enumerate().for_each(|(k, b)| *b = byte(k, mark).wrapping_add(me as u8));
-            let wrong = |k| !self.sum_of_bytes(k, mark);
-            let bytes: Vec<u8> = (0..self.output.len).map(wrong).collect();
-            self.output.bytes().copy_from_slice(&bytes);
+    /// What this rank gives, and where it gets something, bytes of which some of each number are wrong. All ranks know what all give.
+    pub fn fill(&mut self, mark: usize) {
+        let Memory { input, output, before, after, .. } = self;
+        for piece in after.iter() {
+            let wrong: Vec<u8> = values(self.elements, piece, mark).iter().map(|byte| !byte).collect();
+            output.bytes()[piece.at..piece.at + piece.len].copy_from_slice(&wrong);
+        }
+        for piece in before.iter() {
+            let buffer = if piece.buffer == Buffer::Input { &mut *input } else { &mut *output };
+            buffer.bytes()[piece.at..piece.at + piece.len].copy_from_slice(&values(self.elements, piece, mark));
         }
     }
 
     /// True if the result is what it must be.
     pub fn is_right(&mut self, mark: usize) -> bool {
-        if !self.combines {
-            return self.output.bytes().iter().enumerate().all(|(k, &b)| b == byte(k, mark));
-        }
-        if self.elements.bytes == NUMBER {
-            // sums of whole numbers are exact in any order
-            let (ranks, among) = (self.ranks as f64, (self.ranks * (self.ranks - 1) / 2) as f64);
-            return self.output.numbers().iter().enumerate().all(|(k, &x)| x == ranks * f64::from(byte(k, mark)) + among);
-        }
-        let sums: Vec<u8> = (0..self.output.len).map(|k| self.sum_of_bytes(k, mark)).collect();
-        *self.output.bytes() == *sums
+        let Memory { output, after, elements, .. } = self;
+        after.iter().all(|piece| output.bytes()[piece.at..piece.at + piece.len] == values(*elements, piece, mark))
     }
+}
 
-    fn sum_of_bytes(&self, k: usize, mark: usize) -> u8 {
-        (0..self.ranks).fold(0u8, |sum, rank| sum.wrapping_add(byte(k, mark).wrapping_add(rank as u8)))
+/// What lies in the bytes of a piece.
+fn values(elements: Elements, piece: &Piece, mark: usize) -> Vec<u8> {
+    let ranks: Vec<Rank> = piece.of.ranks().collect();
+    if elements.bytes == NUMBER {
+        // sums of whole numbers are exact in any order
+        let among = ranks.iter().sum::<usize>() as f64;
+        let number = |k: usize| ranks.len() as f64 * f64::from(byte(k, mark)) + among;
+        return (piece.from / NUMBER..(piece.from + piece.len) / NUMBER).flat_map(|k| number(k).to_ne_bytes()).collect();
     }
+    let (count, among) = (ranks.len() as u8, ranks.iter().fold(0u8, |sum, &rank| sum.wrapping_add((rank * 59) as u8)));
+    (piece.from..piece.from + piece.len).map(|k| byte(k, mark).wrapping_mul(count).wrapping_add(among)).collect()
 }
 
 fn byte(place: usize, mark: usize) -> u8 {
@@ -110,28 +113,39 @@ fn byte(place: usize, mark: usize) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::{allreduce, bcast};
+    use crate::collective::{COLLECTIVES, Parameters};
+    use crate::transport::threads::run_with;
 
     #[test]
     fn what_was_not_brought_about_is_wrong_and_what_was_is_right() {
-        for (collective, bytes) in [(&bcast::COLLECTIVE, 13), (&allreduce::COLLECTIVE, 13), (&allreduce::COLLECTIVE, 48)] {
+        for (collective, bytes) in COLLECTIVES.into_iter().filter(|c| c.sized()).flat_map(|c| [(c, 13), (c, 48)]) {
             let shape = collective.shape(3, 1, bytes);
+            let shape = Shape { root: if collective.rooted { 1 } else { 0 }, ..shape };
             let mut all: Vec<Memory> = (0..3).map(|me| Memory::new(collective, &shape, me)).collect();
-            for (me, memory) in all.iter_mut().enumerate() {
-                memory.fill(5, me, collective.rooted.then_some(1));
-                assert_eq!(memory.is_right(5), collective.rooted && me == 1);
-            }
-            let result: Vec<u8> = if !collective.combines {
-                all[1].output.bytes().to_vec()
-            } else if shape.elements.bytes == NUMBER {
-                let sum = |k: usize, all: &mut [Memory]| all.iter_mut().map(|m| m.input.numbers()[k]).sum::<f64>();
-                (0..bytes / NUMBER).flat_map(|k| sum(k, &mut all).to_ne_bytes()).collect()
-            } else {
-                (0..bytes).map(|k| all.iter_mut().fold(0u8, |sum, m| sum.wrapping_add(m.input.bytes()[k]))).collect()
-            };
             for memory in &mut all {
-                memory.output.bytes().copy_from_slice(&result);
-                assert!(memory.is_right(5) && !memory.is_right(6));
+                memory.fill(5);
+                // who gets nothing has it already, and who gives the result
+                let has = memory.after.iter().all(|after| memory.before.contains(after));
+                assert_eq!(memory.is_right(5), has, "{}", collective.name);
+            }
+            let inputs: Vec<Vec<u8>> = all.iter_mut().map(|m| m.input.bytes().to_vec()).collect();
+            let mut outputs: Vec<Vec<u8>> = all.iter_mut().map(|m| m.output.bytes().to_vec()).collect();
+            let sum = |left: &[u8], into: &mut [u8]| {
+                if shape.elements.bytes == NUMBER {
+                    for (x, y) in into.chunks_exact_mut(NUMBER).zip(left.chunks_exact(NUMBER)) {
+                        let number = |b: &[u8]| f64::from_ne_bytes(b.try_into().unwrap());
+                        x.copy_from_slice(&(number(x) + number(y)).to_ne_bytes());
+                    }
+                } else {
+                    into.iter_mut().zip(left).for_each(|(x, y)| *x = x.wrapping_add(*y));
+                }
+                Ok(())
+            };
+            let schedule = collective.fallback.schedule(&shape, &Parameters::default()).unwrap();
+            run_with(&schedule, &inputs, &mut outputs, sum).unwrap();
+            for (memory, output) in all.iter_mut().zip(&outputs) {
+                memory.output.bytes().copy_from_slice(output);
+                assert!(memory.is_right(5) && (memory.after.is_empty() || !memory.is_right(6)), "{}", collective.name);
             }
         }
     }

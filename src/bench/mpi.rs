@@ -7,7 +7,7 @@
 use super::library::{Forced, forced};
 use super::memory::{Memory, NUMBER};
 use super::report::{Report, Row, group_of_host};
-use crate::collective::{Collective, allreduce, barrier, bcast};
+use crate::collective::{Collective, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scatter};
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
 use crate::plan::by_form;
@@ -19,12 +19,12 @@ use crate::transport::clocks::Clocks;
 use crate::transport::library;
 use crate::transport::mpi::{MpiTransport, check, gather_names, library_version, now};
 use crate::transport::{Control, Executor, Ping, Task, Transport, native};
-use crate::two_level::{Coordinated, InterGroup, IntraGroup, TwoLevel};
+use crate::two_level::{Coordinated, InterGroup, IntraGroup, TwoLevel, through};
 use mpi::collective::SystemOperation;
 use mpi::ffi;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{AsRaw, Communicator};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 pub use super::library::ENVIRONMENT;
 
@@ -59,16 +59,32 @@ enum Contestant {
 /// Calls the adaptive collective.
 type Adaptive = fn(&SimpleCommunicator, Rank, &mut Memory) -> Result<()>;
 
-const ADAPTIVE: [(&Collective, Adaptive); 3] = [
+/// A call that sums what the memory holds, numbers or bytes.
+macro_rules! sums {
+    (|$world:ident, $root:pat_param, $given:ident, $got:ident, $sum:ident| $call:expr) => {
+        |$world, $root, memory| {
+            let $sum = SystemOperation::sum();
+            if memory.elements.bytes == NUMBER {
+                let ($given, $got) = (memory.input.numbers(), memory.output.numbers());
+                $call
+            } else {
+                let ($given, $got) = (memory.input.bytes(), memory.output.bytes());
+                $call
+            }
+        }
+    };
+}
+
+const ADAPTIVE: [(&Collective, Adaptive); 9] = [
     (&bcast::COLLECTIVE, |world, root, memory| world.adaptive_bcast(root, memory.output.bytes())),
     (&barrier::COLLECTIVE, |world, _, _| world.adaptive_barrier()),
-    (&allreduce::COLLECTIVE, |world, _, memory| {
-        if memory.elements.bytes == NUMBER {
-            world.adaptive_allreduce(memory.input.numbers(), memory.output.numbers(), SystemOperation::sum())
-        } else {
-            world.adaptive_allreduce(memory.input.bytes(), memory.output.bytes(), SystemOperation::sum())
-        }
-    }),
+    (&allreduce::COLLECTIVE, sums!(|world, _, given, got, sum| world.adaptive_allreduce(given, got, sum))),
+    (&reduce::COLLECTIVE, sums!(|world, root, given, got, sum| world.adaptive_reduce(root, given, got, sum))),
+    (&reduce_scatter::COLLECTIVE, sums!(|world, _, given, got, sum| world.adaptive_reduce_scatter_block(given, got, sum))),
+    (&allgather::COLLECTIVE, |world, _, memory| world.adaptive_allgather(memory.input.bytes(), memory.output.bytes())),
+    (&gather::COLLECTIVE, |world, root, memory| world.adaptive_gather(root, memory.input.bytes(), memory.output.bytes())),
+    (&scatter::COLLECTIVE, |world, root, memory| world.adaptive_scatter(root, memory.input.bytes(), memory.output.bytes())),
+    (&alltoall::COLLECTIVE, |world, _, memory| world.adaptive_alltoall(memory.input.bytes(), memory.output.bytes())),
 ];
 
 /// A comparison on a communicator.
@@ -155,7 +171,7 @@ impl<'a> Comparison<'a> {
         let two_level = if !by_form(self.collective) {
             two_level(&self.groups, root, bytes)?.program(self.transport.rank())?
         } else {
-            through_coordinators(&self.groups, self.collective).program(self.transport.rank(), &shape)?
+            through_coordinators(&self.groups, self.collective, root)?.program(self.transport.rank(), &shape)?
         };
         let me = self.transport.rank();
         let mut memory = Memory::new(self.collective, &shape, me);
@@ -164,12 +180,12 @@ impl<'a> Comparison<'a> {
         for repetition in 0..settings.warm_ups + settings.repetitions {
             for k in 0..self.contestants.len() {
                 let mark = repetition * 64 + k;
-                memory.fill(mark, me, self.collective.rooted.then_some(root));
+                memory.fill(mark);
                 let (start, end) = self.once(k, root, &mut memory, &two_level, settings.in_a_row)?;
                 let bad = if memory.is_right(mark) { 0.0 } else { 1.0 };
                 let last = self.largest(end + offset)?;
-                // where there is no root, it takes from when the last rank began
-                let counts = me == root || !self.collective.rooted;
+                // where no root begins, it takes from when the last rank did
+                let counts = me == root || !self.collective.root_begins();
                 let first = self.largest(if counts { start + offset } else { f64::NEG_INFINITY })?;
                 wrong[k] += self.largest(bad)?;
                 if repetition >= settings.warm_ups {
@@ -196,7 +212,7 @@ impl<'a> Comparison<'a> {
         } else {
             self.transport.send_times(root, &[])?;
         }
-        if !self.collective.rooted {
+        if !self.collective.root_begins() {
             let others: Vec<Rank> = others.clone().collect();
             self.transport.start_together(root, &others, &self.clocks)?;
         }
@@ -205,9 +221,9 @@ impl<'a> Comparison<'a> {
             match self.contestants[k].1 {
                 Contestant::Adaptive => (self.adaptive)(self.world, root, memory)?,
                 // SAFETY: buffers of the sizes that the collective's layout says
-                Contestant::Library(comm) => unsafe { library::run(self.collective, &memory.arguments(root), comm)? },
+                Contestant::Library(comm) => unsafe { library::run(self.collective, &memory.arguments(), comm)? },
                 Contestant::TwoLevel => {
-                    let arguments = memory.arguments(root);
+                    let arguments = memory.arguments();
                     let combine = |left: &[u8], into: &mut [u8]| arguments.combine(left, into);
                     // SAFETY: as above; they are borrowed for this call
                     unsafe { self.executor.run(&mut self.transport, &mut Task::new(two_level).combining(&combine), arguments.buffers)? }
@@ -237,17 +253,22 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// The textbook's broadcast over groups, by each rank's group: the root sends to every other group's first rank, then a binomial tree in each
-/// group.
-fn two_level(group_of: &[usize], root: Rank, bytes: usize) -> Result<TwoLevel> {
-    let own = *group_of.get(root).ok_or_else(|| Error::invalid(format!("broadcast from rank {root} of {} ranks", group_of.len())))?;
+/// The ranks of each group: the root's first, in it the root first.
+fn groups(group_of: &[usize], root: Rank) -> Result<Vec<Vec<Rank>>> {
+    let own = *group_of.get(root).ok_or_else(|| Error::invalid(format!("begin at rank {root} of {} ranks", group_of.len())))?;
     let others: BTreeSet<usize> = group_of.iter().copied().filter(|&g| g != own).collect();
     let ranks = |group: usize| {
         let mut ranks: Vec<Rank> = (0..group_of.len()).filter(|&r| group_of[r] == group).collect();
         ranks.sort_by_key(|&r| (r != root, r));
         ranks
     };
-    let groups: Vec<Vec<Rank>> = std::iter::once(own).chain(others).map(ranks).collect();
+    Ok(std::iter::once(own).chain(others).map(ranks).collect())
+}
+
+/// The textbook's broadcast over groups, by each rank's group: the root sends to every other group's first rank, then a binomial tree in each
+/// group.
+fn two_level(group_of: &[usize], root: Rank, bytes: usize) -> Result<TwoLevel> {
+    let groups = groups(group_of, root)?;
     let local = IntraGroup::of(bcast::BINOMIAL);
     let jobs = (1..groups.len()).map(|to| Job::Send { from: 0, to }).collect();
     Ok(TwoLevel {
@@ -262,13 +283,13 @@ fn two_level(group_of: &[usize], root: Rank, bytes: usize) -> Result<TwoLevel> {
     })
 }
 
-/// The textbook's collective through coordinators: everybody sends to the first rank of its group, these do what is done where nothing is known, and
+/// The textbook's collective through coordinators: everybody sends to the first rank of its group, the root of its own, these do what is simplest, and
 /// send to everybody.
-fn through_coordinators(group_of: &[usize], collective: &'static Collective) -> Coordinated {
-    let mut groups: BTreeMap<usize, Vec<Rank>> = BTreeMap::new();
-    group_of.iter().enumerate().for_each(|(rank, &group)| groups.entry(group).or_default().push(rank));
-    let (inside, between) = (IntraGroup::of(barrier::FLAT), IntraGroup::of(collective.fallback));
-    Coordinated { collective, groups: groups.into_values().collect(), inside, between, segment: 0 }
+fn through_coordinators(group_of: &[usize], collective: &'static Collective, root: Rank) -> Result<Coordinated> {
+    let through = through(collective).ok_or_else(|| Error::invalid(format!("a {} does not go through coordinators", collective.name)))?;
+    let groups = groups(group_of, if collective.rooted { root } else { 0 })?;
+    let (inside, between) = (through.tree(barrier::FLAT.name)?, (through.between)()[0]);
+    Ok(Coordinated { collective, groups, inside: IntraGroup::of(inside), between: IntraGroup::of(between), segment: 0 })
 }
 
 #[cfg(test)]

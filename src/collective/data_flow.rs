@@ -1,7 +1,8 @@
 //! A program written as if its operations were carried out one by one, in order: each comes after those before it that use the same bytes, where
 //! one of the two writes them, and after nothing else. So receives are posted as early as their place allows.
 
-use crate::schedule::{Buffer, OpId, Program, Span};
+use super::Shape;
+use crate::schedule::{Action, Buffer, Lane, OpId, Program, Span};
 use crate::topology::Rank;
 use std::collections::BTreeMap;
 
@@ -32,6 +33,48 @@ impl DataFlow {
         self.program
     }
 
+    /// The lane of what is added from now on.
+    pub fn in_lane(&mut self, lane: Lane) {
+        self.program.in_lane(lane);
+    }
+
+    /// Bytes of scratch that are used so far.
+    pub fn scratch(&self) -> usize {
+        self.program.scratch()
+    }
+
+    /// Adds the operations of a program that works on other places, among ranks of other names, in lanes from `lane` on, each in pieces of at most
+    /// `segment` bytes (0: whole) of whole elements of `shape`. They come after what they came after there, and what they would disturb here.
+    pub fn embed(
+        &mut self,
+        other: &Program,
+        shape: &Shape,
+        (lane, segment): (Lane, usize),
+        rename: impl Fn(Rank) -> Rank,
+        place: impl Fn(Span) -> Span,
+    ) {
+        let mut added: Vec<Option<OpId>> = Vec::with_capacity(other.len());
+        for (k, action) in other.actions().enumerate() {
+            let after: Vec<OpId> = other.after(k).iter().filter_map(|&op| added[op as usize]).collect();
+            self.in_lane(lane + other.lane(k));
+            self.program.in_flight(other.in_flight_at(k));
+            let cut = |span: Span| shape.cut(place(span), segment);
+            added.push(match action {
+                Action::Send { to, span } => cut(span).filter_map(|piece| self.send_after(rename(to), piece, &after)).last(),
+                Action::Recv { from, span } => cut(span).filter_map(|piece| self.recv_after(rename(from), piece, &after)).last(),
+                Action::Copy { from, into } => {
+                    let pairs = cut(from).zip(cut(into)).filter(|(from, into)| from != into);
+                    pairs.filter_map(|(from, into)| self.add_between(from, into, &after, Program::copy)).last()
+                }
+                Action::Combine { left, into } => {
+                    cut(left).zip(cut(into)).filter_map(|(left, into)| self.add_between(left, into, &after, Program::combine)).last()
+                }
+                Action::Delay { .. } => None,
+            });
+        }
+        self.program.in_flight(0);
+    }
+
     /// Adds a send.
     pub fn send(&mut self, to: Rank, span: Span) -> Option<OpId> {
         self.send_after(to, span, &[])
@@ -44,19 +87,29 @@ impl DataFlow {
 
     /// Adds a receive.
     pub fn recv(&mut self, from: Rank, span: Span) -> Option<OpId> {
-        self.add(None, Some(span), &[], |program, after| program.recv(from, span, after))
+        self.recv_after(from, span, &[])
+    }
+
+    /// Adds a receive that waits for other operations too.
+    fn recv_after(&mut self, from: Rank, span: Span, after: &[OpId]) -> Option<OpId> {
+        self.add(None, Some(span), after, |program, after| program.recv(from, span, after))
     }
 
     /// Adds a copy, unless it is there already.
     pub fn copy(&mut self, from: Span, into: Span) {
         if from != into {
-            self.add(Some(from), Some(into), &[], |program, after| program.copy(from, into, after));
+            self.add_between(from, into, &[], Program::copy);
         }
     }
 
     /// Adds `into := left op into`.
     pub fn combine(&mut self, left: Span, into: Span) {
-        self.add(Some(left), Some(into), &[], |program, after| program.combine(left, into, after));
+        self.add_between(left, into, &[], Program::combine);
+    }
+
+    /// Adds what reads one span and writes another one.
+    fn add_between(&mut self, from: Span, into: Span, after: &[OpId], push: fn(&mut Program, Span, Span, &[OpId]) -> OpId) -> Option<OpId> {
+        self.add(Some(from), Some(into), after, |program, after| push(program, from, into, after))
     }
 
     fn add(

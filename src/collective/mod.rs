@@ -7,8 +7,8 @@ pub mod barrier;
 pub mod bcast;
 mod blocks;
 mod core;
-mod data_flow;
-mod fold;
+pub(crate) mod data_flow;
+pub(crate) mod fold;
 pub mod gather;
 mod halving;
 pub mod reduce;
@@ -86,6 +86,11 @@ impl Collective {
         self.size != Size::Nothing
     }
 
+    /// True if nothing happens before the root begins: it alone gives something.
+    pub fn root_begins(&self) -> bool {
+        self.rooted && (self.layout)(&Shape::new(2, 0, 1), 1).input == 0
+    }
+
     /// What it is asked to do by so many ranks, from this root and for this size, where nobody says what is combined: numbers of eight bytes, as
     /// far as the size is one of whole numbers, else bytes, by an operation that commutes.
     pub fn shape(&self, ranks: usize, root: Rank, bytes: usize) -> Shape {
@@ -115,6 +120,13 @@ impl Collective {
     /// The algorithm that is the library's own.
     pub fn native(&self) -> &'static Algorithm {
         self.algorithms[self.algorithms.len() - 1]
+    }
+
+    /// The sizes of these that it is tuned at among so many ranks: blocks of all ranks are together as large as the largest of them, since it is what
+    /// all ranks give that takes memory and time.
+    pub fn tuned_sizes(&self, sizes: &[usize], ranks: usize) -> Vec<usize> {
+        let largest = sizes.last().map_or(0, |last| last / if self.size == Size::Block { ranks.max(1) } else { 1 });
+        self.sizes(&sizes.iter().copied().filter(|&bytes| bytes <= largest).collect::<Vec<_>>())
     }
 
     /// The sizes of these that messages of it may have: all, or only 0.

@@ -10,7 +10,7 @@ pub use between::{Leap, leaps};
 pub use places::by_speed;
 pub use rows::{Made, Row, rows};
 
-use crate::collective::{Algorithm, Collective, Parameters, Shape};
+use crate::collective::{Algorithm, Collective, Parameters, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::flow::with_flow;
 use crate::model::Among;
@@ -82,15 +82,25 @@ pub struct Candidate {
     pub places: Option<Vec<Rank>>,
 }
 
-/// Every algorithm of a collective with the parameters worth trying for so many ranks and a size: segments of `m / 2^i`.
+/// What a rank beside the root does in a candidate that cuts its messages, at most, for the same reason: with blocks of many ranks, or around a ring, it
+/// passes on many times as many segments as a message has.
+const MOST_OPERATIONS: usize = 4096;
+
+/// Every algorithm of a collective that fits so many ranks, with the parameters worth trying for a size: segments of `m / 2^i`.
 pub fn all_candidates(collective: &Collective, ranks: usize, bytes: usize) -> Vec<(&'static Algorithm, Parameters)> {
     let mut all = Vec::new();
+    let shape = collective.shape(ranks, 0, bytes);
     let most = ranks.saturating_mul(MOST_TRIED_EACH).clamp(MOST_TRIED.0, MOST_TRIED.1);
-    for a in collective.built() {
+    for a in collective.built().filter(|a| (a.fits)(&shape)) {
         if a.segmented {
+            let operations = |p: &Parameters| a.program(ranks.min(2) - 1, &shape, p).map_or(0, |program| program.len());
             let halves = (1..20).map(|i| bytes >> i).take_while(|&s| s >= LEAST_SEGMENT && bytes.div_ceil(s) <= most);
             // the same sizes for neighbouring messages: calibration is about algorithms, not about odd segments
-            all.extend(halves.map(|s| (a, Parameters::of(s.next_multiple_of(64), 0))));
+            let mut cut = halves.map(|s| Parameters::of(s.next_multiple_of(64), 0)).map(|p| (operations(&p), p)).collect::<Vec<_>>();
+            // where the pieces are blocks of ranks, long segments cut none
+            let whole = if a.whole { 0 } else { operations(&Parameters::default()) };
+            cut.retain(|&(operations, _)| operations > whole && operations <= MOST_OPERATIONS);
+            all.extend(cut.into_iter().map(|(_, p)| (a, p)));
         } else {
             all.extend(a.radices.iter().map(|&radix| (a, Parameters::of(0, radix))));
         }
@@ -101,10 +111,10 @@ pub fn all_candidates(collective: &Collective, ranks: usize, bytes: usize) -> Ve
     all
 }
 
-/// As [`all_candidates`], each also with places by speed, if the processors of the ranks differ.
+/// As [`all_candidates`], of a broadcast each also with places by speed, if the processors of the ranks differ.
 pub fn candidates_by_speed(collective: &Collective, ranks: usize, bytes: usize, unlike: bool) -> Vec<(&'static Algorithm, Parameters)> {
     let by_speed = |(a, p): (&'static Algorithm, Parameters)| {
-        std::iter::once((a, p)).chain((unlike && collective.rooted).then_some((a, Parameters { by_speed: true, ..p })))
+        std::iter::once((a, p)).chain((unlike && *collective == bcast::COLLECTIVE).then_some((a, Parameters { by_speed: true, ..p })))
     };
     all_candidates(collective, ranks, bytes).into_iter().flat_map(by_speed).collect()
 }

@@ -146,10 +146,17 @@ impl Experiment {
             Experiment::Coordinated { coordinated, bytes } => {
                 coordinated.validate(ranks)?;
                 has_message(coordinated.collective, *bytes)?;
+                if !coordinated.fits(&coordinated.shape(*bytes)) {
+                    return Err(Error::invalid(format!("its {} does not go through coordinators so", coordinated.collective.name)));
+                }
             }
             Experiment::Collective { collective, ranks, root, bytes, algorithm, .. } => {
-                collective.algorithm(algorithm)?;
+                let algorithm = collective.algorithm(algorithm)?;
                 has_message(collective, *bytes)?;
+                if !(algorithm.fits)(&collective.shape(ranks.len(), *root, *bytes)) {
+                    let count = ranks.len();
+                    return Err(Error::invalid(format!("{} does not fit {count} ranks: it wants {}", algorithm.name, algorithm.wants)));
+                }
                 if *root >= ranks.len() {
                     return Err(Error::invalid(format!("root {root} is outside its {} ranks", ranks.len())));
                 }
@@ -218,8 +225,8 @@ impl Experiment {
             Experiment::Collective { collective, ranks, root, bytes, .. } => {
                 (collective.layout)(&collective.shape(ranks.len(), *root, *bytes), me)
             }
-            Experiment::Coordinated { coordinated: Coordinated { collective, groups, .. }, bytes } => {
-                (collective.layout)(&collective.shape(groups.iter().map(Vec::len).sum(), 0, *bytes), me)
+            Experiment::Coordinated { coordinated, bytes } => {
+                (coordinated.collective.layout)(&coordinated.shape(*bytes), coordinated.ranks()[me])
             }
             _ => Layout { input: 0, output: self.bytes() },
         }
@@ -310,8 +317,7 @@ impl Experiment {
             Experiment::TwoLevel { two_level } => p = at_places(&two_level.ranks(), two_level.program(two_level.ranks()[me])?),
             Experiment::Coordinated { coordinated, bytes } => {
                 let ranks = coordinated.ranks();
-                let shape = coordinated.collective.shape(ranks.len(), 0, *bytes);
-                p = at_places(&ranks, coordinated.program(ranks[me], &shape)?);
+                p = at_places(&ranks, coordinated.program(ranks[me], &coordinated.shape(*bytes))?);
             }
             Experiment::OneToManyRoundTrip { out, back, .. } => {
                 let got = p.recv(0, data(*out), &[]);

@@ -313,7 +313,7 @@ impl Player {
             Ok(())
         };
         let others = members.iter().copied().filter(|&r| r != root).collect();
-        let together = experiment.collective().is_some_and(|c| !c.rooted);
+        let together = experiment.collective().is_some_and(|c| !c.root_begins());
         Timing { transport, clocks, root, others, together, first_waits: self.sends_wait_for_receives }.play(warm_ups, repetitions, once)
     }
 

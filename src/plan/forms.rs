@@ -1,12 +1,11 @@
 //! Collectives over several groups in one of two forms: one algorithm over all ranks, or through the coordinators of the groups. (The broadcast has
 //! inter-group algorithms of its own.)
 
-use super::{Location, PolyModel, group_ranks, placement};
-use crate::collective::{Algorithm, Collective, Parameters, Shape, bcast};
+use super::{Location, PolyModel, group_ranks, placement, shared};
+use crate::collective::{Algorithm, Collective, Parameters, Shape, Size, bcast};
 use crate::decide::all_candidates;
 use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, TwoLevelRow, bounded};
-use crate::predict::completion;
 use crate::schedule::{Program, Schedule};
 use crate::topology::Rank;
 use crate::two_level::{Coordinated, IntraGroup, through};
@@ -42,6 +41,10 @@ pub struct FormPlan {
 const LEAST_SEGMENT: usize = 8 << 10;
 /// More would only take longer to predict.
 const MOST_SEGMENTS: usize = 256;
+/// What goes through coordinators is first compared as a whole and in about so many pieces, and the best in segments of all sizes: which of them is best
+/// hangs less on the segments than on who sends to whom.
+const PIECES: usize = 32;
+const MOST_REFINED: usize = 8;
 /// Segments of just below 64 KiB are tried too: above, many libraries shake hands.
 const BELOW_HANDSHAKE: usize = 63 << 10;
 
@@ -75,6 +78,12 @@ impl Form {
             (Form::Coordinated(a), Form::Coordinated(b)) => a.between.algorithm == b.between.algorithm,
             _ => false,
         }
+    }
+
+    /// True if two go through coordinators, and differ by what these do at most.
+    fn is_alike_inside(&self, other: &Form) -> bool {
+        let (Form::Coordinated(a), Form::Coordinated(b)) = (self, other) else { return false };
+        a.inside == b.inside && a.segment == b.segment
     }
 
     /// True if everybody calls the library's own.
@@ -126,12 +135,24 @@ impl Form {
         Ok(Schedule { programs: (0..shape.ranks).map(|me| self.program(me, shape)).collect::<Result<_>>()? })
     }
 
+    /// As [`Form::schedule`], counted while it is built.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`], or as [`Form::program`].
+    fn bounded_schedule(&self, shape: &Shape) -> Result<Schedule> {
+        let (segment, at_least) = match self {
+            Form::Flat(_, algorithm, parameters) => (if algorithm.segmented { parameters.segment } else { 0 }, 0),
+            Form::Coordinated(coordinated) => (coordinated.segment, coordinated.message_count(shape.bytes)),
+        };
+        Schedule::bounded(shape.ranks, (shape.bytes, segment), at_least, |me| self.program(me, shape))
+    }
+
     /// What it should take.
     ///
     /// # Errors
     /// The policy lacks a link, or as [`Form::program`].
     pub fn seconds(&self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Result<f64> {
-        completion(&self.schedule(shape)?, &PolyModel::new(policy, members, shape.bytes)?)
+        shared::seconds(&self.schedule(shape)?, members, &PolyModel::new(policy, members, shape.bytes)?)
     }
 }
 
@@ -141,42 +162,76 @@ impl Form {
 /// The policy lacks a link, or an algorithm that there is not.
 pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Vec<FormPlan>> {
     let costs = PolyModel::new(policy, members, shape.bytes)?;
-    let flat = all_candidates(collective, members.len(), shape.bytes);
-    let mut all: Vec<Form> = flat.iter().map(|&(a, p)| Form::Flat(collective, a, p)).collect();
+    let predicted = |form: Form| -> Result<Option<FormPlan>> {
+        if !form.fits(shape) {
+            return Ok(None);
+        }
+        match form.bounded_schedule(shape) {
+            Ok(schedule) => {
+                let predicted_s = shared::seconds(&schedule, members, &costs)?;
+                Ok(Some(FormPlan { form, predicted_s, from_row: false }))
+            }
+            // what nobody can predict is not chosen
+            Err(Error::TooLarge(_)) => Ok(None),
+            Err(e) => Err(e),
+        }
+    };
+    let by_time = |all: &mut Vec<FormPlan>| {
+        all.sort_by(|a, b| a.predicted_s.total_cmp(&b.predicted_s));
+        // of few coordinators some algorithms are one
+        all.dedup_by(|b, a| a.predicted_s.to_bits() == b.predicted_s.to_bits() && a.form.is_alike_inside(&b.form));
+    };
+    let flat = all_candidates(collective, members.len(), shape.bytes).into_iter();
+    let mut all: Vec<FormPlan> = flat.filter_map(|(a, p)| predicted(Form::Flat(collective, a, p)).transpose()).collect::<Result<_>>()?;
     if let Some(through) = through(collective) {
-        let between = between(&flat);
+        let segments = if through.segmented { segments(members, collective, shape) } else { vec![0] };
+        let (first, rest): (Vec<usize>, Vec<usize>) = segments.iter().partition(|&&s| s == 0 || s == near(&segments, shape.bytes / PIECES));
+        let between: Vec<_> = (through.between)().into_iter().flat_map(with_radices).collect();
+        let mut best: Vec<FormPlan> = Vec::new();
         for inside in (through.trees)().into_iter().flat_map(with_radices) {
-            let with = |&(between, segment): &_| Form::Coordinated(coordinated(members, collective, shape.root, inside, between, segment));
-            let segments = if through.segmented { segments(shape.bytes) } else { vec![0] };
-            let pairs: Vec<_> = between.iter().flat_map(|&b| segments.iter().map(move |&s| (b, s))).collect();
-            all.extend(pairs.iter().map(with));
+            for &between in &between {
+                let with = |&segment: &_| Form::Coordinated(coordinated(members, collective, shape.root, inside, between, segment));
+                let mut found: Vec<FormPlan> =
+                    first.iter().map(with).filter_map(|form| predicted(form).transpose()).collect::<Result<_>>()?;
+                all.extend(found.iter().cloned());
+                by_time(&mut found);
+                best.extend(found.into_iter().take(1));
+            }
+        }
+        by_time(&mut best);
+        for plan in best.into_iter().take(MOST_REFINED) {
+            let Form::Coordinated(coordinated) = plan.form else { continue };
+            let with = |&segment: &_| Form::Coordinated(Coordinated { segment, ..coordinated.clone() });
+            all.extend(rest.iter().map(with).filter_map(|form| predicted(form).transpose()).collect::<Result<Vec<_>>>()?);
         }
     }
-    all.retain(|form| form.fits(shape));
-    let predicted = |form: Form| {
-        let predicted_s = completion(&form.schedule(shape)?, &costs)?;
-        Ok(FormPlan { form, predicted_s, from_row: false })
-    };
-    let mut all: Vec<FormPlan> = all.into_iter().map(predicted).collect::<Result<_>>()?;
-    all.sort_by(|a, b| a.predicted_s.total_cmp(&b.predicted_s));
+    by_time(&mut all);
     Ok(all)
 }
 
-/// What coordinators may do, in one piece: what is cut into segments is cut for all levels.
-fn between(flat: &[(&'static Algorithm, Parameters)]) -> Vec<(&'static Algorithm, Parameters)> {
-    flat.iter().copied().filter(|(_, parameters)| parameters.segment == 0).collect()
+/// The segment that is nearest to a size.
+fn near(segments: &[usize], bytes: usize) -> usize {
+    segments.iter().copied().min_by_key(|s| s.abs_diff(bytes)).unwrap_or(0)
 }
 
-/// A tree with each of its radices.
-fn with_radices(tree: &'static Algorithm) -> Vec<(&'static Algorithm, Parameters)> {
-    match tree.radices {
-        [] => vec![(tree, Parameters::default())],
-        radices => radices.iter().map(|&radix| (tree, Parameters::of(0, radix))).collect(),
+/// An algorithm with each of its radices, in one piece: what is cut into segments is cut for all levels.
+fn with_radices(algorithm: &'static Algorithm) -> Vec<(&'static Algorithm, Parameters)> {
+    match algorithm.radices {
+        _ if algorithm.segmented => Vec::new(),
+        [] => vec![(algorithm, Parameters::default())],
+        radices => radices.iter().map(|&radix| (algorithm, Parameters::of(0, radix))).collect(),
     }
 }
 
 /// Segments worth trying.
-fn segments(bytes: usize) -> Vec<usize> {
+fn segments(members: &[Location], collective: &Collective, shape: &Shape) -> Vec<usize> {
+    let bytes = shape.bytes;
+    if collective.size == Size::Block {
+        // of what a group has for another one's ranks; it goes on as a whole, so that what is to be had is below the handshake
+        let largest = group_ranks(members, shape.root).iter().map(|(_, ranks)| ranks.len()).max().unwrap_or(0).saturating_mul(bytes);
+        let cut = (BELOW_HANDSHAKE < largest && largest.div_ceil(BELOW_HANDSHAKE) <= MOST_SEGMENTS).then_some(BELOW_HANDSHAKE);
+        return std::iter::once(0).chain(cut).collect();
+    }
     let doubled = (0..).map(|k| LEAST_SEGMENT << k).take_while(|&s| s < bytes).chain([BELOW_HANDSHAKE]);
     let mut all: Vec<usize> = doubled.filter(|&s| s < bytes && bytes.div_ceil(s) <= MOST_SEGMENTS).collect();
     all.push(0);
@@ -204,7 +259,7 @@ fn coordinated(
 pub fn plan_form(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<FormPlan> {
     let group = members[0].group;
     if members.iter().all(|m| m.group == group) {
-        let positions: Vec<usize> = members.iter().map(|m| m.position).collect();
+        let positions: Vec<usize> = (0..members.len()).map(|v| members[shape.absolute(v)].position).collect();
         let decided = policy.decide(collective, group, &positions, shape.bytes)?;
         let form = Form::Flat(collective, decided.algorithm, decided.parameters);
         return Ok(FormPlan { form, predicted_s: decided.predicted_s, from_row: decided.from_row }.or_native(collective, shape));
@@ -228,7 +283,7 @@ pub fn plan_form(policy: &CompiledPolicy, members: &[Location], collective: &'st
 const MOST_PREDICTED: usize = 1 << 19;
 
 /// The form that is predicted to be the fastest, of what rows say, those of near sizes first, the nearest with any tree, and of the algorithms over
-/// all ranks where no two pairs of these share what is between two groups.
+/// all ranks in one piece.
 fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Option<FormPlan>> {
     let mut rows: Vec<&TwoLevelRow> = policy.policy.two_level(collective).iter().collect();
     let apart = |row: &TwoLevelRow| (row.at_bytes.max(shape.bytes) / row.at_bytes.min(shape.bytes).max(1), row.at_bytes);
@@ -240,13 +295,7 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static
         let with = |(algorithm, parameters)| Coordinated { inside: IntraGroup { algorithm, parameters }, ..nearest.clone() };
         candidates.extend(trees.map(with).map(Form::Coordinated));
     }
-    let flat = all_candidates(collective, members.len(), shape.bytes);
-    candidates.extend(between(&flat).into_iter().map(|(a, p)| Form::Flat(collective, a, p)));
-    // what messages of several pairs share between two groups is not known
-    let sharing = collective.sized() && group_ranks(members, shape.root).iter().filter(|(_, ranks)| ranks.len() > 1).count() > 1;
-    if sharing && through(collective).is_some() {
-        candidates.retain(|form| matches!(form, Form::Coordinated(_)));
-    }
+    candidates.extend(collective.built().flat_map(with_radices).map(|(a, p)| Form::Flat(collective, a, p)));
     let costs = PolyModel::new(policy, members, shape.bytes)?;
     let (mut best, mut left, mut seen): (Option<FormPlan>, usize, Vec<&Form>) = (None, MOST_PREDICTED, Vec::new());
     for form in &candidates {
@@ -257,7 +306,7 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static
         // the first one is predicted, whatever it takes
         let Some(rest) = left.checked_sub(form.operations(shape)?).or(best.is_none().then_some(0)) else { continue };
         left = rest;
-        let predicted_s = completion(&form.schedule(shape)?, &costs)?;
+        let predicted_s = shared::seconds(&form.schedule(shape)?, members, &costs)?;
         if best.as_ref().is_none_or(|best| predicted_s < best.predicted_s) {
             best = Some(FormPlan { form: form.clone(), predicted_s, from_row: false });
         }
@@ -327,15 +376,35 @@ mod tests {
         let everybody: Vec<Location> = policy.policy.groups.iter().enumerate().flat_map(of).collect();
         // some of the hosts, in an order of their own
         let some: Vec<Location> = (0..25).map(|k| everybody[(k * 31 + 7) % everybody.len()]).collect();
+        let forms_of = |members: &[Location], collective: &'static Collective, shape: &Shape| {
+            let all = forms(&policy, members, collective, shape).unwrap();
+            for plan in &all {
+                let said = || format!("{} {shape:?}: {}", collective.name, plan.form.words());
+                check(&plan.form.schedule(shape).unwrap(), &(collective.specification)(shape))
+                    .unwrap_or_else(|e| panic!("{}: {e}", said()));
+            }
+            all
+        };
+        // every form from several roots, in place and not, and for odd sizes
+        let few: Vec<Location> = (0..11).map(|k| everybody[(k * 17 + 3) % everybody.len()]).collect();
+        for collective in COLLECTIVES.into_iter().filter(|c| by_form(c)) {
+            for (k, bytes) in [0, 1, 13, 1000, 60_001].into_iter().enumerate().filter(|(_, bytes)| collective.sized() || *bytes == 0) {
+                for (root, in_place) in [(0, k % 2 == 0), (3 + k, true), (10, false)] {
+                    let root = if collective.rooted { root } else { 0 };
+                    let all = forms_of(&few, collective, &Shape { in_place, ..collective.shape(few.len(), root, bytes) });
+                    assert!(
+                        all.iter().any(|plan| matches!(plan.form, Form::Coordinated(_))),
+                        "{} goes through no coordinators",
+                        collective.name
+                    );
+                }
+            }
+        }
         for collective in COLLECTIVES.into_iter().filter(|&c| c.tuned && c != &bcast::COLLECTIVE) {
             for (members, bytes) in [(&everybody, 8), (&some, 8), (&some, 40_008)] {
                 let ranks = members.len();
                 let shape = collective.shape(ranks, 0, if collective.sized() { bytes } else { 0 });
-                let specification = (collective.specification)(&shape);
-                let all = forms(&policy, members, collective, &shape).unwrap();
-                for plan in &all {
-                    check(&plan.form.schedule(&shape).unwrap(), &specification).unwrap_or_else(|e| panic!("{}: {e}", plan.form.words()));
-                }
+                let all = forms_of(members, collective, &shape);
                 let plan = plan_form(&policy, members, collective, &shape).unwrap();
                 if policy.policy.two_level(collective).is_empty() {
                     assert!(plan.form.is_native());

@@ -218,7 +218,7 @@ fn choices_fault(n: usize, g: &GroupPolicy, collective: &'static Collective, row
         if row.in_flight > WINDOW {
             return Some(format!("in_flight is at most {WINDOW}"));
         }
-        if row.by_speed && !collective.rooted {
+        if row.by_speed && *collective != bcast::COLLECTIVE {
             return Some(format!("a {} has no places by speed", collective.name));
         }
         if row.peers > WINDOW {

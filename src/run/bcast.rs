@@ -2,12 +2,14 @@
 
 use super::allreduce::{self, allreduce, check_alike};
 use super::barrier::barrier;
+use super::call::{self, Items};
 use super::communicator::sizes;
 use super::datatype::{Direction, Layout, copy_items};
 use super::known::{self, Call};
 use super::planned::Planned;
 use crate::collective::Step;
 use crate::collective::bcast::COLLECTIVE;
+use crate::collective::{Collective, allgather, alltoall, gather, reduce, reduce_scatter, scatter};
 use crate::error::{Error, Result};
 use crate::topology::Rank;
 use crate::transport::mpi::check;
@@ -49,6 +51,95 @@ pub trait AdaptiveCollectives {
     /// As there.
     fn adaptive_allreduce_in_place<B: BufferMut + ?Sized, O: Operation>(&self, data: &mut B, op: O) -> Result<()>;
 
+    /// As [`AdaptiveCollectives::adaptive_allreduce`], with the result at the root alone; elsewhere `result` is not looked at, and may be empty.
+    ///
+    /// # Errors
+    /// As there, or there is no such root.
+    fn adaptive_reduce<S: Buffer + ?Sized, R: BufferMut + ?Sized, O: Operation>(
+        &self,
+        root: Rank,
+        given: &S,
+        result: &mut R,
+        op: O,
+    ) -> Result<()>;
+
+    /// As [`AdaptiveCollectives::adaptive_reduce`], where `data` is what this rank gives, and at the root is replaced by the result.
+    ///
+    /// # Errors
+    /// As there.
+    fn adaptive_reduce_in_place<B: BufferMut + ?Sized, O: Operation>(&self, root: Rank, data: &mut B, op: O) -> Result<()>;
+
+    /// Combines what all ranks give, a block for each of them, and brings each block of the result to its rank: `mpi`'s `reduce_scatter_block_into`.
+    /// Otherwise as [`AdaptiveCollectives::adaptive_allreduce`].
+    ///
+    /// # Errors
+    /// As there.
+    fn adaptive_reduce_scatter_block<S: Buffer + ?Sized, R: BufferMut + ?Sized, O: Operation>(
+        &self,
+        given: &S,
+        result: &mut R,
+        op: O,
+    ) -> Result<()>;
+
+    /// As [`AdaptiveCollectives::adaptive_reduce_scatter_block`], where `data` is what this rank gives, and its block of the result comes at the
+    /// beginning; what lies behind it afterwards is not said.
+    ///
+    /// # Errors
+    /// As there.
+    fn adaptive_reduce_scatter_block_in_place<B: BufferMut + ?Sized, O: Operation>(&self, data: &mut B, op: O) -> Result<()>;
+
+    /// Brings what each rank gives, a block, to the root, in the order of ranks. Elsewhere `result` is not looked at, and may be empty. Ranks may
+    /// describe a block by different datatypes of one signature; what does not lie in one piece is packed first.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if there is no such root, or its buffer has not as many items for each rank; else as for
+    /// [`AdaptiveCollectives::adaptive_bcast`].
+    fn adaptive_gather<S: Buffer + ?Sized, R: BufferMut + ?Sized>(&self, root: Rank, given: &S, result: &mut R) -> Result<()>;
+
+    /// As [`AdaptiveCollectives::adaptive_gather`], where `data` is the block that this rank gives; at the root all blocks, its own in its place.
+    ///
+    /// # Errors
+    /// As there.
+    fn adaptive_gather_in_place<B: BufferMut + ?Sized>(&self, root: Rank, data: &mut B) -> Result<()>;
+
+    /// Brings each rank its block of what the root gives. Elsewhere `given` is not looked at, and may be empty. Otherwise as
+    /// [`AdaptiveCollectives::adaptive_gather`].
+    ///
+    /// # Errors
+    /// As there.
+    fn adaptive_scatter<S: Buffer + ?Sized, R: BufferMut + ?Sized>(&self, root: Rank, given: &S, result: &mut R) -> Result<()>;
+
+    /// As [`AdaptiveCollectives::adaptive_scatter`], where `data` is where this rank gets its block; at the root all blocks, of which its own stays.
+    ///
+    /// # Errors
+    /// As there.
+    fn adaptive_scatter_in_place<B: BufferMut + ?Sized>(&self, root: Rank, data: &mut B) -> Result<()>;
+
+    /// Brings what each rank gives, a block, to all ranks, in the order of ranks. Otherwise as [`AdaptiveCollectives::adaptive_gather`].
+    ///
+    /// # Errors
+    /// As there.
+    fn adaptive_allgather<S: Buffer + ?Sized, R: BufferMut + ?Sized>(&self, given: &S, result: &mut R) -> Result<()>;
+
+    /// As [`AdaptiveCollectives::adaptive_allgather`], where this rank's block lies in its place of `data`.
+    ///
+    /// # Errors
+    /// As there.
+    fn adaptive_allgather_in_place<B: BufferMut + ?Sized>(&self, data: &mut B) -> Result<()>;
+
+    /// Brings each rank a block from each rank: of what a rank gives, the k-th goes to rank k, and of what it gets, the k-th comes from there.
+    /// Otherwise as [`AdaptiveCollectives::adaptive_gather`].
+    ///
+    /// # Errors
+    /// As there.
+    fn adaptive_alltoall<S: Buffer + ?Sized, R: BufferMut + ?Sized>(&self, given: &S, result: &mut R) -> Result<()>;
+
+    /// As [`AdaptiveCollectives::adaptive_alltoall`], where what comes replaces what is given.
+    ///
+    /// # Errors
+    /// As there.
+    fn adaptive_alltoall_in_place<B: BufferMut + ?Sized>(&self, data: &mut B) -> Result<()>;
+
     /// Returns when all ranks of the communicator have called it, in the way that the policy chose for these ranks. Collective. On an
     /// inter-communicator, and without a policy that fits, the library's own barrier runs.
     ///
@@ -82,10 +173,98 @@ impl<C: Communicator + AsRaw<Raw = ffi::MPI_Comm>> AdaptiveCollectives for C {
         unsafe { allreduce(allreduce::Arguments { input, output, count, datatype, op: op.as_raw(), commutes, comm: self.as_raw() }) }
     }
 
+    fn adaptive_reduce<S: Buffer + ?Sized, R: BufferMut + ?Sized, O: Operation>(
+        &self,
+        root: Rank,
+        given: &S,
+        result: &mut R,
+        op: O,
+    ) -> Result<()> {
+        run(self, &reduce::COLLECTIVE, root, (Items::of(given), Items::of_mut(result)), Some(&op))
+    }
+
+    fn adaptive_reduce_in_place<B: BufferMut + ?Sized, O: Operation>(&self, root: Rank, data: &mut B, op: O) -> Result<()> {
+        run_in_place(self, &reduce::COLLECTIVE, root, data, Some(&op))
+    }
+
+    fn adaptive_reduce_scatter_block<S: Buffer + ?Sized, R: BufferMut + ?Sized, O: Operation>(
+        &self,
+        given: &S,
+        result: &mut R,
+        op: O,
+    ) -> Result<()> {
+        run(self, &reduce_scatter::COLLECTIVE, 0, (Items::of(given), Items::of_mut(result)), Some(&op))
+    }
+
+    fn adaptive_reduce_scatter_block_in_place<B: BufferMut + ?Sized, O: Operation>(&self, data: &mut B, op: O) -> Result<()> {
+        run_in_place(self, &reduce_scatter::COLLECTIVE, 0, data, Some(&op))
+    }
+
+    fn adaptive_gather<S: Buffer + ?Sized, R: BufferMut + ?Sized>(&self, root: Rank, given: &S, result: &mut R) -> Result<()> {
+        run(self, &gather::COLLECTIVE, root, (Items::of(given), Items::of_mut(result)), NONE)
+    }
+
+    fn adaptive_gather_in_place<B: BufferMut + ?Sized>(&self, root: Rank, data: &mut B) -> Result<()> {
+        run_in_place(self, &gather::COLLECTIVE, root, data, NONE)
+    }
+
+    fn adaptive_scatter<S: Buffer + ?Sized, R: BufferMut + ?Sized>(&self, root: Rank, given: &S, result: &mut R) -> Result<()> {
+        run(self, &scatter::COLLECTIVE, root, (Items::of(given), Items::of_mut(result)), NONE)
+    }
+
+    fn adaptive_scatter_in_place<B: BufferMut + ?Sized>(&self, root: Rank, data: &mut B) -> Result<()> {
+        run_in_place(self, &scatter::COLLECTIVE, root, data, NONE)
+    }
+
+    fn adaptive_allgather<S: Buffer + ?Sized, R: BufferMut + ?Sized>(&self, given: &S, result: &mut R) -> Result<()> {
+        run(self, &allgather::COLLECTIVE, 0, (Items::of(given), Items::of_mut(result)), NONE)
+    }
+
+    fn adaptive_allgather_in_place<B: BufferMut + ?Sized>(&self, data: &mut B) -> Result<()> {
+        run_in_place(self, &allgather::COLLECTIVE, 0, data, NONE)
+    }
+
+    fn adaptive_alltoall<S: Buffer + ?Sized, R: BufferMut + ?Sized>(&self, given: &S, result: &mut R) -> Result<()> {
+        run(self, &alltoall::COLLECTIVE, 0, (Items::of(given), Items::of_mut(result)), NONE)
+    }
+
+    fn adaptive_alltoall_in_place<B: BufferMut + ?Sized>(&self, data: &mut B) -> Result<()> {
+        run_in_place(self, &alltoall::COLLECTIVE, 0, data, NONE)
+    }
+
     fn adaptive_barrier(&self) -> Result<()> {
         // SAFETY: a communicator of the `mpi` crate is valid
         unsafe { barrier(self.as_raw()) }
     }
+}
+
+/// Of what combines nothing.
+const NONE: Option<&mpi::collective::SystemOperation> = None;
+
+/// A collective of items that are given, and others that come.
+fn run<O: Operation>(
+    comm: &impl AsRaw<Raw = ffi::MPI_Comm>,
+    collective: &'static Collective,
+    root: Rank,
+    (given, got): (Items, Items),
+    op: Option<&O>,
+) -> Result<()> {
+    let operation = op.map(|op| (op.as_raw(), op.is_commutative()));
+    // SAFETY: buffers are valid for their items, and borrowed by whoever calls this
+    unsafe { call::run(call::Call { collective, given, got, in_place: false, root, operation, comm: comm.as_raw() }) }
+}
+
+/// A collective of items that are given, and replaced by those that come.
+fn run_in_place<B: BufferMut + ?Sized, O: Operation>(
+    comm: &impl AsRaw<Raw = ffi::MPI_Comm>,
+    collective: &'static Collective,
+    root: Rank,
+    data: &mut B,
+    op: Option<&O>,
+) -> Result<()> {
+    let (items, operation) = (Items::of_mut(data), op.map(|op| (op.as_raw(), op.is_commutative())));
+    // SAFETY: as above
+    unsafe { call::run(call::Call { collective, given: items, got: items, in_place: true, root, operation, comm: comm.as_raw() }) }
 }
 
 /// The arguments of `MPI_Bcast`.
@@ -133,14 +312,14 @@ unsafe fn bcast(arguments: Arguments) -> Result<()> {
             Call::new(&COLLECTIVE, comm, datatype, count, root),
             |layout| arguments.check_root().map(|()| layout.size > 0 && count > 0),
             |planned, layout| match planned {
-                Some((planned, steps)) => run(planned, steps, layout, arguments),
+                Some((planned, steps)) => run_plan(planned, steps, layout, arguments),
                 None => arguments.native(),
             },
         )
     }
 }
 
-unsafe fn run(planned: &mut Planned, steps: &[Step], layout: Layout, arguments: Arguments) -> Result<()> {
+unsafe fn run_plan(planned: &mut Planned, steps: &[Step], layout: Layout, arguments: Arguments) -> Result<()> {
     let Arguments { data, count, datatype, root, comm } = arguments;
     let (data, count) = (data.cast::<u8>(), count as usize);
     let bytes = layout.size * count;

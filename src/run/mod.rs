@@ -24,6 +24,7 @@
 mod allreduce;
 mod barrier;
 mod bcast;
+mod call;
 mod communicator;
 mod datatype;
 mod join;

@@ -3,11 +3,11 @@
 
 use super::mpi::check;
 use super::{Buffers, native};
-use crate::collective::{Collective, allreduce, barrier, bcast};
+use crate::collective::{Collective, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scatter};
 use crate::error::{Error, Result};
 use crate::schedule::Elements;
 use mpi::ffi::{self, MPI_Comm, MPI_Datatype, MPI_Op};
-use std::os::raw::c_int;
+use std::os::raw::{c_int, c_void};
 
 /// What is combined, as MPI says it.
 #[derive(Clone, Copy)]
@@ -94,27 +94,41 @@ impl Arguments {
     }
 }
 
-/// Calls one on these arguments, with the size as an `int`, of bytes or of elements.
-type Call = unsafe fn(&Arguments, c_int, MPI_Comm) -> c_int;
+/// What a collective of MPI's is called with. What it has not, or what does not count on this rank, is ignored.
+#[derive(Clone, Copy)]
+pub struct Call {
+    /// What this rank gives.
+    pub input: *const c_void,
+    /// How many items of which type that is, of each block.
+    pub given: (c_int, MPI_Datatype),
+    /// Where it gets something; a message of which this is all lies there.
+    pub output: *mut c_void,
+    /// As for what it gives.
+    pub got: (c_int, MPI_Datatype),
+    /// What items are combined with.
+    pub op: MPI_Op,
+    /// The root.
+    pub root: c_int,
+}
 
-const CALLS: [(&Collective, Call); 3] = [
-    (&bcast::COLLECTIVE, |a, count, comm| {
-        // SAFETY: the caller's
-        unsafe { native::PMPI_Bcast(a.buffers.output().cast(), count, ffi::RSMPI_UINT8_T, a.root as c_int, comm) }
+/// Calls one.
+type Own = unsafe fn(&Call, MPI_Comm) -> c_int;
+
+// SAFETY of all: the caller's
+const CALLS: [(&Collective, Own); 9] = [
+    (&bcast::COLLECTIVE, |c, comm| unsafe { native::PMPI_Bcast(c.output, c.got.0, c.got.1, c.root, comm) }),
+    (&barrier::COLLECTIVE, |_, comm| unsafe { native::PMPI_Barrier(comm) }),
+    (&allreduce::COLLECTIVE, |c, comm| unsafe { native::PMPI_Allreduce(c.input, c.output, c.got.0, c.got.1, c.op, comm) }),
+    (&reduce::COLLECTIVE, |c, comm| unsafe { native::PMPI_Reduce(c.input, c.output, c.given.0, c.given.1, c.op, c.root, comm) }),
+    (&reduce_scatter::COLLECTIVE, |c, comm| unsafe { native::PMPI_Reduce_scatter_block(c.input, c.output, c.got.0, c.got.1, c.op, comm) }),
+    (&allgather::COLLECTIVE, |c, comm| unsafe { native::PMPI_Allgather(c.input, c.given.0, c.given.1, c.output, c.got.0, c.got.1, comm) }),
+    (&gather::COLLECTIVE, |c, comm| unsafe {
+        native::PMPI_Gather(c.input, c.given.0, c.given.1, c.output, c.got.0, c.got.1, c.root, comm)
     }),
-    (&barrier::COLLECTIVE, |_, _, comm| {
-        // SAFETY: the caller's
-        unsafe { native::PMPI_Barrier(comm) }
+    (&scatter::COLLECTIVE, |c, comm| unsafe {
+        native::PMPI_Scatter(c.input, c.given.0, c.given.1, c.output, c.got.0, c.got.1, c.root, comm)
     }),
-    (&allreduce::COLLECTIVE, |a, count, comm| {
-        let operation = a.operation.unwrap_or(Operation::sum(Elements::default()));
-        // SAFETY: the caller's
-        unsafe {
-            let given = given(a);
-            let input = given.as_ref().map_or(a.buffers.input(), |copy| copy.as_ptr()).cast();
-            native::PMPI_Allreduce(input, a.buffers.output().cast(), count, operation.datatype, operation.op, comm)
-        }
-    }),
+    (&alltoall::COLLECTIVE, |c, comm| unsafe { native::PMPI_Alltoall(c.input, c.given.0, c.given.1, c.output, c.got.0, c.got.1, comm) }),
 ];
 
 /// A copy of what a rank gives where that lies in its output: the library's name for "in place" is known to C alone.
@@ -126,6 +140,20 @@ unsafe fn given(a: &Arguments) -> Option<Vec<u8>> {
     a.buffers.input().is_null().then(|| unsafe { std::slice::from_raw_parts(a.buffers.output(), a.bytes) }.to_vec())
 }
 
+/// Calls the library's own collective.
+///
+/// # Safety
+/// What is said must be valid for MPI's function, `comm` a valid communicator whose members all do this.
+///
+/// # Errors
+/// MPI's reason.
+pub unsafe fn call(collective: &Collective, call: &Call, comm: MPI_Comm) -> Result<()> {
+    let unknown = || Error::invalid(format!("call {}: it is not known here", collective.function));
+    let (_, own) = CALLS.iter().find(|(c, _)| *c == collective).ok_or_else(unknown)?;
+    // SAFETY: the caller's
+    check(collective.function, unsafe { own(call, comm) })
+}
+
 /// Runs the library's own collective.
 ///
 /// # Safety
@@ -134,12 +162,17 @@ unsafe fn given(a: &Arguments) -> Option<Vec<u8>> {
 /// # Errors
 /// MPI's reason.
 pub unsafe fn run(collective: &Collective, arguments: &Arguments, comm: MPI_Comm) -> Result<()> {
-    let wrong = |what: &str| Error::invalid(format!("call {}: {what}", collective.function));
-    let (_, call) = CALLS.iter().find(|(c, _)| *c == collective).ok_or_else(|| wrong("it is not known here"))?;
-    let count = match collective.combines {
-        true => arguments.need_operation()?.count(arguments.bytes)?,
-        false => c_int::try_from(arguments.bytes).map_err(|_| wrong("an int does not count its bytes"))?,
-    };
+    let wrong = || Error::invalid(format!("call {}: an int does not count its bytes", collective.function));
+    // SAFETY: a constant of the library
+    let bytes = Operation::new(unsafe { ffi::RSMPI_UINT8_T }, 1, unsafe { ffi::RSMPI_SUM });
+    let operation = if collective.combines { arguments.need_operation()? } else { &bytes };
+    let count =
+        if collective.combines { operation.count(arguments.bytes)? } else { c_int::try_from(arguments.bytes).map_err(|_| wrong())? };
+    let items = (count, operation.datatype);
     // SAFETY: the caller's
-    check(collective.function, unsafe { call(arguments, count, comm) })
+    let copy = if collective.combines { unsafe { given(arguments) } } else { None };
+    let input = copy.as_ref().map_or(arguments.buffers.input(), |copy| copy.as_ptr()).cast();
+    let output = arguments.buffers.output().cast();
+    // SAFETY: the caller's
+    unsafe { call(collective, &Call { input, given: items, output, got: items, op: operation.op, root: arguments.root as c_int }, comm) }
 }

@@ -4,7 +4,7 @@
 //! libraries, or a library that this crate is a part of, which would then call itself. So they are not called as the linker bound them, but
 //! looked up in the file of the MPI library, all at once, at the first call of any. Where that cannot be found (a program that is linked
 //! statically) they are what the linker bound.
-#![allow(non_snake_case, clippy::missing_safety_doc)] // each has the name of its namesake, and its contract
+#![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments)] // each is what its namesake is
 
 use crate::loaded::{file_of, loaded};
 use libc::{c_char, c_int, c_void};
@@ -57,6 +57,7 @@ functions! {
     PMPI_Abort(comm: Comm, code: c_int) -> c_int;
     PMPI_Allgather(data: *const c_void, n: c_int, t: Datatype, into: Place, m: c_int, u: Datatype, comm: Comm) -> c_int;
     PMPI_Allreduce(data: *const c_void, into: Place, n: c_int, t: Datatype, op: MPI_Op, comm: Comm) -> c_int;
+    PMPI_Alltoall(data: *const c_void, n: c_int, t: Datatype, into: Place, m: c_int, u: Datatype, comm: Comm) -> c_int;
     PMPI_Barrier(comm: Comm) -> c_int;
     PMPI_Bcast(data: Place, n: c_int, t: Datatype, root: c_int, comm: Comm) -> c_int;
     PMPI_Comm_call_errhandler(comm: Comm, code: c_int) -> c_int;
@@ -79,6 +80,7 @@ functions! {
     PMPI_Error_string(code: c_int, text: *mut c_char, length: Int) -> c_int;
     PMPI_Get_library_version(text: *mut c_char, length: Int) -> c_int;
     PMPI_Get_processor_name(text: *mut c_char, length: Int) -> c_int;
+    PMPI_Gather(data: *const c_void, n: c_int, t: Datatype, into: Place, m: c_int, u: Datatype, root: c_int, comm: Comm) -> c_int;
     PMPI_Group_free(group: *mut Group) -> c_int;
     PMPI_Group_incl(group: Group, n: c_int, ranks: Ints, made: *mut Group) -> c_int;
     PMPI_Group_translate_ranks(group: Group, n: c_int, ranks: Ints, other: Group, found: Int) -> c_int;
@@ -89,6 +91,8 @@ functions! {
     PMPI_Query_thread(provided: Int) -> c_int;
     PMPI_Reduce(data: *const c_void, into: Place, n: c_int, t: Datatype, op: MPI_Op, root: c_int, comm: Comm) -> c_int;
     PMPI_Reduce_local(data: *const c_void, into: Place, n: c_int, t: Datatype, op: MPI_Op) -> c_int;
+    PMPI_Reduce_scatter_block(data: *const c_void, into: Place, n: c_int, t: Datatype, op: MPI_Op, comm: Comm) -> c_int;
+    PMPI_Scatter(data: *const c_void, n: c_int, t: Datatype, into: Place, m: c_int, u: Datatype, root: c_int, comm: Comm) -> c_int;
     PMPI_Test(request: *mut Request, flag: Int, status: *mut Status) -> c_int;
     PMPI_Type_commit(t: *mut Datatype) -> c_int;
     PMPI_Type_contiguous(n: c_int, t: Datatype, made: *mut Datatype) -> c_int;

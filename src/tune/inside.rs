@@ -40,7 +40,7 @@ pub fn choose(
             let positions: Vec<usize> = (0..rank_set.ranks.len()).collect();
             let unlike = rank_set.inside.as_ref().is_some_and(Inside::has_unlike_processors);
             for &collective in collectives {
-                for bytes in collective.sizes(&SIZES) {
+                for bytes in collective.tuned_sizes(&SIZES, positions.len()) {
                     let all = candidates_by_speed(collective, positions.len(), bytes, unlike);
                     let (model, ranked) = rank_candidates(knowledge, collective, &positions, bytes, &all)?;
                     of_group.push(Field {

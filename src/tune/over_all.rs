@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 
 /// So many of the best predicted forms are measured, and the best one of each kind (over all ranks, through coordinators) is.
 const FINALISTS: usize = 6;
+/// A form that takes so many times as long as the fastest is as good; of such the one with the longest segments is taken, which has fewest messages.
+const AS_GOOD: f64 = 1.01;
 /// The sizes that forms are chosen at; a choice holds for the sizes near its own, the last one for all larger ones.
 const SIZES: [usize; 8] = [8, 1 << 10, 8 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
 
@@ -30,7 +32,7 @@ pub fn choose(
     let mut all = BTreeMap::new();
     for &collective in collectives.iter().filter(|c| by_form(c)) {
         let mut of_sizes = Vec::new();
-        for bytes in collective.sizes(&SIZES) {
+        for bytes in collective.tuned_sizes(&SIZES, members.len()) {
             let forms = forms(&compiled, members, collective, &collective.shape(members.len(), 0, bytes))?;
             of_sizes.extend(of_size(session, members.len(), collective, bytes, finalists(forms))?);
         }
@@ -60,7 +62,11 @@ fn of_size(
     let found = forms.into_iter().zip(&experiments).filter_map(|(plan, e)| Some((plan, e, choosing(session.samples(), e)?)));
     let mut found: Vec<(FormPlan, &Experiment, f64)> = found.collect();
     found.sort_by(|a, b| a.2.total_cmp(&b.2));
-    let Some((best, fastest, time)) = found.first() else { return Ok(None) };
+    let Some(least) = found.first().map(|fastest| fastest.2) else { return Ok(None) };
+    let as_good = 0..found.iter().take_while(|f| f.2 <= least * AS_GOOD).count();
+    let longest = as_good.min_by_key(|&k| std::cmp::Reverse(segment(&found[k].0.form))).unwrap_or(0);
+    found[..=longest].rotate_right(1);
+    let (best, fastest, time) = &found[0];
     confirm(session, vec![((*fastest).clone(), native.clone())])?;
     let Some(Verdict { own_s, native_s, native }) = verdict(session.samples(), fastest, &native) else { return Ok(None) };
     let runner_up = found.get(1);
@@ -69,7 +75,7 @@ fn of_size(
         measured_s: Some(own_s),
         native_s,
         runner_up: runner_up.map_or("none".into(), |r| r.0.form.words()),
-        margin: runner_up.map_or(0.0, |r| stats::margin(r.2, *time)),
+        margin: runner_up.map_or(0.0, |r| stats::margin(r.2, *time).max(0.0)),
     };
     let row = row_of(&best.form, 0, bytes, evidence, native);
     Ok(Some(OfSize { measured: found.into_iter().map(|(plan, _, time)| (plan, time)).collect(), row }))
@@ -94,7 +100,7 @@ fn rows_of(
     let made: Vec<Made<Form>> = made.collect();
     let (sizes, native): (Vec<usize>, Vec<f64>) = of_sizes.iter().filter_map(|s| Some((s.row.at_bytes, s.row.evidence.native_s?))).unzip();
     let predict = |form: &Form, bytes: usize| form.seconds(policy, members, &collective.shape(members.len(), 0, bytes));
-    let found = rows(&made, &leaps_of(policy, SIZES[SIZES.len() - 1]), predict, Form::is_like)?;
+    let found = rows(&made, &leaps_of(policy, of_sizes.last().map_or(0, |s| s.row.at_bytes)), predict, Form::is_like)?;
     let row = |row: crate::decide::Row<Form>| match of_sizes.iter().find(|s| s.row.at_bytes == row.at) {
         Some(made) => Some(TwoLevelRow { from_bytes: row.from, ..made.row.clone() }),
         None => {
@@ -124,9 +130,22 @@ fn row_of(form: &Form, from_bytes: usize, at_bytes: usize, evidence: Evidence, n
     }
 }
 
-/// The best forms, the best of each kind among them.
-fn finalists(forms: Vec<FormPlan>) -> Vec<FormPlan> {
+/// Bytes of a form's segments.
+fn segment(form: &Form) -> usize {
+    let said = match form {
+        Form::Flat(_, _, parameters) => parameters.segment,
+        Form::Coordinated(coordinated) => coordinated.segment,
+    };
+    if said == 0 { usize::MAX } else { said }
+}
+
+/// The best forms, the best of each kind among them, and at most two that are one algorithm over all ranks: they should be different bets.
+fn finalists(mut forms: Vec<FormPlan>) -> Vec<FormPlan> {
     let is_flat = |plan: &FormPlan| matches!(plan.form, Form::Flat(..));
+    let before = |all: &[FormPlan], k: usize| all[..k].iter().filter(|plan| is_flat(plan) && plan.form.is_like(&all[k].form)).count();
+    let bets: Vec<bool> = (0..forms.len()).map(|k| before(&forms, k) < 2).collect();
+    let mut bets = bets.into_iter();
+    forms.retain(|_| bets.next().unwrap_or(true));
     let first = [true, false].map(|flat| forms.iter().position(|plan| is_flat(plan) == flat));
     let wanted = |k: usize| k < FINALISTS || first.contains(&Some(k));
     forms.into_iter().enumerate().filter(|(k, _)| wanted(*k)).map(|(_, plan)| plan).collect()

@@ -10,6 +10,7 @@ use crate::schedule::{Buffer, Lane, OpId, Program, Span};
 pub(super) static THROUGH: Through = Through {
     collective: &allreduce::COLLECTIVE,
     trees: || bcast::trees().collect(),
+    between: || allreduce::COLLECTIVE.built().collect(),
     segmented: true,
     // ranks of a group need not follow each other
     fits: |shape| shape.elements.commute,

@@ -1,11 +1,12 @@
 //! A collective through coordinators: up a tree inside each group, an algorithm between the coordinators, down the tree again.
 
-use super::{IntraGroup, Named, allreduce, barrier};
-use crate::collective::{Algorithm, Collective, Node, Parameters, Shape, is_zero};
+use super::{IntraGroup, Named, allgather, allreduce, alltoall, barrier, gather, reduce, reduce_scatter, scatter};
+use crate::collective::{Algorithm, Collective, Node, Parameters, Shape, Size, is_zero};
 use crate::error::{Error, Result};
 use crate::schedule::{Program, Schedule, Specification, pieces};
 use crate::topology::{Rank, check_ranks};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// The most lanes that any program through coordinators has.
 pub const MOST_LANES: usize = allreduce::BETWEEN as usize + allreduce::AT_ONCE * MOST_BETWEEN;
@@ -19,6 +20,8 @@ pub struct Through {
     pub collective: &'static Collective,
     /// The trees that it may take inside groups.
     pub trees: fn() -> Vec<&'static Algorithm>,
+    /// What coordinators may do, the textbook's first.
+    pub between: fn() -> Vec<&'static Algorithm>,
     /// True if levels can overlap, segment by segment.
     pub segmented: bool,
     /// True if it can be done so, whatever ranks the groups have.
@@ -28,7 +31,16 @@ pub struct Through {
 }
 
 /// Every collective that can, a line each.
-static THROUGH: [&Through; 2] = [&barrier::THROUGH, &allreduce::THROUGH];
+static THROUGH: [&Through; 8] = [
+    &barrier::THROUGH,
+    &allreduce::THROUGH,
+    &reduce::THROUGH,
+    &reduce_scatter::THROUGH,
+    &allgather::THROUGH,
+    &gather::THROUGH,
+    &scatter::THROUGH,
+    &alltoall::THROUGH,
+];
 
 /// How a collective goes through coordinators, if it can.
 pub fn through(collective: &Collective) -> Option<&'static Through> {
@@ -49,24 +61,23 @@ impl Through {
     /// # Errors
     /// [`Error::Invalid`] with the names there are.
     pub fn tree(&self, name: &str) -> Result<&'static Algorithm> {
-        let trees = (self.trees)();
-        trees.iter().copied().find(|t| t.name == name).ok_or_else(|| {
-            let names: Vec<_> = trees.iter().map(|t| t.name).collect();
-            Error::invalid(format!("go through coordinators: \"{name}\" is no tree; there are {}", names.join(", ")))
-        })
+        find((self.trees)(), name, "is no tree")
     }
 
     /// Finds what its coordinators may do.
     ///
     /// # Errors
-    /// An algorithm that there is not, or the library's own.
+    /// [`Error::Invalid`] with the names there are.
     pub fn between(&self, name: &str) -> Result<&'static Algorithm> {
-        let algorithm = self.collective.algorithm(name)?;
-        if algorithm.is_native() {
-            return Err(Error::invalid("go through coordinators: the library's own cannot be a part of a program"));
-        }
-        Ok(algorithm)
+        find((self.between)(), name, "is nothing that coordinators do")
     }
+}
+
+fn find(all: Vec<&'static Algorithm>, name: &str, not: &str) -> Result<&'static Algorithm> {
+    all.iter().copied().find(|a| a.name == name).ok_or_else(|| {
+        let names: Vec<_> = all.iter().map(|a| a.name).collect();
+        Error::invalid(format!("go through coordinators: \"{name}\" {not}; there are {}", names.join(", ")))
+    })
 }
 
 /// A collective through coordinators.
@@ -114,15 +125,38 @@ pub(super) struct Part<'a> {
     pub groups: &'a [Vec<Rank>],
     /// Its group.
     pub group: usize,
+    /// Its position there; the coordinator has the first.
+    pub position: usize,
     /// Its place in the tree inside, as ranks.
     pub parent: Option<Rank>,
     pub children: Vec<Rank>,
+    tree: fn(usize, usize, usize) -> Node,
+    radix: usize,
     between: &'static Algorithm,
     parameters: Parameters,
     pub segment: usize,
 }
 
 impl Part<'_> {
+    /// The ranks of its group.
+    pub fn ranks(&self) -> &[Rank] {
+        &self.groups[self.group]
+    }
+
+    /// The place of a position in the tree inside.
+    pub fn node(&self, position: usize) -> Node {
+        (self.tree)(position, self.ranks().len(), self.radix)
+    }
+
+    /// A position and those below it in the tree inside, where they follow each other.
+    pub fn below(&self, position: usize) -> Range<usize> {
+        let mut last = position;
+        while let Some(&child) = self.node(last).children.iter().max() {
+            last = child;
+        }
+        position..last + 1
+    }
+
     /// Lanes of what coordinators do.
     pub fn lanes(&self) -> usize {
         self.between.lanes
@@ -148,7 +182,9 @@ impl Coordinated {
         if self.segment > 0 && !through.segmented {
             return Err(Error::invalid(format!("a {} does not go through coordinators in segments", self.collective.name)));
         }
-        check_ranks(&self.ranks(), ranks)?;
+        let own = self.ranks();
+        // blocks and roots are those of ranks: all of those below some number take part
+        check_ranks(&own, own.len().min(ranks))?;
         through.tree(self.inside.algorithm.name)?;
         through.between(self.between.algorithm.name).map(drop)
     }
@@ -162,10 +198,19 @@ impl Coordinated {
         self.groups.concat()
     }
 
-    /// How many messages it sends for a size, about.
+    /// What it is asked to do for a size.
+    pub fn shape(&self, bytes: usize) -> Shape {
+        let root = if self.collective.rooted { self.groups[0][0] } else { 0 };
+        self.collective.shape(self.groups.iter().map(Vec::len).sum(), root, bytes)
+    }
+
+    /// How many operations it takes for a size, about.
     pub fn message_count(&self, bytes: usize) -> usize {
-        let once = 2 * self.ranks().len() + self.groups.len() * self.groups.len();
-        once.saturating_mul(pieces(bytes, self.segment))
+        let ranks = self.groups.iter().map(Vec::len).sum::<usize>();
+        let once = 2 * ranks + self.groups.len() * self.groups.len();
+        // each rank may get, and each coordinator take apart, as many blocks as there are ranks
+        let (most, copies) = if self.collective.size == Size::Block { (bytes.saturating_mul(ranks), ranks * ranks) } else { (bytes, 0) };
+        once.saturating_mul(pieces(most, self.segment)).saturating_add(copies)
     }
 
     /// How many lanes its programs have, at most.
@@ -176,8 +221,9 @@ impl Coordinated {
 
     /// True if it does what a shape asks for.
     pub fn fits(&self, shape: &Shape) -> bool {
-        let between = Shape { ranks: self.groups.len(), ..*shape };
-        self.through().is_ok_and(|t| (t.fits)(shape)) && (self.between.algorithm.fits)(&between)
+        let between = Shape { ranks: self.groups.len(), root: 0, ..*shape };
+        let rooted = !self.collective.rooted || self.groups[0][0] == shape.root;
+        self.through().is_ok_and(|t| rooted && (t.fits)(shape) && (self.between.algorithm.fits)(&between))
     }
 
     /// What a rank sends and receives; nothing for a rank that is in no group.
@@ -193,6 +239,9 @@ impl Coordinated {
             shape,
             groups: &self.groups,
             group,
+            position,
+            tree,
+            radix: self.inside.parameters.radix,
             parent: parent.map(|p| ranks[p]),
             children: children.into_iter().map(|c| ranks[c]).collect(),
             between: self.between.algorithm,

@@ -1,11 +1,18 @@
 //! Collectives over groups: an algorithm inside each group and one between their coordinators.
 
+mod allgather;
 mod allreduce;
+mod alltoall;
 mod barrier;
 mod bcast;
+mod blocks;
 mod coordinated;
+mod gather;
 mod hosts;
 mod inter_group;
+mod reduce;
+mod reduce_scatter;
+mod scatter;
 
 use crate::collective::{Algorithm, Parameters};
 use crate::error::Result;

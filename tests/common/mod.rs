@@ -10,7 +10,7 @@ pub mod schedules;
 pub use bytes::byte;
 
 use collwise::collective::{COLLECTIVES, Collective, Parameters, Shape};
-use collwise::schedule::{Buffer, Elements, Fold, Layout};
+use collwise::schedule::{Buffer, Elements, Fold, Layout, Specification};
 use collwise::transport::{Buffers, Executor, Task, Transport};
 use proptest::prelude::ProptestConfig;
 use std::path::PathBuf;
@@ -71,6 +71,29 @@ pub fn shapes(collective: &Collective, ranks: usize) -> Vec<(Shape, usize)> {
     shapes
 }
 
+/// What lies in bytes that some ranks' values were combined in, where each rank's own are [`byte`]s.
+pub fn value(elements: Elements, mark: usize, of: &Fold, from: usize, len: usize) -> Vec<u8> {
+    let operation = schedules::operation(elements);
+    let own = |of: usize| (0..len).map(|k| byte(from + k, mark + 31 * of)).collect::<Vec<u8>>();
+    let ranks: Vec<usize> = of.ranks().collect();
+    let (last, before) = ranks.split_last().unwrap();
+    before.iter().rev().fold(own(*last), |mut folded, &rank| {
+        operation(&own(rank), &mut folded).unwrap();
+        folded
+    })
+}
+
+/// A rank's input and output before, as a specification says, with bytes that nobody gave where it says nothing.
+pub fn filled(specification: &Specification, me: usize, mark: usize) -> (Vec<u8>, Vec<u8>) {
+    let Layout { input, output } = specification.layouts[me];
+    let (mut input, mut output) = (vec![0xAA; input], vec![0xAA; output]);
+    for piece in &specification.before[me] {
+        let buffer = if piece.buffer == Buffer::Input { &mut input } else { &mut output };
+        buffer[piece.at..piece.at + piece.len].copy_from_slice(&value(specification.elements, mark, &piece.of, piece.from, piece.len));
+    }
+    (input, output)
+}
+
 /// Runs every algorithm of every collective for every rank count up to `most` on the transport of one of `most` ranks, with [`shapes`], and checks every
 /// byte against the collective's specification; where ranks give and get two buffers, for those rank counts that are wanted.
 pub fn deliver_everything<T: Transport>(transport: &mut T, most: usize, wanted: impl Fn(usize) -> bool) {
@@ -88,22 +111,8 @@ pub fn deliver_everything<T: Transport>(transport: &mut T, most: usize, wanted: 
             }
             let operation = schedules::operation(shape.elements);
             let specification = (collective.specification)(&shape);
-            let value = |of: &Fold, from: usize, len: usize| {
-                let own = |of: usize| (0..len).map(|k| byte(from + k, mark + 31 * of)).collect::<Vec<u8>>();
-                let ranks: Vec<usize> = of.ranks().collect();
-                let (last, before) = ranks.split_last().unwrap();
-                before.iter().rev().fold(own(*last), |mut folded, &rank| {
-                    operation(&own(rank), &mut folded).unwrap();
-                    folded
-                })
-            };
-            let Layout { input, output } = (collective.layout)(&shape, me);
-            let (mut input, mut output) = (vec![0xAA; input], vec![0xAA; output]);
-            for piece in &specification.before[me] {
-                let buffer = if piece.buffer == Buffer::Input { &mut input } else { &mut output };
-                buffer[piece.at..piece.at + piece.len].copy_from_slice(&value(&piece.of, piece.from, piece.len));
-            }
-            let wanted: Vec<Vec<u8>> = specification.after[me].iter().map(|p| value(&p.of, p.from, p.len)).collect();
+            let (input, output) = filled(&specification, me, mark);
+            let wanted: Vec<Vec<u8>> = specification.after[me].iter().map(|p| value(shape.elements, mark, &p.of, p.from, p.len)).collect();
             for algorithm in collective.built().filter(|a| (a.fits)(&shape)) {
                 let program = algorithm.program(me, &shape, &Parameters::of(segment, 3)).unwrap();
                 let mut output = output.clone();

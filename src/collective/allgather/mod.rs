@@ -8,6 +8,7 @@ use crate::schedule::{Layout, Piece, Span, Specification};
 use crate::topology::Rank;
 
 mod bruck;
+mod direct;
 mod gather_bcast;
 mod native;
 mod neighbour_exchange;
@@ -21,6 +22,7 @@ pub const ALGORITHMS: &[&Algorithm] = &[
     &ring::ALGORITHM,
     &neighbour_exchange::ALGORITHM,
     &gather_bcast::ALGORITHM,
+    &direct::ALGORITHM,
     &native::ALGORITHM,
 ];
 
@@ -31,7 +33,7 @@ pub static COLLECTIVE: Collective = Collective {
     rooted: false,
     size: Size::Block,
     combines: false,
-    tuned: false,
+    tuned: true,
     layout,
     specification,
     fallback: &bruck::ALGORITHM,

@@ -43,7 +43,7 @@ pub static COLLECTIVE: Collective = Collective {
     rooted: true,
     size: Size::Message,
     combines: true,
-    tuned: false,
+    tuned: true,
     layout,
     specification,
     fallback: &binomial::ALGORITHM,

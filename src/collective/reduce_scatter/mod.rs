@@ -6,13 +6,15 @@ use super::{Algorithm, Collective, Shape, Size};
 use crate::schedule::{Fold, Layout, Piece, Span, Specification};
 use crate::topology::Rank;
 
+mod direct;
 mod native;
 mod pairwise;
 mod recursive_halving;
 mod ring;
 
 /// Every reduce-scatter algorithm.
-pub const ALGORITHMS: &[&Algorithm] = &[&recursive_halving::ALGORITHM, &pairwise::ALGORITHM, &ring::ALGORITHM, &native::ALGORITHM];
+pub const ALGORITHMS: &[&Algorithm] =
+    &[&recursive_halving::ALGORITHM, &pairwise::ALGORITHM, &ring::ALGORITHM, &direct::ALGORITHM, &native::ALGORITHM];
 
 /// The reduce-scatter.
 pub static COLLECTIVE: Collective = Collective {
@@ -21,7 +23,7 @@ pub static COLLECTIVE: Collective = Collective {
     rooted: false,
     size: Size::Block,
     combines: true,
-    tuned: false,
+    tuned: true,
     layout,
     specification,
     fallback: &pairwise::ALGORITHM,

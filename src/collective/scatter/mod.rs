@@ -27,7 +27,7 @@ pub static COLLECTIVE: Collective = Collective {
     rooted: true,
     size: Size::Block,
     combines: false,
-    tuned: false,
+    tuned: true,
     layout,
     specification,
     fallback: &binomial::ALGORITHM,

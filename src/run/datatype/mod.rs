@@ -65,6 +65,11 @@ impl Layout {
         }
     }
 
+    /// Where so many items end and the next one has its address, from the first one's.
+    pub fn after(&self, count: usize) -> isize {
+        self.extent * count as isize
+    }
+
     /// From where on so many items reach, from the buffer's address, and over how many bytes.
     pub fn reach(&self, count: usize) -> (isize, usize) {
         let (begin, bytes) = self.reach;

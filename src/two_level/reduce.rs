@@ -1,0 +1,60 @@
+//! The reduction through coordinators: each group's vectors are combined up its tree, and what coordinators have goes to the root by one of its
+//! algorithms, segment by segment.
+
+use super::blocks::{BETWEEN, UP};
+use super::coordinated::{Part, Through};
+use crate::collective::data_flow::DataFlow;
+use crate::collective::fold::up;
+use crate::collective::{Shape, bcast, reduce};
+use crate::error::Result;
+use crate::schedule::{Buffer, Program, Span};
+
+pub(super) static THROUGH: Through = Through {
+    collective: &reduce::COLLECTIVE,
+    trees: || bcast::trees().collect(),
+    between: || reduce::COLLECTIVE.built().filter(|a| !a.segmented).collect(),
+    segmented: true,
+    // ranks of a group need not follow each other
+    fits: |shape| shape.elements.commute,
+    program,
+};
+
+/// Segments that coordinators work on at the same time, each in memory of its own.
+const AT_ONCE: usize = 16;
+
+fn program(part: &Part) -> Result<Program> {
+    let (shape, mut flow) = (part.shape, DataFlow::new());
+    let me = part.ranks()[part.position];
+    let given = if shape.in_place && me == shape.root { Span::output(0, shape.bytes) } else { Span::input(0, shape.bytes) };
+    let home = if me == shape.root { Span::output(0, shape.bytes) } else { Span::scratch(0, shape.bytes) };
+    combine_up(&mut flow, part, (given, home), shape.bytes);
+    if part.parent.is_some() {
+        return Ok(flow.done());
+    }
+    let among = Shape { ranks: part.groups.len(), root: 0, in_place: true, ..*shape };
+    let (first, mut most) = (flow.scratch(), 0);
+    for (k, segment) in shape.segments(part.segment).enumerate() {
+        let between = part.between(&Shape { bytes: segment.len, ..among })?;
+        // the first one is the longest
+        most = between.scratch().max(most).next_multiple_of(size_of::<u128>());
+        flow.embed(
+            &between,
+            shape,
+            (BETWEEN, 0),
+            |group| part.groups[group][0],
+            |span| match span.buffer {
+                Buffer::Scratch => Span { offset: first + k % AT_ONCE * most + span.offset, ..span },
+                _ => span.within(segment.within(home)),
+            },
+        );
+    }
+    Ok(flow.done())
+}
+
+/// Combines the vectors of a group up its tree, segment by segment: from where each rank's lies given, to where the coordinator wants it.
+pub(super) fn combine_up(flow: &mut DataFlow, part: &Part, places: (Span, Span), bytes: usize) {
+    let (mut inside, ranks) = (DataFlow::new(), part.ranks());
+    let group = Shape { ranks: ranks.len(), root: 0, bytes, ..*part.shape };
+    up(&mut inside, part.position, &group, part.segment, places, |v, _| part.node(v));
+    flow.embed(&inside.done(), part.shape, (UP, 0), |position| ranks[position], |span| span);
+}
