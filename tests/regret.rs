@@ -139,6 +139,7 @@ fn between_tuned_sizes_from_any_root_and_among_any_ranks() {
 #[test]
 fn other_collectives_hold_where_users_meet_them() {
     let platform = generate(Wanted { sites: 3, hosts: 14, seed: 5 }).unwrap();
+    let mut means = Vec::new();
     for collective in COLLECTIVES.into_iter().filter(|c| c.tuned && by_form(c)) {
         let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
         let (_, policy) =
@@ -150,8 +151,9 @@ fn other_collectives_hold_where_users_meet_them() {
         let mean = cases.iter().map(|c| c.regret.unwrap()).sum::<f64>() / cases.len() as f64;
         println!("{}: mean regret {:.2} %", collective.name, mean * 100.0);
         cases.iter().take(4).for_each(|c| println!("  {:.1} % {c:?}", c.regret.unwrap() * 100.0));
-        assert!(mean <= 0.05, "{}: mean {mean}, worst {:?}", collective.name, cases[0]);
+        means.push((collective.name, mean));
     }
+    assert!(means.iter().all(|(_, mean)| *mean <= 0.05), "{means:?}");
 }
 
 /// From any root, among all ranks or some, at any size: the best way is among what is tried.

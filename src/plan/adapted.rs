@@ -13,7 +13,7 @@ use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm};
 /// Another way must be predicted to take so much less than the one that was measured, if in smaller or larger groups.
 const CLEARLY: f64 = 0.95;
 /// The same where only the root is another.
-const MORE_OR_LESS: f64 = 0.98;
+pub(super) const MORE_OR_LESS: f64 = 0.98;
 /// Inter-group algorithms in which many messages are between groups at once. What these share is not known: predictions miss it, which says nothing of
 /// others, and they are as good as measured, or not at all.
 const SHARING: [InterGroupAlgorithm; 2] = [InterGroupAlgorithm::OverAll, InterGroupAlgorithm::Relay];

@@ -1,11 +1,12 @@
 //! Collectives over several groups in one of two forms: one algorithm over all ranks, or through the coordinators of the groups. (The broadcast has
 //! inter-group algorithms of its own.)
 
-use super::{Location, PolyModel, group_ranks, placement, shared};
+use super::form_plan::FormPlan;
+use super::{Location, PolyModel, group_ranks, shared};
 use crate::collective::{Algorithm, Collective, Parameters, Shape, Size, bcast};
 use crate::decide::all_candidates;
 use crate::error::{Error, Result};
-use crate::policy::{CompiledPolicy, TwoLevelRow, bounded};
+use crate::policy::{CompiledPolicy, bounded};
 use crate::schedule::{Program, Schedule};
 use crate::topology::Rank;
 use crate::two_level::{Coordinated, IntraGroup, through};
@@ -23,17 +24,6 @@ pub enum Form {
     Flat(&'static Collective, &'static Algorithm, Parameters),
     /// Through coordinators.
     Coordinated(Coordinated),
-}
-
-/// A form, with what it should take.
-#[derive(Debug, Clone)]
-pub struct FormPlan {
-    /// What is done.
-    pub form: Form,
-    /// The time it should take, in seconds.
-    pub predicted_s: f64,
-    /// True if it was measured over about these ranks; else it was chosen by prediction.
-    pub from_row: bool,
 }
 
 /// Segments that pass through coordinators are tried from this size on, doubled, as far as a message has at most [`MOST_SEGMENTS`]: shorter ones cost
@@ -67,7 +57,7 @@ impl Form {
     }
 
     /// The library's own.
-    fn native(collective: &'static Collective) -> Form {
+    pub(super) fn native(collective: &'static Collective) -> Form {
         Form::Flat(collective, collective.native(), Parameters::default())
     }
 
@@ -89,6 +79,19 @@ impl Form {
     /// True if everybody calls the library's own.
     pub fn is_native(&self) -> bool {
         matches!(self, Form::Flat(_, algorithm, _) if algorithm.is_native())
+    }
+
+    /// The same where a shape of another size or root is asked for.
+    pub(super) fn for_shape(&self, members: &[Location], shape: &Shape) -> Form {
+        match self {
+            Form::Flat(..) => self.clone(),
+            Form::Coordinated(c) => {
+                let groups = group_ranks(members, shape.root).into_iter().map(|(_, ranks)| ranks).collect();
+                // so many segments as a message may have
+                let segment = bounded(Parameters::of(c.segment, 0), shape.bytes).segment;
+                Form::Coordinated(Coordinated { groups, segment, ..c.clone() })
+            }
+        }
     }
 
     /// True if it does what a shape asks for.
@@ -122,7 +125,7 @@ impl Form {
     }
 
     /// How many operations all ranks have together, about: as if each had as many as the first and one in the middle have in the mean.
-    fn operations(&self, shape: &Shape) -> Result<usize> {
+    pub(super) fn operations(&self, shape: &Shape) -> Result<usize> {
         let two = self.program(0, shape)?.len() + self.program(shape.ranks / 2, shape)?.len();
         Ok(two.saturating_mul(shape.ranks) / 2)
     }
@@ -215,7 +218,7 @@ fn near(segments: &[usize], bytes: usize) -> usize {
 }
 
 /// An algorithm with each of its radices, in one piece: what is cut into segments is cut for all levels.
-fn with_radices(algorithm: &'static Algorithm) -> Vec<(&'static Algorithm, Parameters)> {
+pub(super) fn with_radices(algorithm: &'static Algorithm) -> Vec<(&'static Algorithm, Parameters)> {
     match algorithm.radices {
         _ if algorithm.segmented => Vec::new(),
         [] => vec![(algorithm, Parameters::default())],
@@ -239,7 +242,7 @@ fn segments(members: &[Location], collective: &Collective, shape: &Shape) -> Vec
     all
 }
 
-fn coordinated(
+pub(super) fn coordinated(
     members: &[Location],
     collective: &'static Collective,
     root: Rank,
@@ -252,111 +255,11 @@ fn coordinated(
     Coordinated { collective, groups, inside: part(inside), between: part(between), segment }
 }
 
-/// Plans a collective that has these forms. The same input gives the same plan on every rank.
-///
-/// # Errors
-/// As [`forms`].
-pub fn plan_form(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<FormPlan> {
-    let group = members[0].group;
-    if members.iter().all(|m| m.group == group) {
-        let positions: Vec<usize> = (0..members.len()).map(|v| members[shape.absolute(v)].position).collect();
-        let decided = policy.decide(collective, group, &positions, shape.bytes)?;
-        let form = Form::Flat(collective, decided.algorithm, decided.parameters);
-        return Ok(FormPlan { form, predicted_s: decided.predicted_s, from_row: decided.from_row }.or_native(collective, shape));
-    }
-    let about_whole = |k: usize| policy.is_about_whole(k, members.iter().filter(|m| m.group == k).count());
-    let row = policy.two_level(collective, shape.bytes).filter(|_| (0..policy.policy.groups.len()).all(about_whole));
-    // an algorithm over all ranks goes by their numbers: where others have these, it crosses groups elsewhere
-    let placed = || policy.is_as_measured(collective, members.len(), &placement(members));
-    if let Some(row) = row.filter(|row| row.intra_group.is_some() || placed()) {
-        return Ok(from_row(policy, members, collective, row, shape)?.or_native(collective, shape));
-    }
-    // where nothing was tuned of it, nobody knows that the library's own is slower
-    let native = FormPlan { form: Form::native(collective), predicted_s: 0.0, from_row: false };
-    if policy.policy.two_level(collective).is_empty() {
-        return Ok(native);
-    }
-    Ok(predicted(policy, members, collective, shape)?.unwrap_or(native))
-}
-
-/// So many operations of candidates are predicted, where no row fits: some 50 ms.
-const MOST_PREDICTED: usize = 1 << 19;
-
-/// The form that is predicted to be the fastest, of what rows say, those of near sizes first, the nearest with any tree, and of the algorithms over
-/// all ranks in one piece.
-fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Option<FormPlan>> {
-    let mut rows: Vec<&TwoLevelRow> = policy.policy.two_level(collective).iter().collect();
-    let apart = |row: &TwoLevelRow| (row.at_bytes.max(shape.bytes) / row.at_bytes.min(shape.bytes).max(1), row.at_bytes);
-    rows.sort_by_key(|row| apart(row));
-    let mut candidates: Vec<Form> = rows.into_iter().map(|row| form_of(members, collective, row, shape)).collect::<Result<_>>()?;
-    let nearest = candidates.iter().find_map(|form| if let Form::Coordinated(c) = form { Some(c.clone()) } else { None });
-    for (nearest, through) in nearest.into_iter().filter_map(|nearest| Some((nearest, through(collective)?))) {
-        let trees = (through.trees)().into_iter().flat_map(with_radices);
-        let with = |(algorithm, parameters)| Coordinated { inside: IntraGroup { algorithm, parameters }, ..nearest.clone() };
-        candidates.extend(trees.map(with).map(Form::Coordinated));
-    }
-    candidates.extend(collective.built().flat_map(with_radices).map(|(a, p)| Form::Flat(collective, a, p)));
-    let costs = PolyModel::new(policy, members, shape.bytes)?;
-    let (mut best, mut left, mut seen): (Option<FormPlan>, usize, Vec<&Form>) = (None, MOST_PREDICTED, Vec::new());
-    for form in &candidates {
-        if seen.contains(&form) || !form.fits(shape) {
-            continue;
-        }
-        seen.push(form);
-        // the first one is predicted, whatever it takes
-        let Some(rest) = left.checked_sub(form.operations(shape)?).or(best.is_none().then_some(0)) else { continue };
-        left = rest;
-        let predicted_s = shared::seconds(&form.schedule(shape)?, members, &costs)?;
-        if best.as_ref().is_none_or(|best| predicted_s < best.predicted_s) {
-            best = Some(FormPlan { form: form.clone(), predicted_s, from_row: false });
-        }
-    }
-    Ok(best)
-}
-
-impl FormPlan {
-    /// The library's own, where this was made for an operation that commutes and the shape's does not.
-    fn or_native(self, collective: &'static Collective, shape: &Shape) -> FormPlan {
-        if self.form.fits(shape) { self } else { FormPlan { form: Form::native(collective), ..self } }
-    }
-}
-
-/// The form that a row says, with the library's own where that is to run over all ranks.
-fn from_row(
-    policy: &CompiledPolicy,
-    members: &[Location],
-    collective: &'static Collective,
-    row: &TwoLevelRow,
-    shape: &Shape,
-) -> Result<FormPlan> {
-    let as_measured = || policy.is_as_measured(collective, members.len(), &placement(members));
-    let native = row.evidence.native_s.filter(|_| row.native && as_measured());
-    if let Some(predicted_s) = native {
-        return Ok(FormPlan { form: Form::native(collective), predicted_s, from_row: true });
-    }
-    let predicted_s = policy.two_level_seconds(collective, shape.bytes);
-    Ok(FormPlan { form: form_of(members, collective, row, shape)?, predicted_s, from_row: true })
-}
-
-/// The form that a row says.
-///
-/// # Errors
-/// An algorithm that there is not.
-pub fn form_of(members: &[Location], collective: &'static Collective, row: &TwoLevelRow, shape: &Shape) -> Result<Form> {
-    let algorithm = collective.algorithm(&row.inter_group)?;
-    let Some(inside) = &row.intra_group else { return Ok(Form::Flat(collective, algorithm, row.parameters())) };
-    let through = through(collective).ok_or_else(|| Error::invalid(format!("a {} does not go through coordinators", collective.name)))?;
-    let inside = (through.tree(inside)?, row.intra_parameters());
-    let between = (algorithm, Parameters { segment: 0, ..row.parameters() });
-    // so many segments as a message may have
-    let segment = bounded(row.parameters(), shape.bytes).segment;
-    Ok(Form::Coordinated(coordinated(members, collective, shape.root, inside, between, segment)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::collective::COLLECTIVES;
+    use crate::plan::plan_form;
     use crate::policy::Policy;
     use crate::schedule::check;
     use std::path::Path;

@@ -4,6 +4,7 @@ mod across;
 mod adapted;
 mod beyond;
 mod candidates;
+mod form_plan;
 mod forms;
 mod leaps;
 mod members;
@@ -29,7 +30,8 @@ use across::segment_of;
 pub use across::{Flow, TwoLevelParameters, predict, seconds, two_level, unlike_processors, ways_of};
 pub use beyond::Beyond;
 pub use candidates::{Way, WayCandidates, WayTime, way_name};
-pub use forms::{Form, FormPlan, by_form, form_of, forms, plan_form};
+pub use form_plan::{FormPlan, form_of, plan_form};
+pub use forms::{Form, by_form, forms};
 pub use leaps::leaps_of;
 pub use members::{Location, group_ranks, members, placement};
 pub use planner::{Limits, Planned, Planner};
@@ -121,7 +123,7 @@ type Inside = (Decision, f64);
 impl Choice {
     /// Decides for a root.
     fn new(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize) -> Result<Choice> {
-        let at = policy.size_class(bytes);
+        let at = policy.size_class(&bcast::COLLECTIVE, bytes);
         let way = match crossing_row(policy, members, at) {
             Some(row) if !as_tuned(policy, members, root) => adapted::way(policy, members, root, at, row)?,
             Some(row) => way_of(row)?,
@@ -133,7 +135,7 @@ impl Choice {
                 choice.inside.extend(inside(policy, members, group, &ranks, at)?.map(|found| (group, found)));
             }
         }
-        if bytes > policy.largest_measured() {
+        if bytes > policy.largest_measured(&bcast::COLLECTIVE) {
             choice.beyond = Some(beyond::weigh(policy, members, &choice.plan(policy, members, root)?)?);
         }
         Ok(choice)

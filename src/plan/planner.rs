@@ -1,8 +1,9 @@
 //! Plans of one communicator as they are asked for: decided once for each root and class of sizes, then only cut to size.
 
+use super::form_plan::{FormPlan, class_of, decide_form};
 use super::oldest::Oldest;
-use super::{Choice, Location, Plan, by_form, plan_form, stand_in};
-use crate::collective::{Collective, Shape, Step};
+use super::{Choice, Location, Plan, by_form, stand_in};
+use crate::collective::{Collective, Shape, Step, bcast};
 use crate::error::{Error, Result};
 use crate::policy::CompiledPolicy;
 use crate::topology::Rank;
@@ -47,6 +48,8 @@ pub struct Planner {
     choices: Oldest<(usize, bool, Rank), Choice>,
     /// Who sends to whom, by that and the root.
     plans: Oldest<(usize, bool, Rank), Plan>,
+    /// What was decided of collectives that have forms, by the shape that stands for a class.
+    forms: Oldest<Asked, FormPlan>,
     planned: Oldest<Asked, Arc<Planned>>,
 }
 
@@ -54,8 +57,9 @@ impl Planner {
     /// A planner for rank `me` of a communicator with these members.
     pub fn new(policy: Arc<CompiledPolicy>, members: Vec<Location>, me: Rank, limits: Limits) -> Planner {
         let (choices, planned) = (Oldest::new(MOST_CHOICES), Oldest::new(MOST_BYTES));
-        let plans = Oldest::new(MOST_RANKS.max(16 * members.len()));
-        Planner { policy, members, me, limits, choices, plans, planned }
+        let most = MOST_RANKS.max(16 * members.len());
+        let (plans, forms) = (Oldest::new(most), Oldest::new(most));
+        Planner { policy, members, me, limits, choices, plans, forms, planned }
     }
 
     /// The members.
@@ -66,7 +70,7 @@ impl Planner {
     /// What this rank does. Every rank of the communicator comes to the same plan.
     ///
     /// # Errors
-    /// As [`super::plan`] and [`plan_form`], the first time; after that it is the library's own.
+    /// As [`super::plan`] and [`super::plan_form`], the first time; after that it is the library's own.
     pub fn planned(&mut self, collective: &'static Collective, shape: &Shape) -> Result<Arc<Planned>> {
         let asked = (*shape, collective);
         if let Some(planned) = self.planned.get(&asked) {
@@ -88,8 +92,11 @@ impl Planner {
     }
 
     /// What this rank does in a collective that has forms.
-    fn form(&self, collective: &'static Collective, shape: &Shape) -> Result<Planned> {
-        let form = plan_form(&self.policy, &self.members, collective, shape)?.form;
+    fn form(&mut self, collective: &'static Collective, shape: &Shape) -> Result<Planned> {
+        let Planner { policy, members, forms, .. } = self;
+        let asked = class_of(policy, members, collective, shape);
+        let decided = forms.get_or_keep((asked, collective), members.len(), || decide_form(policy, members, collective, &asked))?;
+        let form = decided.for_shape(policy, members, collective, shape).form;
         // no message is longer than all that a rank gives or gets
         let layout = (collective.layout)(shape, shape.root);
         let possible = layout.input.max(layout.output) <= self.limits.bytes && form.lanes() <= self.limits.lanes;
@@ -103,7 +110,7 @@ impl Planner {
         if root >= members.len() {
             return Err(Error::invalid(format!("plan a broadcast from rank {root} of {} ranks", members.len())));
         }
-        let (class, above) = (policy.size_class(bytes), bytes > policy.largest_measured());
+        let (class, above) = (policy.size_class(&bcast::COLLECTIVE, bytes), bytes > policy.largest_measured(&bcast::COLLECTIVE));
         plans.get_or_keep((class, above, root), members.len(), || {
             let stand_in = stand_in(policy, members, root);
             let choice = choices.get_or_keep((class, above, stand_in), 1, || Choice::new(policy, members, stand_in, bytes))?;
@@ -135,7 +142,7 @@ impl Planned {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::{COLLECTIVES, bcast};
+    use crate::collective::COLLECTIVES;
     use crate::plan::plan;
     use crate::policy::Policy;
     use std::path::Path;
@@ -195,7 +202,7 @@ mod tests {
     #[test]
     fn the_oldest_decision_goes_where_there_are_too_many_and_no_other() {
         let mut planner = planner(13);
-        let classes = [5000, 92_000].map(|bytes| (planner.policy.size_class(bytes), false));
+        let classes = [5000, 92_000].map(|bytes| (planner.policy.size_class(&bcast::COLLECTIVE, bytes), false));
         let ask = |planner: &mut Planner, bytes| drop(planner.planned(&bcast::COLLECTIVE, &Shape::new(77, 1, bytes)).unwrap());
         let first = stand_in(&planner.policy, &planner.members, 1);
         // as if so many had been decided, and planned, from roots that there are not
@@ -239,7 +246,7 @@ mod tests {
     #[test]
     fn above_what_was_measured_the_librarys_own_runs_unless_ours_is_predicted_to_win() {
         let policy = planner(0).policy;
-        let largest = policy.largest_measured();
+        let largest = policy.largest_measured(&bcast::COLLECTIVE);
         let one_host = |group: usize, ranks: usize| -> Vec<Location> { (0..ranks).map(|position| Location { group, position }).collect() };
         // one message from one rank to another is what any library sends
         let two = plan(&policy, &one_host(0, 2), 0, largest + 1).unwrap();

@@ -1,14 +1,14 @@
 //! Looking a policy up: what to do in a group for a size, for the ranks of it that are there.
 
 use super::{Choice, GroupPolicy, Policy, TwoLevelRow};
-use crate::collective::{Algorithm, Collective, Parameters, bcast};
+use crate::collective::{Algorithm, COLLECTIVES, Collective, Parameters};
 use crate::decide::{Knowledge, by_speed, candidates_by_speed, placed, rank_candidates};
 use crate::error::{Error, Result};
 use crate::flow::in_flight;
 use crate::model::{Among, Cost, CostModel, Inside, TABLES};
 use crate::stats;
 use crate::topology::{Link, Rank};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What runs inside a group has at most so many segments, whatever its size: twice the most that any choice was made with, across groups, so
 /// that choices near the sizes they were made at run as they were measured.
@@ -72,8 +72,8 @@ pub struct CompiledPolicy {
     links: Vec<Option<Box<dyn CostModel>>>,
     /// By group.
     overheads: Vec<Overheads>,
-    /// Where each class of the broadcast's sizes begins, and the size that stands for it.
-    classes: Vec<(usize, usize)>,
+    /// Where each class of a collective's sizes begins, and the size that stands for it.
+    classes: BTreeMap<&'static Collective, Vec<(usize, usize)>>,
     fingerprint: u64,
 }
 
@@ -144,7 +144,8 @@ impl CompiledPolicy {
         };
         let links = (0..n * n).map(link).collect::<Result<_>>()?;
         let overheads = (0..n).map(|group| Overheads::of(&policy, group)).collect();
-        let (classes, fingerprint) = (policy.size_classes(&bcast::COLLECTIVE), policy.fingerprint()?);
+        let classes = COLLECTIVES.into_iter().map(|collective| (collective, policy.size_classes(collective))).collect();
+        let fingerprint = policy.fingerprint()?;
         Ok(CompiledPolicy { policy, groups, links, overheads, classes, fingerprint })
     }
 
@@ -221,14 +222,19 @@ impl CompiledPolicy {
 
     /// The size that stands for all sizes that the policy treats as it: those between two beginnings of rows. The size that a row was made
     /// at stands for those near it.
-    pub fn size_class(&self, bytes: usize) -> usize {
-        let at = self.classes.partition_point(|class| class.0 <= bytes).max(1) - 1;
-        self.classes.get(at).map_or(bytes, |class| class.1)
+    pub fn size_class(&self, collective: &'static Collective, bytes: usize) -> usize {
+        let classes = self.classes(collective);
+        let at = classes.partition_point(|class| class.0 <= bytes).max(1) - 1;
+        classes.get(at).map_or(bytes, |class| class.1)
     }
 
-    /// The largest size that a row was made at.
-    pub fn largest_measured(&self) -> usize {
-        self.classes.last().map_or(usize::MAX, |class| class.1)
+    /// The largest size that a row of a collective was made at.
+    pub fn largest_measured(&self, collective: &'static Collective) -> usize {
+        self.classes(collective).last().map_or(usize::MAX, |class| class.1)
+    }
+
+    fn classes(&self, collective: &'static Collective) -> &[(usize, usize)] {
+        self.classes.get(collective).map_or(&[], Vec::as_slice)
     }
 
     /// What a collective takes over all ranks of several groups for messages of this size, between the rows' times; 0 without rows.
@@ -277,7 +283,7 @@ impl CompiledPolicy {
         let inside = Some(&self.groups[group].inside);
         let knowledge = Knowledge { models: &g.models, scores: &g.scores, calibration: &g.calibration, inside };
         // decided once for all sizes of a class
-        let at = if collective.sized() { self.size_class(bytes) } else { 0 };
+        let at = if collective.sized() { self.size_class(collective, bytes) } else { 0 };
         let mut candidates = candidates_by_speed(collective, positions.len(), at, self.has_unlike_processors(group));
         let shortest = row.map_or(0, |row| shortest_segment(row, at));
         candidates.retain(|(_, parameters)| parameters.segment == 0 || parameters.segment >= shortest);

@@ -1,0 +1,163 @@
+//! What is done in a collective that has forms: what a row says, or where no row fits, the form that is predicted to be the fastest.
+
+use super::adapted::MORE_OR_LESS;
+use super::forms::{coordinated, with_radices};
+use super::{Form, Location, PolyModel, placement, shared, stand_in};
+use crate::collective::{Collective, Parameters, Shape};
+use crate::error::{Error, Result};
+use crate::policy::{CompiledPolicy, TwoLevelRow, bounded};
+use crate::two_level::{Coordinated, IntraGroup, through};
+
+/// A form, with what it should take.
+#[derive(Debug, Clone)]
+pub struct FormPlan {
+    /// What is done.
+    pub form: Form,
+    /// The time it should take, in seconds.
+    pub predicted_s: f64,
+    /// True if it was measured over about these ranks; else it was chosen by prediction.
+    pub from_row: bool,
+}
+
+/// Plans a collective that has these forms. The same input gives the same plan on every rank. It is decided at one size of a class
+/// ([`CompiledPolicy::size_class`]), for all sizes of it and all roots in one group whose processors are alike.
+///
+/// # Errors
+/// The policy lacks a link, or an algorithm that there is not.
+pub fn plan_form(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<FormPlan> {
+    let asked = class_of(policy, members, collective, shape);
+    Ok(decide_form(policy, members, collective, &asked)?.for_shape(policy, members, collective, shape))
+}
+
+/// The shape that stands for the class of another one.
+pub(super) fn class_of(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Shape {
+    let (at, element) = (policy.size_class(collective, shape.bytes), shape.elements.bytes);
+    // of whole elements, and not none where there are some
+    let bytes = if shape.bytes == 0 { 0 } else { (at / element).max(1) * element };
+    Shape { bytes, root: stand_in(policy, members, shape.root), ..*shape }
+}
+
+/// Decides what is done for a shape.
+///
+/// # Errors
+/// As [`plan_form`].
+pub(super) fn decide_form(
+    policy: &CompiledPolicy,
+    members: &[Location],
+    collective: &'static Collective,
+    shape: &Shape,
+) -> Result<FormPlan> {
+    let group = members[0].group;
+    if members.iter().all(|m| m.group == group) {
+        let positions: Vec<usize> = (0..members.len()).map(|v| members[shape.absolute(v)].position).collect();
+        let decided = policy.decide(collective, group, &positions, shape.bytes)?;
+        let form = Form::Flat(collective, decided.algorithm, decided.parameters);
+        return Ok(FormPlan { form, predicted_s: decided.predicted_s, from_row: decided.from_row }.or_native(collective, shape));
+    }
+    let about_whole = |k: usize| policy.is_about_whole(k, members.iter().filter(|m| m.group == k).count());
+    let row = policy.two_level(collective, shape.bytes).filter(|_| (0..policy.policy.groups.len()).all(about_whole));
+    // an algorithm over all ranks goes by their numbers: where others have these, it crosses groups elsewhere
+    let placed = || policy.is_as_measured(collective, members.len(), &placement(members));
+    // rows were made with the root in the first group
+    let from_there = !collective.rooted || members[shape.root].group == 0;
+    if let Some(row) = row.filter(|row| from_there && (row.intra_group.is_some() || placed())) {
+        return Ok(from_row(policy, members, collective, row, shape)?.or_native(collective, shape));
+    }
+    // where nothing was tuned of it, nobody knows that the library's own is slower
+    let native = FormPlan { form: Form::native(collective), predicted_s: 0.0, from_row: false };
+    if policy.policy.two_level(collective).is_empty() {
+        return Ok(native);
+    }
+    Ok(predicted(policy, members, collective, shape)?.unwrap_or(native))
+}
+
+/// So many operations of candidates are predicted, where no row fits: some 50 ms.
+const MOST_PREDICTED: usize = 1 << 19;
+
+/// The form that is predicted to be the fastest, of what rows say, those of near sizes first, the nearest with any tree, and of the algorithms over
+/// all ranks in one piece.
+fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Option<FormPlan>> {
+    let mut rows: Vec<&TwoLevelRow> = policy.policy.two_level(collective).iter().collect();
+    let apart = |row: &TwoLevelRow| (row.at_bytes.max(shape.bytes) / row.at_bytes.min(shape.bytes).max(1), row.at_bytes);
+    rows.sort_by_key(|row| apart(row));
+    let mut candidates: Vec<Form> = rows.into_iter().map(|row| form_of(members, collective, row, shape)).collect::<Result<_>>()?;
+    let nearest = candidates.iter().find_map(|form| if let Form::Coordinated(c) = form { Some(c.clone()) } else { None });
+    for (nearest, through) in nearest.into_iter().filter_map(|nearest| Some((nearest, through(collective)?))) {
+        let trees = (through.trees)().into_iter().flat_map(with_radices);
+        let with = |(algorithm, parameters)| Coordinated { inside: IntraGroup { algorithm, parameters }, ..nearest.clone() };
+        candidates.extend(trees.map(with).map(Form::Coordinated));
+    }
+    candidates.extend(collective.built().flat_map(with_radices).map(|(a, p)| Form::Flat(collective, a, p)));
+    let costs = PolyModel::new(policy, members, shape.bytes)?;
+    let (mut best, mut left, mut seen): (Option<FormPlan>, usize, Vec<&Form>) = (None, MOST_PREDICTED, Vec::new());
+    for form in &candidates {
+        if seen.contains(&form) || !form.fits(shape) {
+            continue;
+        }
+        seen.push(form);
+        // the first one is predicted, whatever it takes
+        let Some(rest) = left.checked_sub(form.operations(shape)?).or(best.is_none().then_some(0)) else { continue };
+        left = rest;
+        let predicted_s = shared::seconds(&form.schedule(shape)?, members, &costs)?;
+        // what was measured comes first where it is not clearly beaten
+        let least =
+            best.as_ref().map_or(f64::INFINITY, |best| if best.form == candidates[0] { MORE_OR_LESS } else { 1.0 } * best.predicted_s);
+        if predicted_s < least {
+            best = Some(FormPlan { form: form.clone(), predicted_s, from_row: false });
+        }
+    }
+    Ok(best)
+}
+
+impl FormPlan {
+    /// What was decided for a class, for one shape of it: the library's own where that does not fit.
+    pub(super) fn for_shape(
+        &self,
+        policy: &CompiledPolicy,
+        members: &[Location],
+        collective: &'static Collective,
+        shape: &Shape,
+    ) -> FormPlan {
+        let over_groups = members.iter().any(|m| m.group != members[0].group);
+        let timed = over_groups && self.from_row && !self.form.is_native();
+        let predicted_s = if timed { policy.two_level_seconds(collective, shape.bytes) } else { self.predicted_s };
+        FormPlan { form: self.form.for_shape(members, shape), predicted_s, ..*self }.or_native(collective, shape)
+    }
+
+    /// The library's own, where this was made for an operation that commutes and the shape's does not.
+    fn or_native(self, collective: &'static Collective, shape: &Shape) -> FormPlan {
+        if self.form.fits(shape) { self } else { FormPlan { form: Form::native(collective), ..self } }
+    }
+}
+
+/// The form that a row says, with the library's own where that is to run over all ranks.
+fn from_row(
+    policy: &CompiledPolicy,
+    members: &[Location],
+    collective: &'static Collective,
+    row: &TwoLevelRow,
+    shape: &Shape,
+) -> Result<FormPlan> {
+    let as_measured = || policy.is_as_measured(collective, members.len(), &placement(members));
+    let native = row.evidence.native_s.filter(|_| row.native && as_measured());
+    if let Some(predicted_s) = native {
+        return Ok(FormPlan { form: Form::native(collective), predicted_s, from_row: true });
+    }
+    let predicted_s = policy.two_level_seconds(collective, shape.bytes);
+    Ok(FormPlan { form: form_of(members, collective, row, shape)?, predicted_s, from_row: true })
+}
+
+/// The form that a row says.
+///
+/// # Errors
+/// An algorithm that there is not.
+pub fn form_of(members: &[Location], collective: &'static Collective, row: &TwoLevelRow, shape: &Shape) -> Result<Form> {
+    let algorithm = collective.algorithm(&row.inter_group)?;
+    let Some(inside) = &row.intra_group else { return Ok(Form::Flat(collective, algorithm, row.parameters())) };
+    let through = through(collective).ok_or_else(|| Error::invalid(format!("a {} does not go through coordinators", collective.name)))?;
+    let inside = (through.tree(inside)?, row.intra_parameters());
+    let between = (algorithm, Parameters { segment: 0, ..row.parameters() });
+    // so many segments as a message may have
+    let segment = bounded(row.parameters(), shape.bytes).segment;
+    Ok(Form::Coordinated(coordinated(members, collective, shape.root, inside, between, segment)))
+}
