@@ -97,9 +97,7 @@ impl Planner {
     /// What this rank does in a collective that has forms.
     fn form(&self, collective: &'static Collective, shape: &Shape) -> Result<Planned> {
         let form = plan_form(&self.policy, &self.members, collective, shape)?.form;
-        // no message is longer than all that a rank gives or gets
-        let layout = (collective.layout)(shape, shape.root);
-        let possible = layout.input.max(layout.output) <= self.limits.bytes && form.lanes() <= self.limits.lanes;
+        let possible = form.largest_message(shape) <= self.limits.bytes && form.lanes() <= self.limits.lanes;
         let native = form.is_native() || !possible;
         Ok(if native { Planned::Native } else { Planned::Run(vec![Step::Program(form.program(self.me, shape)?)]) })
     }
