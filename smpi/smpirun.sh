@@ -24,6 +24,6 @@ cat "$folder/more" >>"$hosts"
 # each rank is a copy of the program in one process: make room for their thread-local data
 export GLIBC_TUNABLES=glibc.rtld.optional_static_tls=200000
 # SMPI's default allgather posts n * n messages at once, among which it searches for each one's end: with hundreds of ranks
-# nothing else gets done
+# nothing else gets done; its default alltoall ends a program of which not a power of two of ranks take part
 # shellcheck disable=SC2086 # options are words
-smpirun -np "$(grep -c . "$hosts")" -platform "$xml" -hostfile "$hosts" $options --log=root.fmt:%m%n --log=smpi_coll.thresh:warning --cfg=smpi/allgather:bruck "$@"
+smpirun -np "$(grep -c . "$hosts")" -platform "$xml" -hostfile "$hosts" $options --log=root.fmt:%m%n --log=smpi_coll.thresh:warning --cfg=smpi/allgather:bruck --cfg=smpi/alltoall:ring "$@"

@@ -102,6 +102,17 @@ impl Form {
         }
     }
 
+    /// Bytes of a message, at most: what a rank gives or gets, or, through coordinators, what all of a group do.
+    pub fn largest_message(&self, shape: &Shape) -> usize {
+        let (collective, ranks) = match self {
+            Form::Flat(collective, ..) => (collective, 1),
+            Form::Coordinated(c) if c.collective.size == Size::Block => (&c.collective, c.groups.iter().map(Vec::len).max().unwrap_or(1)),
+            Form::Coordinated(c) => (&c.collective, 1),
+        };
+        let layout = (collective.layout)(shape, shape.root);
+        layout.input.max(layout.output).saturating_mul(ranks)
+    }
+
     /// How many lanes its programs have, at most.
     pub fn lanes(&self) -> usize {
         match self {
@@ -291,7 +302,7 @@ mod tests {
         // every form from several roots, in place and not, and for odd sizes
         let few: Vec<Location> = (0..11).map(|k| everybody[(k * 17 + 3) % everybody.len()]).collect();
         for collective in COLLECTIVES.into_iter().filter(|c| by_form(c)) {
-            for (k, bytes) in [0, 1, 13, 1000, 60_001].into_iter().enumerate().filter(|(_, bytes)| collective.sized() || *bytes == 0) {
+            for (k, bytes) in [0, 1, 13, 1000, 12_001].into_iter().enumerate().filter(|(_, bytes)| collective.sized() || *bytes == 0) {
                 for (root, in_place) in [(0, k % 2 == 0), (3 + k, true), (10, false)] {
                     let root = if collective.rooted { root } else { 0 };
                     let all = forms_of(&few, collective, &Shape { in_place, ..collective.shape(few.len(), root, bytes) });

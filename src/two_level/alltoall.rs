@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::schedule::{Buffer, Program, Span};
 
 /// Longer blocks are sent directly: a coordinator's port, and its memory, would hold up all of its group's.
-const LONGEST_BLOCK: usize = 64 << 10;
+const LONGEST_BLOCK: usize = 16 << 10;
 
 pub(super) static THROUGH: Through = Through {
     collective: &alltoall::COLLECTIVE,
