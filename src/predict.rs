@@ -9,7 +9,7 @@
 use crate::error::{Error, Result};
 use crate::event::EventQueue;
 use crate::model::{Cost, CostModel};
-use crate::schedule::{Action, Cursors, NONE, OpId, Program, Schedule, Streams, Trace};
+use crate::schedule::{Action, NONE, OpId, Pending, Program, Schedule, Streams, Trace};
 use crate::topology::{Link, Rank};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -84,8 +84,8 @@ struct Machine<'a> {
     first: usize,
     cpu_free: f64,
     port_free: f64,
-    /// Where its lanes begin in `Run::lanes`, and how many it has.
-    lanes: (u32, u32),
+    /// What may start next but receives.
+    pending: Pending,
     /// Messages that wait for the processor, first come, first served.
     waiting: VecDeque<u32>,
     /// True if what the processor did last was to take in a message: then a send goes next if both may.
@@ -152,8 +152,6 @@ struct Run<'a> {
     done: Vec<f64>,
     /// As `done`, if it is wanted.
     start: Option<Vec<f64>>,
-    /// The next operation of each lane, if it has one left.
-    lanes: Vec<Option<OpId>>,
     /// By rank: messages that came before their receive was posted.
     early: FxHashMap<u32, Vec<u32>>,
     /// When the links are free on which a stream is slower than its sender's port.
@@ -165,17 +163,16 @@ impl<'a> Run<'a> {
     fn new(schedule: &'a Schedule, model: &'a dyn CostModel) -> Result<Run<'a>> {
         let streams = Streams::new(schedule)?;
         let firsts = schedule.programs.iter().flat_map(Program::first_of_streams);
-        let (mut first, mut lanes) = (0, Vec::new());
+        let done = vec![OPEN; schedule.ops()];
+        let mut first = 0;
         let machine = |program: &'a Program| {
             first += program.len();
-            let begin = lanes.len();
-            lanes.extend(Cursors::new(program).open().map(|op| Some(op as OpId)));
             Machine {
                 program,
                 first: first - program.len(),
                 cpu_free: 0.0,
                 port_free: 0.0,
-                lanes: (begin as u32, (lanes.len() - begin) as u32),
+                pending: Pending::new(program, |op| known(program, &done, op)),
                 waiting: VecDeque::new(),
                 took: false,
                 turn_at: f64::INFINITY,
@@ -185,11 +182,10 @@ impl<'a> Run<'a> {
         Ok(Run {
             model,
             machines: schedule.programs.iter().map(machine).collect(),
-            lanes,
             early: FxHashMap::default(),
             progress: firsts.map(Progress::new).collect(),
             streams,
-            done: vec![OPEN; schedule.ops()],
+            done,
             start: None,
             link_free: FxHashMap::default(),
             queue: EventQueue::with_capacity(0),
@@ -247,9 +243,6 @@ impl<'a> Run<'a> {
         let m = &mut self.machines[rank as usize];
         let (program, at) = (m.program, m.first + op);
         m.took = false;
-        let (begin, lanes) = m.lanes;
-        let lanes = &mut self.lanes[begin as usize..][..lanes as usize];
-        lanes.iter_mut().filter(|lane| **lane == Some(op as OpId)).for_each(|lane| *lane = program.next(op).map(|next| next as OpId));
         if let Some(start) = &mut self.start {
             start[at] = now;
         }
@@ -274,6 +267,10 @@ impl<'a> Run<'a> {
             Action::Delay { seconds } => self.busy(rank, op, now + seconds),
             Action::Recv { .. } => {}
         }
+        let m = &mut self.machines[rank as usize];
+        let known = |op| known(program, &self.done[m.first..], op);
+        m.pending.start(program, op, known);
+        m.pending.complete(op, known);
         self.retry_early(rank, self.done[at]);
     }
 
@@ -306,7 +303,7 @@ impl<'a> Run<'a> {
             if posted.next > op {
                 return Some(now);
             }
-            let mut ready = self.ready(rank, posted.next as usize)?;
+            let mut ready = known(program, &self.done[first..], posted.next).ok()?;
             if let Some(window) = posted.waits_for(in_flight) {
                 let received = self.done[first + window as usize];
                 ready = is_complete(received).then(|| ready.max(received))?;
@@ -335,12 +332,10 @@ impl<'a> Run<'a> {
     /// The operation but receives that may start first, and when; of those that may start by `now`, the first in the program.
     fn next(&mut self, rank: u32, now: f64) -> Option<(f64, usize)> {
         let mut first: Option<(f64, usize)> = None;
-        let (begin, lanes) = self.machines[rank as usize].lanes;
-        for lane in begin..begin + lanes {
-            let Some(op) = self.lanes[lane as usize].map(|op| op as usize) else { continue };
+        for k in 0..self.machines[rank as usize].pending.ready().len() {
             let m = &self.machines[rank as usize];
-            let Some(mut start) = self.ready(rank, op) else { continue };
-            start = start.max(now).max(m.cpu_free);
+            let (op, ready) = m.pending.ready()[k];
+            let (op, mut start) = (op as usize, ready.max(now).max(m.cpu_free));
             if let Some(to) = m.program.sends_to(op) {
                 start = start.max(m.port_free);
                 let Some(window) = self.window(rank, op, to) else { continue };
@@ -381,6 +376,7 @@ impl<'a> Run<'a> {
             m.took = true;
         }
         let program = m.program;
+        m.pending.complete(op as usize, |op| known(program, &self.done[m.first..], op));
         self.retry_early(rank, now + cost);
         let stream = &mut self.progress[self.streams.at(rank as Rank, program.stream(op as usize))];
         if std::mem::take(&mut stream.held)
@@ -399,13 +395,12 @@ impl<'a> Run<'a> {
             self.queue.push(time, event::arrive(rank, op));
         }
     }
+}
 
-    /// When everything an operation comes after was complete, if it is.
-    fn ready(&self, rank: u32, op: usize) -> Option<f64> {
-        let m = &self.machines[rank as usize];
-        m.program.after(op).iter().try_fold(0.0, |latest: f64, &d| {
-            let t = self.done[m.first + d as usize];
-            is_complete(t).then(|| latest.max(t))
-        })
-    }
+/// When all was complete that an operation comes after, or one that is not. `done`: of the operations of its program, and maybe of others.
+fn known(program: &Program, done: &[f64], op: OpId) -> std::result::Result<f64, OpId> {
+    program.after(op as usize).iter().try_fold(0.0, |latest: f64, &d| {
+        let t = done[d as usize];
+        if is_complete(t) { Ok(latest.max(t)) } else { Err(d) }
+    })
 }
