@@ -35,9 +35,73 @@ impl Replay {
 /// # Errors
 /// As [`replay`].
 pub fn completion(schedule: &Schedule, model: &dyn CostModel) -> Result<f64> {
+    completion_within(schedule, model, f64::INFINITY)
+}
+
+/// As [`completion`], if it takes no longer than `limit`; else it is not replayed to its end, and takes for ever.
+fn completion_within(schedule: &Schedule, model: &dyn CostModel, limit: f64) -> Result<f64> {
     let mut run = Run::new(schedule, model)?;
-    run.go()?;
-    Ok(run.done.iter().copied().fold(0.0, f64::max))
+    Ok(if run.go(limit)? { run.completion() } else { f64::INFINITY })
+}
+
+/// A pipeline is looked at after so many turns, and after twice and three times as many.
+const FULL: usize = 4;
+
+/// What is left out of a pipeline must be known to this share of the whole.
+const KNOWN: f64 = 0.01;
+
+/// What a message takes in segments: once the pipeline is full, each further turn of so many segments, after which what is done with them repeats
+/// itself, takes as long as the one before. Where turns are seen to differ by what would be more than a hundredth of the whole, that is replayed, if
+/// it is not too large to be. `segment` 0: it goes in other pieces. What takes longer than `limit` takes for ever.
+///
+/// # Errors
+/// As [`replay`], and those of `schedule`, which builds what is done with so many bytes in such segments.
+pub fn pipelined(
+    bytes: usize,
+    (segment, turn): (usize, usize),
+    model: &dyn CostModel,
+    limit: f64,
+    schedule: impl Fn(usize) -> Result<Schedule>,
+) -> Result<f64> {
+    let turn = turn.saturating_mul(segment);
+    let seen = extrapolated(bytes, turn, FULL, model, limit, &schedule)?;
+    if let Some((seconds, _)) = seen.filter(|(seconds, unsure)| *unsure <= KNOWN * seconds) {
+        return Ok(seconds);
+    }
+    match schedule(bytes) {
+        // the best that can be known of it
+        Err(too_large @ Error::TooLarge(_)) => {
+            let seen = seen.map_or_else(|| extrapolated(bytes, turn, 1, model, limit, &schedule), |seen| Ok(Some(seen)))?;
+            seen.map(|(seconds, _)| seconds).ok_or(too_large)
+        }
+        whole => completion_within(&whole?, model, limit),
+    }
+}
+
+/// What a message takes by its first three looks of so many turns of so many bytes, and how much that would differ if the second and the third look
+/// were what all further turns are like; `None` if hardly anything would be left out.
+fn extrapolated(
+    bytes: usize,
+    turn: usize,
+    turns: usize,
+    model: &dyn CostModel,
+    limit: f64,
+    schedule: impl Fn(usize) -> Result<Schedule>,
+) -> Result<Option<(f64, f64)>> {
+    // whole turns can be left out: what is left over is a part of one, and the last segment a short one
+    let left_out = bytes.checked_div(turn).unwrap_or(0).saturating_sub(3 * turns);
+    if left_out <= turns {
+        return Ok(None);
+    }
+    let first = schedule(bytes - left_out * turn)?;
+    let mut run = Run::new(&first, model)?;
+    // more bytes take no less
+    if !run.go(limit)? {
+        return Ok(Some((f64::INFINITY, 0.0)));
+    }
+    let [few, more, most] = [1, 2, 3].map(|looks| run.received(looks * turns * turn));
+    let [before, each] = [more - few, most - more].map(|further| further / turns as f64);
+    Ok(Some((run.completion() + each * left_out as f64, (each - before).abs() * left_out as f64)))
 }
 
 /// Replays a schedule under a model.
@@ -47,7 +111,7 @@ pub fn completion(schedule: &Schedule, model: &dyn CostModel) -> Result<f64> {
 pub fn replay(schedule: &Schedule, model: &dyn CostModel) -> Result<Replay> {
     let mut run = Run::new(schedule, model)?;
     run.start = Some(vec![0.0; run.done.len()]);
-    run.go()?;
+    run.go(f64::INFINITY)?;
     let start = run.start.unwrap_or_default();
     let port_free = run.machines.iter().map(|m| m.port_free.max(m.cpu_free)).collect();
     let ops = run.machines.iter().map(|m| m.first..m.first + m.program.len());
@@ -192,16 +256,35 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn go(&mut self) -> Result<()> {
+    /// True if all was replayed; false if that takes longer than `limit`.
+    fn go(&mut self, limit: f64) -> Result<bool> {
         for rank in 0..self.machines.len() {
             self.look_ahead(rank as u32, 0.0);
         }
         while let Some((now, event)) = self.queue.pop() {
+            if now > limit {
+                return Ok(false);
+            }
             let rank = (event & !event::TURN) >> 32;
             if event & event::TURN != 0 { self.turn(rank as u32, now) } else { self.arrive(rank as u32, event as u32, now) }
         }
         let waits = self.machines.iter().position(|m| self.done[m.first..][..m.program.len()].iter().any(|&t| !is_complete(t)));
-        waits.map_or(Ok(()), |rank| Err(Error::invalid(format!("replay the schedule: rank {rank} waits for ever"))))
+        waits.map_or(Ok(true), |rank| Err(Error::invalid(format!("replay the schedule: rank {rank} waits for ever"))))
+    }
+
+    /// When the last operation of all was complete.
+    fn completion(&self) -> f64 {
+        self.done.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// When all ranks had received so many bytes of the message, from its first.
+    fn received(&self, bytes: usize) -> f64 {
+        let of = |m: &Machine| {
+            let within = |action| matches!(action, Action::Recv { span, .. } if span.offset + span.len <= bytes);
+            let ops = m.program.actions().zip(&self.done[m.first..]).filter(|(action, _)| within(*action));
+            ops.map(|(_, &done)| done).fold(0.0, f64::max)
+        };
+        self.machines.iter().map(of).fold(0.0, f64::max)
     }
 
     /// A message is there but for the receiver's overhead.
@@ -248,8 +331,8 @@ impl<'a> Run<'a> {
         }
         match program.action(op) {
             Action::Send { to, span } => {
-                let Cost { send_overhead, gap, link_gap, transit, recv_overhead } =
-                    self.model.cost(Link { from: rank as Rank, to }, span.len);
+                let link = Link { from: rank as Rank, to };
+                let Cost { send_overhead, gap, link_gap, transit, recv_overhead } = self.model.cost(link, span.len);
                 (m.cpu_free, m.port_free) = (now + send_overhead, now + gap);
                 self.done[at] = m.cpu_free;
                 let their = self.send(rank, op, to);

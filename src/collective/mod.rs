@@ -117,6 +117,12 @@ impl Collective {
         self.algorithms[self.algorithms.len() - 1]
     }
 
+    /// The bytes of the segments that all of a message goes in, each along the same ways; 0: it goes in other pieces too.
+    pub fn repeats(&self, algorithm: &Algorithm, parameters: &Parameters) -> usize {
+        let alike = self.rooted && self.size == Size::Message && algorithm.segmented && !algorithm.exchanges_halves;
+        if alike { parameters.segment } else { 0 }
+    }
+
     /// The sizes of these that messages of it may have: all, or only 0.
     pub fn sizes(&self, sizes: &[usize]) -> Vec<usize> {
         if self.sized() { sizes.to_vec() } else { vec![0] }

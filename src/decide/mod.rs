@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::flow::with_flow;
 use crate::model::Among;
 use crate::model::{CostModel, Fitted, Inside};
-use crate::predict::completion;
+use crate::predict::pipelined;
 use crate::schedule::WINDOW;
 use crate::score::{Calibration, ModelScore, best_model};
 use crate::topology::Rank;
@@ -161,15 +161,21 @@ fn predicted(
     };
     let costs = &Among { inner: costs, positions: placed(&(0..shape.ranks).collect::<Vec<_>>(), &places) };
     let parameters = with_flow(algorithm, parameters, costs, &(0..shape.ranks).collect::<Vec<_>>(), shape.bytes);
-    let schedule = match algorithm.bounded_schedule(shape, &parameters) {
-        Ok(Some(schedule)) => schedule,
+    if algorithm.is_native() {
+        return Ok(None);
+    }
+    let schedule = |bytes: usize| {
+        let schedule = algorithm.bounded_schedule(&Shape { bytes, ..*shape }, &parameters)?;
+        schedule.ok_or_else(|| Error::invalid(format!("predict {}: its messages are not known", algorithm.name)))
+    };
+    let seconds = match pipelined(shape.bytes, (collective.repeats(algorithm, &parameters), 1), costs, f64::INFINITY, schedule) {
         // what nobody can predict is not chosen
-        Ok(None) | Err(Error::TooLarge(_)) => return Ok(None),
-        Err(e) => return Err(e),
+        Err(Error::TooLarge(_)) => return Ok(None),
+        found => found?,
     };
     let calibration =
         knowledge.calibration.iter().find(|e| e.collective == collective && e.algorithm == algorithm.name && e.model == model);
-    let predicted = completion(&schedule, costs)? * calibration.map_or(1.0, |e| e.at(shape.bytes));
+    let predicted = seconds * calibration.map_or(1.0, |e| e.at(shape.bytes));
     Ok(Some(Candidate { algorithm, parameters, predicted, places }))
 }
 

@@ -23,7 +23,7 @@ use crate::units;
 use rustc_hash::FxHashMap;
 
 use across::segment_of;
-pub use across::{TwoLevelParameters, predict, seconds, two_level, unlike_processors, ways_of};
+pub use across::{TwoLevelParameters, predict, predict_within, seconds, two_level, unlike_processors, ways_of};
 pub use beyond::Beyond;
 pub use forms::{Form, FormPlan, by_form, form_of, forms, plan_form};
 pub use leaps::leaps_of;

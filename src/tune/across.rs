@@ -7,7 +7,7 @@ use crate::collective::{Parameters, bcast};
 use crate::decide::{all_candidates, wider};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
-use crate::plan::{self, Location, TwoLevelParameters, predict, two_level};
+use crate::plan::{self, Location, TwoLevelParameters, predict_within, two_level};
 use crate::policy::{CompiledPolicy, Evidence, PER_GROUP, Policy, TwoLevelRow};
 use crate::schedule::pieces;
 use crate::score::Ratios;
@@ -84,8 +84,12 @@ impl RouteCalibrations {
 
     /// What a candidate will take.
     fn expect(&self, candidate: &Candidate) -> f64 {
-        let calibration = self.0.iter().find(|l| l.way.map(|w| w.inter_group) == candidate.inter_group());
-        candidate.predicted * calibration.map_or(1.0, |l| l.ratio)
+        candidate.predicted * self.ratio(candidate.inter_group())
+    }
+
+    /// Measured over predicted time of an inter-group algorithm.
+    fn ratio(&self, inter_group: Option<InterGroupAlgorithm>) -> f64 {
+        self.0.iter().find(|l| l.way.map(|w| w.inter_group) == inter_group).map_or(1.0, |l| l.ratio)
     }
 }
 
@@ -223,7 +227,7 @@ impl Search<'_> {
 
     /// Adds a way; false if it is predicted to take longer than the limit, or one of the candidates does the same.
     fn add(&self, candidates: &mut Vec<Candidate>, bytes: usize, way: TwoLevelParameters, limit_s: f64) -> Result<bool> {
-        let candidate = segmented(self.policy, self.members, bytes, way)?;
+        let candidate = segmented(self.policy, self.members, bytes, way, limit_s)?;
         let is_wanted = candidate.predicted <= limit_s && candidates.iter().all(|c| c.two_level != candidate.two_level);
         candidates.extend(is_wanted.then_some(candidate));
         Ok(is_wanted)
@@ -293,18 +297,19 @@ fn all_ways(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Resu
     let mut all = vec![whole(policy, members, bytes)?];
     for inter_group in INTER_GROUP_ALGORITHMS {
         for way in plan::ways_of(policy, members, inter_group, &sizes) {
-            all.push(segmented(policy, members, bytes, way)?);
+            all.push(segmented(policy, members, bytes, way, f64::INFINITY)?);
         }
     }
     Ok(all)
 }
 
-fn segmented(policy: &CompiledPolicy, members: &[Location], bytes: usize, way: TwoLevelParameters) -> Result<Candidate> {
+/// A way in segments; one that is predicted to take longer than `limit_s` is said to take for ever.
+fn segmented(policy: &CompiledPolicy, members: &[Location], bytes: usize, way: TwoLevelParameters, limit_s: f64) -> Result<Candidate> {
     let two_level = two_level(policy, members, 0, bytes, way)?;
     let inside = two_level.intra_group[0].parameters.in_flight;
     let in_flight = if way.inter_group == InterGroupAlgorithm::OverAll { inside } else { two_level.in_flight };
     let way = TwoLevelParameters { in_flight, ..way };
-    Ok(Candidate { way: Some(way), predicted: predict(policy, members, &two_level)?, two_level })
+    Ok(Candidate { way: Some(way), predicted: predict_within(policy, members, &two_level, limit_s)?, two_level })
 }
 
 fn whole(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Result<Candidate> {
@@ -316,22 +321,26 @@ fn whole(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Result<
 fn candidates(policy: &CompiledPolicy, members: &[Location], bytes: usize, calibrations: &RouteCalibrations) -> Result<Vec<Candidate>> {
     let sizes = segment_sizes(policy, bytes);
     let mut found = vec![whole(policy, members, bytes)?];
+    let least = |found: &[Candidate], of: &dyn Fn(&Candidate) -> f64| found.iter().map(of).fold(f64::INFINITY, f64::min) * HOPELESS;
+    // an inter-group algorithm of which only poor ways were tried may be better than the calibration says
+    let limits = |found: &[Candidate]| (least(found, &|c| c.predicted), least(found, &|c| calibrations.expect(c)));
     for inter_group in INTER_GROUP_ALGORITHMS {
         let mut best: Option<Candidate> = None;
+        let (predicted, expected) = limits(&found);
+        let hopeless = predicted.max(expected / calibrations.ratio(Some(inter_group)));
         for way in plan::ways_of(policy, members, inter_group, &sizes) {
-            let candidate = segmented(policy, members, bytes, way)?;
-            if best.as_ref().is_none_or(|b| candidate.predicted < b.predicted) {
+            let limit = best.as_ref().map_or(hopeless, |b| b.predicted);
+            let candidate = segmented(policy, members, bytes, way, limit)?;
+            if candidate.predicted < limit {
                 best = Some(candidate);
             }
         }
         found.extend(best);
     }
-    // an inter-group algorithm of which only poor ways were tried may be better than the calibration says
-    let least = |of: &dyn Fn(&Candidate) -> f64| found.iter().map(of).fold(f64::INFINITY, f64::min) * HOPELESS;
-    let limits = (least(&|c| c.predicted), least(&|c| calibrations.expect(c)));
+    let limits = limits(&found);
     found.retain(|c| c.predicted <= limits.0 || calibrations.expect(c) <= limits.1);
     for way in calibrations.0.iter().filter(|l| l.behind <= HOPELESS).filter_map(|l| l.way).filter(|w| sizes.contains(&w.segment)) {
-        found.push(segmented(policy, members, bytes, way)?);
+        found.push(segmented(policy, members, bytes, way, f64::INFINITY)?);
     }
     let mut chosen: Vec<Candidate> = Vec::new();
     for candidate in found {
@@ -400,7 +409,7 @@ mod tests {
         let way = of(inter_group);
         let policy = CompiledPolicy::new(Policy::read(std::path::Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
         let members = [Location { group: 0, position: 0 }, Location { group: 1, position: 0 }];
-        Candidate { predicted, ..segmented(&policy, &members, 8, way).unwrap() }
+        Candidate { predicted, ..segmented(&policy, &members, 8, way, f64::INFINITY).unwrap() }
     }
 
     #[test]
