@@ -2,13 +2,13 @@
 //! mixes of links. The closed forms of the literature are tests of it.
 //!
 //! The machine it replays on: each rank has a processor and a port. A send takes the processor for `send_overhead` and the port
-//! for `gap`, and leaves when the link is free of the sender's message before it; the message is usable at the receiver `transit` after it
-//! left, and the last `recv_overhead` of that runs on the receiver's processor and waits while that is busy. Where a message waits and
-//! a send may start, the processor takes turns ([`crate::schedule`]).
+//! for `gap`, and leaves when the link is free of the sender's message before it, and the pipe that it shares with other links of theirs;
+//! the message is usable at the receiver `transit` after it left, and the last `recv_overhead` of that runs on the receiver's processor and
+//! waits while that is busy. Where a message waits and a send may start, the processor takes turns ([`crate::schedule`]).
 
 use crate::error::{Error, Result};
 use crate::event::EventQueue;
-use crate::model::{Cost, CostModel};
+use crate::model::{Cost, CostModel, Pipe};
 use crate::schedule::{Action, NONE, OpId, Pending, Program, Schedule, Streams, Trace};
 use crate::topology::{Link, Rank};
 use rustc_hash::FxHashMap;
@@ -220,6 +220,8 @@ struct Run<'a> {
     early: FxHashMap<u32, Vec<u32>>,
     /// When the links are free on which a stream is slower than its sender's port.
     link_free: FxHashMap<(u32, u32), f64>,
+    /// When what several links share is free.
+    pipe_free: FxHashMap<Pipe, f64>,
     queue: EventQueue<u64>,
 }
 
@@ -252,6 +254,7 @@ impl<'a> Run<'a> {
             done,
             start: None,
             link_free: FxHashMap::default(),
+            pipe_free: FxHashMap::default(),
             queue: EventQueue::with_capacity(0),
         })
     }
@@ -342,6 +345,11 @@ impl<'a> Run<'a> {
                     let free = self.link_free.entry((rank, to as u32)).or_insert(0.0);
                     leaves = now.max(*free);
                     *free = leaves + link_gap;
+                }
+                if let Some((pipe, busy)) = self.model.pipe(link, span.len) {
+                    let free = self.pipe_free.entry(pipe).or_insert(0.0);
+                    leaves = leaves.max(*free);
+                    *free = leaves + busy;
                 }
                 self.queue.push(leaves + (transit - recv_overhead).max(0.0), event::arrive(to as u32, their));
             }
