@@ -85,7 +85,7 @@ pub struct Candidate {
 /// Every algorithm of a collective with the parameters worth trying for so many ranks and a size: segments of `m / 2^i`.
 pub fn all_candidates(collective: &Collective, ranks: usize, bytes: usize) -> Vec<(&'static Algorithm, Parameters)> {
     let mut all = Vec::new();
-    let most = ranks.saturating_mul(MOST_TRIED_EACH).clamp(MOST_TRIED.0, MOST_TRIED.1);
+    let most = most_tried(ranks);
     for a in collective.built() {
         if a.segmented {
             let halves = (1..20).map(|i| bytes >> i).take_while(|&s| s >= LEAST_SEGMENT && bytes.div_ceil(s) <= most);
@@ -99,6 +99,11 @@ pub fn all_candidates(collective: &Collective, ranks: usize, bytes: usize) -> Ve
         }
     }
     all
+}
+
+/// The most segments that are tried among so many ranks.
+fn most_tried(ranks: usize) -> usize {
+    ranks.saturating_mul(MOST_TRIED_EACH).clamp(MOST_TRIED.0, MOST_TRIED.1)
 }
 
 /// As [`all_candidates`], each also with places by speed, if the processors of the ranks differ.
@@ -179,7 +184,31 @@ fn predicted(
     Ok(Some(Candidate { algorithm, parameters, predicted, places }))
 }
 
+/// The same in segments half and twice as long, where these are worth trying.
+pub fn in_other_segments(parameters: Parameters, ranks: usize, bytes: usize) -> impl Iterator<Item = Parameters> {
+    let both = [parameters.segment / 2, parameters.segment * 2].map(|s| s.next_multiple_of(64));
+    let tried = both.into_iter().filter(move |&s| s >= LEAST_SEGMENT && s < bytes && bytes.div_ceil(s) <= most_tried(ranks));
+    tried.map(move |segment| Parameters { by_speed: parameters.by_speed, ..Parameters::of(segment, parameters.radix) })
+}
+
 /// Twice and four times as many messages under way, as far as there are so many and the smaller number holds some back.
 pub fn wider(in_flight: usize, pieces: usize) -> impl Iterator<Item = usize> {
     [2, 4].into_iter().map(move |k| k * in_flight).take_while(move |&more| more <= WINDOW && more / 2 < pieces)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_segments_are_half_and_twice_as_long_where_they_are_worth_trying() {
+        let others = |segment: usize, bytes: usize| {
+            let of = Parameters { by_speed: true, ..Parameters::of(segment, 0) };
+            in_other_segments(of, 24, bytes).map(|p| (p.segment, p.by_speed)).collect::<Vec<_>>()
+        };
+        assert_eq!(others(8 << 10, 1 << 20), [(4 << 10, true), (16 << 10, true)]);
+        assert_eq!(others(768, 2 << 10), [(1536, true)], "384 bytes are too short");
+        assert_eq!(others(4 << 10, 1 << 20), [(8 << 10, true)], "512 segments are too many");
+        assert_eq!(others(8 << 10, 12_000), [(4 << 10, true)], "the whole message is no segment");
+    }
 }

@@ -3,6 +3,7 @@
 
 use super::chosen::{self, Verdict, choosing, confirm, is_remeasured, verdict};
 use super::rows::{OfSize, between_sizes, row_of, way_at};
+use super::{ALIKE, HOLDS};
 use crate::collective::{Parameters, bcast};
 use crate::decide::{all_candidates, wider};
 use crate::error::Result;
@@ -32,12 +33,6 @@ const HOPELESS: f64 = 1.35;
 
 /// So many inter-group algorithms are tried with other trees, the fastest with other windows too: which of them is ahead is often a matter of these.
 const LEADERS: usize = 3;
-
-/// Neighbours of a way that is faster than one whose neighbours were measured by less than this share are not measured.
-const ALIKE: f64 = 0.01;
-
-/// A way that took what was predicted, within this share, is predicted well, and so are its neighbours.
-const HOLDS: f64 = 0.02;
 
 /// The best ways of routes within so much of the fastest are remeasured: a few runs do not tell them apart.
 const CLOSE: f64 = 0.02;
