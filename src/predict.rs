@@ -2,14 +2,18 @@
 //! mixes of links. The closed forms of the literature are tests of it.
 //!
 //! The machine it replays on: each rank has a processor and a port. A send takes the processor for `send_overhead` and the port
-//! for `gap`, and leaves when the link is free of the sender's message before it; the message is usable at the receiver `transit` after it
-//! left, and the last `recv_overhead` of that runs on the receiver's processor and waits while that is busy. Where a message waits and
-//! a send may start, the processor takes turns ([`crate::schedule`]).
+//! for `gap`, and leaves when the link is free of the sender's message before it, and the pipe that it shares with other links of theirs;
+//! the message is usable at the receiver `transit` after it left, and the last `recv_overhead` of that runs on the receiver's processor and
+//! waits while that is busy. Where a message waits and a send may start, the processor takes turns ([`crate::schedule`]).
+
+mod pipeline;
+
+pub use pipeline::{Repeats, pipelined};
 
 use crate::error::{Error, Result};
 use crate::event::EventQueue;
-use crate::model::{Cost, CostModel};
-use crate::schedule::{Action, Cursors, NONE, OpId, Program, Schedule, Streams, Trace};
+use crate::model::{Cost, CostModel, Pipe};
+use crate::schedule::{Action, NONE, OpId, Pending, Program, Schedule, Streams, Trace};
 use crate::topology::{Link, Rank};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -35,9 +39,13 @@ impl Replay {
 /// # Errors
 /// As [`replay`].
 pub fn completion(schedule: &Schedule, model: &dyn CostModel) -> Result<f64> {
+    completion_within(schedule, model, f64::INFINITY)
+}
+
+/// As [`completion`], if it takes no longer than `limit`; else it is not replayed to its end, and takes for ever.
+fn completion_within(schedule: &Schedule, model: &dyn CostModel, limit: f64) -> Result<f64> {
     let mut run = Run::new(schedule, model)?;
-    run.go()?;
-    Ok(run.done.iter().copied().fold(0.0, f64::max))
+    Ok(if run.go(limit)? { run.completion() } else { f64::INFINITY })
 }
 
 /// Replays a schedule under a model.
@@ -47,7 +55,7 @@ pub fn completion(schedule: &Schedule, model: &dyn CostModel) -> Result<f64> {
 pub fn replay(schedule: &Schedule, model: &dyn CostModel) -> Result<Replay> {
     let mut run = Run::new(schedule, model)?;
     run.start = Some(vec![0.0; run.done.len()]);
-    run.go()?;
+    run.go(f64::INFINITY)?;
     let start = run.start.unwrap_or_default();
     let port_free = run.machines.iter().map(|m| m.port_free.max(m.cpu_free)).collect();
     let ops = run.machines.iter().map(|m| m.first..m.first + m.program.len());
@@ -84,8 +92,8 @@ struct Machine<'a> {
     first: usize,
     cpu_free: f64,
     port_free: f64,
-    /// Where its lanes begin in `Run::lanes`, and how many it has.
-    lanes: (u32, u32),
+    /// What may start next but receives.
+    pending: Pending,
     /// Messages that wait for the processor, first come, first served.
     waiting: VecDeque<u32>,
     /// True if what the processor did last was to take in a message: then a send goes next if both may.
@@ -152,12 +160,12 @@ struct Run<'a> {
     done: Vec<f64>,
     /// As `done`, if it is wanted.
     start: Option<Vec<f64>>,
-    /// The next operation of each lane, if it has one left.
-    lanes: Vec<Option<OpId>>,
     /// By rank: messages that came before their receive was posted.
     early: FxHashMap<u32, Vec<u32>>,
     /// When the links are free on which a stream is slower than its sender's port.
     link_free: FxHashMap<(u32, u32), f64>,
+    /// When what several links share is free.
+    pipe_free: FxHashMap<Pipe, f64>,
     queue: EventQueue<u64>,
 }
 
@@ -165,17 +173,16 @@ impl<'a> Run<'a> {
     fn new(schedule: &'a Schedule, model: &'a dyn CostModel) -> Result<Run<'a>> {
         let streams = Streams::new(schedule)?;
         let firsts = schedule.programs.iter().flat_map(Program::first_of_streams);
-        let (mut first, mut lanes) = (0, Vec::new());
+        let done = vec![OPEN; schedule.ops()];
+        let mut first = 0;
         let machine = |program: &'a Program| {
             first += program.len();
-            let begin = lanes.len();
-            lanes.extend(Cursors::new(program).open().map(|op| Some(op as OpId)));
             Machine {
                 program,
                 first: first - program.len(),
                 cpu_free: 0.0,
                 port_free: 0.0,
-                lanes: (begin as u32, (lanes.len() - begin) as u32),
+                pending: Pending::new(program, |op| known(program, &done, op)),
                 waiting: VecDeque::new(),
                 took: false,
                 turn_at: f64::INFINITY,
@@ -185,27 +192,46 @@ impl<'a> Run<'a> {
         Ok(Run {
             model,
             machines: schedule.programs.iter().map(machine).collect(),
-            lanes,
             early: FxHashMap::default(),
             progress: firsts.map(Progress::new).collect(),
             streams,
-            done: vec![OPEN; schedule.ops()],
+            done,
             start: None,
             link_free: FxHashMap::default(),
+            pipe_free: FxHashMap::default(),
             queue: EventQueue::with_capacity(0),
         })
     }
 
-    fn go(&mut self) -> Result<()> {
+    /// True if all was replayed; false if that takes longer than `limit`.
+    fn go(&mut self, limit: f64) -> Result<bool> {
         for rank in 0..self.machines.len() {
             self.look_ahead(rank as u32, 0.0);
         }
         while let Some((now, event)) = self.queue.pop() {
+            if now > limit {
+                return Ok(false);
+            }
             let rank = (event & !event::TURN) >> 32;
             if event & event::TURN != 0 { self.turn(rank as u32, now) } else { self.arrive(rank as u32, event as u32, now) }
         }
         let waits = self.machines.iter().position(|m| self.done[m.first..][..m.program.len()].iter().any(|&t| !is_complete(t)));
-        waits.map_or(Ok(()), |rank| Err(Error::invalid(format!("replay the schedule: rank {rank} waits for ever"))))
+        waits.map_or(Ok(true), |rank| Err(Error::invalid(format!("replay the schedule: rank {rank} waits for ever"))))
+    }
+
+    /// When the last operation of all was complete.
+    fn completion(&self) -> f64 {
+        self.done.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// When each rank had received so many bytes of the message, from its first.
+    fn received(&self, bytes: usize) -> Vec<f64> {
+        let of = |m: &Machine| {
+            let within = |action| matches!(action, Action::Recv { span, .. } if span.offset + span.len <= bytes);
+            let ops = m.program.actions().zip(&self.done[m.first..]).filter(|(action, _)| within(*action));
+            ops.map(|(_, &done)| done).fold(0.0, f64::max)
+        };
+        self.machines.iter().map(of).collect()
     }
 
     /// A message is there but for the receiver's overhead.
@@ -247,16 +273,13 @@ impl<'a> Run<'a> {
         let m = &mut self.machines[rank as usize];
         let (program, at) = (m.program, m.first + op);
         m.took = false;
-        let (begin, lanes) = m.lanes;
-        let lanes = &mut self.lanes[begin as usize..][..lanes as usize];
-        lanes.iter_mut().filter(|lane| **lane == Some(op as OpId)).for_each(|lane| *lane = program.next(op).map(|next| next as OpId));
         if let Some(start) = &mut self.start {
             start[at] = now;
         }
         match program.action(op) {
             Action::Send { to, span } => {
-                let Cost { send_overhead, gap, link_gap, transit, recv_overhead } =
-                    self.model.cost(Link { from: rank as Rank, to }, span.len);
+                let link = Link { from: rank as Rank, to };
+                let Cost { send_overhead, gap, link_gap, transit, recv_overhead } = self.model.cost(link, span.len);
                 (m.cpu_free, m.port_free) = (now + send_overhead, now + gap);
                 self.done[at] = m.cpu_free;
                 let their = self.send(rank, op, to);
@@ -267,6 +290,11 @@ impl<'a> Run<'a> {
                     leaves = now.max(*free);
                     *free = leaves + link_gap;
                 }
+                if let Some((pipe, busy)) = self.model.pipe(link, span.len) {
+                    let free = self.pipe_free.entry(pipe).or_insert(0.0);
+                    leaves = leaves.max(*free);
+                    *free = leaves + busy;
+                }
                 self.queue.push(leaves + (transit - recv_overhead).max(0.0), event::arrive(to as u32, their));
             }
             Action::Copy { into, .. } => self.busy(rank, op, now + self.model.copy(rank as Rank, into.len)),
@@ -274,6 +302,10 @@ impl<'a> Run<'a> {
             Action::Delay { seconds } => self.busy(rank, op, now + seconds),
             Action::Recv { .. } => {}
         }
+        let m = &mut self.machines[rank as usize];
+        let known = |op| known(program, &self.done[m.first..], op);
+        m.pending.start(program, op, known);
+        m.pending.complete(op, known);
         self.retry_early(rank, self.done[at]);
     }
 
@@ -306,7 +338,7 @@ impl<'a> Run<'a> {
             if posted.next > op {
                 return Some(now);
             }
-            let mut ready = self.ready(rank, posted.next as usize)?;
+            let mut ready = known(program, &self.done[first..], posted.next).ok()?;
             if let Some(window) = posted.waits_for(in_flight) {
                 let received = self.done[first + window as usize];
                 ready = is_complete(received).then(|| ready.max(received))?;
@@ -335,12 +367,10 @@ impl<'a> Run<'a> {
     /// The operation but receives that may start first, and when; of those that may start by `now`, the first in the program.
     fn next(&mut self, rank: u32, now: f64) -> Option<(f64, usize)> {
         let mut first: Option<(f64, usize)> = None;
-        let (begin, lanes) = self.machines[rank as usize].lanes;
-        for lane in begin..begin + lanes {
-            let Some(op) = self.lanes[lane as usize].map(|op| op as usize) else { continue };
+        for k in 0..self.machines[rank as usize].pending.ready().len() {
             let m = &self.machines[rank as usize];
-            let Some(mut start) = self.ready(rank, op) else { continue };
-            start = start.max(now).max(m.cpu_free);
+            let (op, ready) = m.pending.ready()[k];
+            let (op, mut start) = (op as usize, ready.max(now).max(m.cpu_free));
             if let Some(to) = m.program.sends_to(op) {
                 start = start.max(m.port_free);
                 let Some(window) = self.window(rank, op, to) else { continue };
@@ -381,6 +411,7 @@ impl<'a> Run<'a> {
             m.took = true;
         }
         let program = m.program;
+        m.pending.complete(op as usize, |op| known(program, &self.done[m.first..], op));
         self.retry_early(rank, now + cost);
         let stream = &mut self.progress[self.streams.at(rank as Rank, program.stream(op as usize))];
         if std::mem::take(&mut stream.held)
@@ -399,13 +430,12 @@ impl<'a> Run<'a> {
             self.queue.push(time, event::arrive(rank, op));
         }
     }
+}
 
-    /// When everything an operation comes after was complete, if it is.
-    fn ready(&self, rank: u32, op: usize) -> Option<f64> {
-        let m = &self.machines[rank as usize];
-        m.program.after(op).iter().try_fold(0.0, |latest: f64, &d| {
-            let t = self.done[m.first + d as usize];
-            is_complete(t).then(|| latest.max(t))
-        })
-    }
+/// When all was complete that an operation comes after, or one that is not. `done`: of the operations of its program, and maybe of others.
+fn known(program: &Program, done: &[f64], op: OpId) -> std::result::Result<f64, OpId> {
+    program.after(op as usize).iter().try_fold(0.0, |latest: f64, &d| {
+        let t = done[d as usize];
+        if is_complete(t) { Ok(latest.max(t)) } else { Err(d) }
+    })
 }

@@ -129,6 +129,12 @@ impl Collective {
         self.sizes(&sizes.iter().copied().filter(|&bytes| bytes <= largest).collect::<Vec<_>>())
     }
 
+    /// The bytes of the segments that all of a message goes in, each along the same ways; 0: it goes in other pieces too.
+    pub fn repeats(&self, algorithm: &Algorithm, parameters: &Parameters) -> usize {
+        let alike = self.rooted && self.size == Size::Message && algorithm.segmented && !algorithm.exchanges_halves;
+        if alike { parameters.segment } else { 0 }
+    }
+
     /// The sizes of these that messages of it may have: all, or only 0.
     pub fn sizes(&self, sizes: &[usize]) -> Vec<usize> {
         if self.sized() { sizes.to_vec() } else { vec![0] }

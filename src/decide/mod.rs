@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::flow::with_flow;
 use crate::model::Among;
 use crate::model::{CostModel, Fitted, Inside};
-use crate::predict::completion;
+use crate::predict::{Repeats, pipelined};
 use crate::schedule::WINDOW;
 use crate::score::{Calibration, ModelScore, best_model};
 use crate::topology::Rank;
@@ -90,7 +90,7 @@ const MOST_OPERATIONS: usize = 4096;
 pub fn all_candidates(collective: &Collective, ranks: usize, bytes: usize) -> Vec<(&'static Algorithm, Parameters)> {
     let mut all = Vec::new();
     let shape = collective.shape(ranks, 0, bytes);
-    let most = ranks.saturating_mul(MOST_TRIED_EACH).clamp(MOST_TRIED.0, MOST_TRIED.1);
+    let most = most_tried(ranks);
     for a in collective.built().filter(|a| (a.fits)(&shape)) {
         if a.segmented {
             let operations = |p: &Parameters| a.program(ranks.min(2) - 1, &shape, p).map_or(0, |program| program.len());
@@ -109,6 +109,11 @@ pub fn all_candidates(collective: &Collective, ranks: usize, bytes: usize) -> Ve
         }
     }
     all
+}
+
+/// The most segments that are tried among so many ranks.
+fn most_tried(ranks: usize) -> usize {
+    ranks.saturating_mul(MOST_TRIED_EACH).clamp(MOST_TRIED.0, MOST_TRIED.1)
 }
 
 /// As [`all_candidates`], of a broadcast each also with places by speed, if the processors of the ranks differ.
@@ -171,19 +176,50 @@ fn predicted(
     };
     let costs = &Among { inner: costs, positions: placed(&(0..shape.ranks).collect::<Vec<_>>(), &places) };
     let parameters = with_flow(algorithm, parameters, costs, &(0..shape.ranks).collect::<Vec<_>>(), shape.bytes);
-    let schedule = match algorithm.bounded_schedule(shape, &parameters) {
-        Ok(Some(schedule)) => schedule,
+    if algorithm.is_native() {
+        return Ok(None);
+    }
+    let schedule = |bytes: usize| {
+        let schedule = algorithm.bounded_schedule(&Shape { bytes, ..*shape }, &parameters)?;
+        schedule.ok_or_else(|| Error::invalid(format!("predict {}: its messages are not known", algorithm.name)))
+    };
+    let repeats = Repeats { segment: collective.repeats(algorithm, &parameters), turn: 1, in_flight: parameters.in_flight };
+    let seconds = match pipelined(shape.bytes, repeats, costs, f64::INFINITY, schedule) {
         // what nobody can predict is not chosen
-        Ok(None) | Err(Error::TooLarge(_)) => return Ok(None),
-        Err(e) => return Err(e),
+        Err(Error::TooLarge(_)) => return Ok(None),
+        found => found?,
     };
     let calibration =
         knowledge.calibration.iter().find(|e| e.collective == collective && e.algorithm == algorithm.name && e.model == model);
-    let predicted = completion(&schedule, costs)? * calibration.map_or(1.0, |e| e.at(shape.bytes));
+    let predicted = seconds * calibration.map_or(1.0, |e| e.at(shape.bytes));
     Ok(Some(Candidate { algorithm, parameters, predicted, places }))
+}
+
+/// The same in segments half and twice as long, where these are worth trying.
+pub fn in_other_segments(parameters: Parameters, ranks: usize, bytes: usize) -> impl Iterator<Item = Parameters> {
+    let both = [parameters.segment / 2, parameters.segment * 2].map(|s| s.next_multiple_of(64));
+    let tried = both.into_iter().filter(move |&s| s >= LEAST_SEGMENT && s < bytes && bytes.div_ceil(s) <= most_tried(ranks));
+    tried.map(move |segment| Parameters { by_speed: parameters.by_speed, ..Parameters::of(segment, parameters.radix) })
 }
 
 /// Twice and four times as many messages under way, as far as there are so many and the smaller number holds some back.
 pub fn wider(in_flight: usize, pieces: usize) -> impl Iterator<Item = usize> {
     [2, 4].into_iter().map(move |k| k * in_flight).take_while(move |&more| more <= WINDOW && more / 2 < pieces)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_segments_are_half_and_twice_as_long_where_they_are_worth_trying() {
+        let others = |segment: usize, bytes: usize| {
+            let of = Parameters { by_speed: true, ..Parameters::of(segment, 0) };
+            in_other_segments(of, 24, bytes).map(|p| (p.segment, p.by_speed)).collect::<Vec<_>>()
+        };
+        assert_eq!(others(8 << 10, 1 << 20), [(4 << 10, true), (16 << 10, true)]);
+        assert_eq!(others(768, 2 << 10), [(1536, true)], "384 bytes are too short");
+        assert_eq!(others(4 << 10, 1 << 20), [(8 << 10, true)], "512 segments are too many");
+        assert_eq!(others(8 << 10, 12_000), [(4 << 10, true)], "the whole message is no segment");
+    }
 }

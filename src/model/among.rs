@@ -1,6 +1,6 @@
 //! A model of some of a group's ranks.
 
-use super::{Cost, CostModel};
+use super::{Cost, CostModel, Pipe};
 use crate::topology::{Link, Rank};
 
 /// A model for a part of its group's positions.
@@ -11,9 +11,19 @@ pub struct Among<'a> {
     pub positions: Vec<usize>,
 }
 
+impl Among<'_> {
+    fn inside(&self, link: Link) -> Link {
+        Link { from: self.positions[link.from], to: self.positions[link.to] }
+    }
+}
+
 impl CostModel for Among<'_> {
     fn cost(&self, link: Link, bytes: usize) -> Cost {
-        self.inner.cost(Link { from: self.positions[link.from], to: self.positions[link.to] }, bytes)
+        self.inner.cost(self.inside(link), bytes)
+    }
+
+    fn pipe(&self, link: Link, bytes: usize) -> Option<(Pipe, f64)> {
+        self.inner.pipe(self.inside(link), bytes)
     }
 
     fn processor(&self, rank: Rank, bytes: usize) -> f64 {

@@ -46,10 +46,19 @@ impl Cost {
     pub const NEVER: Cost = Cost { send_overhead: 0.0, gap: 0.0, link_gap: 0.0, transit: f64::INFINITY, recv_overhead: 0.0 };
 }
 
+/// What several links share, by number: from one group to another.
+pub type Pipe = (usize, usize);
+
 /// Anything that can tell what a message costs.
 pub trait CostModel: Send + Sync {
     /// The cost of a message on a link.
     fn cost(&self, link: Link, bytes: usize) -> Cost;
+
+    /// What a message on a link goes through that messages on other links go through too, and how long its bytes keep it busy: all of them
+    /// wait there for each other. `None`: nothing that is known.
+    fn pipe(&self, _link: Link, _bytes: usize) -> Option<(Pipe, f64)> {
+        None
+    }
 
     /// Seconds that a message keeps a rank's processor, where the model tells processors apart; elsewhere 0.
     fn processor(&self, _rank: Rank, _bytes: usize) -> f64 {

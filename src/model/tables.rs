@@ -74,7 +74,7 @@ fn with_overheads(sizes: &[usize], rank_set: &RankSet, lookup: &Lookup) -> Vec<u
 }
 
 /// pLogP's sizes, and those that close in on each jump: where a message takes half a round trip more than the next smaller one, beyond
-/// what its bytes take and noise explains. Libraries change protocols just below powers of two, with their headers, or at them: the upper
+/// what its bytes take, by the gap and by the sizes beside, and noise explains. Libraries change protocols just below powers of two, with their headers, or at them: the upper
 /// end of an interval is tried first, then the lower one, then its middle.
 fn sizes(rank_set: &RankSet, lookup: &Lookup) -> Vec<usize> {
     let (a, b) = rank_set.pair();
@@ -87,7 +87,14 @@ fn sizes(rank_set: &RankSet, lookup: &Lookup) -> Vec<usize> {
     while sizes.len() < MOST {
         let Some(times) = sizes.iter().map(|&m| time(m)).collect::<Option<Vec<(f64, f64)>>>() else { break };
         let more = |k: usize| times[k].0 - times[k - 1].0 - (times[k].1 - times[k - 1].1).max(0.0);
-        let jumps = |k: usize| more(k) > times[0].0 / 2.0 + noise(sizes[k]) + noise(sizes[k - 1]);
+        let unsure = |k: usize| noise(sizes[k]) + noise(sizes[k - 1]);
+        // where both processors work on each byte, which a stream hides, the intervals beside take longer too
+        let width = |k: usize| (sizes[k] - sizes[k - 1]) as f64;
+        let beside = |k: usize| {
+            let all = [k - 1, k + 1].into_iter().filter(|n| (1..sizes.len()).contains(n));
+            all.map(|n| (more(n).max(0.0) + unsure(n)) * width(k) / width(n)).fold(f64::INFINITY, f64::min)
+        };
+        let jumps = |k: usize| more(k) > times[0].0 / 2.0 + unsure(k) + beside(k);
         let close = |size: usize| (size / CLOSE).max(64);
         let wide = |k: usize| sizes[k] - sizes[k - 1] > close(sizes[k]);
         let inside = |k: usize| {

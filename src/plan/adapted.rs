@@ -132,7 +132,9 @@ impl<'a> Search<'a> {
     }
 
     fn try_way(&mut self, way: Way) -> Result<()> {
-        self.candidates.add(way, self.missed(way) * self.handicap(way))
+        let factor = self.missed(way) * self.handicap(way);
+        let limit = self.candidates.best().map_or(f64::INFINITY, |best| best.expected / factor);
+        self.candidates.add(way, factor, limit)
     }
 
     /// Ways that were tried, beside each group's own.

@@ -1,12 +1,11 @@
 //! Ways across groups, ranked by what they are predicted to take and by what predictions missed. Tuning ranks so what it measures, and where no row fits
 //! it decides what is done.
 
-use super::across::{TwoLevelParameters, seconds};
+use super::across::{TwoLevelParameters, seconds_within};
 use super::{Location, whole};
 use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, PER_GROUP};
 use crate::topology::Rank;
-use crate::two_level::InterGroupAlgorithm;
 
 /// A way across groups; `None`: the whole message from group to group, and inside each what its own row says.
 pub type Way = Option<TwoLevelParameters>;
@@ -42,18 +41,18 @@ impl<'a> WayCandidates<'a> {
         WayCandidates { policy, members, root, bytes, all: Vec::new() }
     }
 
-    /// Adds one that is not there yet. `missed`: what is measured over what is predicted, as far as is known. What is too large to be predicted is
-    /// expected never to end.
+    /// Adds one that is not there yet. `missed`: what is measured over what is predicted, as far as is known. What is too large to be predicted, or
+    /// is predicted to take longer than `limit_s`, is expected never to end.
     ///
     /// # Errors
-    /// Those of [`seconds`].
-    pub fn add(&mut self, way: Way, missed: f64) -> Result<()> {
+    /// Those of [`super::seconds`].
+    pub fn add(&mut self, way: Way, missed: f64, limit_s: f64) -> Result<()> {
         if self.contains(&way) {
             return Ok(());
         }
         let predicted = match way {
             None => whole(self.policy, self.members, self.root, self.bytes).map(|plan| plan.predicted_s),
-            Some(way) => seconds(self.policy, self.members, self.root, self.bytes, way),
+            Some(way) => seconds_within(self.policy, self.members, self.root, self.bytes, way, limit_s),
         };
         let predicted = match predicted {
             Err(Error::TooLarge(_)) => f64::INFINITY,
@@ -78,17 +77,22 @@ impl<'a> WayCandidates<'a> {
         self.all.iter().min_by(|a, b| a.expected.total_cmp(&b.expected))
     }
 
+    /// The best with the same inter-group algorithm.
+    pub fn best_like(&self, way: &Way) -> Option<&WayTime> {
+        let alike = self.all.iter().filter(|known| way_name(&known.way) == way_name(way));
+        alike.min_by(|a, b| a.expected.total_cmp(&b.expected))
+    }
+
     /// The best of each inter-group algorithm, in the order in which these were first added.
     pub fn best_of_each(&self) -> Vec<WayTime> {
-        let between = |candidate: &WayTime| candidate.way.map(|way| way.inter_group);
-        let mut best: Vec<(Option<InterGroupAlgorithm>, WayTime)> = Vec::new();
+        let mut best: Vec<WayTime> = Vec::new();
         for candidate in &self.all {
-            match best.iter_mut().find(|(of, _)| *of == between(candidate)) {
-                Some((_, known)) if candidate.expected < known.expected => *known = *candidate,
+            match best.iter_mut().find(|known| way_name(&known.way) == way_name(&candidate.way)) {
+                Some(known) if candidate.expected < known.expected => *known = *candidate,
                 Some(_) => {}
-                None => best.push((between(candidate), *candidate)),
+                None => best.push(*candidate),
             }
         }
-        best.into_iter().map(|(_, candidate)| candidate).collect()
+        best
     }
 }

@@ -27,7 +27,7 @@ use crate::units;
 use rustc_hash::FxHashMap;
 
 use across::segment_of;
-pub use across::{Flow, TwoLevelParameters, predict, seconds, two_level, unlike_processors, ways_of};
+pub use across::{Flow, TwoLevelParameters, predict, predict_within, seconds, two_level, unlike_processors, ways_of};
 pub use beyond::Beyond;
 pub use candidates::{Way, WayCandidates, WayTime, way_name};
 pub use form_plan::{FormPlan, form_of, plan_form};

@@ -2,7 +2,7 @@
 
 use super::Location;
 use crate::error::{Error, Result};
-use crate::model::{Cost, CostModel};
+use crate::model::{Cost, CostModel, Pipe};
 use crate::policy::CompiledPolicy;
 use crate::score::best_model;
 use crate::topology::{Link, Rank};
@@ -86,5 +86,40 @@ impl CostModel for PolyModel<'_> {
         } else {
             self.policy.overheads(group, bytes).map_or(0.0, |own| own.send_overhead)
         }
+    }
+
+    /// All messages from one group to another share a long link between them, which is as fast as it was measured from one rank to one.
+    fn pipe(&self, link: Link, bytes: usize) -> Option<(Pipe, f64)> {
+        let (a, b) = (self.members[link.from].group, self.members[link.to].group);
+        if a == b { None } else { Some(((a, b), self.policy.link_busy(a, b, bytes)?)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::Policy;
+    use crate::predict::completion;
+    use crate::schedule::{Program, Schedule, Span};
+
+    #[test]
+    fn messages_between_two_sites_share_the_link_and_those_of_a_switch_do_not() {
+        let policy = CompiledPolicy::new(Policy::read(std::path::Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
+        let at = |group, position| Location { group, position };
+        let far = [at(0, 0), at(0, 1), at(1, 0), at(1, 1)];
+        let near = [at(0, 0), at(0, 1), at(0, 2), at(0, 3)];
+        let message = Span::output(0, 1 << 20);
+        // ranks 0 and 1 send to 2 and 3, or only one of them does
+        let seconds = |members: &[Location], senders: usize| {
+            let mut programs = vec![Program::new(); 4];
+            for rank in 0..senders {
+                programs[rank].send(rank + 2, message, &[]);
+                programs[rank + 2].recv(rank, message, &[]);
+            }
+            completion(&Schedule { programs }, &PolyModel::new(&policy, members, 1 << 20).unwrap()).unwrap()
+        };
+        assert_eq!(seconds(&near, 1), seconds(&near, 2));
+        let busy = policy.link_busy(0, 1, 1 << 20).unwrap();
+        assert!(busy > 1e-3 && (seconds(&far, 2) - seconds(&far, 1) - busy).abs() < 1e-9, "{busy} s");
     }
 }

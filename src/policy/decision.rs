@@ -21,6 +21,10 @@ pub fn bounded(parameters: Parameters, bytes: usize) -> Parameters {
     Parameters { segment, ..parameters }
 }
 
+/// Between groups that are farther from each other (half a round trip) lies one link that all their messages share; between nearer ones a network
+/// with a port for each host.
+const LONG_LINK_S: f64 = 0.5e-3;
+
 /// A link as it was measured.
 const FORTH: Link = Link { from: 0, to: 1 };
 
@@ -70,6 +74,8 @@ pub struct CompiledPolicy {
     groups: Vec<CompiledGroup>,
     /// By pair of groups.
     links: Vec<Option<Box<dyn CostModel>>>,
+    /// By pair of groups: the link between them is longer than [`LONG_LINK_S`].
+    long: Vec<bool>,
     /// By group.
     overheads: Vec<Overheads>,
     /// Where each class of a collective's sizes begins, and the size that stands for it.
@@ -143,10 +149,12 @@ impl CompiledPolicy {
             }
         };
         let links = (0..n * n).map(link).collect::<Result<_>>()?;
+        let name = |group: usize| policy.groups[group].name.as_str();
+        let long = (0..n * n).map(|k| by_names.get(&(name(k / n), name(k % n))).is_some_and(|l| l.latency_s > LONG_LINK_S)).collect();
         let overheads = (0..n).map(|group| Overheads::of(&policy, group)).collect();
         let classes = COLLECTIVES.into_iter().map(|collective| (collective, policy.size_classes(collective))).collect();
         let fingerprint = policy.fingerprint()?;
-        Ok(CompiledPolicy { policy, groups, links, overheads, classes, fingerprint })
+        Ok(CompiledPolicy { policy, groups, links, long, overheads, classes, fingerprint })
     }
 
     /// [`Policy::fingerprint`], found once.
@@ -185,6 +193,12 @@ impl CompiledPolicy {
             cost.recv_overhead = own.recv_overhead.min(cost.gap).min(cost.transit);
         }
         cost.sharing_a_port(self.policy.groups[from].port_sharing)
+    }
+
+    /// How long the bytes of a message keep a long link between two groups busy, which all messages between them share; `None` for a short one.
+    pub fn link_busy(&self, from: usize, to: usize, bytes: usize) -> Option<f64> {
+        let model = self.link(from, to).filter(|_| self.long[from * self.policy.groups.len() + to])?;
+        Some((model.cost(FORTH, bytes).gap - model.cost(FORTH, 0).gap).max(0.0))
     }
 
     fn link(&self, from: usize, to: usize) -> Option<&dyn CostModel> {

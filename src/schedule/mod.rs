@@ -37,6 +37,7 @@ mod goal;
 mod matching;
 #[cfg(feature = "tune")]
 mod memory;
+mod pending;
 mod program;
 mod specification;
 #[cfg(feature = "tune")]
@@ -51,6 +52,7 @@ pub use check::{check, completes};
 pub use cursors::Cursors;
 pub use goal::goal;
 pub use matching::{Matching, Streams, matching};
+pub use pending::Pending;
 pub(crate) use program::NONE;
 pub use program::Program;
 pub use specification::{Elements, Fold, Layout, Piece, Specification};

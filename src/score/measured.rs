@@ -2,7 +2,7 @@
 //! fit, with what it cost to measure each model.
 
 use super::{Calibration, ModelScore};
-use crate::collective::{Parameters, bcast};
+use crate::collective::{Algorithm, Parameters, bcast};
 use crate::error::Result;
 use crate::fit::predict_with;
 use crate::flow::with_flow;
@@ -15,8 +15,10 @@ use std::collections::BTreeSet;
 pub const HELD_OUT_BYTES: [usize; 6] = [96, 3 << 10, 24 << 10, 100_000, 400_000, 1_500_000];
 /// Messages so long are costly: they are broadcast over the whole group only.
 const LONG_BYTES: usize = 1_000_000;
-/// The segment that segmented algorithms are scored with.
-const SEGMENT: usize = 12 << 10;
+/// The segments that segmented algorithms are scored with: short, middling and long ones are chosen, and no model is as good with all of them.
+const SEGMENTS: [usize; 3] = [1 << 10, 12 << 10, 96 << 10];
+/// They have at most so many segments: more are not chosen, and take long.
+const MOST_SEGMENTS: usize = 256;
 
 /// The scores of one group.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -46,20 +48,27 @@ pub fn experiments(rank_set: &RankSet, fitted: &[Fitted]) -> Result<Vec<Experime
     for p in rank_counts(n) {
         for bytes in HELD_OUT_BYTES.into_iter().filter(|&bytes| p == n || bytes < LONG_BYTES) {
             for algorithm in bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()) {
-                if algorithm.segmented && bytes <= SEGMENT {
-                    continue;
+                for segment in segments(algorithm, bytes) {
+                    let parameters = Parameters::of(segment, 0);
+                    let parameters = match &costs {
+                        Some(costs) => with_flow(algorithm, parameters, costs.as_ref(), &(0..n).collect::<Vec<_>>(), bytes),
+                        None => parameters,
+                    };
+                    let (ranks, algorithm) = (rank_set.ranks[..p].to_vec(), algorithm.name.to_string());
+                    all.push(Experiment::Collective { collective: &bcast::COLLECTIVE, ranks, root: 0, bytes, algorithm, parameters });
                 }
-                let parameters = Parameters::of(if algorithm.segmented { SEGMENT } else { 0 }, 0);
-                let parameters = match &costs {
-                    Some(costs) => with_flow(algorithm, parameters, costs.as_ref(), &(0..n).collect::<Vec<_>>(), bytes),
-                    None => parameters,
-                };
-                let (ranks, algorithm) = (rank_set.ranks[..p].to_vec(), algorithm.name.to_string());
-                all.push(Experiment::Collective { collective: &bcast::COLLECTIVE, ranks, root: 0, bytes, algorithm, parameters });
             }
         }
     }
     Ok(all)
+}
+
+/// The segments that an algorithm is scored with; 0: the whole message.
+fn segments(algorithm: &Algorithm, bytes: usize) -> Vec<usize> {
+    if !algorithm.segmented {
+        return vec![0];
+    }
+    SEGMENTS.into_iter().filter(|&s| s < bytes && bytes.div_ceil(s) <= MOST_SEGMENTS).collect()
 }
 
 /// Measures the held-out broadcasts of all groups, side by side, and scores their models.
@@ -156,4 +165,30 @@ fn calibration<'a>(model: &str, cases: impl Iterator<Item = &'a Case<'a>>) -> Ve
         })
     };
     bcast::ALGORITHMS.iter().filter_map(|a| of(a.name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segmented_algorithms_are_scored_with_short_middling_and_long_segments() {
+        let all = experiments(&RankSet::new((0..9).collect()), &[]).unwrap();
+        let segments = |name: &str, size: usize| -> Vec<usize> {
+            let of = |e: &Experiment| match e {
+                Experiment::Collective { algorithm, bytes, ranks, parameters, .. }
+                    if algorithm == name && *bytes == size && ranks.len() == 9 =>
+                {
+                    Some(parameters.segment)
+                }
+                _ => None,
+            };
+            all.iter().filter_map(of).collect()
+        };
+        assert_eq!(segments("segmented_chain", 100_000), [1 << 10, 12 << 10, 96 << 10]);
+        assert_eq!(segments("segmented_chain", 3 << 10), [1 << 10]);
+        // more than 256 segments are left out
+        assert_eq!(segments("segmented_chain", 400_000), [12 << 10, 96 << 10]);
+        assert_eq!(segments("chain", 100_000), [0]);
+    }
 }

@@ -8,7 +8,7 @@ use super::noise::Disturbance;
 use crate::error::{Error, Result};
 use crate::event::EventQueue;
 use crate::platform::{Placement, Platform};
-use crate::schedule::{Action, Cursors, Matching, NONE, OpId, Program, Schedule, Trace, matching};
+use crate::schedule::{Action, Matching, NONE, OpId, Pending, Program, Schedule, Trace, matching};
 use crate::topology::Rank;
 use std::collections::VecDeque;
 
@@ -40,8 +40,8 @@ struct Machine<'a> {
     in_free: f64,
     /// Who sent what came in last.
     in_from: usize,
-    /// The sends and delays to come.
-    cursors: Cursors,
+    /// What may start next but receives.
+    pending: Pending,
     start: Vec<f64>,
     done: Vec<f64>,
     /// By stream of receives: the next one to be posted, [`NONE`] after the last one, and when the one before it was.
@@ -71,11 +71,17 @@ enum Early {
 }
 
 impl Machine<'_> {
-    fn ready(&self, op: usize) -> Option<f64> {
-        self.program.after(op).iter().chain(&self.windows[op]).try_fold(0.0, |latest: f64, &d| {
-            let t = self.done[d as usize];
-            (!t.is_nan()).then(|| latest.max(t))
-        })
+    /// An operation was started: its lane goes on.
+    fn started(&mut self, op: usize) {
+        let Machine { program, windows, done, pending, .. } = self;
+        pending.start(program, op, |op| known(program, windows, done, op));
+    }
+
+    /// An operation is complete at a time.
+    fn complete(&mut self, op: usize, time: f64) {
+        let Machine { program, windows, done, pending, .. } = self;
+        done[op] = time;
+        pending.complete(op, |op| known(program, windows, done, op));
     }
 
     /// When a receive is posted, if that is known. Those of a stream are posted in order.
@@ -86,7 +92,7 @@ impl Machine<'_> {
             if next > receive {
                 return Some(self.start[receive as usize]);
             }
-            let posted = self.ready(next as usize)?.max(before);
+            let posted = known(self.program, &self.windows, &self.done, next).ok()?.max(before);
             self.start[next as usize] = posted;
             self.posting[stream] = (self.program.next(next as usize).map_or(NONE, |next| next as OpId), posted);
         }
@@ -94,12 +100,11 @@ impl Machine<'_> {
 
     /// The send or delay that may start first, and when; of those that may start by `now`, the first in the program.
     fn next(&self, now: f64, eager_limit: usize) -> Option<(f64, usize)> {
-        let start = |op: usize| {
-            let eager = matches!(self.program.action(op), Action::Send { span, .. } if span.len <= eager_limit);
-            Some(now.max(self.ready(op)?).max(self.cpu_free).max(if eager { self.out_free } else { 0.0 }))
+        let start = |&(op, ready): &(OpId, f64)| {
+            let eager = matches!(self.program.action(op as usize), Action::Send { span, .. } if span.len <= eager_limit);
+            (now.max(ready).max(self.cpu_free).max(if eager { self.out_free } else { 0.0 }), op as usize)
         };
-        let ready = self.cursors.open().filter_map(|op| Some((start(op)?, op)));
-        ready.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
+        self.pending.ready().iter().map(start).min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
     }
 
     /// When the first of the messages whose handshake is done may leave; never if there is none.
@@ -111,6 +116,14 @@ impl Machine<'_> {
     fn may_take(&self) -> f64 {
         if self.waiting.is_empty() { f64::INFINITY } else { self.cpu_free }
     }
+}
+
+/// When all was complete that an operation comes after, or one that is not.
+fn known(program: &Program, windows: &[Option<OpId>], done: &[f64], op: OpId) -> std::result::Result<f64, OpId> {
+    program.after(op as usize).iter().chain(&windows[op as usize]).try_fold(0.0, |latest: f64, &d| {
+        let t = done[d as usize];
+        if t.is_nan() { Err(d) } else { Ok(latest.max(t)) }
+    })
 }
 
 struct Run<'a> {
@@ -158,32 +171,35 @@ impl Simulator {
     ///
     /// # Errors
     /// As there, or a rank that the platform does not have.
-    pub fn run_among(&self, ranks: &[Rank], schedule: &Schedule, noise: &mut Disturbance) -> Result<Vec<Trace>> {
+    pub fn run_among<'a>(&'a self, ranks: &[Rank], schedule: &'a Schedule, noise: &mut Disturbance) -> Result<Vec<Trace>> {
         if schedule.ranks() > ranks.len() || ranks.iter().any(|&r| r >= self.ranks()) {
             return Err(Error::invalid(format!("simulate {} ranks on {} hosts", schedule.ranks(), self.ranks())));
         }
-        let machines = schedule.programs.iter().map(|program| Machine {
-            program,
-            windows: program.windows(),
-            cpu_free: 0.0,
-            out_free: 0.0,
-            in_free: 0.0,
-            in_from: usize::MAX,
-            cursors: Cursors::new(program),
-            start: vec![0.0; program.len()],
-            done: vec![f64::NAN; program.len()],
-            posting: program.first_of_streams().map(|first| (first, 0.0)).collect(),
-            early: Vec::new(),
-            waiting: VecDeque::new(),
-            leaving: VecDeque::new(),
-            took: false,
-            turn_at: f64::INFINITY,
-        });
+        let machine = |program: &'a Program| {
+            let (windows, done) = (program.windows(), vec![f64::NAN; program.len()]);
+            Machine {
+                program,
+                pending: Pending::new(program, |op| known(program, &windows, &done, op)),
+                windows,
+                done,
+                cpu_free: 0.0,
+                out_free: 0.0,
+                in_free: 0.0,
+                in_from: usize::MAX,
+                start: vec![0.0; program.len()],
+                posting: program.first_of_streams().map(|first| (first, 0.0)).collect(),
+                early: Vec::new(),
+                waiting: VecDeque::new(),
+                leaving: VecDeque::new(),
+                took: false,
+                turn_at: f64::INFINITY,
+            }
+        };
         let mut run = Run {
             network: &self.network,
             hosts: ranks.iter().map(|&r| self.network.hosts[r]).collect(),
             pairs: matching(schedule)?,
-            machines: machines.collect(),
+            machines: schedule.programs.iter().map(machine).collect(),
             pipe_free: vec![0.0; self.network.pipes],
             queue: EventQueue::with_capacity(4 * schedule.ranks()),
             noise,
@@ -248,7 +264,6 @@ impl Run<'_> {
     fn issue(&mut self, now: f64, rank: u32, op: usize) {
         let m = &mut self.machines[rank as usize];
         m.start[op] = now;
-        m.cursors.advance(m.program, op);
         match m.program.action(op) {
             Action::Send { span, .. } if span.len <= self.hosts[rank as usize].eager_limit => self.leave(now, rank, op as u32),
             Action::Send { .. } => self.request(now, rank, op as u32),
@@ -257,13 +272,14 @@ impl Run<'_> {
             Action::Delay { seconds } => self.busy(rank, op, now + seconds),
             Action::Recv { .. } => {}
         }
+        self.machines[rank as usize].started(op);
     }
 
     /// The processor does an operation until then.
     fn busy(&mut self, rank: u32, op: usize, until: f64) {
         let m = &mut self.machines[rank as usize];
         (m.cpu_free, m.took) = (until, false);
-        m.done[op] = until;
+        m.complete(op, until);
         self.retry_early(rank, until);
     }
 
@@ -304,7 +320,7 @@ impl Run<'_> {
         m.cpu_free = ready;
         m.took = false;
         m.out_free = now + affine(host.gap, bytes);
-        m.done[op as usize] = ready;
+        m.complete(op as usize, ready);
         let wire = self.network.wire(&self.hosts[me], &self.hosts[to]);
         let mut out = ready + host.gap.1 * bytes as f64;
         if let Some((pipe, per_byte)) = wire.pipe {
@@ -359,7 +375,7 @@ impl Run<'_> {
         let end = now + affine(self.hosts[rank as usize].recv, span.len);
         m.cpu_free = end;
         m.took = true;
-        m.done[op as usize] = end;
+        m.complete(op as usize, end);
         self.retry_early(rank, end);
     }
 

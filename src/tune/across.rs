@@ -3,11 +3,12 @@
 
 use super::chosen::{self, Verdict, choosing, confirm, is_remeasured, verdict};
 use super::rows::{OfSize, between_sizes, row_of, way_at};
+use super::{ALIKE, HOLDS};
 use crate::collective::{Parameters, bcast};
 use crate::decide::{all_candidates, wider};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
-use crate::plan::{self, Flow, Location, TwoLevelParameters, Way, WayCandidates, WayTime, predict, two_level, way_name};
+use crate::plan::{self, Flow, Location, TwoLevelParameters, Way, WayCandidates, WayTime, predict_within, two_level, way_name};
 use crate::policy::{CompiledPolicy, Evidence, PER_GROUP, Policy, TwoLevelRow};
 use crate::schedule::pieces;
 use crate::score::Ratios;
@@ -32,12 +33,6 @@ const HOPELESS: f64 = 1.35;
 
 /// So many inter-group algorithms are tried with other trees, the fastest with other windows too: which of them is ahead is often a matter of these.
 const LEADERS: usize = 3;
-
-/// Neighbours of a way that is faster than one whose neighbours were measured by less than this share are not measured.
-const ALIKE: f64 = 0.01;
-
-/// A way that took what was predicted, within this share, is predicted well, and so are its neighbours.
-const HOLDS: f64 = 0.02;
 
 /// The best ways of routes within so much of the fastest are remeasured: a few runs do not tell them apart.
 const CLOSE: f64 = 0.02;
@@ -261,7 +256,7 @@ impl Search<'_> {
 
     /// Adds a way; false if it is predicted to take longer than the limit, or one of the candidates does the same.
     fn add(&self, candidates: &mut Vec<Candidate>, bytes: usize, way: TwoLevelParameters, limit_s: f64) -> Result<bool> {
-        let candidate = segmented(self.policy, self.members, bytes, way)?;
+        let candidate = segmented(self.policy, self.members, bytes, way, limit_s)?;
         let is_wanted = candidate.predicted <= limit_s && candidates.iter().all(|c| c.two_level != candidate.two_level);
         candidates.extend(is_wanted.then_some(candidate));
         Ok(is_wanted)
@@ -331,22 +326,23 @@ fn all_ways(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Resu
     let mut all = vec![whole(policy, members, bytes)?];
     for inter_group in INTER_GROUP_ALGORITHMS {
         for way in plan::ways_of(policy, members, inter_group, &sizes) {
-            all.push(segmented(policy, members, bytes, way)?);
+            all.push(segmented(policy, members, bytes, way, f64::INFINITY)?);
         }
     }
     Ok(all)
 }
 
 fn candidate(policy: &CompiledPolicy, members: &[Location], bytes: usize, way: Way) -> Result<Candidate> {
-    way.map_or_else(|| whole(policy, members, bytes), |way| segmented(policy, members, bytes, way))
+    way.map_or_else(|| whole(policy, members, bytes), |way| segmented(policy, members, bytes, way, f64::INFINITY))
 }
 
-fn segmented(policy: &CompiledPolicy, members: &[Location], bytes: usize, way: TwoLevelParameters) -> Result<Candidate> {
+/// A way in segments; one that is predicted to take longer than `limit_s` is said to take for ever.
+fn segmented(policy: &CompiledPolicy, members: &[Location], bytes: usize, way: TwoLevelParameters, limit_s: f64) -> Result<Candidate> {
     let two_level = two_level(policy, members, 0, bytes, way)?;
     let inside = two_level.intra_group[0].parameters.in_flight;
     let in_flight = if way.inter_group == InterGroupAlgorithm::OverAll { inside } else { two_level.in_flight };
     let way = TwoLevelParameters { flow: Flow { in_flight, ..way.flow }, ..way };
-    Ok(Candidate { way: Some(way), predicted: predict(policy, members, &two_level)?, two_level })
+    Ok(Candidate { way: Some(way), predicted: predict_within(policy, members, &two_level, limit_s)?, two_level })
 }
 
 fn whole(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Result<Candidate> {
@@ -354,18 +350,29 @@ fn whole(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Result<
     Ok(Candidate { way: None, two_level: plan.two_level, predicted: plan.predicted_s })
 }
 
+/// Above these a prediction, or what is expected, is hopeless.
+fn hopeless(found: &[WayTime]) -> (f64, f64) {
+    let least = |of: fn(&WayTime) -> f64| found.iter().map(of).fold(f64::INFINITY, f64::min) * HOPELESS;
+    (least(|c| c.predicted), least(|c| c.expected))
+}
+
 /// The best way of each inter-group algorithm as predicted, and the one that was best at the size before, unless they are hopeless.
 fn candidates(policy: &CompiledPolicy, members: &[Location], bytes: usize, before: &Measured) -> Result<Vec<Candidate>> {
     let sizes = segment_sizes(policy, bytes);
     let mut all = WayCandidates::new(policy, members, 0, bytes);
-    let between = INTER_GROUP_ALGORITHMS.into_iter().flat_map(|inter_group| plan::ways_of(policy, members, inter_group, &sizes));
-    for way in std::iter::once(None).chain(between.map(Some)) {
-        all.add(way, before.missed(&way))?;
+    all.add(None, before.missed(&None), f64::INFINITY)?;
+    for inter_group in INTER_GROUP_ALGORITHMS {
+        for way in plan::ways_of(policy, members, inter_group, &sizes).map(Some) {
+            let missed = before.missed(&way);
+            let limits = hopeless(&all.best_of_each());
+            // longer than another of the same, or hopeless in both senses
+            let limit = all.best_like(&way).map_or(f64::INFINITY, |best| best.predicted).min(f64::max(limits.0, limits.1 / missed));
+            all.add(way, missed, limit)?;
+        }
     }
     // an inter-group algorithm of which only poor ways were tried may be better than these said
     let found = all.best_of_each();
-    let least = |of: fn(&WayTime) -> f64| found.iter().map(of).fold(f64::INFINITY, f64::min) * HOPELESS;
-    let limits = (least(|c| c.predicted), least(|c| c.expected));
+    let limits = hopeless(&found);
     let hopeful = found.iter().filter(|c| c.predicted <= limits.0 || c.expected <= limits.1).map(|c| c.way);
     let ahead = before.0.iter().filter(|of| of.behind <= HOPELESS && of.way.is_some_and(|way| sizes.contains(&way.segment)));
     let mut chosen: Vec<Candidate> = Vec::new();

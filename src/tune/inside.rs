@@ -1,8 +1,11 @@
 //! What is done inside each group: the best predicted candidates are measured side by side with the library's own broadcast.
 
 use super::chosen::{Verdict, choosing, confirm, fastest, verdict};
+use super::{ALIKE, HOLDS};
 use crate::collective::{Algorithm, Collective, Parameters};
-use crate::decide::{Candidate, Knowledge, Leap, Made, Row, candidates_by_speed, leaps, placed, rank_candidates, rows, wider};
+use crate::decide::{
+    Candidate, Knowledge, Leap, Made, Row, candidates_by_speed, in_other_segments, leaps, placed, rank_candidates, rows, wider,
+};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
 use crate::model::{Fitted, Inside, RankSet};
@@ -18,6 +21,8 @@ pub const SIZES: [usize; 13] =
     [1, 64, 512, 2 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
 /// So many of the best predicted candidates are measured.
 const FINALISTS: usize = 4;
+/// The neighbours of the fastest are measured, and those of the fastest among them, so many times.
+const ROUNDS: usize = 3;
 
 /// Chooses for all groups, for these collectives, at all sizes: the best predicted candidates are measured side by side with the library's own broadcast,
 /// and the best measured one is taken. `exhaustive`: all candidates are measured.
@@ -63,6 +68,7 @@ pub fn choose(
         session.remeasure("the fastest, remeasured", &fields)?;
     } else {
         session.race(purpose, &fields)?;
+        improve(session, rank_sets, fitted, scores, &mut finals)?;
     }
     let taken_of = |(rank_set, field): (&RankSet, &Field)| {
         let ways = field.experiments(rank_set, false);
@@ -81,6 +87,31 @@ pub fn choose(
         choices.push(rows);
     }
     Ok(choices)
+}
+
+/// The fastest of each field is tried in other segments and with more under way, until it is the best of its neighbours. Where its prediction
+/// holds, only those are tried that it finds faster.
+fn improve(
+    session: &mut Session,
+    rank_sets: &[RankSet],
+    fitted: &[Vec<Fitted>],
+    scores: &[Scores],
+    finals: &mut [Vec<Field>],
+) -> Result<()> {
+    for _ in 0..ROUNDS {
+        let mut open = Vec::new();
+        for (k, (rank_set, of_group)) in rank_sets.iter().zip(&mut *finals).enumerate() {
+            for field in of_group {
+                let more = field.neighbours(session, rank_set, knowledge(rank_set, &fitted[k], &scores[k]))?;
+                if !more.is_empty() {
+                    field.candidates.extend(more);
+                    open.push(field.experiments(rank_set, session.has_native()));
+                }
+            }
+        }
+        session.race("neighbours of the fastest inside groups", &open)?;
+    }
+    Ok(())
 }
 
 fn knowledge<'a>(rank_set: &'a RankSet, fitted: &'a [Fitted], scores: &'a Scores) -> Knowledge<'a> {
@@ -160,6 +191,23 @@ impl Field {
     fn experiments(&self, rank_set: &RankSet, native: bool) -> Vec<Experiment> {
         let native = native.then(|| self.native(rank_set));
         self.candidates.iter().map(|c| self.experiment(rank_set, c)).chain(native).collect()
+    }
+
+    /// What is next to the fastest and not a candidate yet.
+    fn neighbours(&self, session: &Session, rank_set: &RankSet, knowledge: Knowledge) -> Result<Vec<Candidate>> {
+        let ways = self.experiments(rank_set, false);
+        let fastest = fastest(session.samples(), &ways).map(|k| (&self.candidates[k], choosing(session.samples(), &ways[k])));
+        let Some((fastest, Some(time))) = fastest.filter(|(c, _)| c.parameters.segment > 0) else { return Ok(Vec::new()) };
+        let holds = (time - fastest.predicted).abs() <= HOLDS * fastest.predicted;
+        let limit = if holds { fastest.predicted * (1.0 - ALIKE) } else { f64::INFINITY };
+        let positions: Vec<usize> = (0..rank_set.ranks.len()).collect();
+        let segments = in_other_segments(fastest.parameters, positions.len(), self.bytes).map(|p| (fastest.algorithm, p));
+        let (_, mut found) = rank_candidates(knowledge, self.collective, &positions, self.bytes, &segments.collect::<Vec<_>>())?;
+        // models do not know what more under way is good for
+        let more = wider(fastest.parameters.in_flight, pieces(self.bytes, fastest.parameters.segment)).take(1).filter(|&more| more > 0);
+        found.extend(more.map(|in_flight| Candidate { parameters: Parameters { in_flight, ..fastest.parameters }, ..fastest.clone() }));
+        found.retain(|c| c.predicted <= limit && !ways.contains(&self.experiment(rank_set, c)));
+        Ok(found)
     }
 
     fn experiment(&self, rank_set: &RankSet, candidate: &Candidate) -> Experiment {

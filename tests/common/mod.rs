@@ -128,3 +128,26 @@ pub fn deliver_everything<T: Transport>(transport: &mut T, most: usize, wanted: 
         }
     }
 }
+
+/// Hosts of one switch (or of several sites), in threes, whose processors are 1 to 8 times apart.
+pub fn unlike_processors(sites: usize, seed: u64) -> collwise::platform::Platform {
+    use rand::{Rng, SeedableRng};
+    let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut text = String::from("format = 1\nname = \"unlike\"\nsource = \"made up\"\n[hosts]\ngap_s = 1e-6\ngap_s_per_byte = 8.5e-9\n");
+    text += "eager_limit_bytes = 65536\n";
+    for site in 0..sites {
+        text += &format!("[[group]]\nname = \"g{site}\"\ncount = {}\nlatency_s = 150e-6\n", 24 / sites);
+        for kind in 0..8 / sites {
+            let times = 8f64.powf(random.random_range(0.0..1.0));
+            let (fixed, each) = (10e-6 * times, 2e-9 * times);
+            text += &format!(
+                "[[group.variant]]\nname = \"v{site}-{kind}\"\ncount = 3\nhosts = {{ send_overhead_s = {fixed}, recv_overhead_s = {fixed}, "
+            );
+            text += &format!("send_overhead_s_per_byte = {each}, recv_overhead_s_per_byte = {each} }}\n");
+        }
+    }
+    for (a, b) in (0..sites).flat_map(|a| (a + 1..sites).map(move |b| (a, b))) {
+        text += &format!("[[link]]\nbetween = [\"g{a}\", \"g{b}\"]\nlatency_s = 5e-3\nbandwidth_bytes_per_s = 117e6\n");
+    }
+    collwise::platform::Platform::parse("unlike", &text).unwrap()
+}

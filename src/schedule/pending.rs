@@ -1,0 +1,105 @@
+//! What one rank may start next: the next operation of each of its lanes that is no receive.
+
+use super::{Cursors, NONE, OpId, Program};
+
+/// The next operations of a rank's lanes. A rank may have as many lanes as there are groups: those that may start are known, and each of the others
+/// is looked at again only when what it waits for is complete.
+#[derive(Debug, Clone, Default)]
+pub struct Pending {
+    /// What is not waited for: operations, and when all was complete that they come after.
+    ready: Vec<(OpId, f64)>,
+    /// By operation, one that waits for it, or [`NONE`].
+    waiters: Vec<OpId>,
+    /// Further ones, each with what it waits for.
+    others: Vec<(OpId, OpId)>,
+}
+
+impl Pending {
+    /// Before anything was started. `known`: when all was complete that an operation comes after, or one that is not complete.
+    pub fn new(program: &Program, known: impl Fn(OpId) -> Result<f64, OpId>) -> Pending {
+        let mut pending = Pending { ready: Vec::new(), waiters: vec![NONE; program.len()], others: Vec::new() };
+        Cursors::new(program).open().for_each(|op| pending.add(op as OpId, &known));
+        pending
+    }
+
+    /// What may start, and from when on by what it comes after, in no order.
+    #[inline]
+    pub fn ready(&self) -> &[(OpId, f64)] {
+        &self.ready
+    }
+
+    /// An operation was started: its lane goes on.
+    pub fn start(&mut self, program: &Program, op: usize, known: impl Fn(OpId) -> Result<f64, OpId>) {
+        if let Some(k) = self.ready.iter().position(|&(ready, _)| ready as usize == op) {
+            self.ready.swap_remove(k);
+        }
+        if let Some(next) = program.next(op) {
+            self.add(next as OpId, &known);
+        }
+    }
+
+    /// An operation is complete.
+    #[inline]
+    pub fn complete(&mut self, op: usize, known: impl Fn(OpId) -> Result<f64, OpId>) {
+        let waiter = std::mem::replace(&mut self.waiters[op], NONE);
+        if waiter == NONE {
+            return;
+        }
+        self.add(waiter, &known);
+        if !self.others.is_empty() {
+            let (others, rest) = std::mem::take(&mut self.others).into_iter().partition(|&(open, _)| open as usize == op);
+            self.others = rest;
+            let others: Vec<(OpId, OpId)> = others;
+            others.into_iter().for_each(|(_, other)| self.add(other, &known));
+        }
+    }
+
+    fn add(&mut self, op: OpId, known: &impl Fn(OpId) -> Result<f64, OpId>) {
+        match known(op) {
+            Ok(since) => self.ready.push((op, since)),
+            Err(open) if self.waiters[open as usize] == NONE => self.waiters[open as usize] = op,
+            Err(open) => self.others.push((open, op)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::Span;
+
+    #[test]
+    fn lanes_go_on_when_what_they_wait_for_is_complete() {
+        let mut program = Program::new();
+        let span = Span::output(0, 1);
+        let got = program.recv(1, span, &[]);
+        let first = program.send(2, span, &[]);
+        for lane in [1, 2] {
+            program.in_lane(lane);
+            program.send(3, span, &[got]);
+        }
+        program.in_lane(0);
+        program.send(4, span, &[first, got]);
+        let mut times = vec![None; program.len()];
+        let known = |times: &[Option<f64>], op: OpId| {
+            program.after(op as usize).iter().try_fold(0.0, |latest: f64, &d| times[d as usize].map(|t| latest.max(t)).ok_or(d))
+        };
+        let mut pending = Pending::new(&program, |op| known(&times, op));
+        let ready = |pending: &Pending| {
+            let mut ready = pending.ready().to_vec();
+            ready.sort_by_key(|r| r.0);
+            ready
+        };
+        assert_eq!(ready(&pending), [(1, 0.0)]);
+        times[1] = Some(5.0);
+        pending.start(&program, 1, |op| known(&times, op));
+        pending.complete(1, |op| known(&times, op));
+        assert_eq!(ready(&pending), []);
+        times[0] = Some(3.0);
+        pending.complete(0, |op| known(&times, op));
+        // both lanes, and the first one's next, which waits for two
+        assert_eq!(ready(&pending), [(2, 3.0), (3, 3.0), (4, 5.0)]);
+        pending.start(&program, 3, |op| known(&times, op));
+        assert_eq!(ready(&pending), [(2, 3.0), (4, 5.0)]);
+    }
+}

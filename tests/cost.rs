@@ -1,0 +1,49 @@
+//! What tuning costs: measuring on the clock of what is measured, and processor time where that is simulated.
+
+mod common;
+
+use collwise::measure::{Session, SimulatedProbe};
+use collwise::platform::generate::{Wanted, generate};
+use collwise::platform::{Placement, Platform};
+use collwise::tune::{TuneOptions, tune};
+use common::unlike_processors;
+
+/// Seconds of measuring.
+fn measuring(platform: &Platform) -> f64 {
+    let mut probe = SimulatedProbe::new(platform, Placement::Slot, 1).unwrap();
+    let (_, policy) = tune(&mut Session::new(&mut probe), TuneOptions::default()).unwrap();
+    policy.provenance.measuring_s
+}
+
+/// Processors that work on each byte make a message take longer than a stream's: that is no change of protocol to be searched for, and noise is none.
+#[test]
+fn unlike_processors_in_noise_are_measured_in_minutes() {
+    for (sites, seed) in [(1, 1), (1, 2), (2, 3)] {
+        let mut platform = unlike_processors(sites, seed);
+        platform.noise = Some(collwise::platform::Noise { sigma: 0.05, outlier_share: 0.02, outlier_factor: 3.0 });
+        let seconds = measuring(&platform);
+        println!("{sites} sites, seed {seed}: measured for {seconds:.0} s");
+        assert!(seconds < 300.0, "{sites} sites, seed {seed}: measured for {seconds} s");
+    }
+}
+
+/// Seconds of processor time of this process so far.
+fn processor_s() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    // after the name, which may hold spaces, user and system time are the 12th and 13th, in hundredths
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    fields[11..13].iter().map(|ticks| ticks.parse::<f64>().unwrap() / 100.0).sum()
+}
+
+/// For a quiet machine: `cargo test --release --test cost -- --ignored --nocapture`.
+#[test]
+#[ignore = "minutes, and a matter of the machine"]
+fn three_thousand_simulated_hosts_take_a_minute() {
+    for (sites, hosts, seed) in [(12, 600, 5), (60, 3000, 5), (60, 3000, 6)] {
+        let (platform, began) = (generate(Wanted { sites, hosts, seed }).unwrap(), processor_s());
+        let measured = measuring(&platform);
+        let took = processor_s() - began;
+        println!("{hosts} hosts in {sites} sites, seed {seed}: {took:.1} s of processor time, {measured:.0} s of measuring");
+        assert!(took < 60.0, "{hosts} hosts, seed {seed}: {took} s of processor time");
+    }
+}
