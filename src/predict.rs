@@ -6,6 +6,10 @@
 //! the message is usable at the receiver `transit` after it left, and the last `recv_overhead` of that runs on the receiver's processor and
 //! waits while that is busy. Where a message waits and a send may start, the processor takes turns ([`crate::schedule`]).
 
+mod pipeline;
+
+pub use pipeline::{Repeats, pipelined};
+
 use crate::error::{Error, Result};
 use crate::event::EventQueue;
 use crate::model::{Cost, CostModel, Pipe};
@@ -42,66 +46,6 @@ pub fn completion(schedule: &Schedule, model: &dyn CostModel) -> Result<f64> {
 fn completion_within(schedule: &Schedule, model: &dyn CostModel, limit: f64) -> Result<f64> {
     let mut run = Run::new(schedule, model)?;
     Ok(if run.go(limit)? { run.completion() } else { f64::INFINITY })
-}
-
-/// A pipeline is looked at after so many turns, and after twice and three times as many.
-const FULL: usize = 4;
-
-/// What is left out of a pipeline must be known to this share of the whole.
-const KNOWN: f64 = 0.01;
-
-/// What a message takes in segments: once the pipeline is full, each further turn of so many segments, after which what is done with them repeats
-/// itself, takes as long as the one before. Where turns are seen to differ by what would be more than a hundredth of the whole, that is replayed, if
-/// it is not too large to be. `segment` 0: it goes in other pieces. What takes longer than `limit` takes for ever.
-///
-/// # Errors
-/// As [`replay`], and those of `schedule`, which builds what is done with so many bytes in such segments.
-pub fn pipelined(
-    bytes: usize,
-    (segment, turn): (usize, usize),
-    model: &dyn CostModel,
-    limit: f64,
-    schedule: impl Fn(usize) -> Result<Schedule>,
-) -> Result<f64> {
-    let turn = turn.saturating_mul(segment);
-    let seen = extrapolated(bytes, turn, FULL, model, limit, &schedule)?;
-    if let Some((seconds, _)) = seen.filter(|(seconds, unsure)| *unsure <= KNOWN * seconds) {
-        return Ok(seconds);
-    }
-    match schedule(bytes) {
-        // the best that can be known of it
-        Err(too_large @ Error::TooLarge(_)) => {
-            let seen = seen.map_or_else(|| extrapolated(bytes, turn, 1, model, limit, &schedule), |seen| Ok(Some(seen)))?;
-            seen.map(|(seconds, _)| seconds).ok_or(too_large)
-        }
-        whole => completion_within(&whole?, model, limit),
-    }
-}
-
-/// What a message takes by its first three looks of so many turns of so many bytes, and how much that would differ if the second and the third look
-/// were what all further turns are like; `None` if hardly anything would be left out.
-fn extrapolated(
-    bytes: usize,
-    turn: usize,
-    turns: usize,
-    model: &dyn CostModel,
-    limit: f64,
-    schedule: impl Fn(usize) -> Result<Schedule>,
-) -> Result<Option<(f64, f64)>> {
-    // whole turns can be left out: what is left over is a part of one, and the last segment a short one
-    let left_out = bytes.checked_div(turn).unwrap_or(0).saturating_sub(3 * turns);
-    if left_out <= turns {
-        return Ok(None);
-    }
-    let first = schedule(bytes - left_out * turn)?;
-    let mut run = Run::new(&first, model)?;
-    // more bytes take no less
-    if !run.go(limit)? {
-        return Ok(Some((f64::INFINITY, 0.0)));
-    }
-    let [few, more, most] = [1, 2, 3].map(|looks| run.received(looks * turns * turn));
-    let [before, each] = [more - few, most - more].map(|further| further / turns as f64);
-    Ok(Some((run.completion() + each * left_out as f64, (each - before).abs() * left_out as f64)))
 }
 
 /// Replays a schedule under a model.
@@ -280,14 +224,14 @@ impl<'a> Run<'a> {
         self.done.iter().copied().fold(0.0, f64::max)
     }
 
-    /// When all ranks had received so many bytes of the message, from its first.
-    fn received(&self, bytes: usize) -> f64 {
+    /// When each rank had received so many bytes of the message, from its first.
+    fn received(&self, bytes: usize) -> Vec<f64> {
         let of = |m: &Machine| {
             let within = |action| matches!(action, Action::Recv { span, .. } if span.offset + span.len <= bytes);
             let ops = m.program.actions().zip(&self.done[m.first..]).filter(|(action, _)| within(*action));
             ops.map(|(_, &done)| done).fold(0.0, f64::max)
         };
-        self.machines.iter().map(of).fold(0.0, f64::max)
+        self.machines.iter().map(of).collect()
     }
 
     /// A message is there but for the receiver's overhead.

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::flow::with_flow;
 use crate::model::Among;
 use crate::model::{CostModel, Fitted, Inside};
-use crate::predict::pipelined;
+use crate::predict::{Repeats, pipelined};
 use crate::schedule::WINDOW;
 use crate::score::{Calibration, ModelScore, best_model};
 use crate::topology::Rank;
@@ -173,7 +173,8 @@ fn predicted(
         let schedule = algorithm.bounded_schedule(&Shape { bytes, ..*shape }, &parameters)?;
         schedule.ok_or_else(|| Error::invalid(format!("predict {}: its messages are not known", algorithm.name)))
     };
-    let seconds = match pipelined(shape.bytes, (collective.repeats(algorithm, &parameters), 1), costs, f64::INFINITY, schedule) {
+    let repeats = Repeats { segment: collective.repeats(algorithm, &parameters), turn: 1, in_flight: parameters.in_flight };
+    let seconds = match pipelined(shape.bytes, repeats, costs, f64::INFINITY, schedule) {
         // what nobody can predict is not chosen
         Err(Error::TooLarge(_)) => return Ok(None),
         found => found?,

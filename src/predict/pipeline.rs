@@ -1,0 +1,83 @@
+//! What a pipeline takes, by its first segments.
+
+use super::{Run, completion_within};
+use crate::error::{Error, Result};
+use crate::model::CostModel;
+use crate::schedule::Schedule;
+
+/// A pipeline is looked at after so many turns at least, and after twice and three times as many.
+const FULL: usize = 4;
+
+/// What is left out of a pipeline must be known to this share of the whole.
+const KNOWN: f64 = 0.01;
+
+/// How what is done with a message repeats itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Repeats {
+    /// Bytes of the segments that all of it goes in; 0: it goes in other pieces too.
+    pub segment: usize,
+    /// After so many of them.
+    pub turn: usize,
+    /// So many turns may be under way on each link; 0: all.
+    pub in_flight: usize,
+}
+
+/// What a message takes in segments: once the pipeline is full, each further turn of so many segments, after which what is done with them repeats
+/// itself, takes each rank as long as the one before. Where turns are seen to differ by what would be more than a hundredth of the whole, that is replayed, if
+/// it is not too large to be. Before as many are under way as may be a pipeline is not full. What takes longer than `limit` takes for ever.
+///
+/// # Errors
+/// As [`replay`], and those of `schedule`, which builds what is done with so many bytes in such segments.
+pub fn pipelined(
+    bytes: usize,
+    Repeats { segment, turn, in_flight }: Repeats,
+    model: &dyn CostModel,
+    limit: f64,
+    schedule: impl Fn(usize) -> Result<Schedule>,
+) -> Result<f64> {
+    let turn = turn.saturating_mul(segment);
+    let seen = extrapolated(bytes, turn, in_flight.max(FULL), model, limit, &schedule)?;
+    if let Some((seconds, _)) = seen.filter(|(seconds, unsure)| *unsure <= KNOWN * seconds) {
+        return Ok(seconds);
+    }
+    match schedule(bytes) {
+        // the best that can be known of it
+        Err(too_large @ Error::TooLarge(_)) => {
+            let seen = seen.map_or_else(|| extrapolated(bytes, turn, 1, model, limit, &schedule), |seen| Ok(Some(seen)))?;
+            seen.map(|(seconds, _)| seconds).ok_or(too_large)
+        }
+        whole => completion_within(&whole?, model, limit),
+    }
+}
+
+/// What a message takes by its first three looks of so many turns of so many bytes, and how much that would differ if the second and the third look
+/// were what all further turns are like; `None` if hardly anything would be left out.
+fn extrapolated(
+    bytes: usize,
+    turn: usize,
+    turns: usize,
+    model: &dyn CostModel,
+    limit: f64,
+    schedule: impl Fn(usize) -> Result<Schedule>,
+) -> Result<Option<(f64, f64)>> {
+    // whole turns can be left out: what is left over is a part of one, and the last segment a short one
+    let left_out = bytes.checked_div(turn).unwrap_or(0).saturating_sub(3 * turns);
+    if left_out <= turns {
+        return Ok(None);
+    }
+    let first = schedule(bytes - left_out * turn)?;
+    let mut run = Run::new(&first, model)?;
+    // more bytes take no less
+    if !run.go(limit)? {
+        return Ok(Some((f64::INFINITY, 0.0)));
+    }
+    let [few, more, most] = [1, 2, 3].map(|looks| run.received(looks * turns * turn));
+    let ends = run.received(bytes);
+    // each rank at its own pace: one that is slow may be the last one only after many turns
+    let at_the_pace = |from: &[f64], to: &[f64]| {
+        let of = |rank: usize| ends[rank] + (to[rank] - from[rank]) * left_out as f64 / turns as f64;
+        (0..ends.len()).map(of).fold(run.completion(), f64::max)
+    };
+    let (before, all) = (at_the_pace(&few, &more), at_the_pace(&more, &most));
+    Ok(Some((all, (all - before).abs())))
+}
