@@ -3,10 +3,15 @@
 mod common;
 
 use collwise::measure::{Session, SimulatedProbe};
+use collwise::plan::{Location, PolyModel, predict, two_level, ways_of};
 use collwise::platform::generate::{Wanted, generate};
 use collwise::platform::{Placement, Platform};
+use collwise::policy::{CompiledPolicy, GroupPolicy, Policy};
+use collwise::predict::completion;
 use collwise::tune::{TuneOptions, tune};
+use collwise::two_level::INTER_GROUP_ALGORITHMS;
 use common::unlike_processors;
+use std::path::Path;
 
 /// Seconds of measuring.
 fn measuring(platform: &Platform) -> f64 {
@@ -24,6 +29,32 @@ fn unlike_processors_in_noise_are_measured_in_minutes() {
         let seconds = measuring(&platform);
         println!("{sites} sites, seed {seed}: measured for {seconds:.0} s");
         assert!(seconds < 300.0, "{sites} sites, seed {seed}: measured for {seconds} s");
+    }
+}
+
+/// All that tuning compares: as many segments as are tried would be replayed each time.
+#[test]
+fn pipelines_take_what_their_first_segments_say() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
+    let shipped = ["ccgrid2007", "pmeo2006", "hcl16"].map(|name| Policy::read(&folder.join(name).with_extension("toml")).unwrap());
+    let drawn = [41, 42].map(|seed| {
+        let platform = generate(Wanted { sites: 3, hosts: 18, seed }).unwrap();
+        let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
+        tune(&mut Session::new(&mut probe), TuneOptions::default()).unwrap().1
+    });
+    for policy in shipped.into_iter().chain(drawn) {
+        let policy = CompiledPolicy::new(policy).unwrap();
+        let of = |(group, g): (usize, &GroupPolicy)| (0..g.hosts.len()).map(move |position| Location { group, position });
+        let members: Vec<Location> = policy.policy.groups.iter().enumerate().flat_map(of).collect();
+        for (bytes, root) in [(500_000, 0), (1 << 20, 0), (3 << 20, members.len() / 2)] {
+            let costs = PolyModel::new(&policy, &members, bytes).unwrap();
+            for way in INTER_GROUP_ALGORITHMS.into_iter().flat_map(|i| ways_of(&policy, &members, i, &[8 << 10, 40_000])) {
+                let two_level = two_level(&policy, &members, root, bytes, way).unwrap();
+                let whole = completion(&two_level.schedule(members.len()).unwrap(), &costs).unwrap();
+                let missed = (predict(&policy, &members, &two_level).unwrap() / whole - 1.0).abs();
+                assert!(missed < 0.02, "{missed} by {} of {bytes} bytes from {root}", way.words(bytes));
+            }
+        }
     }
 }
 
