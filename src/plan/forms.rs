@@ -10,6 +10,7 @@ use crate::schedule::{Program, Schedule};
 use crate::topology::Rank;
 use crate::two_level::{Coordinated, IntraGroup, through};
 use crate::units;
+use rustc_hash::FxHashMap;
 
 /// True if a collective is planned in one of these forms.
 pub fn by_form(collective: &Collective) -> bool {
@@ -262,24 +263,70 @@ fn coordinated(
 /// # Errors
 /// As [`forms`].
 pub fn plan_form(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<FormPlan> {
+    if let Some(plan) = said(policy, members, collective, shape)? {
+        return Ok(plan);
+    }
+    let form = predicted(policy, members, collective, &class(shape))?;
+    let predicted_s = if form.is_native() { 0.0 } else { form.seconds(policy, members, shape)? };
+    Ok(FormPlan { form, predicted_s, from_row: false })
+}
+
+/// Forms that were predicted to be best where no row says one, each for a class of sizes.
+#[derive(Debug, Default)]
+pub struct PredictedForms(FxHashMap<(&'static Collective, Shape), Form>);
+
+/// So many are kept; beyond, all are predicted anew as they are met.
+const MOST_PREDICTED: usize = 1 << 10;
+
+impl PredictedForms {
+    /// The form of [`plan_form`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn form(&mut self, policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Form> {
+        if let Some(plan) = said(policy, members, collective, shape)? {
+            return Ok(plan.form);
+        }
+        let class = class(shape);
+        if let Some(form) = self.0.get(&(collective, class)) {
+            return Ok(form.clone());
+        }
+        if self.0.len() >= MOST_PREDICTED {
+            self.0.clear();
+        }
+        let form = predicted(policy, members, collective, &class)?;
+        Ok(self.0.entry((collective, class)).or_insert(form).clone())
+    }
+}
+
+/// What is decided alike for all shapes near one: up to the next power of two, as handshakes begin there.
+fn class(shape: &Shape) -> Shape {
+    let bytes = shape.bytes.checked_next_power_of_two().unwrap_or(shape.bytes).next_multiple_of(shape.elements.bytes);
+    Shape { bytes, in_place: false, ..*shape }
+}
+
+/// The form that is predicted to be the fastest.
+fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Form> {
+    Ok(forms(policy, members, collective, shape)?.into_iter().next().map_or(Form::native(collective), |plan| plan.form))
+}
+
+/// What the policy says: inside one group, by a row over these groups, or where it says nothing of the collective. `None`: it is to be predicted.
+fn said(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Option<FormPlan>> {
     let group = members[0].group;
     if members.iter().all(|m| m.group == group) {
         let positions: Vec<usize> = (0..members.len()).map(|v| members[shape.absolute(v)].position).collect();
         let decided = policy.decide(collective, group, &positions, shape.bytes)?;
         let form = Form::Flat(collective, decided.algorithm, decided.parameters);
-        return Ok(FormPlan { form, predicted_s: decided.predicted_s, from_row: decided.from_row }.or_native(collective, shape));
+        return Ok(Some(FormPlan { form, predicted_s: decided.predicted_s, from_row: decided.from_row }.or_native(collective, shape)));
     }
     let about_whole = |k: usize| policy.is_about_whole(k, members.iter().filter(|m| m.group == k).count());
     let row = policy.two_level(collective, shape.bytes).filter(|_| (0..policy.policy.groups.len()).all(about_whole));
     if let Some(row) = row {
-        return Ok(from_row(policy, members, collective, row, shape)?.or_native(collective, shape));
+        return Ok(Some(from_row(policy, members, collective, row, shape)?.or_native(collective, shape)));
     }
     // where nothing was tuned of it, nobody knows that the library's own is slower
-    if collective.sized() && policy.policy.two_level(collective).is_empty() {
-        return Ok(FormPlan { form: Form::native(collective), predicted_s: 0.0, from_row: false });
-    }
-    let all = forms(policy, members, collective, shape)?;
-    Ok(all.into_iter().next().unwrap_or(FormPlan { form: Form::native(collective), predicted_s: 0.0, from_row: false }))
+    let is_unknown = collective.sized() && policy.policy.two_level(collective).is_empty();
+    Ok(is_unknown.then(|| FormPlan { form: Form::native(collective), predicted_s: 0.0, from_row: false }))
 }
 
 impl FormPlan {
@@ -379,6 +426,10 @@ mod tests {
                     continue;
                 }
                 assert!(plan.from_row == (ranks == everybody.len()) && !plan.form.is_native());
+                let mut kept = PredictedForms::default();
+                for _ in 0..2 {
+                    assert_eq!(kept.form(&policy, members, collective, &shape).unwrap(), plan.form);
+                }
                 // what was measured may differ from what is predicted
                 assert!(plan.predicted_s <= all[0].predicted_s * 1.2, "{} takes {}", plan.form.words(), plan.predicted_s);
             }

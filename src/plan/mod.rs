@@ -26,7 +26,7 @@ use rustc_hash::FxHashMap;
 use across::segment_of;
 pub use across::{TwoLevelParameters, predict, seconds, two_level, unlike_processors, ways_of};
 pub use beyond::Beyond;
-pub use forms::{Form, FormPlan, by_form, form_of, forms, plan_form};
+pub use forms::{Form, FormPlan, PredictedForms, by_form, form_of, forms, plan_form};
 pub use leaps::leaps_of;
 pub use members::{Location, group_ranks, members, placement};
 pub use planner::{Limits, Planned, Planner};

@@ -1,6 +1,6 @@
 //! Plans of one communicator as they are asked for: decided once for each root and class of sizes, then only cut to size.
 
-use super::{Choice, Location, Plan, by_form, plan_form, stand_in};
+use super::{Choice, Location, Plan, PredictedForms, by_form, stand_in};
 use crate::collective::{Collective, Shape, Step};
 use crate::error::{Error, Result};
 use crate::policy::CompiledPolicy;
@@ -51,6 +51,8 @@ pub struct Planner {
     plans: FxHashMap<(usize, bool, Rank), Plan>,
     /// Those that are kept, the oldest first.
     decided: VecDeque<(usize, bool, Rank)>,
+    /// What was predicted of collectives that have forms.
+    forms: PredictedForms,
     planned: FxHashMap<Asked, Arc<Planned>>,
     /// What was planned, the oldest first.
     order: VecDeque<Asked>,
@@ -61,8 +63,8 @@ pub struct Planner {
 impl Planner {
     /// A planner for rank `me` of a communicator with these members.
     pub fn new(policy: Arc<CompiledPolicy>, members: Vec<Location>, me: Rank, limits: Limits) -> Planner {
-        let (choices, plans, decided, planned, order) = Default::default();
-        Planner { policy, members, me, limits, choices, plans, decided, planned, order, bytes: 0 }
+        let (choices, plans, decided, forms, planned, order) = Default::default();
+        Planner { policy, members, me, limits, choices, plans, decided, forms, planned, order, bytes: 0 }
     }
 
     /// The members.
@@ -73,7 +75,7 @@ impl Planner {
     /// What this rank does. Every rank of the communicator comes to the same plan.
     ///
     /// # Errors
-    /// As [`super::plan`] and [`plan_form`], the first time; after that it is the library's own.
+    /// As [`super::plan`] and [`super::plan_form`], the first time; after that it is the library's own.
     pub fn planned(&mut self, collective: &'static Collective, shape: &Shape) -> Result<Arc<Planned>> {
         let asked = (*shape, collective);
         if let Some(planned) = self.planned.get(&asked) {
@@ -95,8 +97,8 @@ impl Planner {
     }
 
     /// What this rank does in a collective that has forms.
-    fn form(&self, collective: &'static Collective, shape: &Shape) -> Result<Planned> {
-        let form = plan_form(&self.policy, &self.members, collective, shape)?.form;
+    fn form(&mut self, collective: &'static Collective, shape: &Shape) -> Result<Planned> {
+        let form = self.forms.form(&self.policy, &self.members, collective, shape)?;
         let possible = form.largest_message(shape) <= self.limits.bytes && form.lanes() <= self.limits.lanes;
         let native = form.is_native() || !possible;
         Ok(if native { Planned::Native } else { Planned::Run(vec![Step::Program(form.program(self.me, shape)?)]) })
