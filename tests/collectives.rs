@@ -4,6 +4,8 @@
 
 mod common;
 
+use collwise::bench::{Settings, compare};
+use collwise::collective::COLLECTIVES;
 use collwise::policy::Policy;
 use collwise::run::AdaptiveCollectives;
 use common::mpi::{adaptive, must_succeed, on_ranks, three_groups};
@@ -124,6 +126,31 @@ fn results_are_the_librarys() {
         for _ in 0..2 {
             everything(&odd, &[1, 300, 5000]);
             everything(&alone, &[0, 3]);
+        }
+    });
+}
+
+/// Every contestant of every collective, and each of the library's algorithms, brings every byte.
+#[test]
+fn bench_compares_them_all_and_finds_every_byte_right() {
+    adaptive("bench_compares_them_all_and_finds_every_byte_right", 8, |world| {
+        for collective in COLLECTIVES {
+            let settings = Settings {
+                collective,
+                sizes: collective.sizes(&[1, 64, 5000]),
+                roots: if collective.rooted { vec![0, 5] } else { vec![0] },
+                repetitions: 1,
+                warm_ups: 0,
+                in_a_row: 2,
+                forced: true,
+                platform: None,
+            };
+            let Some(report) = compare(world, &settings, || ()).unwrap() else { continue };
+            assert_eq!(report.cases().len(), settings.sizes.len() * settings.roots.len());
+            for row in &report.rows {
+                assert!(row.wrong == 0, "{}: {} of {} bytes from {}", collective.name, row.contestant, row.bytes, row.root);
+            }
+            assert!(["adaptive", "native", "two-level"].iter().all(|name| report.contestants().iter().any(|c| c == name)));
         }
     });
 }

@@ -11,7 +11,7 @@ use crate::schedule::{Buffer, Program, Span};
 pub(super) static THROUGH: Through = Through {
     collective: &allgather::COLLECTIVE,
     trees,
-    between: || by_block(allgather::COLLECTIVE.built(), &["direct", "ring"]),
+    between: || by_block(&allgather::COLLECTIVE, &["direct", "ring"]),
     segmented: true,
     fits: |_| true,
     program,

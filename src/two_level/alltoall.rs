@@ -14,7 +14,7 @@ const LONGEST_BLOCK: usize = 16 << 10;
 pub(super) static THROUGH: Through = Through {
     collective: &alltoall::COLLECTIVE,
     trees,
-    between: || by_block(alltoall::COLLECTIVE.built(), &["direct", "rotated", "pairwise", "spread"]),
+    between: || by_block(&alltoall::COLLECTIVE, &["direct", "rotated", "pairwise", "spread"]),
     segmented: true,
     fits: |shape| shape.bytes <= LONGEST_BLOCK,
     program,

@@ -10,7 +10,7 @@ use crate::schedule::{Buffer, Program, Span};
 pub(super) static THROUGH: Through = Through {
     collective: &gather::COLLECTIVE,
     trees,
-    between: || by_block(gather::COLLECTIVE.built(), &["flat"]),
+    between: || by_block(&gather::COLLECTIVE, &["flat"]),
     segmented: true,
     fits: |_| true,
     program,

@@ -12,7 +12,7 @@ use crate::schedule::{Buffer, Program, Span};
 pub(super) static THROUGH: Through = Through {
     collective: &reduce_scatter::COLLECTIVE,
     trees,
-    between: || by_block(reduce_scatter::COLLECTIVE.built(), &["direct"]),
+    between: || by_block(&reduce_scatter::COLLECTIVE, &["direct"]),
     segmented: true,
     // ranks of a group need not follow each other
     fits: |shape| shape.elements.commute,

@@ -10,7 +10,7 @@ use crate::schedule::{Buffer, Program, Span};
 pub(super) static THROUGH: Through = Through {
     collective: &scatter::COLLECTIVE,
     trees,
-    between: || by_block(scatter::COLLECTIVE.built(), &["flat"]),
+    between: || by_block(&scatter::COLLECTIVE, &["flat"]),
     segmented: true,
     fits: |_| true,
     program,
