@@ -61,7 +61,7 @@
 //! ```
 //!
 //! From an MPI program, `run::AdaptiveCollectives` (feature `mpi`) gives the `mpi` crate's communicators `adaptive_bcast` and
-//! `adaptive_barrier`. `examples/application` is such a program, with the lines of `Cargo.toml` that it needs: `collwise` by path or git with
+//! others, of which some do not block. `examples/application` is such a program, with the lines of `Cargo.toml` that it needs: `collwise` by path or git with
 //! `default-features = false, features = ["mpi"]`, and the version of `mpi` that collwise has, since a communicator of another version is
 //! another type.
 //!

@@ -2,8 +2,6 @@
 
 use super::datatype::Layout;
 use super::known::{self, Call};
-use super::planned::Planned;
-use crate::collective::Step;
 use crate::collective::allreduce::COLLECTIVE;
 use crate::error::{Error, Result};
 use crate::transport::Buffers;
@@ -27,23 +25,45 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
+    /// What is asked for.
+    #[inline]
+    pub fn call(&self) -> Call {
+        let Arguments { input, count, datatype, commutes, comm, .. } = *self;
+        Call { in_place: input.is_none(), commutes, ..Call::new(&COLLECTIVE, comm, datatype, count, 0) }
+    }
+
+    /// The same of items that lie in one piece from `start` on, as bytes.
+    pub fn at(&self, layout: Layout, start: isize) -> library::Arguments {
+        let Arguments { input, output, count, datatype, op, .. } = *self;
+        let bytes = layout.size * count as usize;
+        let from = input.map_or((std::ptr::null(), 0), |input| (input.cast::<u8>().wrapping_offset(start), bytes));
+        let buffers = Buffers::new(from, (output.cast::<u8>().wrapping_offset(start), bytes));
+        library::Arguments { buffers, bytes, root: 0, operation: Some(Operation::new(datatype, layout.size, op)) }
+    }
+
+    /// What is given to the library, and the memory of that if it is a copy: its name for "in place" is known to C alone.
+    ///
+    /// # Safety
+    /// The arguments must be valid for `MPI_Allreduce`.
+    pub unsafe fn given(&self, layout: Layout) -> (Vec<u8>, *const c_void) {
+        if let Some(input) = self.input {
+            return (Vec::new(), input);
+        }
+        let (begin, bytes) = layout.reach(self.count.max(0) as usize);
+        let mut copy = vec![0u8; bytes];
+        // SAFETY: all that the items reach is the caller's, and fits into the copy
+        unsafe { std::ptr::copy_nonoverlapping(self.output.cast::<u8>().wrapping_offset(begin), copy.as_mut_ptr(), bytes) };
+        let input = copy.as_ptr().wrapping_offset(-begin).cast();
+        (copy, input)
+    }
+
     /// Calls the library.
     unsafe fn native(self, layout: Layout) -> Result<()> {
-        let Arguments { input, output, count, datatype, op, comm, .. } = self;
-        let call = |input: *const c_void| {
-            // SAFETY: the arguments of a caller who vouched for them
-            check("MPI_Allreduce", unsafe { native::PMPI_Allreduce(input, output, count, datatype, op, comm) })
-        };
-        match input {
-            Some(input) => call(input),
-            // the library's name for "in place" is known to C alone: what is given is given from a copy
-            None => {
-                let (begin, bytes) = layout.reach(count.max(0) as usize);
-                let mut copy = vec![0u8; bytes];
-                // SAFETY: all that the items reach is the caller's, and fits into the copy
-                unsafe { std::ptr::copy_nonoverlapping(output.cast::<u8>().wrapping_offset(begin), copy.as_mut_ptr(), bytes) };
-                call(copy.as_ptr().wrapping_offset(-begin).cast())
-            }
+        let Arguments { output, count, datatype, op, comm, .. } = self;
+        // SAFETY: the arguments of a caller who vouched for them
+        unsafe {
+            let (_copy, input) = self.given(layout);
+            check("MPI_Allreduce", native::PMPI_Allreduce(input, output, count, datatype, op, comm))
         }
     }
 }
@@ -58,31 +78,18 @@ impl Arguments {
 /// MPI's reason.
 #[inline]
 pub(super) unsafe fn allreduce(arguments: Arguments) -> Result<()> {
-    let Arguments { input, count, datatype, commutes, comm, .. } = arguments;
-    let call = Call { in_place: input.is_none(), commutes, ..Call::new(&COLLECTIVE, comm, datatype, count, 0) };
-    let items = count.max(0) as usize;
+    let items = arguments.count.max(0) as usize;
     // SAFETY: the caller's arguments
     unsafe {
         known::run(
-            call,
+            arguments.call(),
             |layout| Ok(layout.size * items > 0 && layout.one_piece(items).is_some()),
             |planned, layout| match (planned, layout.one_piece(items)) {
-                (Some((planned, steps)), Some(start)) => run(planned, steps, layout, start, arguments),
+                (Some((planned, steps)), Some(start)) => planned.run(steps, &arguments.at(layout, start)),
                 _ => arguments.native(layout),
             },
         )
     }
-}
-
-/// What lies in one piece from `start` on.
-unsafe fn run(planned: &mut Planned, steps: &[Step], layout: Layout, start: isize, arguments: Arguments) -> Result<()> {
-    let Arguments { input, output, count, datatype, op, .. } = arguments;
-    let bytes = layout.size * count as usize;
-    let from = input.map_or((std::ptr::null(), 0), |input| (input.cast::<u8>().wrapping_offset(start), bytes));
-    let buffers = Buffers::new(from, (output.cast::<u8>().wrapping_offset(start), bytes));
-    let operation = Some(Operation::new(datatype, layout.size, op));
-    // SAFETY: the caller's buffers hold so many bytes from there on
-    unsafe { planned.run(steps, &library::Arguments { buffers, bytes, root: 0, operation }) }
 }
 
 /// Refuses buffers that are not alike, before anything is sent.

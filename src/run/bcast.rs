@@ -6,6 +6,7 @@ use super::call::{self, Items};
 use super::communicator::sizes;
 use super::datatype::{Direction, Layout, copy_items};
 use super::known::{self, Call};
+use super::nonblocking::{Pending, iallreduce, ibarrier, ibcast};
 use super::planned::Planned;
 use crate::collective::Step;
 use crate::collective::bcast::COLLECTIVE;
@@ -17,6 +18,7 @@ use crate::transport::{library, native};
 use mpi::collective::Operation;
 use mpi::ffi;
 use mpi::raw::AsRaw;
+use mpi::request::Scope;
 use mpi::traits::{Buffer, BufferMut, Communicator};
 use std::os::raw::{c_int, c_void};
 
@@ -147,6 +149,74 @@ pub trait AdaptiveCollectives {
     /// [`Error::Mpi`] with MPI's code and reason if a message failed, after the communicator's error handler was called: use the communicator no
     /// more.
     fn adaptive_barrier(&self) -> Result<()>;
+
+    /// Begins what [`AdaptiveCollectives::adaptive_bcast`] does, without waiting for any rank, as `mpi`'s `immediate_broadcast_into`: the buffer is lent
+    /// until it is over, for which the scope vouches. All ranks begin the collectives of a communicator, blocking or not, in the same order, and complete
+    /// them in any. What is begun blocking on one rank is so on all of them.
+    ///
+    /// A non-blocking call sets nothing up, since that waits for other ranks: before the communicator's second blocking call
+    /// ([`AdaptiveCollectives::adaptive_barrier`] twice does) the library's own non-blocking broadcast runs.
+    ///
+    /// ```no_run
+    /// use collwise::run::AdaptiveCollectives;
+    /// use mpi::collective::SystemOperation;
+    /// use mpi::traits::*;
+    ///
+    /// collwise::transport::mpi::abort_on_panic();
+    /// let universe = mpi::initialize().unwrap();
+    /// let world = universe.world();
+    /// for _ in 0..2 {
+    ///     world.adaptive_barrier().unwrap();
+    /// }
+    /// let (mine, mut sum, mut panel) = (vec![world.rank() as f64; 1000], vec![0.0; 1000], vec![0u8; 1 << 20]);
+    /// mpi::request::scope(|scope| {
+    ///     let mut bcast = world.adaptive_ibcast(scope, 0, &mut panel[..]).unwrap();
+    ///     let all = world.adaptive_iallreduce(scope, &mine[..], &mut sum[..], SystemOperation::sum()).unwrap();
+    ///     // computing, and now and then
+    ///     bcast.test().unwrap();
+    ///     // in any order
+    ///     all.wait().unwrap();
+    ///     bcast.wait().unwrap();
+    /// });
+    /// ```
+    ///
+    /// # Errors
+    /// As there; what comes later is told by [`Pending::wait`] or [`Pending::test`].
+    fn adaptive_ibcast<'a, B: BufferMut + ?Sized + 'a, S: Scope<'a>>(
+        &self,
+        scope: S,
+        root: Rank,
+        buffer: &'a mut B,
+    ) -> Result<Pending<'a, S>>;
+
+    /// Begins what [`AdaptiveCollectives::adaptive_allreduce`] does, by the rules of [`AdaptiveCollectives::adaptive_ibcast`].
+    ///
+    /// # Errors
+    /// As there.
+    fn adaptive_iallreduce<'a, G: Buffer + ?Sized + 'a, R: BufferMut + ?Sized + 'a, O: Operation + 'a, S: Scope<'a>>(
+        &self,
+        scope: S,
+        given: &'a G,
+        result: &'a mut R,
+        op: O,
+    ) -> Result<Pending<'a, S>>;
+
+    /// Begins what [`AdaptiveCollectives::adaptive_allreduce_in_place`] does, by the rules of [`AdaptiveCollectives::adaptive_ibcast`].
+    ///
+    /// # Errors
+    /// As there.
+    fn adaptive_iallreduce_in_place<'a, B: BufferMut + ?Sized + 'a, O: Operation + 'a, S: Scope<'a>>(
+        &self,
+        scope: S,
+        data: &'a mut B,
+        op: O,
+    ) -> Result<Pending<'a, S>>;
+
+    /// Begins a barrier, by the rules of [`AdaptiveCollectives::adaptive_ibcast`]: it is over when all ranks have begun it.
+    ///
+    /// # Errors
+    /// As for [`AdaptiveCollectives::adaptive_barrier`].
+    fn adaptive_ibarrier(&self) -> Result<Pending<'static>>;
 }
 
 impl<C: Communicator + AsRaw<Raw = ffi::MPI_Comm>> AdaptiveCollectives for C {
@@ -159,18 +229,13 @@ impl<C: Communicator + AsRaw<Raw = ffi::MPI_Comm>> AdaptiveCollectives for C {
     }
 
     fn adaptive_allreduce<S: Buffer + ?Sized, R: BufferMut + ?Sized, O: Operation>(&self, given: &S, result: &mut R, op: O) -> Result<()> {
-        let (count, datatype) = (result.count(), result.as_datatype().as_raw());
-        check_alike((given.count(), given.as_datatype().as_raw()), (count, datatype))?;
-        let (input, output, commutes) = (Some(given.pointer()), result.pointer_mut(), op.is_commutative());
         // SAFETY: buffers are valid for their items, and borrowed
-        unsafe { allreduce(allreduce::Arguments { input, output, count, datatype, op: op.as_raw(), commutes, comm: self.as_raw() }) }
+        unsafe { allreduce(two_buffers(self.as_raw(), given, result, &op)?) }
     }
 
     fn adaptive_allreduce_in_place<B: BufferMut + ?Sized, O: Operation>(&self, data: &mut B, op: O) -> Result<()> {
-        let (count, datatype) = (data.count(), data.as_datatype().as_raw());
-        let (input, output, commutes) = (None, data.pointer_mut(), op.is_commutative());
         // SAFETY: as above
-        unsafe { allreduce(allreduce::Arguments { input, output, count, datatype, op: op.as_raw(), commutes, comm: self.as_raw() }) }
+        unsafe { allreduce(one_buffer(self.as_raw(), data, &op)) }
     }
 
     fn adaptive_reduce<S: Buffer + ?Sized, R: BufferMut + ?Sized, O: Operation>(
@@ -236,6 +301,61 @@ impl<C: Communicator + AsRaw<Raw = ffi::MPI_Comm>> AdaptiveCollectives for C {
         // SAFETY: a communicator of the `mpi` crate is valid
         unsafe { barrier(self.as_raw()) }
     }
+
+    fn adaptive_ibcast<'a, B: BufferMut + ?Sized + 'a, S: Scope<'a>>(
+        &self,
+        scope: S,
+        root: Rank,
+        buffer: &'a mut B,
+    ) -> Result<Pending<'a, S>> {
+        let (count, datatype) = (buffer.count(), buffer.as_datatype().as_raw());
+        let arguments = Arguments { data: buffer.pointer_mut(), count, datatype, root, comm: self.as_raw() };
+        // SAFETY: as for the blocking one, until the end of the scope, which ends the program where it is not over
+        unsafe { ibcast(arguments, scope) }
+    }
+
+    fn adaptive_iallreduce<'a, G: Buffer + ?Sized + 'a, R: BufferMut + ?Sized + 'a, O: Operation + 'a, S: Scope<'a>>(
+        &self,
+        scope: S,
+        given: &'a G,
+        result: &'a mut R,
+        op: O,
+    ) -> Result<Pending<'a, S>> {
+        // SAFETY: as above
+        unsafe { iallreduce(two_buffers(self.as_raw(), given, result, &op)?, scope) }
+    }
+
+    fn adaptive_iallreduce_in_place<'a, B: BufferMut + ?Sized + 'a, O: Operation + 'a, S: Scope<'a>>(
+        &self,
+        scope: S,
+        data: &'a mut B,
+        op: O,
+    ) -> Result<Pending<'a, S>> {
+        // SAFETY: as above
+        unsafe { iallreduce(one_buffer(self.as_raw(), data, &op), scope) }
+    }
+
+    fn adaptive_ibarrier(&self) -> Result<Pending<'static>> {
+        // SAFETY: a communicator of the `mpi` crate is valid
+        unsafe { ibarrier(self.as_raw()) }
+    }
+}
+
+/// An allreduce with an input and an output, which must be alike.
+fn two_buffers<G: Buffer + ?Sized, R: BufferMut + ?Sized>(
+    comm: ffi::MPI_Comm,
+    given: &G,
+    result: &mut R,
+    op: &impl Operation,
+) -> Result<allreduce::Arguments> {
+    check_alike((given.count(), given.as_datatype().as_raw()), (result.count(), result.as_datatype().as_raw()))?;
+    Ok(allreduce::Arguments { input: Some(given.pointer()), ..one_buffer(comm, result, op) })
+}
+
+/// An allreduce in place.
+fn one_buffer<B: BufferMut + ?Sized>(comm: ffi::MPI_Comm, data: &mut B, op: &impl Operation) -> allreduce::Arguments {
+    let (count, datatype, op, commutes) = (data.count(), data.as_datatype().as_raw(), op.as_raw(), op.is_commutative());
+    allreduce::Arguments { input: None, output: data.pointer_mut(), count, datatype, op, commutes, comm }
 }
 
 /// Of what combines nothing.
@@ -269,17 +389,17 @@ fn run_in_place<B: BufferMut + ?Sized, O: Operation>(
 
 /// The arguments of `MPI_Bcast`.
 #[derive(Clone, Copy)]
-struct Arguments {
-    data: *mut c_void,
-    count: c_int,
-    datatype: ffi::MPI_Datatype,
-    root: Rank,
-    comm: ffi::MPI_Comm,
+pub(super) struct Arguments {
+    pub data: *mut c_void,
+    pub count: c_int,
+    pub datatype: ffi::MPI_Datatype,
+    pub root: Rank,
+    pub comm: ffi::MPI_Comm,
 }
 
 impl Arguments {
     /// Refuses a root that there is not.
-    fn check_root(&self) -> Result<()> {
+    pub fn check_root(&self) -> Result<()> {
         let (ranks, remote) = sizes(self.comm)?;
         // SAFETY: a constant of the library
         let special = [ffi::MPI_ROOT as usize, unsafe { ffi::RSMPI_PROC_NULL } as usize];

@@ -6,7 +6,7 @@
 
 use super::communicator::{State, sizes, state};
 use super::datatype::{Direction, Layout, copy_items};
-use super::rank;
+use super::{rank, under_way};
 use crate::collective::{Collective, Shape};
 use crate::error::{Error, Result};
 use crate::plan;
@@ -253,6 +253,7 @@ pub(super) unsafe fn run(call: Call) -> Result<()> {
         {
             return Ok(());
         }
+        under_way::finish(here.call.comm, None);
         here.native()
     }
 }

@@ -148,19 +148,42 @@ unsafe extern "C" fn dropped(_: ffi::MPI_Comm, _: c_int, state: *mut c_void, _: 
 /// # Errors
 /// MPI's reason.
 pub(super) unsafe fn state<'a>(comm: ffi::MPI_Comm) -> Result<&'a mut State> {
-    let key = keyval()?;
-    let (mut found, mut flag): (*mut State, c_int) = (std::ptr::null_mut(), 0);
-    // SAFETY: MPI writes the attribute's value, a pointer that was set below
+    // SAFETY: the caller's, and pointers that were set by this function
     unsafe {
-        check("MPI_Comm_get_attr", native::PMPI_Comm_get_attr(comm, key, (&raw mut found).cast::<c_void>(), &mut flag))?;
-        if flag == 0 {
+        let mut found = kept(comm)?;
+        let again = !found.is_null();
+        if !again {
             // kept before the others are spoken to: what is here cannot fail afterwards
             found = Box::into_raw(Box::new(State::Later));
-            check("MPI_Comm_set_attr", native::PMPI_Comm_set_attr(comm, key, found.cast::<c_void>()))?;
+            check("MPI_Comm_set_attr", native::PMPI_Comm_set_attr(comm, keyval()?, found.cast::<c_void>()))?;
         }
         if let State::Later = *found {
-            *found = State::new(comm, flag != 0)?;
+            *found = State::new(comm, again)?;
         }
         Ok(&mut *found)
     }
+}
+
+/// The plans of a communicator that has some; nothing is set up, and nobody waits.
+///
+/// # Safety
+/// As [`state`].
+///
+/// # Errors
+/// MPI's reason.
+pub(super) unsafe fn planned<'a>(comm: ffi::MPI_Comm) -> Result<Option<&'a mut Planned>> {
+    // SAFETY: the caller's; a state stays where it is until its communicator goes
+    Ok(match unsafe { kept(comm)?.as_mut() } {
+        Some(State::Planned(planned)) => Some(planned),
+        Some(State::Later | State::Native) | None => None,
+    })
+}
+
+/// The state that a communicator has; null if it has none.
+unsafe fn kept(comm: ffi::MPI_Comm) -> Result<*mut State> {
+    let (mut found, mut flag): (*mut State, c_int) = (std::ptr::null_mut(), 0);
+    // SAFETY: MPI writes the attribute's value, a pointer that was set in `state`
+    let code = unsafe { native::PMPI_Comm_get_attr(comm, keyval()?, (&raw mut found).cast::<c_void>(), &mut flag) };
+    check("MPI_Comm_get_attr", code)?;
+    Ok(if flag == 0 { std::ptr::null_mut() } else { found })
 }

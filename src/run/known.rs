@@ -3,6 +3,7 @@
 use super::communicator::{GENERATION, State, state};
 use super::datatype::Layout;
 use super::planned::Planned;
+use super::under_way;
 use crate::collective::{Collective, Shape, Step};
 use crate::error::Result;
 use crate::plan;
@@ -68,7 +69,7 @@ impl Call {
     }
 
     /// What it asks of so many ranks, with items of this layout.
-    fn shape(&self, ranks: usize, layout: Layout) -> Shape {
+    pub fn shape(&self, ranks: usize, layout: Layout) -> Shape {
         let shape = Shape { in_place: self.in_place, ..Shape::new(ranks, self.root, layout.size * self.count.max(0) as usize) };
         let elements = Elements { bytes: layout.size, commute: self.commutes };
         if self.collective.combines { Shape { elements, ..shape } } else { shape }
@@ -138,6 +139,7 @@ pub unsafe fn run(
             // SAFETY: a valid datatype
             let layout = unsafe { Layout::of(call.datatype)? };
             if !wanted(layout)? {
+                under_way::finish(call.comm, None);
                 return carry_out(None, layout);
             }
             // SAFETY: the caller's
@@ -149,7 +151,10 @@ pub unsafe fn run(
             // SAFETY: a communicator's state stays where it is until it goes, and the generation with it
             Some((unsafe { &mut *planned.as_ptr() }, &steps[..]))
         }
-        _ => None,
+        _ => {
+            under_way::finish(call.comm, None);
+            None
+        }
     };
     carry_out(steps, known.layout)?;
     if holds {

@@ -29,15 +29,18 @@ mod communicator;
 mod datatype;
 mod join;
 mod known;
+mod nonblocking;
 mod notice;
 mod planned;
 mod private;
 mod settings;
 mod tags;
 mod team;
+mod under_way;
 
 pub use bcast::AdaptiveCollectives;
 pub(crate) use communicator::{duplicate, groups_in_use};
+pub use nonblocking::Pending;
 pub use private::contexts as private_communicators;
 pub use settings::use_policy;
 

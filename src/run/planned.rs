@@ -3,6 +3,7 @@
 use super::notice::{Reason, Why, once};
 use super::settings;
 use super::team::Place;
+use super::under_way::{self, Shared, UnderWay};
 use super::world_rank;
 use crate::collective::{Collective, NativeCall, Shape, Step};
 use crate::error::{Error, Result};
@@ -30,10 +31,13 @@ pub(super) struct Planned {
     executor: Executor<ffi::MPI_Request>,
     /// A message failed, and others may be open for ever.
     failed: bool,
+    /// Of what does not block.
+    shared: Arc<Shared>,
 }
 
 /// The members of a team, where their messages go through a communicator that numbers them otherwise.
-struct Members {
+#[derive(Clone)]
+pub(super) struct Members {
     through: MpiTransport,
     rank: Rank,
     peers: Option<Arc<[c_int]>>,
@@ -90,10 +94,14 @@ impl Transport for Members {
 }
 
 impl Drop for Planned {
-    /// Messages that are still open keep the memory that they go to, and their tags.
+    /// What is under way completes, as MPI has it of a communicator that is freed. Messages that are still open after an error keep the memory that they
+    /// go to, and their tags.
     fn drop(&mut self) {
+        under_way::leave(self.comm);
         if self.failed {
             std::mem::forget(std::mem::take(&mut self.executor));
+        }
+        if self.failed || self.shared.has_failed() {
             self.place.keep_tags();
         }
     }
@@ -106,7 +114,7 @@ impl Planned {
         // SAFETY: the communicator lives as long as the team
         let through = unsafe { MpiTransport::of_rank(team.comm, team.peer(rank) as Rank) };
         let transport = Members { through, rank, peers: team.peers.clone() };
-        Planned { comm, place, transport, executor: Executor::default(), failed: false }
+        Planned { comm, place, transport, executor: Executor::default(), failed: false, shared: Arc::default() }
     }
 
     /// What to do for a shape, which is asked for with the number of ranks.
@@ -138,6 +146,7 @@ impl Planned {
     pub unsafe fn run(&mut self, steps: &[Step], arguments: &Arguments) -> Result<()> {
         // what a step sent is received before its receiver goes on to the next: one tag does for all
         let tag = self.place.next_tag();
+        under_way::finish(self.comm, Some(tag));
         self.failed = true;
         for step in steps {
             // SAFETY: the caller vouches for the buffers
@@ -150,16 +159,45 @@ impl Planned {
         Ok(())
     }
 
+    /// Begins what [`Planned::run`] does, by messages alone: making a communicator for the library's own collective among some ranks would wait for them.
+    ///
+    /// # Safety
+    /// As [`Planned::run`], until it is over.
+    ///
+    /// # Errors
+    /// Nothing takes the place of the library's own collective in a step.
+    pub unsafe fn begin(&mut self, plan: Arc<plan::Planned>, arguments: Arguments) -> Result<Arc<UnderWay>> {
+        let tag = self.place.next_tag();
+        let plan = self.by_messages(plan, &arguments)?;
+        let transport = (self.transport.clone(), self.place.team.ranks.len());
+        // SAFETY: the caller's; the communicator of the messages lives until all is over
+        Ok(unsafe { UnderWay::begin((self.comm, tag), transport, plan, arguments, &self.shared) })
+    }
+
+    /// A plan in which programs take the place of the library's own collectives.
+    fn by_messages(&self, plan: Arc<plan::Planned>, arguments: &Arguments) -> Result<Arc<plan::Planned>> {
+        let plan::Planned::Run(steps) = &*plan else { return Ok(plan) };
+        if steps.iter().all(|step| matches!(step, Step::Program(_))) {
+            return Ok(plan);
+        }
+        let by_messages = |step: &Step| match step {
+            Step::Program(program) => Ok(Step::Program(program.clone())),
+            Step::Native(call) => Ok(Step::Program(self.instead(call, arguments)?)),
+        };
+        Ok(Arc::new(plan::Planned::Run(steps.iter().map(by_messages).collect::<Result<_>>()?)))
+    }
+
+    /// What takes the place of the library's own collective among some ranks.
+    fn instead(&self, call: &NativeCall, arguments: &Arguments) -> Result<Program> {
+        let elements = arguments.operation.map_or(Elements::default(), |operation| operation.elements());
+        call.program(self.transport.rank, arguments.bytes, elements)
+    }
+
     unsafe fn run_program(&mut self, program: &Program, arguments: &Arguments, tag: Tag) -> Result<()> {
-        let mut trace = settings::trace_folder().map(|_| Trace::new(program.len()));
+        let mut trace = trace_of(program);
         // SAFETY: the caller's
         unsafe { self.execute(program, arguments, tag, trace.as_mut())? };
-        // what is communicated does not hang on what can be written
-        if let (Some(folder), Some(trace)) = (settings::trace_folder(), trace)
-            && let Err(e) = self.write_trace(folder, program, &trace, arguments.bytes)
-        {
-            once(Why::Trace, || format!("failed to {e}; this rank goes on without its trace"));
-        }
+        keep_trace(program, trace, arguments.bytes, self.place.team.ranks.len());
         Ok(())
     }
 
@@ -169,6 +207,14 @@ impl Planned {
         unsafe {
             let mut task = Task::new(program).combining(&combine).traced(trace);
             self.executor.start(&mut self.transport, &mut task, arguments.buffers, tag)?;
+            // a rank may wait for what is under way before it comes here
+            while under_way::any() {
+                if self.executor.progress(&mut self.transport, &mut task)? {
+                    return Ok(());
+                }
+                under_way::progress();
+                std::thread::yield_now();
+            }
             self.executor.finish(&mut self.transport, &mut task)
         }
     }
@@ -178,6 +224,7 @@ impl Planned {
         let output = Buffers::in_place(arguments.buffers.output(), arguments.buffers.output_len());
         let buffers = if call.in_place { output } else { arguments.buffers };
         let arguments = Arguments { buffers, root: call.root, ..*arguments };
+        under_way::finish(self.comm, None);
         if call.ranks.iter().copied().eq(0..self.place.team.ranks.len()) {
             // the communicator's own members: it serves, and its error handler is called by the library
             // SAFETY: the caller's; no other collective is under way on it
@@ -193,30 +240,42 @@ impl Planned {
             // SAFETY: the caller's
             return unsafe { library::run(call.collective, arguments, comm) };
         }
-        let elements = arguments.operation.map_or(Elements::default(), |operation| operation.elements());
-        let program = call.program(self.transport.rank, arguments.bytes, elements)?;
+        let program = self.instead(call, arguments)?;
         // SAFETY: the caller's; the messages before are complete, those of one pair of ranks stay in order
         unsafe { self.execute(&program, arguments, tag, None) }
     }
+}
 
-    /// Appends what this rank did to its file in the trace folder: a JSON line for each broadcast, with each operation's start and
-    /// end on this rank's clock.
-    fn write_trace(&self, folder: &Path, program: &Program, trace: &Trace, bytes: usize) -> Result<()> {
-        use std::io::Write;
-        let path = folder.join(format!("rank-{}.jsonl", world_rank()?));
-        let actions: Vec<_> = program.actions().collect();
-        let ranks = self.place.team.ranks.len();
-        let line = serde_json::json!({ "bytes": bytes, "ranks": ranks, "actions": actions, "start_s": trace.start, "end_s": trace.end });
-        let written = std::fs::OpenOptions::new().create(true).append(true).open(&path).and_then(|mut file| writeln!(file, "{line}"));
-        written.map_err(|reason| Error::Io { action: "write", path, reason })
+/// Where the times of a program's operations go, if they are wanted.
+pub(super) fn trace_of(program: &Program) -> Option<Trace> {
+    settings::trace_folder().map(|_| Trace::new(program.len()))
+}
+
+/// Writes them, if they are wanted. What is communicated does not hang on what can be written.
+pub(super) fn keep_trace(program: &Program, trace: Option<Trace>, bytes: usize, ranks: usize) {
+    if let (Some(folder), Some(trace)) = (settings::trace_folder(), trace)
+        && let Err(e) = write_trace(folder, program, &trace, bytes, ranks)
+    {
+        once(Why::Trace, || format!("failed to {e}; this rank goes on without its trace"));
     }
+}
+
+/// Appends what this rank did to its file in the trace folder: a JSON line for each broadcast, with each operation's start and
+/// end on this rank's clock.
+fn write_trace(folder: &Path, program: &Program, trace: &Trace, bytes: usize, ranks: usize) -> Result<()> {
+    use std::io::Write;
+    let path = folder.join(format!("rank-{}.jsonl", world_rank()?));
+    let actions: Vec<_> = program.actions().collect();
+    let line = serde_json::json!({ "bytes": bytes, "ranks": ranks, "actions": actions, "start_s": trace.start, "end_s": trace.end });
+    let written = std::fs::OpenOptions::new().create(true).append(true).open(&path).and_then(|mut file| writeln!(file, "{line}"));
+    written.map_err(|reason| Error::Io { action: "write", path, reason })
 }
 
 /// Hands what failed on our private communicator, which returns errors, to the error handler of the caller's: what the program chose
 /// happens, as with `MPI_Bcast`. Most programs chose nothing, and end. Where waiting has called MPI_COMM_WORLD's handler already, and the
 /// caller's communicator has the same one, it is not called again.
 #[cold]
-fn handled(comm: ffi::MPI_Comm, error: Error) -> Error {
+pub(super) fn handled(comm: ffi::MPI_Comm, error: Error) -> Error {
     if let Error::Mpi { code, call, .. } = error {
         let waited = ["MPI_Wait", "MPI_Waitany", "MPI_Test"].contains(&call);
         // SAFETY: the caller's communicator and a constant of the library, a code that MPI returned

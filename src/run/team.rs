@@ -4,9 +4,9 @@
 //! where it is there: contexts are few (MPICH has about 2,000), and programs make communicators freely. Messages of different communicators
 //! are told apart by their tags.
 
-use super::no_copy;
 use super::private::{Private, all_tags, world};
 use super::tags::tags;
+use super::{no_copy, under_way};
 use crate::collective::{Collective, Shape};
 use crate::error::Result;
 use crate::plan::{Planned, Planner};
@@ -200,6 +200,8 @@ impl Team {
 /// MPI's reason.
 pub fn free_at_the_end() -> Result<()> {
     unsafe extern "C" fn ended(_: MPI_Comm, _: c_int, _: *mut c_void, _: *mut c_void) -> c_int {
+        // all processes come here: what was begun and not waited for can complete
+        under_way::finish_all();
         ENDED.store(true, Ordering::Relaxed);
         let mut all = std::mem::take(&mut *teams());
         // in one order on all processes

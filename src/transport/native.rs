@@ -84,6 +84,9 @@ functions! {
     PMPI_Group_free(group: *mut Group) -> c_int;
     PMPI_Group_incl(group: Group, n: c_int, ranks: Ints, made: *mut Group) -> c_int;
     PMPI_Group_translate_ranks(group: Group, n: c_int, ranks: Ints, other: Group, found: Int) -> c_int;
+    PMPI_Iallreduce(data: *const c_void, into: Place, n: c_int, t: Datatype, op: MPI_Op, comm: Comm, request: *mut Request) -> c_int;
+    PMPI_Ibarrier(comm: Comm, request: *mut Request) -> c_int;
+    PMPI_Ibcast(data: Place, n: c_int, t: Datatype, root: c_int, comm: Comm, request: *mut Request) -> c_int;
     PMPI_Initialized(flag: Int) -> c_int;
     PMPI_Irecv(data: Place, n: c_int, t: Datatype, from: c_int, tag: c_int, comm: Comm, request: *mut Request) -> c_int;
     PMPI_Isend(data: *const c_void, n: c_int, t: Datatype, to: c_int, tag: c_int, comm: Comm, request: *mut Request) -> c_int;
