@@ -313,7 +313,13 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static
 /// What the policy says: inside one group, by a row over these groups, or where it says nothing of the collective. `None`: it is to be predicted.
 fn said(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Option<FormPlan>> {
     let group = members[0].group;
+    let native = || Ok(Some(FormPlan { form: Form::native(collective), predicted_s: 0.0, from_row: false }));
+    // where nothing was tuned of it, nobody knows that the library's own is slower
+    let is_unknown = |rows: bool| collective.sized() && !rows;
     if members.iter().all(|m| m.group == group) {
+        if is_unknown(!policy.policy.groups[group].rows(collective).is_empty()) {
+            return native();
+        }
         let positions: Vec<usize> = (0..members.len()).map(|v| members[shape.absolute(v)].position).collect();
         let decided = policy.decide(collective, group, &positions, shape.bytes)?;
         let form = Form::Flat(collective, decided.algorithm, decided.parameters);
@@ -324,9 +330,7 @@ fn said(policy: &CompiledPolicy, members: &[Location], collective: &'static Coll
     if let Some(row) = row {
         return Ok(Some(from_row(policy, members, collective, row, shape)?.or_native(collective, shape)));
     }
-    // where nothing was tuned of it, nobody knows that the library's own is slower
-    let is_unknown = collective.sized() && policy.policy.two_level(collective).is_empty();
-    Ok(is_unknown.then(|| FormPlan { form: Form::native(collective), predicted_s: 0.0, from_row: false }))
+    if is_unknown(!policy.policy.two_level(collective).is_empty()) { native() } else { Ok(None) }
 }
 
 impl FormPlan {
@@ -400,6 +404,13 @@ mod tests {
             }
             all
         };
+        // where nothing was tuned, inside a group neither, the library's own runs
+        let inside: Vec<Location> = (0..5).map(|position| Location { group: 0, position }).collect();
+        for collective in COLLECTIVES.into_iter().filter(|c| by_form(c) && policy.policy.two_level(c).is_empty()) {
+            for members in [&inside, &everybody] {
+                assert!(plan_form(&policy, members, collective, &collective.shape(members.len(), 0, 1000)).unwrap().form.is_native());
+            }
+        }
         // every form from several roots, in place and not, and for odd sizes
         let few: Vec<Location> = (0..11).map(|k| everybody[(k * 17 + 3) % everybody.len()]).collect();
         for collective in COLLECTIVES.into_iter().filter(|c| by_form(c)) {
