@@ -48,7 +48,12 @@ pub(super) fn decide_form(
     shape: &Shape,
 ) -> Result<FormPlan> {
     let group = members[0].group;
+    // where nothing was tuned of it, nobody knows that the library's own is slower
+    let native = FormPlan { form: Form::native(collective), predicted_s: 0.0, from_row: false };
     if members.iter().all(|m| m.group == group) {
+        if collective.sized() && policy.policy.groups[group].rows(collective).is_empty() {
+            return Ok(native);
+        }
         let positions: Vec<usize> = (0..members.len()).map(|v| members[shape.absolute(v)].position).collect();
         let decided = policy.decide(collective, group, &positions, shape.bytes)?;
         let form = Form::Flat(collective, decided.algorithm, decided.parameters);
@@ -63,9 +68,7 @@ pub(super) fn decide_form(
     if let Some(row) = row.filter(|row| from_there && (row.intra_group.is_some() || placed())) {
         return Ok(from_row(policy, members, collective, row, shape)?.or_native(collective, shape));
     }
-    // where nothing was tuned of it, nobody knows that the library's own is slower
-    let native = FormPlan { form: Form::native(collective), predicted_s: 0.0, from_row: false };
-    if policy.policy.two_level(collective).is_empty() {
+    if collective.sized() && policy.policy.two_level(collective).is_empty() {
         return Ok(native);
     }
     Ok(predicted(policy, members, collective, shape)?.unwrap_or(native))

@@ -299,6 +299,13 @@ mod tests {
             }
             all
         };
+        // where nothing was tuned, inside a group neither, the library's own runs
+        let inside: Vec<Location> = (0..5).map(|position| Location { group: 0, position }).collect();
+        for collective in COLLECTIVES.into_iter().filter(|c| by_form(c) && policy.policy.two_level(c).is_empty()) {
+            for members in [&inside, &everybody] {
+                assert!(plan_form(&policy, members, collective, &collective.shape(members.len(), 0, 1000)).unwrap().form.is_native());
+            }
+        }
         // every form from several roots, in place and not, and for odd sizes
         let few: Vec<Location> = (0..11).map(|k| everybody[(k * 17 + 3) % everybody.len()]).collect();
         for collective in COLLECTIVES.into_iter().filter(|c| by_form(c)) {
