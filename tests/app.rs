@@ -308,7 +308,7 @@ fn an_application_of_known_laws_is_predicted() {
 #[test]
 fn clocks_change_times() {
     let platform = Platform::read(&common::file("platforms/ccgrid2007.toml")).unwrap();
-    let machine = || Machine::of_platform(&platform, 1);
+    let machine = || Machine::of_platform(&platform, 1).unwrap();
     let app = Application::fit([4, 8, 16].map(|p| made(p, &machine(), Spread::Block)).to_vec(), &machine(), Spread::Block).unwrap();
     let as_it_is = app.predict(40, &machine(), Spread::Block).unwrap();
     let mut fast = machine();
@@ -335,7 +335,7 @@ fn clocks_change_times() {
 fn crowded_processors_of_several_clocks_take_turns() {
     let platform = Platform::read(&common::file("platforms/ccgrid2007.toml")).unwrap();
     let with = |group: usize, clock: f64| {
-        let mut machine = Machine::of_platform(&platform, 1);
+        let mut machine = Machine::of_platform(&platform, 1).unwrap();
         machine.clock[group] = clock;
         machine
     };
@@ -380,7 +380,7 @@ fn ranks_are_placed() {
     assert!(close(alike(1, Some(8)).message_s(&[0, 1, 2, 3], Partners::Neighbours, 1e6), 50e-6 + 8e-3, 1e-9));
     // in blocks most neighbours are on one node, dealt out none are
     let platform = Platform::read(&common::file("platforms/ccgrid2007.toml")).unwrap();
-    let machine = Machine::of_platform(&platform, 4);
+    let machine = Machine::of_platform(&platform, 4).unwrap();
     let (block, cyclic) = (machine.place(80, Spread::Block).unwrap(), machine.place(80, Spread::Cyclic).unwrap());
     let near = |placed: &[usize]| machine.message_s(placed, Partners::Neighbours, 8.0);
     assert!(near(&block) < near(&cyclic) / 3.0, "{} {}", near(&block), near(&cyclic));

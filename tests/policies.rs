@@ -101,7 +101,7 @@ fn predictions(policy: &CompiledPolicy) -> Vec<(String, f64)> {
         all.push((format!("all {bytes}"), plan(policy, &members, 0, bytes).unwrap().predicted_s));
     }
     for collective in COLLECTIVES.into_iter().filter(|c| c.tuned && !c.sized()) {
-        all.push((collective.name.into(), plan_form(policy, &members, collective, &Shape::new(members.len(), 0, 0)).unwrap().predicted_s));
+        all.push((collective.name.into(), plan_form(policy, &members, collective, &Shape::new(members.len(), 0, 0)).unwrap().seconds()));
     }
     all
 }
@@ -208,6 +208,8 @@ fn what_is_wrong_is_said_with_its_line() {
         (signal, &signal.replace("at = 0", "at = 7").replace("\n0 = ", "\n7 = "), at(signal) + 1, "a barrier has no message"),
         ("\"dissemination\", radix = 8, intra", "\"native\", radix = 8, intra", at("two_level = [") + 1, "native = true"),
         ("radix = 8, intra_group", "in_flight = 8, intra_group", at("two_level = [") + 1, "no message"),
+        ("radix = 8, intra_group", "radix = 8, intra_peers = 1, intra_group", at("two_level = [") + 1, "intra_peers says nothing"),
+        ("radix = 8, intra_group", "radix = 1, intra_group", at("two_level = [") + 1, "a radix is 2 at least"),
         (
             "\"dissemination\", radix = 8, intra",
             "\"double_ring\", radix = 8, intra",

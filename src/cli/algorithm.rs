@@ -17,9 +17,9 @@ pub struct AlgorithmArgs {
     /// Segment size of a segmented algorithm; the whole message if not given.
     #[arg(long, default_value = "0", requires = "algorithm", value_parser = units::parse_bytes)]
     segment: usize,
-    /// Radix of a tree or a dissemination.
-    #[arg(long, default_value_t = 0, requires = "algorithm")]
-    radix: usize,
+    /// Radix of a tree or a dissemination; the algorithm's own if not given.
+    #[arg(long, requires = "algorithm", value_parser = clap::value_parser!(u32).range(2..))]
+    radix: Option<u32>,
     /// Messages under way to each peer, at most 64; not held back if not given.
     #[arg(long, requires = "algorithm", value_parser = clap::value_parser!(u16).range(1..=WINDOW as i64), value_name = "MESSAGES")]
     in_flight: Option<u16>,
@@ -72,7 +72,7 @@ impl AlgorithmArgs {
         let (Some(name), Some(ranks)) = (&self.algorithm, self.ranks) else { return Ok(None) };
         let algorithm = collective.algorithm(name)?;
         let takes = (algorithm.segmented, !algorithm.radices.is_empty());
-        if (self.segment > 0 && !takes.0) || (self.radix > 0 && !takes.1) {
+        if (self.segment > 0 && !takes.0) || (self.radix.is_some() && !takes.1) {
             let takes = match takes {
                 (true, true) => "--segment and --radix",
                 (true, false) => "--segment, but no --radix",
@@ -83,7 +83,7 @@ impl AlgorithmArgs {
         }
         let parameters = Parameters {
             segment: self.segment,
-            radix: self.radix,
+            radix: self.radix.unwrap_or(0) as usize,
             in_flight: self.in_flight.unwrap_or(0).into(),
             peers: self.peers.unwrap_or(0).into(),
             by_speed: false,

@@ -122,7 +122,7 @@ fn errors(policy: &Policy) -> String {
         }
     }
     let header: Vec<&str> = ["group", "model", "mean", "measuring"].into_iter().chain(algorithms()).collect();
-    format!("mean error on held-out sizes and rank counts, %:\n{}", table(&header, 2, &rows))
+    format!("mean error of broadcasts, by which models are selected, on held-out sizes and rank counts, %:\n{}", table(&header, 2, &rows))
 }
 
 fn algorithms() -> impl Iterator<Item = &'static str> {

@@ -65,7 +65,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
 pub struct Class {
     from_bytes: usize,
     at_bytes: usize,
-    predicted_s: f64,
+    predicted_s: Option<f64>,
     way: String,
 }
 
@@ -85,7 +85,7 @@ pub fn classes(
             (plan.predicted_s, form_words(&plan))
         } else {
             let plan = plan(compiled, members, root, at_bytes)?;
-            (plan.predicted_s, plan.words())
+            (Some(plan.predicted_s), plan.words())
         };
         Ok(Class { from_bytes, at_bytes, predicted_s, way })
     };
@@ -94,13 +94,19 @@ pub fn classes(
 
 /// A line for each way, with the sizes from which it is taken and what it takes for the smallest and the largest that was looked at.
 pub fn short(classes: &[Class]) -> String {
-    let row = |alike: &[Class]| {
+    let chunks: Vec<&[Class]> = classes.chunk_by(|a, b| a.way == b.way).collect();
+    let row = |(k, alike): (usize, &&[Class])| {
         let (first, last) = (&alike[0], &alike[alike.len() - 1]);
-        let (from, at) = (units::bytes(first.from_bytes), units::bytes(last.at_bytes));
-        vec![from, at, first.way.clone(), units::seconds(first.predicted_s), units::seconds(last.predicted_s)]
+        let up_to = chunks.get(k + 1).map_or("-".into(), |next| units::bytes(next[0].from_bytes.saturating_sub(1)));
+        vec![units::bytes(first.from_bytes), up_to, first.way.clone(), or_dash(first.predicted_s), or_dash(last.predicted_s)]
     };
-    let rows: Vec<Vec<String>> = classes.chunk_by(|a, b| a.way == b.way).map(row).collect();
+    let rows: Vec<Vec<String>> = chunks.iter().enumerate().map(row).collect();
     table(&["from", "up to", "what is done", "takes", "to"], 3, &rows)
+}
+
+/// A time, if it is known.
+pub fn or_dash(seconds: Option<f64>) -> String {
+    seconds.map_or("-".into(), units::seconds)
 }
 
 /// What is done, in a line.
@@ -125,10 +131,13 @@ fn form(args: &Args, compiled: &CompiledPolicy, members: &[Location], bytes: usi
         }));
     }
     let size = if collective.sized() { format!(" of {}", units::bytes(bytes)) } else { String::new() };
-    let mut out =
-        format!("{}{size} of {} ranks: {}\n{}\n", collective.name, members.len(), units::seconds(plan.predicted_s), form_words(&plan));
+    let mut out = format!("{}{size} of {} ranks: {}\n{}\n", collective.name, members.len(), or_dash(plan.predicted_s), form_words(&plan));
     match runner_up {
         Some(runner_up) => writeln!(out, "  next best: {runner_up}, slower by {}", percent_or_dash(margin))?,
+        None if plan.predicted_s.is_none() => {
+            let name = collective.name;
+            writeln!(out, "  the policy has no row for it: tune it with --collectives {name}")?;
+        }
         None => writeln!(out, "  computed from the models: the policy has no row for it")?,
     }
     if let Some(t) = native_s {
@@ -150,7 +159,7 @@ pub fn json(policy: &Policy, plan: &Plan) -> serde_json::Value {
                 "group": name(k), "ranks": plan.two_level.groups[k].len(), "coordinator": plan.two_level.groups[k][0],
                 "algorithm": d.map(|d| d.algorithm.name), "segment_bytes": d.map(|d| d.parameters.segment),
                 "radix": d.map(|d| d.parameters.radix), "in_flight": d.map(|d| d.parameters.in_flight), "peers": d.map(|d| d.parameters.peers), "by_speed": d.map(|d| d.parameters.by_speed), "model": d.map(|d| &d.model),
-                "predicted_s": d.map_or(0.0, |d| d.predicted_s), "runner_up": d.map(|d| &d.runner_up), "margin": d.map(|d| d.margin),
+                "predicted_s": d.map(|d| d.predicted_s), "runner_up": d.map(|d| &d.runner_up), "margin": d.map(|d| d.margin),
             })
         })
         .collect();

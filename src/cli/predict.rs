@@ -2,6 +2,7 @@
 
 use super::algorithm::{AlgorithmArgs, CollectiveArgs};
 use super::explain::everybody;
+use super::explain::or_dash;
 use super::table::table;
 use super::{Outcome, print, print_json};
 use crate::error::Error;
@@ -69,15 +70,13 @@ fn of_policy(args: &Args, path: &std::path::Path) -> anyhow::Result<Outcome> {
             Err(e) => return Err(e.into()),
         };
         notes.extend(obstacle.clone());
-        let groups: Vec<(String, f64)> = plan
+        let groups: Vec<(String, Option<f64>)> = plan
             .groups
             .iter()
-            .map(|g| (compiled.policy.groups[g.group].name.clone(), g.decision.as_ref().map_or(0.0, |d| d.predicted_s)))
+            .map(|g| (compiled.policy.groups[g.group].name.clone(), g.decision.as_ref().map(|d| d.predicted_s)))
             .collect();
         let mut row = vec![units::bytes(bytes), units::seconds(plan.predicted_s), replayed.map_or("-".into(), units::seconds)];
-        row.extend(
-            compiled.policy.groups.iter().map(|p| groups.iter().find(|g| g.0 == p.name).map_or("-".into(), |g| units::seconds(g.1))),
-        );
+        row.extend(compiled.policy.groups.iter().map(|p| or_dash(groups.iter().find(|g| g.0 == p.name).and_then(|g| g.1))));
         rows.push(row);
         let groups: serde_json::Map<_, _> = groups.into_iter().map(|(name, t)| (name, t.into())).collect();
         all.push(serde_json::json!({ "bytes": bytes, "predicted_s": plan.predicted_s, "replayed_s": replayed, "not_replayed": obstacle, "native_s": plan.native_s, "groups_s": groups }));
@@ -101,7 +100,7 @@ fn of_forms(args: &Args, compiled: &CompiledPolicy, members: &[Location]) -> any
         let plan = plan_form(compiled, members, collective, &shape)?;
         let replayed = (!plan.form.is_native()).then(|| plan.form.seconds(compiled, members, &shape)).transpose()?;
         let size = if collective.sized() { units::bytes(bytes) } else { "-".into() };
-        rows.push(vec![collective.name.into(), size, units::seconds(plan.predicted_s), replayed.map_or("-".into(), units::seconds)]);
+        rows.push(vec![collective.name.into(), size, or_dash(plan.predicted_s), replayed.map_or("-".into(), units::seconds)]);
         all.push(serde_json::json!({ "bytes": bytes, "predicted_s": plan.predicted_s, "replayed_s": replayed, "way": plan.form.words() }));
     }
     if args.json {

@@ -44,8 +44,8 @@ pub struct SourceArgs {
     #[arg(long, default_value_t = 0.05, value_parser = share)]
     precision: f64,
     /// Repeat at most so often.
-    #[arg(long, default_value_t = 31)]
-    repetitions: usize,
+    #[arg(long, default_value_t = 31, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    repetitions: u32,
     /// Take ranks for these hosts, and groups if given: a line `HOST [GROUP]` for each rank.
     #[arg(long, value_name = "FILE")]
     hosts: Option<PathBuf>,
@@ -153,7 +153,7 @@ impl SourceArgs {
     }
 
     fn session<T>(&self, probe: &mut dyn Probe, work: impl FnOnce(&mut Session) -> Result<T>) -> Result<T> {
-        let most = self.repetitions.max(1);
+        let most = self.repetitions as usize;
         // SMPI repeats itself exactly, and takes long
         let least = if Library::of(&probe.settings().library) == Library::Smpi { 1 } else { StopRule::default().least };
         let rule = StopRule { least: least.min(most), most, precision: self.precision, ..StopRule::default() };

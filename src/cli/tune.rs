@@ -2,7 +2,7 @@
 
 use super::clocks::clocks;
 use super::discover::describe;
-use super::explain::{classes, everybody, form_words, short};
+use super::explain::{classes, everybody, form_words, or_dash, short};
 use super::source::{GroupingArgs, SourceArgs};
 use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
@@ -145,7 +145,7 @@ fn over_all(policy: &Policy) -> anyhow::Result<String> {
             continue;
         }
         let plan = plan_form(&compiled, &members, collective, &collective.shape(members.len(), 0, 0))?;
-        text += &format!("{}: {}, takes {}\n", collective.name, form_words(&plan), units::seconds(plan.predicted_s));
+        text += &format!("{}: {}, takes {}\n", collective.name, form_words(&plan), or_dash(plan.predicted_s));
     }
     Ok(text + "\n")
 }

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::measure::{Experiment, Session};
 use crate::platform::{Group, GroupLink, HostParameters, Platform};
 use crate::stats;
-use crate::topology::{Declared, LatencyMatrix, Rank, pair_rounds};
+use crate::topology::{Declared, FAR_S, LatencyMatrix, Rank, pair_rounds};
 use processors::without_processors;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -208,15 +208,12 @@ fn sample(session: &mut Session, leaders: &[Rank], method: &Method, bound: Bound
     })
 }
 
-/// Hosts of several ranks that are so far from each other (half a round trip) are sites of their own.
-const SITES_APART_S: f64 = 0.5e-3;
-
 /// A cluster as it is, or its hosts one by one if they are sites of their own. Two hosts always look alike, and so do three at about the
 /// same distance; but no local network is that slow, and what is inside them is nearer by far.
 fn apart(matrix: &LatencyMatrix, cluster: Vec<usize>, leaders: &[Rank], hosts: &[String]) -> Vec<Vec<usize>> {
     let several = |&l: &usize| hosts.iter().filter(|h| **h == hosts[leaders[l]]).count() > 1;
     let inside = stats::median(&matrix.between(&cluster, &cluster));
-    if cluster.iter().any(several) && inside.is_some_and(|t| t > SITES_APART_S) {
+    if cluster.iter().any(several) && inside.is_some_and(|t| t > FAR_S) {
         cluster.into_iter().map(|l| vec![l]).collect()
     } else {
         vec![cluster]

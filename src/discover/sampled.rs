@@ -1,13 +1,12 @@
 //! Grouping more hosts than a full matrix can be measured for: hosts that look alike are compared with each other and found groups, the
 //! others are probed against members of the groups that their latencies so far leave possible, and what fits nowhere founds groups again.
 
-use super::SITES_APART_S;
 use super::asking::{Measure, Search, Servers};
 use super::evidence::{DEVIATIONS, Evidence, FEW_PROBES, Mark, SURE, Step, Usual};
 use crate::cluster::{Bound, Method};
 use crate::error::Result;
 use crate::stats::{self, median};
-use crate::topology::{LatencyMatrix, pair_rounds};
+use crate::topology::{FAR_S, LatencyMatrix, pair_rounds};
 use rand::seq::SliceRandom;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -167,7 +166,7 @@ impl Search<'_> {
         let matrix = LatencyMatrix::from_pairs(founders.len(), "sampled", time);
         let clusters = (self.method.group)(&matrix, self.bound);
         // three sites that are equally far from each other look alike: such groups have to wait
-        let near = |c: &[usize]| median(&matrix.between(c, c)).is_none_or(|t| t <= SITES_APART_S);
+        let near = |c: &[usize]| median(&matrix.between(c, c)).is_none_or(|t| t <= FAR_S);
         let groups: Vec<Vec<usize>> = clusters.into_iter().filter(|c| c.len() >= LEAST_FOUNDERS && near(c)).collect();
         for group in &groups {
             self.known.found(&group.iter().map(|&h| founders[h]).collect::<Vec<_>>());

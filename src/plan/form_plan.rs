@@ -13,8 +13,8 @@ use crate::two_level::{Coordinated, IntraGroup, through};
 pub struct FormPlan {
     /// What is done.
     pub form: Form,
-    /// The time it should take, in seconds.
-    pub predicted_s: f64,
+    /// The time it should take, in seconds; `None` of the library's own where it was not measured.
+    pub predicted_s: Option<f64>,
     /// True if it was measured over about these ranks; else it was chosen by prediction.
     pub from_row: bool,
 }
@@ -49,7 +49,7 @@ pub(super) fn decide_form(
 ) -> Result<FormPlan> {
     let group = members[0].group;
     // where nothing was tuned of it, nobody knows that the library's own is slower
-    let native = FormPlan { form: Form::native(collective), predicted_s: 0.0, from_row: false };
+    let native = FormPlan::unknown(collective);
     if members.iter().all(|m| m.group == group) {
         if collective.sized() && policy.policy.groups[group].rows(collective).is_empty() {
             return Ok(native);
@@ -57,7 +57,7 @@ pub(super) fn decide_form(
         let positions: Vec<usize> = (0..members.len()).map(|v| members[shape.absolute(v)].position).collect();
         let decided = policy.decide(collective, group, &positions, shape.bytes)?;
         let form = Form::Flat(collective, decided.algorithm, decided.parameters);
-        return Ok(FormPlan { form, predicted_s: decided.predicted_s, from_row: decided.from_row }.or_native(collective, shape));
+        return Ok(FormPlan { form, predicted_s: Some(decided.predicted_s), from_row: decided.from_row }.or_native(collective, shape));
     }
     let about_whole = |k: usize| policy.is_about_whole(k, members.iter().filter(|m| m.group == k).count());
     let row = policy.two_level(collective, shape.bytes).filter(|_| (0..policy.policy.groups.len()).all(about_whole));
@@ -104,15 +104,25 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static
         let predicted_s = shared::seconds(&form.schedule(shape)?, members, &costs)?;
         // what was measured comes first where it is not clearly beaten
         let least =
-            best.as_ref().map_or(f64::INFINITY, |best| if best.form == candidates[0] { MORE_OR_LESS } else { 1.0 } * best.predicted_s);
+            best.as_ref().map_or(f64::INFINITY, |best| if best.form == candidates[0] { MORE_OR_LESS } else { 1.0 } * best.seconds());
         if predicted_s < least {
-            best = Some(FormPlan { form: form.clone(), predicted_s, from_row: false });
+            best = Some(FormPlan { form: form.clone(), predicted_s: Some(predicted_s), from_row: false });
         }
     }
     Ok(best)
 }
 
 impl FormPlan {
+    /// The library's own, of which nothing is known.
+    fn unknown(collective: &'static Collective) -> FormPlan {
+        FormPlan { form: Form::native(collective), predicted_s: None, from_row: false }
+    }
+
+    /// The time it should take; for ever, where it is not known.
+    pub fn seconds(&self) -> f64 {
+        self.predicted_s.unwrap_or(f64::INFINITY)
+    }
+
     /// What was decided for a class, for one shape of it: the library's own where that does not fit.
     pub(super) fn for_shape(
         &self,
@@ -123,13 +133,13 @@ impl FormPlan {
     ) -> FormPlan {
         let over_groups = members.iter().any(|m| m.group != members[0].group);
         let timed = over_groups && self.from_row && !self.form.is_native();
-        let predicted_s = if timed { policy.two_level_seconds(collective, shape.bytes) } else { self.predicted_s };
+        let predicted_s = if timed { Some(policy.two_level_seconds(collective, shape.bytes)) } else { self.predicted_s };
         FormPlan { form: self.form.for_shape(members, shape), predicted_s, ..*self }.or_native(collective, shape)
     }
 
     /// The library's own, where this was made for an operation that commutes and the shape's does not.
     fn or_native(self, collective: &'static Collective, shape: &Shape) -> FormPlan {
-        if self.form.fits(shape) { self } else { FormPlan { form: Form::native(collective), ..self } }
+        if self.form.fits(shape) { self } else { FormPlan::unknown(collective) }
     }
 }
 
@@ -143,10 +153,10 @@ fn from_row(
 ) -> Result<FormPlan> {
     let as_measured = || policy.is_as_measured(collective, members.len(), &placement(members));
     let native = row.evidence.native_s.filter(|_| row.native && as_measured());
-    if let Some(predicted_s) = native {
-        return Ok(FormPlan { form: Form::native(collective), predicted_s, from_row: true });
+    if native.is_some() {
+        return Ok(FormPlan { form: Form::native(collective), predicted_s: native, from_row: true });
     }
-    let predicted_s = policy.two_level_seconds(collective, shape.bytes);
+    let predicted_s = Some(policy.two_level_seconds(collective, shape.bytes));
     Ok(FormPlan { form: form_of(members, collective, row, shape)?, predicted_s, from_row: true })
 }
 

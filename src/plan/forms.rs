@@ -183,7 +183,7 @@ pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static
         match form.bounded_schedule(shape) {
             Ok(schedule) => {
                 let predicted_s = shared::seconds(&schedule, members, &costs)?;
-                Ok(Some(FormPlan { form, predicted_s, from_row: false }))
+                Ok(Some(FormPlan { form, predicted_s: Some(predicted_s), from_row: false }))
             }
             // what nobody can predict is not chosen
             Err(Error::TooLarge(_)) => Ok(None),
@@ -191,9 +191,9 @@ pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static
         }
     };
     let by_time = |all: &mut Vec<FormPlan>| {
-        all.sort_by(|a, b| a.predicted_s.total_cmp(&b.predicted_s));
+        all.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
         // of few coordinators some algorithms are one
-        all.dedup_by(|b, a| a.predicted_s.to_bits() == b.predicted_s.to_bits() && a.form.is_alike_inside(&b.form));
+        all.dedup_by(|b, a| a.seconds().to_bits() == b.seconds().to_bits() && a.form.is_alike_inside(&b.form));
     };
     let flat = all_candidates(collective, members.len(), shape.bytes).into_iter();
     let mut all: Vec<FormPlan> = flat.filter_map(|(a, p)| predicted(Form::Flat(collective, a, p)).transpose()).collect::<Result<_>>()?;
@@ -333,7 +333,7 @@ mod tests {
                 }
                 assert!(plan.from_row == (ranks == everybody.len()) && !plan.form.is_native());
                 // what was measured may differ from what is predicted
-                assert!(plan.predicted_s <= all[0].predicted_s * 1.2, "{} takes {}", plan.form.words(), plan.predicted_s);
+                assert!(plan.seconds() <= all[0].seconds() * 1.2, "{} takes {}", plan.form.words(), plan.seconds());
             }
         }
     }

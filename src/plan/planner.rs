@@ -97,9 +97,7 @@ impl Planner {
         let asked = class_of(policy, members, collective, shape);
         let decided = forms.get_or_keep((asked, collective), members.len(), || decide_form(policy, members, collective, &asked))?;
         let form = decided.for_shape(policy, members, collective, shape).form;
-        // no message is longer than all that a rank gives or gets
-        let layout = (collective.layout)(shape, shape.root);
-        let possible = layout.input.max(layout.output) <= self.limits.bytes && form.lanes() <= self.limits.lanes;
+        let possible = form.largest_message(shape) <= self.limits.bytes && form.lanes() <= self.limits.lanes;
         let native = form.is_native() || !possible;
         Ok(if native { Planned::Native } else { Planned::Run(vec![Step::Program(form.program(self.me, shape)?)]) })
     }

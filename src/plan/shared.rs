@@ -5,13 +5,9 @@ use crate::error::Result;
 use crate::model::CostModel;
 use crate::predict::completion;
 use crate::schedule::{Action, Schedule};
-use crate::topology::{Link, Rank};
+use crate::topology::{FAR_S, Link, Rank};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
-
-/// Links of at least so long a latency are between sites, which have one line for all their hosts; nearer ones are switches' and carry what each port
-/// can.
-const FAR_S: f64 = 0.5e-3;
 
 /// When all bytes of some messages are through something that carries one at a time, at the earliest.
 #[derive(Debug, Clone, Copy)]

@@ -172,7 +172,13 @@ fn forms_fault(collective: &'static Collective, row: &TwoLevelRow) -> Option<Str
     if !collective.sized() && [row.segment_bytes, row.in_flight, row.intra_segment_bytes, row.intra_in_flight].iter().any(|&n| n > 0) {
         return Some(format!("a {} has no message to be cut into segments", collective.name));
     }
+    let unread = |keys: &[(&str, bool)]| keys.iter().find(|(_, said)| *said).map(|(key, _)| format!("{key} says nothing in such a row"));
+    let inside_said = [("intra_in_flight", row.intra_in_flight > 0), ("intra_peers", row.intra_peers.is_some())];
+    let between_said = [("in_flight", row.in_flight > 0), ("peers", row.peers > 0)];
     let Some(inside) = &row.intra_group else {
+        if let Some(fault) = unread(&inside_said) {
+            return Some(fault);
+        }
         return match collective.algorithm(&row.inter_group) {
             Err(e) => Some(format!("failed to {e}")),
             Ok(a) if row.segment_bytes > 0 && !a.segmented => Some(format!("\"{}\" cuts nothing into segments", a.name)),
@@ -183,6 +189,9 @@ fn forms_fault(collective: &'static Collective, row: &TwoLevelRow) -> Option<Str
     let Some(through) = through(collective) else { return Some(format!("a {} does not go through coordinators", collective.name)) };
     if row.segment_bytes > 0 && !through.segmented {
         return Some(format!("a {} does not go through coordinators in segments", collective.name));
+    }
+    if let Some(fault) = unread(&inside_said).or_else(|| unread(&between_said)) {
+        return Some(fault);
     }
     if row.intra_segment_bytes > 0 {
         return Some("its segments pass through all levels: intra_segment says nothing".into());
@@ -195,7 +204,12 @@ fn forms_fault(collective: &'static Collective, row: &TwoLevelRow) -> Option<Str
 
 /// What is wrong with a radix that an algorithm is said to have.
 fn radix_fault(algorithm: &Algorithm, radix: usize) -> Option<String> {
-    (radix > 0 && algorithm.radices.is_empty()).then(|| format!("\"{}\" has no radix", algorithm.name))
+    match radix {
+        0 => None,
+        _ if algorithm.radices.is_empty() => Some(format!("\"{}\" has no radix", algorithm.name)),
+        1 => Some("a radix is 2 at least".into()),
+        _ => None,
+    }
 }
 
 /// What is wrong with the rows of a collective in the `n`-th group.

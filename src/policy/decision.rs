@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::flow::in_flight;
 use crate::model::{Among, Cost, CostModel, Inside, TABLES};
 use crate::stats;
-use crate::topology::{Link, Rank};
+use crate::topology::{FAR_S, Link, Rank};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What runs inside a group has at most so many segments, whatever its size: twice the most that any choice was made with, across groups, so
@@ -20,10 +20,6 @@ pub fn bounded(parameters: Parameters, bytes: usize) -> Parameters {
     let segment = if parameters.segment == 0 { 0 } else { parameters.segment.max(bytes.div_ceil(MOST_RUN)) };
     Parameters { segment, ..parameters }
 }
-
-/// Between groups that are farther from each other (half a round trip) lies one link that all their messages share; between nearer ones a network
-/// with a port for each host.
-const LONG_LINK_S: f64 = 0.5e-3;
 
 /// A link as it was measured.
 const FORTH: Link = Link { from: 0, to: 1 };
@@ -74,7 +70,7 @@ pub struct CompiledPolicy {
     groups: Vec<CompiledGroup>,
     /// By pair of groups.
     links: Vec<Option<Box<dyn CostModel>>>,
-    /// By pair of groups: the link between them is longer than [`LONG_LINK_S`].
+    /// By pair of groups: the link between them is longer than [`FAR_S`].
     long: Vec<bool>,
     /// By group.
     overheads: Vec<Overheads>,
@@ -150,7 +146,7 @@ impl CompiledPolicy {
         };
         let links = (0..n * n).map(link).collect::<Result<_>>()?;
         let name = |group: usize| policy.groups[group].name.as_str();
-        let long = (0..n * n).map(|k| by_names.get(&(name(k / n), name(k % n))).is_some_and(|l| l.latency_s > LONG_LINK_S)).collect();
+        let long = (0..n * n).map(|k| by_names.get(&(name(k / n), name(k % n))).is_some_and(|l| l.latency_s > FAR_S)).collect();
         let overheads = (0..n).map(|group| Overheads::of(&policy, group)).collect();
         let classes = COLLECTIVES.into_iter().map(|collective| (collective, policy.size_classes(collective))).collect();
         let fingerprint = policy.fingerprint()?;

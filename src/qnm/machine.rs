@@ -4,7 +4,7 @@ use super::{Library, Partners, Service, Station};
 use crate::error::{Error, Result};
 use crate::model::{Cost, CostModel};
 use crate::plan::{Location, PolyModel};
-use crate::platform::Platform;
+use crate::platform::{HostParameters, Platform};
 use crate::policy::CompiledPolicy;
 use crate::topology::Link;
 use serde::Serialize;
@@ -65,15 +65,22 @@ impl<'a> Machine<'a> {
     }
 
     /// The hosts of a platform. A message inside a host takes nothing of the network.
-    pub fn of_platform(platform: &Platform, cores: usize) -> Machine<'a> {
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if its hosts' `gap_s_per_byte` is not said: their network would take no time.
+    pub fn of_platform(platform: &Platform, cores: usize) -> Result<Machine<'a>> {
         let groups = platform.host_groups();
         let count = platform.groups.len();
         let latency: Vec<Vec<f64>> = (0..count).map(|a| (0..count).map(|b| platform.group_latency(a, b)).collect()).collect();
         let share: Vec<Vec<f64>> = (0..count)
             .map(|a| (0..count).map(|b| platform.link(a, b).and_then(|l| l.bandwidth_bytes_per_s).map_or(0.0, f64::recip)).collect())
             .collect();
-        let port: Vec<f64> = platform.host_parameters().iter().map(|p| p.gap_s_per_byte.unwrap_or(0.0)).collect();
-        Machine {
+        let gap = |(host, p): (usize, &HostParameters)| {
+            let name = &platform.host_names()[host];
+            p.gap_s_per_byte.ok_or_else(|| Error::invalid(format!("predict on \"{}\": host {name} has no gap_s_per_byte", platform.name)))
+        };
+        let port: Vec<f64> = platform.host_parameters().iter().enumerate().map(gap).collect::<Result<_>>()?;
+        Ok(Machine {
             name: platform.name.clone(),
             cores,
             nodes: groups.clone(),
@@ -85,7 +92,7 @@ impl<'a> Machine<'a> {
                 let way = bytes * port[a].max(port[b]).max(share[from][to]);
                 if a == b { (0.0, 0.0) } else { (latency[from][to] + way, bytes * port[a]) }
             }),
-        }
+        })
     }
 
     /// The hosts of a policy, with the models that were fitted to their links. A message inside a host takes nothing of the network.

@@ -13,8 +13,8 @@
 //! world.adaptive_bcast(0, &mut data[..]).unwrap();
 //! ```
 //!
-//! A communicator gets its plans at its first call, which is collective: agreement of all members on the policy, their hosts matched to its
-//! groups, and tags on a private communicator. Where there is none yet, the first call is the library's own, and one is made at the second: that of all
+//! A communicator's first call is the library's own. It gets its plans at the second, which is collective: agreement of all members on the policy,
+//! their hosts matched to its groups, and tags on a private communicator. Where there is none yet one is made then: that of all
 //! processes for a communicator of all of them, which serves all others from then on, or for a part of the processes one of their own, which goes with
 //! the last communicator of these processes. With MPI_THREAD_MULTIPLE one thread at a time makes that of all processes, on all of them the same one, and
 //! nobody waits for it: calls in other threads are the library's own meanwhile. Where setting up fails, every member uses the library's own collective

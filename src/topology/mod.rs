@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub use csv::parse_matrix;
 pub use declared::Declared;
 
+/// Half a round trip from here on is between sites, which have one line for all their hosts: nearer links are switches', and carry what each port can.
+pub const FAR_S: f64 = 0.5e-3;
+
 /// A process, by its position in a communicator.
 pub type Rank = usize;
 

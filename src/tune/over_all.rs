@@ -71,7 +71,7 @@ fn of_size(
     let Some(Verdict { own_s, native_s, native }) = verdict(session.samples(), fastest, &native) else { return Ok(None) };
     let runner_up = found.get(1);
     let evidence = Evidence {
-        predicted_s: best.predicted_s,
+        predicted_s: best.seconds(),
         measured_s: Some(own_s),
         native_s,
         runner_up: runner_up.map_or("none".into(), |r| r.0.form.words()),
@@ -94,7 +94,7 @@ fn rows_of(
     let made = of_sizes.iter().map(|s| Made {
         bytes: s.row.at_bytes,
         taken: s.measured.first().map(|(plan, _)| plan.form.clone()),
-        measured: s.measured.iter().map(|(plan, time)| (plan.form.clone(), plan.predicted_s, *time)).collect(),
+        measured: s.measured.iter().map(|(plan, time)| (plan.form.clone(), plan.seconds(), *time)).collect(),
         native_s: None,
     });
     let made: Vec<Made<Form>> = made.collect();

@@ -1,7 +1,7 @@
 //! The allgather through coordinators: each collects its group's blocks, they exchange them packed, and each group's blocks go down all trees as soon as they
 //! are there.
 
-use super::blocks::{DOWN, Packed, UP, by_block, collect, exchange, trees};
+use super::blocks::{DOWN, Packed, UP, collect, exchange, trees};
 use super::coordinated::{Part, Through};
 use crate::collective::allgather;
 use crate::collective::data_flow::DataFlow;
@@ -11,7 +11,7 @@ use crate::schedule::{Buffer, Program, Span};
 pub(super) static THROUGH: Through = Through {
     collective: &allgather::COLLECTIVE,
     trees,
-    between: || by_block(&allgather::COLLECTIVE, &["direct", "ring"]),
+    between: || vec![allgather::DIRECT, allgather::RING],
     segmented: true,
     fits: |_| true,
     program,

@@ -1,7 +1,7 @@
 //! The alltoall through coordinators: each collects what its group gives, sends each other group's part in one message, and deals out what came. For short
 //! blocks: every byte passes the coordinators.
 
-use super::blocks::{DOWN, Packed, UP, by_block, collect, deal, exchange, runs, trees};
+use super::blocks::{DOWN, Packed, UP, collect, deal, exchange, runs, trees};
 use super::coordinated::{Part, Through};
 use crate::collective::alltoall;
 use crate::collective::data_flow::DataFlow;
@@ -14,7 +14,7 @@ const LONGEST_BLOCK: usize = 16 << 10;
 pub(super) static THROUGH: Through = Through {
     collective: &alltoall::COLLECTIVE,
     trees,
-    between: || by_block(&alltoall::COLLECTIVE, &["direct", "rotated", "pairwise", "spread"]),
+    between: || vec![alltoall::DIRECT, alltoall::ROTATED, alltoall::PAIRWISE, alltoall::SPREAD],
     segmented: true,
     fits: |shape| shape.bytes <= LONGEST_BLOCK,
     program,

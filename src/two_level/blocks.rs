@@ -3,7 +3,7 @@
 
 use super::coordinated::Part;
 use crate::collective::data_flow::DataFlow;
-use crate::collective::{Algorithm, Collective, Shape, bcast};
+use crate::collective::{Algorithm, Shape, bcast};
 use crate::error::Result;
 use crate::schedule::{Lane, Span};
 use crate::topology::Rank;
@@ -18,11 +18,6 @@ pub const BETWEEN: Lane = 2;
 pub fn trees() -> Vec<&'static Algorithm> {
     // the first of a position's children is the next one
     bcast::trees().filter(|a| a.tree.is_some_and(|tree| tree(1, 7, 2).children.into_iter().min().is_none_or(|child| child == 2))).collect()
-}
-
-/// Algorithms of these names, which send each block by itself, at its place: blocks may be of different sizes.
-pub fn by_block(collective: &Collective, names: &[&str]) -> Vec<&'static Algorithm> {
-    names.iter().filter_map(|name| collective.built().find(|a| a.name == *name)).collect()
 }
 
 /// Blocks of so many bytes of all ranks, packed group by group in the order of `groups`.

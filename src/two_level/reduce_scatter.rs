@@ -1,7 +1,7 @@
 //! The reduce-scatter through coordinators: each group's vectors are combined up its tree, coordinators exchange what they have of each other's groups'
 //! blocks, packed, and deal out the result.
 
-use super::blocks::{DOWN, Packed, by_block, deal, exchange, trees};
+use super::blocks::{DOWN, Packed, deal, exchange, trees};
 use super::coordinated::{Part, Through};
 use super::reduce::combine_up;
 use crate::collective::data_flow::DataFlow;
@@ -12,7 +12,7 @@ use crate::schedule::{Buffer, Program, Span};
 pub(super) static THROUGH: Through = Through {
     collective: &reduce_scatter::COLLECTIVE,
     trees,
-    between: || by_block(&reduce_scatter::COLLECTIVE, &["direct"]),
+    between: || vec![reduce_scatter::DIRECT],
     segmented: true,
     // ranks of a group need not follow each other
     fits: |shape| shape.elements.commute,

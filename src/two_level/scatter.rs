@@ -1,20 +1,14 @@
 //! The scatter through coordinators: the root sends each the blocks of its group, packed, in one message, and they deal them out.
 
-use super::blocks::{DOWN, Packed, UP, by_block, deal, exchange, trees};
+use super::blocks::{DOWN, Packed, UP, deal, exchange, trees};
 use super::coordinated::{Part, Through};
 use crate::collective::data_flow::DataFlow;
 use crate::collective::scatter;
 use crate::error::Result;
 use crate::schedule::{Buffer, Program, Span};
 
-pub(super) static THROUGH: Through = Through {
-    collective: &scatter::COLLECTIVE,
-    trees,
-    between: || by_block(&scatter::COLLECTIVE, &["flat"]),
-    segmented: true,
-    fits: |_| true,
-    program,
-};
+pub(super) static THROUGH: Through =
+    Through { collective: &scatter::COLLECTIVE, trees, between: || vec![scatter::FLAT], segmented: true, fits: |_| true, program };
 
 fn program(part: &Part) -> Result<Program> {
     let (shape, mut flow) = (part.shape, DataFlow::new());

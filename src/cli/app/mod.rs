@@ -138,7 +138,7 @@ impl Place {
         let cores = self.cores as usize;
         let mut machine = match (policy, &self.platform, self.latency, self.bandwidth) {
             (Some(policy), ..) => Machine::of_policy(policy, cores)?,
-            (_, Some(path), ..) => Machine::of_platform(&Platform::read(path)?, cores),
+            (_, Some(path), ..) => Machine::of_platform(&Platform::read(path)?, cores)?,
             (_, _, Some(latency), Some(bandwidth)) => Machine::alike(cores, self.nodes.map(|n| n as usize), latency, bandwidth as f64)?,
             _ => {
                 bail!("say what a message takes: give --platform or --policy of where the reports were made, or --latency and --bandwidth")

@@ -46,7 +46,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let app = Application::fit(args.runs.read()?, &home, place.placement.into())?;
     let mut target = match &args.on {
         Some(path) => {
-            let mut there = Machine::of_platform(&Platform::read(path)?, args.on_cores.unwrap_or(place.cores) as usize);
+            let mut there = Machine::of_platform(&Platform::read(path)?, args.on_cores.unwrap_or(place.cores) as usize)?;
             there.library = home.library;
             there
         }

@@ -26,6 +26,11 @@ pub const ALGORITHMS: &[&Algorithm] = &[
     &native::ALGORITHM,
 ];
 
+/// One that goes between coordinators too: it sends each block by itself, at its place.
+pub static DIRECT: &Algorithm = &direct::ALGORITHM;
+/// One that goes between coordinators too: it sends each block by itself, at its place.
+pub static RING: &Algorithm = &ring::ALGORITHM;
+
 /// The allgather.
 pub static COLLECTIVE: Collective = Collective {
     name: "allgather",

@@ -20,6 +20,15 @@ mod spread;
 pub const ALGORITHMS: &[&Algorithm] =
     &[&direct::ALGORITHM, &rotated::ALGORITHM, &pairwise::ALGORITHM, &spread::ALGORITHM, &bruck::ALGORITHM, &native::ALGORITHM];
 
+/// One that goes between coordinators too: it sends each block by itself, at its place.
+pub static DIRECT: &Algorithm = &direct::ALGORITHM;
+/// One that goes between coordinators too: it sends each block by itself, at its place.
+pub static ROTATED: &Algorithm = &rotated::ALGORITHM;
+/// One that goes between coordinators too: it sends each block by itself, at its place.
+pub static PAIRWISE: &Algorithm = &pairwise::ALGORITHM;
+/// One that goes between coordinators too: it sends each block by itself, at its place.
+pub static SPREAD: &Algorithm = &spread::ALGORITHM;
+
 /// The alltoall.
 pub static COLLECTIVE: Collective = Collective {
     name: "alltoall",

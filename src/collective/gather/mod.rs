@@ -22,6 +22,9 @@ mod split_flat;
 pub const ALGORITHMS: &[&Algorithm] =
     &[&flat::ALGORITHM, &split_flat::ALGORITHM, &chain::ALGORITHM, &segmented_chain::ALGORITHM, &binomial::ALGORITHM, &native::ALGORITHM];
 
+/// One that goes between coordinators too: it sends each block by itself, at its place.
+pub static FLAT: &Algorithm = &flat::ALGORITHM;
+
 /// The gather.
 pub static COLLECTIVE: Collective = Collective {
     name: "gather",

@@ -16,6 +16,9 @@ mod ring;
 pub const ALGORITHMS: &[&Algorithm] =
     &[&recursive_halving::ALGORITHM, &pairwise::ALGORITHM, &ring::ALGORITHM, &direct::ALGORITHM, &native::ALGORITHM];
 
+/// One that goes between coordinators too: it sends each block by itself, at its place.
+pub static DIRECT: &Algorithm = &direct::ALGORITHM;
+
 /// The reduce-scatter.
 pub static COLLECTIVE: Collective = Collective {
     name: "reduce_scatter",

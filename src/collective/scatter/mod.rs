@@ -20,6 +20,9 @@ mod segmented_chain;
 pub const ALGORITHMS: &[&Algorithm] =
     &[&flat::ALGORITHM, &chain::ALGORITHM, &segmented_chain::ALGORITHM, &binomial::ALGORITHM, &native::ALGORITHM];
 
+/// One that goes between coordinators too: it sends each block by itself, at its place.
+pub static FLAT: &Algorithm = &flat::ALGORITHM;
+
 /// The scatter.
 pub static COLLECTIVE: Collective = Collective {
     name: "scatter",
