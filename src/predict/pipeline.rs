@@ -27,7 +27,7 @@ pub struct Repeats {
 /// it is not too large to be. Before as many are under way as may be a pipeline is not full. What takes longer than `limit` takes for ever.
 ///
 /// # Errors
-/// As [`replay`], and those of `schedule`, which builds what is done with so many bytes in such segments.
+/// As [`super::replay`], and those of `schedule`, which builds what is done with so many bytes in such segments.
 pub fn pipelined(
     bytes: usize,
     Repeats { segment, turn, in_flight }: Repeats,
