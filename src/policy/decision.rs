@@ -148,7 +148,7 @@ impl CompiledPolicy {
         let name = |group: usize| policy.groups[group].name.as_str();
         let long = (0..n * n).map(|k| by_names.get(&(name(k / n), name(k % n))).is_some_and(|l| l.latency_s > FAR_S)).collect();
         let overheads = (0..n).map(|group| Overheads::of(&policy, group)).collect();
-        let classes = COLLECTIVES.into_iter().map(|collective| (collective, policy.size_classes(collective))).collect();
+        let classes = COLLECTIVES.into_iter().map(|collective| (collective, narrow(&policy.size_classes(collective)))).collect();
         let fingerprint = policy.fingerprint()?;
         Ok(CompiledPolicy { policy, groups, links, long, overheads, classes, fingerprint })
     }
@@ -345,6 +345,34 @@ impl CompiledPolicy {
     }
 }
 
+/// Sizes within this factor of the one that a decision was made at have what it decided.
+const NEAR: (usize, usize) = (19, 16);
+/// Sizes below this take what an empty message takes, about: their classes stay as wide as they are.
+const SHORT: usize = 1 << 10;
+
+/// Classes of sizes in which all are near the one that stands for them: what ranks do that a row was not made for changes inside a wide one. What is
+/// above the largest size that a row was made at stays one class.
+fn narrow(classes: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    let up = |bytes: usize| bytes.saturating_mul(NEAR.0) / NEAR.1;
+    let mut all = Vec::new();
+    for (k, &(from, at)) in classes.iter().enumerate() {
+        if at <= SHORT {
+            all.push((from, at));
+            continue;
+        }
+        let (near, end) = ((at * NEAR.1 / NEAR.0).max(from), classes.get(k + 1).map(|next| next.0));
+        // each about as wide as what is near `at`, its middle stands for it
+        let cut = |begin: usize, end: usize| {
+            let starts = std::iter::successors(Some(begin), move |&at| Some(up(up(at)))).take_while(move |&at| at < end);
+            starts.map(move |at| (at, up(at).min(end - 1)))
+        };
+        all.extend(cut(from.max(SHORT), near).map(|(begin, at)| (if begin == SHORT { from } else { begin }, at)));
+        all.push((if near > from && from.max(SHORT) >= near { from } else { near }, at));
+        all.extend(end.into_iter().flat_map(|end| cut(up(at) + 1, end)));
+    }
+    all
+}
+
 /// A row's time at another size than its own: interpolated between the rows' times.
 fn scaled(rows: &[Choice], bytes: usize, at: usize, predicted: f64) -> f64 {
     if bytes == at {
@@ -353,4 +381,26 @@ fn scaled(rows: &[Choice], bytes: usize, at: usize, predicted: f64) -> f64 {
     let sizes: Vec<usize> = rows.iter().map(|r| r.at_bytes).collect();
     let times: Vec<f64> = rows.iter().map(|r| r.evidence.predicted_s).collect();
     stats::interpolate(&sizes, &times, bytes.max(sizes[0]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_narrow_around_what_stands_for_them() {
+        let wide = [(0, 1), (46, 2048), (92_682, 131_072), (370_728, 1 << 19)];
+        let all = narrow(&wide);
+        assert!(all.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 < two[1].0 && two[0].1 >= two[0].0), "{all:?}");
+        assert_eq!((all[0], all[all.len() - 1].1), ((0, 1), 1 << 19));
+        // each of the wide ones begins where it did, and the size that a row was made at stands for it still
+        for (from, at) in wide {
+            assert!(all.iter().any(|class| class.0 == from) && all.iter().any(|class| class.1 == at), "{from} {at}: {all:?}");
+        }
+        let of = |bytes: usize| all[all.partition_point(|class| class.0 <= bytes) - 1].1;
+        for bytes in (2048..600_000).step_by(101) {
+            let apart = of(bytes).max(bytes) as f64 / of(bytes).min(bytes) as f64;
+            assert!(apart < 1.2, "{bytes} is decided at {}", of(bytes));
+        }
+    }
 }
