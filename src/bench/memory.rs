@@ -68,7 +68,7 @@ impl Memory {
 
     /// What a collective is called with.
     pub fn arguments(&mut self) -> Arguments {
-        let operation = self.combines.then(|| Operation::sum(self.elements));
+        let operation = self.combines.then(|| Operation::measured(self.elements));
         let input: &[u8] = self.input.bytes();
         Arguments { buffers: Buffers::of(input, self.output.bytes()), bytes: self.size, root: self.root, operation }
     }
@@ -102,8 +102,9 @@ fn values(elements: Elements, piece: &Piece, mark: usize) -> Vec<u8> {
         let number = |k: usize| ranks.len() as f64 * f64::from(byte(k, mark)) + among;
         return (piece.from / NUMBER..(piece.from + piece.len) / NUMBER).flat_map(|k| number(k).to_ne_bytes()).collect();
     }
-    let (count, among) = (ranks.len() as u8, ranks.iter().fold(0u8, |sum, &rank| sum.wrapping_add((rank * 59) as u8)));
-    (piece.from..piece.from + piece.len).map(|k| byte(k, mark).wrapping_mul(count).wrapping_add(among)).collect()
+    // of one rank another byte for each of another's
+    let of_rank = |k: usize, rank: Rank| byte(k, mark).wrapping_mul((2 * rank + 1) as u8) ^ (rank * 59) as u8;
+    (piece.from..piece.from + piece.len).map(|k| ranks.iter().fold(0, |all, &rank| all ^ of_rank(k, rank))).collect()
 }
 
 fn byte(place: usize, mark: usize) -> u8 {
@@ -137,7 +138,7 @@ mod tests {
                         x.copy_from_slice(&(number(x) + number(y)).to_ne_bytes());
                     }
                 } else {
-                    into.iter_mut().zip(left).for_each(|(x, y)| *x = x.wrapping_add(*y));
+                    into.iter_mut().zip(left).for_each(|(x, y)| *x ^= y);
                 }
                 Ok(())
             };

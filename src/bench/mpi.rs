@@ -59,16 +59,15 @@ enum Contestant {
 /// Calls the adaptive collective.
 type Adaptive = fn(&SimpleCommunicator, Rank, &mut Memory) -> Result<()>;
 
-/// A call that sums what the memory holds, numbers or bytes.
+/// A call that combines what the memory holds, numbers or bytes, as [`Operation::measured`](crate::transport::mpi::Operation::measured).
 macro_rules! sums {
     (|$world:ident, $root:pat_param, $given:ident, $got:ident, $sum:ident| $call:expr) => {
         |$world, $root, memory| {
-            let $sum = SystemOperation::sum();
             if memory.elements.bytes == NUMBER {
-                let ($given, $got) = (memory.input.numbers(), memory.output.numbers());
+                let ($given, $got, $sum) = (memory.input.numbers(), memory.output.numbers(), SystemOperation::sum());
                 $call
             } else {
-                let ($given, $got) = (memory.input.bytes(), memory.output.bytes());
+                let ($given, $got, $sum) = (memory.input.bytes(), memory.output.bytes(), SystemOperation::bitwise_xor());
                 $call
             }
         }

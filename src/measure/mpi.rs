@@ -78,7 +78,8 @@ impl Memory {
 
     /// What an experiment's collective, or its program, is called with.
     fn arguments(&mut self, experiment: &Experiment) -> Arguments {
-        let operation = experiment.collective().filter(|c| c.combines).map(|c| Operation::sum(c.shape(1, 0, experiment.bytes()).elements));
+        let operation =
+            experiment.collective().filter(|c| c.combines).map(|c| Operation::measured(c.shape(1, 0, experiment.bytes()).elements));
         Arguments { buffers: Buffers::of(&self.input, &mut self.output), bytes: experiment.bytes(), root: 0, operation }
     }
 }
