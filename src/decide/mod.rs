@@ -8,7 +8,7 @@ mod rows;
 
 pub use between::{Leap, leaps};
 pub use places::by_speed;
-pub use rows::{Made, Row, rows};
+pub use rows::{Made, Row, native_seconds, rows};
 
 use crate::collective::{Algorithm, Collective, Parameters, Shape, bcast};
 use crate::error::{Error, Result};

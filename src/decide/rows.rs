@@ -104,7 +104,7 @@ fn correction<K: PartialEq>(made: &[Made<K>], what: &K, alike: impl Fn(&K, &K) -
 }
 
 /// What the library's own takes at a size between those at which it was measured.
-fn native_seconds<K>(made: &[Made<K>], bytes: usize) -> Option<f64> {
+pub fn native_seconds<K>(made: &[Made<K>], bytes: usize) -> Option<f64> {
     let (sizes, times): (Vec<usize>, Vec<f64>) = made.iter().filter_map(|m| Some((m.bytes, m.native_s?))).unzip();
     let (first, last) = (*sizes.first()?, *sizes.last()?);
     Some(stats::interpolate(&sizes, &times, bytes.clamp(first, last)))

@@ -83,7 +83,8 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static
     let mut rows: Vec<&TwoLevelRow> = policy.policy.two_level(collective).iter().collect();
     let apart = |row: &TwoLevelRow| (row.at_bytes.max(shape.bytes) / row.at_bytes.min(shape.bytes).max(1), row.at_bytes);
     rows.sort_by_key(|row| apart(row));
-    let mut candidates: Vec<Form> = rows.into_iter().map(|row| form_of(members, collective, row, shape)).collect::<Result<_>>()?;
+    let costs = PolyModel::new(policy, members, shape.bytes)?;
+    let mut candidates: Vec<Form> = rows.into_iter().map(|row| form_of(&costs, members, collective, row, shape)).collect::<Result<_>>()?;
     let nearest = candidates.iter().find_map(|form| if let Form::Coordinated(c) = form { Some(c.clone()) } else { None });
     for (nearest, through) in nearest.into_iter().filter_map(|nearest| Some((nearest, through(collective)?))) {
         let trees = (through.trees)().into_iter().flat_map(with_radices);
@@ -91,22 +92,24 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static
         candidates.extend(trees.map(with).map(Form::Coordinated));
     }
     candidates.extend(collective.built().flat_map(with_radices).map(|(a, p)| Form::Flat(collective, a, p)));
-    let costs = PolyModel::new(policy, members, shape.bytes)?;
-    let (mut best, mut left, mut seen): (Option<FormPlan>, usize, Vec<&Form>) = (None, MOST_PREDICTED, Vec::new());
-    for form in &candidates {
-        if seen.contains(&form) || !form.fits(shape) {
+    let (mut best, mut left, mut seen): (Option<FormPlan>, usize, Vec<Form>) = (None, MOST_PREDICTED, Vec::new());
+    let nearest_row = candidates.first().cloned();
+    for form in candidates.into_iter().filter(|form| form.fits(shape)) {
+        let form = form.with_flow(&costs, shape)?;
+        if seen.contains(&form) {
             continue;
         }
-        seen.push(form);
+        seen.push(form.clone());
         // the first one is predicted, whatever it takes
         let Some(rest) = left.checked_sub(form.operations(shape)?).or(best.is_none().then_some(0)) else { continue };
         left = rest;
         let predicted_s = shared::seconds(&form.schedule(shape)?, members, &costs)?;
         // what was measured comes first where it is not clearly beaten
-        let least =
-            best.as_ref().map_or(f64::INFINITY, |best| if best.form == candidates[0] { MORE_OR_LESS } else { 1.0 } * best.seconds());
+        let least = best
+            .as_ref()
+            .map_or(f64::INFINITY, |best| if Some(&best.form) == nearest_row.as_ref() { MORE_OR_LESS } else { 1.0 } * best.seconds());
         if predicted_s < least {
-            best = Some(FormPlan { form: form.clone(), predicted_s: Some(predicted_s), from_row: false });
+            best = Some(FormPlan { form, predicted_s: Some(predicted_s), from_row: false });
         }
     }
     Ok(best)
@@ -157,20 +160,21 @@ fn from_row(
         return Ok(FormPlan { form: Form::native(collective), predicted_s: native, from_row: true });
     }
     let predicted_s = Some(policy.two_level_seconds(collective, shape.bytes));
-    Ok(FormPlan { form: form_of(members, collective, row, shape)?, predicted_s, from_row: true })
+    let costs = PolyModel::new(policy, members, shape.bytes)?;
+    Ok(FormPlan { form: form_of(&costs, members, collective, row, shape)?, predicted_s, from_row: true })
 }
 
-/// The form that a row says.
+/// The form that a row says, with what follows from the links where it says nothing.
 ///
 /// # Errors
-/// An algorithm that there is not.
-pub fn form_of(members: &[Location], collective: &'static Collective, row: &TwoLevelRow, shape: &Shape) -> Result<Form> {
+/// An algorithm that there is not, or the policy lacks a link.
+fn form_of(costs: &PolyModel, members: &[Location], collective: &'static Collective, row: &TwoLevelRow, shape: &Shape) -> Result<Form> {
     let algorithm = collective.algorithm(&row.inter_group)?;
-    let Some(inside) = &row.intra_group else { return Ok(Form::Flat(collective, algorithm, row.parameters())) };
+    let Some(inside) = &row.intra_group else { return Form::Flat(collective, algorithm, row.parameters()).with_flow(costs, shape) };
     let through = through(collective).ok_or_else(|| Error::invalid(format!("a {} does not go through coordinators", collective.name)))?;
     let inside = (through.tree(inside)?, row.intra_parameters());
     let between = (algorithm, Parameters { segment: 0, ..row.parameters() });
     // so many segments as a message may have
     let segment = bounded(row.parameters(), shape.bytes).segment;
-    Ok(Form::Coordinated(coordinated(members, collective, shape.root, inside, between, segment)))
+    Form::Coordinated(coordinated(members, collective, shape.root, inside, between, segment)).with_flow(costs, shape)
 }

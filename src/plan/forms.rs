@@ -51,7 +51,11 @@ impl Form {
             Form::Coordinated(c) => {
                 let part = |l: &IntraGroup| one(l.algorithm.name, &l.parameters);
                 let segment = if c.segment == 0 { String::new() } else { format!(", in {}", units::bytes(c.segment)) };
-                format!("{} between coordinators, {} inside{segment}", part(&c.between), part(&c.inside))
+                let in_flight = match c.between.parameters.in_flight {
+                    0 => String::new(),
+                    many => format!(", {many} under way"),
+                };
+                format!("{} between coordinators, {} inside{segment}{in_flight}", part(&c.between), part(&c.inside))
             }
         }
     }
@@ -180,6 +184,7 @@ pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static
         if !form.fits(shape) {
             return Ok(None);
         }
+        let form = form.with_flow(&costs, shape)?;
         match form.bounded_schedule(shape) {
             Ok(schedule) => {
                 let predicted_s = shared::seconds(&schedule, members, &costs)?;

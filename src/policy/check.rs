@@ -174,7 +174,6 @@ fn forms_fault(collective: &'static Collective, row: &TwoLevelRow) -> Option<Str
     }
     let unread = |keys: &[(&str, bool)]| keys.iter().find(|(_, said)| *said).map(|(key, _)| format!("{key} says nothing in such a row"));
     let inside_said = [("intra_in_flight", row.intra_in_flight > 0), ("intra_peers", row.intra_peers.is_some())];
-    let between_said = [("in_flight", row.in_flight > 0), ("peers", row.peers > 0)];
     let Some(inside) = &row.intra_group else {
         if let Some(fault) = unread(&inside_said) {
             return Some(fault);
@@ -190,7 +189,10 @@ fn forms_fault(collective: &'static Collective, row: &TwoLevelRow) -> Option<Str
     if row.segment_bytes > 0 && !through.segmented {
         return Some(format!("a {} does not go through coordinators in segments", collective.name));
     }
-    if let Some(fault) = unread(&inside_said).or_else(|| unread(&between_said)) {
+    let whole = row.segment_bytes == 0;
+    let of_segments = [("in_flight", whole && row.in_flight > 0), ("intra_in_flight", whole && row.intra_in_flight > 0)];
+    let of_trees = [("peers", row.peers > 0), ("intra_peers", row.intra_peers.is_some())];
+    if let Some(fault) = unread(&of_segments).or_else(|| unread(&of_trees)) {
         return Some(fault);
     }
     if row.intra_segment_bytes > 0 {

@@ -1,14 +1,16 @@
 //! Collectives over all groups that have forms: those predicted to be fast are measured beside the library's own.
 
-use super::chosen::{Verdict, choosing, confirm, verdict};
+use super::chosen::{Verdict, choosing, confirm, fastest, verdict};
 use crate::collective::{Collective, Parameters};
-use crate::decide::{Made, beats_native, rows};
+use crate::decide::{self, Made, native_seconds, rows};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
 use crate::plan::{Form, FormPlan, by_form, forms};
 use crate::plan::{Location, leaps_of};
 use crate::policy::{CompiledPolicy, Evidence, Policy, TwoLevelRow};
+use crate::schedule::pieces;
 use crate::stats;
+use crate::two_level::MOST_AT_ONCE;
 use std::collections::BTreeMap;
 
 /// So many of the best predicted forms are measured, and the best one of each kind (over all ranks, through coordinators) is.
@@ -53,12 +55,20 @@ fn of_size(
     ranks: usize,
     collective: &'static Collective,
     bytes: usize,
-    forms: Vec<FormPlan>,
+    mut forms: Vec<FormPlan>,
 ) -> Result<Option<OfSize>> {
-    let experiments: Vec<Experiment> = forms.iter().map(|plan| experiment(&plan.form, ranks, bytes)).collect();
+    let mut experiments: Vec<Experiment> = forms.iter().map(|plan| experiment(&plan.form, ranks, bytes)).collect();
     let native = experiment(&Form::Flat(collective, collective.native(), Parameters::default()), ranks, bytes);
-    let field = [&experiments[..], if session.has_native() { std::slice::from_ref(&native) } else { &[] }].concat();
-    session.race(if collective.sized() { "forms over all groups" } else { "collectives without a message" }, &[field])?;
+    let purpose = if collective.sized() { "forms over all groups" } else { "collectives without a message" };
+    let others = if session.has_native() { vec![native.clone()] } else { Vec::new() };
+    session.race(purpose, &[[&experiments[..], &others].concat()])?;
+    // models do not know what more under way is good for
+    let more = fastest(session.samples(), &experiments).and_then(|k| wider(&forms[k], bytes));
+    if let Some(more) = more.filter(|more| forms.iter().all(|plan| plan.form != more.form)) {
+        experiments.push(experiment(&more.form, ranks, bytes));
+        forms.push(more);
+        session.race(purpose, &[[&experiments[..], &others].concat()])?;
+    }
     let found = forms.into_iter().zip(&experiments).filter_map(|(plan, e)| Some((plan, e, choosing(session.samples(), e)?)));
     let mut found: Vec<(FormPlan, &Experiment, f64)> = found.collect();
     found.sort_by(|a, b| a.2.total_cmp(&b.2));
@@ -81,6 +91,16 @@ fn of_size(
     Ok(Some(OfSize { measured: found.into_iter().map(|(plan, _, time)| (plan, time)).collect(), row }))
 }
 
+/// The same with twice as much under way between coordinators, where that is held back.
+fn wider(plan: &FormPlan, bytes: usize) -> Option<FormPlan> {
+    let Form::Coordinated(c) = &plan.form else { return None };
+    let in_flight =
+        decide::wider(c.between.parameters.in_flight, pieces(bytes, c.segment)).next().filter(|more| (1..=MOST_AT_ONCE).contains(more))?;
+    let mut wider = c.clone();
+    wider.between.parameters.in_flight = in_flight;
+    Some(FormPlan { form: Form::Coordinated(wider), ..plan.clone() })
+}
+
 /// Rows for all sizes: those that were made, and others between them where another form is predicted to be the best.
 fn rows_of(
     policy: &CompiledPolicy,
@@ -93,22 +113,26 @@ fn rows_of(
     }
     let made = of_sizes.iter().map(|s| Made {
         bytes: s.row.at_bytes,
-        taken: s.measured.first().map(|(plan, _)| plan.form.clone()),
+        taken: s.measured.first().filter(|_| !s.row.native).map(|(plan, _)| plan.form.clone()),
         measured: s.measured.iter().map(|(plan, time)| (plan.form.clone(), plan.seconds(), *time)).collect(),
-        native_s: None,
+        native_s: s.row.evidence.native_s,
     });
     let made: Vec<Made<Form>> = made.collect();
-    let (sizes, native): (Vec<usize>, Vec<f64>) = of_sizes.iter().filter_map(|s| Some((s.row.at_bytes, s.row.evidence.native_s?))).unzip();
     let predict = |form: &Form, bytes: usize| form.seconds(policy, members, &collective.shape(members.len(), 0, bytes));
     let found = rows(&made, &leaps_of(policy, of_sizes.last().map_or(0, |s| s.row.at_bytes)), predict, Form::is_like)?;
-    let row = |row: crate::decide::Row<Form>| match of_sizes.iter().find(|s| s.row.at_bytes == row.at) {
-        Some(made) => Some(TwoLevelRow { from_bytes: row.from, ..made.row.clone() }),
-        None => {
-            let native_s = (!sizes.is_empty()).then(|| stats::interpolate(&sizes, &native, row.at));
-            let native = native_s.is_some_and(|native| !beats_native(row.seconds, native, None));
-            let evidence = Evidence { predicted_s: row.seconds, native_s, runner_up: "none".into(), ..Evidence::default() };
-            Some(row_of(&row.taken?, row.from, row.at, evidence, native))
+    let row = |row: crate::decide::Row<Form>| {
+        let nearest = of_sizes.iter().min_by_key(|s| s.row.at_bytes.abs_diff(row.at))?;
+        if nearest.row.at_bytes == row.at {
+            return Some(TwoLevelRow { from_bytes: row.from, ..nearest.row.clone() });
         }
+        // where the library's own runs over all, some of the ranks do what is done near
+        let (form, native) = match &row.taken {
+            Some(form) => (form, false),
+            None => (&nearest.measured.first()?.0.form, true),
+        };
+        let native_s = native_seconds(&made, row.at);
+        let evidence = Evidence { predicted_s: row.seconds, native_s, runner_up: "none".into(), ..Evidence::default() };
+        Some(row_of(form, row.from, row.at, evidence, native))
     };
     Ok(found.into_iter().filter_map(row).collect())
 }
@@ -116,13 +140,20 @@ fn rows_of(
 fn row_of(form: &Form, from_bytes: usize, at_bytes: usize, evidence: Evidence, native: bool) -> TwoLevelRow {
     let row = TwoLevelRow { from_bytes, at_bytes, evidence, native, ..TwoLevelRow::default() };
     match form {
-        Form::Flat(_, algorithm, p) => {
-            TwoLevelRow { inter_group: algorithm.name.into(), radix: p.radix, segment_bytes: p.segment, in_flight: p.in_flight, ..row }
-        }
+        Form::Flat(_, algorithm, p) => TwoLevelRow {
+            inter_group: algorithm.name.into(),
+            radix: p.radix,
+            segment_bytes: p.segment,
+            in_flight: p.in_flight,
+            peers: p.peers,
+            ..row
+        },
         Form::Coordinated(c) => TwoLevelRow {
             inter_group: c.between.algorithm.name.into(),
             radix: c.between.parameters.radix,
             segment_bytes: c.segment,
+            in_flight: c.between.parameters.in_flight,
+            intra_in_flight: c.inside.parameters.in_flight,
             intra_group: Some(c.inside.algorithm.name.into()),
             intra_radix: c.inside.parameters.radix,
             ..row
@@ -162,5 +193,30 @@ fn experiment(form: &Form, ranks: usize, bytes: usize) -> Experiment {
             parameters: *parameters,
         },
         Form::Coordinated(coordinated) => Experiment::Coordinated { coordinated: coordinated.clone(), bytes },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::alltoall;
+    use std::path::Path;
+
+    /// Open MPI goes by Bruck's algorithm up to 200 bytes a block, which is slow between sites.
+    #[test]
+    fn between_sizes_the_librarys_own_is_taken_where_it_is_fast_for_sure() {
+        let policy = CompiledPolicy::new(Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
+        let members: Vec<Location> = (0..policy.policy.groups.len()).map(|group| Location { group, position: 0 }).collect();
+        let of_size = |bytes: usize, own_s: f64, native_s: f64| {
+            let shape = alltoall::COLLECTIVE.shape(members.len(), 0, bytes);
+            let plan = forms(&policy, &members, &alltoall::COLLECTIVE, &shape).unwrap().swap_remove(0);
+            let evidence = Evidence { measured_s: Some(own_s), native_s: Some(native_s), ..Evidence::default() };
+            let row = row_of(&plan.form, 0, bytes, evidence, native_s < own_s);
+            OfSize { measured: vec![(plan, own_s)], row }
+        };
+        let made = [of_size(8, 9.3e-3, 26e-3), of_size(1 << 10, 8.9e-3, 8.5e-3), of_size(32 << 10, 10.5e-3, 10e-3)];
+        let rows = rows_of(&policy, &members, &alltoall::COLLECTIVE, &made).unwrap();
+        let at = |bytes: usize| rows.iter().rfind(|row| row.from_bytes <= bytes).unwrap().native;
+        assert_eq!([8, 64, 512, 1 << 10, 10 << 10].map(at), [false, false, false, true, true]);
     }
 }

@@ -17,9 +17,6 @@ pub(super) static THROUGH: Through = Through {
     program,
 };
 
-/// Segments that coordinators exchange at the same time, each in lanes of its own: as many as a link of 1 Gbit/s and 8 ms has under way in
-/// pieces of 64 KiB.
-pub(super) const AT_ONCE: usize = 16;
 /// Segments that one child's partial results lie in, in turns.
 const IN_TURNS: usize = 2;
 
@@ -32,6 +29,8 @@ pub(super) const BETWEEN: Lane = 2;
 struct Scratch {
     segment: usize,
     children: usize,
+    /// Segments that coordinators work on at once.
+    at_once: usize,
     /// Bytes that the coordinators' algorithm uses for a segment.
     between: usize,
 }
@@ -44,7 +43,7 @@ impl Scratch {
 
     /// Where what coordinators use for the k-th segment begins.
     fn of_between(&self, k: usize) -> usize {
-        self.children * IN_TURNS * self.segment + (k % AT_ONCE) * self.between
+        self.children * IN_TURNS * self.segment + (k % self.at_once) * self.between
     }
 }
 
@@ -57,6 +56,7 @@ fn program(part: &Part) -> Result<Program> {
     let scratch = Scratch {
         segment: aligned(segments[0].len),
         children: part.children.len(),
+        at_once: part.at_once(),
         between: aligned(exchange.as_ref().map_or(0, Program::scratch)),
     };
     let mut program = Program::new();
@@ -65,6 +65,7 @@ fn program(part: &Part) -> Result<Program> {
     let mut exchanged: Vec<Vec<OpId>> = Vec::new();
     for (k, &span) in segments.iter().enumerate() {
         program.in_lane(UP);
+        program.in_flight(part.inside.in_flight);
         let before = k.checked_sub(IN_TURNS).map_or(&[][..], |earlier| &combined[earlier]);
         let (own, ready, used) = combine_up(&mut program, part, span, |child| scratch.of_child(child, k, span.len), before);
         combined.push(used);
@@ -76,13 +77,13 @@ fn program(part: &Part) -> Result<Program> {
             vec![program.recv(parent, span, after)]
         } else {
             let mut after = ready;
-            after.extend(k.checked_sub(AT_ONCE).map_or(&[][..], |earlier| &exchanged[earlier]));
+            after.extend(k.checked_sub(scratch.at_once).map_or(&[][..], |earlier| &exchanged[earlier]));
             let place = |s: Span| match s.buffer {
                 Buffer::Output => Span { offset: span.offset + s.offset, ..s },
                 Buffer::Scratch => Span { offset: scratch.of_between(k) + s.offset, ..s },
                 Buffer::Input | Buffer::Control => s,
             };
-            let lane = BETWEEN + (k % AT_ONCE * part.lanes()) as Lane;
+            let lane = BETWEEN + (k % scratch.at_once * part.lanes()) as Lane;
             // the last one may be shorter
             let short = if span.len == segments[0].len { None } else { Some(between(span.len)?) };
             let exchange = short.as_ref().or(exchange.as_ref());
@@ -91,6 +92,7 @@ fn program(part: &Part) -> Result<Program> {
             exchanged[k].clone()
         };
         program.in_lane(DOWN);
+        program.in_flight(part.inside.in_flight);
         for &child in &part.children {
             program.send(child, span, &result);
         }

@@ -9,9 +9,12 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// The most lanes that any program through coordinators has.
-pub const MOST_LANES: usize = allreduce::BETWEEN as usize + allreduce::AT_ONCE * MOST_BETWEEN;
+pub const MOST_LANES: usize = allreduce::BETWEEN as usize + MOST_AT_ONCE * MOST_BETWEEN;
 /// Of what is done between coordinators.
 const MOST_BETWEEN: usize = 2;
+/// Segments that coordinators work on at the same time, at most, each with lanes and memory of its own: links that could have more under way are kept
+/// busy by longer ones.
+pub const MOST_AT_ONCE: usize = 16;
 
 /// How a collective goes through coordinators.
 #[derive(Debug)]
@@ -90,7 +93,7 @@ pub struct Coordinated {
     pub groups: Vec<Vec<Rank>>,
     /// The tree inside each group.
     pub inside: IntraGroup,
-    /// What the coordinators do.
+    /// What the coordinators do, on as many segments at once as its messages `in_flight`; 0: nothing is said.
     pub between: IntraGroup,
     /// Bytes of the segments that pass through all levels; 0: the whole at once.
     #[serde(skip_serializing_if = "is_zero")]
@@ -131,9 +134,9 @@ pub(super) struct Part<'a> {
     pub parent: Option<Rank>,
     pub children: Vec<Rank>,
     tree: fn(usize, usize, usize) -> Node,
-    radix: usize,
-    between: &'static Algorithm,
-    parameters: Parameters,
+    /// Of what is done inside.
+    pub inside: Parameters,
+    between: &'a IntraGroup,
     pub segment: usize,
 }
 
@@ -145,7 +148,7 @@ impl Part<'_> {
 
     /// The place of a position in the tree inside.
     pub fn node(&self, position: usize) -> Node {
-        (self.tree)(position, self.ranks().len(), self.radix)
+        (self.tree)(position, self.ranks().len(), self.inside.radix)
     }
 
     /// A position and those below it in the tree inside, where they follow each other.
@@ -159,14 +162,32 @@ impl Part<'_> {
 
     /// Lanes of what coordinators do.
     pub fn lanes(&self) -> usize {
-        self.between.lanes
+        self.between.algorithm.lanes
+    }
+
+    /// Segments that coordinators work on at once.
+    pub fn at_once(&self) -> usize {
+        at_once(self.between)
     }
 
     /// What this rank, a coordinator, does between coordinators, who are known by their groups.
     pub fn between(&self, shape: &Shape) -> Result<Program> {
-        let program = self.between.program(self.group, shape, &self.parameters);
-        program.ok_or_else(|| Error::invalid(format!("build the program of {}: its messages are not known", self.between.name)))
+        between(self.between, self.group, shape)
     }
+}
+
+/// What one coordinator does between coordinators.
+///
+/// # Errors
+/// The library's own, whose messages are not known.
+fn between(between: &IntraGroup, me: usize, shape: &Shape) -> Result<Program> {
+    let program = between.algorithm.program(me, shape, &between.parameters);
+    program.ok_or_else(|| Error::invalid(format!("build the program of {}: its messages are not known", between.algorithm.name)))
+}
+
+/// Segments that coordinators work on at once.
+fn at_once(between: &IntraGroup) -> usize {
+    if between.parameters.in_flight == 0 { MOST_AT_ONCE } else { between.parameters.in_flight.min(MOST_AT_ONCE) }
 }
 
 impl Coordinated {
@@ -215,8 +236,17 @@ impl Coordinated {
 
     /// How many lanes its programs have, at most.
     pub fn lanes(&self) -> usize {
-        let between = self.between.algorithm.lanes;
-        if self.segment == 0 { between + allreduce::BETWEEN as usize } else { allreduce::AT_ONCE * between + allreduce::BETWEEN as usize }
+        let at_once = if self.segment == 0 { 1 } else { at_once(&self.between) };
+        at_once * self.between.algorithm.lanes + allreduce::BETWEEN as usize
+    }
+
+    /// What the coordinators do for one segment.
+    ///
+    /// # Errors
+    /// The library's own, whose messages are not known.
+    pub fn exchange(&self, shape: &Shape) -> Result<Schedule> {
+        let among = Shape { ranks: self.groups.len(), root: 0, bytes: self.segment, in_place: true, ..*shape };
+        Ok(Schedule { programs: (0..among.ranks).map(|me| between(&self.between, me, &among)).collect::<Result<_>>()? })
     }
 
     /// True if it does what a shape asks for.
@@ -241,11 +271,10 @@ impl Coordinated {
             group,
             position,
             tree,
-            radix: self.inside.parameters.radix,
+            inside: self.inside.parameters,
             parent: parent.map(|p| ranks[p]),
             children: children.into_iter().map(|c| ranks[c]).collect(),
-            between: self.between.algorithm,
-            parameters: self.between.parameters,
+            between: &self.between,
             segment: self.segment,
         })
     }

@@ -19,9 +19,6 @@ pub(super) static THROUGH: Through = Through {
     program,
 };
 
-/// Segments that coordinators work on at the same time, each in memory of its own.
-const AT_ONCE: usize = 16;
-
 fn program(part: &Part) -> Result<Program> {
     let (shape, mut flow) = (part.shape, DataFlow::new());
     let me = part.ranks()[part.position];
@@ -43,7 +40,7 @@ fn program(part: &Part) -> Result<Program> {
             (BETWEEN, 0),
             |group| part.groups[group][0],
             |span| match span.buffer {
-                Buffer::Scratch => Span { offset: first + k % AT_ONCE * most + span.offset, ..span },
+                Buffer::Scratch => Span { offset: first + k % part.at_once() * most + span.offset, ..span },
                 _ => span.within(segment.within(home)),
             },
         );
@@ -56,5 +53,5 @@ pub(super) fn combine_up(flow: &mut DataFlow, part: &Part, places: (Span, Span),
     let (mut inside, ranks) = (DataFlow::new(), part.ranks());
     let group = Shape { ranks: ranks.len(), root: 0, bytes, ..*part.shape };
     up(&mut inside, part.position, &group, part.segment, places, |v, _| part.node(v));
-    flow.embed(&inside.done(), part.shape, (UP, 0), |position| ranks[position], |span| span);
+    flow.embed(&inside.done().with_in_flight(part.inside.in_flight), part.shape, (UP, 0), |position| ranks[position], |span| span);
 }
