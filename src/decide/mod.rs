@@ -16,7 +16,7 @@ use crate::flow::with_flow;
 use crate::model::Among;
 use crate::model::{CostModel, Fitted, Inside};
 use crate::predict::{Repeats, pipelined};
-use crate::schedule::WINDOW;
+use crate::schedule::{MOST_SEGMENTS, WINDOW};
 use crate::score::{Calibration, ModelScore, best_model};
 use crate::topology::Rank;
 
@@ -25,7 +25,7 @@ const LEAST_SEGMENT: usize = 512;
 /// Candidates have at most so many segments for each rank, within these limits: filling a pipeline, which is at most as long as there are ranks, is then
 /// a small part of its time, and more would only take longer to predict.
 const MOST_TRIED_EACH: usize = 8;
-const MOST_TRIED: (usize, usize) = (256, 512);
+const MOST_TRIED: (usize, usize) = (MOST_SEGMENTS, 2 * MOST_SEGMENTS);
 
 /// Another algorithm must beat the library's own by so much, where no runs were made to tell them apart: what medians of a busy machine can be
 /// believed to.

@@ -3,18 +3,18 @@
 
 use super::form_plan::FormPlan;
 use super::{Location, PolyModel, group_ranks, shared};
-use crate::collective::{Algorithm, Collective, Parameters, Shape, Size, bcast};
+use crate::collective::{Algorithm, Collective, Parameters, Shape, Size};
 use crate::decide::all_candidates;
 use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, bounded};
-use crate::schedule::{Program, Schedule};
+use crate::schedule::{MOST_SEGMENTS, Program, Schedule};
 use crate::topology::Rank;
 use crate::two_level::{Coordinated, IntraGroup, through};
 use crate::units;
 
 /// True if a collective is planned in one of these forms.
 pub fn by_form(collective: &Collective) -> bool {
-    *collective != bcast::COLLECTIVE
+    through(collective).is_some()
 }
 
 /// A form of a collective.
@@ -29,8 +29,6 @@ pub enum Form {
 /// Segments that pass through coordinators are tried from this size on, doubled, as far as a message has at most [`MOST_SEGMENTS`]: shorter ones cost
 /// more in overheads than they win on wide-area links.
 const LEAST_SEGMENT: usize = 8 << 10;
-/// More would only take longer to predict.
-const MOST_SEGMENTS: usize = 256;
 /// What goes through coordinators is first compared as a whole and in about so many pieces, and the best in segments of all sizes: which of them is best
 /// hangs less on the segments than on who sends to whom.
 const PIECES: usize = 32;
@@ -326,7 +324,7 @@ mod tests {
                 }
             }
         }
-        for collective in COLLECTIVES.into_iter().filter(|&c| c.tuned && c != &bcast::COLLECTIVE) {
+        for collective in COLLECTIVES.into_iter().filter(|c| c.tuned && by_form(c)) {
             for (members, bytes) in [(&everybody, 8), (&some, 8), (&some, 40_008)] {
                 let ranks = members.len();
                 let shape = collective.shape(ranks, 0, if collective.sized() { bytes } else { 0 });

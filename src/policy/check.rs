@@ -7,7 +7,7 @@ use crate::error::way;
 use crate::model::LARGEST;
 use crate::schedule::WINDOW;
 use crate::score::Ratios;
-use crate::two_level::{InterGroupAlgorithm, inter_group_algorithm, through};
+use crate::two_level::{InterGroupAlgorithm, Through, inter_group_algorithm, through};
 use crate::units::{MAX_BYTES, is_time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -117,7 +117,10 @@ fn rows_fault(collective: &'static Collective, rows: &[TwoLevelRow]) -> Option<F
         if row.radix.max(row.intra_radix) > MAX_BYTES {
             return Some("its radix is not valid".into());
         }
-        let algorithms = if *collective == bcast::COLLECTIVE { segments_fault(collective, row) } else { forms_fault(collective, row) };
+        let algorithms = match through(collective) {
+            None => segments_fault(collective, row),
+            Some(through) => forms_fault(through, row),
+        };
         if row.by_speed && (*collective != bcast::COLLECTIVE || row.is_per_group()) {
             return Some("by_speed is about an algorithm of a broadcast inside groups, or over all ranks, that the row names".into());
         }
@@ -165,7 +168,8 @@ fn segments_fault(collective: &Collective, row: &TwoLevelRow) -> Option<String> 
 }
 
 /// What is wrong with the algorithms of a row that says a form.
-fn forms_fault(collective: &'static Collective, row: &TwoLevelRow) -> Option<String> {
+fn forms_fault(through: &Through, row: &TwoLevelRow) -> Option<String> {
+    let collective = through.collective;
     if row.inter_group == collective.native().name {
         return Some("the library's own runs where native = true, and is no algorithm here".into());
     }
@@ -185,7 +189,6 @@ fn forms_fault(collective: &'static Collective, row: &TwoLevelRow) -> Option<Str
             Ok(a) => radix_fault(a, row.radix),
         };
     };
-    let Some(through) = through(collective) else { return Some(format!("a {} does not go through coordinators", collective.name)) };
     if row.segment_bytes > 0 && !through.segmented {
         return Some(format!("a {} does not go through coordinators in segments", collective.name));
     }

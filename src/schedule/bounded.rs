@@ -11,6 +11,10 @@ const BYTES_PER_MESSAGE: usize = 100;
 /// So many messages are held at most: 200 MB, and half a second of replaying. Whoever asks for more has most likely slipped in a unit.
 pub const MOST_MESSAGES: usize = 2_000_000;
 
+/// Messages are tried in so many segments where nothing else bounds them: a pipeline is then filled for a small part of its time, and more would only
+/// take longer to predict.
+pub const MOST_SEGMENTS: usize = 256;
+
 /// The number of segments that `bytes` are cut into; `segment` 0 means one.
 pub fn pieces(bytes: usize, segment: usize) -> usize {
     if segment == 0 { 1 } else { bytes.div_ceil(segment).max(1) }

@@ -46,7 +46,7 @@ mod symbolic;
 use crate::topology::Rank;
 use serde::{Deserialize, Serialize};
 
-pub use bounded::{MOST_MESSAGES, pieces};
+pub use bounded::{MOST_MESSAGES, MOST_SEGMENTS, pieces};
 #[cfg(feature = "tune")]
 pub use check::{check, completes};
 pub use cursors::Cursors;

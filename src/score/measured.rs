@@ -8,6 +8,7 @@ use crate::fit::predict_with;
 use crate::flow::with_flow;
 use crate::measure::{Experiment, Samples, Session};
 use crate::model::{Fitted, Lookup, RankSet, model};
+use crate::schedule::MOST_SEGMENTS;
 use crate::stats;
 use std::collections::BTreeSet;
 
@@ -17,8 +18,6 @@ pub const HELD_OUT_BYTES: [usize; 6] = [96, 3 << 10, 24 << 10, 100_000, 400_000,
 const LONG_BYTES: usize = 1_000_000;
 /// The segments that segmented algorithms are scored with: short, middling and long ones are chosen, and no model is as good with all of them.
 const SEGMENTS: [usize; 3] = [1 << 10, 12 << 10, 96 << 10];
-/// They have at most so many segments: more are not chosen, and take long.
-const MOST_SEGMENTS: usize = 256;
 
 /// The scores of one group.
 #[derive(Debug, Clone, Default, PartialEq)]
