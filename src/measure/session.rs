@@ -20,6 +20,9 @@ const MOST_REMEASURED: usize = 6;
 /// What is remeasured, and what is confirmed beside something else, runs so often at least: fewer tell little apart.
 const REMEASURE_RUNS: usize = 7;
 
+/// What these runs did not tell apart runs so many times as often: half of a difference is then as clear as all of it was.
+const LONGER: usize = 3;
+
 /// Told as measuring goes on: what for, how many experiments are done, of how many.
 pub type Progress<'a> = Box<dyn FnMut(&str, usize, usize) + 'a>;
 
@@ -170,7 +173,7 @@ impl<'a> Session<'a> {
             known.into_iter().take(MOST_REMEASURED).map(|(_, e)| e.clone()).collect()
         };
         let wanted = fields.iter().map(fastest).collect();
-        self.add_as_often(purpose, wanted, REMEASURE_RUNS, |sample| &mut sample.remeasured)
+        self.add_as_often(purpose, wanted, REMEASURE_RUNS, 1, |sample| &mut sample.remeasured)
     }
 
     /// Runs what was chosen, so that its time is of runs that did not choose it: as often as it took to know it, and in turns with what stands beside it,
@@ -180,31 +183,40 @@ impl<'a> Session<'a> {
     /// As for [`Session::measure`].
     pub fn confirm(&mut self, purpose: &str, fields: &[Vec<Experiment>]) -> Result<()> {
         let (alone, beside): (Vec<_>, Vec<_>) = fields.iter().cloned().partition(|field| field.len() == 1);
-        self.add_as_often(purpose, beside, REMEASURE_RUNS, |sample| &mut sample.confirmed)?;
-        self.add_as_often(purpose, alone, 1, |sample| &mut sample.confirmed)
+        self.add_as_often(purpose, beside, REMEASURE_RUNS, 1, |sample| &mut sample.confirmed)?;
+        self.add_as_often(purpose, alone, 1, 1, |sample| &mut sample.confirmed)
     }
 
-    /// As [`Session::add`], all of a field equally often: as often as it took to know one of them, and so often at least.
-    fn add_as_often(&mut self, purpose: &str, fields: Vec<Vec<Experiment>>, least: usize, list: List) -> Result<()> {
+    /// As [`Session::confirm`] of what stands beside something else, once more and [longer](LONGER), where that did not tell them apart.
+    ///
+    /// # Errors
+    /// As for [`Session::measure`].
+    pub fn confirm_longer(&mut self, purpose: &str, fields: Vec<Vec<Experiment>>) -> Result<()> {
+        self.add_as_often(purpose, fields, REMEASURE_RUNS, LONGER, |sample| &mut sample.confirmed)
+    }
+
+    /// As [`Session::add`], all of a field equally often: so many `times` as often as it took to know one of them, and as `least`.
+    fn add_as_often(&mut self, purpose: &str, fields: Vec<Vec<Experiment>>, least: usize, times: usize, list: List) -> Result<()> {
         let mut by_runs: BTreeMap<usize, Vec<Vec<Experiment>>> = BTreeMap::new();
         for field in fields {
             let took = field.iter().filter_map(|e| Some(self.samples.get(e)?.seconds.len())).max().unwrap_or(0);
             by_runs.entry(took.max(least).min(self.rule.most)).or_default().push(field);
         }
-        for (runs, fields) in by_runs {
-            self.add(purpose, fields, StopRule { least: runs, least_long: runs, most: runs, ..self.rule }, list)?;
+        for (once, fields) in by_runs {
+            let (known, runs) = (if times == 1 { 1 } else { once + 1 }, times * once);
+            self.add(purpose, fields, StopRule { least: runs, least_long: runs, most: runs, ..self.rule }, known, list)?;
         }
         Ok(())
     }
 
-    /// Runs those of some fields that were measured once more, in turns, and adds what is found to a list of each sample; a whole field, or
-    /// nothing of it, if its runs are there.
-    fn add(&mut self, purpose: &str, mut fields: Vec<Vec<Experiment>>, rule: StopRule, list: List) -> Result<()> {
+    /// Runs those of some fields that were measured once more, in turns, and puts what is found in a list of each sample; a whole field, or
+    /// nothing of it, if as many runs as say that it is `known` are there.
+    fn add(&mut self, purpose: &str, mut fields: Vec<Vec<Experiment>>, rule: StopRule, known: usize, list: List) -> Result<()> {
         if !self.probe.can_measure() {
             return Ok(());
         }
         fields.iter_mut().for_each(|field| field.retain(|e| self.samples.get(e).is_some()));
-        fields.retain(|field| field.iter().any(|e| self.samples.get_mut(e).is_some_and(|s| list(s).is_empty())));
+        fields.retain(|field| field.iter().any(|e| self.samples.get_mut(e).is_some_and(|s| list(s).len() < known)));
         let before: Vec<Sample> = fields.iter().flatten().filter_map(|e| self.samples.remove(e)).collect();
         // written when both parts are there: a run that is killed meanwhile keeps the first
         let file = self.file.take();
@@ -475,6 +487,12 @@ mod tests {
         // beside another one both run, though one of them is known: only runs of the same rounds compare
         session.confirm("beside another one", std::slice::from_ref(&pair)).unwrap();
         assert!(session.samples().iter().all(|s| s.confirmed == [1.1e-3; REMEASURE_RUNS]));
+        // longer, once
+        for _ in 0..2 {
+            session.confirm_longer("longer", vec![pair.clone()]).unwrap();
+            assert!(session.samples().iter().all(|s| s.confirmed == [1.1e-3; LONGER * REMEASURE_RUNS]));
+        }
+        assert_eq!(session.spent().last().unwrap().experiments, 2);
     }
 
     #[test]

@@ -24,12 +24,22 @@ pub(super) fn fastest(samples: &Samples, ways: &[Experiment]) -> Option<usize> {
     known.filter_map(|(k, e)| Some((k, choosing(samples, e)?))).min_by(|a, b| a.1.total_cmp(&b.1)).map(|(k, _)| k)
 }
 
-/// Runs what was chosen again, each in turns with the library's own where that might be preferred, or ours to it.
+/// Runs what was chosen again, each in turns with the library's own where that might be preferred, or ours to it; longer, where ours seems to be
+/// faster by enough and this did not make sure of it.
 pub(super) fn confirm(session: &mut Session, chosen: Vec<(Experiment, Experiment)>) -> Result<()> {
     let field = |(own, native)| if is_in_doubt(session.samples(), &own, &native) { vec![own, native] } else { vec![own] };
     let fields: Vec<Vec<Experiment>> = chosen.into_iter().map(field).collect();
-    session.confirm("what was chosen, confirmed", &fields)
+    session.confirm(CONFIRMED, &fields)?;
+    let unsure = |field: &Vec<Experiment>| match &field[..] {
+        [own, native] => verdict(session.samples(), own, native).is_some_and(|v| v.is_unsure()),
+        _ => false,
+    };
+    let unsure: Vec<Vec<Experiment>> = fields.into_iter().filter(unsure).collect();
+    session.confirm_longer(CONFIRMED, unsure)
 }
+
+/// What that is for.
+const CONFIRMED: &str = "what was chosen, confirmed";
 
 /// True if one of the two may be faster, whatever was found: where neither beat the other in a race, that takes a quarter, and runs that do not scatter.
 fn is_in_doubt(samples: &Samples, own: &Experiment, native: &Experiment) -> bool {
@@ -48,6 +58,13 @@ pub(super) struct Verdict {
     pub native_s: Option<f64>,
     /// The library's own is taken.
     pub native: bool,
+}
+
+impl Verdict {
+    /// True if only doubt speaks for the library's own.
+    fn is_unsure(&self) -> bool {
+        self.native && self.native_s.is_some_and(|native| beats_native(self.own_s, native, Some(true)))
+    }
 }
 
 /// By the runs that [confirmed](confirm) the choice, where there are some.
