@@ -1,6 +1,6 @@
 //! Each adaptive collective gives what the library's own gives, byte for byte: from several roots, for several sizes, in place and not.
 #![cfg(feature = "mpi")]
-#![allow(unsafe_code)] // user operations, and datatypes of MPI's own
+#![allow(unsafe_code)] // views of scattered items
 
 mod common;
 
@@ -8,13 +8,11 @@ use collwise::bench::{Settings, compare};
 use collwise::collective::COLLECTIVES;
 use collwise::policy::Policy;
 use collwise::run::AdaptiveCollectives;
-use common::mpi::{adaptive, must_succeed, on_ranks, three_groups};
-use mpi::collective::{SystemOperation, UnsafeUserOperation};
+use common::mpi::{adaptive, map, map_of_all, must_succeed, on_ranks, three_groups, with_maps};
+use mpi::collective::SystemOperation;
 use mpi::datatype::{MutView, UserDatatype, View};
 use mpi::topology::{Color, SimpleCommunicator};
 use mpi::traits::*;
-use std::os::raw::{c_int, c_void};
-use std::slice::{from_raw_parts, from_raw_parts_mut};
 
 /// Where nobody wrote.
 const UNTOUCHED: u32 = 0xDEAD_BEEF;
@@ -230,43 +228,18 @@ fn ranks_may_describe_blocks_by_different_datatypes() {
     });
 }
 
-/// `right := left after right`, of affine maps.
-unsafe extern "C" fn after(left: *mut c_void, right: *mut c_void, count: *mut c_int, _: *mut mpi::ffi::MPI_Datatype) {
-    // SAFETY: MPI passes so many pairs
-    unsafe {
-        let pairs = *count as usize;
-        let (left, right) = (from_raw_parts(left.cast::<[u64; 2]>(), pairs), from_raw_parts_mut(right.cast::<[u64; 2]>(), pairs));
-        for (x, y) in left.iter().zip(right) {
-            *y = [x[0].wrapping_mul(y[0]), x[0].wrapping_mul(y[1]).wrapping_add(x[1])];
-        }
-    }
-}
-
 #[test]
 fn operations_that_do_not_commute_keep_the_order_of_ranks() {
     adaptive("operations_that_do_not_commute_keep_the_order_of_ranks", 8, |world| {
         let (me, ranks) = (world.rank() as usize, world.size() as usize);
-        // SAFETY: it reads and writes as many pairs as MPI says
-        let maps = unsafe { UnsafeUserOperation::associative(after) };
-        let map = |r: usize, k: usize| [2 * (k as u64 + r as u64) + 1, k as u64 ^ (r as u64) << 7];
-        let all = |k: usize| {
-            (1..ranks).fold(map(0, k), |x, r| {
-                let y = map(r, k);
-                [x[0].wrapping_mul(y[0]), x[0].wrapping_mul(y[1]).wrapping_add(x[1])]
-            })
-        };
-        let pairs = UserDatatype::contiguous(2, &u64::equivalent_datatype());
         for (root, count) in [(0, 1), (3, 5), (7, 3000)] {
             let mut data: Vec<u64> = (0..count).flat_map(|k| map(me, k)).collect();
-            // SAFETY: as many pairs as there are
-            let mut view = unsafe { MutView::with_count_and_datatype(&mut data[..], count as i32, &pairs) };
-            world.adaptive_reduce_in_place(root, &mut view, &maps).unwrap();
-            assert!(me != root || (0..count).all(|k| data[2 * k..2 * k + 2] == all(k)), "reduce of {count} to {root}");
+            with_maps(&mut data, |maps, after| world.adaptive_reduce_in_place(root, maps, after)).unwrap();
+            assert!(me != root || (0..count).all(|k| data[2 * k..2 * k + 2] == map_of_all(ranks, k)), "reduce of {count} to {root}");
             let mut data: Vec<u64> = (0..ranks * count).flat_map(|k| map(me, k)).collect();
-            // SAFETY: as above
-            let mut view = unsafe { MutView::with_count_and_datatype(&mut data[..], (ranks * count) as i32, &pairs) };
-            world.adaptive_reduce_scatter_block_in_place(&mut view, &maps).unwrap();
-            assert!((0..count).all(|k| data[2 * k..2 * k + 2] == all(me * count + k)), "reduce_scatter of {count} at {me}");
+            with_maps(&mut data, |maps, after| world.adaptive_reduce_scatter_block_in_place(maps, after)).unwrap();
+            let right = |k: usize| data[2 * k..2 * k + 2] == map_of_all(ranks, me * count + k);
+            assert!((0..count).all(right), "reduce_scatter of {count} at {me}");
         }
     });
 }

@@ -27,7 +27,7 @@ fn a_root_that_is_not_there_is_an_error_on_every_path() {
                 comm.adaptive_bcast(0, &mut [0u8; 4][..]).unwrap();
                 for bytes in [4, 5000, 0] {
                     let e = comm.adaptive_bcast(root, &mut vec![0u8; bytes][..]).unwrap_err();
-                    assert!(e.to_string().contains(&format!("rank {root} of {}", comm.size())), "{e}");
+                    assert!(e.to_string().contains(&format!("root {root} of {}", comm.size())), "{e}");
                 }
             }
         }

@@ -6,13 +6,13 @@ mod common;
 
 use collwise::error::Error;
 use collwise::run::AdaptiveCollectives;
-use common::mpi::{adaptive, check_bcast, on_ranks, text, three_groups};
+use common::mpi::{CODE, ERRORS, adaptive, check_bcast, note_errors, on_ranks, return_errors, text, three_groups};
 use mpi::datatype::{MutView, UserDatatype};
 use mpi::ffi;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
 use std::os::raw::c_int;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 /// A broadcast that cannot be right: rank 1 has room for half of what rank 0 sends. It fails on rank 1 only.
 fn too_much_for_rank_1(comm: &SimpleCommunicator) -> Result<(), Error> {
@@ -39,39 +39,23 @@ fn check_truncated(comm: &SimpleCommunicator, result: Result<(), Error>) {
 #[test]
 fn a_communicator_that_returns_errors_returns_mpis_code_and_the_rank() {
     adaptive("a_communicator_that_returns_errors_returns_mpis_code_and_the_rank", 2, |world| {
-        unsafe { ffi::MPI_Comm_set_errhandler(world.as_raw(), ffi::RSMPI_ERRORS_RETURN) };
+        return_errors(world);
         check_bcast(world, &[10]);
         check_truncated(world, too_much_for_rank_1(world));
     });
-}
-
-static CALLS: AtomicUsize = AtomicUsize::new(0);
-static CODE: AtomicI32 = AtomicI32::new(0);
-
-// handlers take any number of arguments, which Rust's functions cannot; the two that are always there are read
-type Note = unsafe extern "C" fn(*mut ffi::MPI_Comm, *mut c_int);
-type Any = unsafe extern "C" fn(*mut ffi::MPI_Comm, *mut c_int, ...);
-
-unsafe extern "C" fn note(_: *mut ffi::MPI_Comm, code: *mut c_int) {
-    CALLS.fetch_add(1, Ordering::Relaxed);
-    CODE.store(unsafe { *code }, Ordering::Relaxed);
 }
 
 #[test]
 fn a_handler_of_the_program_is_called_once_with_the_code() {
     adaptive("a_handler_of_the_program_is_called_once_with_the_code", 2, |world| {
         let comm = world.duplicate();
-        unsafe {
-            // MPICH asks MPI_COMM_WORLD's handler about messages of any communicator
-            ffi::MPI_Comm_set_errhandler(world.as_raw(), ffi::RSMPI_ERRORS_RETURN);
-            let mut handler = ffi::RSMPI_ERRORS_RETURN;
-            assert_eq!(ffi::MPI_Comm_create_errhandler(Some(std::mem::transmute::<Note, Any>(note)), &mut handler), 0);
-            assert_eq!(ffi::MPI_Comm_set_errhandler(comm.as_raw(), handler), 0);
-        }
+        // MPICH asks MPI_COMM_WORLD's handler about messages of any communicator
+        return_errors(world);
+        note_errors(&comm);
         check_bcast(&comm, &[10]);
-        assert_eq!(CALLS.load(Ordering::Relaxed), 0);
+        assert_eq!(ERRORS.load(Ordering::Relaxed), 0);
         check_truncated(&comm, too_much_for_rank_1(&comm));
-        assert_eq!(CALLS.load(Ordering::Relaxed), world.rank() as usize);
+        assert_eq!(ERRORS.load(Ordering::Relaxed), world.rank() as usize);
         assert!(world.rank() == 0 || class(CODE.load(Ordering::Relaxed)) == ffi::MPI_ERR_TRUNCATE as c_int);
     });
 }
@@ -80,17 +64,13 @@ fn a_handler_of_the_program_is_called_once_with_the_code() {
 #[test]
 fn a_handler_of_the_world_is_called_once_where_a_communicator_has_it_too() {
     adaptive("a_handler_of_the_world_is_called_once_where_a_communicator_has_it_too", 2, |world| {
-        unsafe {
-            let mut handler = ffi::RSMPI_ERRORS_RETURN;
-            assert_eq!(ffi::MPI_Comm_create_errhandler(Some(std::mem::transmute::<Note, Any>(note)), &mut handler), 0);
-            assert_eq!(ffi::MPI_Comm_set_errhandler(world.as_raw(), handler), 0);
-        }
+        note_errors(world);
         // a duplicate has its parent's handler
         let duplicate = world.duplicate();
         for (k, comm) in [world, &duplicate].into_iter().enumerate() {
             check_bcast(comm, &[10]);
             check_truncated(comm, too_much_for_rank_1(comm));
-            assert_eq!(CALLS.load(Ordering::Relaxed), world.rank() as usize * (k + 1));
+            assert_eq!(ERRORS.load(Ordering::Relaxed), world.rank() as usize * (k + 1));
         }
     });
 }
@@ -123,8 +103,7 @@ fn what_failed_writes_into_no_memory_of_the_program() {
         std::fs::write(&hosts, "a-1\na-2\na-3\na-4\n").unwrap();
     }
     let output = on_ranks(name, 4, &[("COLLWISE_POLICY", &policy), ("COLLWISE_HOSTS", &hosts)], |world| {
-        // SAFETY: a valid communicator
-        unsafe { ffi::MPI_Comm_set_errhandler(world.as_raw(), ffi::RSMPI_ERRORS_RETURN) };
+        return_errors(world);
         world.adaptive_bcast(0, &mut [1u8; 10][..]).unwrap();
         let bytes = if world.rank() == 1 { 20_000 } else { 24_000 };
         let spread = UserDatatype::vector(bytes, 1, 2, &u8::equivalent_datatype());

@@ -1,24 +1,26 @@
 //! `adaptive_ibcast`, `adaptive_iallreduce` and `adaptive_ibarrier`: begun in the same order, completed by each rank in its own, beside blocking calls.
 #![cfg(feature = "mpi")]
-#![allow(unsafe_code)] // user operations, views of scattered items, and communicators in threads
+#![allow(unsafe_code)] // views of scattered items, and communicators in threads
 
 mod common;
 
 use collwise::error::{Error, Result};
 use collwise::run::{AdaptiveCollectives, Pending};
 use common::byte;
-use common::mpi::{adaptive, must_succeed, on_ranks, own_inside, three_groups};
-use mpi::collective::{SystemOperation, UnsafeUserOperation};
+use common::mpi::{
+    ERRORS, adaptive, adaptive_and_traced, map, map_of_all, must_succeed, note_errors, on_ranks, own_inside, return_errors, three_groups,
+    traced, with_maps,
+};
+use mpi::collective::SystemOperation;
 use mpi::datatype::{MutView, UserDatatype};
-use mpi::ffi;
 use mpi::request::Scope;
 use mpi::topology::{Color, SimpleCommunicator};
 use mpi::traits::*;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use std::os::raw::{c_int, c_void};
+use std::os::raw::c_int;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Gives it plans: at its second blocking call.
 fn set_up(comm: &SimpleCommunicator) {
@@ -193,20 +195,9 @@ fn without_a_policy_they_are_the_librarys_own() {
     }));
 }
 
-/// Lines of this rank's trace.
-fn traced() -> usize {
-    let folder = std::env::var_os("COLLWISE_TRACE").unwrap();
-    let rank = mpi::topology::SimpleCommunicator::world().rank();
-    std::fs::read_to_string(Path::new(&folder).join(format!("rank-{rank}.jsonl"))).map_or(0, |text| text.lines().count())
-}
-
 #[test]
 fn they_go_by_the_plans_of_the_blocking_calls() {
-    let name = "they_go_by_the_plans_of_the_blocking_calls";
-    let folder = tempfile::tempdir().unwrap();
-    let (policy, hosts) = three_groups(folder.path(), 8);
-    let environment = [("COLLWISE_POLICY", policy.as_path()), ("COLLWISE_HOSTS", &hosts), ("COLLWISE_TRACE", folder.path())];
-    must_succeed(on_ranks(name, 8, &environment, |world| {
+    adaptive_and_traced("they_go_by_the_plans_of_the_blocking_calls", 8, |world| {
         let (given, mut sum, mut data) = (vec![1.0; 1000], vec![0.0; 1000], vec![0u8; 50_000]);
         for blocks in [true, false] {
             let before = traced();
@@ -229,7 +220,7 @@ fn they_go_by_the_plans_of_the_blocking_calls() {
             });
             assert_eq!(traced(), before + 3);
         }
-    }));
+    });
 }
 
 #[test]
@@ -258,39 +249,16 @@ fn scattered_items_come_to_their_places_whatever_the_other_ranks_types_are() {
     });
 }
 
-/// `right := left after right`, of affine maps.
-unsafe extern "C" fn after(left: *mut c_void, right: *mut c_void, count: *mut c_int, _: *mut ffi::MPI_Datatype) {
-    // SAFETY: MPI passes so many numbers, two for each map
-    unsafe {
-        let pairs = *count as usize;
-        let left = std::slice::from_raw_parts(left.cast::<[u64; 2]>(), pairs);
-        let right = std::slice::from_raw_parts_mut(right.cast::<[u64; 2]>(), pairs);
-        for (x, y) in left.iter().zip(right) {
-            *y = [x[0].wrapping_mul(y[0]), x[0].wrapping_mul(y[1]).wrapping_add(x[1])];
-        }
-    }
-}
-
 #[test]
 fn an_operation_that_does_not_commute_keeps_the_order_of_ranks() {
     adaptive("an_operation_that_does_not_commute_keeps_the_order_of_ranks", 8, |world| {
         set_up(world);
-        // SAFETY: it reads and writes as many pairs as MPI says
-        let maps = unsafe { UnsafeUserOperation::associative(after) };
-        let pair = UserDatatype::contiguous(2, &u64::equivalent_datatype());
-        let map = |r: i32, k: usize| [2 * (k as u64 + r as u64) + 1, k as u64 ^ (r as u64) << 7];
         for count in [1usize, 3000, 40_000] {
-            let mut all: Vec<u64> = (0..count).flat_map(|k| map(world.rank(), k)).collect();
-            // SAFETY: as many pairs as `all` has
-            let mut view = unsafe { MutView::with_count_and_datatype(&mut all[..], count as i32, &pair) };
-            mpi::request::scope(|scope| world.adaptive_iallreduce_in_place(scope, &mut view, &maps).unwrap().wait().unwrap());
-            for k in 0..count {
-                let want = (1..world.size()).fold(map(0, k), |x, r| {
-                    let y = map(r, k);
-                    [x[0].wrapping_mul(y[0]), x[0].wrapping_mul(y[1]).wrapping_add(x[1])]
-                });
-                assert_eq!(all[2 * k..2 * k + 2], want, "{k} of {count}");
-            }
+            let mut all: Vec<u64> = (0..count).flat_map(|k| map(world.rank() as usize, k)).collect();
+            with_maps(&mut all, |maps, after| {
+                mpi::request::scope(|scope| world.adaptive_iallreduce_in_place(scope, maps, after).unwrap().wait().unwrap());
+            });
+            assert!((0..count).all(|k| all[2 * k..2 * k + 2] == map_of_all(8, k)), "{count} maps");
         }
     });
 }
@@ -410,22 +378,12 @@ fn wrong_arguments_are_refused_before_anything_begins() {
         let (mut data, mut short) = (vec![0u8; 10], vec![0.0; 2]);
         mpi::request::scope(|scope| {
             let e = world.adaptive_ibcast(scope, 2, &mut data[..]).err().unwrap();
-            assert!(e.to_string().contains("from rank 2 of 2 ranks"), "{e}");
+            assert!(e.to_string().contains("MPI_Bcast with root 2 of 2 ranks"), "{e}");
             let e = world.adaptive_iallreduce(scope, &[1.0; 3][..], &mut short[..], SystemOperation::sum()).err().unwrap();
-            assert!(e.to_string().contains("3 items into 2"), "{e}");
+            assert!(e.to_string().contains("24 bytes that are given and 16 that come"), "{e}");
         });
         world.adaptive_ibarrier().unwrap().wait().unwrap();
     });
-}
-
-static CALLS: AtomicUsize = AtomicUsize::new(0);
-
-// handlers take any number of arguments, which Rust's functions cannot; the two that are always there are of these types
-type Note = unsafe extern "C" fn(*mut ffi::MPI_Comm, *mut c_int);
-type Any = unsafe extern "C" fn(*mut ffi::MPI_Comm, *mut c_int, ...);
-
-unsafe extern "C" fn note(_: *mut ffi::MPI_Comm, _: *mut c_int) {
-    CALLS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Rank 1 has room for half of what rank 0 sends.
@@ -435,14 +393,9 @@ fn an_error_is_told_once_to_who_waits_after_the_communicators_handler() {
         let fails = world.rank() == 1;
         for how in 0..3 {
             let comm = world.duplicate();
-            // SAFETY: valid communicators, a handler with MPI's signature
-            unsafe {
-                // MPICH asks MPI_COMM_WORLD's handler about messages of any communicator
-                ffi::MPI_Comm_set_errhandler(world.as_raw(), ffi::RSMPI_ERRORS_RETURN);
-                let mut handler = ffi::RSMPI_ERRORS_RETURN;
-                assert_eq!(ffi::MPI_Comm_create_errhandler(Some(std::mem::transmute::<Note, Any>(note)), &mut handler), 0);
-                assert_eq!(ffi::MPI_Comm_set_errhandler(comm.as_raw(), handler), 0);
-            }
+            // MPICH asks MPI_COMM_WORLD's handler about messages of any communicator
+            return_errors(world);
+            note_errors(&comm);
             set_up(&comm);
             let mut data = vec![7u8; if fails { 50 } else { 100 }];
             let told = |result: Result<()>| match result {
@@ -467,7 +420,7 @@ fn an_error_is_told_once_to_who_waits_after_the_communicators_handler() {
                     _ => drop(pending),
                 }
             });
-            assert_eq!(CALLS.load(Ordering::Relaxed), if fails { how + 1 } else { 0 });
+            assert_eq!(ERRORS.load(Ordering::Relaxed), if fails { how + 1 } else { 0 });
         }
     });
 }

@@ -1,237 +1,385 @@
-//! An adaptive collective in which ranks give something and get something, by the arguments of MPI's function.
+//! An adaptive collective, by the arguments of MPI's function.
 //!
 //! What is planned hangs on what all ranks have alike: the bytes of a block by its signature, the root, and where items are combined their type and the
-//! operation. Where a rank's items lie does not decide: what does not lie in one piece is packed. Items that are combined lie alike everywhere, and
-//! are left to the library where they do not lie in one piece.
+//! operation. Where a rank's items lie does not decide: what does not lie in one piece is packed. Items that are combined lie alike everywhere. Pairs
+//! of MPI's own, such as a double and an int, are combined with what lies between them; others that do not lie in one piece are left to the library.
 
-use super::communicator::{State, sizes, state};
+use super::communicator::sizes;
 use super::datatype::{Direction, Layout, copy_items};
+use super::known::{Asked, Known};
 use super::{rank, under_way};
 use crate::collective::{Collective, Shape};
 use crate::error::{Error, Result};
-use crate::plan;
 use crate::schedule::Elements;
 use crate::topology::Rank;
 use crate::transport::Buffers;
 use crate::transport::library::{self, Operation};
+use crate::transport::mpi::check;
 use mpi::ffi;
 use mpi::traits::{AsRaw, Buffer, BufferMut};
 use std::os::raw::{c_int, c_void};
-use std::ptr::{null, null_mut};
+use std::ptr::{copy_nonoverlapping, null, null_mut};
 
 /// Items of a caller's.
 #[derive(Clone, Copy)]
 pub(super) struct Items {
-    data: *mut u8,
-    count: usize,
-    datatype: ffi::MPI_Datatype,
+    pub data: *mut u8,
+    pub count: c_int,
+    pub datatype: ffi::MPI_Datatype,
 }
 
 impl Items {
+    /// So many, from an address on.
+    pub fn new(data: *mut c_void, count: c_int, datatype: ffi::MPI_Datatype) -> Items {
+        // an empty slice's address may be 1, which is MPI_IN_PLACE in some libraries
+        let data = if count == 0 { null_mut() } else { data.cast() };
+        Items { data, count, datatype }
+    }
+
     /// To be read.
+    #[inline]
     pub fn of<B: Buffer + ?Sized>(buffer: &B) -> Items {
-        Items { data: buffer.pointer().cast_mut().cast(), count: buffer.count().max(0) as usize, datatype: buffer.as_datatype().as_raw() }
+        Items::new(buffer.pointer().cast_mut(), buffer.count(), buffer.as_datatype().as_raw())
     }
 
     /// To be read and written.
+    #[inline]
     pub fn of_mut<B: BufferMut + ?Sized>(buffer: &mut B) -> Items {
-        Items { data: buffer.pointer_mut().cast(), count: buffer.count().max(0) as usize, datatype: buffer.as_datatype().as_raw() }
+        Items::new(buffer.pointer_mut(), buffer.count(), buffer.as_datatype().as_raw())
+    }
+
+    /// None.
+    #[inline]
+    pub fn none() -> Items {
+        // SAFETY: a constant of the library: of no items any datatype does
+        Items { data: null_mut(), count: 0, datatype: unsafe { ffi::RSMPI_UINT8_T } }
     }
 }
 
-/// A call. What a rank does not give, or does not get, is not looked at; in place, both are the same items.
+/// A call.
 pub(super) struct Call {
-    pub collective: &'static Collective,
-    pub given: Items,
-    pub got: Items,
-    pub in_place: bool,
-    /// The root; 0 where there is none.
-    pub root: Rank,
-    /// What items are combined with, and whether it commutes.
-    pub operation: Option<(ffi::MPI_Op, bool)>,
-    pub comm: ffi::MPI_Comm,
+    pub asked: Asked,
+    /// Where what this rank gives lies; not looked at where it gives nothing, or in place.
+    given: *mut u8,
+    /// Where what comes goes.
+    got: *mut u8,
+    /// What items are combined with, if they are.
+    op: Option<ffi::MPI_Op>,
+}
+
+impl Call {
+    /// Of items that are given and others that come, which combines them with an operation, of which is said whether it commutes.
+    #[inline]
+    pub fn new(
+        collective: &'static Collective,
+        comm: ffi::MPI_Comm,
+        root: Rank,
+        (given, got): (Items, Items),
+        operation: Option<(ffi::MPI_Op, bool)>,
+    ) -> Call {
+        let commutes = operation.is_none_or(|(_, commutes)| commutes);
+        let items = |items: Items| (items.count, items.datatype);
+        let asked = Asked { collective, comm, given: items(given), got: items(got), root, in_place: false, commutes };
+        Call { asked, given: given.data, got: got.data, op: operation.map(|(op, _)| op) }
+    }
+
+    /// The same of items that are given, and replaced by those that come.
+    #[inline]
+    pub fn in_place(
+        collective: &'static Collective,
+        comm: ffi::MPI_Comm,
+        root: Rank,
+        items: Items,
+        operation: Option<(ffi::MPI_Op, bool)>,
+    ) -> Call {
+        let call = Call::new(collective, comm, root, (items, items), operation);
+        Call { asked: Asked { in_place: true, ..call.asked }, ..call }
+    }
+
+    #[inline]
+    pub fn comm(&self) -> ffi::MPI_Comm {
+        self.asked.comm
+    }
+}
+
+/// How items lie.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    /// In one piece and in order, from so far behind their address on.
+    Piece(isize),
+    /// With bytes between them that nobody looks at, which travel too.
+    Padded,
+    /// They are packed.
+    Scattered,
 }
 
 /// What a rank gives or gets.
 #[derive(Clone, Copy)]
-struct Side {
-    items: Items,
+pub(super) struct Side {
+    count: usize,
+    datatype: ffi::MPI_Datatype,
     layout: Layout,
-    /// The blocks in it; 0: it does not count on this rank.
+    /// The blocks in it.
     blocks: usize,
+    place: Place,
 }
 
 impl Side {
+    /// Nothing where there are no blocks: it does not count on this rank.
+    ///
     /// # Safety
     /// Where there are blocks, the datatype must be valid.
-    unsafe fn new(items: Items, blocks: usize) -> Result<Option<Side>> {
+    pub unsafe fn new((count, datatype): (c_int, ffi::MPI_Datatype), blocks: usize, combines: bool) -> Result<Option<Side>> {
         if blocks == 0 {
             return Ok(None);
         }
-        if !items.count.is_multiple_of(blocks) {
-            return Err(Error::invalid(format!("take {} items for {blocks} blocks: each block must have as many", items.count)));
+        let count = count.max(0) as usize;
+        if !count.is_multiple_of(blocks) {
+            return Err(Error::invalid(format!("take {count} items for {blocks} blocks: each block must have as many")));
         }
         // SAFETY: the caller's
-        Ok(Some(Side { items, layout: unsafe { Layout::of(items.datatype)? }, blocks }))
+        let layout = unsafe { Layout::of(datatype)? };
+        let place = match layout.one_piece(count) {
+            _ if combines && layout.is_padded() => Place::Padded,
+            // an operation is told the items' address, and not where their bytes begin
+            Some(start) if start == 0 || !combines => Place::Piece(start),
+            _ => Place::Scattered,
+        };
+        Ok(Some(Side { count, datatype, layout, blocks, place }))
     }
 
-    /// Bytes of a block.
+    /// Bytes of an item, as it travels.
+    fn item(&self) -> usize {
+        if self.place == Place::Padded { self.layout.after(1) as usize } else { self.layout.size }
+    }
+
+    /// What is combined; `None`: items that the library alone can combine.
+    pub fn elements(&self, commute: bool) -> Option<Elements> {
+        (self.place != Place::Scattered).then(|| Elements { bytes: self.item(), commute })
+    }
+
+    /// Bytes of a block, as it travels.
     fn block(&self) -> usize {
-        self.layout.size * (self.items.count / self.blocks)
+        self.item() * (self.count / self.blocks)
     }
 
     /// Items of a block, as MPI counts them.
     fn items(&self) -> (c_int, ffi::MPI_Datatype) {
-        ((self.items.count / self.blocks) as c_int, self.items.datatype)
+        ((self.count / self.blocks) as c_int, self.datatype)
     }
 
-    /// Where its bytes are, if they lie in one piece; else a copy of them, packed, of what the program `reads`.
-    unsafe fn bytes(&self, reads: bool, comm: ffi::MPI_Comm) -> Result<(*mut u8, Option<Vec<u8>>)> {
-        let Items { data, count, datatype } = self.items;
-        if let Some(start) = self.layout.one_piece(count) {
-            return Ok((data.wrapping_offset(start), None));
+    /// Copies all items between their places and where they travel.
+    ///
+    /// # Safety
+    /// `data` must be the caller's items, and `bytes` as long as they are.
+    pub unsafe fn copy(&self, direction: Direction, data: *mut u8, bytes: *mut u8) -> Result<()> {
+        // SAFETY: the caller's; a communicator that lasts, where the caller's may be freed meanwhile
+        unsafe {
+            match (self.place, direction) {
+                (Place::Padded, Direction::Pack) => copy_nonoverlapping(data, bytes, self.layout.reach(self.count).1),
+                (Place::Padded, Direction::Unpack) => copy_nonoverlapping(bytes, data, self.layout.reach(self.count).1),
+                _ => drop(copy_items(direction, data, self.count, self.datatype, bytes, ffi::RSMPI_COMM_SELF)?),
+            }
         }
-        let mut packed = vec![0u8; self.layout.size * count];
+        Ok(())
+    }
+
+    /// The bytes of items from an address on, as they travel: where they lie, or else a copy, of what the plan `reads`.
+    unsafe fn bytes(&self, data: *mut u8, reads: bool) -> Result<(*mut u8, Vec<u8>)> {
+        if let Place::Piece(start) = self.place {
+            return Ok((data.wrapping_offset(start), Vec::new()));
+        }
+        let mut copy = vec![0u8; self.item() * self.count];
         if reads {
             // SAFETY: the caller's items, and as many bytes as they have
-            unsafe { copy_items(Direction::Pack, data, count, datatype, packed.as_mut_ptr(), comm)? };
+            unsafe { self.copy(Direction::Pack, data, copy.as_mut_ptr())? };
         }
-        Ok((packed.as_mut_ptr(), Some(packed)))
+        Ok((copy.as_mut_ptr(), copy))
     }
 
     /// A copy of all that some of its items reach, holes too, and the address in it that the first one has.
-    unsafe fn copied(&self, first: usize, count: usize) -> (Vec<u8>, *mut c_void) {
+    unsafe fn copied(&self, data: *mut u8, first: usize, count: usize) -> (Vec<u8>, *mut c_void) {
         let (begin, bytes) = self.layout.reach(count);
         let mut copy = vec![0u8; bytes];
-        let from = self.items.data.wrapping_offset(self.layout.after(first) + begin);
+        let from = data.wrapping_offset(self.layout.after(first) + begin);
         // SAFETY: all that the items reach is the caller's, and fits into the copy
-        unsafe { std::ptr::copy_nonoverlapping(from, copy.as_mut_ptr(), bytes) };
+        unsafe { copy_nonoverlapping(from, copy.as_mut_ptr(), bytes) };
         let address = copy.as_mut_ptr().wrapping_offset(-begin).cast();
         (copy, address)
     }
 }
 
-/// A call on this rank.
-struct Here {
-    call: Call,
+/// What a call says of a rank's memory, whatever its addresses are.
+pub(super) struct Prepared {
     me: Rank,
     given: Option<Side>,
     got: Option<Side>,
-    /// Bytes of a block.
+    /// Bytes of a block, as it travels.
     bytes: usize,
+    /// What is combined; `None`: items that the library alone can combine.
+    elements: Option<Elements>,
+    /// What this rank gives may lie where its result goes.
+    reads_output: bool,
+    own: library::Own,
 }
 
-impl Here {
-    unsafe fn new(call: Call) -> Result<Here> {
-        let (ranks, remote) = sizes(call.comm)?;
-        let me = rank(call.comm)?;
+impl Prepared {
+    /// Looks at the arguments of a call.
+    ///
+    /// # Safety
+    /// The communicator must be valid, and the datatypes of items that count on this rank.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] with what is wrong with them; or MPI's reason.
+    pub unsafe fn new(asked: &Asked) -> Result<Prepared> {
+        let Asked { collective, root, in_place, .. } = *asked;
+        let (ranks, remote) = sizes(asked.comm)?;
+        let me = rank(asked.comm)?;
         let peers = remote.unwrap_or(ranks);
         // SAFETY: a constant of the library
         let (at_root, nowhere) = (ffi::MPI_ROOT as usize, unsafe { ffi::RSMPI_PROC_NULL } as usize);
-        let special = call.collective.rooted && remote.is_some() && [at_root, nowhere].contains(&call.root);
-        if call.root >= peers && !special {
-            return Err(Error::invalid(format!("{} with root {} of {peers} ranks", call.collective.function, call.root)));
+        let special = collective.rooted && remote.is_some() && [at_root, nowhere].contains(&root);
+        if root >= peers && !special {
+            return Err(Error::invalid(format!("{} with root {root} of {peers} ranks", collective.function)));
         }
-        if call.in_place && remote.is_some() {
-            return Err(Error::invalid(format!("{} in place between two groups of ranks", call.collective.function)));
+        if in_place && remote.is_some() {
+            return Err(Error::invalid(format!("{} in place between two groups of ranks", collective.function)));
         }
-        let is_root = if remote.is_some() { call.root == at_root } else { call.root == me };
+        let is_root = if remote.is_some() { root == at_root } else { root == me };
         // in blocks of one byte, a layout is the number of blocks
-        let root = if is_root || !call.collective.rooted { 0 } else { 1 };
-        let blocks = (call.collective.layout)(&Shape { in_place: call.in_place, ..Shape::new(peers, root, 1) }, 0);
-        let (blocks, absent) = ((blocks.input, blocks.output), remote.is_some() && call.root == nowhere && call.collective.rooted);
-        // SAFETY: the caller's arguments
-        let [given, got] =
-            unsafe { [Side::new(call.given, if absent { 0 } else { blocks.0 })?, Side::new(call.got, if absent { 0 } else { blocks.1 })?] };
-        if let (Some(given), Some(got)) = (given, got) {
-            if given.block() != got.block() {
-                let (a, b) = (given.block(), got.block());
-                return Err(Error::invalid(format!(
-                    "{} with blocks of {a} bytes that are given and {b} that come",
-                    call.collective.function
-                )));
-            }
-            if call.operation.is_some() && given.items.datatype != got.items.datatype {
-                return Err(Error::invalid(format!("{} with items of two datatypes", call.collective.function)));
-            }
-        }
-        let bytes = given.or(got).map_or(0, |side| side.block());
-        Ok(Here { call, me, given, got, bytes })
-    }
-
-    /// What is combined; `None`: items that the library alone can combine.
-    fn elements(&self) -> Option<Elements> {
-        let Some((_, commute)) = self.call.operation else { return Some(Elements::default()) };
-        let side = self.given.or(self.got)?;
-        side.layout.one_piece(side.items.count)?;
-        Some(Elements { bytes: side.layout.size, commute })
-    }
-
-    /// Does it by a plan.
-    unsafe fn planned(&self, elements: Elements) -> Result<Option<()>> {
-        let Call { collective, in_place, root, operation, comm, .. } = self.call;
-        // SAFETY: the caller vouches for the communicator; MPI allows one collective on it at a time
-        let State::Planned(planned) = (unsafe { state(comm)? }) else { return Ok(None) };
-        let shape = |ranks| Shape { elements, in_place, ..Shape::new(ranks, root, self.bytes) };
-        let plan = planned.planned(collective, shape);
-        let plan::Planned::Run(steps) = &*plan else { return Ok(None) };
-        let bytes = |side: Option<Side>, reads: bool| match side {
-            // SAFETY: the caller's items
-            Some(side) => Ok::<_, Error>((unsafe { side.bytes(reads, comm)? }, side.block() * side.blocks)),
-            None => Ok(((null_mut(), None), 0)),
+        let blocks = |root, in_place| (collective.layout)(&Shape { in_place, ..Shape::new(peers, root, 1) }, 0);
+        let own = blocks(if is_root || !collective.rooted { 0 } else { 1 }, in_place);
+        let absent = remote.is_some() && root == nowhere && collective.rooted;
+        let side = |items, blocks| {
+            // SAFETY: the caller's arguments
+            unsafe { Side::new(items, if absent { 0 } else { blocks }, collective.combines) }
         };
-        let ((input, packed_input), input_len) = bytes(self.given, true)?;
-        let ((output, packed_output), output_len) = bytes(self.got, in_place)?;
-        let operation = operation.and_then(|(op, _)| Some(Operation::new(self.given.or(self.got)?.items.datatype, elements.bytes, op)));
-        let buffers = Buffers::new((input, input_len), (output, output_len));
-        // SAFETY: the buffers hold what the collective's layout says
-        if let Err(e) = unsafe { planned.run(steps, &library::Arguments { buffers, bytes: self.bytes, root, operation }) } {
-            // other messages may still be open: they go where they were told to
-            std::mem::forget((packed_input, packed_output));
-            return Err(e);
+        let (given, got) = (side(asked.given, own.input)?, side(asked.got, own.output)?);
+        if let (Some(given), Some(got)) = (given, got) {
+            if collective.combines && given.datatype != got.datatype {
+                return Err(Error::invalid(format!("{} with items of two datatypes", collective.function)));
+            }
+            if given.block() != got.block() {
+                let (a, b, function) = (given.block(), got.block(), collective.function);
+                return Err(Error::invalid(format!("{function} with blocks of {a} bytes that are given and {b} that come")));
+            }
         }
-        if let (Some(mut packed), Some(Side { items, .. })) = (packed_output, self.got) {
-            // SAFETY: the caller's items, and as many bytes as they have
-            unsafe { copy_items(Direction::Unpack, items.data, items.count, items.datatype, packed.as_mut_ptr(), comm)? };
-        }
-        Ok(Some(()))
+        let side = given.or(got);
+        let elements = match side {
+            Some(side) if collective.combines => side.elements(asked.commutes),
+            _ => Some(Elements::default()),
+        };
+        let reads_output = in_place || blocks(0, false).input == 0;
+        Ok(Prepared { me, given, got, bytes: side.map_or(0, |side| side.block()), elements, reads_output, own: library::own(collective)? })
     }
 
-    /// Calls the library. Its name for "in place" is known to C alone: what is given is given from a copy, and a root that keeps its block gets it in one.
-    unsafe fn native(&self) -> Result<()> {
-        let Call { collective, in_place, root, operation, comm, .. } = self.call;
-        let nothing = (0, self.call.given.datatype);
-        let mut call = library::Call {
-            input: self.given.map_or(null(), |side| side.items.data.cast_const().cast()),
+    /// True if something can be planned: where it has bytes that others than the library can combine.
+    pub fn may_be_planned(&self) -> bool {
+        self.elements.is_some() && (self.bytes > 0 || (self.given.is_none() && self.got.is_none()))
+    }
+
+    /// True if its datatypes are MPI's own, whose handles mean the same for ever.
+    pub fn is_predefined(&self) -> bool {
+        [self.given, self.got].into_iter().flatten().all(|side| side.layout.predefined)
+    }
+
+    /// What it asks of so many ranks.
+    pub fn shape(&self, asked: &Asked, ranks: usize) -> Shape {
+        Shape { elements: self.elements.unwrap_or_default(), in_place: asked.in_place, ..Shape::new(ranks, asked.root, self.bytes) }
+    }
+
+    /// What a plan works on: the memory of a call like it, or copies.
+    ///
+    /// # Safety
+    /// The call's items must be valid, and stay so until they are taken back.
+    ///
+    /// # Errors
+    /// MPI's reason.
+    #[inline]
+    pub unsafe fn lend(&self, call: &Call) -> Result<(library::Arguments, Copies)> {
+        // SAFETY: the caller's items
+        let bytes = |side: Option<Side>, data, reads| match side {
+            Some(side) => {
+                let (place, copy) = unsafe { side.bytes(data, reads)? };
+                Ok::<_, Error>(((place, side.block() * side.blocks), copy))
+            }
+            None => Ok(((null_mut(), 0), Vec::new())),
+        };
+        let ((input, input_len), given) = bytes(self.given, call.given, true)?;
+        let (output, got) = bytes(self.got, call.got, self.reads_output)?;
+        let operation = call
+            .op
+            .zip(self.given.or(self.got))
+            .zip(self.elements)
+            .map(|((op, side), elements)| Operation::new(side.datatype, elements.bytes, op));
+        let buffers = Buffers::new((input.cast_const(), input_len), output);
+        let arguments = library::Arguments { buffers, bytes: self.bytes, root: call.asked.root, operation };
+        let got = self.got.filter(|_| !got.is_empty()).map(|side| Box::new((got, side, call.got)));
+        Ok((arguments, Copies { _given: given, got }))
+    }
+
+    /// What the library is called with, and the memory of that if it is a copy. The library's name for "in place" is known to C alone: what is given
+    /// is given from a copy, and a root that keeps its block gets it in one.
+    ///
+    /// # Safety
+    /// The call's items must be valid.
+    pub unsafe fn for_the_library(&self, call: &Call) -> (library::Call, Vec<u8>) {
+        let Asked { collective, in_place, root, given, .. } = call.asked;
+        let nothing = (0, given.1);
+        let mut own = library::Call {
+            input: self.given.map_or(null(), |_| call.given.cast_const().cast()),
             given: self.given.map_or(nothing, |side| side.items()),
-            output: self.got.map_or(null_mut(), |side| side.items.data.cast()),
+            output: self.got.map_or(null_mut(), |_| call.got.cast()),
             got: self.got.map_or(nothing, |side| side.items()),
             // SAFETY: a constant of the library
-            op: operation.map_or(unsafe { ffi::RSMPI_SUM }, |(op, _)| op),
+            op: call.op.unwrap_or(unsafe { ffi::RSMPI_SUM }),
             root: root as c_int,
         };
-        let mut copy = (Vec::new(), null_mut());
         let keeps = in_place && (self.me == root || !collective.rooted);
         match (self.given, self.got) {
             (None, Some(got)) if keeps => {
                 // its own block of all, or all of what it gives
                 let gives_all = (collective.layout)(&Shape::new(got.blocks, 0, 1), 0).input == got.blocks;
-                let count = got.items.count / if gives_all { 1 } else { got.blocks };
+                let count = got.count / if gives_all { 1 } else { got.blocks };
                 // SAFETY: the caller's items
-                copy = unsafe { got.copied(if gives_all { 0 } else { self.me * count }, count) };
-                (call.input, call.given) = (copy.1.cast_const(), call.got);
+                let (copy, address) = unsafe { got.copied(call.got, if gives_all { 0 } else { self.me * count }, count) };
+                (own.input, own.given) = (address.cast_const(), own.got);
+                (own, copy)
             }
             (Some(given), None) if keeps => {
                 // SAFETY: as above
-                copy = unsafe { given.copied(0, given.items.count / given.blocks) };
-                (call.output, call.got) = (copy.1, call.given);
+                let (copy, address) = unsafe { given.copied(call.given, 0, given.count / given.blocks) };
+                (own.output, own.got) = (address, own.given);
+                (own, copy)
             }
-            _ => {}
+            _ => (own, Vec::new()),
         }
-        // SAFETY: the caller's arguments
-        let done = unsafe { library::call(collective, &call, comm) };
-        drop(copy);
-        done
+    }
+}
+
+/// Copies of a caller's items while a plan works on them.
+pub(super) struct Copies {
+    /// Of what is given, if there is one.
+    _given: Vec<u8>,
+    /// Where what comes is put first, if that is not its place, and its place.
+    got: Option<Box<(Vec<u8>, Side, *mut u8)>>,
+}
+
+impl Copies {
+    /// Brings what came to its place.
+    ///
+    /// # Safety
+    /// As for [`Prepared::lend`].
+    ///
+    /// # Errors
+    /// MPI's reason.
+    #[inline]
+    pub unsafe fn take_back(self) -> Result<()> {
+        match self.got {
+            // SAFETY: the caller's items, and as many bytes as they have
+            Some(mut copy) => unsafe { copy.1.copy(Direction::Unpack, copy.2, copy.0.as_mut_ptr()) },
+            None => Ok(()),
+        }
     }
 }
 
@@ -243,17 +391,26 @@ impl Here {
 ///
 /// # Errors
 /// [`Error::Invalid`] with what is wrong with the arguments, before anything is sent; or MPI's reason.
-pub(super) unsafe fn run(call: Call) -> Result<()> {
+#[inline]
+pub(super) unsafe fn run(call: &Call) -> Result<()> {
     // SAFETY: the caller's
     unsafe {
-        let here = Here::new(call)?;
-        if here.bytes > 0
-            && let Some(elements) = here.elements()
-            && here.planned(elements)?.is_some()
-        {
-            return Ok(());
+        let mut known = Known::of(&call.asked)?;
+        let (prepared, steps) = known.parts();
+        if let Some((planned, steps)) = steps {
+            let (arguments, copies) = prepared.lend(call)?;
+            if let Err(e) = planned.run(steps, &arguments) {
+                // other messages may still be open: they go where they were told to
+                std::mem::forget(copies);
+                return Err(e);
+            }
+            copies.take_back()?;
+        } else {
+            under_way::finish(call.comm(), None);
+            let (own, _copy) = prepared.for_the_library(call);
+            check(call.asked.collective.function, (prepared.own)(&own, call.comm()))?;
         }
-        under_way::finish(here.call.comm, None);
-        here.native()
+        known.remember();
     }
+    Ok(())
 }

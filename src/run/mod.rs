@@ -21,9 +21,7 @@
 //! and the first one says why, once for each reason. Plans are kept by size and root.
 #![allow(unsafe_code)] // MPI's C interface
 
-mod allreduce;
-mod barrier;
-mod bcast;
+mod adaptive;
 mod call;
 mod communicator;
 mod datatype;
@@ -38,7 +36,7 @@ mod tags;
 mod team;
 mod under_way;
 
-pub use bcast::AdaptiveCollectives;
+pub use adaptive::AdaptiveCollectives;
 pub(crate) use communicator::{duplicate, groups_in_use};
 pub use nonblocking::Pending;
 pub use private::contexts as private_communicators;

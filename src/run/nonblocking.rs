@@ -3,24 +3,19 @@
 //! They go by the plans of the blocking ones. A communicator that has none, where setting one up would wait for other ranks, and what a blocking call
 //! leaves to the library, use the library's own non-blocking collectives. All ranks find that alike, since plans come with blocking calls alone.
 
-use super::allreduce;
-use super::bcast;
+use super::call::{Call, Copies, Prepared};
 use super::communicator;
-use super::datatype::{Direction, Layout, copy_items};
-use super::known::Call;
 use super::planned::{Planned, handled};
 use super::under_way::{self, UnderWay};
-use crate::collective;
 use crate::error::Result;
 use crate::plan;
-use crate::transport::library::Arguments;
+use crate::transport::library;
 use crate::transport::mpi::check;
 use crate::transport::native;
 use mpi::ffi::{self, MPI_Comm, MPI_Request};
 use mpi::request::{Scope, StaticScope};
 use std::marker::PhantomData;
 use std::os::raw::c_int;
-use std::ptr::null_mut;
 use std::sync::Arc;
 
 /// A collective that was begun, and borrows its buffers until it is over.
@@ -45,16 +40,8 @@ pub struct Pending<'a, S: Scope<'a> = StaticScope> {
 enum Work {
     /// The library. What is given may be a copy.
     Native { request: MPI_Request, _given: Vec<u8> },
-    /// Our plan, with items that are brought to their places at the end.
-    Planned(Arc<UnderWay>, Option<Packed>),
-}
-
-/// Items of the caller's, packed.
-struct Packed {
-    bytes: Vec<u8>,
-    data: *mut u8,
-    count: usize,
-    datatype: ffi::MPI_Datatype,
+    /// Our plan, with what is brought to its place at the end.
+    Planned(Arc<UnderWay>, Copies),
 }
 
 impl<'a, S: Scope<'a>> Pending<'a, S> {
@@ -97,7 +84,8 @@ impl<'a, S: Scope<'a>> Pending<'a, S> {
         // SAFETY: registered once, when it was begun
         unsafe { self.scope.unregister() };
         match (result, work) {
-            (Ok(()), Some(Work::Planned(_, Some(packed)))) => packed.unpack(),
+            // SAFETY: the items are lent until here
+            (Ok(()), Some(Work::Planned(_, copies))) => unsafe { copies.take_back() },
             (Ok(()), _) => Ok(()),
             (Err(e), work) => {
                 // other messages may still be open: they go where they were told to
@@ -153,123 +141,52 @@ fn outcome(one: &UnderWay) -> Result<()> {
     over.map_err(|e| if let Some(comm) = comm { handled(comm, e) } else { e })
 }
 
-impl Packed {
-    /// Packs the items of a broadcast.
-    unsafe fn of(layout: Layout, arguments: bcast::Arguments) -> Result<Packed> {
-        let bcast::Arguments { data, count, datatype, .. } = arguments;
-        let (data, count) = (data.cast::<u8>(), count as usize);
-        let mut packed = Packed { bytes: vec![0u8; layout.size * count], data, count, datatype };
-        // SAFETY: the caller's items
-        unsafe { packed.copy(Direction::Pack)? };
-        Ok(packed)
-    }
-
-    /// Brings the items to their places.
-    fn unpack(mut self) -> Result<()> {
-        // SAFETY: the items are lent until here
-        unsafe { self.copy(Direction::Unpack) }
-    }
-
-    unsafe fn copy(&mut self, direction: Direction) -> Result<()> {
-        // SAFETY: the caller's items, and as many bytes as they have; a communicator that lasts, where the caller's may be freed meanwhile
-        unsafe { copy_items(direction, self.data, self.count, self.datatype, self.bytes.as_mut_ptr(), ffi::RSMPI_COMM_SELF)? };
-        Ok(())
-    }
+/// The library's own non-blocking collective.
+pub(super) struct Immediate {
+    function: &'static str,
+    begin: unsafe fn(&library::Call, MPI_Comm, &mut MPI_Request) -> c_int,
 }
 
-/// The plan of a call with who runs it; nothing where the library's own is to run.
-unsafe fn planned<'p>(call: Call, layout: Layout) -> Result<Option<(&'p mut Planned, Arc<plan::Planned>)>> {
-    // SAFETY: the caller vouches for the communicator; MPI has calls on it begin one after the other
-    let Some(planned) = (unsafe { communicator::planned(call.comm)? }) else { return Ok(None) };
-    let plan = planned.planned(call.collective, |ranks| call.shape(ranks, layout));
-    Ok(matches!(*plan, plan::Planned::Run(_)).then_some((planned, plan)))
-}
+// SAFETY of all: the caller's
+pub(super) static IBCAST: Immediate = Immediate {
+    function: "MPI_Ibcast",
+    begin: |c, comm, request| unsafe { native::PMPI_Ibcast(c.output, c.got.0, c.got.1, c.root, comm, request) },
+};
+pub(super) static IALLREDUCE: Immediate = Immediate {
+    function: "MPI_Iallreduce",
+    begin: |c, comm, request| unsafe { native::PMPI_Iallreduce(c.input, c.output, c.got.0, c.got.1, c.op, comm, request) },
+};
+pub(super) static IBARRIER: Immediate =
+    Immediate { function: "MPI_Ibarrier", begin: |_, comm, request| unsafe { native::PMPI_Ibarrier(comm, request) } };
 
-/// The library's own.
-fn begun(call: &'static str, given: Vec<u8>, begin: impl FnOnce(&mut MPI_Request) -> c_int) -> Result<Work> {
-    // SAFETY: a constant of the library
-    let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
-    check(call, begin(&mut request))?;
-    Ok(Work::Native { request, _given: given })
-}
-
-/// Begins a broadcast.
+/// Begins a call: by its plan, or as the library does it.
 ///
 /// # Safety
-/// The arguments must be valid for `MPI_Bcast`, and the items be lent for the scope's lifetime.
+/// The items must be valid for MPI's function, and they and the operation be lent for the scope's lifetime.
 ///
 /// # Errors
-/// There is no such root; or MPI's reason.
-pub(super) unsafe fn ibcast<'a, S: Scope<'a>>(arguments: bcast::Arguments, scope: S) -> Result<Pending<'a, S>> {
-    let bcast::Arguments { data, count, datatype, root, comm } = arguments;
-    arguments.check_root()?;
-    // SAFETY: the caller's arguments; what is packed is kept until it is over
+/// [`crate::error::Error::Invalid`] with what is wrong with the arguments; or MPI's reason.
+pub(super) unsafe fn begin<'a, S: Scope<'a>>(call: &Call, library: &Immediate, scope: S) -> Result<Pending<'a, S>> {
+    let asked = &call.asked;
+    // SAFETY: the caller's arguments; MPI has calls on a communicator begin one after the other
     let work = unsafe {
-        let layout = Layout::of(datatype)?;
-        let items = count.max(0) as usize;
-        let found = if layout.size * items == 0 {
-            None
-        } else {
-            planned(Call::new(&collective::bcast::COLLECTIVE, comm, datatype, count, root), layout)?
-        };
-        match (found, layout.one_piece(items)) {
-            (Some((planned, plan)), piece) => {
-                let mut packed = if piece.is_none() { Some(Packed::of(layout, arguments)?) } else { None };
-                let place = data.cast::<u8>().wrapping_offset(piece.unwrap_or(0));
-                let place = packed.as_mut().map_or(place, |packed| packed.bytes.as_mut_ptr());
-                Work::Planned(planned.begin(plan, Arguments::of_message(place, layout.size * items, root))?, packed)
+        let prepared = Prepared::new(asked)?;
+        let found = if prepared.may_be_planned() { communicator::planned(asked.comm)? } else { None };
+        let plan = |planned: &mut Planned| planned.planned(asked.collective, |ranks| prepared.shape(asked, ranks));
+        let found = found.map(|planned| (plan(planned), planned));
+        match found {
+            Some((plan, planned)) if matches!(*plan, plan::Planned::Run(_)) => {
+                let (arguments, copies) = prepared.lend(call)?;
+                Work::Planned(planned.begin(plan, arguments)?, copies)
             }
-            (None, _) => {
-                // an empty slice's address may be 1, which is MPI_IN_PLACE in some libraries
-                let data = if count == 0 { null_mut() } else { data };
-                begun("MPI_Ibcast", Vec::new(), |request| native::PMPI_Ibcast(data, count, datatype, root as c_int, comm, request))?
-            }
-        }
-    };
-    Ok(Pending::new(work, scope))
-}
-
-/// Begins an allreduce.
-///
-/// # Safety
-/// The arguments must be valid for `MPI_Allreduce`, and the items and the operation be lent for the scope's lifetime.
-///
-/// # Errors
-/// MPI's reason.
-pub(super) unsafe fn iallreduce<'a, S: Scope<'a>>(arguments: allreduce::Arguments, scope: S) -> Result<Pending<'a, S>> {
-    let allreduce::Arguments { output, count, datatype, op, comm, .. } = arguments;
-    // SAFETY: the caller's arguments
-    let work = unsafe {
-        let layout = Layout::of(datatype)?;
-        let items = count.max(0) as usize;
-        let piece = layout.one_piece(items).filter(|_| layout.size * items > 0);
-        let found = if piece.is_some() { planned(arguments.call(), layout)? } else { None };
-        match (found, piece) {
-            (Some((planned, plan)), Some(start)) => Work::Planned(planned.begin(plan, arguments.at(layout, start))?, None),
             _ => {
-                let (copy, input) = arguments.given(layout);
-                begun("MPI_Iallreduce", copy, |request| native::PMPI_Iallreduce(input, output, count, datatype, op, comm, request))?
+                let (own, copy) = prepared.for_the_library(call);
+                // SAFETY: a constant of the library
+                let mut request = ffi::RSMPI_REQUEST_NULL;
+                check(library.function, (library.begin)(&own, asked.comm, &mut request))?;
+                Work::Native { request, _given: copy }
             }
         }
     };
     Ok(Pending::new(work, scope))
-}
-
-/// Begins a barrier.
-///
-/// # Safety
-/// `comm` must be valid.
-///
-/// # Errors
-/// MPI's reason.
-pub(super) unsafe fn ibarrier(comm: MPI_Comm) -> Result<Pending<'static>> {
-    // SAFETY: a constant of the library: of no bytes any datatype does; the caller vouches for the communicator
-    let work = unsafe {
-        let byte = ffi::RSMPI_UINT8_T;
-        match planned(Call::new(&collective::barrier::COLLECTIVE, comm, byte, 0, 0), Layout::of(byte)?)? {
-            Some((planned, plan)) => Work::Planned(planned.begin(plan, Arguments::of_message(null_mut(), 0, 0))?, None),
-            None => begun("MPI_Ibarrier", Vec::new(), |request| native::PMPI_Ibarrier(comm, request))?,
-        }
-    };
-    Ok(Pending::new(work, StaticScope))
 }

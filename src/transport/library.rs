@@ -77,11 +77,6 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Of a collective whose one buffer is the message, which nothing is combined with.
-    pub fn of_message(data: *mut u8, bytes: usize, root: usize) -> Arguments {
-        Arguments { buffers: Buffers::in_place(data, bytes), bytes, root, operation: None }
-    }
-
     /// What combines elements in a program that does this.
     ///
     /// # Errors
@@ -114,7 +109,7 @@ pub struct Call {
 }
 
 /// Calls one.
-type Own = unsafe fn(&Call, MPI_Comm) -> c_int;
+pub type Own = unsafe fn(&Call, MPI_Comm) -> c_int;
 
 // SAFETY of all: the caller's
 const CALLS: [(&Collective, Own); 9] = [
@@ -142,18 +137,13 @@ unsafe fn given(a: &Arguments) -> Option<Vec<u8>> {
     a.buffers.input().is_null().then(|| unsafe { std::slice::from_raw_parts(a.buffers.output(), a.bytes) }.to_vec())
 }
 
-/// Calls the library's own collective.
-///
-/// # Safety
-/// What is said must be valid for MPI's function, `comm` a valid communicator whose members all do this.
+/// What calls the library's own collective, on a communicator whose members all do this; what is said must be valid for MPI's function.
 ///
 /// # Errors
-/// MPI's reason.
-pub unsafe fn call(collective: &Collective, call: &Call, comm: MPI_Comm) -> Result<()> {
+/// It is not known here.
+pub fn own(collective: &Collective) -> Result<Own> {
     let unknown = || Error::invalid(format!("call {}: it is not known here", collective.function));
-    let (_, own) = CALLS.iter().find(|(c, _)| *c == collective).ok_or_else(unknown)?;
-    // SAFETY: the caller's
-    check(collective.function, unsafe { own(call, comm) })
+    CALLS.iter().find(|(c, _)| *c == collective).map(|(_, own)| *own).ok_or_else(unknown)
 }
 
 /// Runs the library's own collective.
@@ -175,6 +165,7 @@ pub unsafe fn run(collective: &Collective, arguments: &Arguments, comm: MPI_Comm
     let copy = if collective.combines { unsafe { given(arguments) } } else { None };
     let input = copy.as_ref().map_or(arguments.buffers.input(), |copy| copy.as_ptr()).cast();
     let output = arguments.buffers.output().cast();
+    let call = Call { input, given: items, output, got: items, op: operation.op, root: arguments.root as c_int };
     // SAFETY: the caller's
-    unsafe { call(collective, &Call { input, given: items, output, got: items, op: operation.op, root: arguments.root as c_int }, comm) }
+    check(collective.function, unsafe { own(collective)?(&call, comm) })
 }

@@ -77,6 +77,12 @@ impl Layout {
         if count == 0 { (0, 0) } else { (begin + steps.min(0), bytes + steps.unsigned_abs()) }
     }
 
+    /// True of MPI's own pairs with bytes between them, or behind, that are none of theirs, and that programs cannot use for anything else.
+    pub fn is_padded(&self) -> bool {
+        let (begin, bytes) = self.reach;
+        self.predefined && begin == 0 && self.extent > self.size as isize && bytes as isize <= self.extent
+    }
+
     /// Where the bytes of so many items begin, from the buffer's address, if they lie in one piece and in order.
     pub fn one_piece(&self, count: usize) -> Option<isize> {
         self.start.filter(|_| count <= 1 || self.extent == self.size as isize)

@@ -1,26 +1,17 @@
-//! The adaptive broadcast.
+//! The adaptive collectives as methods of the `mpi` crate's communicators.
 
-use super::allreduce::{self, allreduce, check_alike};
-use super::barrier::barrier;
-use super::call::{self, Items};
-use super::communicator::sizes;
-use super::datatype::{Direction, Layout, copy_items};
-use super::known::{self, Call};
-use super::nonblocking::{Pending, iallreduce, ibarrier, ibcast};
-use super::planned::Planned;
-use crate::collective::Step;
-use crate::collective::bcast::COLLECTIVE;
-use crate::collective::{Collective, allgather, alltoall, gather, reduce, reduce_scatter, scatter};
-use crate::error::{Error, Result};
+use super::call::{self, Call, Items};
+use super::nonblocking::{IALLREDUCE, IBARRIER, IBCAST, Pending, begin};
+use crate::collective::{Collective, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scatter};
+#[cfg(doc)]
+use crate::error::Error;
+use crate::error::Result;
 use crate::topology::Rank;
-use crate::transport::mpi::check;
-use crate::transport::{library, native};
 use mpi::collective::Operation;
 use mpi::ffi;
 use mpi::raw::AsRaw;
-use mpi::request::Scope;
+use mpi::request::{Scope, StaticScope};
 use mpi::traits::{Buffer, BufferMut, Communicator};
-use std::os::raw::{c_int, c_void};
 
 /// Adaptive collectives on communicators of the `mpi` crate.
 pub trait AdaptiveCollectives {
@@ -222,20 +213,17 @@ pub trait AdaptiveCollectives {
 impl<C: Communicator + AsRaw<Raw = ffi::MPI_Comm>> AdaptiveCollectives for C {
     #[inline]
     fn adaptive_bcast<B: BufferMut + ?Sized>(&self, root: Rank, buffer: &mut B) -> Result<()> {
-        let (count, datatype) = (buffer.count(), buffer.as_datatype().as_raw());
-        let arguments = Arguments { data: buffer.pointer_mut(), count, datatype, root, comm: self.as_raw() };
-        // SAFETY: a buffer is valid for `count` items of its datatype, and borrowed exclusively
-        unsafe { bcast(arguments) }
+        run(self, &bcast::COLLECTIVE, root, (Items::none(), Items::of_mut(buffer)), NONE)
     }
 
+    #[inline]
     fn adaptive_allreduce<S: Buffer + ?Sized, R: BufferMut + ?Sized, O: Operation>(&self, given: &S, result: &mut R, op: O) -> Result<()> {
-        // SAFETY: buffers are valid for their items, and borrowed
-        unsafe { allreduce(two_buffers(self.as_raw(), given, result, &op)?) }
+        run(self, &allreduce::COLLECTIVE, 0, (Items::of(given), Items::of_mut(result)), Some(&op))
     }
 
+    #[inline]
     fn adaptive_allreduce_in_place<B: BufferMut + ?Sized, O: Operation>(&self, data: &mut B, op: O) -> Result<()> {
-        // SAFETY: as above
-        unsafe { allreduce(one_buffer(self.as_raw(), data, &op)) }
+        run_in_place(self, &allreduce::COLLECTIVE, 0, data, Some(&op))
     }
 
     fn adaptive_reduce<S: Buffer + ?Sized, R: BufferMut + ?Sized, O: Operation>(
@@ -297,9 +285,9 @@ impl<C: Communicator + AsRaw<Raw = ffi::MPI_Comm>> AdaptiveCollectives for C {
         run_in_place(self, &alltoall::COLLECTIVE, 0, data, NONE)
     }
 
+    #[inline]
     fn adaptive_barrier(&self) -> Result<()> {
-        // SAFETY: a communicator of the `mpi` crate is valid
-        unsafe { barrier(self.as_raw()) }
+        run(self, &barrier::COLLECTIVE, 0, (Items::none(), Items::none()), NONE)
     }
 
     fn adaptive_ibcast<'a, B: BufferMut + ?Sized + 'a, S: Scope<'a>>(
@@ -308,10 +296,9 @@ impl<C: Communicator + AsRaw<Raw = ffi::MPI_Comm>> AdaptiveCollectives for C {
         root: Rank,
         buffer: &'a mut B,
     ) -> Result<Pending<'a, S>> {
-        let (count, datatype) = (buffer.count(), buffer.as_datatype().as_raw());
-        let arguments = Arguments { data: buffer.pointer_mut(), count, datatype, root, comm: self.as_raw() };
+        let call = Call::new(&bcast::COLLECTIVE, self.as_raw(), root, (Items::none(), Items::of_mut(buffer)), None);
         // SAFETY: as for the blocking one, until the end of the scope, which ends the program where it is not over
-        unsafe { ibcast(arguments, scope) }
+        unsafe { begin(&call, &IBCAST, scope) }
     }
 
     fn adaptive_iallreduce<'a, G: Buffer + ?Sized + 'a, R: BufferMut + ?Sized + 'a, O: Operation + 'a, S: Scope<'a>>(
@@ -321,8 +308,10 @@ impl<C: Communicator + AsRaw<Raw = ffi::MPI_Comm>> AdaptiveCollectives for C {
         result: &'a mut R,
         op: O,
     ) -> Result<Pending<'a, S>> {
+        let items = (Items::of(given), Items::of_mut(result));
+        let call = Call::new(&allreduce::COLLECTIVE, self.as_raw(), 0, items, operation(Some(&op)));
         // SAFETY: as above
-        unsafe { iallreduce(two_buffers(self.as_raw(), given, result, &op)?, scope) }
+        unsafe { begin(&call, &IALLREDUCE, scope) }
     }
 
     fn adaptive_iallreduce_in_place<'a, B: BufferMut + ?Sized + 'a, O: Operation + 'a, S: Scope<'a>>(
@@ -331,50 +320,41 @@ impl<C: Communicator + AsRaw<Raw = ffi::MPI_Comm>> AdaptiveCollectives for C {
         data: &'a mut B,
         op: O,
     ) -> Result<Pending<'a, S>> {
+        let call = Call::in_place(&allreduce::COLLECTIVE, self.as_raw(), 0, Items::of_mut(data), operation(Some(&op)));
         // SAFETY: as above
-        unsafe { iallreduce(one_buffer(self.as_raw(), data, &op), scope) }
+        unsafe { begin(&call, &IALLREDUCE, scope) }
     }
 
     fn adaptive_ibarrier(&self) -> Result<Pending<'static>> {
+        let call = Call::new(&barrier::COLLECTIVE, self.as_raw(), 0, (Items::none(), Items::none()), None);
         // SAFETY: a communicator of the `mpi` crate is valid
-        unsafe { ibarrier(self.as_raw()) }
+        unsafe { begin(&call, &IBARRIER, StaticScope) }
     }
-}
-
-/// An allreduce with an input and an output, which must be alike.
-fn two_buffers<G: Buffer + ?Sized, R: BufferMut + ?Sized>(
-    comm: ffi::MPI_Comm,
-    given: &G,
-    result: &mut R,
-    op: &impl Operation,
-) -> Result<allreduce::Arguments> {
-    check_alike((given.count(), given.as_datatype().as_raw()), (result.count(), result.as_datatype().as_raw()))?;
-    Ok(allreduce::Arguments { input: Some(given.pointer()), ..one_buffer(comm, result, op) })
-}
-
-/// An allreduce in place.
-fn one_buffer<B: BufferMut + ?Sized>(comm: ffi::MPI_Comm, data: &mut B, op: &impl Operation) -> allreduce::Arguments {
-    let (count, datatype, op, commutes) = (data.count(), data.as_datatype().as_raw(), op.as_raw(), op.is_commutative());
-    allreduce::Arguments { input: None, output: data.pointer_mut(), count, datatype, op, commutes, comm }
 }
 
 /// Of what combines nothing.
 const NONE: Option<&mpi::collective::SystemOperation> = None;
 
+/// An operation, and whether it commutes.
+fn operation<O: Operation>(op: Option<&O>) -> Option<(ffi::MPI_Op, bool)> {
+    op.map(|op| (op.as_raw(), op.is_commutative()))
+}
+
 /// A collective of items that are given, and others that come.
+#[inline]
 fn run<O: Operation>(
     comm: &impl AsRaw<Raw = ffi::MPI_Comm>,
     collective: &'static Collective,
     root: Rank,
-    (given, got): (Items, Items),
+    items: (Items, Items),
     op: Option<&O>,
 ) -> Result<()> {
-    let operation = op.map(|op| (op.as_raw(), op.is_commutative()));
     // SAFETY: buffers are valid for their items, and borrowed by whoever calls this
-    unsafe { call::run(call::Call { collective, given, got, in_place: false, root, operation, comm: comm.as_raw() }) }
+    unsafe { call::run(&Call::new(collective, comm.as_raw(), root, items, operation(op))) }
 }
 
 /// A collective of items that are given, and replaced by those that come.
+#[inline]
 fn run_in_place<B: BufferMut + ?Sized, O: Operation>(
     comm: &impl AsRaw<Raw = ffi::MPI_Comm>,
     collective: &'static Collective,
@@ -382,81 +362,6 @@ fn run_in_place<B: BufferMut + ?Sized, O: Operation>(
     data: &mut B,
     op: Option<&O>,
 ) -> Result<()> {
-    let (items, operation) = (Items::of_mut(data), op.map(|op| (op.as_raw(), op.is_commutative())));
     // SAFETY: as above
-    unsafe { call::run(call::Call { collective, given: items, got: items, in_place: true, root, operation, comm: comm.as_raw() }) }
-}
-
-/// The arguments of `MPI_Bcast`.
-#[derive(Clone, Copy)]
-pub(super) struct Arguments {
-    pub data: *mut c_void,
-    pub count: c_int,
-    pub datatype: ffi::MPI_Datatype,
-    pub root: Rank,
-    pub comm: ffi::MPI_Comm,
-}
-
-impl Arguments {
-    /// Refuses a root that there is not.
-    pub fn check_root(&self) -> Result<()> {
-        let (ranks, remote) = sizes(self.comm)?;
-        // SAFETY: a constant of the library
-        let special = [ffi::MPI_ROOT as usize, unsafe { ffi::RSMPI_PROC_NULL } as usize];
-        if self.root < remote.unwrap_or(ranks) || (remote.is_some() && special.contains(&self.root)) {
-            return Ok(());
-        }
-        Err(Error::invalid(format!("broadcast from rank {} of {} ranks", self.root, remote.unwrap_or(ranks))))
-    }
-
-    /// Calls the library. The root was checked.
-    #[inline]
-    unsafe fn native(self) -> Result<()> {
-        // an empty slice's address may be 1, which is MPI_IN_PLACE in some libraries
-        let data = if self.count == 0 { std::ptr::null_mut() } else { self.data };
-        // SAFETY: the arguments of a caller who vouched for them
-        check("MPI_Bcast", unsafe { native::PMPI_Bcast(data, self.count, self.datatype, self.root as c_int, self.comm) })
-    }
-}
-
-/// The broadcast as planned, or the library's own.
-///
-/// # Safety
-/// The arguments must be valid for `MPI_Bcast`.
-#[inline]
-unsafe fn bcast(arguments: Arguments) -> Result<()> {
-    let Arguments { count, datatype, root, comm, .. } = arguments;
-    // SAFETY: the caller's arguments
-    unsafe {
-        known::run(
-            Call::new(&COLLECTIVE, comm, datatype, count, root),
-            |layout| arguments.check_root().map(|()| layout.size > 0 && count > 0),
-            |planned, layout| match planned {
-                Some((planned, steps)) => run_plan(planned, steps, layout, arguments),
-                None => arguments.native(),
-            },
-        )
-    }
-}
-
-unsafe fn run_plan(planned: &mut Planned, steps: &[Step], layout: Layout, arguments: Arguments) -> Result<()> {
-    let Arguments { data, count, datatype, root, comm } = arguments;
-    let (data, count) = (data.cast::<u8>(), count as usize);
-    let bytes = layout.size * count;
-    if let Some(start) = layout.one_piece(count) {
-        // SAFETY: the bytes of the caller's buffer
-        return unsafe { planned.run(steps, &library::Arguments::of_message(data.wrapping_offset(start), bytes, root)) };
-    }
-    let mut packed = vec![0u8; bytes];
-    // SAFETY: `packed` has the size of the type map; the caller vouches for the rest
-    unsafe {
-        copy_items(Direction::Pack, data, count, datatype, packed.as_mut_ptr(), comm)?;
-        if let Err(e) = planned.run(steps, &library::Arguments::of_message(packed.as_mut_ptr(), bytes, root)) {
-            // other messages of the broadcast may still be open: they go where they were told to
-            std::mem::forget(packed);
-            return Err(e);
-        }
-        copy_items(Direction::Unpack, data, count, datatype, packed.as_mut_ptr(), comm)?;
-    }
-    Ok(())
+    unsafe { call::run(&Call::in_place(collective, comm.as_raw(), root, Items::of_mut(data), operation(op))) }
 }
