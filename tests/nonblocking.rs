@@ -424,3 +424,35 @@ fn an_error_is_told_once_to_who_waits_after_the_communicators_handler() {
         }
     });
 }
+
+/// What has the tags of a call that failed is told so, and does not wait for ever for what that one's open receives took; all others end as they shall.
+#[test]
+fn what_failed_leaves_nobody_waiting_on_its_rank() {
+    adaptive("what_failed_leaves_nobody_waiting_on_its_rank", 2, |world| {
+        const MANY: usize = 60;
+        return_errors(world);
+        set_up(world);
+        let fails = world.rank() == 1;
+        let mut data: Vec<Vec<u8>> =
+            (0..MANY).map(|k| vec![if fails { 0 } else { k as u8 }; if fails && k == 0 { 50 } else { 100 }]).collect();
+        let mut told = Vec::new();
+        mpi::request::scope(|scope| {
+            let begun = data.iter_mut().map(|data| world.adaptive_ibcast(scope, 0, &mut data[..]).unwrap());
+            let begun: Vec<_> = begun.collect();
+            told = begun.into_iter().map(Pending::wait).collect();
+        });
+        let failed = told.iter().filter(|result| result.is_err()).count();
+        if !fails {
+            assert_eq!(failed, 0);
+            return;
+        }
+        assert!(matches!(told[0], Err(Error::Mpi { rank: 1, .. })));
+        let lost =
+            |result: &Result<()>| result.as_ref().is_err_and(|e| e.to_string().contains("after one that failed and had the same tags"));
+        // those of every sixteenth call
+        let others: Vec<usize> = (1..MANY).filter(|&k| told[k].is_err()).collect();
+        assert!(!others.is_empty() && others.len() < 10 && others.iter().all(|&k| lost(&told[k])), "{others:?}");
+        let right = |k: usize| told[k].is_err() || data[k].iter().all(|&x| x == k as u8);
+        assert!((1..MANY).all(right));
+    });
+}

@@ -29,9 +29,7 @@ pub(super) struct Planned {
     place: Place,
     transport: Members,
     executor: Executor<ffi::MPI_Request>,
-    /// A message failed, and others may be open for ever.
-    failed: bool,
-    /// Of what does not block.
+    /// Of what does not block, and of what failed.
     shared: Arc<Shared>,
 }
 
@@ -94,14 +92,10 @@ impl Transport for Members {
 }
 
 impl Drop for Planned {
-    /// What is under way completes, as MPI has it of a communicator that is freed. Messages that are still open after an error keep the memory that they
-    /// go to, and their tags.
+    /// What is under way completes, as MPI has it of a communicator that is freed. Messages that are still open after an error keep their tags.
     fn drop(&mut self) {
         under_way::leave(self.comm);
-        if self.failed {
-            std::mem::forget(std::mem::take(&mut self.executor));
-        }
-        if self.failed || self.shared.has_failed() {
+        if self.shared.has_failed() {
             self.place.keep_tags();
         }
     }
@@ -114,7 +108,7 @@ impl Planned {
         // SAFETY: the communicator lives as long as the team
         let through = unsafe { MpiTransport::of_rank(team.comm, team.peer(rank) as Rank) };
         let transport = Members { through, rank, peers: team.peers.clone() };
-        Planned { comm, place, transport, executor: Executor::default(), failed: false, shared: Arc::default() }
+        Planned { comm, place, transport, executor: Executor::default(), shared: Arc::default() }
     }
 
     /// What to do for a shape, which is asked for with the number of ranks.
@@ -147,16 +141,18 @@ impl Planned {
         // what a step sent is received before its receiver goes on to the next: one tag does for all
         let tag = self.place.next_tag();
         under_way::finish(self.comm, Some(tag));
-        self.failed = true;
-        for step in steps {
-            // SAFETY: the caller vouches for the buffers
-            match step {
-                Step::Program(program) => unsafe { self.run_program(program, arguments, tag).map_err(|e| handled(self.comm, e))? },
-                Step::Native(call) => unsafe { self.call_native(call, arguments, tag)? },
-            }
+        self.shared.check(tag)?;
+        // SAFETY: the caller vouches for the buffers
+        let done = steps.iter().try_for_each(|step| match step {
+            Step::Program(program) => unsafe { self.run_program(program, arguments, tag).map_err(|e| handled(self.comm, e)) },
+            Step::Native(call) => unsafe { self.call_native(call, arguments, tag) },
+        });
+        if done.is_err() {
+            // messages that are still open keep the memory that they go to
+            std::mem::forget(std::mem::take(&mut self.executor));
+            self.shared.lose(tag);
         }
-        self.failed = false;
-        Ok(())
+        done
     }
 
     /// Begins what [`Planned::run`] does, by messages alone: making a communicator for the library's own collective among some ranks would wait for them.

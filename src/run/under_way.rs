@@ -6,7 +6,7 @@
 
 use super::planned::{Members, keep_trace, trace_of};
 use crate::collective::Step;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::plan;
 use crate::schedule::Trace;
 use crate::transport::library::Arguments;
@@ -23,6 +23,8 @@ const SPARE: usize = 4;
 pub struct Shared {
     /// A message failed, and others may be open for ever.
     failed: AtomicBool,
+    /// The tags of those.
+    lost: Mutex<Vec<Tag>>,
     spare: Mutex<Vec<Executor<MPI_Request>>>,
 }
 
@@ -30,6 +32,26 @@ impl Shared {
     /// True if a message failed.
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a call with these tags failed.
+    pub fn lose(&self, tag: Tag) {
+        lock(&self.lost).push(tag);
+        self.failed.store(true, Ordering::Relaxed);
+    }
+
+    /// Refuses tags of a call that failed: its open receives would take what is sent to another one, which would wait for ever.
+    ///
+    /// # Errors
+    /// They are such ones.
+    #[inline]
+    pub fn check(&self, tag: Tag) -> Result<()> {
+        if self.has_failed() && lock(&self.lost).contains(&tag) {
+            return Err(Error::invalid(
+                "run a collective after one that failed and had the same tags: its communicator is of no use any more",
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -198,7 +220,7 @@ impl Operation {
             let (executor, mut spare) = (std::mem::take(&mut self.executor), lock(&self.shared.spare));
             if let Some(Err(_)) = self.over {
                 // messages that are still open keep the memory that they go to
-                self.shared.failed.store(true, Ordering::Relaxed);
+                self.shared.lose(self.tag);
                 std::mem::forget(executor);
             } else if spare.len() < SPARE {
                 spare.push(executor);
@@ -212,6 +234,9 @@ impl Operation {
             return Ok(false);
         }
         self.after = None;
+        if self.step == 0 && !self.started {
+            self.shared.check(self.tag)?;
+        }
         let Operation { transport, arguments, executor, trace, .. } = self;
         let plan::Planned::Run(steps) = &*self.plan else { return Ok(true) };
         while let Some(Step::Program(program)) = steps.get(self.step) {
