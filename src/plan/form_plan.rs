@@ -66,7 +66,11 @@ pub(super) fn decide_form(
     // rows were made with the root in the first group
     let from_there = !collective.rooted || members[shape.root].group == 0;
     if let Some(row) = row.filter(|row| from_there && (row.intra_group.is_some() || placed())) {
-        return Ok(from_row(policy, members, collective, row, shape)?.or_native(collective, shape));
+        let said = from_row(policy, members, collective, row, shape)?;
+        // rows are made for operations that commute
+        if said.form.fits(shape) {
+            return Ok(said);
+        }
     }
     if collective.sized() && policy.policy.two_level(collective).is_empty() {
         return Ok(native);
@@ -176,5 +180,5 @@ fn form_of(costs: &PolyModel, members: &[Location], collective: &'static Collect
     let between = (algorithm, Parameters { segment: 0, ..row.parameters() });
     // so many segments as a message may have
     let segment = bounded(row.parameters(), shape.bytes).segment;
-    Form::Coordinated(coordinated(members, collective, shape.root, inside, between, segment)).with_flow(costs, shape)
+    Form::Coordinated(coordinated(members, collective, shape, inside, between, segment)).with_flow(costs, shape)
 }

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, bounded};
 use crate::schedule::{MOST_SEGMENTS, Program, Schedule};
 use crate::topology::Rank;
-use crate::two_level::{Coordinated, IntraGroup, through};
+use crate::two_level::{Coordinated, IntraGroup, first, through};
 use crate::units;
 
 /// True if a collective is planned in one of these forms.
@@ -88,7 +88,7 @@ impl Form {
         match self {
             Form::Flat(..) => self.clone(),
             Form::Coordinated(c) => {
-                let groups = group_ranks(members, shape.root).into_iter().map(|(_, ranks)| ranks).collect();
+                let groups = groups_of(members, shape);
                 // so many segments as a message may have
                 let segment = bounded(Parameters::of(c.segment, 0), shape.bytes).segment;
                 Form::Coordinated(Coordinated { groups, segment, ..c.clone() })
@@ -207,7 +207,7 @@ pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static
         let mut best: Vec<FormPlan> = Vec::new();
         for inside in (through.trees)().into_iter().flat_map(with_radices) {
             for &between in &between {
-                let with = |&segment: &_| Form::Coordinated(coordinated(members, collective, shape.root, inside, between, segment));
+                let with = |&segment: &_| Form::Coordinated(coordinated(members, collective, shape, inside, between, segment));
                 let mut found: Vec<FormPlan> =
                     first.iter().map(with).filter_map(|form| predicted(form).transpose()).collect::<Result<_>>()?;
                 all.extend(found.iter().cloned());
@@ -256,17 +256,21 @@ fn segments(members: &[Location], collective: &Collective, shape: &Shape) -> Vec
     all
 }
 
+/// The groups that a shape goes through.
+fn groups_of(members: &[Location], shape: &Shape) -> Vec<Vec<Rank>> {
+    group_ranks(members, first(shape)).into_iter().map(|(_, ranks)| ranks).collect()
+}
+
 pub(super) fn coordinated(
     members: &[Location],
     collective: &'static Collective,
-    root: Rank,
+    shape: &Shape,
     inside: (&'static Algorithm, Parameters),
     between: (&'static Algorithm, Parameters),
     segment: usize,
 ) -> Coordinated {
     let part = |(algorithm, parameters)| IntraGroup { algorithm, parameters };
-    let groups = group_ranks(members, root).into_iter().map(|(_, ranks)| ranks).collect();
-    Coordinated { collective, groups, inside: part(inside), between: part(between), segment }
+    Coordinated { collective, groups: groups_of(members, shape), inside: part(inside), between: part(between), segment }
 }
 
 #[cfg(test)]
@@ -337,6 +341,32 @@ mod tests {
                 assert!(plan.from_row == (ranks == everybody.len()) && !plan.form.is_native());
                 // what was measured may differ from what is predicted
                 assert!(plan.seconds() <= all[0].seconds() * 1.2, "{} takes {}", plan.form.words(), plan.seconds());
+            }
+        }
+    }
+
+    /// Where the ranks of each group follow each other, what goes through coordinators keeps their order, as the check proves; where they do not, nothing
+    /// goes there.
+    #[test]
+    fn operations_that_do_not_commute_go_through_coordinators_where_groups_are_in_order() {
+        let policy = CompiledPolicy::new(Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
+        let inside = |group: usize, ranks: usize| (0..ranks).map(move |position| Location { group, position });
+        let in_order: Vec<Location> = inside(2, 4).chain(inside(0, 5)).chain(inside(1, 2)).collect();
+        let dealt: Vec<Location> = (0..11).map(|k| Location { group: k % 3, position: k / 3 }).collect();
+        for collective in COLLECTIVES.into_iter().filter(|c| c.combines) {
+            for (k, (root, bytes)) in [(0, 8), (3, 1000), (4, 30_008), (6, 13), (10, 2000)].into_iter().enumerate() {
+                let root = if collective.rooted { root } else { 0 };
+                let shape = Shape { in_place: k % 2 == 0, ..collective.shape(11, root, bytes) };
+                let shape = Shape { elements: crate::schedule::Elements { commute: false, ..shape.elements }, ..shape };
+                let all = forms(&policy, &in_order, collective, &shape).unwrap();
+                let through: Vec<&Form> = all.iter().map(|p| &p.form).filter(|f| matches!(f, Form::Coordinated(_))).collect();
+                assert!(through.len() > 3, "{} of {bytes} bytes goes through coordinators in {} ways", collective.name, through.len());
+                for plan in &all {
+                    check(&plan.form.schedule(&shape).unwrap(), &(collective.specification)(&shape))
+                        .unwrap_or_else(|e| panic!("{} {shape:?}: {}: {e}", collective.name, plan.form.words()));
+                }
+                let flat = forms(&policy, &dealt, collective, &shape).unwrap();
+                assert!(flat.iter().all(|plan| matches!(plan.form, Form::Flat(..))));
             }
         }
     }

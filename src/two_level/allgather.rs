@@ -13,7 +13,7 @@ pub(super) static THROUGH: Through = Through {
     trees,
     between: || vec![allgather::DIRECT, allgather::RING],
     segmented: true,
-    fits: |_| true,
+    fits: |_, _| true,
     program,
 };
 

@@ -2,7 +2,7 @@
 //! down the tree. Each datum crosses between two groups as often as the coordinators' algorithm sends it, whatever the groups' sizes, and in segments
 //! the three levels work at once.
 
-use super::coordinated::{Part, Through};
+use super::coordinated::{Coordinated, Part, Through};
 use crate::collective::{Shape, allreduce, bcast};
 use crate::error::Result;
 use crate::schedule::{Buffer, Lane, OpId, Program, Span};
@@ -12,8 +12,7 @@ pub(super) static THROUGH: Through = Through {
     trees: || bcast::trees().collect(),
     between: || allreduce::COLLECTIVE.built().collect(),
     segmented: true,
-    // ranks of a group need not follow each other
-    fits: |shape| shape.elements.commute,
+    fits: Coordinated::keeps_order,
     program,
 };
 
@@ -113,6 +112,9 @@ fn combine_up(
     if part.children.is_empty() && part.parent.is_some() {
         return (if part.shape.in_place { span } else { input }, Vec::new(), Vec::new());
     }
+    if !part.shape.elements.commute {
+        return combine_in_order(program, part, span, scratch, before);
+    }
     let mut last: Vec<OpId> = if part.shape.in_place { Vec::new() } else { vec![program.copy(input, span, &[])] };
     let mut used = Vec::new();
     // the children with the smallest subtrees, which are served last, are ready first
@@ -123,4 +125,27 @@ fn combine_up(
         used.clone_from(&last);
     }
     (span, last, used)
+}
+
+/// The same in the order of ranks, this one's first: what lies left is combined into what comes from the next child.
+fn combine_in_order(
+    program: &mut Program,
+    part: &Part,
+    span: Span,
+    scratch: impl Fn(usize) -> Span,
+    before: &[OpId],
+) -> (Span, Vec<OpId>, Vec<OpId>) {
+    let mut left = if part.shape.in_place { span } else { Span { buffer: Buffer::Input, ..span } };
+    let mut last = Vec::new();
+    let mut children: Vec<usize> = (0..part.children.len()).collect();
+    children.sort_unstable_by_key(|&k| part.children[k]);
+    for k in children {
+        last.push(program.recv(part.children[k], scratch(k), before));
+        last = vec![program.combine(left, scratch(k), &last)];
+        left = scratch(k);
+    }
+    if left != span {
+        last = vec![program.copy(left, span, &last)];
+    }
+    (span, last.clone(), last)
 }

@@ -10,13 +10,19 @@ use crate::schedule::{Buffer, Program, Span};
 
 /// Longer blocks are sent directly: a coordinator's port, and its memory, would hold up all of its group's.
 const LONGEST_BLOCK: usize = 16 << 10;
+/// What a coordinator may take: all that its group gives, as it goes out, and as it came.
+const MOST_MEMORY: usize = 128 << 20;
 
 pub(super) static THROUGH: Through = Through {
     collective: &alltoall::COLLECTIVE,
     trees,
     between: || vec![alltoall::DIRECT, alltoall::ROTATED, alltoall::PAIRWISE, alltoall::SPREAD],
     segmented: true,
-    fits: |shape| shape.bytes <= LONGEST_BLOCK,
+    fits: |c, shape| {
+        let members = c.groups.iter().map(Vec::len).max().unwrap_or(0);
+        let memory = members.saturating_mul(shape.ranks).saturating_mul(shape.bytes).saturating_mul(3);
+        shape.bytes <= LONGEST_BLOCK && memory <= MOST_MEMORY
+    },
     program,
 };
 

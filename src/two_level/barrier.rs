@@ -10,7 +10,7 @@ pub(super) static THROUGH: Through = Through {
     trees: || barrier::ALGORITHMS.iter().copied().filter(|a: &&Algorithm| a.tree.is_some()).collect(),
     between: || barrier::COLLECTIVE.built().collect(),
     segmented: false,
-    fits: |_| true,
+    fits: |_, _| true,
     program,
 };
 

@@ -1,5 +1,6 @@
 //! A collective through coordinators: up a tree inside each group, an algorithm between the coordinators, down the tree again.
 
+use super::blocks::trees;
 use super::{IntraGroup, Named, allgather, allreduce, alltoall, barrier, gather, reduce, reduce_scatter, scatter};
 use crate::collective::{Algorithm, Collective, Node, Parameters, Shape, Size, is_zero};
 use crate::error::{Error, Result};
@@ -27,8 +28,8 @@ pub struct Through {
     pub between: fn() -> Vec<&'static Algorithm>,
     /// True if levels can overlap, segment by segment.
     pub segmented: bool,
-    /// True if it can be done so, whatever ranks the groups have.
-    pub fits: fn(&Shape) -> bool,
+    /// True if it can be done so, by whatever algorithms.
+    pub fits: fn(&Coordinated, &Shape) -> bool,
     /// What one rank does.
     pub(super) program: fn(&Part) -> Result<Program>,
 }
@@ -83,13 +84,19 @@ fn find(all: Vec<&'static Algorithm>, name: &str, not: &str) -> Result<&'static 
     })
 }
 
+/// The rank that comes first in the groups of a shape: the root, but where ranks must be combined in their order.
+pub fn first(shape: &Shape) -> Rank {
+    if shape.elements.commute { shape.root } else { 0 }
+}
+
 /// A collective through coordinators.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "InFile")]
 pub struct Coordinated {
     /// Which one.
     pub collective: &'static Collective,
-    /// Ranks by group, in each group the coordinator first; where there is a root, it is the first of the first group.
+    /// Ranks by group, in each group the coordinator first; where there is a root, it is the first of the first group, or, where an operation does not
+    /// commute, the first rank is ([`first`]).
     pub groups: Vec<Vec<Rank>>,
     /// The tree inside each group.
     pub inside: IntraGroup,
@@ -252,8 +259,14 @@ impl Coordinated {
     /// True if it does what a shape asks for.
     pub fn fits(&self, shape: &Shape) -> bool {
         let between = Shape { ranks: self.groups.len(), root: 0, ..*shape };
-        let rooted = !self.collective.rooted || self.groups[0][0] == shape.root;
-        self.through().is_ok_and(|t| rooted && (t.fits)(shape) && (self.between.algorithm.fits)(&between))
+        let rooted = !self.collective.rooted || self.groups[0][0] == first(shape);
+        self.through().is_ok_and(|t| rooted && (t.fits)(self, shape) && (self.between.algorithm.fits)(&between))
+    }
+
+    /// True if what is combined keeps the order of ranks, where the operation wants it: ranks of a group follow each other, and so do the groups, and those
+    /// below each rank of a tree.
+    pub(super) fn keeps_order(&self, shape: &Shape) -> bool {
+        shape.elements.commute || (self.ranks().into_iter().eq(0..shape.ranks) && trees().contains(&self.inside.algorithm))
     }
 
     /// What a rank sends and receives; nothing for a rank that is in no group.

@@ -1,8 +1,8 @@
 //! The reduction through coordinators: each group's vectors are combined up its tree, and what coordinators have goes to the root by one of its
 //! algorithms, segment by segment.
 
-use super::blocks::{BETWEEN, UP};
-use super::coordinated::{Part, Through};
+use super::blocks::{BETWEEN, DOWN, UP};
+use super::coordinated::{Coordinated, Part, Through};
 use crate::collective::data_flow::DataFlow;
 use crate::collective::fold::up;
 use crate::collective::{Shape, bcast, reduce};
@@ -14,20 +14,34 @@ pub(super) static THROUGH: Through = Through {
     trees: || bcast::trees().collect(),
     between: || reduce::COLLECTIVE.built().filter(|a| !a.segmented).collect(),
     segmented: true,
-    // ranks of a group need not follow each other
-    fits: |shape| shape.elements.commute,
+    fits: Coordinated::keeps_order,
     program,
 };
 
 fn program(part: &Part) -> Result<Program> {
     let (shape, mut flow) = (part.shape, DataFlow::new());
-    let me = part.ranks()[part.position];
+    let (me, top) = (part.ranks()[part.position], part.groups[0][0]);
     let given = if shape.in_place && me == shape.root { Span::output(0, shape.bytes) } else { Span::input(0, shape.bytes) };
     let home = if me == shape.root { Span::output(0, shape.bytes) } else { Span::scratch(0, shape.bytes) };
     combine_up(&mut flow, part, (given, home), shape.bytes);
-    if part.parent.is_some() {
-        return Ok(flow.done());
+    if part.parent.is_none() {
+        between_coordinators(&mut flow, part, home)?;
     }
+    // an operation that does not commute ends at the first rank
+    flow.in_lane(DOWN);
+    for segment in shape.segments(part.segment).filter(|_| top != shape.root) {
+        if me == top {
+            flow.send(shape.root, segment.within(home));
+        } else if me == shape.root {
+            flow.recv(top, segment.within(home));
+        }
+    }
+    Ok(flow.done())
+}
+
+/// What coordinators have at `home` goes to the first one.
+fn between_coordinators(flow: &mut DataFlow, part: &Part, home: Span) -> Result<()> {
+    let shape = part.shape;
     let among = Shape { ranks: part.groups.len(), root: 0, in_place: true, ..*shape };
     let (first, mut most) = (flow.scratch(), 0);
     for (k, segment) in shape.segments(part.segment).enumerate() {
@@ -45,7 +59,7 @@ fn program(part: &Part) -> Result<Program> {
             },
         );
     }
-    Ok(flow.done())
+    Ok(())
 }
 
 /// Combines the vectors of a group up its tree, segment by segment: from where each rank's lies given, to where the coordinator wants it.

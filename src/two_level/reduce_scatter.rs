@@ -2,7 +2,7 @@
 //! blocks, packed, and deal out the result.
 
 use super::blocks::{DOWN, Packed, deal, exchange, trees};
-use super::coordinated::{Part, Through};
+use super::coordinated::{Coordinated, Part, Through};
 use super::reduce::combine_up;
 use crate::collective::data_flow::DataFlow;
 use crate::collective::reduce_scatter;
@@ -14,8 +14,7 @@ pub(super) static THROUGH: Through = Through {
     trees,
     between: || vec![reduce_scatter::DIRECT],
     segmented: true,
-    // ranks of a group need not follow each other
-    fits: |shape| shape.elements.commute,
+    fits: Coordinated::keeps_order,
     program,
 };
 

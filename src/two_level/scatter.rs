@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::schedule::{Buffer, Program, Span};
 
 pub(super) static THROUGH: Through =
-    Through { collective: &scatter::COLLECTIVE, trees, between: || vec![scatter::FLAT], segmented: true, fits: |_| true, program };
+    Through { collective: &scatter::COLLECTIVE, trees, between: || vec![scatter::FLAT], segmented: true, fits: |_, _| true, program };
 
 fn program(part: &Part) -> Result<Program> {
     let (shape, mut flow) = (part.shape, DataFlow::new());
