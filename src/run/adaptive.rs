@@ -2,16 +2,18 @@
 
 use super::call::{self, Call, Items};
 use super::nonblocking::{IALLREDUCE, IBARRIER, IBCAST, Pending, begin};
+use super::vector::{self, Blocks};
 use crate::collective::{Collective, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scatter};
 #[cfg(doc)]
 use crate::error::Error;
 use crate::error::Result;
 use crate::topology::Rank;
+use mpi::Count;
 use mpi::collective::Operation;
 use mpi::ffi;
 use mpi::raw::AsRaw;
 use mpi::request::{Scope, StaticScope};
-use mpi::traits::{Buffer, BufferMut, Communicator};
+use mpi::traits::{Buffer, BufferMut, Communicator, PartitionedBuffer, PartitionedBufferMut};
 
 /// Adaptive collectives on communicators of the `mpi` crate.
 pub trait AdaptiveCollectives {
@@ -132,6 +134,48 @@ pub trait AdaptiveCollectives {
     /// # Errors
     /// As there.
     fn adaptive_alltoall_in_place<B: BufferMut + ?Sized>(&self, data: &mut B) -> Result<()>;
+
+    /// As [`AdaptiveCollectives::adaptive_allgather`], of blocks that may have other sizes on each rank. All ranks know the sizes of all: where blocks are
+    /// about as long as each other, they are filled up to the longest, and go by the plan of an allgather of such blocks; else the library's own
+    /// runs.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if there is not a block for each rank, or this rank's has other bytes than it gives; else as for
+    /// [`AdaptiveCollectives::adaptive_bcast`].
+    fn adaptive_allgatherv<S: Buffer + ?Sized, R: PartitionedBufferMut + ?Sized>(&self, given: &S, result: &mut R) -> Result<()>;
+
+    /// As [`AdaptiveCollectives::adaptive_reduce_scatter_block`], where each rank gets as many items as `counts` says, which is the same on all ranks. By the
+    /// rule of [`AdaptiveCollectives::adaptive_allgatherv`]; blocks are filled up with items of this rank's, and what is made of these is
+    /// not looked at.
+    ///
+    /// # Errors
+    /// As there.
+    fn adaptive_reduce_scatter<S: Buffer + ?Sized, R: BufferMut + ?Sized, O: Operation>(
+        &self,
+        given: &S,
+        counts: &[Count],
+        result: &mut R,
+        op: O,
+    ) -> Result<()>;
+
+    /// As [`AdaptiveCollectives::adaptive_gather`], of blocks that may have other sizes on each rank. The root alone knows all of them, so that ranks could
+    /// not decide alike: the library's own runs.
+    ///
+    /// # Errors
+    /// As for [`AdaptiveCollectives::adaptive_allgatherv`], or there is no such root.
+    fn adaptive_gatherv<S: Buffer + ?Sized, R: PartitionedBufferMut + ?Sized>(&self, root: Rank, given: &S, result: &mut R) -> Result<()>;
+
+    /// As [`AdaptiveCollectives::adaptive_scatter`], by the rule of [`AdaptiveCollectives::adaptive_gatherv`].
+    ///
+    /// # Errors
+    /// As there.
+    fn adaptive_scatterv<S: PartitionedBuffer + ?Sized, R: BufferMut + ?Sized>(&self, root: Rank, given: &S, result: &mut R) -> Result<()>;
+
+    /// As [`AdaptiveCollectives::adaptive_alltoall`], of blocks that may have any sizes. No rank knows all of them: the library's own runs.
+    ///
+    /// # Errors
+    /// As for [`AdaptiveCollectives::adaptive_allgatherv`].
+    fn adaptive_alltoallv<S: PartitionedBuffer + ?Sized, R: PartitionedBufferMut + ?Sized>(&self, given: &S, result: &mut R) -> Result<()>;
 
     /// Returns when all ranks of the communicator have called it, in the way that the policy chose for these ranks. Collective. On an
     /// inter-communicator, and without a policy that fits, the library's own barrier runs.
@@ -283,6 +327,38 @@ impl<C: Communicator + AsRaw<Raw = ffi::MPI_Comm>> AdaptiveCollectives for C {
 
     fn adaptive_alltoall_in_place<B: BufferMut + ?Sized>(&self, data: &mut B) -> Result<()> {
         run_in_place(self, &alltoall::COLLECTIVE, 0, data, NONE)
+    }
+
+    fn adaptive_allgatherv<S: Buffer + ?Sized, R: PartitionedBufferMut + ?Sized>(&self, given: &S, result: &mut R) -> Result<()> {
+        // SAFETY: buffers are valid for their items, and borrowed, as in all that follow
+        unsafe { vector::allgatherv(self.as_raw(), Items::of(given), Blocks::of_mut(result)) }
+    }
+
+    fn adaptive_reduce_scatter<S: Buffer + ?Sized, R: BufferMut + ?Sized, O: Operation>(
+        &self,
+        given: &S,
+        counts: &[Count],
+        result: &mut R,
+        op: O,
+    ) -> Result<()> {
+        let (items, operation) = ((Items::of(given), Items::of_mut(result)), (op.as_raw(), op.is_commutative()));
+        // SAFETY: as above
+        unsafe { vector::reduce_scatter(self.as_raw(), items, counts, operation) }
+    }
+
+    fn adaptive_gatherv<S: Buffer + ?Sized, R: PartitionedBufferMut + ?Sized>(&self, root: Rank, given: &S, result: &mut R) -> Result<()> {
+        // SAFETY: as above
+        unsafe { vector::gatherv(self.as_raw(), root, Items::of(given), Blocks::of_mut(result)) }
+    }
+
+    fn adaptive_scatterv<S: PartitionedBuffer + ?Sized, R: BufferMut + ?Sized>(&self, root: Rank, given: &S, result: &mut R) -> Result<()> {
+        // SAFETY: as above
+        unsafe { vector::scatterv(self.as_raw(), root, Blocks::of(given), Items::of_mut(result)) }
+    }
+
+    fn adaptive_alltoallv<S: PartitionedBuffer + ?Sized, R: PartitionedBufferMut + ?Sized>(&self, given: &S, result: &mut R) -> Result<()> {
+        // SAFETY: as above
+        unsafe { vector::alltoallv(self.as_raw(), Blocks::of(given), Blocks::of_mut(result)) }
     }
 
     #[inline]

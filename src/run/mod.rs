@@ -35,6 +35,7 @@ mod settings;
 mod tags;
 mod team;
 mod under_way;
+mod vector;
 
 pub use adaptive::AdaptiveCollectives;
 pub(crate) use communicator::{duplicate, groups_in_use};

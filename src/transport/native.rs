@@ -56,8 +56,13 @@ macro_rules! functions {
 functions! {
     PMPI_Abort(comm: Comm, code: c_int) -> c_int;
     PMPI_Allgather(data: *const c_void, n: c_int, t: Datatype, into: Place, m: c_int, u: Datatype, comm: Comm) -> c_int;
+    PMPI_Allgatherv(data: *const c_void, n: c_int, t: Datatype, into: Place, counts: Ints, places: Ints, u: Datatype, comm: Comm) -> c_int;
     PMPI_Allreduce(data: *const c_void, into: Place, n: c_int, t: Datatype, op: MPI_Op, comm: Comm) -> c_int;
     PMPI_Alltoall(data: *const c_void, n: c_int, t: Datatype, into: Place, m: c_int, u: Datatype, comm: Comm) -> c_int;
+    PMPI_Alltoallv(
+        data: *const c_void, counts: Ints, places: Ints, t: Datatype,
+        into: Place, also: Ints, there: Ints, u: Datatype, comm: Comm
+    ) -> c_int;
     PMPI_Barrier(comm: Comm) -> c_int;
     PMPI_Bcast(data: Place, n: c_int, t: Datatype, root: c_int, comm: Comm) -> c_int;
     PMPI_Comm_call_errhandler(comm: Comm, code: c_int) -> c_int;
@@ -81,6 +86,10 @@ functions! {
     PMPI_Get_library_version(text: *mut c_char, length: Int) -> c_int;
     PMPI_Get_processor_name(text: *mut c_char, length: Int) -> c_int;
     PMPI_Gather(data: *const c_void, n: c_int, t: Datatype, into: Place, m: c_int, u: Datatype, root: c_int, comm: Comm) -> c_int;
+    PMPI_Gatherv(
+        data: *const c_void, n: c_int, t: Datatype,
+        into: Place, counts: Ints, places: Ints, u: Datatype, root: c_int, comm: Comm
+    ) -> c_int;
     PMPI_Group_free(group: *mut Group) -> c_int;
     PMPI_Group_incl(group: Group, n: c_int, ranks: Ints, made: *mut Group) -> c_int;
     PMPI_Group_translate_ranks(group: Group, n: c_int, ranks: Ints, other: Group, found: Int) -> c_int;
@@ -94,8 +103,13 @@ functions! {
     PMPI_Query_thread(provided: Int) -> c_int;
     PMPI_Reduce(data: *const c_void, into: Place, n: c_int, t: Datatype, op: MPI_Op, root: c_int, comm: Comm) -> c_int;
     PMPI_Reduce_local(data: *const c_void, into: Place, n: c_int, t: Datatype, op: MPI_Op) -> c_int;
+    PMPI_Reduce_scatter(data: *const c_void, into: Place, counts: Ints, t: Datatype, op: MPI_Op, comm: Comm) -> c_int;
     PMPI_Reduce_scatter_block(data: *const c_void, into: Place, n: c_int, t: Datatype, op: MPI_Op, comm: Comm) -> c_int;
     PMPI_Scatter(data: *const c_void, n: c_int, t: Datatype, into: Place, m: c_int, u: Datatype, root: c_int, comm: Comm) -> c_int;
+    PMPI_Scatterv(
+        data: *const c_void, counts: Ints, places: Ints, t: Datatype,
+        into: Place, n: c_int, u: Datatype, root: c_int, comm: Comm
+    ) -> c_int;
     PMPI_Test(request: *mut Request, flag: Int, status: *mut Status) -> c_int;
     PMPI_Type_commit(t: *mut Datatype) -> c_int;
     PMPI_Type_contiguous(n: c_int, t: Datatype, made: *mut Datatype) -> c_int;
