@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::measure::{Experiment, Samples, Session};
-use crate::model::{Among, CostModel, Fitted, Lookup, Model, RankSet};
+use crate::model::{Among, Compute, CostModel, Fitted, Inside, Lookup, Model, RankSet};
 use crate::predict::replay;
 use crate::stats;
 use crate::topology::Rank;
@@ -51,6 +51,25 @@ pub fn fit_groups(session: &mut Session, rank_sets: &[RankSet], models: &[&'stat
         models.iter().filter_map(one).collect()
     };
     Ok(rank_sets.iter().enumerate().map(fit).collect())
+}
+
+/// What copying and combining takes in each group: its first rank, for all, or each one where processors differ. Of a recording that does not say it
+/// nothing is known.
+///
+/// # Errors
+/// The session's.
+pub fn fit_compute(session: &mut Session, rank_sets: &[RankSet]) -> Result<Vec<Vec<Compute>>> {
+    let who = |r: &RankSet| {
+        let unlike = r.inside.as_ref().is_some_and(Inside::has_unlike_processors);
+        r.ranks[..if unlike { r.ranks.len() } else { 1 }].to_vec()
+    };
+    let ranks: Vec<Vec<Rank>> = rank_sets.iter().map(who).collect();
+    if session.can_measure() {
+        let all: Vec<Experiment> = ranks.iter().flatten().flat_map(|&rank| Compute::experiments(rank)).collect();
+        session.measure("copying and combining", &all)?;
+    }
+    let of = |ranks: &Vec<Rank>| ranks.iter().map(|&rank| Compute::measured(rank, session.samples())).collect::<Option<_>>();
+    Ok(ranks.iter().map(|ranks| of(ranks).unwrap_or_default()).collect())
 }
 
 /// Fits one model; of several estimators the one that predicts the held-out experiments best.

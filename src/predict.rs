@@ -216,7 +216,13 @@ impl<'a> Run<'a> {
             if event & event::TURN != 0 { self.turn(rank as u32, now) } else { self.arrive(rank as u32, event as u32, now) }
         }
         let waits = self.machines.iter().position(|m| self.done[m.first..][..m.program.len()].iter().any(|&t| !is_complete(t)));
-        waits.map_or(Ok(true), |rank| Err(Error::invalid(format!("replay the schedule: rank {rank} waits for ever"))))
+        match waits {
+            // for what takes for ever
+            Some(rank) if self.completion() < f64::INFINITY => {
+                Err(Error::invalid(format!("replay the schedule: rank {rank} waits for ever")))
+            }
+            _ => Ok(true),
+        }
     }
 
     /// When the last operation of all was complete.

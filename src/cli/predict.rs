@@ -99,6 +99,12 @@ fn of_forms(args: &Args, compiled: &CompiledPolicy, members: &[Location]) -> any
         let shape = collective.shape(members.len(), args.root, bytes);
         let plan = plan_form(compiled, members, collective, &shape)?;
         let replayed = (!plan.form.is_native()).then(|| plan.form.seconds(compiled, members, &shape)).transpose()?;
+        if replayed == Some(f64::INFINITY) {
+            bail!(
+                "predict a {}: the policy, of an older version, does not say what copying and combining takes: tune anew",
+                collective.name
+            );
+        }
         let size = if collective.sized() { units::bytes(bytes) } else { "-".into() };
         rows.push(vec![collective.name.into(), size, or_dash(plan.predicted_s), replayed.map_or("-".into(), units::seconds)]);
         all.push(serde_json::json!({ "bytes": bytes, "predicted_s": plan.predicted_s, "replayed_s": replayed, "way": plan.form.words() }));

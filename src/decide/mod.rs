@@ -189,6 +189,9 @@ fn predicted(
         Err(Error::TooLarge(_)) => return Ok(None),
         found => found?,
     };
+    if seconds == f64::INFINITY {
+        return Ok(None);
+    }
     let calibration =
         knowledge.calibration.iter().find(|e| e.collective == collective && e.algorithm == algorithm.name && e.model == model);
     let predicted = seconds * calibration.map_or(1.0, |e| e.at(shape.bytes));

@@ -3,7 +3,7 @@
 
 use crate::collective::{Collective, NativeCall, Parameters, bcast};
 use crate::error::{Error, Result};
-use crate::schedule::{Layout, Program, Schedule, Span, Trace};
+use crate::schedule::{Elements, Layout, Program, Schedule, Span, Trace};
 use crate::topology::{Rank, check_ranks};
 use crate::two_level::{Coordinated, TwoLevel};
 use crate::units::{MAX_BYTES, MAX_SECONDS};
@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 
 /// No experiment that somebody measured has more messages; replayed, so many take some gigabytes.
 const MOST_MEASURED: usize = 20_000_000;
+
+/// What is combined where no collective says it: numbers as most programs combine them.
+const SUM: Elements = Elements { bytes: 8, commute: true };
 
 /// One experiment. Its result is in seconds, taken on one rank's clock.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -87,6 +90,24 @@ pub enum Experiment {
         /// Messages to each leaf.
         count: usize,
     },
+    /// A rank copies `bytes` of its memory, `count` times. Result: its time for all.
+    Copy {
+        /// The rank.
+        rank: Rank,
+        /// Bytes that it copies.
+        bytes: usize,
+        /// How often.
+        count: usize,
+    },
+    /// A rank combines `bytes` with as many others, as a sum of numbers of eight bytes, `count` times. Result: its time for all.
+    Combine {
+        /// The rank.
+        rank: Rank,
+        /// Bytes that it combines.
+        bytes: usize,
+        /// How often.
+        count: usize,
+    },
     /// A broadcast over groups. Result: as for a broadcast.
     TwoLevel {
         /// The groups and the way between them; the root is the first rank of the first group.
@@ -126,6 +147,7 @@ impl Experiment {
             | Experiment::SaturationTrain { a, b, .. }
             | Experiment::SendTime { a, b, .. }
             | Experiment::ReceiveTime { a, b, .. } => vec![*a, *b],
+            Experiment::Copy { rank, .. } | Experiment::Combine { rank, .. } => vec![*rank],
             Experiment::TwoLevel { two_level } => two_level.ranks(),
             Experiment::Coordinated { coordinated, .. } => coordinated.ranks(),
             Experiment::OneToManyRoundTrip { root, leaves, .. } | Experiment::OneToManyTrain { root, leaves, .. } => {
@@ -143,6 +165,9 @@ impl Experiment {
         check_ranks(&self.ranks(), ranks)?;
         match self {
             Experiment::TwoLevel { two_level } => two_level.validate(ranks)?,
+            Experiment::Combine { bytes, .. } if bytes % SUM.bytes > 0 => {
+                return Err(Error::invalid(format!("it sums numbers of {} bytes, and {bytes} bytes are not of such", SUM.bytes)));
+            }
             Experiment::Coordinated { coordinated, bytes } => {
                 coordinated.validate(ranks)?;
                 has_message(coordinated.collective, *bytes)?;
@@ -176,11 +201,11 @@ impl Experiment {
         Ok(())
     }
 
-    /// How many messages it sends, about; for one whose ranks are there.
+    /// How many messages it sends, about, or how often it goes through memory; for one whose ranks are there.
     fn message_count(&self) -> Result<usize> {
         Ok(match self {
             Experiment::RoundTrip { .. } | Experiment::SendTime { .. } | Experiment::ReceiveTime { .. } => 2,
-            Experiment::SaturationTrain { count, .. } => *count,
+            Experiment::SaturationTrain { count, .. } | Experiment::Copy { count, .. } | Experiment::Combine { count, .. } => *count,
             Experiment::OneToManyRoundTrip { leaves, .. } => 2 * leaves.len(),
             Experiment::OneToManyTrain { leaves, count, .. } => leaves.len().saturating_mul(*count),
             Experiment::TwoLevel { two_level } => two_level.message_count(),
@@ -228,6 +253,7 @@ impl Experiment {
             Experiment::Coordinated { coordinated, bytes } => {
                 (coordinated.collective.layout)(&coordinated.shape(*bytes), coordinated.ranks()[me])
             }
+            Experiment::Copy { bytes, .. } | Experiment::Combine { bytes, .. } => Layout { input: *bytes, output: *bytes },
             _ => Layout { input: 0, output: self.bytes() },
         }
     }
@@ -242,7 +268,17 @@ impl Experiment {
             | Experiment::OneToManyTrain { bytes, .. }
             | Experiment::SendTime { bytes, .. }
             | Experiment::ReceiveTime { bytes, .. }
+            | Experiment::Copy { bytes, .. }
+            | Experiment::Combine { bytes, .. }
             | Experiment::Collective { bytes, .. } => *bytes,
+        }
+    }
+
+    /// What it combines, if it combines something.
+    pub fn combined(&self) -> Option<Elements> {
+        match self {
+            Experiment::Combine { .. } => Some(SUM),
+            _ => self.collective().filter(|c| c.combines).map(|c| c.shape(1, 0, self.bytes()).elements),
         }
     }
 
@@ -314,6 +350,16 @@ impl Experiment {
                 let got: Vec<_> = (0..*count).map(|_| p.recv(0, data(*bytes), &[])).collect();
                 p.send(0, empty, &got);
             }
+            Experiment::Copy { bytes, count, .. } => {
+                for _ in 0..*count {
+                    p.copy(Span::input(0, *bytes), data(*bytes), &[]);
+                }
+            }
+            Experiment::Combine { bytes, count, .. } => {
+                for _ in 0..*count {
+                    p.combine(Span::input(0, *bytes), data(*bytes), &[]);
+                }
+            }
             Experiment::TwoLevel { two_level } => p = at_places(&two_level.ranks(), two_level.program(two_level.ranks()[me])?),
             Experiment::Coordinated { coordinated, bytes } => {
                 let ranks = coordinated.ranks();
@@ -364,7 +410,7 @@ impl Experiment {
         match self {
             Experiment::SendTime { .. } => trace.end[0] - trace.start[0],
             Experiment::ReceiveTime { .. } => trace.end[2] - trace.start[2],
-            // the first operation is a send
+            // the first operation is a send, or what goes through memory
             _ => trace.finish() - trace.start.first().copied().unwrap_or(0.0),
         }
     }
@@ -433,6 +479,8 @@ mod tests {
             Experiment::SendTime { a: 0, b: 1, bytes: 1 << 20 },
             Experiment::ReceiveTime { a: 0, b: 1, bytes: 5, delay_ns: 1000 },
             Experiment::OneToManyRoundTrip { root: 4, leaves: vec![1, 2], out: 100, back: 0 },
+            Experiment::Copy { rank: 3, bytes: 5, count: 3 },
+            Experiment::Combine { rank: 3, bytes: 16, count: 3 },
         ];
         for collective in COLLECTIVES.into_iter().filter(|c| c.tuned) {
             let seven = collective.shape(ranks.len(), 0, 1000);

@@ -78,8 +78,7 @@ impl Memory {
 
     /// What an experiment's collective, or its program, is called with.
     fn arguments(&mut self, experiment: &Experiment) -> Arguments {
-        let operation =
-            experiment.collective().filter(|c| c.combines).map(|c| Operation::measured(c.shape(1, 0, experiment.bytes()).elements));
+        let operation = experiment.combined().map(Operation::measured);
         Arguments { buffers: Buffers::of(&self.input, &mut self.output), bytes: experiment.bytes(), root: 0, operation }
     }
 }
@@ -320,8 +319,10 @@ impl Player {
 
     fn execute(&mut self, experiment: &Experiment, program: &Program, trace: Option<&mut Trace>) -> Result<()> {
         let arguments = self.buffers.arguments(experiment);
+        let combine = |left: &[u8], into: &mut [u8]| arguments.combine(left, into);
+        let mut task = Task::new(program).traced(trace).combining(&combine);
         // SAFETY: the buffers are this player's own
-        unsafe { self.executor.run(&mut self.transport, &mut Task::new(program).traced(trace), arguments.buffers) }
+        unsafe { self.executor.run(&mut self.transport, &mut task, arguments.buffers) }
     }
 
     /// The communicator of some ranks, made at first use by them alone.

@@ -125,6 +125,11 @@ impl<'a> Session<'a> {
         self.probe.has_native()
     }
 
+    /// True unless nothing is known but what was measured before.
+    pub fn can_measure(&self) -> bool {
+        self.probe.can_measure()
+    }
+
     /// Seconds that measuring took so far, on the clock of what is measured.
     pub fn elapsed(&self) -> f64 {
         self.probe.elapsed()

@@ -29,4 +29,12 @@ impl CostModel for Among<'_> {
     fn processor(&self, rank: Rank, bytes: usize) -> f64 {
         self.inner.processor(self.positions[rank], bytes)
     }
+
+    fn copy(&self, rank: Rank, bytes: usize) -> f64 {
+        self.inner.copy(self.positions[rank], bytes)
+    }
+
+    fn combine(&self, rank: Rank, bytes: usize) -> f64 {
+        self.inner.combine(self.positions[rank], bytes)
+    }
 }

@@ -1,6 +1,7 @@
 //! What a model of one pair does not say of its group: ranks that share a host do not pass the group's network, messages to several hosts
-//! may share a port or not, and processors may differ.
+//! may share a port or not, processors may differ, and take time for what no message is part of.
 
+use super::compute::{Compute, Computing, of_position};
 use super::processors::{PAIR, Processors};
 use super::{Cost, CostModel, Fitted};
 use crate::error::Result;
@@ -17,14 +18,26 @@ pub struct Inside {
     port_sharing: f64,
     /// Where they differ.
     processors: Option<Processors>,
+    /// What copying and combining takes: one for all positions, or one for each; none where nobody measured it.
+    compute: Vec<Compute>,
 }
 
 impl Inside {
-    /// From the host of each position by name, and the models of the group.
+    /// From the host of each position by name, and the models of the group; of copying and combining nothing is known.
     pub fn new(hosts: &[String], host: Option<Fitted>, port_sharing: f64, models: &[Fitted]) -> Inside {
         let mut first = std::collections::HashMap::new();
         let hosts = hosts.iter().enumerate().map(|(k, name)| *first.entry(name).or_insert(k)).collect();
-        Inside { hosts, host, port_sharing, processors: Processors::unlike(models) }
+        Inside { hosts, host, port_sharing, processors: Processors::unlike(models), compute: Vec::new() }
+    }
+
+    /// The same where it is known what copying and combining takes: one for all positions, or one for each.
+    pub fn with_compute(self, compute: Vec<Compute>) -> Inside {
+        Inside { compute, ..self }
+    }
+
+    /// What copying and combining takes at a position, if that is known.
+    pub fn compute(&self, position: Rank) -> Option<&Compute> {
+        of_position(&self.compute, position)
     }
 
     /// True if the processors of its hosts differ for sure.
@@ -44,22 +57,24 @@ impl Inside {
 }
 
 impl Fitted {
-    /// What messages cost in a group of which this model describes a pair.
+    /// What messages cost in a group of which this model describes a pair, and what processors take beside them.
     ///
     /// # Errors
     /// As [`Fitted::costs`].
     pub fn costs_in(&self, inside: Option<&Inside>) -> Result<Box<dyn CostModel>> {
         let network = self.costs()?;
-        let Some(Inside { hosts, host, port_sharing, processors }) = inside else { return Ok(network) };
+        let Some(Inside { hosts, host, port_sharing, processors, compute }) = inside else { return Ok(network) };
         let network: Box<dyn CostModel> = match processors {
             Some(processors) if self.has_processors_of_its_pair() => Box::new(Unlike { network, processors: processors.clone() }),
             _ => network,
         };
-        if host.is_none() && *port_sharing == 1.0 {
-            return Ok(network);
-        }
-        let host = host.as_ref().map(Fitted::costs).transpose()?;
-        Ok(Box::new(Tiers { network, host, hosts: hosts.clone(), port_sharing: *port_sharing }))
+        let messages: Box<dyn CostModel> = if host.is_none() && *port_sharing == 1.0 {
+            network
+        } else {
+            let host = host.as_ref().map(Fitted::costs).transpose()?;
+            Box::new(Tiers { network, host, hosts: hosts.clone(), port_sharing: *port_sharing })
+        };
+        Ok(Box::new(Computing { messages, compute: compute.clone() }))
     }
 }
 

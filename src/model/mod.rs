@@ -4,6 +4,7 @@
 //! where it comes from. A new model is one file and two lines here.
 
 mod among;
+mod compute;
 mod hockney;
 mod inside;
 mod lmo;
@@ -22,6 +23,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 pub use among::Among;
+pub use compute::Compute;
 pub use inside::Inside;
 pub use plogp::SIZES;
 

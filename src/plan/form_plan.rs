@@ -57,7 +57,8 @@ pub(super) fn decide_form(
         let positions: Vec<usize> = (0..members.len()).map(|v| members[shape.absolute(v)].position).collect();
         let decided = policy.decide(collective, group, &positions, shape.bytes)?;
         let form = Form::Flat(collective, decided.algorithm, decided.parameters);
-        return Ok(FormPlan { form, predicted_s: Some(decided.predicted_s), from_row: decided.from_row }.or_native(collective, shape));
+        let predicted_s = Some(decided.predicted_s).filter(|s| s.is_finite());
+        return Ok(FormPlan { form, predicted_s, from_row: decided.from_row }.or_native(collective, shape));
     }
     let about_whole = |k: usize| policy.is_about_whole(k, members.iter().filter(|m| m.group == k).count());
     let row = policy.two_level(collective, shape.bytes).filter(|_| (0..policy.policy.groups.len()).all(about_whole));

@@ -88,6 +88,16 @@ impl CostModel for PolyModel<'_> {
         }
     }
 
+    fn copy(&self, rank: Rank, bytes: usize) -> f64 {
+        let Location { group, position } = self.members[rank];
+        self.policy.compute(group, position).map_or(f64::INFINITY, |own| own.copy(bytes))
+    }
+
+    fn combine(&self, rank: Rank, bytes: usize) -> f64 {
+        let Location { group, position } = self.members[rank];
+        self.policy.compute(group, position).map_or(f64::INFINITY, |own| own.combine(bytes))
+    }
+
     /// All messages from one group to another share a long link between them, which is as fast as it was measured from one rank to one.
     fn pipe(&self, link: Link, bytes: usize) -> Option<(Pipe, f64)> {
         let (a, b) = (self.members[link.from].group, self.members[link.to].group);

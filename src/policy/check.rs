@@ -4,7 +4,7 @@ use super::toml_file::{Fault, ascend};
 use super::{Choice, GroupPolicy, PER_GROUP, Policy, TwoLevelRow};
 use crate::collective::{Algorithm, Collective, bcast};
 use crate::error::way;
-use crate::model::LARGEST;
+use crate::model::{Compute, LARGEST};
 use crate::schedule::WINDOW;
 use crate::score::Ratios;
 use crate::two_level::{InterGroupAlgorithm, Through, inter_group_algorithm, through};
@@ -46,6 +46,9 @@ impl Policy {
             if g.models.is_empty() && g.hosts.len() > 1 {
                 return blame("hosts", format!("group \"{}\" has several hosts and no model: tune it anew", g.name));
             }
+            if let Some(fault) = compute_fault(g) {
+                return Some(fault);
+            }
             if let Some(fault) = g.choices.iter().find_map(|(collective, rows)| choices_fault(n, g, collective, rows)) {
                 return Some(fault);
             }
@@ -82,6 +85,21 @@ impl Policy {
         }
         None
     }
+}
+
+/// What is wrong with what copying and combining takes in a group.
+fn compute_fault(g: &GroupPolicy) -> Option<Fault> {
+    if !(g.compute.len() <= 1 || g.compute.len() == g.hosts.len()) {
+        let reason = format!("compute is of all hosts of \"{}\", or of each of its {}", g.name, g.hosts.len());
+        return Some((way(&[&"compute", &g.name]), reason));
+    }
+    let fits = |seconds: &[f64], sizes: &[usize]| seconds.len() == sizes.len() && seconds.iter().all(|&s| is_time(s) && s <= LARGEST);
+    let is_wrong = |c: &Compute| {
+        let from_something = c.bytes.first().is_some_and(|&first| first > 0) && ascend(&c.bytes);
+        !from_something || !fits(&c.copy_s, &c.bytes) || !fits(&c.combine_s, &c.bytes)
+    };
+    let k = g.compute.iter().position(is_wrong)?;
+    Some((way(&[&"compute", &g.name, &k]), "compute needs sizes above 0 that ascend, and two times for each".into()))
 }
 
 /// What is wrong with what predictions of a collective over several groups missed.

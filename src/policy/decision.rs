@@ -5,7 +5,7 @@ use crate::collective::{Algorithm, COLLECTIVES, Collective, Parameters};
 use crate::decide::{Knowledge, by_speed, candidates_by_speed, placed, rank_candidates};
 use crate::error::{Error, Result};
 use crate::flow::in_flight;
-use crate::model::{Among, Cost, CostModel, Inside, TABLES};
+use crate::model::{Among, Compute, Cost, CostModel, Inside, TABLES};
 use crate::stats;
 use crate::topology::{FAR_S, Link, Rank};
 use std::collections::{BTreeMap, BTreeSet};
@@ -129,7 +129,7 @@ impl CompiledPolicy {
     /// A model that lacks parameters, a link that is not there, or a value that cannot be written, which a parsed policy has not.
     pub fn new(policy: Policy) -> Result<CompiledPolicy> {
         let costs = |g: &GroupPolicy| -> Result<CompiledGroup> {
-            let inside = Inside::new(&g.hosts, g.inside_host.clone(), g.inside_port_sharing, &g.models);
+            let inside = Inside::new(&g.hosts, g.inside_host.clone(), g.inside_port_sharing, &g.models).with_compute(g.compute.clone());
             let named = g.models.iter().map(|m| Ok((m.model.clone(), m.costs_in(Some(&inside))?)));
             Ok(CompiledGroup { costs: named.collect::<Result<_>>()?, inside })
         };
@@ -171,6 +171,11 @@ impl CompiledPolicy {
     /// [`Inside::beyond_first`] of a group.
     pub fn beyond_first(&self, group: usize, position: usize, bytes: usize) -> f64 {
         self.groups[group].inside.beyond_first(position, bytes)
+    }
+
+    /// What copying and combining takes at a position of a group, if that is known.
+    pub fn compute(&self, group: usize, position: usize) -> Option<&Compute> {
+        self.groups[group].inside.compute(position)
     }
 
     /// The host of each position of a group, by number.
@@ -308,13 +313,15 @@ impl CompiledPolicy {
         let best = ranked.first();
         // where the library's own was best with all ranks, no model can tell that it is not with some
         let native = row.map(|r| collective.algorithm(&r.algorithm)).transpose()?.filter(|a| a.is_native());
-        let chosen = best.map_or(collective.fallback, |c| c.algorithm);
+        // what nobody can predict, as where it is not known what combining takes, is left to it
+        let unknown = best.is_none() && !g.models.is_empty();
+        let chosen = best.map_or(if unknown { collective.native() } else { collective.fallback }, |c| c.algorithm);
         let mut decision = Decision {
             collective,
             algorithm: native.unwrap_or(chosen),
             parameters: bounded(best.map(|c| c.parameters).unwrap_or_default(), bytes),
             model,
-            predicted_s: best.map_or(0.0, |c| c.predicted),
+            predicted_s: best.map_or(if unknown { f64::INFINITY } else { 0.0 }, |c| c.predicted),
             runner_up: ranked.get(1).map_or("none".into(), |c| c.algorithm.name.into()),
             margin: best.zip(ranked.get(1)).map_or(0.0, |(a, b)| stats::margin(b.predicted, a.predicted)),
             from_row: false,

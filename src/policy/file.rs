@@ -2,7 +2,7 @@
 
 use super::{Choice, Evidence, FORMAT, GroupPolicy, OverGroups, Policy, Provenance, TwoLevelRow, hosts};
 use crate::collective::Collective;
-use crate::model::{Fitted, SIZES, Table};
+use crate::model::{Compute, Fitted, SIZES, Table};
 use crate::names;
 use crate::score::{Calibration, ModelScore, Ratios};
 use crate::stats::Estimate;
@@ -34,6 +34,8 @@ pub(super) struct File {
     pub(super) measured: BTreeMap<String, Vec<ModelTable>>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) inside_host: BTreeMap<String, ModelTable>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) compute: BTreeMap<String, Vec<Compute>>,
     /// By both groups.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) link_model: BTreeMap<String, BTreeMap<String, ModelTable>>,
@@ -153,6 +155,7 @@ impl File {
             model: BTreeMap::new(),
             measured: BTreeMap::new(),
             inside_host: BTreeMap::new(),
+            compute: BTreeMap::new(),
             link_model: BTreeMap::new(),
         };
         for g in &policy.groups {
@@ -164,6 +167,7 @@ impl File {
             put(&mut file.measured, measured);
             file.score.extend((!g.scores.is_empty()).then(|| (g.name.clone(), g.scores.clone())));
             file.calibration.extend((!g.calibration.is_empty()).then(|| (g.name.clone(), CalibrationTable::all_of(&g.calibration))));
+            file.compute.extend((!g.compute.is_empty()).then(|| (g.name.clone(), g.compute.clone())));
             file.inside_host.extend(g.inside_host.iter().map(|m| (g.name.clone(), ModelTable::of(m))));
         }
         for l in &policy.links {

@@ -9,7 +9,7 @@ mod toml_file;
 
 use crate::collective::{Collective, Parameters, is_zero};
 use crate::error::{Error, Result};
-use crate::model::Fitted;
+use crate::model::{Compute, Fitted};
 use crate::names;
 use crate::score::{Calibration, ModelScore, Ratios};
 use crate::units;
@@ -85,6 +85,8 @@ pub struct GroupPolicy {
     pub inside_host: Option<Fitted>,
     /// As `port_sharing`, of messages to hosts of the group itself.
     pub inside_port_sharing: f64,
+    /// What copying and combining takes its processors: one for all positions or, where they differ, one for each; none where nobody measured it.
+    pub compute: Vec<Compute>,
     /// What to do, by collective and size.
     pub choices: BTreeMap<&'static Collective, Vec<Choice>>,
     /// How well each model did.

@@ -68,6 +68,7 @@ impl File {
                     g.models.push(table.fitted(|| way(&[&key, &g.name, &k]))?);
                 }
             }
+            g.compute = self.compute.remove(&g.name).unwrap_or_default();
             g.inside_host = self.inside_host.remove(&g.name).map(|table| table.fitted(|| way(&[&"inside_host", &g.name]))).transpose()?;
             groups.push(g);
         }
@@ -84,6 +85,7 @@ impl File {
             ("model", self.model.into_keys().next()),
             ("measured", self.measured.into_keys().next()),
             ("inside_host", self.inside_host.into_keys().next()),
+            ("compute", self.compute.into_keys().next()),
         ];
         if let Some((key, name)) = nobodys.into_iter().find_map(|(key, name)| Some((key, name?))) {
             return Err((way(&[&key, &name]), format!("there is no group \"{name}\"")));
@@ -147,6 +149,7 @@ impl GroupTable {
             hosts: found,
             inside_host: None,
             inside_port_sharing: self.inside_port_sharing,
+            compute: Vec::new(),
             choices: self.choices,
             scores: Vec::new(),
             models: Vec::new(),

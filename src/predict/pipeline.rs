@@ -68,7 +68,7 @@ fn extrapolated(
     let first = schedule(bytes - left_out * turn)?;
     let mut run = Run::new(&first, model)?;
     // more bytes take no less
-    if !run.go(limit)? {
+    if !run.go(limit)? || run.completion() == f64::INFINITY {
         return Ok(Some((f64::INFINITY, 0.0)));
     }
     let [few, more, most] = [1, 2, 3].map(|looks| run.received(looks * turns * turn));

@@ -11,7 +11,7 @@ use crate::cluster::{Bound, METHODS, Method};
 use crate::collective::{Collective, barrier, bcast};
 use crate::discover::{Discovery, FoundGroup, discover};
 use crate::error::Result;
-use crate::fit::fit_groups;
+use crate::fit::{fit_compute, fit_groups};
 use crate::measure::Session;
 use crate::model::{Inside, MODELS, RankSet};
 use crate::plan::{Location, placement};
@@ -63,6 +63,10 @@ pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, P
     for (k, rank_set) in rank_sets.iter_mut().enumerate() {
         rank_set.inside = Some(Inside::new(&hosts[k], inside_host[k].clone(), inside_port_sharing[k], &fitted[k]));
     }
+    let compute = fit_compute(session, &rank_sets)?;
+    for (rank_set, compute) in rank_sets.iter_mut().zip(&compute) {
+        rank_set.inside = rank_set.inside.take().map(|inside| inside.with_compute(compute.clone()));
+    }
     let links = links::fit(session, &discovery, &rank_sets)?;
     let port_sharing = links::port_sharing(session, &rank_sets, &links)?;
     let mut scores = score_groups(session, &rank_sets, &fitted)?;
@@ -77,6 +81,7 @@ pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, P
             hosts: hosts[k].clone(),
             inside_host: inside_host[k].clone(),
             inside_port_sharing: inside_port_sharing[k],
+            compute: compute[k].clone(),
             choices,
             scores: std::mem::take(&mut scores[k].models),
             models: fitted[k].clone(),
