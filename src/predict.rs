@@ -3,8 +3,9 @@
 //!
 //! The machine it replays on: each rank has a processor and a port. A send takes the processor for `send_overhead` and the port
 //! for `gap`, and leaves when the link is free of the sender's message before it, and the pipe that it shares with other links of theirs;
-//! the message is usable at the receiver `transit` after it left, and the last `recv_overhead` of that runs on the receiver's processor and
-//! waits while that is busy. Where a message waits and a send may start, the processor takes turns ([`crate::schedule`]).
+//! the message is usable at the receiver `transit` after it left, later where the receiver's port is still busy with messages of other ranks, since
+//! it takes in one after the other, and the last `recv_overhead` of that runs on the receiver's processor and waits while that is busy. Where a message
+//! waits and a send may start, the processor takes turns ([`crate::schedule`]).
 
 mod pipeline;
 
@@ -75,7 +76,13 @@ mod event {
         TURN | arrive(rank, 0)
     }
 
+    /// A message's last bytes are at a port that messages of others come in by too.
+    pub fn at_port(rank: u32, op: u32) -> u64 {
+        PORT | arrive(rank, op)
+    }
+
     pub const TURN: u64 = 1 << 63;
+    pub const PORT: u64 = 1 << 62;
 }
 
 /// Not complete: what is, has a time, whose sign is positive.
@@ -92,6 +99,8 @@ struct Machine<'a> {
     first: usize,
     cpu_free: f64,
     port_free: f64,
+    /// When the port has taken in what came last; `None` where all comes from one rank, which sends one message after the other.
+    in_free: Option<f64>,
     /// What may start next but receives.
     pending: Pending,
     /// Messages that wait for the processor, first come, first served.
@@ -182,6 +191,7 @@ impl<'a> Run<'a> {
                 first: first - program.len(),
                 cpu_free: 0.0,
                 port_free: 0.0,
+                in_free: hears_several(program).then_some(0.0),
                 pending: Pending::new(program, |op| known(program, &done, op)),
                 waiting: VecDeque::new(),
                 took: false,
@@ -212,8 +222,12 @@ impl<'a> Run<'a> {
             if now > limit {
                 return Ok(false);
             }
-            let rank = (event & !event::TURN) >> 32;
-            if event & event::TURN != 0 { self.turn(rank as u32, now) } else { self.arrive(rank as u32, event as u32, now) }
+            let (rank, op) = ((event & !event::TURN & !event::PORT) >> 32, event as u32);
+            match event {
+                turn if turn & event::TURN != 0 => self.turn(rank as u32, now),
+                port if port & event::PORT != 0 => self.come_in(rank as u32, op, now),
+                _ => self.arrive(rank as u32, op, now),
+            }
         }
         let waits = self.machines.iter().position(|m| self.done[m.first..][..m.program.len()].iter().any(|&t| !is_complete(t)));
         match waits {
@@ -238,6 +252,17 @@ impl<'a> Run<'a> {
             ops.map(|(_, &done)| done).fold(0.0, f64::max)
         };
         self.machines.iter().map(of).collect()
+    }
+
+    /// The last bytes of a message reach a port that several ranks send to: it takes in one message after the other.
+    fn come_in(&mut self, rank: u32, op: u32, now: f64) {
+        let m = &mut self.machines[rank as usize];
+        let (Action::Recv { from, span }, Some(free)) = (m.program.action(op as usize), m.in_free) else { return };
+        // its processor works on a message while the last bytes come in
+        let overhead = -self.done[m.first + op as usize];
+        let through = now.max(free + self.model.port_in(Link { from, to: rank as Rank }, span.len) - overhead);
+        m.in_free = Some(through + overhead);
+        if through > now { self.queue.push(through, event::arrive(rank, op)) } else { self.arrive(rank, op, now) }
     }
 
     /// A message is there but for the receiver's overhead.
@@ -301,7 +326,8 @@ impl<'a> Run<'a> {
                     leaves = leaves.max(*free);
                     *free = leaves + busy;
                 }
-                self.queue.push(leaves + (transit - recv_overhead).max(0.0), event::arrive(to as u32, their));
+                let event = if self.machines[to].in_free.is_some() { event::at_port } else { event::arrive };
+                self.queue.push(leaves + (transit - recv_overhead).max(0.0), event(to as u32, their));
             }
             Action::Copy { into, .. } => self.busy(rank, op, now + self.model.copy(rank as Rank, into.len)),
             Action::Combine { into, .. } => self.busy(rank, op, now + self.model.combine(rank as Rank, into.len)),
@@ -436,6 +462,14 @@ impl<'a> Run<'a> {
             self.queue.push(time, event::arrive(rank, op));
         }
     }
+}
+
+/// True if messages come from several ranks.
+fn hears_several(program: &Program) -> bool {
+    let sender = |receive: usize| if let Action::Recv { from, .. } = program.action(receive) { Some(from) } else { None };
+    let mut senders = program.streams().map(sender);
+    let first = senders.next();
+    senders.any(|sender| Some(sender) != first)
 }
 
 /// When all was complete that an operation comes after, or one that is not. `done`: of the operations of its program, and maybe of others.

@@ -62,6 +62,12 @@ pub trait CostModel: Send + Sync {
         None
     }
 
+    /// Seconds that the bytes of a message on a link keep the receiver's port busy: as long as it would take to send as many back.
+    fn port_in(&self, link: Link, bytes: usize) -> f64 {
+        let back = Link { from: link.to, to: link.from };
+        (self.cost(back, bytes).gap - self.cost(back, 0).gap).max(0.0)
+    }
+
     /// Seconds that a message keeps a rank's processor, where the model tells processors apart; elsewhere 0.
     fn processor(&self, _rank: Rank, _bytes: usize) -> f64 {
         0.0

@@ -2,10 +2,11 @@
 
 use super::adapted::MORE_OR_LESS;
 use super::forms::{coordinated, with_radices};
-use super::{Form, Location, PolyModel, placement, shared, stand_in};
+use super::{Form, Location, PolyModel, placement, stand_in};
 use crate::collective::{Collective, Parameters, Shape};
 use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, TwoLevelRow, bounded};
+use crate::predict::completion;
 use crate::two_level::{Coordinated, IntraGroup, through};
 
 /// A form, with what it should take.
@@ -108,7 +109,7 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static
         // the first one is predicted, whatever it takes
         let Some(rest) = left.checked_sub(form.operations(shape)?).or(best.is_none().then_some(0)) else { continue };
         left = rest;
-        let predicted_s = shared::seconds(&form.schedule(shape)?, members, &costs)?;
+        let predicted_s = completion(&form.schedule(shape)?, &costs)?;
         // what was measured comes first where it is not clearly beaten
         let least = best
             .as_ref()

@@ -2,11 +2,12 @@
 //! inter-group algorithms of its own.)
 
 use super::form_plan::FormPlan;
-use super::{Location, PolyModel, group_ranks, shared};
+use super::{Location, PolyModel, group_ranks};
 use crate::collective::{Algorithm, Collective, Parameters, Shape, Size};
 use crate::decide::all_candidates;
 use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, bounded};
+use crate::predict::completion;
 use crate::schedule::{MOST_SEGMENTS, Program, Schedule};
 use crate::topology::Rank;
 use crate::two_level::{Coordinated, IntraGroup, first, through};
@@ -168,7 +169,7 @@ impl Form {
     /// # Errors
     /// The policy lacks a link, or as [`Form::program`].
     pub fn seconds(&self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Result<f64> {
-        shared::seconds(&self.schedule(shape)?, members, &PolyModel::new(policy, members, shape.bytes)?)
+        completion(&self.schedule(shape)?, &PolyModel::new(policy, members, shape.bytes)?)
     }
 }
 
@@ -185,7 +186,7 @@ pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static
         let form = form.with_flow(&costs, shape)?;
         match form.bounded_schedule(shape) {
             Ok(schedule) => {
-                let predicted_s = shared::seconds(&schedule, members, &costs)?;
+                let predicted_s = completion(&schedule, &costs)?;
                 Ok(Some(FormPlan { form, predicted_s: Some(predicted_s), from_row: false }))
             }
             // what nobody can predict is not chosen

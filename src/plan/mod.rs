@@ -12,7 +12,6 @@ mod members;
 mod oldest;
 mod planner;
 mod poly_model;
-mod shared;
 
 use crate::collective::{Shape, bcast};
 use crate::decide::placed;
