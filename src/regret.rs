@@ -156,7 +156,8 @@ impl<'a> Best<'a> {
                 continue;
             }
             let Some(schedule) = algorithm.schedule(&shape, &parameters) else { continue };
-            let places = if parameters.by_speed { by_speed(algorithm, &parameters, &among, shape.ranks, shape.bytes)? } else { None };
+            let places =
+                if parameters.by_speed { by_speed(collective, algorithm, &parameters, &among, shape.ranks, shape.bytes)? } else { None };
             self.against(|| words(algorithm, &parameters), &schedule, &placed(&ranks, &places))?;
         }
         Ok(())
@@ -269,6 +270,9 @@ fn meet(
     if by_form(collective) {
         for plan in forms(policy, &members, collective, &shape)? {
             best.against(|| plan.form.words(), &plan.form.schedule(&shape)?, ranks)?;
+        }
+        if unlike_processors(policy, &members) {
+            best.against_every_algorithm(collective, &shape, policy, &members)?;
         }
     } else {
         let segments: Vec<usize> = SEGMENTS.into_iter().filter(|&s| s < bytes).collect();

@@ -3,6 +3,7 @@
 
 mod common;
 
+use collwise::collective::{COLLECTIVES, Parameters, placed_program};
 use collwise::model::{CostModel, Values, model};
 use collwise::platform::{Noise, Placement, Platform};
 use collwise::predict::replay;
@@ -193,4 +194,30 @@ fn each_fault_of_copies_and_combinings_is_named() {
     };
     assert_eq!(two(6), Ok(()));
     assert!(two(3).unwrap_err().contains("combines bytes 0 to 3, which are no elements of 2"));
+}
+
+#[test]
+fn whoever_takes_which_place_everybody_gets_the_same() {
+    let mut forms = 0;
+    for collective in COLLECTIVES {
+        for ranks in 2..18 {
+            // the others from the last one on, every second first
+            let order = |root: usize| -> Vec<usize> {
+                let all = (0..ranks).rev().step_by(2).chain((0..ranks - 1).rev().step_by(2));
+                std::iter::once(root).chain(all.filter(|&rank| rank != root)).collect()
+            };
+            for (shape, segment) in common::shapes(collective, ranks).into_iter().filter(|(shape, _)| shape.elements.commute) {
+                for algorithm in collective.built().filter(|a| collective.places_of(a).is_some() && (a.fits)(&shape)) {
+                    let order = order(shape.root);
+                    let parameters = Parameters::of(if algorithm.segmented { segment } else { 0 }, 0);
+                    let program = |me| placed_program(collective, algorithm, me, &shape, &parameters, &order).unwrap();
+                    let schedule = Schedule { programs: (0..ranks).map(program).collect() };
+                    check(&schedule, &(collective.specification)(&shape))
+                        .unwrap_or_else(|e| panic!("{} {} {shape:?} in the order {order:?}: {e}", collective.name, algorithm.name));
+                    forms += 1;
+                }
+            }
+        }
+    }
+    assert!(forms > 1000, "{forms}");
 }

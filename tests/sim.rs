@@ -2,7 +2,7 @@
 
 mod common;
 
-use collwise::collective::{Parameters, Shape, bcast};
+use collwise::collective::{Parameters, Shape, bcast, gather};
 use collwise::platform::{Noise, Placement, Platform};
 use collwise::schedule::{Action, Program, Schedule, Span};
 use collwise::sim::{Disturbance, Simulator};
@@ -127,6 +127,22 @@ fn scatters_leap_and_gathers_escalate_where_tcp_does() {
     assert!((40..80).contains(&slow(20_000)), "{} of 200 with a share of 0.3", slow(20_000));
     let alone = (0..200).filter(|&seed| times(&lossy, &[(1, 0, 20_000)], seed)[0] > 0.2).count();
     assert_eq!(alone, 0, "a message that meets no other is not lost");
+}
+
+#[test]
+fn a_gather_in_segments_below_the_range_in_which_tcp_loses_messages_is_five_times_as_fast() {
+    let platform = Platform::read(&common::file("platforms/hcl16.toml")).unwrap();
+    let s = Simulator::new(&platform, Placement::Slot).unwrap();
+    // in the mean of many runs, since messages are lost by chance
+    let mean = |name: &str, segment: usize| {
+        let schedule =
+            gather::COLLECTIVE.algorithm(name).unwrap().schedule(&Shape::new(16, 0, 16 << 10), &Parameters::of(segment, 0)).unwrap();
+        let once =
+            |seed| s.run(&schedule, &mut Disturbance::new(Noise::default(), seed)).unwrap().iter().map(|t| t.finish()).fold(0.0, f64::max);
+        (0..100).map(once).sum::<f64>() / 100.0
+    };
+    let (whole, cut) = (mean("flat", 0), mean("split_flat", 2 << 10));
+    assert!(whole > 5.0 * cut, "{whole} s whole, {cut} s cut");
 }
 
 #[test]

@@ -11,6 +11,7 @@ pub(crate) mod data_flow;
 pub(crate) mod fold;
 pub mod gather;
 mod halving;
+mod placed;
 pub mod reduce;
 pub mod reduce_scatter;
 pub mod scatter;
@@ -25,6 +26,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
+pub use placed::program as placed_program;
 pub use step::{NativeCall, Step};
 pub use tree::Node;
 
@@ -60,6 +62,9 @@ pub struct Collective {
     pub layout: fn(&Shape, Rank) -> Layout,
     /// What a schedule of it must bring about.
     pub specification: fn(&Shape) -> Specification,
+    /// The algorithms by whose sends ranks may take the places of its own of the same names by the speed of their processors: its own, or those that they
+    /// mirror. Where there is none, ranks keep their order.
+    pub places: &'static [&'static Algorithm],
     /// What is taken where nothing is known.
     pub fallback: &'static Algorithm,
     /// Its algorithms; the last one is the library's own.
@@ -115,6 +120,11 @@ impl Collective {
     /// The algorithms that are built, and not the library's own.
     pub fn built(&self) -> impl Iterator<Item = &'static Algorithm> {
         self.algorithms.iter().copied().filter(|a| !a.is_native())
+    }
+
+    /// The algorithm by whose sends ranks take their places in one of these by speed; `None`: they keep their order.
+    pub fn places_of(&self, algorithm: &Algorithm) -> Option<&'static Algorithm> {
+        self.places.iter().copied().find(|a| a.name == algorithm.name && !a.is_native())
     }
 
     /// The algorithm that is the library's own.

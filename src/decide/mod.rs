@@ -10,7 +10,7 @@ pub use between::{Leap, leaps};
 pub use places::by_speed;
 pub use rows::{Made, Row, native_seconds, rows};
 
-use crate::collective::{Algorithm, Collective, Parameters, Shape, bcast};
+use crate::collective::{Algorithm, Collective, Parameters, Shape};
 use crate::error::{Error, Result};
 use crate::flow::with_flow;
 use crate::model::Among;
@@ -116,10 +116,10 @@ fn most_tried(ranks: usize) -> usize {
     ranks.saturating_mul(MOST_TRIED_EACH).clamp(MOST_TRIED.0, MOST_TRIED.1)
 }
 
-/// As [`all_candidates`], of a broadcast each also with places by speed, if the processors of the ranks differ.
+/// As [`all_candidates`], each that has places by speed also with these, if the processors of the ranks differ.
 pub fn candidates_by_speed(collective: &Collective, ranks: usize, bytes: usize, unlike: bool) -> Vec<(&'static Algorithm, Parameters)> {
     let by_speed = |(a, p): (&'static Algorithm, Parameters)| {
-        std::iter::once((a, p)).chain((unlike && *collective == bcast::COLLECTIVE).then_some((a, Parameters { by_speed: true, ..p })))
+        std::iter::once((a, p)).chain((unlike && collective.places_of(a).is_some()).then_some((a, Parameters { by_speed: true, ..p })))
     };
     all_candidates(collective, ranks, bytes).into_iter().flat_map(by_speed).collect()
 }
@@ -170,10 +170,11 @@ fn predicted(
     algorithm: &'static Algorithm,
     parameters: Parameters,
 ) -> Result<Option<Candidate>> {
-    let places = match parameters.by_speed.then(|| by_speed(algorithm, &parameters, costs, shape.ranks, shape.bytes)).transpose() {
-        Err(Error::TooLarge(_)) => return Ok(None),
-        places => places?.flatten(),
-    };
+    let places =
+        match parameters.by_speed.then(|| by_speed(collective, algorithm, &parameters, costs, shape.ranks, shape.bytes)).transpose() {
+            Err(Error::TooLarge(_)) => return Ok(None),
+            places => places?.flatten(),
+        };
     let costs = &Among { inner: costs, positions: placed(&(0..shape.ranks).collect::<Vec<_>>(), &places) };
     let parameters = with_flow(algorithm, parameters, costs, &(0..shape.ranks).collect::<Vec<_>>(), shape.bytes);
     if algorithm.is_native() {

@@ -1,6 +1,6 @@
 //! Which rank takes which place of an algorithm where processors differ: the fastest those that the others wait for.
 
-use crate::collective::{Algorithm, Parameters, Shape};
+use crate::collective::{Algorithm, Collective, Parameters, Shape};
 use crate::error::Result;
 use crate::model::{Cost, CostModel};
 use crate::predict::replay;
@@ -11,17 +11,19 @@ use crate::topology::{Link, Rank};
 const FEW_SEGMENTS: usize = 4;
 
 /// The ranks of an algorithm by its places, the root's first: the fastest processors where most is sent and, of those places, where it is sent first; the slowest
-/// where nothing is sent and the message comes first. `None` for the library's own, and where ranks stay in their order.
+/// where nothing is sent and the message comes first. What mirrors another collective has its places. `None` where ranks stay in their order.
 ///
 /// # Errors
 /// A schedule that cannot be built.
 pub fn by_speed(
+    collective: &Collective,
     algorithm: &Algorithm,
     parameters: &Parameters,
     costs: &dyn CostModel,
     ranks: usize,
     bytes: usize,
 ) -> Result<Option<Vec<Rank>>> {
+    let Some(algorithm) = collective.places_of(algorithm) else { return Ok(None) };
     // who sends what is the same however much is under way
     let plain = Parameters::of(parameters.segment, parameters.radix);
     let piece = if parameters.segment > 0 { parameters.segment.min(bytes) } else { bytes };
@@ -87,7 +89,7 @@ mod tests {
 
     fn places(name: &str, segment: usize, hosts: &[f64]) -> Option<Vec<Rank>> {
         let (algorithm, costs) = (bcast::algorithm(name).unwrap(), Hosts(hosts.to_vec()));
-        by_speed(algorithm, &Parameters::of(segment, 0), &costs, hosts.len(), 10_000).unwrap()
+        by_speed(&bcast::COLLECTIVE, algorithm, &Parameters::of(segment, 0), &costs, hosts.len(), 10_000).unwrap()
     }
 
     #[test]

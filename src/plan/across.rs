@@ -227,7 +227,7 @@ fn over_all(
 /// Ranks by the places that they take by the speed of their processors.
 fn ordered(costs: &PolyModel, algorithm: &Algorithm, parameters: Parameters, ranks: &[Rank], bytes: usize) -> Result<Vec<Rank>> {
     let among = Among { inner: costs, positions: ranks.to_vec() };
-    Ok(placed(ranks, &by_speed(algorithm, &parameters, &among, ranks.len(), bytes)?))
+    Ok(placed(ranks, &by_speed(&bcast::COLLECTIVE, algorithm, &parameters, &among, ranks.len(), bytes)?))
 }
 
 /// True if the processors of ranks differ for sure.

@@ -57,7 +57,12 @@ pub(super) fn decide_form(
         }
         let positions: Vec<usize> = (0..members.len()).map(|v| members[shape.absolute(v)].position).collect();
         let decided = policy.decide(collective, group, &positions, shape.bytes)?;
-        let form = Form::Flat(collective, decided.algorithm, decided.parameters);
+        // positions are in the order of ranks from the root on
+        let order = |places: Vec<usize>| places.into_iter().map(|v| shape.absolute(v)).collect();
+        let form = match decided.places.filter(|_| shape.elements.commute || !collective.combines) {
+            Some(places) => Form::Placed(collective, decided.algorithm, decided.parameters, order(places)),
+            None => Form::Flat(collective, decided.algorithm, decided.parameters),
+        };
         let predicted_s = Some(decided.predicted_s).filter(|s| s.is_finite());
         return Ok(FormPlan { form, predicted_s, from_row: decided.from_row }.or_native(collective, shape));
     }

@@ -3,7 +3,7 @@
 
 use super::form_plan::FormPlan;
 use super::{Location, PolyModel, group_ranks};
-use crate::collective::{Algorithm, Collective, Parameters, Shape, Size};
+use crate::collective::{Algorithm, Collective, Parameters, Shape, Size, placed_program};
 use crate::decide::all_candidates;
 use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, bounded};
@@ -23,6 +23,8 @@ pub fn by_form(collective: &Collective) -> bool {
 pub enum Form {
     /// One algorithm over all ranks; or the library's own.
     Flat(&'static Collective, &'static Algorithm, Parameters),
+    /// The same where ranks take their places by the speed of their processors: the rank of each, the root's first.
+    Placed(&'static Collective, &'static Algorithm, Parameters, Vec<Rank>),
     /// Through coordinators.
     Coordinated(Coordinated),
 }
@@ -47,6 +49,7 @@ impl Form {
         };
         match self {
             Form::Flat(_, algorithm, parameters) => one(algorithm.name, parameters),
+            Form::Placed(_, algorithm, parameters, _) => one(&format!("{} by speed", algorithm.name), parameters),
             Form::Coordinated(c) => {
                 let part = |l: &IntraGroup| one(l.algorithm.name, &l.parameters);
                 let segment = if c.segment == 0 { String::new() } else { format!(", in {}", units::bytes(c.segment)) };
@@ -87,7 +90,7 @@ impl Form {
     /// The same where a shape of another size or root is asked for.
     pub(super) fn for_shape(&self, members: &[Location], shape: &Shape) -> Form {
         match self {
-            Form::Flat(..) => self.clone(),
+            Form::Flat(..) | Form::Placed(..) => self.clone(),
             Form::Coordinated(c) => {
                 let groups = groups_of(members, shape);
                 // so many segments as a message may have
@@ -101,6 +104,10 @@ impl Form {
     pub fn fits(&self, shape: &Shape) -> bool {
         match self {
             Form::Flat(_, algorithm, _) => (algorithm.fits)(shape),
+            // places are in another order than ranks
+            Form::Placed(collective, algorithm, _, order) => {
+                (algorithm.fits)(shape) && order.first() == Some(&shape.root) && (shape.elements.commute || !collective.combines)
+            }
             Form::Coordinated(coordinated) => coordinated.fits(shape),
         }
     }
@@ -108,7 +115,7 @@ impl Form {
     /// Bytes of a message, at most: what a rank gives or gets, or, through coordinators, what all of a group do.
     pub fn largest_message(&self, shape: &Shape) -> usize {
         let (collective, ranks) = match self {
-            Form::Flat(collective, ..) => (collective, 1),
+            Form::Flat(collective, ..) | Form::Placed(collective, ..) => (collective, 1),
             Form::Coordinated(c) if c.collective.size == Size::Block => (&c.collective, c.groups.iter().map(Vec::len).max().unwrap_or(1)),
             Form::Coordinated(c) => (&c.collective, 1),
         };
@@ -119,7 +126,7 @@ impl Form {
     /// How many lanes its programs have, at most.
     pub fn lanes(&self) -> usize {
         match self {
-            Form::Flat(_, algorithm, _) => algorithm.lanes,
+            Form::Flat(_, algorithm, _) | Form::Placed(_, algorithm, ..) => algorithm.lanes,
             Form::Coordinated(coordinated) => coordinated.lanes(),
         }
     }
@@ -133,6 +140,10 @@ impl Form {
             Form::Flat(_, algorithm, parameters) => {
                 let program = algorithm.program(me, shape, &bounded(*parameters, shape.bytes));
                 program.ok_or_else(|| Error::invalid(format!("build the program of {}: its messages are not known", algorithm.name)))
+            }
+            Form::Placed(collective, algorithm, parameters, order) => {
+                let program = placed_program(collective, algorithm, me, shape, &bounded(*parameters, shape.bytes), order);
+                program.ok_or_else(|| Error::invalid(format!("build the program of {}: rank {me} has no place in it", algorithm.name)))
             }
             Form::Coordinated(coordinated) => coordinated.program(me, shape),
         }
@@ -158,7 +169,9 @@ impl Form {
     /// [`Error::TooLarge`], or as [`Form::program`].
     fn bounded_schedule(&self, shape: &Shape) -> Result<Schedule> {
         let (segment, at_least) = match self {
-            Form::Flat(_, algorithm, parameters) => (if algorithm.segmented { parameters.segment } else { 0 }, 0),
+            Form::Flat(_, algorithm, parameters) | Form::Placed(_, algorithm, parameters, _) => {
+                (if algorithm.segmented { parameters.segment } else { 0 }, 0)
+            }
             Form::Coordinated(coordinated) => (coordinated.segment, coordinated.message_count(shape.bytes)),
         };
         Schedule::bounded(shape.ranks, (shape.bytes, segment), at_least, |me| self.program(me, shape))

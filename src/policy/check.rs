@@ -255,8 +255,8 @@ fn choices_fault(n: usize, g: &GroupPolicy, collective: &'static Collective, row
         if row.in_flight > WINDOW {
             return Some(format!("in_flight is at most {WINDOW}"));
         }
-        if row.by_speed && *collective != bcast::COLLECTIVE {
-            return Some(format!("a {} has no places by speed", collective.name));
+        if row.by_speed && collective.places_of(algorithm).is_none() {
+            return Some(format!("a {} by \"{}\" has no places by speed", collective.name, algorithm.name));
         }
         if row.peers > WINDOW {
             return Some(format!("peers is at most {WINDOW}"));

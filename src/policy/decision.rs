@@ -276,7 +276,7 @@ impl CompiledPolicy {
             let places = match costs.filter(|_| row.by_speed) {
                 Some(inner) => {
                     let among = Among { inner, positions: positions.to_vec() };
-                    by_speed(algorithm, &row.parameters(), &among, positions.len(), row.at_bytes)?
+                    by_speed(collective, algorithm, &row.parameters(), &among, positions.len(), row.at_bytes)?
                 }
                 None => None,
             };

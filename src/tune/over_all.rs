@@ -140,7 +140,7 @@ fn rows_of(
 fn row_of(form: &Form, from_bytes: usize, at_bytes: usize, evidence: Evidence, native: bool) -> TwoLevelRow {
     let row = TwoLevelRow { from_bytes, at_bytes, evidence, native, ..TwoLevelRow::default() };
     match form {
-        Form::Flat(_, algorithm, p) => TwoLevelRow {
+        Form::Flat(_, algorithm, p) | Form::Placed(_, algorithm, p, _) => TwoLevelRow {
             inter_group: algorithm.name.into(),
             radix: p.radix,
             segment_bytes: p.segment,
@@ -164,7 +164,7 @@ fn row_of(form: &Form, from_bytes: usize, at_bytes: usize, evidence: Evidence, n
 /// Bytes of a form's segments.
 fn segment(form: &Form) -> usize {
     let said = match form {
-        Form::Flat(_, _, parameters) => parameters.segment,
+        Form::Flat(_, _, parameters) | Form::Placed(_, _, parameters, _) => parameters.segment,
         Form::Coordinated(coordinated) => coordinated.segment,
     };
     if said == 0 { usize::MAX } else { said }
@@ -184,7 +184,7 @@ fn finalists(mut forms: Vec<FormPlan>) -> Vec<FormPlan> {
 
 fn experiment(form: &Form, ranks: usize, bytes: usize) -> Experiment {
     match form {
-        Form::Flat(collective, algorithm, parameters) => Experiment::Collective {
+        Form::Flat(collective, algorithm, parameters) | Form::Placed(collective, algorithm, parameters, _) => Experiment::Collective {
             collective,
             ranks: (0..ranks).collect(),
             root: 0,

@@ -41,6 +41,7 @@ pub static COLLECTIVE: Collective = Collective {
     tuned: true,
     layout,
     specification,
+    places: &[],
     fallback: &bruck::ALGORITHM,
     algorithms: ALGORITHMS,
 };

@@ -47,6 +47,7 @@ pub static COLLECTIVE: Collective = Collective {
     tuned: true,
     layout,
     specification,
+    places: &[],
     fallback: &direct::ALGORITHM,
     algorithms: ALGORITHMS,
 };

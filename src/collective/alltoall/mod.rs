@@ -39,6 +39,7 @@ pub static COLLECTIVE: Collective = Collective {
     tuned: true,
     layout,
     specification,
+    places: &[],
     fallback: &rotated::ALGORITHM,
     algorithms: ALGORITHMS,
 };

@@ -25,6 +25,7 @@ pub static COLLECTIVE: Collective = Collective {
     tuned: true,
     layout: |_, _| Layout::default(),
     specification,
+    places: &[],
     fallback: &dissemination::ALGORITHM,
     algorithms: ALGORITHMS,
 };

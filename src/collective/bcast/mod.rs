@@ -74,6 +74,7 @@ pub static COLLECTIVE: Collective = Collective {
     tuned: true,
     layout,
     specification,
+    places: ALGORITHMS,
     fallback: &binomial::ALGORITHM,
     algorithms: ALGORITHMS,
 };

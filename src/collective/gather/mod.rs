@@ -35,6 +35,7 @@ pub static COLLECTIVE: Collective = Collective {
     tuned: true,
     layout,
     specification,
+    places: super::scatter::ALGORITHMS,
     fallback: &binomial::ALGORITHM,
     algorithms: ALGORITHMS,
 };

@@ -46,6 +46,7 @@ pub static COLLECTIVE: Collective = Collective {
     tuned: true,
     layout,
     specification,
+    places: super::bcast::ALGORITHMS,
     fallback: &binomial::ALGORITHM,
     algorithms: ALGORITHMS,
 };

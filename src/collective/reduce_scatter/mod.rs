@@ -29,6 +29,7 @@ pub static COLLECTIVE: Collective = Collective {
     tuned: true,
     layout,
     specification,
+    places: &[],
     fallback: &pairwise::ALGORITHM,
     algorithms: ALGORITHMS,
 };
