@@ -9,6 +9,7 @@ mod experiment;
 mod lock;
 #[cfg(all(feature = "mpi", feature = "tune"))]
 pub mod mpi;
+mod programs;
 #[cfg(feature = "tune")]
 mod race;
 #[cfg(feature = "tune")]
