@@ -1,5 +1,7 @@
 //! A session of measuring: runs what is asked and not known yet, repeats until it is precise, keeps every sample.
 
+mod again;
+
 use super::race::Rivals;
 use super::sample_file::{Held, SampleFile};
 use super::stop::floor;
@@ -8,26 +10,13 @@ use crate::error::{Error, Result};
 use crate::stats;
 use crate::units::MAX_SECONDS;
 use rustc_hash::FxHashSet;
-use std::collections::BTreeMap;
 use std::path::Path;
 
 /// As many batches are handed out at once as take about so long.
 const AT_ONCE_S: f64 = 4.0;
 
-/// So many of the fastest of a field are remeasured.
-const MOST_REMEASURED: usize = 6;
-
-/// What is remeasured, and what is confirmed beside something else, runs so often at least: fewer tell little apart.
-const REMEASURE_RUNS: usize = 7;
-
-/// What these runs did not tell apart runs so many times as often: half of a difference is then as clear as all of it was.
-const LONGER: usize = 3;
-
 /// Told as measuring goes on: what for, how many experiments are done, of how many.
 pub type Progress<'a> = Box<dyn FnMut(&str, usize, usize) + 'a>;
-
-/// A list of runs that were added to a sample.
-type List = fn(&mut Sample) -> &mut Vec<f64>;
 
 /// What measuring took for one purpose.
 #[derive(Debug, Clone, PartialEq)]
@@ -167,81 +156,6 @@ impl<'a> Session<'a> {
         self.run(purpose, fields, Some(rivals), self.rule)
     }
 
-    /// Remeasures the fastest of each field, in turns: the best of many noisy medians is one that was lucky. A recording is left as it is.
-    ///
-    /// # Errors
-    /// As for [`Session::measure`].
-    pub fn remeasure(&mut self, purpose: &str, fields: &[Vec<Experiment>]) -> Result<()> {
-        let fastest = |field: &Vec<Experiment>| {
-            let mut known: Vec<(f64, &Experiment)> = field.iter().filter_map(|e| Some((self.samples.median(e)?, e))).collect();
-            known.sort_by(|a, b| a.0.total_cmp(&b.0));
-            known.into_iter().take(MOST_REMEASURED).map(|(_, e)| e.clone()).collect()
-        };
-        let wanted = fields.iter().map(fastest).collect();
-        self.add_as_often(purpose, wanted, REMEASURE_RUNS, 1, |sample| &mut sample.remeasured)
-    }
-
-    /// Runs what was chosen, so that its time is of runs that did not choose it: as often as it took to know it, and in turns with what stands beside it,
-    /// if something does. A recording is left as it is.
-    ///
-    /// # Errors
-    /// As for [`Session::measure`].
-    pub fn confirm(&mut self, purpose: &str, fields: &[Vec<Experiment>]) -> Result<()> {
-        let (alone, beside): (Vec<_>, Vec<_>) = fields.iter().cloned().partition(|field| field.len() == 1);
-        self.add_as_often(purpose, beside, REMEASURE_RUNS, 1, |sample| &mut sample.confirmed)?;
-        self.add_as_often(purpose, alone, 1, 1, |sample| &mut sample.confirmed)
-    }
-
-    /// As [`Session::confirm`] of what stands beside something else, once more and [longer](LONGER), where that did not tell them apart.
-    ///
-    /// # Errors
-    /// As for [`Session::measure`].
-    pub fn confirm_longer(&mut self, purpose: &str, fields: Vec<Vec<Experiment>>) -> Result<()> {
-        self.add_as_often(purpose, fields, REMEASURE_RUNS, LONGER, |sample| &mut sample.confirmed)
-    }
-
-    /// As [`Session::add`], all of a field equally often: so many `times` as often as it took to know one of them, and as `least`.
-    fn add_as_often(&mut self, purpose: &str, fields: Vec<Vec<Experiment>>, least: usize, times: usize, list: List) -> Result<()> {
-        let mut by_runs: BTreeMap<usize, Vec<Vec<Experiment>>> = BTreeMap::new();
-        for field in fields {
-            let took = field.iter().filter_map(|e| Some(self.samples.get(e)?.seconds.len())).max().unwrap_or(0);
-            by_runs.entry(took.max(least).min(self.rule.most)).or_default().push(field);
-        }
-        for (once, fields) in by_runs {
-            let (known, runs) = (if times == 1 { 1 } else { once + 1 }, times * once);
-            self.add(purpose, fields, StopRule { least: runs, least_long: runs, most: runs, ..self.rule }, known, list)?;
-        }
-        Ok(())
-    }
-
-    /// Runs those of some fields that were measured once more, in turns, and puts what is found in a list of each sample; a whole field, or
-    /// nothing of it, if as many runs as say that it is `known` are there.
-    fn add(&mut self, purpose: &str, mut fields: Vec<Vec<Experiment>>, rule: StopRule, known: usize, list: List) -> Result<()> {
-        if !self.probe.can_measure() {
-            return Ok(());
-        }
-        fields.iter_mut().for_each(|field| field.retain(|e| self.samples.get(e).is_some()));
-        fields.retain(|field| field.iter().any(|e| self.samples.get_mut(e).is_some_and(|s| list(s).len() < known)));
-        let before: Vec<Sample> = fields.iter().flatten().filter_map(|e| self.samples.remove(e)).collect();
-        // written when both parts are there: a run that is killed meanwhile keeps the first
-        let file = self.file.take();
-        let measured = self.run(purpose, &fields, Some(Rivals::default()), rule);
-        self.file = file;
-        let mut merged = Vec::new();
-        for mut sample in before {
-            if let Some(added) = self.samples.remove(&sample.experiment) {
-                *list(&mut sample) = added.seconds;
-                sample.clock_error_s = sample.clock_error_s.max(added.clock_error_s);
-            }
-            self.samples.insert(sample.clone());
-            merged.push(sample);
-        }
-        if let Some(file) = &mut self.file {
-            file.append(&merged)?;
-        }
-        measured
-    }
-
     /// Measures what is not known of some fields; with rivals each field in turns, so that nothing that changes with time favours one of them.
     fn run(&mut self, purpose: &str, fields: &[Vec<Experiment>], mut rivals: Option<Rivals>, rule: StopRule) -> Result<()> {
         let racing = rivals.is_some();
@@ -369,6 +283,7 @@ fn whole_fields(batches: &[Vec<usize>], fields: &[Vec<Experiment>], experiments:
 #[cfg(test)]
 mod tests {
     use super::super::samples::fixtures::settings;
+    use super::again::{LONGER, REMEASURE_RUNS};
     use super::*;
     use rand::Rng;
 
