@@ -4,7 +4,7 @@
 use super::blocks::{BETWEEN, DOWN, UP};
 use super::coordinated::{Coordinated, Part, Through};
 use crate::collective::data_flow::DataFlow;
-use crate::collective::fold::up;
+use crate::collective::fold::{places, up};
 use crate::collective::{Shape, bcast, reduce};
 use crate::error::Result;
 use crate::schedule::{Buffer, Program, Span};
@@ -54,7 +54,8 @@ fn between_coordinators(flow: &mut DataFlow, part: &Part, home: Span) -> Result<
             (BETWEEN, 0),
             |group| part.groups[group][0],
             |span| match span.buffer {
-                Buffer::Scratch => Span { offset: first + k % part.at_once() * most + span.offset, ..span },
+                // side by side, in turns in as much memory as a tree's: where messages wait for their receives, few would leave a long link idle
+                Buffer::Scratch => Span { offset: first + k % places(most) * most + span.offset, ..span },
                 _ => span.within(segment.within(home)),
             },
         );
