@@ -224,7 +224,7 @@ fn inter_communicators_use_the_librarys_own_and_say_so() {
         both.adaptive_bcast(root, &mut data[..]).unwrap();
         assert_eq!(data, if me == 0 { [0; 3] } else { [1, 2, 3] });
         if me >= 2 {
-            assert!(both.adaptive_bcast(2, &mut data[..]).unwrap_err().to_string().contains("rank 2 of 2"));
+            assert!(both.adaptive_bcast(2, &mut data[..]).unwrap_err().to_string().contains("root 2 of 2"));
         }
     }));
     if !is_child() {

@@ -412,6 +412,7 @@ impl<C: Communicator + AsRaw<Raw = ffi::MPI_Comm>> AdaptiveCollectives for C {
 const NONE: Option<&mpi::collective::SystemOperation> = None;
 
 /// An operation, and whether it commutes.
+#[inline]
 fn operation<O: Operation>(op: Option<&O>) -> Option<(ffi::MPI_Op, bool)> {
     op.map(|op| (op.as_raw(), op.is_commutative()))
 }

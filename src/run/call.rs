@@ -184,17 +184,18 @@ impl Side {
         Ok(())
     }
 
-    /// The bytes of items from an address on, as they travel: where they lie, or else a copy, of what the plan `reads`.
-    unsafe fn bytes(&self, data: *mut u8, reads: bool) -> Result<(*mut u8, Vec<u8>)> {
+    /// The bytes of items from an address on, as they travel, and their number: where they lie, or else in a copy, of what the plan `reads`.
+    #[inline]
+    unsafe fn bytes(&self, data: *mut u8, reads: bool, copy: &mut Vec<u8>) -> Result<(*mut u8, usize)> {
         if let Place::Piece(start) = self.place {
-            return Ok((data.wrapping_offset(start), Vec::new()));
+            return Ok((data.wrapping_offset(start), self.layout.size * self.count));
         }
-        let mut copy = vec![0u8; self.item() * self.count];
+        copy.resize(self.item() * self.count, 0);
         if reads {
             // SAFETY: the caller's items, and as many bytes as they have
             unsafe { self.copy(Direction::Pack, data, copy.as_mut_ptr())? };
         }
-        Ok((copy.as_mut_ptr(), copy))
+        Ok((copy.as_mut_ptr(), copy.len()))
     }
 
     /// A copy of all that some of its items reach, holes too, and the address in it that the first one has.
@@ -220,7 +221,9 @@ pub(super) struct Prepared {
     elements: Option<Elements>,
     /// What this rank gives may lie where its result goes.
     reads_output: bool,
-    own: library::Own,
+    /// What the library is called with, but for addresses and the operation, and what calls it.
+    own: library::Call,
+    call_own: library::Own,
 }
 
 impl Prepared {
@@ -270,7 +273,18 @@ impl Prepared {
             _ => Some(Elements::default()),
         };
         let reads_output = in_place || blocks(0, false).input == 0;
-        Ok(Prepared { me, given, got, bytes: side.map_or(0, |side| side.block()), elements, reads_output, own: library::own(collective)? })
+        let nothing = (0, side.map_or(asked.given.1, |side| side.datatype));
+        let own = library::Call {
+            input: null(),
+            given: given.map_or(nothing, |side| side.items()),
+            output: null_mut(),
+            got: got.map_or(nothing, |side| side.items()),
+            // SAFETY: a constant of the library
+            op: unsafe { ffi::RSMPI_SUM },
+            root: root as c_int,
+        };
+        let (bytes, call_own) = (side.map_or(0, |side| side.block()), library::own(collective)?);
+        Ok(Prepared { me, given, got, bytes, elements, reads_output, own, call_own })
     }
 
     /// True if something can be planned: where it has bytes that others than the library can combine.
@@ -297,24 +311,20 @@ impl Prepared {
     /// MPI's reason.
     #[inline]
     pub unsafe fn lend(&self, call: &Call) -> Result<(library::Arguments, Copies)> {
+        let (mut given, mut got) = (Vec::new(), Vec::new());
         // SAFETY: the caller's items
-        let bytes = |side: Option<Side>, data, reads| match side {
-            Some(side) => {
-                let (place, copy) = unsafe { side.bytes(data, reads)? };
-                Ok::<_, Error>(((place, side.block() * side.blocks), copy))
-            }
-            None => Ok(((null_mut(), 0), Vec::new())),
+        let (input, output) = unsafe {
+            let input = self.given.as_ref().map_or(Ok((null_mut(), 0)), |side| side.bytes(call.given, true, &mut given))?;
+            let output = self.got.as_ref().map_or(Ok((null_mut(), 0)), |side| side.bytes(call.got, self.reads_output, &mut got))?;
+            (input, output)
         };
-        let ((input, input_len), given) = bytes(self.given, call.given, true)?;
-        let (output, got) = bytes(self.got, call.got, self.reads_output)?;
-        let operation = call
-            .op
-            .zip(self.given.or(self.got))
-            .zip(self.elements)
-            .map(|((op, side), elements)| Operation::new(side.datatype, elements.bytes, op));
-        let buffers = Buffers::new((input.cast_const(), input_len), output);
+        let operation = match (call.op, &self.elements) {
+            (Some(op), Some(elements)) => Some(Operation::new(self.own.given.1, elements.bytes, op)),
+            _ => None,
+        };
+        let buffers = Buffers::new((input.0.cast_const(), input.1), output);
         let arguments = library::Arguments { buffers, bytes: self.bytes, root: call.asked.root, operation };
-        let got = self.got.filter(|_| !got.is_empty()).map(|side| Box::new((got, side, call.got)));
+        let got = if got.is_empty() { None } else { self.got.map(|side| Box::new((got, side, call.got))) };
         Ok((arguments, Copies { _given: given, got }))
     }
 
@@ -323,19 +333,26 @@ impl Prepared {
     ///
     /// # Safety
     /// The call's items must be valid.
+    #[inline]
     pub unsafe fn for_the_library(&self, call: &Call) -> (library::Call, Vec<u8>) {
-        let Asked { collective, in_place, root, given, .. } = call.asked;
-        let nothing = (0, given.1);
-        let mut own = library::Call {
-            input: self.given.map_or(null(), |_| call.given.cast_const().cast()),
-            given: self.given.map_or(nothing, |side| side.items()),
-            output: self.got.map_or(null_mut(), |_| call.got.cast()),
-            got: self.got.map_or(nothing, |side| side.items()),
-            // SAFETY: a constant of the library
-            op: call.op.unwrap_or(unsafe { ffi::RSMPI_SUM }),
-            root: root as c_int,
-        };
-        let keeps = in_place && (self.me == root || !collective.rooted);
+        let mut own = self.own;
+        if self.given.is_some() {
+            own.input = call.given.cast_const().cast();
+        }
+        if self.got.is_some() {
+            own.output = call.got.cast();
+        }
+        if let Some(op) = call.op {
+            own.op = op;
+        }
+        // SAFETY: the caller's
+        if call.asked.in_place { unsafe { self.out_of_place(own, call) } } else { (own, Vec::new()) }
+    }
+
+    #[cold]
+    unsafe fn out_of_place(&self, mut own: library::Call, call: &Call) -> (library::Call, Vec<u8>) {
+        let Asked { collective, root, .. } = call.asked;
+        let keeps = self.me == root || !collective.rooted;
         match (self.given, self.got) {
             (None, Some(got)) if keeps => {
                 // its own block of all, or all of what it gives
@@ -408,7 +425,7 @@ pub(super) unsafe fn run(call: &Call) -> Result<()> {
         } else {
             under_way::finish(call.comm(), None);
             let (own, _copy) = prepared.for_the_library(call);
-            check(call.asked.collective.function, (prepared.own)(&own, call.comm()))?;
+            check(call.asked.collective.function, (prepared.call_own)(&own, call.comm()))?;
         }
         known.remember();
     }
