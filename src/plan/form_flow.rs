@@ -3,12 +3,12 @@
 use super::{Form, PolyModel};
 use crate::collective::{Shape, Size};
 use crate::error::Result;
-use crate::flow;
+use crate::flow::{self, held_back};
 use crate::model::{Among, CostModel};
 use crate::predict::completion;
 use crate::schedule::{Action, Program, Schedule};
 use crate::topology::{Link, Rank};
-use crate::two_level::{Coordinated, MOST_AT_ONCE};
+use crate::two_level::Coordinated;
 
 impl Form {
     /// The same with what it leaves open of the messages under way.
@@ -50,7 +50,7 @@ fn between(c: &Coordinated, costs: &PolyModel, shape: &Shape) -> Result<usize> {
     if busy == 0.0 {
         return Ok(0);
     }
-    Ok(((completion(&exchange, &among)? / busy).ceil() as usize).clamp(2, MOST_AT_ONCE))
+    Ok(held_back(Some((completion(&exchange, &among)? / busy).ceil().max(2.0) as usize)))
 }
 
 /// Seconds for which a schedule's messages keep the busiest port.

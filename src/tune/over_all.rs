@@ -10,7 +10,6 @@ use crate::plan::{Location, leaps_of};
 use crate::policy::{CompiledPolicy, Evidence, Policy, TwoLevelRow};
 use crate::schedule::pieces;
 use crate::stats;
-use crate::two_level::MOST_AT_ONCE;
 use std::collections::BTreeMap;
 
 /// So many of the best predicted forms are measured, and the best one of each kind (over all ranks, through coordinators) is.
@@ -95,7 +94,7 @@ fn of_size(
 fn wider(plan: &FormPlan, bytes: usize) -> Option<FormPlan> {
     let Form::Coordinated(c) = &plan.form else { return None };
     let in_flight =
-        decide::wider(c.between.parameters.in_flight, pieces(bytes, c.segment)).next().filter(|more| (1..=MOST_AT_ONCE).contains(more))?;
+        decide::wider(c.between.parameters.in_flight, pieces(bytes, c.segment)).next().filter(|&more| more > 0)?;
     let mut wider = c.clone();
     wider.between.parameters.in_flight = in_flight;
     Some(FormPlan { form: Form::Coordinated(wider), ..plan.clone() })

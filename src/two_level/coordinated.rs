@@ -15,7 +15,7 @@ pub const MOST_LANES: usize = allreduce::BETWEEN as usize + MOST_AT_ONCE * MOST_
 const MOST_BETWEEN: usize = 2;
 /// Segments that coordinators work on at the same time, at most, each with lanes and memory of its own: links that could have more under way are kept
 /// busy by longer ones.
-pub const MOST_AT_ONCE: usize = 16;
+const MOST_AT_ONCE: usize = 16;
 
 /// How a collective goes through coordinators.
 #[derive(Debug)]
