@@ -16,7 +16,7 @@ title "An MPI program whose adaptive_bcast uses this policy, every byte checked"
 COLLWISE_POLICY=$out/here.toml $MPIRUN -n 8 target/release/examples/adaptive_bcast
 
 title "78 simulated hosts: the same program text, in virtual time"
-smpi/smpirun.sh platforms/ccgrid2007.toml slot target/smpi/release/collwise tune --name ccgrid2007 --fresh -o "$out/ccgrid2007.toml"
+smpi/smpirun.sh platforms/ccgrid2007.toml slot target/smpi/release/collwise tune --name ccgrid2007 --collectives bcast,barrier --fresh -o "$out/ccgrid2007.toml"
 title "What runs for 1 MiB, and why"
 target/release/collwise explain "$out/ccgrid2007.toml" --bytes 1MiB
 for bcast in binomial_tree ompi; do

@@ -29,7 +29,7 @@ $gridemu down
 title "A node for each site: tune $ranks ranks over it"
 $gridemu up "$platform"
 # as exact as a busy machine allows in some minutes; run again, it goes on from the samples in $out
-(cd "$out" && ../../$gridemu mpirun -n "$ranks" --real-time "$collwise" tune --name "$name" --precision 0.1 --repetitions 11 -o "$name-$ranks.toml")
+(cd "$out" && ../../$gridemu mpirun -n "$ranks" --real-time "$collwise" tune --collectives bcast,barrier --name "$name" --precision 0.1 --repetitions 11 -o "$name-$ranks.toml")
 title "What runs for 1 MiB, and why"
 $collwise explain "$out/$name-$ranks.toml" --bytes 1MiB
 for by in slot node; do

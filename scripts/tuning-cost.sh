@@ -25,7 +25,7 @@ for ranks in "${counts[@]}"; do
     for how in tuned exhaustive; do
         option=$([ $how = tuned ] || echo --exhaustive)
         # shellcheck disable=SC2086 # nothing, or an option
-        $gridemu mpirun -n "$ranks" --real-time "$collwise" tune --verbose $option --samples "$samples" --precision 0.1 --repetitions 7 -o "$ranks.$how.toml" |
+        $gridemu mpirun -n "$ranks" --real-time "$collwise" tune --collectives bcast,barrier --verbose $option --samples "$samples" --precision 0.1 --repetitions 7 -o "$ranks.$how.toml" |
             sed -n "/^what  *experiments/,\$p"
     done
     $collwise accuracy "$ranks.tuned.toml" "$samples" | tail -n 2

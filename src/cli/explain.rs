@@ -104,6 +104,17 @@ pub fn short(classes: &[Class]) -> String {
     table(&["from", "up to", "what is done", "takes", "to"], 3, &rows)
 }
 
+/// What the smallest and the largest size that was looked at take, and in how many ways all are done.
+pub fn span(classes: &[Class]) -> String {
+    let ways = classes.chunk_by(|a, b| a.way == b.way).count();
+    let end = |class: &Class| format!("{} at {}", or_dash(class.predicted_s), units::bytes(class.at_bytes));
+    match classes {
+        [] => "nothing is known".into(),
+        [only] => format!("{}, takes {}", only.way, end(only)),
+        [first, .., last] => format!("{} to {}, in {ways} ways", end(first), end(last)),
+    }
+}
+
 /// A time, if it is known.
 pub fn or_dash(seconds: Option<f64>) -> String {
     seconds.map_or("-".into(), units::seconds)
@@ -289,7 +300,7 @@ fn crossing(plan: &Plan, inter_group: InterGroupAlgorithm, name: &impl Fn(usize)
     }
     let by_speed = if by_speed { BY_SPEED } else { "" };
     let inside = h.intra_group[0].algorithm.name;
-    let mut out = format!("\nroute {}, in {pieces}; inside every group: {inside}{by_speed}\n", inter_group.name());
+    let mut out = format!("\n{} between groups, in {pieces}; inside every group: {inside}{by_speed}\n", inter_group.name());
     match &h.inter_group {
         InterGroup::Line(order) => {
             let names: Vec<String> = order.iter().map(|&k| name(k)).collect();

@@ -2,17 +2,17 @@
 
 use super::clocks::clocks;
 use super::discover::describe;
-use super::explain::{classes, everybody, form_words, or_dash, short};
+use super::explain::{classes, everybody, form_words, or_dash, short, span};
 use super::source::{GroupingArgs, SourceArgs};
 use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
-use crate::collective::{Collective, bcast, collective};
+use crate::collective::{COLLECTIVES, Collective, bcast, collective};
 use crate::files::write_text;
 use crate::library::Library;
 use crate::measure::{ClockErrors, Spent};
 use crate::plan::{by_form, plan_form};
 use crate::policy::{CompiledPolicy, Policy};
-use crate::tune::{BY_DEFAULT, TuneOptions, tune};
+use crate::tune::{TuneOptions, tune};
 use crate::units;
 use anyhow::bail;
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(long)]
     exhaustive: bool,
     /// The collectives to tune; all others, and those of a size that no row is for, are left to the MPI library.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values_t = BY_DEFAULT.map(|c| c.name.to_string()))]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values_t = tuned())]
     collectives: Vec<String>,
     /// Print what was decided inside each group too, what each stage of measuring took, and how far off clocks may have been.
     #[arg(long)]
@@ -59,9 +59,15 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         print_json(&policy)?;
     } else {
         let (inside, stages) = if args.verbose { (inside(&policy), stages(&spent, errors)) } else { Default::default() };
-        print(&format!("{}\n{inside}{}{stages}{}", describe(&discovery), over_all(&policy)?, total(&policy, &args.output)))?;
+        let over_all = over_all(&policy, args.verbose)?;
+        print(&format!("{}\n{inside}{over_all}{stages}{}", describe(&discovery), total(&policy, &args.output)))?;
     }
     Ok(Outcome::Done)
+}
+
+/// The names of all that can be tuned.
+fn tuned() -> Vec<String> {
+    COLLECTIVES.iter().filter(|c| c.tuned).map(|c| c.name.to_string()).collect()
 }
 
 /// Collectives by their names, each once.
@@ -126,8 +132,8 @@ fn inside(policy: &Policy) -> String {
     format!("{}\n", table(&header, 3, &rows))
 }
 
-/// What was decided over all groups, in short.
-fn over_all(policy: &Policy) -> anyhow::Result<String> {
+/// What was decided over all groups, in short: of a broadcast for all sizes, of others too if `verbose`, else what they take.
+fn over_all(policy: &Policy, verbose: bool) -> anyhow::Result<String> {
     let compiled = CompiledPolicy::new(policy.clone())?;
     let members = everybody(policy);
     let mut text = String::new();
@@ -141,7 +147,11 @@ fn over_all(policy: &Policy) -> anyhow::Result<String> {
             continue;
         }
         if collective.sized() {
-            text += &format!("{} over all groups:\n{}\n", collective.name, short(&classes(&compiled, &members, collective, 0)?));
+            let classes = classes(&compiled, &members, collective, 0)?;
+            text += &match verbose {
+                true => format!("{} over all groups:\n{}\n", collective.name, short(&classes)),
+                false => format!("{}: {}\n", collective.name, span(&classes)),
+            };
             continue;
         }
         let plan = plan_form(&compiled, &members, collective, &collective.shape(members.len(), 0, 0))?;
