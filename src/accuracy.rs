@@ -1,11 +1,11 @@
-//! How well broadcasts over all groups were predicted: each one that tuning measured, under each model, and what it would have cost to
-//! trust the predictions alone.
+//! How well collectives were predicted: each one that tuning measured, those broadcasts that go over all groups under each model, and what it would
+//! have cost to trust the predictions alone.
 
-use crate::collective::{Parameters, bcast};
+use crate::collective::{Collective, Parameters, bcast};
 use crate::decide::placed;
 use crate::error::Result;
 use crate::measure::{Experiment, Samples};
-use crate::plan::{Location, PolyModel, plan};
+use crate::plan::{Location, PolyModel, by_form, plan, shared_seconds};
 use crate::policy::CompiledPolicy;
 use crate::predict::completion;
 use crate::stats::{self, excess};
@@ -60,16 +60,72 @@ pub fn accuracy(policy: &CompiledPolicy, members: &[Location], samples: &Samples
     }
     let of_size = |(bytes, ways): (usize, Vec<Predicted>)| {
         let errors = |k: usize| ways.iter().filter_map(|w| Some(excess(w.predicted[k], w.measured)?.abs())).collect::<Vec<_>>();
-        let second_half = |of: &dyn Fn(&Predicted) -> f64| ways.iter().min_by(|a, b| of(a).total_cmp(&of(b))).map(|w| w.halves[1]);
         let error = |k: usize| stats::median(&errors(k)).filter(|e| e.is_finite());
         SizeAccuracy {
             bytes,
             ways: ways.len(),
             error: names.iter().enumerate().filter_map(|(k, n)| Some((n.clone(), error(k)?))).collect(),
-            regret: second_half(&|w| w.predicted[0]).zip(second_half(&|w| w.halves[0])).and_then(|(chosen, best)| excess(chosen, best)),
+            regret: regret_of_predictions(&ways),
         }
     };
     Ok(by_size.into_iter().map(of_size).collect())
+}
+
+/// How well a collective was predicted in one place.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlaceAccuracy {
+    /// The collective's name.
+    pub collective: &'static str,
+    /// The group inside which it was measured; `None`: over several groups.
+    pub group: Option<String>,
+    /// How many ways of all sizes were measured.
+    pub measured: usize,
+    /// Median of |predicted / measured - 1|, by the selected models. `None` where all were measured to take no time.
+    pub error: Option<f64>,
+    /// Median of predicted / measured - 1: below 0 where predictions are too fast.
+    pub bias: Option<f64>,
+    /// Mean, over sizes and numbers of ranks, of how much longer the way that is predicted to be fastest takes than the fastest one, as a share; found
+    /// and timed as in [`regrets`].
+    pub regret: Option<f64>,
+}
+
+/// Compares predictions with all collectives among some samples but the library's own, by collective, over several groups and inside each.
+///
+/// # Errors
+/// An algorithm that there is not.
+pub fn by_place(policy: &CompiledPolicy, members: &[Location], samples: &Samples) -> Result<Vec<PlaceAccuracy>> {
+    // those of one size among as many ranks are rivals
+    let mut places: BTreeMap<(&'static Collective, Option<usize>), BTreeMap<(usize, usize), Vec<Predicted>>> = BTreeMap::new();
+    for sample in samples.iter() {
+        let experiment = &sample.experiment;
+        let Some(collective) = experiment.collective().filter(|_| !experiment.is_native()) else { continue };
+        let (Some(measured), Some(halves)) = (stats::median(&sample.all()), halves(&sample.all())) else { continue };
+        let among: Vec<Location> = experiment.ranks().into_iter().map(|rank| members[rank]).collect();
+        let group = Some(among[0].group).filter(|&group| among.iter().all(|m| m.group == group));
+        let (schedule, costs) = (experiment.schedule()?, PolyModel::new(policy, &among, experiment.bytes())?);
+        let shares = group.is_none() && by_form(collective);
+        let predicted = if shares { shared_seconds(&schedule, &among, &costs)? } else { completion(&schedule, &costs)? };
+        let rivals = places.entry((collective, group)).or_default().entry((experiment.bytes(), among.len())).or_default();
+        rivals.push(Predicted { measured, halves, predicted: vec![predicted] });
+    }
+    let of_place = |((collective, group), fields): ((&'static Collective, Option<usize>), BTreeMap<_, Vec<Predicted>>)| {
+        let excesses: Vec<f64> = fields.values().flatten().filter_map(|w| excess(w.predicted[0], w.measured)).collect();
+        PlaceAccuracy {
+            collective: collective.name,
+            group: group.map(|g| policy.policy.groups[g].name.clone()),
+            measured: fields.values().map(Vec::len).sum(),
+            error: stats::median(&excesses.iter().map(|e| e.abs()).collect::<Vec<_>>()),
+            bias: stats::median(&excesses),
+            regret: stats::mean(&fields.values().filter_map(|ways| regret_of_predictions(ways)).collect::<Vec<_>>()),
+        }
+    };
+    Ok(places.into_iter().map(of_place).collect())
+}
+
+/// How much longer the way that is predicted to be fastest takes than the fastest one, as a share, by the second half of their runs.
+fn regret_of_predictions(ways: &[Predicted]) -> Option<f64> {
+    let second_half = |of: &dyn Fn(&Predicted) -> f64| ways.iter().min_by(|a, b| of(a).total_cmp(&of(b))).map(|w| w.halves[1]);
+    excess(second_half(&|w| w.predicted[0])?, second_half(&|w| w.halves[0])?)
 }
 
 /// A way, measured and predicted by each model.

@@ -4,7 +4,7 @@
 
 mod common;
 
-use collwise::accuracy::{accuracy, regrets};
+use collwise::accuracy::{accuracy, by_place, regrets};
 use collwise::cluster::{Bound, METHODS};
 use collwise::collective::{Parameters, bcast};
 use collwise::discover::{discover, discover_matrix};
@@ -243,7 +243,7 @@ fn use_samples(settings: Settings, samples: Samples, tunes: bool) {
     // what replays long is replayed long
     let long = |e: &Experiment| matches!(e, Experiment::TwoLevel { two_level } if two_level.message_count() > MOST_MESSAGES);
     if !samples.iter().any(|s| long(&s.experiment)) {
-        let _ = (accuracy(compiled, &members, &samples), regrets(compiled, &members, &samples));
+        let _ = (accuracy(compiled, &members, &samples), by_place(compiled, &members, &samples), regrets(compiled, &members, &samples));
     }
     if tunes {
         let native = samples.iter().any(|s| s.experiment.is_native());

@@ -3,7 +3,7 @@
 use super::clocks::clocks;
 use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
-use crate::accuracy::{ChoiceRegret, SELECTED, accuracy, regrets};
+use crate::accuracy::{ChoiceRegret, PlaceAccuracy, SELECTED, SizeAccuracy, accuracy, by_place, regrets};
 use crate::error::Error;
 use crate::measure::Samples;
 use crate::plan::members;
@@ -12,7 +12,7 @@ use crate::stats;
 use crate::units;
 use std::path::PathBuf;
 
-/// Say how well the broadcasts over all groups that tuning measured were predicted.
+/// Say how well the collectives that tuning measured were predicted.
 #[derive(clap::Args)]
 pub struct Args {
     /// The policy.
@@ -32,38 +32,53 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let (settings, samples) = Samples::read(&args.samples, args.repair)?;
     let members = members(&compiled.policy, &settings.hosts)?;
     let sizes = accuracy(&compiled, &members, &samples)?;
+    let places = by_place(&compiled, &members, &samples)?;
     let choices = regrets(&compiled, &members, &samples)?;
-    if sizes.is_empty() {
+    if places.is_empty() {
         let file = args.samples.display();
-        return Err(Error::data(format!("compare predictions: {file} has no broadcasts over several groups")).into());
+        return Err(Error::data(format!("compare predictions: {file} has no collectives but the library's own")).into());
     }
     if args.json {
-        print_json(&serde_json::json!({ "sizes": sizes, "choices": choices, "clocks": samples.clock_errors() }))?;
+        let clocks = samples.clock_errors();
+        print_json(&serde_json::json!({ "sizes": sizes, "places": places, "choices": choices, "clocks": clocks }))?;
         return Ok(Outcome::Done);
     }
-    let models: Vec<&String> = sizes[0].error.keys().filter(|n| *n != SELECTED).collect();
-    let mut header = vec!["bytes", "ways", "regret", SELECTED];
-    header.extend(models.iter().map(|m| m.as_str()));
-    let cell = |x: Option<&f64>| percent_or_dash(x.copied());
-    let row = |s: &crate::accuracy::SizeAccuracy| {
-        let mut row = vec![units::bytes(s.bytes), s.ways.to_string(), percent_or_dash(s.regret), cell(s.error.get(SELECTED))];
-        row.extend(models.iter().map(|m| cell(s.error.get(*m))));
-        row
-    };
-    let mut text = table(&header, 0, &sizes.iter().map(row).collect::<Vec<_>>());
-    let mean = stats::mean(&sizes.iter().filter_map(|s| s.regret).collect::<Vec<_>>());
-    let selected: Vec<f64> = sizes.iter().filter_map(|s| s.error.get(SELECTED).copied()).collect();
-    let median = stats::median(&selected);
-    text += &format!(
-        "\nmedian error {}, mean regret {} if the predictions alone were trusted\n",
-        percent_or_dash(median),
-        percent_or_dash(mean)
-    );
+    let mut text = if sizes.is_empty() { String::new() } else { of_sizes(&sizes) };
+    text += &of_places(&places);
     text += &regret("all groups", choices.iter().filter(|c| c.group.is_none()));
     text += &regret("one group", choices.iter().filter(|c| c.group.is_some()));
     text += &clocks(samples.clock_errors());
     print(&text)?;
     Ok(Outcome::Done)
+}
+
+/// Broadcasts over all groups, by size and model.
+fn of_sizes(sizes: &[SizeAccuracy]) -> String {
+    let models: Vec<&String> = sizes[0].error.keys().filter(|n| *n != SELECTED).collect();
+    let mut header = vec!["bytes", "ways", "regret", SELECTED];
+    header.extend(models.iter().map(|m| m.as_str()));
+    let cell = |x: Option<&f64>| percent_or_dash(x.copied());
+    let row = |s: &SizeAccuracy| {
+        let mut row = vec![units::bytes(s.bytes), s.ways.to_string(), percent_or_dash(s.regret), cell(s.error.get(SELECTED))];
+        row.extend(models.iter().map(|m| cell(s.error.get(*m))));
+        row
+    };
+    let text = table(&header, 0, &sizes.iter().map(row).collect::<Vec<_>>());
+    let mean = stats::mean(&sizes.iter().filter_map(|s| s.regret).collect::<Vec<_>>());
+    let selected: Vec<f64> = sizes.iter().filter_map(|s| s.error.get(SELECTED).copied()).collect();
+    let (median, mean) = (percent_or_dash(stats::median(&selected)), percent_or_dash(mean));
+    format!("{text}\nmedian error {median}, mean regret {mean} if the predictions alone were trusted\n\n")
+}
+
+/// All collectives, over several groups and inside each.
+fn of_places(places: &[PlaceAccuracy]) -> String {
+    let row = |p: &PlaceAccuracy| {
+        let place = p.group.clone().unwrap_or_else(|| "several groups".into());
+        let shares = [p.error, p.bias, p.regret].map(percent_or_dash);
+        [vec![p.collective.into(), place, p.measured.to_string()], shares.to_vec()].concat()
+    };
+    let header = ["collective", "among", "measured", "error", "bias", "regret"];
+    table(&header, 2, &places.iter().map(row).collect::<Vec<_>>()) + "\n"
 }
 
 /// How much longer the policy's choices took than the fastest that was measured, found by other runs than those that are compared.
