@@ -189,12 +189,12 @@ mod tests {
     fn thousands_of_sizes_are_decided_once_for_each_class_and_kept_in_few_megabytes() {
         let mut planner = planner(13);
         for k in 0..4000 {
-            planner.planned(&bcast::COLLECTIVE, &Shape::new(77, 0, (5 << 19) + k * 64)).unwrap();
+            planner.planned(&bcast::COLLECTIVE, &Shape::new(77, 0, 3_200_000 + k * 64)).unwrap();
             assert!(planner.memory() <= MOST_BYTES);
         }
         assert_eq!(planner.choices.weight(), 1);
         // the last ones are still there, the first ones went
-        let known = |k: usize| planner.planned.get(&(Shape::new(77, 0, (5 << 19) + k * 64), &bcast::COLLECTIVE)).is_some();
+        let known = |k: usize| planner.planned.get(&(Shape::new(77, 0, 3_200_000 + k * 64), &bcast::COLLECTIVE)).is_some();
         assert!(known(3999) && known(3950) && !known(0));
     }
 

@@ -352,30 +352,30 @@ impl CompiledPolicy {
     }
 }
 
-/// Sizes within this factor of the one that a decision was made at have what it decided.
-const NEAR: (usize, usize) = (19, 16);
+/// Sizes down to this share of the one that a decision was made at have what it decided.
+const NEAR: (usize, usize) = (16, 19);
 /// Sizes below this take what an empty message takes, about: their classes stay as wide as they are.
 const SHORT: usize = 1 << 10;
 
-/// Classes of sizes in which all are near the one that stands for them: what ranks do that a row was not made for changes inside a wide one. What is
-/// above the largest size that a row was made at stays one class.
+/// Classes of sizes in which all are near the one that stands for them: what ranks do that a row was not made for changes inside a wide one. It is the
+/// largest of them, so that no message has a segment more than what was decided for. What is above the largest size that a row was made at stays one
+/// class.
 fn narrow(classes: &[(usize, usize)]) -> Vec<(usize, usize)> {
-    let up = |bytes: usize| bytes.saturating_mul(NEAR.0) / NEAR.1;
     let mut all = Vec::new();
     for (k, &(from, at)) in classes.iter().enumerate() {
-        if at <= SHORT {
+        let end = classes.get(k + 1).map_or(at, |next| next.0 - 1);
+        if end <= SHORT {
             all.push((from, at));
             continue;
         }
-        let (near, end) = ((at * NEAR.1 / NEAR.0).max(from), classes.get(k + 1).map(|next| next.0));
-        // each about as wide as what is near `at`, its middle stands for it
-        let cut = |begin: usize, end: usize| {
-            let starts = std::iter::successors(Some(begin), move |&at| Some(up(up(at)))).take_while(move |&at| at < end);
-            starts.map(move |at| (at, up(at).min(end - 1)))
+        let down_to = |least: usize, last: usize| {
+            std::iter::successors(Some(last), |&size| Some(size * NEAR.0 / NEAR.1)).take_while(move |&size| size > least)
         };
-        all.extend(cut(from.max(SHORT), near).map(|(begin, at)| (if begin == SHORT { from } else { begin }, at)));
-        all.push((if near > from && from.max(SHORT) >= near { from } else { near }, at));
-        all.extend(end.into_iter().flat_map(|end| cut(up(at) + 1, end)));
+        // the size that a row was made at ends a class
+        let mut ends: Vec<usize> = down_to(at, end).chain(down_to(from.max(SHORT), at)).collect();
+        ends.reverse();
+        let begins = std::iter::once(from).chain(ends.iter().map(|end| end + 1));
+        all.extend(begins.zip(ends.iter().copied()));
     }
     all
 }
@@ -395,19 +395,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_are_narrow_around_what_stands_for_them() {
+    fn classes_are_narrow_and_their_largest_size_stands_for_them() {
         let wide = [(0, 1), (46, 2048), (92_682, 131_072), (370_728, 1 << 19)];
         let all = narrow(&wide);
         assert!(all.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 < two[1].0 && two[0].1 >= two[0].0), "{all:?}");
         assert_eq!((all[0], all[all.len() - 1].1), ((0, 1), 1 << 19));
-        // each of the wide ones begins where it did, and the size that a row was made at stands for it still
+        // each of the wide ones begins where it did, and the size that a row was made at stands for itself still
         for (from, at) in wide {
             assert!(all.iter().any(|class| class.0 == from) && all.iter().any(|class| class.1 == at), "{from} {at}: {all:?}");
         }
         let of = |bytes: usize| all[all.partition_point(|class| class.0 <= bytes) - 1].1;
-        for bytes in (2048..600_000).step_by(101) {
-            let apart = of(bytes).max(bytes) as f64 / of(bytes).min(bytes) as f64;
-            assert!(apart < 1.2, "{bytes} is decided at {}", of(bytes));
+        for bytes in (2048..1 << 19).step_by(101) {
+            let at = of(bytes);
+            assert!(bytes <= at && (at as f64) < 1.2 * bytes as f64, "{bytes} is decided at {at}");
         }
+        assert_eq!(of(1 << 20), 1 << 19, "larger than any that was measured");
     }
 }
