@@ -3,7 +3,7 @@
 
 mod common;
 
-use collwise::accuracy::regrets;
+use collwise::accuracy::{by_place, regrets};
 use collwise::collective::{COLLECTIVES, bcast};
 use collwise::measure::{Probe, Session, SimulatedProbe};
 use collwise::plan::{TwoLevelParameters, by_form, members, plan, two_level};
@@ -123,18 +123,36 @@ fn where_groups_are_smaller_than_those_tuned_the_tree_inside_them_is_chosen_anew
 /// What a user meets: any size, any root, all ranks or some.
 #[test]
 fn between_tuned_sizes_from_any_root_and_among_any_ranks() {
-    for seed in [3, 4] {
-        let platform = generate(Wanted { sites: 4, hosts: 20, seed }).unwrap();
+    for (hosts, seed) in [(20, 3), (20, 4), (24, 23), (24, 24), (24, 25)] {
+        let platform = generate(Wanted { sites: 4, hosts, seed }).unwrap();
         let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
         let (_, policy) = tune(&mut Session::new(&mut probe), TuneOptions::default()).unwrap();
         let policy = CompiledPolicy::new(policy).unwrap();
         let members = members(&policy.policy, &platform.host_names()).unwrap();
-        let mut cases = met(&policy, probe.simulator(), &members, &bcast::COLLECTIVE, 30, seed).unwrap();
+        let mut cases = met(&policy, probe.simulator(), &members, &bcast::COLLECTIVE, 60, seed).unwrap();
         cases.sort_by(|a, b| b.regret.unwrap().total_cmp(&a.regret.unwrap()));
         let mean = cases.iter().map(|c| c.regret.unwrap()).sum::<f64>() / cases.len() as f64;
         println!("seed {seed}: mean regret {:.2} %", mean * 100.0);
         cases.iter().take(8).for_each(|c| println!("  {:.1} % {c:?}", c.regret.unwrap() * 100.0));
         assert!(mean <= 0.02 && cases[0].regret.unwrap() <= 0.15, "seed {seed}: mean {mean}, worst {:?}", cases[0]);
+    }
+}
+
+#[test]
+fn how_well_each_collective_was_predicted_is_said_of_all_groups_and_of_each() {
+    let platform = generate(Wanted { sites: 2, hosts: 8, seed: 2 }).unwrap();
+    let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
+    let mut session = Session::new(&mut probe);
+    let collectives = &COLLECTIVES.into_iter().filter(|c| ["bcast", "barrier", "reduce"].contains(&c.name)).collect::<Vec<_>>()[..];
+    let (_, policy) = tune(&mut session, TuneOptions { collectives, ..TuneOptions::default() }).unwrap();
+    let members = members(&policy, &platform.host_names()).unwrap();
+    let policy = CompiledPolicy::new(policy).unwrap();
+    let places = by_place(&policy, &members, session.samples()).unwrap();
+    for collective in ["bcast", "barrier", "reduce"] {
+        let of: Vec<_> = places.iter().filter(|p| p.collective == collective).collect();
+        assert!(of.iter().any(|p| p.group.is_none()) && of.iter().any(|p| p.group.is_some()), "{collective}: {of:?}");
+        assert!(of.iter().all(|p| p.measured > 0 && p.error.is_some() && p.bias.is_some() && p.regret.is_some_and(|r| r >= 0.0)), "{of:?}");
+        assert!(collective != "bcast" || of.iter().all(|p| p.error.is_some_and(|e| e < 0.1)), "{of:?}");
     }
 }
 

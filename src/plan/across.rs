@@ -10,6 +10,7 @@ use crate::intercluster::{Job, Problem};
 use crate::model::{Among, Cost, CostModel};
 use crate::policy::{CompiledPolicy, TwoLevelRow};
 use crate::predict::{Repeats, Replay, pipelined, replay};
+use crate::schedule::WINDOW;
 use crate::topology::Rank;
 use crate::two_level::{InterGroup, InterGroupAlgorithm, IntraGroup, TwoLevel, inter_group_algorithm};
 use crate::units;
@@ -387,7 +388,12 @@ fn repeats(two_level: &TwoLevel) -> Repeats {
         let all_along_trees = two_level.intra_group.iter().all(|inside| inside.algorithm.tree.is_some());
         let alike = matches!(two_level.inter_group, InterGroup::Line(_)) || all_along_trees;
         let segment = if alike { two_level.segment } else { 0 };
-        return Repeats { segment, turn: two_level.lanes(), in_flight: two_level.in_flight };
+        // what comes by several ways meets late: where nothing is said of how much is under way, as much is as may be
+        let in_flight = match two_level.inter_group {
+            InterGroup::Relay if two_level.in_flight == 0 => WINDOW,
+            _ => two_level.in_flight,
+        };
+        return Repeats { segment, turn: two_level.lanes(), in_flight };
     }
     match (&two_level.groups[..], &two_level.intra_group[..]) {
         ([_], [over_all]) => {

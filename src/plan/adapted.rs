@@ -3,19 +3,16 @@
 
 use super::across::{Flow, TwoLevelParameters, ways_of};
 use super::candidates::{Way, WayCandidates, way_name};
-use super::{Location, about_whole, group_ranks, way_of};
+use super::{Location, about_whole, way_of};
 use crate::collective::bcast;
 use crate::error::Result;
 use crate::policy::{CompiledPolicy, TwoLevelRow};
 use crate::topology::Rank;
 use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm};
 
-/// Another way must be predicted to take so much less than the one that was measured, if in smaller or larger groups.
-const CLEARLY: f64 = 0.95;
-/// The same where only the root is another.
+/// Another way must be predicted to take so much less than the one that was measured, from another root or among other ranks.
 pub(super) const MORE_OR_LESS: f64 = 0.98;
-/// Inter-group algorithms in which many messages are between groups at once. What these share is not known: predictions miss it, which says nothing of
-/// others, and they are as good as measured, or not at all.
+/// Inter-group algorithms in which many messages are between groups at once: what predictions of them miss says nothing of others.
 const SHARING: [InterGroupAlgorithm; 2] = [InterGroupAlgorithm::OverAll, InterGroupAlgorithm::Relay];
 /// So many rows of near sizes say what predictions miss here.
 const REACH: usize = 4;
@@ -26,12 +23,12 @@ const NEAR: usize = 4;
 const LEAST_UNSURE: f64 = 0.01;
 /// So many ways of other rows are predicted.
 const MOST_OF_ROWS: usize = 8;
-/// Where predictions of what was measured missed by more, the best of many predictions is most likely one that misses, and only what rows say is believed.
-const MOST_UNSURE: f64 = 0.03;
 /// Ways that no row says are predicted as long as all of them together have no more ranks than this: some 0.1 s.
 const MOST_RANKS: usize = 1 << 14;
-/// Such ways are tried first in segments of about an eighth of the message, no shorter and no longer than these.
+/// Where the row says no segment such ways are tried first in segments of about an eighth of the message, no shorter and no longer than these.
 const SEGMENTS: (usize, usize) = (4 << 10, 64 << 10);
+/// A way that is expected to take so many times as long as the fastest is as good: what more segments win then, calls lose that predictions miss.
+const AS_GOOD: f64 = 1.01;
 /// Segments below this are not tried.
 const LEAST_SEGMENT: usize = 1 << 10;
 
@@ -44,12 +41,10 @@ pub(super) fn way(policy: &CompiledPolicy, members: &[Location], root: Rank, byt
     let mut search = Search::new(policy, members, root, bytes, row)?;
     search.try_way(None)?;
     search.rows(row)?;
-    if search.unsure <= MOST_UNSURE {
-        let left = (MOST_RANKS / members.len()).saturating_sub(search.tried());
-        search.others(row, left)?;
-        if search.tried() * members.len() < MOST_RANKS {
-            search.segments()?;
-        }
+    let left = (MOST_RANKS / members.len()).saturating_sub(search.tried());
+    search.others(row, left)?;
+    if search.tried() * members.len() < MOST_RANKS {
+        search.segments()?;
     }
     Ok(search.best())
 }
@@ -57,8 +52,9 @@ pub(super) fn way(policy: &CompiledPolicy, members: &[Location], root: Rank, byt
 struct Search<'a> {
     policy: &'a CompiledPolicy,
     members: &'a [Location],
-    root: Rank,
     bytes: usize,
+    /// True if about the ranks are there that the rows were made with.
+    about_whole: bool,
     /// What the row says.
     own: Way,
     /// What all rows say, those of the nearest sizes first.
@@ -82,7 +78,7 @@ impl<'a> Search<'a> {
         let missed = known.map(|ratios| ratios.at(bytes)).chain(of_rows.take(REACH)).map(|ratio| (ratio - 1.0).abs());
         let unsure = missed.filter(|share| share.is_finite()).fold(0.0, f64::max);
         let candidates = WayCandidates::new(policy, members, root, bytes);
-        Ok(Search { policy, members, root, bytes, own, near, unsure, candidates })
+        Ok(Search { policy, members, bytes, about_whole: about_whole(policy, members), own, near, unsure, candidates })
     }
 
     /// What the row says, with any tree, and what rows of near sizes say.
@@ -102,18 +98,23 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Any inter-group algorithm with any tree, in segments such as the row's, as many as may be tried.
+    /// Any inter-group algorithm with any tree, in segments such as the row's first, then in others, as many as may be tried.
     fn others(&mut self, row: &TwoLevelRow, most: usize) -> Result<()> {
-        let about = (self.bytes / 8).next_power_of_two().clamp(SEGMENTS.0, SEGMENTS.1);
-        let segment = if row.segment_bytes > 0 { row.segment_bytes } else { about };
-        let segment = if segment < self.bytes { segment } else { 0 };
-        let segments = [segment];
-        // where all groups but one have one rank, hardly anything is shared
-        let with_several = group_ranks(self.members, self.root).iter().filter(|(_, ranks)| ranks.len() > 1).count();
-        let between = INTER_GROUP_ALGORITHMS.into_iter().filter(|inter_group| with_several < 2 || !SHARING.contains(inter_group));
-        let all = between.flat_map(|inter_group| ways_of(self.policy, self.members, inter_group, &segments)).map(Some);
-        let new: Vec<Way> = all.filter(|way| !self.candidates.contains(way)).take(most).collect();
-        new.into_iter().try_for_each(|way| self.try_way(way))
+        let mut left = most;
+        for segment in segments_around(row.segment_bytes, self.bytes) {
+            for inter_group in INTER_GROUP_ALGORITHMS {
+                for way in ways_of(self.policy, self.members, inter_group, &[segment]).map(Some) {
+                    if left == 0 {
+                        return Ok(());
+                    }
+                    if !self.candidates.contains(&way) {
+                        left -= 1;
+                        self.try_way(way)?;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The best in segments twice as long and half as long, as long as that makes it faster.
@@ -142,8 +143,19 @@ impl<'a> Search<'a> {
         self.candidates.count().saturating_sub(1)
     }
 
+    /// The one that is expected to be the fastest; of those that no row says, and which are as good, the one in the longest segments.
     fn best(&self) -> Way {
-        self.candidates.best().and_then(|best| best.way)
+        let Some(best) = self.candidates.best() else { return None };
+        if self.in_row(best.way) {
+            return best.way;
+        }
+        let length = |way: Way| way.map_or(usize::MAX, |way| if way.segment == 0 { usize::MAX } else { way.segment });
+        let as_good = self.candidates.iter().filter(|c| c.expected <= AS_GOOD * best.expected && way_name(&c.way) == way_name(&best.way));
+        as_good.min_by_key(|c| std::cmp::Reverse(length(c.way))).and_then(|c| c.way)
+    }
+
+    fn in_row(&self, way: Way) -> bool {
+        self.near.iter().any(|(known, _)| *known == way)
     }
 
     /// What a prediction of a way is multiplied with: what it missed where the row of the way was measured, or else the fastest way of its inter-group
@@ -151,8 +163,9 @@ impl<'a> Search<'a> {
     fn missed(&self, way: Way) -> f64 {
         let of_row = |row: &TwoLevelRow| {
             let ratio = row.evidence.measured_s? / row.evidence.predicted_s;
-            // what was predicted too long at another size need not be here
-            (ratio > 0.0 && ratio.is_finite()).then_some(if apart(row, self.bytes) > 1 { ratio.max(1.0) } else { ratio })
+            // what was predicted too long at another size or among other ranks need not be here
+            let elsewhere = apart(row, self.bytes) > 1 || !self.about_whole;
+            (ratio > 0.0 && ratio.is_finite()).then_some(if elsewhere { ratio.max(1.0) } else { ratio })
         };
         let rows = self.near.iter().filter(|(known, _)| *known == way);
         rows.filter_map(|(_, row)| of_row(row)).next().or(self.calibrated(way)).unwrap_or(1.0)
@@ -165,25 +178,40 @@ impl<'a> Search<'a> {
         near.then(|| known.at(self.bytes).max(1.0))
     }
 
-    /// By how much a way must be predicted to be faster. The row's own comes first where it is not clearly beaten; predictions of whole groups, which were
-    /// measured, are more sure. Of what was not measured predictions may miss as much as of what was.
+    /// By how much a way must be predicted to be faster. The row's own comes first where it is not clearly beaten. Of what was not measured predictions may
+    /// miss as much as of what was: the more they missed, the more a way that no row says must win by.
     fn handicap(&self, way: Way) -> f64 {
-        let in_row = |way| self.near.iter().any(|(known, _)| *known == way);
         match way {
-            _ if way == self.own => {
-                if about_whole(self.policy, self.members) {
-                    MORE_OR_LESS
-                } else {
-                    CLEARLY
-                }
-            }
-            _ if in_row(way) => 1.0,
+            _ if way == self.own => MORE_OR_LESS,
+            _ if self.in_row(way) => 1.0,
             _ => 1.0 + LEAST_UNSURE + self.calibrated(way).map_or(self.unsure, |ratio| (ratio - 1.0) / 2.0),
         }
     }
 }
 
+/// The segments that a message of some bytes is tried in: such as a row's first, then half and twice as long, and so on; the whole message (0) last.
+fn segments_around(of_row: usize, bytes: usize) -> Vec<usize> {
+    let about = (bytes / 8).next_power_of_two().clamp(SEGMENTS.0, SEGMENTS.1);
+    let first = if of_row > 0 { of_row } else { about };
+    let beside = (1..usize::BITS / 2).flat_map(|k| [first >> k, first.saturating_mul(1 << k)]).filter(|&s| s >= SEGMENTS.0);
+    std::iter::once(first).chain(beside).filter(|&s| s < bytes).chain([0]).collect()
+}
+
 /// How many times one size is as large as another: what a row was made for, and what is asked for.
 fn apart(row: &TwoLevelRow, bytes: usize) -> usize {
     row.at_bytes.max(bytes) / row.at_bytes.min(bytes).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_are_tried_from_the_rows_outwards() {
+        let kib = |sizes: &[usize]| sizes.iter().map(|s| s << 10).collect::<Vec<_>>();
+        assert_eq!(segments_around(16 << 10, 100 << 10), kib(&[16, 8, 32, 4, 64, 0]));
+        assert_eq!(segments_around(0, 1 << 20), kib(&[64, 32, 128, 16, 256, 8, 512, 4, 0]));
+        assert_eq!(segments_around(64 << 10, 20 << 10), kib(&[16, 8, 4, 0]));
+        assert_eq!(segments_around(0, 100), [0]);
+    }
 }

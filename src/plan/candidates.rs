@@ -67,6 +67,11 @@ impl<'a> WayCandidates<'a> {
         self.all.iter().any(|known| known.way == *way)
     }
 
+    /// All of them, as they were added.
+    pub fn iter(&self) -> impl Iterator<Item = &WayTime> {
+        self.all.iter()
+    }
+
     /// How many there are.
     pub fn count(&self) -> usize {
         self.all.len()
