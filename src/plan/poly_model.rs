@@ -98,7 +98,7 @@ impl CostModel for PolyModel<'_> {
         self.policy.compute(group, position).map_or(f64::INFINITY, |own| own.combine(bytes))
     }
 
-    /// All messages from one group to another share a long link between them, which is as fast as it was measured from one rank to one.
+    /// All messages from one group to another share a link that is long, or slower than their ports, and as fast as it was measured from one rank to one.
     fn pipe(&self, link: Link, bytes: usize) -> Option<(Pipe, f64)> {
         let (a, b) = (self.members[link.from].group, self.members[link.to].group);
         if a == b { None } else { Some(((a, b), self.policy.link_busy(a, b, bytes)?)) }

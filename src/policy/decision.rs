@@ -21,6 +21,14 @@ pub fn bounded(parameters: Parameters, bytes: usize) -> Parameters {
     Parameters { segment, ..parameters }
 }
 
+/// How much sends to several groups share a port is measured by messages long enough that bytes and not calls limit them, below the limits above which
+/// libraries shake hands.
+pub const TRAIN_BYTES: usize = 32 << 10;
+
+/// A link that keeps the ports at both its ends for less than this share of a message's gap is what limits messages, and all that cross it share it; what
+/// differs by less is measured no better.
+const SLOWER: f64 = 0.9;
+
 /// A link as it was measured.
 const FORTH: Link = Link { from: 0, to: 1 };
 
@@ -70,8 +78,10 @@ pub struct CompiledPolicy {
     groups: Vec<CompiledGroup>,
     /// By pair of groups.
     links: Vec<Option<Box<dyn CostModel>>>,
-    /// By pair of groups: the link between them is longer than [`FAR_S`].
-    long: Vec<bool>,
+    /// By pair of groups: what crosses from one to the other shares the link, which is longer than [`FAR_S`] or slower than the ports at its ends.
+    shared: Vec<bool>,
+    /// By pair of groups: how much of the link's gap a message keeps its sender from sending to other groups.
+    port_shares: Vec<f64>,
     /// By group.
     overheads: Vec<Overheads>,
     /// Where each class of a collective's sizes begins, and the size that stands for it.
@@ -144,13 +154,19 @@ impl CompiledPolicy {
                 link => link.map(|l| l.model.costs()).transpose(),
             }
         };
-        let links = (0..n * n).map(link).collect::<Result<_>>()?;
+        let links: Vec<Option<Box<dyn CostModel>>> = (0..n * n).map(link).collect::<Result<_>>()?;
+        let gap = |link: &Option<Box<dyn CostModel>>| link.as_ref().map_or(0.0, |model| model.cost(FORTH, TRAIN_BYTES).gap);
+        let gaps: Vec<f64> = links.iter().map(gap).collect();
+        let port_shares: Vec<f64> =
+            gaps.chunks(n.max(1)).zip(&policy.groups).flat_map(|(gaps, group)| port_shares(gaps, group.port_sharing)).collect();
         let name = |group: usize| policy.groups[group].name.as_str();
-        let long = (0..n * n).map(|k| by_names.get(&(name(k / n), name(k % n))).is_some_and(|l| l.latency_s > FAR_S)).collect();
+        let slow = |k: usize| [k, k % n * n + k / n].into_iter().all(|k| port_shares[k] < SLOWER);
+        let long = |k: usize| by_names.get(&(name(k / n), name(k % n))).is_some_and(|l| l.latency_s > FAR_S);
+        let shared = (0..n * n).map(|k| long(k) || slow(k)).collect();
         let overheads = (0..n).map(|group| Overheads::of(&policy, group)).collect();
         let classes = COLLECTIVES.into_iter().map(|collective| (collective, narrow(&policy.size_classes(collective)))).collect();
         let fingerprint = policy.fingerprint()?;
-        Ok(CompiledPolicy { policy, groups, links, long, overheads, classes, fingerprint })
+        Ok(CompiledPolicy { policy, groups, links, shared, port_shares, overheads, classes, fingerprint })
     }
 
     /// [`Policy::fingerprint`], found once.
@@ -193,12 +209,12 @@ impl CompiledPolicy {
         if let Some(own) = self.overheads(to, bytes) {
             cost.recv_overhead = own.recv_overhead.min(cost.gap).min(cost.transit);
         }
-        cost.sharing_a_port(self.policy.groups[from].port_sharing)
+        cost.sharing_a_port(self.port_shares[from * self.policy.groups.len() + to])
     }
 
-    /// How long the bytes of a message keep a long link between two groups busy, which all messages between them share; `None` for a short one.
+    /// How long the bytes of a message keep the link between two groups busy, if all messages between them share it.
     pub fn link_busy(&self, from: usize, to: usize, bytes: usize) -> Option<f64> {
-        let model = self.link(from, to).filter(|_| self.long[from * self.policy.groups.len() + to])?;
+        let model = self.link(from, to).filter(|_| self.shared[from * self.policy.groups.len() + to])?;
         Some((model.cost(FORTH, bytes).gap - model.cost(FORTH, 0).gap).max(0.0))
     }
 
@@ -352,6 +368,24 @@ impl CompiledPolicy {
     }
 }
 
+/// For each of a group's links the share of its gap that a message keeps the group's port, where one message on each keeps it for `sharing` of the sum of the
+/// gaps. A port takes as long for a message whatever link that goes to, and no longer than a link that is as fast as it: a message on a slower one leaves
+/// it free for others.
+fn port_shares(gaps: &[f64], sharing: f64) -> Vec<f64> {
+    let mut ascending: Vec<f64> = gaps.iter().copied().filter(|&gap| gap > 0.0).collect();
+    ascending.sort_by(f64::total_cmp);
+    let mut left = sharing * ascending.iter().sum::<f64>();
+    let mut port = f64::INFINITY;
+    for (k, &gap) in ascending.iter().enumerate() {
+        port = left / (ascending.len() - k) as f64;
+        if port <= gap {
+            break;
+        }
+        left -= gap;
+    }
+    gaps.iter().map(|&gap| if gap > 0.0 { (port / gap).min(1.0) } else { 1.0 }).collect()
+}
+
 /// Sizes down to this share of the one that a decision was made at have what it decided.
 const NEAR: (usize, usize) = (16, 19);
 /// Sizes below this take what an empty message takes, about: their classes stay as wide as they are.
@@ -393,6 +427,17 @@ fn scaled(rows: &[Choice], bytes: usize, at: usize, predicted: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_takes_as_long_whatever_link_a_message_goes_to() {
+        // a port that takes 2 ms, and links of 2 and 4 ms; the first is the group itself
+        let found = port_shares(&[0.0, 2e-3, 4e-3, 4e-3], 6e-3 / 10e-3);
+        assert!(found.iter().zip([1.0, 1.0, 0.5, 0.5]).all(|(found, wanted)| (found - wanted).abs() < 1e-12), "{found:?}");
+        // slow links that keep the port as long as they take, and links alike
+        assert!(port_shares(&[2e-3, 4e-3], 1.0).iter().all(|share| (share - 1.0).abs() < 1e-12));
+        assert!(port_shares(&[4e-3; 4], 0.25).iter().all(|share| (share - 0.25).abs() < 1e-12));
+        assert_eq!(port_shares(&[0.0], 1.0), [1.0]);
+    }
 
     #[test]
     fn classes_are_narrow_and_their_largest_size_stands_for_them() {

@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-pub use decision::{CompiledGroup, CompiledPolicy, Decision, bounded};
+pub use decision::{CompiledGroup, CompiledPolicy, Decision, TRAIN_BYTES, bounded};
 
 /// The version of the file format that is read and written.
 pub const FORMAT: u32 = 2;

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::fit::fit_groups;
 use crate::measure::{Experiment, Session};
 use crate::model::{Fitted, RankSet, TABLES};
-use crate::policy::LinkPolicy;
+use crate::policy::{LinkPolicy, TRAIN_BYTES};
 use crate::topology::Link;
 use std::collections::BTreeSet;
 
@@ -47,8 +47,6 @@ pub fn inside_hosts(session: &mut Session, rank_sets: &[RankSet], hosts: &[Vec<S
     Ok(pairs.iter().map(|p| p.as_ref().and_then(|_| fitted.next()?.pop())).collect())
 }
 
-/// Messages of a one-to-many train, long enough that bytes and not calls limit it, below the limits above which libraries shake hands.
-const TRAIN_BYTES: usize = 32 << 10;
 /// Rounds of such a train.
 const TRAIN_ROUNDS: usize = 16;
 /// So many hosts of a group are sent to.
