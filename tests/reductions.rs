@@ -5,7 +5,9 @@
 mod common;
 
 use collwise::run::AdaptiveCollectives;
-use common::mpi::{adaptive, adaptive_and_traced, mpicc, traced};
+use common::mpi::{
+    adaptive, adaptive_and_traced, is_child, map, map_of_all, mpicc, must_succeed, on_ranks, three_groups, traced, with_maps,
+};
 use mpi::collective::{Operation, SystemOperation};
 use mpi::datatype::{Collection, DatatypeRef, Pointer, PointerMut};
 use mpi::ffi;
@@ -220,4 +222,39 @@ fn sums_are_as_exact_as_any_order_of_adding_makes_them() {
         sums::<f64>(world, |x| x, f64::EPSILON);
         sums::<f32>(world, |x| x as f32, f64::from(f32::EPSILON));
     });
+}
+
+/// Where the ranks of each group follow each other, what goes through coordinators keeps their order.
+#[test]
+fn operations_that_do_not_commute_go_by_plans_over_groups_in_order() {
+    let name = "operations_that_do_not_commute_go_by_plans_over_groups_in_order";
+    let folder = tempfile::tempdir().unwrap();
+    let (policy, hosts) = three_groups(folder.path(), 8);
+    if !is_child() {
+        let text = std::fs::read_to_string(&hosts).unwrap();
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.sort_unstable();
+        std::fs::write(&hosts, lines.join("\n") + "\n").unwrap();
+    }
+    let environment = [("COLLWISE_POLICY", policy.as_path()), ("COLLWISE_HOSTS", &hosts), ("COLLWISE_TRACE", folder.path())];
+    must_succeed(on_ranks(name, 8, &environment, |world| {
+        (0..2).for_each(|_| world.adaptive_barrier().unwrap());
+        let (me, before) = (world.rank() as usize, traced());
+        for count in [1, 5, 3000, 40_000] {
+            let maps = |blocks: usize| (0..blocks * count).flat_map(|k| map(me, k)).collect::<Vec<u64>>();
+            let right = |got: &[u64], first: usize| (0..count).all(|k| got[2 * k..2 * k + 2] == map_of_all(8, first + k));
+            let mut all = maps(1);
+            with_maps(&mut all, |maps, after| world.adaptive_allreduce_in_place(maps, after)).unwrap();
+            assert!(right(&all, 0), "allreduce of {count}");
+            for root in [0, 2, 5, 7] {
+                let mut all = maps(1);
+                with_maps(&mut all, |maps, after| world.adaptive_reduce_in_place(root, maps, after)).unwrap();
+                assert!(me != root || right(&all, 0), "reduce of {count} to {root}");
+            }
+            let mut all = maps(8);
+            with_maps(&mut all, |maps, after| world.adaptive_reduce_scatter_block_in_place(maps, after)).unwrap();
+            assert!(right(&all, me * count), "reduce_scatter of {count} at {me}");
+        }
+        assert_eq!(traced() - before, 4 * 6);
+    }));
 }

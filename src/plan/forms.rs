@@ -10,7 +10,7 @@ use crate::policy::{CompiledPolicy, bounded};
 use crate::predict::completion;
 use crate::schedule::{MOST_SEGMENTS, Program, Schedule};
 use crate::topology::Rank;
-use crate::two_level::{Coordinated, IntraGroup, first, through};
+use crate::two_level::{Coordinated, IntraGroup, first_rank, through};
 use crate::units;
 
 /// True if a collective is planned in one of these forms.
@@ -272,7 +272,7 @@ fn segments(members: &[Location], collective: &Collective, shape: &Shape) -> Vec
 
 /// The groups that a shape goes through.
 fn groups_of(members: &[Location], shape: &Shape) -> Vec<Vec<Rank>> {
-    group_ranks(members, first(shape)).into_iter().map(|(_, ranks)| ranks).collect()
+    group_ranks(members, first_rank(shape)).into_iter().map(|(_, ranks)| ranks).collect()
 }
 
 pub(super) fn coordinated(

@@ -85,7 +85,7 @@ fn find(all: Vec<&'static Algorithm>, name: &str, not: &str) -> Result<&'static 
 }
 
 /// The rank that comes first in the groups of a shape: the root, but where ranks must be combined in their order.
-pub fn first(shape: &Shape) -> Rank {
+pub fn first_rank(shape: &Shape) -> Rank {
     if shape.elements.commute { shape.root } else { 0 }
 }
 
@@ -96,7 +96,7 @@ pub struct Coordinated {
     /// Which one.
     pub collective: &'static Collective,
     /// Ranks by group, in each group the coordinator first; where there is a root, it is the first of the first group, or, where an operation does not
-    /// commute, the first rank is ([`first`]).
+    /// commute, the first rank is ([`first_rank`]).
     pub groups: Vec<Vec<Rank>>,
     /// The tree inside each group.
     pub inside: IntraGroup,
@@ -259,7 +259,7 @@ impl Coordinated {
     /// True if it does what a shape asks for.
     pub fn fits(&self, shape: &Shape) -> bool {
         let between = Shape { ranks: self.groups.len(), root: 0, ..*shape };
-        let rooted = !self.collective.rooted || self.groups[0][0] == first(shape);
+        let rooted = !self.collective.rooted || self.groups[0][0] == first_rank(shape);
         self.through().is_ok_and(|t| rooted && (t.fits)(self, shape) && (self.between.algorithm.fits)(&between))
     }
 

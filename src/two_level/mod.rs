@@ -21,7 +21,7 @@ use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
 pub use bcast::{InterGroup, TwoLevel};
-pub use coordinated::{Coordinated, MOST_LANES, Through, first, through};
+pub use coordinated::{Coordinated, MOST_LANES, Through, first_rank, through};
 pub use inter_group::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, inter_group_algorithm};
 
 /// An algorithm with its parameters. Of which collective it is one, whoever has it knows.
