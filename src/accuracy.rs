@@ -5,7 +5,7 @@ use crate::collective::{Collective, Parameters, bcast};
 use crate::decide::placed;
 use crate::error::Result;
 use crate::measure::{Experiment, Samples};
-use crate::plan::{Location, PolyModel, by_form, plan, shared_seconds};
+use crate::plan::{Location, PolyModel, plan};
 use crate::policy::CompiledPolicy;
 use crate::predict::completion;
 use crate::stats::{self, excess};
@@ -103,8 +103,11 @@ pub fn by_place(policy: &CompiledPolicy, members: &[Location], samples: &Samples
         let among: Vec<Location> = experiment.ranks().into_iter().map(|rank| members[rank]).collect();
         let group = Some(among[0].group).filter(|&group| among.iter().all(|m| m.group == group));
         let (schedule, costs) = (experiment.schedule()?, PolyModel::new(policy, &among, experiment.bytes())?);
-        let shares = group.is_none() && by_form(collective);
-        let predicted = if shares { shared_seconds(&schedule, &among, &costs)? } else { completion(&schedule, &costs)? };
+        // where a policy does not say what combining takes, nobody can tell
+        let predicted = completion(&schedule, &costs)?;
+        if !predicted.is_finite() {
+            continue;
+        }
         let rivals = places.entry((collective, group)).or_default().entry((experiment.bytes(), among.len())).or_default();
         rivals.push(Predicted { measured, halves, predicted: vec![predicted] });
     }

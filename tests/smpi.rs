@@ -95,7 +95,13 @@ fn the_hierarchy_runs_for_real_on_78_simulated_hosts() {
     assert_eq!(ranks, platform.group_ranks());
 
     let policy_file = folder.path().join("policy.toml");
-    smpi("slot", &[], "collwise", &["tune", "--name", "ccgrid2007", "--collectives", "bcast,barrier", "-o", policy_file.to_str().unwrap()], &[]);
+    smpi(
+        "slot",
+        &[],
+        "collwise",
+        &["tune", "--name", "ccgrid2007", "--collectives", "bcast,barrier", "-o", policy_file.to_str().unwrap()],
+        &[],
+    );
     let policy = Policy::read(&policy_file).unwrap();
     assert_eq!(policy.groups.iter().map(|g| g.hosts.len()).collect::<Vec<_>>(), [20, 11, 7, 1, 20, 19]);
 

@@ -36,7 +36,6 @@ pub use leaps::leaps_of;
 pub use members::{Location, group_ranks, members, placement};
 pub use planner::{Limits, Planned, Planner};
 pub use poly_model::PolyModel;
-pub use shared::seconds as shared_seconds;
 
 /// The part of a group that is in the communicator; its ranks are the two_level's.
 #[derive(Debug, Clone)]

@@ -93,8 +93,7 @@ fn of_size(
 /// The same with twice as much under way between coordinators, where that is held back.
 fn wider(plan: &FormPlan, bytes: usize) -> Option<FormPlan> {
     let Form::Coordinated(c) = &plan.form else { return None };
-    let in_flight =
-        decide::wider(c.between.parameters.in_flight, pieces(bytes, c.segment)).next().filter(|&more| more > 0)?;
+    let in_flight = decide::wider(c.between.parameters.in_flight, pieces(bytes, c.segment)).next().filter(|&more| more > 0)?;
     let mut wider = c.clone();
     wider.between.parameters.in_flight = in_flight;
     Some(FormPlan { form: Form::Coordinated(wider), ..plan.clone() })

@@ -79,7 +79,19 @@ fn three_sites_are_found_tuned_and_compared() {
     let names: Vec<&str> = found["groups"].as_array().unwrap().iter().map(|g| g["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["north", "west", "south"]);
 
-    let tune = ["tune", "--collectives", "bcast,barrier", "--name", "three-sites", "--precision", "0.3", "--repetitions", "3", "-o", "policy.toml"];
+    let tune = [
+        "tune",
+        "--collectives",
+        "bcast,barrier",
+        "--name",
+        "three-sites",
+        "--precision",
+        "0.3",
+        "--repetitions",
+        "3",
+        "-o",
+        "policy.toml",
+    ];
     ok(&[&six[..], &[&collwise], &tune[..]].concat(), at);
     let policy = std::fs::read_to_string(at.join("policy.toml")).unwrap();
     assert!(policy.contains("\n[collective.bcast]\n") && policy.contains("two_level = ["), "{policy}");
