@@ -28,24 +28,35 @@ pub(super) struct Items {
     pub datatype: ffi::MPI_Datatype,
 }
 
-impl Items {
-    /// So many, from an address on.
-    pub fn new(data: *mut c_void, count: c_int, datatype: ffi::MPI_Datatype) -> Items {
-        // an empty slice's address may be 1, which is MPI_IN_PLACE in some libraries
-        let data = if count == 0 { null_mut() } else { data.cast() };
-        Items { data, count, datatype }
-    }
+/// Where nothing is given, and where nothing comes: an empty slice's address may be 1, which is MPI_IN_PLACE in some libraries, and others want two that
+/// differ.
+static NOTHING: [u8; 2] = [0; 2];
 
+/// The address of items that are given.
+#[inline]
+pub(super) fn given_at(data: *const c_void, nothing: bool) -> *mut u8 {
+    if nothing { (&raw const NOTHING[0]).cast_mut() } else { data.cast_mut().cast() }
+}
+
+/// The address of items that come.
+#[inline]
+pub(super) fn got_at(data: *mut c_void, nothing: bool) -> *mut u8 {
+    if nothing { (&raw const NOTHING[1]).cast_mut() } else { data.cast() }
+}
+
+impl Items {
     /// To be read.
     #[inline]
     pub fn of<B: Buffer + ?Sized>(buffer: &B) -> Items {
-        Items::new(buffer.pointer().cast_mut(), buffer.count(), buffer.as_datatype().as_raw())
+        let (count, datatype) = (buffer.count(), buffer.as_datatype().as_raw());
+        Items { data: given_at(buffer.pointer(), count == 0), count, datatype }
     }
 
     /// To be read and written.
     #[inline]
     pub fn of_mut<B: BufferMut + ?Sized>(buffer: &mut B) -> Items {
-        Items::new(buffer.pointer_mut(), buffer.count(), buffer.as_datatype().as_raw())
+        let (count, datatype) = (buffer.count(), buffer.as_datatype().as_raw());
+        Items { data: got_at(buffer.pointer_mut(), count == 0), count, datatype }
     }
 
     /// None.
@@ -201,7 +212,8 @@ impl Side {
     /// A copy of all that some of its items reach, holes too, and the address in it that the first one has.
     unsafe fn copied(&self, data: *mut u8, first: usize, count: usize) -> (Vec<u8>, *mut c_void) {
         let (begin, bytes) = self.layout.reach(count);
-        let mut copy = vec![0u8; bytes];
+        // an address of its own, also of nothing
+        let mut copy = vec![0u8; bytes.max(1)];
         let from = data.wrapping_offset(self.layout.after(first) + begin);
         // SAFETY: all that the items reach is the caller's, and fits into the copy
         unsafe { copy_nonoverlapping(from, copy.as_mut_ptr(), bytes) };

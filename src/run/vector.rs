@@ -4,7 +4,7 @@
 //! and go by the plans of blocks of one size. Of the others one rank alone knows all sizes, or none does: ranks cannot decide alike, and the library's own
 //! run, as they do where blocks differ much.
 
-use super::call::{Items, Side};
+use super::call::{Items, Side, given_at, got_at};
 use super::communicator::{State, sizes, state};
 use super::datatype::{Direction, Layout, copy_items};
 use super::planned::Planned;
@@ -18,8 +18,7 @@ use crate::transport::mpi::check;
 use crate::transport::{Buffers, native};
 use mpi::ffi::{MPI_Comm, MPI_Datatype, MPI_Op};
 use mpi::traits::{AsRaw, PartitionedBuffer, PartitionedBufferMut};
-use std::os::raw::{c_int, c_void};
-use std::ptr::null_mut;
+use std::os::raw::c_int;
 use std::sync::Arc;
 
 /// Blocks of a caller's, one for each rank.
@@ -33,21 +32,17 @@ pub(super) struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    fn new(data: *mut c_void, datatype: MPI_Datatype, counts: &'a [c_int], places: &'a [c_int]) -> Blocks<'a> {
-        // an empty slice's address may be 1, which is MPI_IN_PLACE in some libraries
-        let data = if counts.iter().all(|&count| count == 0) { null_mut() } else { data.cast() };
-        Blocks { data, datatype, counts, places }
-    }
-
     /// To be read.
     pub fn of<B: PartitionedBuffer + ?Sized>(buffer: &'a B) -> Blocks<'a> {
-        Blocks::new(buffer.pointer().cast_mut(), buffer.as_datatype().as_raw(), buffer.counts(), buffer.displs())
+        let (counts, places, datatype) = (buffer.counts(), buffer.displs(), buffer.as_datatype().as_raw());
+        Blocks { data: given_at(buffer.pointer(), is_nothing(counts)), datatype, counts, places }
     }
 
     /// To be written.
     pub fn of_mut<B: PartitionedBufferMut + ?Sized>(buffer: &'a mut B) -> Blocks<'a> {
         let (data, datatype) = (buffer.pointer_mut(), buffer.as_datatype().as_raw());
-        Blocks::new(data, datatype, buffer.counts(), buffer.displs())
+        let (counts, places) = (buffer.counts(), buffer.displs());
+        Blocks { data: got_at(data, is_nothing(counts)), datatype, counts, places }
     }
 
     /// Refuses other than one for each rank.
@@ -58,6 +53,10 @@ impl<'a> Blocks<'a> {
         }
         Ok(())
     }
+}
+
+fn is_nothing(counts: &[c_int]) -> bool {
+    counts.iter().all(|&count| count == 0)
 }
 
 fn check_counts(function: &str, ranks: usize, counts: &[c_int]) -> Result<()> {
