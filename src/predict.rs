@@ -17,6 +17,7 @@ use crate::model::{Cost, CostModel, Pipe};
 use crate::schedule::{Action, NONE, OpId, Pending, Program, Schedule, Streams, Trace};
 use crate::topology::{Link, Rank};
 use rustc_hash::FxHashMap;
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 /// What a replay finds.
@@ -62,6 +63,15 @@ pub fn replay(schedule: &Schedule, model: &dyn CostModel) -> Result<Replay> {
     let ops = run.machines.iter().map(|m| m.first..m.first + m.program.len());
     let trace = |ops: std::ops::Range<usize>| Trace { start: start[ops.clone()].to_vec(), end: run.done[ops].to_vec() };
     Ok(Replay { port_free, traces: ops.map(trace).collect() })
+}
+
+thread_local! {
+    static EVENTS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How many events were replayed on this thread so far: what predictions cost, on whatever machine.
+pub fn events_replayed() -> u64 {
+    EVENTS.get()
 }
 
 /// An event in a word. Those of one time come in the order of the words: all messages of that time are there before a processor turns to one.
@@ -218,8 +228,11 @@ impl<'a> Run<'a> {
         for rank in 0..self.machines.len() {
             self.look_ahead(rank as u32, 0.0);
         }
+        let mut events = 0;
         while let Some((now, event)) = self.queue.pop() {
+            events += 1;
             if now > limit {
+                EVENTS.set(EVENTS.get() + events);
                 return Ok(false);
             }
             let (rank, op) = ((event & !event::TURN & !event::PORT) >> 32, event as u32);
@@ -229,6 +242,7 @@ impl<'a> Run<'a> {
                 _ => self.arrive(rank as u32, op, now),
             }
         }
+        EVENTS.set(EVENTS.get() + events);
         let waits = self.machines.iter().position(|m| self.done[m.first..][..m.program.len()].iter().any(|&t| !is_complete(t)));
         match waits {
             // for what takes for ever

@@ -8,6 +8,9 @@ use crate::stats;
 /// What was taken at so many sizes on each side may be the best between them.
 const REACH: usize = 2;
 
+/// What takes as long as another but for rounding is predicted to its end.
+const ROUNDING: f64 = 1.0 + 1e-9;
+
 /// A choice that was made at one size.
 pub struct Made<K> {
     /// The size.
@@ -34,14 +37,15 @@ pub struct Row<K> {
 }
 
 /// Rows from choices that were made at some sizes, in ascending order. `leaps`: where the network changes. `predict`: what one
-/// takes at a size, as models say; it is corrected by what was measured of it, or at sizes where it was not, of one that is `alike`.
+/// takes at a size, as models say, or for ever if it takes longer than some seconds; it is corrected by what was measured of it, or at sizes
+/// where it was not, of one that is `alike`.
 ///
 /// # Errors
 /// Those of `predict`.
 pub fn rows<K: PartialEq + Clone>(
     made: &[Made<K>],
     leaps: &[Leap],
-    mut predict: impl FnMut(&K, usize) -> Result<f64>,
+    mut predict: impl FnMut(&K, usize, f64) -> Result<f64>,
     alike: impl Fn(&K, &K) -> bool,
 ) -> Result<Vec<Row<K>>> {
     let sizes: Vec<usize> = made.iter().map(|m| m.bytes).collect();
@@ -53,7 +57,10 @@ pub fn rows<K: PartialEq + Clone>(
         }
     }
     let number = |taken: &Option<K>| taken.as_ref().and_then(|t| all.iter().position(|k| *k == t));
-    let mut seconds = |k: usize, bytes: usize| Ok(predict(all[k], bytes)? * correction(made, all[k], &alike, bytes));
+    let mut seconds = |k: usize, bytes: usize, limit_s: f64| {
+        let correction = correction(made, all[k], &alike, bytes);
+        Ok(predict(all[k], bytes, limit_s / correction * ROUNDING)? * correction)
+    };
     let mut best = |bytes: usize| -> Result<Option<usize>> {
         let above = sizes.partition_point(|&s| s < bytes);
         if let Some(at) = made.get(above).filter(|m| m.bytes == bytes) {
@@ -64,7 +71,7 @@ pub fn rows<K: PartialEq + Clone>(
         let mut found: Option<(usize, f64)> = None;
         for k in near.iter().filter_map(|m| number(&m.taken)) {
             if found.is_none_or(|(known, _)| known != k) {
-                let t = seconds(k, bytes)?;
+                let t = seconds(k, bytes, found.map_or(f64::INFINITY, |(_, least)| least))?;
                 found = found.filter(|&(_, least)| least <= t).or(Some((k, t)));
             }
         }
@@ -79,7 +86,7 @@ pub fn rows<K: PartialEq + Clone>(
         let places = if made_here.is_empty() { vec![halfway(from, end - 1)] } else { made_here };
         for (m, &at) in places.iter().enumerate() {
             let seconds = match k {
-                Some(k) => seconds(k, at)?,
+                Some(k) => measured(made, all[k], at).map_or_else(|| seconds(k, at, f64::INFINITY), Ok)?,
                 None => native_seconds(made, at).unwrap_or(f64::NAN),
             };
             let begin = if m == 0 { from } else { halfway(places[m - 1], at) };
@@ -89,6 +96,12 @@ pub fn rows<K: PartialEq + Clone>(
     // the first row holds for all that is smaller
     rows.iter_mut().take(1).for_each(|row| row.from = 0);
     Ok(rows)
+}
+
+/// What one took at a size that a choice was made at, if it was measured there.
+fn measured<K: PartialEq>(made: &[Made<K>], what: &K, bytes: usize) -> Option<f64> {
+    let of_size = made.iter().find(|m| m.bytes == bytes)?;
+    of_size.measured.iter().find(|(k, ..)| k == what).map(|m| m.2)
 }
 
 /// What a prediction of one must be multiplied with at a size: measured over predicted, between the sizes at which it was measured.
@@ -115,7 +128,7 @@ mod tests {
     use super::*;
 
     /// A handshake for messages above 64 KiB, which "whole" waits for and "cut" does not.
-    fn predict(what: &&str, bytes: usize) -> Result<f64> {
+    fn predict(what: &&str, bytes: usize, _: f64) -> Result<f64> {
         Ok(match *what {
             "whole" => 1e-5 + 1e-9 * bytes as f64 + if bytes > 65_536 { 1e-4 } else { 0.0 },
             _ => 4e-5 + 0.8e-9 * bytes as f64,
@@ -123,7 +136,7 @@ mod tests {
     }
 
     fn made(bytes: usize, taken: Option<&'static str>, slower: f64, native_s: Option<f64>) -> Made<&'static str> {
-        let measured = |what| (what, predict(&what, bytes).unwrap(), slower * predict(&what, bytes).unwrap());
+        let measured = |what| (what, predict(&what, bytes, f64::INFINITY).unwrap(), slower * predict(&what, bytes, f64::INFINITY).unwrap());
         Made { bytes, taken, measured: vec![measured("whole"), measured("cut")], native_s }
     }
 
@@ -136,7 +149,7 @@ mod tests {
             found.iter().map(|r| (r.from, r.at, r.taken)).collect::<Vec<_>>(),
             [(0, 1 << 10, Some("whole")), (1 << 13, 1 << 16, Some("whole")), (65_537, 1 << 20, Some("cut"))]
         );
-        assert!((found[2].seconds / (1.2 * predict(&"cut", 1 << 20).unwrap()) - 1.0).abs() < 1e-12);
+        assert!((found[2].seconds / (1.2 * predict(&"cut", 1 << 20, f64::INFINITY).unwrap()) - 1.0).abs() < 1e-12);
     }
 
     #[test]
@@ -151,7 +164,7 @@ mod tests {
             Made { bytes, taken: Some(taken), measured: measured.collect(), native_s: None }
         };
         let made = [of(1 << 19, "tree", None, None), of(1 << 20, "tree", Some(1.3), None), of(1 << 22, "wide pipeline", None, Some(0.7))];
-        let predict = |_: &&str, bytes: usize| Ok(0.9 * steady(bytes));
+        let predict = |_: &&str, bytes: usize, _: f64| Ok(0.9 * steady(bytes));
         let alike = |a: &&str, b: &&str| a.contains("pipeline") && b.contains("pipeline");
         let ends = |alike: &dyn Fn(&&str, &&str) -> bool| {
             let found = rows(&made, &[], predict, alike).unwrap();
@@ -163,8 +176,8 @@ mod tests {
 
     #[test]
     fn the_librarys_own_is_taken_between_sizes_where_no_other_clearly_wins() {
-        let slow = |bytes: usize| Some(2.0 * predict(&"whole", bytes).unwrap());
-        let quick = |bytes: usize| Some(0.5 * predict(&"cut", bytes).unwrap());
+        let slow = |bytes: usize| Some(2.0 * predict(&"whole", bytes, f64::INFINITY).unwrap());
+        let quick = |bytes: usize| Some(0.5 * predict(&"cut", bytes, f64::INFINITY).unwrap());
         let made = [
             made(1 << 10, Some("whole"), 1.0, slow(1 << 10)),
             made(1 << 13, Some("whole"), 1.0, slow(1 << 13)),

@@ -3,10 +3,13 @@
 use super::{Run, completion_within};
 use crate::error::{Error, Result};
 use crate::model::CostModel;
-use crate::schedule::Schedule;
+use crate::schedule::{Action, Schedule};
+use crate::topology::Link;
 
 /// A pipeline is looked at after so many turns at least, and after twice and three times as many.
 const FULL: usize = 4;
+/// Where a turn is long, after so many segments: those of a relay over tens of groups would be nearly the whole message.
+const FULL_SEGMENTS: usize = 32;
 
 /// What is left out of a pipeline must be known to this share of the whole.
 const KNOWN: f64 = 0.01;
@@ -35,8 +38,12 @@ pub fn pipelined(
     limit: f64,
     schedule: impl Fn(usize) -> Result<Schedule>,
 ) -> Result<f64> {
+    let full = FULL.min(FULL_SEGMENTS.div_ceil(turn.max(1))).max(in_flight);
     let turn = turn.saturating_mul(segment);
-    let seen = extrapolated(bytes, turn, in_flight.max(FULL), model, limit, &schedule)?;
+    if limit.is_finite() && busy(bytes, turn, model, &schedule)? * (1.0 - KNOWN) > limit {
+        return Ok(f64::INFINITY);
+    }
+    let seen = extrapolated(bytes, turn, full, model, limit, &schedule)?;
     if let Some((seconds, _)) = seen.filter(|(seconds, unsure)| *unsure <= KNOWN * seconds) {
         return Ok(seconds);
     }
@@ -48,6 +55,29 @@ pub fn pipelined(
         }
         whole => completion_within(&whole?, model, limit),
     }
+}
+
+/// The least that a message takes: so long all turns but one keep the port or the processor that is busiest in a turn. Of few turns that says
+/// nothing.
+fn busy(bytes: usize, turn: usize, model: &dyn CostModel, schedule: impl Fn(usize) -> Result<Schedule>) -> Result<f64> {
+    let turns = bytes.checked_div(turn).unwrap_or(0);
+    if turns <= FULL {
+        return Ok(0.0);
+    }
+    let once = schedule(turn)?;
+    let mut busy = vec![(0.0, 0.0); once.ranks()];
+    for (from, program) in once.programs.iter().enumerate() {
+        for action in program.actions() {
+            if let Action::Send { to, span } = action {
+                let cost = model.cost(Link { from, to }, span.len);
+                busy[from].0 += cost.gap;
+                busy[from].1 += cost.send_overhead;
+                busy[to].1 += cost.recv_overhead;
+            }
+        }
+    }
+    let busiest = busy.into_iter().map(|(port, processor)| f64::max(port, processor)).fold(0.0, f64::max);
+    Ok(busiest * (turns - 1) as f64)
 }
 
 /// What a message takes by its first three looks of so many turns of so many bytes, and how much that would differ if the second and the third look

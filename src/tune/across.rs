@@ -254,11 +254,15 @@ impl Search<'_> {
         Ok(others)
     }
 
-    /// Adds a way; false if it is predicted to take longer than the limit, or one of the candidates does the same.
+    /// Adds a way; false if one of the candidates does the same, or it is predicted to take longer than the limit.
     fn add(&self, candidates: &mut Vec<Candidate>, bytes: usize, way: TwoLevelParameters, limit_s: f64) -> Result<bool> {
-        let candidate = segmented(self.policy, self.members, bytes, way, limit_s)?;
-        let is_wanted = candidate.predicted <= limit_s && candidates.iter().all(|c| c.two_level != candidate.two_level);
-        candidates.extend(is_wanted.then_some(candidate));
+        let (way, two_level) = in_segments(self.policy, self.members, bytes, way)?;
+        if candidates.iter().any(|c| c.two_level == two_level) {
+            return Ok(false);
+        }
+        let predicted = predict_within(self.policy, self.members, &two_level, limit_s)?;
+        let is_wanted = predicted <= limit_s;
+        candidates.extend(is_wanted.then_some(Candidate { way: Some(way), two_level, predicted }));
         Ok(is_wanted)
     }
 
@@ -326,23 +330,31 @@ fn all_ways(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Resu
     let mut all = vec![whole(policy, members, bytes)?];
     for inter_group in INTER_GROUP_ALGORITHMS {
         for way in plan::ways_of(policy, members, inter_group, &sizes) {
-            all.push(segmented(policy, members, bytes, way, f64::INFINITY)?);
+            all.push(candidate(policy, members, bytes, Some(way), None)?);
         }
     }
     Ok(all)
 }
 
-fn candidate(policy: &CompiledPolicy, members: &[Location], bytes: usize, way: Way) -> Result<Candidate> {
-    way.map_or_else(|| whole(policy, members, bytes), |way| segmented(policy, members, bytes, way, f64::INFINITY))
+/// A way with what it makes of a message. `predicted`: what it is predicted to take, if that is known.
+fn candidate(policy: &CompiledPolicy, members: &[Location], bytes: usize, way: Way, predicted: Option<f64>) -> Result<Candidate> {
+    let Some(way) = way else { return whole(policy, members, bytes) };
+    let (way, two_level) = in_segments(policy, members, bytes, way)?;
+    let predicted = predicted.map_or_else(|| predict_within(policy, members, &two_level, f64::INFINITY), Ok)?;
+    Ok(Candidate { way: Some(way), two_level, predicted })
 }
 
-/// A way in segments; one that is predicted to take longer than `limit_s` is said to take for ever.
-fn segmented(policy: &CompiledPolicy, members: &[Location], bytes: usize, way: TwoLevelParameters, limit_s: f64) -> Result<Candidate> {
+/// What a way in segments makes of a message, and the way with what it says of the messages under way.
+fn in_segments(
+    policy: &CompiledPolicy,
+    members: &[Location],
+    bytes: usize,
+    way: TwoLevelParameters,
+) -> Result<(TwoLevelParameters, TwoLevel)> {
     let two_level = two_level(policy, members, 0, bytes, way)?;
     let inside = two_level.intra_group[0].parameters.in_flight;
     let in_flight = if way.inter_group == InterGroupAlgorithm::OverAll { inside } else { two_level.in_flight };
-    let way = TwoLevelParameters { flow: Flow { in_flight, ..way.flow }, ..way };
-    Ok(Candidate { way: Some(way), predicted: predict_within(policy, members, &two_level, limit_s)?, two_level })
+    Ok((TwoLevelParameters { flow: Flow { in_flight, ..way.flow }, ..way }, two_level))
 }
 
 fn whole(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Result<Candidate> {
@@ -373,11 +385,13 @@ fn candidates(policy: &CompiledPolicy, members: &[Location], bytes: usize, befor
     // an inter-group algorithm of which only poor ways were tried may be better than these said
     let found = all.best_of_each();
     let limits = hopeless(&found);
-    let hopeful = found.iter().filter(|c| c.predicted <= limits.0 || c.expected <= limits.1).map(|c| c.way);
+    let hopeful = found.iter().filter(|c| c.predicted <= limits.0 || c.expected <= limits.1);
     let ahead = before.0.iter().filter(|of| of.behind <= HOPELESS && of.way.is_some_and(|way| sizes.contains(&way.segment)));
     let mut chosen: Vec<Candidate> = Vec::new();
-    for way in hopeful.chain(ahead.map(|of| of.way)) {
-        let candidate = candidate(policy, members, bytes, way)?;
+    // what was cut off at a limit was not predicted to its end
+    let known = hopeful.map(|c| (c.way, Some(c.predicted).filter(|predicted| predicted.is_finite())));
+    for (way, predicted) in known.chain(ahead.map(|of| (of.way, None))) {
+        let candidate = candidate(policy, members, bytes, way, predicted)?;
         if chosen.iter().all(|c| c.two_level != candidate.two_level) {
             chosen.push(candidate);
         }

@@ -132,7 +132,7 @@ fn rows_of(session: &Session, rank_set: &RankSet, knowledge: Knowledge, fields: 
         taken.push(choice);
     }
     let positions: Vec<usize> = (0..rank_set.ranks.len()).collect();
-    let predict = |&(name, parameters): &Taken, bytes: usize| {
+    let predict = |&(name, parameters): &Taken, bytes: usize, _: f64| {
         let candidate = (collective.algorithm(name)?, bounded(parameters, bytes));
         let (_, ranked) = rank_candidates(knowledge, collective, &positions, bytes, &[candidate])?;
         // what nobody can predict is not chosen

@@ -116,7 +116,7 @@ fn rows_of(
         native_s: s.row.evidence.native_s,
     });
     let made: Vec<Made<Form>> = made.collect();
-    let predict = |form: &Form, bytes: usize| form.seconds(policy, members, &collective.shape(members.len(), 0, bytes));
+    let predict = |form: &Form, bytes: usize, _: f64| form.seconds(policy, members, &collective.shape(members.len(), 0, bytes));
     let found = rows(&made, &leaps_of(policy, of_sizes.last().map_or(0, |s| s.row.at_bytes)), predict, Form::is_like)?;
     let row = |row: crate::decide::Row<Form>| {
         let nearest = of_sizes.iter().min_by_key(|s| s.row.at_bytes.abs_diff(row.at))?;

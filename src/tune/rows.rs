@@ -3,7 +3,7 @@
 use super::across::{Candidate, SIZES};
 use crate::decide::{Made, beats_native, rows};
 use crate::error::Result;
-use crate::plan::{Flow, Location, TwoLevelParameters, Way, leaps_of, seconds, way_name, whole};
+use crate::plan::{Flow, Location, TwoLevelParameters, Way, leaps_of, predict_within, two_level, way_name, whole};
 use crate::policy::{CompiledPolicy, Evidence, PER_GROUP, TwoLevelRow};
 use crate::stats;
 use crate::topology::Rank;
@@ -31,7 +31,7 @@ pub(super) fn between_sizes(policy: &CompiledPolicy, members: &[Location], root:
             })
         })
         .collect();
-    let predict = |way: &Way, bytes: usize| predicted(policy, members, root, way, bytes);
+    let predict = |way: &Way, bytes: usize, limit_s: f64| predicted(policy, members, root, way, bytes, limit_s);
     let (sizes, native): (Vec<usize>, Vec<f64>) = of_sizes.iter().filter_map(|s| Some((s.row.at_bytes, s.row.evidence.native_s?))).unzip();
     let mut found = Vec::new();
     let alike = |a: &Way, b: &Way| way_name(a) == way_name(b);
@@ -60,10 +60,10 @@ pub(super) fn way_at(candidate: &Candidate, bytes: usize) -> Way {
     })
 }
 
-/// What a way takes from a root.
-fn predicted(policy: &CompiledPolicy, members: &[Location], root: Rank, way: &Way, bytes: usize) -> Result<f64> {
+/// What a way takes from a root; what takes longer than `limit_s` may take for ever.
+fn predicted(policy: &CompiledPolicy, members: &[Location], root: Rank, way: &Way, bytes: usize, limit_s: f64) -> Result<f64> {
     match way {
-        Some(way) => seconds(policy, members, root, bytes, *way),
+        Some(way) => predict_within(policy, members, &two_level(policy, members, root, bytes, *way)?, limit_s),
         None => Ok(whole(policy, members, root, bytes)?.predicted_s),
     }
 }
