@@ -102,6 +102,14 @@ pub fn predict(experiment: &Experiment, fitted: &Fitted, members: &[Rank]) -> Re
 /// # Errors
 /// A rank outside the group.
 pub fn predict_with(experiment: &Experiment, costs: &dyn CostModel, members: &[Rank]) -> Result<f64> {
+    Ok(predict_with_each(experiment, &[costs], members)?[0])
+}
+
+/// As [`predict_with`], for each of several.
+///
+/// # Errors
+/// As there.
+pub fn predict_with_each(experiment: &Experiment, all: &[&dyn CostModel], members: &[Rank]) -> Result<Vec<f64>> {
     let position = |r: &Rank| members.iter().position(|m| m == r);
     let positions: Vec<usize> = experiment
         .ranks()
@@ -109,7 +117,10 @@ pub fn predict_with(experiment: &Experiment, costs: &dyn CostModel, members: &[R
         .map(position)
         .collect::<Option<_>>()
         .ok_or_else(|| Error::invalid("predict an experiment of ranks outside the group"))?;
-    let among = Among { inner: costs, positions };
-    let traces = replay(&experiment.schedule()?, &among)?.traces;
-    Ok(experiment.seconds(&traces.iter().collect::<Vec<_>>()))
+    let schedule = experiment.schedule()?;
+    let seconds = |costs: &&dyn CostModel| {
+        let traces = replay(&schedule, &Among { inner: *costs, positions: positions.clone() })?.traces;
+        Ok(experiment.seconds(&traces.iter().collect::<Vec<_>>()))
+    };
+    all.iter().map(seconds).collect()
 }

@@ -16,7 +16,7 @@ pub struct SimulatedProbe {
     settings: Settings,
     noise: Disturbance,
     elapsed: f64,
-    /// What the batches took that were handed out last: those that are repeated need not be simulated again.
+    /// What the batches took that were handed out last, and those of one experiment: those that are repeated need not be simulated again.
     last: FxHashMap<Vec<Experiment>, Undisturbed>,
 }
 
@@ -112,10 +112,12 @@ impl Probe for SimulatedProbe {
         let mut last = std::mem::take(&mut self.last);
         let mut runs = Vec::new();
         for batch in batches {
-            let known = last.remove(batch);
+            let known = last.remove(batch).or_else(|| self.last.remove(batch));
             // one virtual clock
             runs.extend(self.repeat(batch, repetitions, known)?.into_iter().map(|seconds| Runs { seconds, clock_error_s: 0.0 }));
         }
+        // what runs alone is confirmed alone; what runs beside others is not repeated beside the same ones much later
+        self.last.extend(last.into_iter().filter(|(batch, _)| batch.len() == 1));
         Ok(runs)
     }
 

@@ -4,10 +4,10 @@
 use super::{Calibration, ModelScore};
 use crate::collective::{Algorithm, Parameters, bcast};
 use crate::error::Result;
-use crate::fit::predict_with;
+use crate::fit::predict_with_each;
 use crate::flow::with_flow;
 use crate::measure::{Experiment, Samples, Session};
-use crate::model::{Fitted, Lookup, RankSet, model};
+use crate::model::{CostModel, Fitted, Lookup, RankSet, model};
 use crate::schedule::MOST_SEGMENTS;
 use crate::stats;
 use std::collections::BTreeSet;
@@ -101,17 +101,19 @@ pub fn score(rank_set: &RankSet, fitted: &[Fitted], samples: &Samples) -> Result
     }
     let all = experiments(rank_set, fitted)?;
     let mut scores = Scores::default();
-    for f in fitted {
-        let costs = f.costs_in(rank_set.inside.as_ref())?;
-        let mut cases = Vec::new();
-        for e in &all {
-            let (Experiment::Collective { algorithm, ranks, bytes, .. }, Some(measured)) = (e, samples.median(e)) else { continue };
-            let predicted = predict_with(e, costs.as_ref(), &rank_set.ranks)?;
+    let costs = fitted.iter().map(|f| f.costs_in(rank_set.inside.as_ref())).collect::<Result<Vec<_>>>()?;
+    let costs: Vec<&dyn CostModel> = costs.iter().map(AsRef::as_ref).collect();
+    let mut by_model: Vec<Vec<Case>> = fitted.iter().map(|_| Vec::new()).collect();
+    for e in &all {
+        let (Experiment::Collective { algorithm, ranks, bytes, .. }, Some(measured)) = (e, samples.median(e)) else { continue };
+        for (cases, predicted) in by_model.iter_mut().zip(predict_with_each(e, &costs, &rank_set.ranks)?) {
             let (ratio, error) = (measured / predicted, (predicted / measured - 1.0).abs());
             if predicted > 0.0 && measured > 0.0 && ratio.is_finite() && error.is_finite() {
                 cases.push(Case { algorithm, ranks: ranks.len(), bytes: *bytes, ratio, error });
             }
         }
+    }
+    for (f, cases) in fitted.iter().zip(by_model) {
         scores.models.push(summary(f, rank_set, samples, &cases)?);
         let of_all = |c: &Case| c.ranks == rank_set.ranks.len();
         scores.of_all.extend(calibration(&f.model, cases.iter().filter(|c| of_all(c))));
