@@ -41,6 +41,11 @@ impl Rivals {
         self.fields.push(Field { runs: FxHashMap::default(), before: known.fold(f64::INFINITY, f64::min) });
     }
 
+    /// So many turns of experiments that run so often at least are made before any of them can be beaten: nothing is lost by making them at once.
+    pub fn sure_turns(&self, least: usize) -> usize {
+        if self.fields.is_empty() { least } else { least.min(LEAST) }
+    }
+
     /// New rounds begin: what ran so far, in a field that shares experiments with those to come, ran before.
     pub fn begin(&mut self) {
         for field in &mut self.fields {

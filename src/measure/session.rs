@@ -219,7 +219,10 @@ impl<'a> Session<'a> {
     /// Measures experiments until every one is precise enough, beaten by a rival, or has spent its repetitions.
     fn repeat(&mut self, experiments: Vec<Experiment>, mut rivals: Option<&mut Rivals>, rule: StopRule) -> Result<Vec<Sample>> {
         let mut open: Vec<(Experiment, Runs)> = experiments.into_iter().map(|e| (e, Runs::default())).collect();
-        let (mut done, mut repetitions) = (Vec::new(), if rivals.is_some() { 1 } else { rule.more(0) });
+        // rivals run in turns; handing out takes as long as a message to everybody, so that turns that are made anyhow are handed out together
+        let first = rule.more(0);
+        let (mut turns, mut repetitions) = rivals.as_ref().map_or((1, first), |rivals| (rivals.sure_turns(first), 1));
+        let mut done = Vec::new();
         let samples = &self.samples;
         if let Some(rivals) = &mut rivals {
             rivals.begin();
@@ -227,14 +230,15 @@ impl<'a> Session<'a> {
         while !open.is_empty() {
             let experiments: Vec<Experiment> = open.iter().map(|(e, _)| e.clone()).collect();
             let batches = pack(&experiments, &self.settings.hosts, self.side_by_side);
-            let handed_out: Vec<Vec<Experiment>> = batches.iter().map(|b| b.iter().map(|&k| experiments[k].clone()).collect()).collect();
+            let in_turns = || (0..turns).flat_map(|_| &batches);
+            let handed_out: Vec<Vec<Experiment>> = in_turns().map(|b| b.iter().map(|&k| experiments[k].clone()).collect()).collect();
             let results = if self.side_by_side {
                 self.probe.run(&handed_out, repetitions)?
             } else {
                 let alone = handed_out.chunks(1).map(|one| self.probe.run(one, repetitions));
                 alone.collect::<Result<Vec<_>>>()?.concat()
             };
-            for (k, more) in batches.into_iter().flatten().zip(results) {
+            for (&k, more) in in_turns().flatten().zip(results) {
                 let (experiment, runs) = &mut open[k];
                 if more.seconds.is_empty() || more.seconds.iter().chain([&more.clock_error_s]).any(|t| !t.is_finite()) {
                     return Err(Error::data(format!("measure {experiment:?}: the probe gave no finite time")));
@@ -259,7 +263,7 @@ impl<'a> Session<'a> {
                 stop.is_none()
             });
             let so_far = open.first().map_or(0, |(_, runs)| runs.seconds.len());
-            repetitions = if rivals.is_some() { 1 } else { rule.more(so_far) };
+            (turns, repetitions) = (1, if rivals.is_some() { 1 } else { rule.more(so_far) });
         }
         Ok(done)
     }
