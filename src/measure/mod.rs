@@ -27,6 +27,8 @@ mod simulated;
 mod stamps;
 #[cfg(feature = "tune")]
 mod stop;
+#[cfg(any(test, all(feature = "mpi", feature = "tune")))]
+mod warmth;
 
 #[cfg(feature = "tune")]
 use crate::error::Error;

@@ -4,6 +4,7 @@
 
 use super::collectives::Timing;
 use super::stamps::Timed;
+use super::warmth::Warmth;
 use super::{Experiment, Part, Probe, Runs, SAMPLE_FORMAT, Settings, hosts_told, parts};
 use crate::error::{Error, Result};
 use crate::library::Library;
@@ -31,36 +32,10 @@ pub struct MpiProbe {
     player: Player,
     settings: Settings,
     began: f64,
-    /// By [`path`].
-    warm: FxHashMap<Path, Warmth>,
+    warmth: Warmth,
     /// It was said that clocks drift too far.
     warned: bool,
 }
-
-/// What a first run warms: connections and their windows between two ranks, all that one collective uses.
-type Path = (Vec<Rank>, Option<Experiment>);
-
-fn path(experiment: &Experiment) -> Path {
-    (experiment.ranks(), experiment.is_collective().then(|| experiment.clone()))
-}
-
-/// What a path has carried.
-struct Warmth {
-    /// The largest message.
-    bytes: usize,
-    /// Most messages in a row.
-    messages: usize,
-    /// What the shortest experiment took.
-    shortest_s: f64,
-}
-
-/// What a sender or receiver spends, which is short and says nothing of the path.
-fn is_overhead(experiment: &Experiment) -> bool {
-    matches!(experiment, Experiment::SendTime { .. } | Experiment::ReceiveTime { .. })
-}
-
-/// Runs that take longer than so many seconds need no warm caches, once their paths are warm.
-const NO_WARM_CACHES_S: f64 = 1e-3;
 
 /// The memory of one rank: as large as any experiment so far wanted, zeros, whose sums are zeros.
 #[derive(Default)]
@@ -139,7 +114,7 @@ pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str, declared: bool) -> Resu
         build: super::BUILD.into(),
         placement,
     };
-    Ok(Some(MpiProbe { player, settings, began: now(), warm: FxHashMap::default(), warned: false }))
+    Ok(Some(MpiProbe { player, settings, began: now(), warmth: Warmth::default(), warned: false }))
 }
 
 /// The processors that this rank may run on, where the system tells.
@@ -164,13 +139,13 @@ impl Probe for MpiProbe {
     }
 
     fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Runs>> {
+        let mut failed = Ok(());
         let warms_up = |e: &Experiment| {
-            let warm = self.warm.entry(path(e)).or_insert(Warmth { bytes: 0, messages: 0, shortest_s: f64::INFINITY });
-            let carried = e.bytes() <= warm.bytes && e.messages() <= warm.messages;
-            (warm.bytes, warm.messages) = (warm.bytes.max(e.bytes()), warm.messages.max(e.messages()));
-            is_overhead(e) || !carried || !(NO_WARM_CACHES_S..f64::INFINITY).contains(&warm.shortest_s)
+            let said = self.warmth.warms_up(e);
+            said.map_err(|e| failed = Err(e)).unwrap_or(true)
         };
         let mut parts = parts(batches, &self.settings.hosts, warms_up);
+        failed?;
         let own = parts.remove(&0).unwrap_or_default();
         self.player.order(parts.into_iter().map(|(r, parts)| (r, Order::Run { parts, repetitions })).collect())?;
         let clock = |e: &Experiment| e.ranks()[e.timer()];
@@ -191,8 +166,8 @@ impl Probe for MpiProbe {
         let all: Option<Vec<Timed>> = batches.iter().flatten().map(of).collect();
         let all = all.ok_or_else(|| Error::data("measure: a rank gave fewer times than it was asked for"))?;
         for (experiment, timed) in batches.iter().flatten().zip(&all) {
-            let run = stats::median(&timed.seconds).filter(|_| !is_overhead(experiment)).unwrap_or(f64::INFINITY);
-            self.warm.entry(path(experiment)).and_modify(|warm| warm.shortest_s = warm.shortest_s.min(run));
+            let run = stats::median(&timed.seconds).unwrap_or(f64::INFINITY);
+            self.warmth.took(experiment, run);
             if timed.is_adrift() && !std::mem::replace(&mut self.warned, true) {
                 tracing::warn!(
                     "the clocks of ranks {:?} may have drifted by {:.1} us in runs of {:.1} us, more than a tenth: samples keep how far off they \
