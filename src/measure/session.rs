@@ -142,7 +142,9 @@ impl<'a> Session<'a> {
     /// # Errors
     /// As for [`Session::measure`].
     pub fn measure_roughly(&mut self, purpose: &str, experiments: &[Experiment]) -> Result<()> {
-        self.run(purpose, &alone(experiments), None, StopRule { most: self.rule.least, ..self.rule })
+        // one run of what takes long, whose times scatter little
+        let roughly = StopRule { most: self.rule.least, least_long: 1, ..self.rule };
+        self.run(purpose, &alone(experiments), None, roughly)
     }
 
     /// As [`Session::measure`], for fields of experiments of which the fastest one is wanted: they are repeated in turns, and what is clearly
