@@ -33,6 +33,8 @@ const HOPELESS: f64 = 1.35;
 
 /// So many inter-group algorithms are tried with other trees, the fastest with other windows too: which of them is ahead is often a matter of these.
 const LEADERS: usize = 3;
+/// Those that take so many times as long as the fastest are not: trees do not win as much.
+const FAR_BEHIND: f64 = 1.1;
 
 /// The best ways of routes within so much of the fastest are remeasured: a few runs do not tell them apart.
 const CLOSE: f64 = 0.02;
@@ -185,8 +187,9 @@ impl Search<'_> {
             let best = best_of_each(session, candidates, HOPELESS);
             let best: Vec<(TwoLevelParameters, f64, f64)> =
                 best.into_iter().filter_map(|(c, time)| Some((c.way?, c.predicted, time))).collect();
+            let shortest = best.first().map_or(0.0, |fastest| fastest.2);
             for (k, (best, predicted, time)) in best.into_iter().enumerate() {
-                let leads = k < LEADERS;
+                let leads = k < LEADERS && time <= FAR_BEHIND * shortest;
                 let known = |&(inter_group, all, before): &(InterGroupAlgorithm, bool, f64)| {
                     inter_group == best.inter_group && (all || !leads) && time > before * (1.0 - ALIKE)
                 };
