@@ -94,8 +94,7 @@ pub struct PlaceAccuracy {
 /// # Errors
 /// An algorithm that there is not.
 pub fn by_place(policy: &CompiledPolicy, members: &[Location], samples: &Samples) -> Result<Vec<PlaceAccuracy>> {
-    // those of one size among as many ranks are rivals
-    let mut places: BTreeMap<(&'static Collective, Option<usize>), BTreeMap<(usize, usize), Vec<Predicted>>> = BTreeMap::new();
+    let mut places: BTreeMap<(&'static Collective, Option<usize>), Fields> = BTreeMap::new();
     for sample in samples.iter() {
         let experiment = &sample.experiment;
         let Some(collective) = experiment.collective().filter(|_| !experiment.is_native()) else { continue };
@@ -111,7 +110,7 @@ pub fn by_place(policy: &CompiledPolicy, members: &[Location], samples: &Samples
         let rivals = places.entry((collective, group)).or_default().entry((experiment.bytes(), among.len())).or_default();
         rivals.push(Predicted { measured, halves, predicted: vec![predicted] });
     }
-    let of_place = |((collective, group), fields): ((&'static Collective, Option<usize>), BTreeMap<_, Vec<Predicted>>)| {
+    let of_place = |((collective, group), fields): ((&'static Collective, Option<usize>), Fields)| {
         let excesses: Vec<f64> = fields.values().flatten().filter_map(|w| excess(w.predicted[0], w.measured)).collect();
         PlaceAccuracy {
             collective: collective.name,
@@ -124,6 +123,9 @@ pub fn by_place(policy: &CompiledPolicy, members: &[Location], samples: &Samples
     };
     Ok(places.into_iter().map(of_place).collect())
 }
+
+/// Those of one size among as many ranks are rivals.
+type Fields = BTreeMap<(usize, usize), Vec<Predicted>>;
 
 /// How much longer the way that is predicted to be fastest takes than the fastest one, as a share, by the second half of their runs.
 fn regret_of_predictions(ways: &[Predicted]) -> Option<f64> {

@@ -145,7 +145,7 @@ impl<'a> Search<'a> {
 
     /// The one that is expected to be the fastest; of those that no row says, and which are as good, the one in the longest segments.
     fn best(&self) -> Way {
-        let Some(best) = self.candidates.best() else { return None };
+        let best = self.candidates.best()?;
         if self.in_row(best.way) {
             return best.way;
         }
