@@ -2,7 +2,7 @@
 # Adaptive collectives against the selectors and algorithms of SimGrid SMPI, on every host of a platform, in virtual time (needs `make smpi`).
 #   scripts/selectors.sh PLATFORM.toml [slot|node] [SIZES] [SELECTOR...]
 # COLLECTIVES, separated by commas (default: bcast; all: every one). The policy is COLLWISE_POLICY, or tuned on the platform's simulator. Without
-# SELECTORs: default, ompi, mpich, mvapich2, impi, and every algorithm that SMPI names. The adaptive call is timed beside the first one. One row a
+# SELECTORs: default, ompi, mpich, mvapich2, impi, and every algorithm that SMPI names. The adaptive call is timed beside the first one that ends. One row a
 # selector: how many times longer than the adaptive call it takes at each size (blocks, where a collective has blocks), and one for the
 # best of all. LIMIT (600) seconds of real time are left to each; a size not reached by then, a crash, or a wrong byte is a dash.
 set -euo pipefail
@@ -48,12 +48,12 @@ for collective in ${collectives//,/ }; do
         timeout -k 5 "${LIMIT:-600}" "$root/smpi/smpirun.sh" "$platform" "$placement" --cfg=smpi/"$collective":"$selector" \
             "$root/target/smpi/release/collwise" bench "$COLLWISE_POLICY" --collective "$collective" ${own:+--bytes "$own"} \
             --repetitions 1 --warm-ups 2 --json >"$folder/out" 2>"$folder/err" || true
-        times "$folder/out" | awk -v selector="$selector" -v first="${selectors[0]}" '
+        times "$folder/out" | awk -v selector="$selector" '
             $2 == "native" { print $1, selector, $3 }
-            $2 == "adaptive" && selector == first { print $1, "adaptive", $3 }' >>"$folder/times"
+            $2 == "adaptive" { print $1, "adaptive", $3 }' >>"$folder/times"
     done
     awk -v title="$collective $placement" -v all="${selectors[*]}" '
-        $2 == "adaptive" { bytes[++sizes] = $1; own[$1] = $3; next }
+        $2 == "adaptive" { if (!($1 in own)) { bytes[++sizes] = $1; own[$1] = $3 } next }
         { took[$2, $1] = $3; if (!($1 in best) || $3 < best[$1]) { best[$1] = $3; name[$1] = $2 } }
         function cell(seconds, b) { return seconds == "" ? "-" : sprintf("%.3gx", seconds / own[b]) }
         END {
