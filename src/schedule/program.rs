@@ -190,6 +190,13 @@ impl Program {
         self
     }
 
+    /// The same program with so many messages of each stream to or from some ranks under way.
+    pub fn with_in_flight_to(mut self, is_one: impl Fn(Rank) -> bool, messages: usize) -> Program {
+        let streams = self.streams.iter_mut().filter(|stream| is_one(stream.peer as Rank));
+        streams.for_each(|stream| stream.in_flight = messages.min(WINDOW) as u8);
+        self
+    }
+
     /// Adds an operation that comes after others of the same rank. What a copy or a combining reads is as long as what it writes.
     pub fn push(&mut self, action: Action, after: &[OpId]) -> OpId {
         let id = self.ops.len() as OpId;

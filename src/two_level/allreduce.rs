@@ -64,7 +64,6 @@ fn program(part: &Part) -> Result<Program> {
     let mut exchanged: Vec<Vec<OpId>> = Vec::new();
     for (k, &span) in segments.iter().enumerate() {
         program.in_lane(UP);
-        program.in_flight(part.inside.in_flight);
         let before = k.checked_sub(IN_TURNS).map_or(&[][..], |earlier| &combined[earlier]);
         let (own, ready, used) = combine_up(&mut program, part, span, |child| scratch.of_child(child, k, span.len), before);
         combined.push(used);
@@ -91,7 +90,6 @@ fn program(part: &Part) -> Result<Program> {
             exchanged[k].clone()
         };
         program.in_lane(DOWN);
-        program.in_flight(part.inside.in_flight);
         for &child in &part.children {
             program.send(child, span, &result);
         }

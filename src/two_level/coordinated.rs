@@ -142,7 +142,7 @@ pub(super) struct Part<'a> {
     pub children: Vec<Rank>,
     tree: fn(usize, usize, usize) -> Node,
     /// Of what is done inside.
-    pub inside: Parameters,
+    inside: Parameters,
     between: &'a IntraGroup,
     pub segment: usize,
 }
@@ -278,7 +278,7 @@ impl Coordinated {
         let place = self.groups.iter().enumerate().find_map(|(k, group)| Some((k, group, group.iter().position(|&r| r == me)?)));
         let (Some((group, ranks, position)), Some(tree)) = (place, self.inside.algorithm.tree) else { return Ok(Program::new()) };
         let Node { parent, children } = tree(position, ranks.len(), self.inside.parameters.radix);
-        (through.program)(&Part {
+        let program = (through.program)(&Part {
             shape,
             groups: &self.groups,
             group,
@@ -289,7 +289,8 @@ impl Coordinated {
             children: children.into_iter().map(|c| ranks[c]).collect(),
             between: &self.between,
             segment: self.segment,
-        })
+        })?;
+        Ok(program.with_in_flight_to(|rank| ranks.contains(&rank), self.inside.parameters.in_flight))
     }
 
     /// What its schedule is for, if all ranks take part.

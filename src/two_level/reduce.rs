@@ -68,5 +68,5 @@ pub(super) fn combine_up(flow: &mut DataFlow, part: &Part, places: (Span, Span),
     let (mut inside, ranks) = (DataFlow::new(), part.ranks());
     let group = Shape { ranks: ranks.len(), root: 0, bytes, ..*part.shape };
     up(&mut inside, part.position, &group, part.segment, places, |v, _| part.node(v));
-    flow.embed(&inside.done().with_in_flight(part.inside.in_flight), part.shape, (UP, 0), |position| ranks[position], |span| span);
+    flow.embed(&inside.done(), part.shape, (UP, 0), |position| ranks[position], |span| span);
 }
