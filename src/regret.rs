@@ -5,7 +5,7 @@ use crate::collective::{Algorithm, Collective, Parameters, Shape};
 use crate::decide::{by_speed, candidates_by_speed, placed};
 use crate::error::{Error, Result};
 use crate::model::Among;
-use crate::plan::{Location, PolyModel, by_form, forms, plan, plan_form, two_level, unlike_processors, ways_of};
+use crate::plan::{Location, PolyModel, by_form, forms, plan, plan_form, two_level, two_level_parameters, unlike_processors};
 use crate::policy::CompiledPolicy;
 use crate::schedule::{Program, Schedule};
 use crate::sim::{Disturbance, Simulator};
@@ -276,7 +276,8 @@ fn meet(
         }
     } else {
         let segments: Vec<usize> = SEGMENTS.into_iter().filter(|&s| s < bytes).collect();
-        for way in INTER_GROUP_ALGORITHMS.into_iter().flat_map(|inter_group| ways_of(policy, &members, inter_group, &segments)) {
+        for way in INTER_GROUP_ALGORITHMS.into_iter().flat_map(|inter_group| two_level_parameters(policy, &members, inter_group, &segments))
+        {
             best.against(|| way.words(bytes), &two_level(policy, &members, root, bytes, way)?.schedule(members.len())?, ranks)?;
         }
         best.against_every_algorithm(collective, &shape, policy, &members)?;

@@ -3,7 +3,7 @@
 mod common;
 
 use collwise::measure::{Session, SimulatedProbe};
-use collwise::plan::{Location, PolyModel, predict, two_level, ways_of};
+use collwise::plan::{Location, PolyModel, predict, two_level, two_level_parameters};
 use collwise::platform::generate::{Wanted, generate};
 use collwise::platform::{Placement, Platform};
 use collwise::policy::{CompiledPolicy, GroupPolicy, Policy};
@@ -48,7 +48,7 @@ fn pipelines_take_what_their_first_segments_say() {
         let members: Vec<Location> = policy.policy.groups.iter().enumerate().flat_map(of).collect();
         for (bytes, root) in [(500_000, 0), (1 << 20, 0), (3 << 20, members.len() / 2)] {
             let costs = PolyModel::new(&policy, &members, bytes).unwrap();
-            for way in INTER_GROUP_ALGORITHMS.into_iter().flat_map(|i| ways_of(&policy, &members, i, &[8 << 10, 40_000])) {
+            for way in INTER_GROUP_ALGORITHMS.into_iter().flat_map(|i| two_level_parameters(&policy, &members, i, &[8 << 10, 40_000])) {
                 let two_level = two_level(&policy, &members, root, bytes, way).unwrap();
                 let whole = completion(&two_level.schedule(members.len()).unwrap(), &costs).unwrap();
                 let missed = (predict(&policy, &members, &two_level).unwrap() / whole - 1.0).abs();

@@ -339,7 +339,7 @@ fn replay_inside(costs: &dyn CostModel, tree: &Algorithm, ranks: &[Rank], bytes:
 const MOST_OVER_ALL: usize = 512;
 
 /// The ways of an inter-group algorithm over ranks in segments of these sizes; 0 is the whole message.
-pub fn ways_of(
+pub fn two_level_parameters(
     policy: &CompiledPolicy,
     members: &[Location],
     inter_group: InterGroupAlgorithm,

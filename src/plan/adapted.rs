@@ -1,9 +1,9 @@
 //! The way across groups where it is not as it was when the policy was made: the root is in another group, or not all ranks are there. It is
 //! chosen anew, by prediction.
 
-use super::across::{Flow, TwoLevelParameters, ways_of};
-use super::candidates::{Way, WayCandidates, way_name};
-use super::{Location, about_whole, way_of};
+use super::across::{Flow, TwoLevelParameters, two_level_parameters};
+use super::candidates::{TwoLevelCandidates, TwoLevelChoice, choice_name};
+use super::{Location, about_whole, choice_of};
 use crate::collective::bcast;
 use crate::error::Result;
 use crate::policy::{CompiledPolicy, TwoLevelRow};
@@ -37,9 +37,9 @@ const LEAST_SEGMENT: usize = 1 << 10;
 ///
 /// # Errors
 /// Those of [`super::seconds`].
-pub(super) fn way(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize, row: &TwoLevelRow) -> Result<Way> {
+pub(super) fn choice(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize, row: &TwoLevelRow) -> Result<TwoLevelChoice> {
     let mut search = Search::new(policy, members, root, bytes, row)?;
-    search.try_way(None)?;
+    search.try_choice(None)?;
     search.rows(row)?;
     let left = (MOST_RANKS / members.len()).saturating_sub(search.tried());
     search.others(row, left)?;
@@ -56,43 +56,43 @@ struct Search<'a> {
     /// True if about the ranks are there that the rows were made with.
     about_whole: bool,
     /// What the row says.
-    own: Way,
+    own: TwoLevelChoice,
     /// What all rows say, those of the nearest sizes first.
-    near: Vec<(Way, &'a TwoLevelRow)>,
+    near: Vec<(TwoLevelChoice, &'a TwoLevelRow)>,
     /// By how much a way that no row says must be predicted to be faster, as a share.
     unsure: f64,
-    candidates: WayCandidates<'a>,
+    candidates: TwoLevelCandidates<'a>,
 }
 
 impl<'a> Search<'a> {
     fn new(policy: &'a CompiledPolicy, members: &'a [Location], root: Rank, bytes: usize, row: &TwoLevelRow) -> Result<Search<'a>> {
-        let mut near: Vec<(Way, &TwoLevelRow)> = Vec::new();
+        let mut near: Vec<(TwoLevelChoice, &TwoLevelRow)> = Vec::new();
         for row in policy.policy.two_level(&bcast::COLLECTIVE) {
-            near.push((way_of(row)?, row));
+            near.push((choice_of(row)?, row));
         }
         near.sort_by_key(|(_, row)| apart(row, bytes));
-        let own = way_of(row)?;
+        let own = choice_of(row)?;
         let known = policy.policy.collectives.get(&bcast::COLLECTIVE).into_iter().flat_map(|all| &all.calibration);
         let known = known.filter(|(name, _)| SHARING.iter().all(|sharing| sharing.name() != *name)).map(|(_, ratios)| ratios);
         let of_rows = near.iter().filter_map(|(_, row)| Some(row.evidence.measured_s? / row.evidence.predicted_s));
         let missed = known.map(|ratios| ratios.at(bytes)).chain(of_rows.take(REACH)).map(|ratio| (ratio - 1.0).abs());
         let unsure = missed.filter(|share| share.is_finite()).fold(0.0, f64::max);
-        let candidates = WayCandidates::new(policy, members, root, bytes);
+        let candidates = TwoLevelCandidates::new(policy, members, root, bytes);
         Ok(Search { policy, members, bytes, about_whole: about_whole(policy, members), own, near, unsure, candidates })
     }
 
     /// What the row says, with any tree, and what rows of near sizes say.
     fn rows(&mut self, row: &TwoLevelRow) -> Result<()> {
         if let Some(own) = self.own {
-            self.try_way(Some(own))?;
-            for way in ways_of(self.policy, self.members, own.inter_group, &[own.segment]) {
-                self.try_way(Some(TwoLevelParameters { flow: Flow { in_flight: row.in_flight, ..way.flow }, ..way }))?;
+            self.try_choice(Some(own))?;
+            for way in two_level_parameters(self.policy, self.members, own.inter_group, &[own.segment]) {
+                self.try_choice(Some(TwoLevelParameters { flow: Flow { in_flight: row.in_flight, ..way.flow }, ..way }))?;
             }
         }
         let most = self.tried() + MOST_OF_ROWS;
         for way in self.near.iter().filter_map(|(way, _)| *way).collect::<Vec<_>>() {
             if way.segment < self.bytes && self.tried() < most {
-                self.try_way(Some(way))?;
+                self.try_choice(Some(way))?;
             }
         }
         Ok(())
@@ -103,13 +103,13 @@ impl<'a> Search<'a> {
         let mut left = most;
         for segment in segments_around(row.segment_bytes, self.bytes) {
             for inter_group in INTER_GROUP_ALGORITHMS {
-                for way in ways_of(self.policy, self.members, inter_group, &[segment]).map(Some) {
+                for way in two_level_parameters(self.policy, self.members, inter_group, &[segment]).map(Some) {
                     if left == 0 {
                         return Ok(());
                     }
                     if !self.candidates.contains(&way) {
                         left -= 1;
-                        self.try_way(way)?;
+                        self.try_choice(way)?;
                     }
                 }
             }
@@ -122,7 +122,7 @@ impl<'a> Search<'a> {
         while let Some(best) = self.best().filter(|way| way.segment > 0) {
             for segment in [best.segment / 2, best.segment * 2] {
                 if (LEAST_SEGMENT..self.bytes).contains(&segment) {
-                    self.try_way(Some(TwoLevelParameters { segment, flow: Flow::default(), ..best }))?;
+                    self.try_choice(Some(TwoLevelParameters { segment, flow: Flow::default(), ..best }))?;
                 }
             }
             if self.best() == Some(best) {
@@ -132,7 +132,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    fn try_way(&mut self, way: Way) -> Result<()> {
+    fn try_choice(&mut self, way: TwoLevelChoice) -> Result<()> {
         let factor = self.missed(way) * self.handicap(way);
         let limit = self.candidates.best().map_or(f64::INFINITY, |best| best.expected / factor);
         self.candidates.add(way, factor, limit)
@@ -144,23 +144,24 @@ impl<'a> Search<'a> {
     }
 
     /// The one that is expected to be the fastest; of those that no row says, and which are as good, the one in the longest segments.
-    fn best(&self) -> Way {
+    fn best(&self) -> TwoLevelChoice {
         let best = self.candidates.best()?;
         if self.in_row(best.way) {
             return best.way;
         }
-        let length = |way: Way| way.map_or(usize::MAX, |way| if way.segment == 0 { usize::MAX } else { way.segment });
-        let as_good = self.candidates.iter().filter(|c| c.expected <= AS_GOOD * best.expected && way_name(&c.way) == way_name(&best.way));
+        let length = |way: TwoLevelChoice| way.map_or(usize::MAX, |way| if way.segment == 0 { usize::MAX } else { way.segment });
+        let as_good =
+            self.candidates.iter().filter(|c| c.expected <= AS_GOOD * best.expected && choice_name(&c.way) == choice_name(&best.way));
         as_good.min_by_key(|c| std::cmp::Reverse(length(c.way))).and_then(|c| c.way)
     }
 
-    fn in_row(&self, way: Way) -> bool {
+    fn in_row(&self, way: TwoLevelChoice) -> bool {
         self.near.iter().any(|(known, _)| *known == way)
     }
 
     /// What a prediction of a way is multiplied with: what it missed where the row of the way was measured, or else the fastest way of its inter-group
     /// algorithm.
-    fn missed(&self, way: Way) -> f64 {
+    fn missed(&self, way: TwoLevelChoice) -> f64 {
         let of_row = |row: &TwoLevelRow| {
             let ratio = row.evidence.measured_s? / row.evidence.predicted_s;
             // what was predicted too long at another size or among other ranks need not be here
@@ -172,15 +173,15 @@ impl<'a> Search<'a> {
     }
 
     /// What predictions of the fastest way of an inter-group algorithm missed, if it was measured at about such sizes.
-    fn calibrated(&self, way: Way) -> Option<f64> {
-        let known = self.policy.policy.collectives.get(&bcast::COLLECTIVE)?.calibration.get(way_name(&way))?;
+    fn calibrated(&self, way: TwoLevelChoice) -> Option<f64> {
+        let known = self.policy.policy.collectives.get(&bcast::COLLECTIVE)?.calibration.get(choice_name(&way))?;
         let near = known.bytes.iter().any(|&at| at.max(self.bytes) / at.min(self.bytes).max(1) <= NEAR);
         near.then(|| known.at(self.bytes).max(1.0))
     }
 
     /// By how much a way must be predicted to be faster. The row's own comes first where it is not clearly beaten. Of what was not measured predictions may
     /// miss as much as of what was: the more they missed, the more a way that no row says must win by.
-    fn handicap(&self, way: Way) -> f64 {
+    fn handicap(&self, way: TwoLevelChoice) -> f64 {
         match way {
             _ if way == self.own => MORE_OR_LESS,
             _ if self.in_row(way) => 1.0,

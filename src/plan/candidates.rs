@@ -1,4 +1,4 @@
-//! Ways across groups, ranked by what they are predicted to take and by what predictions missed. Tuning ranks so what it measures, and where no row fits
+//! Two-level schedules, ranked by what they are predicted to take and by what predictions missed. Tuning ranks so what it measures, and where no row fits
 //! it decides what is done.
 
 use super::across::{TwoLevelParameters, seconds_within};
@@ -7,19 +7,19 @@ use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, PER_GROUP};
 use crate::topology::Rank;
 
-/// A way across groups; `None`: the whole message from group to group, and inside each what its own row says.
-pub type Way = Option<TwoLevelParameters>;
+/// How a message crosses groups, and what is done inside them; `None`: the whole message from group to group, and inside each what its own row says.
+pub type TwoLevelChoice = Option<TwoLevelParameters>;
 
-/// The name of a way's inter-group algorithm in policies.
-pub fn way_name(way: &Way) -> &'static str {
+/// The name of its inter-group algorithm in policies.
+pub fn choice_name(way: &TwoLevelChoice) -> &'static str {
     way.map_or(PER_GROUP, |way| way.inter_group.name())
 }
 
-/// A way with its times, in seconds.
+/// A choice with its times, in seconds.
 #[derive(Debug, Clone, Copy)]
-pub struct WayTime {
-    /// The way.
-    pub way: Way,
+pub struct TwoLevelCandidate {
+    /// The choice.
+    pub way: TwoLevelChoice,
     /// As predicted.
     pub predicted: f64,
     /// As expected, with what predictions missed.
@@ -27,18 +27,18 @@ pub struct WayTime {
 }
 
 /// Candidates for a broadcast of one size from one root.
-pub struct WayCandidates<'a> {
+pub struct TwoLevelCandidates<'a> {
     policy: &'a CompiledPolicy,
     members: &'a [Location],
     root: Rank,
     bytes: usize,
-    all: Vec<WayTime>,
+    all: Vec<TwoLevelCandidate>,
 }
 
-impl<'a> WayCandidates<'a> {
+impl<'a> TwoLevelCandidates<'a> {
     /// None yet.
-    pub fn new(policy: &'a CompiledPolicy, members: &'a [Location], root: Rank, bytes: usize) -> WayCandidates<'a> {
-        WayCandidates { policy, members, root, bytes, all: Vec::new() }
+    pub fn new(policy: &'a CompiledPolicy, members: &'a [Location], root: Rank, bytes: usize) -> TwoLevelCandidates<'a> {
+        TwoLevelCandidates { policy, members, root, bytes, all: Vec::new() }
     }
 
     /// Adds one that is not there yet. `missed`: what is measured over what is predicted, as far as is known. What is too large to be predicted, or
@@ -46,7 +46,7 @@ impl<'a> WayCandidates<'a> {
     ///
     /// # Errors
     /// Those of [`super::seconds`].
-    pub fn add(&mut self, way: Way, missed: f64, limit_s: f64) -> Result<()> {
+    pub fn add(&mut self, way: TwoLevelChoice, missed: f64, limit_s: f64) -> Result<()> {
         if self.contains(&way) {
             return Ok(());
         }
@@ -58,17 +58,17 @@ impl<'a> WayCandidates<'a> {
             Err(Error::TooLarge(_)) => f64::INFINITY,
             found => found?,
         };
-        self.all.push(WayTime { way, predicted, expected: predicted * missed });
+        self.all.push(TwoLevelCandidate { way, predicted, expected: predicted * missed });
         Ok(())
     }
 
     /// True if it is there.
-    pub fn contains(&self, way: &Way) -> bool {
+    pub fn contains(&self, way: &TwoLevelChoice) -> bool {
         self.all.iter().any(|known| known.way == *way)
     }
 
     /// All of them, as they were added.
-    pub fn iter(&self) -> impl Iterator<Item = &WayTime> {
+    pub fn iter(&self) -> impl Iterator<Item = &TwoLevelCandidate> {
         self.all.iter()
     }
 
@@ -78,21 +78,21 @@ impl<'a> WayCandidates<'a> {
     }
 
     /// The one that is expected to be the fastest; of equals the first.
-    pub fn best(&self) -> Option<&WayTime> {
+    pub fn best(&self) -> Option<&TwoLevelCandidate> {
         self.all.iter().min_by(|a, b| a.expected.total_cmp(&b.expected))
     }
 
     /// The best with the same inter-group algorithm.
-    pub fn best_like(&self, way: &Way) -> Option<&WayTime> {
-        let alike = self.all.iter().filter(|known| way_name(&known.way) == way_name(way));
+    pub fn best_like(&self, way: &TwoLevelChoice) -> Option<&TwoLevelCandidate> {
+        let alike = self.all.iter().filter(|known| choice_name(&known.way) == choice_name(way));
         alike.min_by(|a, b| a.expected.total_cmp(&b.expected))
     }
 
     /// The best of each inter-group algorithm, in the order in which these were first added.
-    pub fn best_of_each(&self) -> Vec<WayTime> {
-        let mut best: Vec<WayTime> = Vec::new();
+    pub fn best_of_each(&self) -> Vec<TwoLevelCandidate> {
+        let mut best: Vec<TwoLevelCandidate> = Vec::new();
         for candidate in &self.all {
-            match best.iter_mut().find(|known| way_name(&known.way) == way_name(&candidate.way)) {
+            match best.iter_mut().find(|known| choice_name(&known.way) == choice_name(&candidate.way)) {
                 Some(known) if candidate.expected < known.expected => *known = *candidate,
                 Some(_) => {}
                 None => best.push(*candidate),

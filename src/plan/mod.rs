@@ -27,9 +27,9 @@ use crate::units;
 use rustc_hash::FxHashMap;
 
 use across::segment_of;
-pub use across::{Flow, TwoLevelParameters, predict, predict_within, seconds, two_level, unlike_processors, ways_of};
+pub use across::{Flow, TwoLevelParameters, predict, predict_within, seconds, two_level, two_level_parameters, unlike_processors};
 pub use beyond::Beyond;
-pub use candidates::{Way, WayCandidates, WayTime, way_name};
+pub use candidates::{TwoLevelCandidate, TwoLevelCandidates, TwoLevelChoice, choice_name};
 pub use form_plan::{FormPlan, plan_form};
 pub use forms::{Form, by_form, forms};
 pub use leaps::leaps_of;
@@ -111,7 +111,7 @@ struct Choice {
     /// The size that stands for the class.
     bytes: usize,
     /// How the message crosses groups; `None` if it goes as a whole and each group does what is best for it, or there is one group.
-    way: Way,
+    way: TwoLevelChoice,
     /// By the policy's group: what is best for it, and how long that keeps its coordinator from sending.
     inside: FxHashMap<usize, Inside>,
     beyond: Option<Beyond>,
@@ -125,8 +125,8 @@ impl Choice {
     fn new(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize) -> Result<Choice> {
         let at = policy.size_class(&bcast::COLLECTIVE, bytes);
         let way = match crossing_row(policy, members, at) {
-            Some(row) if !as_tuned(policy, members, root) => adapted::way(policy, members, root, at, row)?,
-            Some(row) => way_of(row)?,
+            Some(row) if !as_tuned(policy, members, root) => adapted::choice(policy, members, root, at, row)?,
+            Some(row) => choice_of(row)?,
             None => None,
         };
         let mut choice = Choice { bytes: at, way, inside: FxHashMap::default(), beyond: None };
@@ -161,7 +161,7 @@ fn crossing_row<'a>(policy: &'a CompiledPolicy, members: &[Location], bytes: usi
 }
 
 /// The way that a row says; `None` if each group does what its own row says.
-fn way_of(row: &TwoLevelRow) -> Result<Way> {
+fn choice_of(row: &TwoLevelRow) -> Result<TwoLevelChoice> {
     let named = row.intra_group.as_ref().filter(|_| !row.is_per_group());
     named.map(|name| TwoLevelParameters::of(row, bcast::algorithm(name)?)).transpose()
 }

@@ -2,13 +2,15 @@
 //! broadcast.
 
 use super::chosen::{self, Verdict, choosing, confirm, is_remeasured, verdict};
-use super::rows::{OfSize, between_sizes, row_of, way_at};
+use super::rows::{OfSize, between_sizes, choice_at, row_of};
 use super::{ALIKE, HOLDS};
 use crate::collective::{Parameters, bcast};
 use crate::decide::{all_candidates, wider};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
-use crate::plan::{self, Flow, Location, TwoLevelParameters, Way, WayCandidates, WayTime, predict_within, two_level, way_name};
+use crate::plan::{
+    self, Flow, Location, TwoLevelCandidate, TwoLevelCandidates, TwoLevelChoice, TwoLevelParameters, choice_name, predict_within, two_level,
+};
 use crate::policy::{CompiledPolicy, Evidence, PER_GROUP, Policy, TwoLevelRow};
 use crate::schedule::pieces;
 use crate::score::Ratios;
@@ -43,7 +45,7 @@ const REMEASURE: &str = "the fastest, remeasured";
 
 /// A way with what it makes of a message.
 pub(super) struct Candidate {
-    pub way: Way,
+    pub way: TwoLevelChoice,
     two_level: TwoLevel,
     pub predicted: f64,
 }
@@ -60,7 +62,7 @@ impl Candidate {
 struct Measured(Vec<OfAlgorithm>);
 
 struct OfAlgorithm {
-    way: Way,
+    way: TwoLevelChoice,
     /// Measured over predicted.
     missed: f64,
     /// Measured over the fastest of all.
@@ -80,8 +82,8 @@ impl Measured {
     }
 
     /// What a prediction of a way is multiplied with.
-    fn missed(&self, way: &Way) -> f64 {
-        self.0.iter().find(|of| way_name(&of.way) == way_name(way)).map_or(1.0, |of| of.missed)
+    fn missed(&self, way: &TwoLevelChoice) -> f64 {
+        self.0.iter().find(|of| choice_name(&of.way) == choice_name(way)).map_or(1.0, |of| of.missed)
     }
 }
 
@@ -116,7 +118,7 @@ fn calibration(session: &Session, by_size: &[Vec<Candidate>]) -> BTreeMap<String
         for (candidate, time) in best_of_each(session, candidates, f64::INFINITY) {
             let ratio = time / candidate.predicted;
             if ratio.is_finite() && ratio > 0.0 {
-                let of = all.entry(way_name(&candidate.way).into()).or_default();
+                let of = all.entry(choice_name(&candidate.way).into()).or_default();
                 of.bytes.push(bytes);
                 of.ratio.push(ratio);
             }
@@ -161,7 +163,7 @@ impl Search<'_> {
 
     /// Every way at every size, and what one would measure who knows of no groups.
     fn exhaustively(&self, session: &mut Session) -> Result<Vec<Vec<Candidate>>> {
-        let by_size = SIZES.iter().map(|&bytes| all_ways(self.policy, self.members, bytes)).collect::<Result<Vec<_>>>()?;
+        let by_size = SIZES.iter().map(|&bytes| candidates_at(self.policy, self.members, bytes)).collect::<Result<Vec<_>>>()?;
         let fields: Vec<Vec<Experiment>> = SIZES.iter().zip(&by_size).map(|(&bytes, of_size)| self.field(bytes, of_size)).collect();
         for field in &fields {
             session.measure("ways across groups", field)?;
@@ -215,7 +217,7 @@ impl Search<'_> {
                 }
                 // predictions know the trees inside groups less well than what one algorithm does over all ranks
                 let hopeless = if best.inter_group == InterGroupAlgorithm::OverAll { predicted * HOPELESS } else { f64::INFINITY };
-                for way in plan::ways_of(self.policy, self.members, best.inter_group, &[best.segment]).filter(|_| leads) {
+                for way in plan::two_level_parameters(self.policy, self.members, best.inter_group, &[best.segment]).filter(|_| leads) {
                     self.add(
                         candidates,
                         bytes,
@@ -328,11 +330,11 @@ fn experiment(candidate: &Candidate) -> Experiment {
 }
 
 /// Every way: each inter-group algorithm with each tree and each segment, and the whole message.
-fn all_ways(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Result<Vec<Candidate>> {
+fn candidates_at(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Result<Vec<Candidate>> {
     let sizes = segment_sizes(policy, bytes);
     let mut all = vec![whole(policy, members, bytes)?];
     for inter_group in INTER_GROUP_ALGORITHMS {
-        for way in plan::ways_of(policy, members, inter_group, &sizes) {
+        for way in plan::two_level_parameters(policy, members, inter_group, &sizes) {
             all.push(candidate(policy, members, bytes, Some(way), None)?);
         }
     }
@@ -340,7 +342,13 @@ fn all_ways(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Resu
 }
 
 /// A way with what it makes of a message. `predicted`: what it is predicted to take, if that is known.
-fn candidate(policy: &CompiledPolicy, members: &[Location], bytes: usize, way: Way, predicted: Option<f64>) -> Result<Candidate> {
+fn candidate(
+    policy: &CompiledPolicy,
+    members: &[Location],
+    bytes: usize,
+    way: TwoLevelChoice,
+    predicted: Option<f64>,
+) -> Result<Candidate> {
     let Some(way) = way else { return whole(policy, members, bytes) };
     let (way, two_level) = in_segments(policy, members, bytes, way)?;
     let predicted = predicted.map_or_else(|| predict_within(policy, members, &two_level, f64::INFINITY), Ok)?;
@@ -366,18 +374,18 @@ fn whole(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Result<
 }
 
 /// Above these a prediction, or what is expected, is hopeless.
-fn hopeless(found: &[WayTime]) -> (f64, f64) {
-    let least = |of: fn(&WayTime) -> f64| found.iter().map(of).fold(f64::INFINITY, f64::min) * HOPELESS;
+fn hopeless(found: &[TwoLevelCandidate]) -> (f64, f64) {
+    let least = |of: fn(&TwoLevelCandidate) -> f64| found.iter().map(of).fold(f64::INFINITY, f64::min) * HOPELESS;
     (least(|c| c.predicted), least(|c| c.expected))
 }
 
 /// The best way of each inter-group algorithm as predicted, and the one that was best at the size before, unless they are hopeless.
 fn candidates(policy: &CompiledPolicy, members: &[Location], bytes: usize, before: &Measured) -> Result<Vec<Candidate>> {
     let sizes = segment_sizes(policy, bytes);
-    let mut all = WayCandidates::new(policy, members, 0, bytes);
+    let mut all = TwoLevelCandidates::new(policy, members, 0, bytes);
     all.add(None, before.missed(&None), f64::INFINITY)?;
     for inter_group in INTER_GROUP_ALGORITHMS {
-        for way in plan::ways_of(policy, members, inter_group, &sizes).map(Some) {
+        for way in plan::two_level_parameters(policy, members, inter_group, &sizes).map(Some) {
             let missed = before.missed(&way);
             let limits = hopeless(&all.best_of_each());
             // longer than another of the same, or hopeless in both senses
@@ -444,7 +452,7 @@ fn made<'a>(session: &Session, bytes: usize, candidates: &'a [Candidate], native
         margin: runner_up.map_or(0.0, |(_, t)| stats::margin(*t, time)),
     };
     let measured = std::iter::once((best, own_s)).chain(others.iter().map(|&(k, t)| (&candidates[k], t))).collect();
-    Some(OfSize { measured, row: row_of(&way_at(best, bytes), 0, bytes, evidence, native) })
+    Some(OfSize { measured, row: row_of(&choice_at(best, bytes), 0, bytes, evidence, native) })
 }
 
 #[cfg(test)]

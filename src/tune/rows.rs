@@ -3,7 +3,7 @@
 use super::across::{Candidate, SIZES};
 use crate::decide::{Made, beats_native, rows};
 use crate::error::Result;
-use crate::plan::{Flow, Location, TwoLevelParameters, Way, leaps_of, predict_within, two_level, way_name, whole};
+use crate::plan::{Flow, Location, TwoLevelChoice, TwoLevelParameters, choice_name, leaps_of, predict_within, two_level, whole};
 use crate::policy::{CompiledPolicy, Evidence, PER_GROUP, TwoLevelRow};
 use crate::stats;
 use crate::topology::Rank;
@@ -18,23 +18,23 @@ pub(super) struct OfSize<'a> {
 
 /// The rows of the first rank as the root: those that were made, and others between them where another way is predicted to be the best.
 pub(super) fn between_sizes(policy: &CompiledPolicy, members: &[Location], root: Rank, of_sizes: &[OfSize]) -> Result<Vec<TwoLevelRow>> {
-    let made: Vec<Made<Way>> = of_sizes
+    let made: Vec<Made<TwoLevelChoice>> = of_sizes
         .iter()
         .filter_map(|of_size| {
             let bytes = of_size.row.at_bytes;
             let best = of_size.measured.first()?;
             Some(Made {
                 bytes,
-                taken: Some(way_at(best.0, bytes)),
-                measured: of_size.measured.iter().map(|(c, time)| (way_at(c, bytes), c.predicted, *time)).collect(),
+                taken: Some(choice_at(best.0, bytes)),
+                measured: of_size.measured.iter().map(|(c, time)| (choice_at(c, bytes), c.predicted, *time)).collect(),
                 native_s: None,
             })
         })
         .collect();
-    let predict = |way: &Way, bytes: usize, limit_s: f64| predicted(policy, members, root, way, bytes, limit_s);
+    let predict = |way: &TwoLevelChoice, bytes: usize, limit_s: f64| predicted(policy, members, root, way, bytes, limit_s);
     let (sizes, native): (Vec<usize>, Vec<f64>) = of_sizes.iter().filter_map(|s| Some((s.row.at_bytes, s.row.evidence.native_s?))).unzip();
     let mut found = Vec::new();
-    let alike = |a: &Way, b: &Way| way_name(a) == way_name(b);
+    let alike = |a: &TwoLevelChoice, b: &TwoLevelChoice| choice_name(a) == choice_name(b);
     for row in rows(&made, &leaps_of(policy, SIZES[SIZES.len() - 1]), predict, alike)? {
         found.push(match of_sizes.iter().find(|s| s.row.at_bytes == row.at) {
             Some(made) => TwoLevelRow { from_bytes: row.from, ..made.row.clone() },
@@ -50,7 +50,7 @@ pub(super) fn between_sizes(policy: &CompiledPolicy, members: &[Location], root:
 }
 
 /// A candidate's way, in one piece where the message is no longer than a segment.
-pub(super) fn way_at(candidate: &Candidate, bytes: usize) -> Way {
+pub(super) fn choice_at(candidate: &Candidate, bytes: usize) -> TwoLevelChoice {
     candidate.way.map(|way| {
         if way.segment < bytes {
             way
@@ -61,7 +61,7 @@ pub(super) fn way_at(candidate: &Candidate, bytes: usize) -> Way {
 }
 
 /// What a way takes from a root; what takes longer than `limit_s` may take for ever.
-fn predicted(policy: &CompiledPolicy, members: &[Location], root: Rank, way: &Way, bytes: usize, limit_s: f64) -> Result<f64> {
+fn predicted(policy: &CompiledPolicy, members: &[Location], root: Rank, way: &TwoLevelChoice, bytes: usize, limit_s: f64) -> Result<f64> {
     match way {
         Some(way) => predict_within(policy, members, &two_level(policy, members, root, bytes, *way)?, limit_s),
         None => Ok(whole(policy, members, root, bytes)?.predicted_s),
@@ -69,7 +69,7 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], root: Rank, way: &Wa
 }
 
 /// The row of a way.
-pub(super) fn row_of(way: &Way, from_bytes: usize, at_bytes: usize, evidence: Evidence, native: bool) -> TwoLevelRow {
+pub(super) fn row_of(way: &TwoLevelChoice, from_bytes: usize, at_bytes: usize, evidence: Evidence, native: bool) -> TwoLevelRow {
     let flow = way.map_or(Flow::default(), |w| w.flow);
     TwoLevelRow {
         from_bytes,
