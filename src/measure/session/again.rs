@@ -43,7 +43,7 @@ impl Session<'_> {
         self.add_as_often(purpose, alone, 1, 1, |sample| &mut sample.confirmed)
     }
 
-    /// As [`Session::confirm`] of what stands beside something else, once more and `LONGER`, where that did not tell them apart.
+    /// As [`Session::confirm`] of what stands beside something else, once more and three times as long, where that did not tell them apart.
     ///
     /// # Errors
     /// As for [`Session::measure`].
