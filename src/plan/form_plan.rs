@@ -33,9 +33,9 @@ pub fn plan_form(policy: &CompiledPolicy, members: &[Location], collective: &'st
 /// The shape that stands for the class of another one.
 pub(super) fn class_of(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Shape {
     let (at, element) = (policy.size_class(collective, shape.bytes), shape.elements.bytes);
-    // of whole elements, and not none where there are some
+    // a root may be in place where others are not, and all must decide alike; of whole elements, and not none where there are some
     let bytes = if shape.bytes == 0 { 0 } else { (at / element).max(1) * element };
-    Shape { bytes, root: stand_in(policy, members, shape.root), ..*shape }
+    Shape { bytes, root: stand_in(policy, members, shape.root), in_place: false, ..*shape }
 }
 
 /// Decides what is done for a shape.
@@ -111,10 +111,14 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static
             continue;
         }
         seen.push(form.clone());
-        // the first one is predicted, whatever it takes
-        let Some(rest) = left.checked_sub(form.operations(shape)?).or(best.is_none().then_some(0)) else { continue };
+        // the first one is predicted, if it can be held
+        let Some(rest) = left.checked_sub(form.operations(shape)?).or((seen.len() == 1).then_some(0)) else { continue };
         left = rest;
-        let predicted_s = completion(&form.schedule(shape)?, &costs)?;
+        let predicted_s = match form.bounded_schedule(shape) {
+            Ok(schedule) => completion(&schedule, &costs)?,
+            Err(Error::TooLarge(_)) => continue,
+            Err(e) => return Err(e),
+        };
         // what was measured comes first where it is not clearly beaten
         let least = best
             .as_ref()

@@ -167,7 +167,7 @@ impl Form {
     ///
     /// # Errors
     /// [`Error::TooLarge`], or as [`Form::program`].
-    fn bounded_schedule(&self, shape: &Shape) -> Result<Schedule> {
+    pub(super) fn bounded_schedule(&self, shape: &Shape) -> Result<Schedule> {
         let (segment, at_least) = match self {
             Form::Flat(_, algorithm, parameters) | Form::Placed(_, algorithm, parameters, _) => {
                 (if algorithm.segmented { parameters.segment } else { 0 }, 0)

@@ -182,7 +182,8 @@ pub(super) unsafe fn reduce_scatter(
     unsafe {
         let most = filled_up(counts.iter().map(|&count| count as usize)).filter(|_| remote.is_none());
         let side = Side::new((given.count, given.datatype), 1, true)?;
-        if let (Some(most), Some((side, elements))) = (most, side.and_then(|side| Some((side, side.elements(commute)?)))) {
+        let elements = side.and_then(|side| Some((side, side.elements(commute).filter(|elements| elements.bytes > 0)?)));
+        if let (Some(most), Some((side, elements))) = (most, elements) {
             let (item, bytes) = (elements.bytes, most * elements.bytes);
             if let Some(found) = planned(comm, &reduce_scatter::COLLECTIVE, (bytes, elements))? {
                 let mut packed = vec![0u8; all * item];
