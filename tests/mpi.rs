@@ -62,7 +62,17 @@ fn clocks_of_other_ranks_are_read() {
                         transport.send_times(root, &[now()]).unwrap();
                     }
                 }
-                transport.start_together(root, if me == root { &others } else { &[] }, &clocks).unwrap();
+                let start = transport.start_together(root, if me == root { &others } else { &[] }, &clocks).unwrap();
+                assert!(start <= now(), "nobody begins before the start that it is timed from");
+                if me == root {
+                    for &r in &others {
+                        let reading = clocks.reading(r, transport.receive_times(r, 1).unwrap()[0]);
+                        // who is told late says so
+                        assert!(reading.at + reading.bound >= start, "rank {r}: {reading:?}, the root {start}");
+                    }
+                } else {
+                    transport.send_times(root, &[start]).unwrap();
+                }
             }
         }
         world.barrier();

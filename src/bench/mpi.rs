@@ -1,8 +1,8 @@
 //! The run of a comparison.
 //!
 //! Contestants take turns within a repetition, so that they see the same conditions. A repetition begins when the root knows that all
-//! others have entered it, and takes from the root's start until the last rank is done, on the root's clock; of several calls in a row, the time
-//! of each is their share. Buffers are checked and filled when everybody is done.
+//! others have entered it, and takes from the root's start, or where no root begins from the time at which all agreed to, until the last rank is
+//! done, on the root's clock; of several calls in a row, the time of each is their share. Buffers are checked and filled when everybody is done.
 
 use super::library::{Forced, forced};
 use super::memory::{Memory, NUMBER};
@@ -183,7 +183,7 @@ impl<'a> Comparison<'a> {
                 let (start, end) = self.once(k, root, &mut memory, &two_level, settings.in_a_row)?;
                 let bad = if memory.is_right(mark) { 0.0 } else { 1.0 };
                 let last = self.largest(end + offset)?;
-                // where no root begins, it takes from when the last rank did
+                // where no root begins, from when the last rank was to
                 let counts = me == root || !self.collective.root_begins();
                 let first = self.largest(if counts { start + offset } else { f64::NEG_INFINITY })?;
                 wrong[k] += self.largest(bad)?;
@@ -211,11 +211,12 @@ impl<'a> Comparison<'a> {
         } else {
             self.transport.send_times(root, &[])?;
         }
-        if !self.collective.root_begins() {
+        let start = if self.collective.root_begins() {
+            now()
+        } else {
             let others: Vec<Rank> = others.clone().collect();
-            self.transport.start_together(root, &others, &self.clocks)?;
-        }
-        let start = now();
+            self.transport.start_together(root, &others, &self.clocks)?
+        };
         for _ in 0..calls {
             match self.contestants[k].1 {
                 Contestant::Adaptive => (self.adaptive)(self.world, root, memory)?,

@@ -67,10 +67,9 @@ impl<T: Ping> Timing<'_, T> {
             self.transport.gather_at(self.root, &self.others)?;
         }
         for _ in 0..runs {
-            if self.together {
-                self.transport.start_together(self.root, &self.others, self.clocks)?;
-            }
-            stamps.starts.push(self.transport.now());
+            let start =
+                if self.together { self.transport.start_together(self.root, &self.others, self.clocks)? } else { self.transport.now() };
+            stamps.starts.push(start);
             once(self.transport)?;
             stamps.ends.push(self.transport.now());
             self.transport.gather_at(self.root, &self.others)?;

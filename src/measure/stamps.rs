@@ -7,7 +7,7 @@ use crate::transport::clocks::Clocks;
 /// Clocks may drift by so much of what is measured.
 const SHARE: f64 = 0.1;
 
-/// When each run began and ended on one rank.
+/// When each run began, or was to, and ended on one rank.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stamps {
     pub starts: Vec<f64>,

@@ -70,13 +70,14 @@ pub trait Ping: Control {
         Ok(jumped)
     }
 
-    /// Returns at about the same time on the root and all others, each on its own clock. The root has looked at their clocks.
+    /// Returns at about the same time on the root and all others, and says which time that is on its own clock: the common start, or its own where it
+    /// was told late. What is timed counts from there: ranks that share a processor cannot all go on at once, and those which begin later
+    /// than the first wait for work of what is timed. The root has looked at their clocks.
     ///
     /// # Errors
     /// The transport's reason.
-    fn start_together(&mut self, root: Rank, others: &[Rank], clocks: &Clocks) -> Result<()> {
-        let until = if self.rank() == root {
-            // those who are told in time start together; who is late is timed by its own start
+    fn start_together(&mut self, root: Rank, others: &[Rank], clocks: &Clocks) -> Result<f64> {
+        let start = if self.rank() == root {
             let asked = self.now();
             others.iter().try_for_each(|&r| self.send_times(r, &[]))?;
             self.receive_signals(others.iter().copied())?;
@@ -89,8 +90,9 @@ pub trait Ping: Control {
             self.send_times(root, &[])?;
             self.receive_times(root, 1)?[0]
         };
-        self.delay((until - self.now()).max(0.0));
-        Ok(())
+        let told = self.now();
+        self.delay((start - told).max(0.0));
+        Ok(start.max(told))
     }
 }
 
