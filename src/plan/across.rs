@@ -1,5 +1,6 @@
 //! Pipelines over groups: an inter-group algorithm between them, a tree inside them, segments through both.
 
+use super::members::host_by_host;
 use super::poly_model::crossing;
 use super::{Location, PolyModel, group_ranks};
 use crate::collective::{Algorithm, Parameters, Shape, bcast};
@@ -149,13 +150,7 @@ fn over(
         return over_all(policy, members, groups, bytes, way);
     }
     if !way.inter_group.has_trees() {
-        // host by host
-        let hosts = hosts(policy, members, &groups);
-        for (ranks, hosts) in groups.iter_mut().zip(hosts) {
-            let mut order: Vec<usize> = (0..ranks.len()).collect();
-            order.sort_by_key(|&k| (hosts[k] != hosts[0], hosts[k]));
-            *ranks = order.into_iter().map(|k| ranks[k]).collect();
-        }
+        groups.iter_mut().for_each(|ranks| host_by_host(policy, members, ranks));
     }
     let way = if way.inter_group.has_trees() { way } else { TwoLevelParameters { intra_group: bcast::CHAIN, ..way } };
     let segment = segment_of(way.segment, bytes).min(bytes);

@@ -152,7 +152,7 @@ impl FormPlan {
         let over_groups = members.iter().any(|m| m.group != members[0].group);
         let timed = over_groups && self.from_row && !self.form.is_native();
         let predicted_s = if timed { Some(policy.two_level_seconds(collective, shape.bytes)) } else { self.predicted_s };
-        FormPlan { form: self.form.for_shape(members, shape), predicted_s, ..*self }.or_native(collective, shape)
+        FormPlan { form: self.form.for_shape(policy, members, shape), predicted_s, ..*self }.or_native(collective, shape)
     }
 
     /// The library's own, where this was made for an operation that commutes and the shape's does not.
@@ -191,5 +191,5 @@ fn form_of(costs: &PolyModel, members: &[Location], collective: &'static Collect
     let between = (algorithm, Parameters { segment: 0, ..row.parameters() });
     // so many segments as a message may have
     let segment = bounded(row.parameters(), shape.bytes).segment;
-    Form::Coordinated(coordinated(members, collective, shape, inside, between, segment)).with_flow(costs, shape)
+    Form::Coordinated(coordinated(costs.policy(), members, collective, shape, inside, between, segment)).with_flow(costs, shape)
 }

@@ -2,6 +2,7 @@
 //! inter-group algorithms of its own.)
 
 use super::form_plan::FormPlan;
+use super::members::host_by_host;
 use super::{Location, PolyModel, group_ranks};
 use crate::collective::{Algorithm, Collective, Parameters, Shape, Size, placed_program};
 use crate::decide::all_candidates;
@@ -88,11 +89,11 @@ impl Form {
     }
 
     /// The same where a shape of another size or root is asked for.
-    pub(super) fn for_shape(&self, members: &[Location], shape: &Shape) -> Form {
+    pub(super) fn for_shape(&self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Form {
         match self {
             Form::Flat(..) | Form::Placed(..) => self.clone(),
             Form::Coordinated(c) => {
-                let groups = groups_of(members, shape);
+                let groups = groups_of(policy, members, shape);
                 // so many segments as a message may have
                 let segment = bounded(Parameters::of(c.segment, 0), shape.bytes).segment;
                 Form::Coordinated(Coordinated { groups, segment, ..c.clone() })
@@ -221,7 +222,7 @@ pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static
         let mut best: Vec<FormPlan> = Vec::new();
         for inside in (through.trees)().into_iter().flat_map(with_radices) {
             for &between in &between {
-                let with = |&segment: &_| Form::Coordinated(coordinated(members, collective, shape, inside, between, segment));
+                let with = |&segment: &_| Form::Coordinated(coordinated(policy, members, collective, shape, inside, between, segment));
                 let mut found: Vec<FormPlan> =
                     first.iter().map(with).filter_map(|form| predicted(form).transpose()).collect::<Result<_>>()?;
                 all.extend(found.iter().cloned());
@@ -270,12 +271,17 @@ fn segments(members: &[Location], collective: &Collective, shape: &Shape) -> Vec
     all
 }
 
-/// The groups that a shape goes through.
-fn groups_of(members: &[Location], shape: &Shape) -> Vec<Vec<Rank>> {
-    group_ranks(members, first_rank(shape)).into_iter().map(|(_, ranks)| ranks).collect()
+/// The groups that a shape goes through, each host by host where ranks need not be combined in their order.
+fn groups_of(policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Vec<Vec<Rank>> {
+    let mut groups: Vec<Vec<Rank>> = group_ranks(members, first_rank(shape)).into_iter().map(|(_, ranks)| ranks).collect();
+    if shape.elements.commute {
+        groups.iter_mut().for_each(|ranks| host_by_host(policy, members, ranks));
+    }
+    groups
 }
 
 pub(super) fn coordinated(
+    policy: &CompiledPolicy,
     members: &[Location],
     collective: &'static Collective,
     shape: &Shape,
@@ -284,7 +290,7 @@ pub(super) fn coordinated(
     segment: usize,
 ) -> Coordinated {
     let part = |(algorithm, parameters)| IntraGroup { algorithm, parameters };
-    Coordinated { collective, groups: groups_of(members, shape), inside: part(inside), between: part(between), segment }
+    Coordinated { collective, groups: groups_of(policy, members, shape), inside: part(inside), between: part(between), segment }
 }
 
 #[cfg(test)]
@@ -357,6 +363,28 @@ mod tests {
                 assert!(plan.seconds() <= all[0].seconds() * 1.2, "{} takes {}", plan.form.words(), plan.seconds());
             }
         }
+    }
+
+    #[test]
+    fn a_group_is_passed_through_host_by_host_however_ranks_are_dealt() {
+        let mut policy = Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap();
+        // 20 positions of 5 hosts
+        policy.groups[0].hosts.iter_mut().enumerate().for_each(|(position, host)| *host = format!("node-{}", position / 4));
+        let policy = CompiledPolicy::new(policy).unwrap();
+        let dealt: Vec<Location> = (0..20).map(|k| Location { group: 0, position: k % 5 * 4 + k / 5 }).collect();
+        let allreduce = COLLECTIVES.into_iter().find(|c| c.combines && !c.rooted).unwrap();
+        let groups = groups_of(&policy, &dealt, &allreduce.shape(20, 0, 8));
+        let hosts: Vec<usize> = groups[0].iter().map(|&rank| dealt[rank].position / 4).collect();
+        assert_eq!(groups[0][0], 0);
+        assert!(hosts.is_sorted(), "{hosts:?}");
+        // a root of another host comes first with those beside it
+        let reduce = COLLECTIVES.into_iter().find(|c| c.combines && c.rooted).unwrap();
+        let shape = reduce.shape(20, 13, 8);
+        let hosts: Vec<usize> = groups_of(&policy, &dealt, &shape)[0].iter().map(|&rank| dealt[rank].position / 4).collect();
+        assert_eq!(hosts, [3, 3, 3, 3, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 4, 4, 4, 4]);
+        // ranks in their order where they are combined in it
+        let shape = Shape { elements: crate::schedule::Elements { commute: false, ..shape.elements }, ..shape };
+        assert!(groups_of(&policy, &dealt, &shape)[0].is_sorted());
     }
 
     /// Where the ranks of each group follow each other, what goes through coordinators keeps their order, as the check proves; where they do not, nothing

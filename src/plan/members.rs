@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::names;
-use crate::policy::{Policy, fnv1a};
+use crate::policy::{CompiledPolicy, Policy, fnv1a};
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
 
@@ -64,4 +64,12 @@ pub fn group_ranks(members: &[Location], root: Rank) -> Vec<(usize, Vec<Rank>)> 
         groups[place].1.push(rank);
     }
     groups
+}
+
+/// A group's ranks host by host, in each as they are, the first one's host first: what passes from one to the next leaves each host once.
+pub(super) fn host_by_host(policy: &CompiledPolicy, members: &[Location], ranks: &mut [Rank]) {
+    let host = |rank: Rank| policy.hosts(members[rank].group)[members[rank].position];
+    if let Some(first) = ranks.first().map(|&rank| host(rank)) {
+        ranks.sort_by_key(|&rank| (host(rank) != first, host(rank)));
+    }
 }

@@ -40,6 +40,11 @@ impl<'a> PolyModel<'a> {
         };
         Ok(PolyModel { policy, members, models: policy.policy.groups.iter().enumerate().map(costs).collect::<Result<_>>()? })
     }
+
+    /// The policy that it is of.
+    pub(super) fn policy(&self) -> &'a CompiledPolicy {
+        self.policy
+    }
 }
 
 /// For a group that was measured with one rank. What several ranks there send each other is not known, and stays inside one host.
