@@ -3,7 +3,7 @@
 
 mod common;
 
-use collwise::collective::{COLLECTIVES, Parameters, placed_program};
+use collwise::collective::{Algorithm, COLLECTIVES, Parameters, Shape, placed_program};
 use collwise::model::{CostModel, Values, model};
 use collwise::platform::{Noise, Placement, Platform};
 use collwise::predict::replay;
@@ -14,6 +14,7 @@ use collwise::transport::threads::{run_with, transports};
 use common::rules::{Carried, broken};
 use common::schedules::{Drawn, drawn, operation, run_rank};
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 /// No message is so long.
 const MANY: usize = 1 << 30;
@@ -194,6 +195,28 @@ fn each_fault_of_copies_and_combinings_is_named() {
     };
     assert_eq!(two(6), Ok(()));
     assert!(two(3).unwrap_err().contains("combines bytes 0 to 3, which are no elements of 2"));
+}
+
+/// So the ranks that send most in one receive most in the other.
+#[test]
+fn what_mirrors_another_algorithm_sends_its_messages_the_other_way_round() {
+    let mut mirrored = 0;
+    for (collective, algorithm) in COLLECTIVES.into_iter().flat_map(|c| c.built().map(move |a| (c, a))) {
+        let Some(other) = algorithm.mirrors else { continue };
+        assert!(std::ptr::eq(collective.places_of(algorithm).unwrap(), other), "{} {}", collective.name, algorithm.name);
+        for ranks in 1..18 {
+            let messages = |algorithm: &Algorithm, back: bool| -> BTreeSet<(usize, usize)> {
+                let schedule = algorithm.schedule(&Shape::new(ranks, 0, 1000), &Parameters::of(100, 0)).unwrap();
+                let sends = schedule.programs.iter().enumerate().flat_map(|(me, p)| p.actions().map(move |a| (me, a)));
+                sends
+                    .filter_map(|(me, a)| if let Action::Send { to, .. } = a { Some(if back { (to, me) } else { (me, to) }) } else { None })
+                    .collect()
+            };
+            assert_eq!(messages(algorithm, false), messages(other, true), "{} {} of {ranks}", collective.name, algorithm.name);
+        }
+        mirrored += 1;
+    }
+    assert_eq!(mirrored, 12);
 }
 
 #[test]

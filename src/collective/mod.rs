@@ -62,9 +62,9 @@ pub struct Collective {
     pub layout: fn(&Shape, Rank) -> Layout,
     /// What a schedule of it must bring about.
     pub specification: fn(&Shape) -> Specification,
-    /// The algorithms by whose sends ranks may take the places of its own of the same names by the speed of their processors: its own, or those that they
-    /// mirror. Where there is none, ranks keep their order.
-    pub places: &'static [&'static Algorithm],
+    /// The algorithm by whose sends ranks may take their places in one of its own by the speed of their processors: this one, or the one that it mirrors.
+    /// Where there is none, ranks keep their order.
+    pub places: fn(&'static Algorithm) -> Option<&'static Algorithm>,
     /// What is taken where nothing is known.
     pub fallback: &'static Algorithm,
     /// Its algorithms; the last one is the library's own.
@@ -123,8 +123,8 @@ impl Collective {
     }
 
     /// The algorithm by whose sends ranks take their places in one of these by speed; `None`: they keep their order.
-    pub fn places_of(&self, algorithm: &Algorithm) -> Option<&'static Algorithm> {
-        self.places.iter().copied().find(|a| a.name == algorithm.name && !a.is_native())
+    pub fn places_of(&self, algorithm: &'static Algorithm) -> Option<&'static Algorithm> {
+        (self.places)(algorithm).filter(|a| !a.is_native())
     }
 
     /// The algorithm that is the library's own.
@@ -308,6 +308,8 @@ pub struct Algorithm {
     pub radices: &'static [usize],
     /// How many lanes its programs have at most.
     pub lanes: usize,
+    /// The algorithm of another collective whose messages it sends the other way round, if there is one.
+    pub mirrors: Option<&'static Algorithm>,
     /// The builder; `None` for the library's own collective, which is called and not built.
     pub builder: Option<Builder>,
     /// The tree that it sends along, if it is a tree and nothing else: a node's place, for a number of nodes and a radix.
@@ -360,6 +362,7 @@ impl Algorithm {
         wants: "",
         radices: &[],
         lanes: 1,
+        mirrors: None,
         builder: None,
         tree: None,
     };

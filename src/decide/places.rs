@@ -17,7 +17,7 @@ const FEW_SEGMENTS: usize = 4;
 /// A schedule that cannot be built.
 pub fn by_speed(
     collective: &Collective,
-    algorithm: &Algorithm,
+    algorithm: &'static Algorithm,
     parameters: &Parameters,
     costs: &dyn CostModel,
     ranks: usize,

@@ -221,7 +221,7 @@ fn over_all(
 }
 
 /// Ranks by the places that they take by the speed of their processors.
-fn ordered(costs: &PolyModel, algorithm: &Algorithm, parameters: Parameters, ranks: &[Rank], bytes: usize) -> Result<Vec<Rank>> {
+fn ordered(costs: &PolyModel, algorithm: &'static Algorithm, parameters: Parameters, ranks: &[Rank], bytes: usize) -> Result<Vec<Rank>> {
     let among = Among { inner: costs, positions: ranks.to_vec() };
     Ok(placed(ranks, &by_speed(&bcast::COLLECTIVE, algorithm, &parameters, &among, ranks.len(), bytes)?))
 }

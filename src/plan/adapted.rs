@@ -8,7 +8,7 @@ use crate::collective::bcast;
 use crate::error::Result;
 use crate::policy::{CompiledPolicy, TwoLevelRow};
 use crate::topology::Rank;
-use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm};
+use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, inter_group_algorithm};
 
 /// Another way must be predicted to take so much less than the one that was measured, from another root or among other ranks.
 pub(super) const MORE_OR_LESS: f64 = 0.98;
@@ -73,7 +73,8 @@ impl<'a> Search<'a> {
         near.sort_by_key(|(_, row)| apart(row, bytes));
         let own = choice_of(row)?;
         let known = policy.policy.collectives.get(&bcast::COLLECTIVE).into_iter().flat_map(|all| &all.calibration);
-        let known = known.filter(|(name, _)| SHARING.iter().all(|sharing| sharing.name() != *name)).map(|(_, ratios)| ratios);
+        let sharing = |name: &str| inter_group_algorithm(name).is_ok_and(|a| SHARING.contains(&a));
+        let known = known.filter(|(name, _)| !sharing(name)).map(|(_, ratios)| ratios);
         let of_rows = near.iter().filter_map(|(_, row)| Some(row.evidence.measured_s? / row.evidence.predicted_s));
         let missed = known.map(|ratios| ratios.at(bytes)).chain(of_rows.take(REACH)).map(|ratio| (ratio - 1.0).abs());
         let unsure = missed.filter(|share| share.is_finite()).fold(0.0, f64::max);

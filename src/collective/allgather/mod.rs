@@ -41,7 +41,7 @@ pub static COLLECTIVE: Collective = Collective {
     tuned: true,
     layout,
     specification,
-    places: &[],
+    places: |_| None,
     fallback: &bruck::ALGORITHM,
     algorithms: ALGORITHMS,
 };

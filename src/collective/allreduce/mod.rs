@@ -47,7 +47,7 @@ pub static COLLECTIVE: Collective = Collective {
     tuned: true,
     layout,
     specification,
-    places: &[],
+    places: |_| None,
     fallback: &direct::ALGORITHM,
     algorithms: ALGORITHMS,
 };

@@ -39,7 +39,7 @@ pub static COLLECTIVE: Collective = Collective {
     tuned: true,
     layout,
     specification,
-    places: &[],
+    places: |_| None,
     fallback: &rotated::ALGORITHM,
     algorithms: ALGORITHMS,
 };

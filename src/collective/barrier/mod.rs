@@ -25,7 +25,7 @@ pub static COLLECTIVE: Collective = Collective {
     tuned: true,
     layout: |_, _| Layout::default(),
     specification,
-    places: &[],
+    places: |_| None,
     fallback: &dissemination::ALGORITHM,
     algorithms: ALGORITHMS,
 };

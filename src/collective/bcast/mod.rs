@@ -8,21 +8,21 @@ use crate::error::Result;
 use crate::schedule::{Layout, Piece, Specification};
 use crate::topology::Rank;
 
-mod binary;
-mod binomial;
+pub(super) mod binary;
+pub(super) mod binomial;
 mod binomial_rendezvous;
-mod chain;
+pub(super) mod chain;
 mod chain_rendezvous;
-mod flat;
+pub(super) mod flat;
 mod flat_rendezvous;
-mod knomial;
+pub(super) mod knomial;
 mod native;
 mod scatter;
 mod scatter_doubling;
 mod scatter_ring;
-mod segmented_binary;
-mod segmented_binomial;
-mod segmented_chain;
+pub(super) mod segmented_binary;
+pub(super) mod segmented_binomial;
+pub(super) mod segmented_chain;
 mod segmented_flat;
 mod split_binary;
 
@@ -74,7 +74,7 @@ pub static COLLECTIVE: Collective = Collective {
     tuned: true,
     layout,
     specification,
-    places: ALGORITHMS,
+    places: Some,
     fallback: &binomial::ALGORITHM,
     algorithms: ALGORITHMS,
 };

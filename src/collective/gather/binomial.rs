@@ -10,5 +10,6 @@ pub static ALGORITHM: Algorithm = Algorithm {
     summary: "binomial tree, a message for each subtree",
     citation: "Barchet-Estefanel, Mounie 2004, Table 2; Thakur, Rabenseifner, Gropp 2005",
     builder: Some(|me, shape, _: &Parameters| up(me, shape, |v, n| knomial(v, n, 2), subtree)),
+    mirrors: Some(&super::super::scatter::binomial::ALGORITHM),
     ..Algorithm::NEW
 };

@@ -10,5 +10,6 @@ pub static ALGORITHM: Algorithm = Algorithm {
     summary: "each rank passes on its block and all that came, in one message",
     citation: "Barchet-Estefanel, Mounie 2004, Table 2",
     builder: Some(|me, shape, _: &Parameters| up(me, shape, chain, |v, n| v..n)),
+    mirrors: Some(&super::super::scatter::chain::ALGORITHM),
     ..Algorithm::NEW
 };

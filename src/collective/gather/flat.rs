@@ -9,5 +9,6 @@ pub static ALGORITHM: Algorithm = Algorithm {
     summary: "all send to the root",
     citation: "Barchet-Estefanel, Mounie 2004, Table 2",
     builder: Some(|me, shape, _: &Parameters| to_root(me, shape, 0)),
+    mirrors: Some(&super::super::scatter::flat::ALGORITHM),
     ..Algorithm::NEW
 };

@@ -35,7 +35,7 @@ pub static COLLECTIVE: Collective = Collective {
     tuned: true,
     layout,
     specification,
-    places: super::scatter::ALGORITHMS,
+    places: |a| a.mirrors,
     fallback: &binomial::ALGORITHM,
     algorithms: ALGORITHMS,
 };

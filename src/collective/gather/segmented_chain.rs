@@ -16,6 +16,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     segmented: true,
     whole: true,
     builder: Some(program),
+    mirrors: Some(&super::super::scatter::segmented_chain::ALGORITHM),
     ..Algorithm::NEW
 };
 

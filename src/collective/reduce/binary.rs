@@ -14,6 +14,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     fits: |shape| shape.elements.commute,
     wants: "an operation that commutes",
     builder: Some(program),
+    mirrors: Some(&super::super::bcast::binary::ALGORITHM),
     ..Algorithm::NEW
 };
 

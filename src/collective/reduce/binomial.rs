@@ -12,6 +12,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     summary: "binomial tree",
     citation: "Thakur, Rabenseifner, Gropp 2005",
     builder: Some(program),
+    mirrors: Some(&super::super::bcast::binomial::ALGORITHM),
     ..Algorithm::NEW
 };
 

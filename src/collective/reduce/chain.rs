@@ -12,6 +12,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     summary: "each rank combines what comes from the next one, and passes it on",
     citation: "Pjesivac-Grbovic et al., Cluster Computing 10 (2007)",
     builder: Some(program),
+    mirrors: Some(&super::super::bcast::chain::ALGORITHM),
     ..Algorithm::NEW
 };
 

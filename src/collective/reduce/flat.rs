@@ -12,6 +12,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     summary: "all to the root",
     citation: "Pjesivac-Grbovic et al., Cluster Computing 10 (2007)",
     builder: Some(program),
+    mirrors: Some(&super::super::bcast::flat::ALGORITHM),
     ..Algorithm::NEW
 };
 

@@ -13,6 +13,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     citation: "Pjesivac-Grbovic et al., Cluster Computing 10 (2007)",
     radices: &[3, 4, 8],
     builder: Some(program),
+    mirrors: Some(&super::super::bcast::knomial::ALGORITHM),
     ..Algorithm::NEW
 };
 

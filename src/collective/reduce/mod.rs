@@ -46,7 +46,7 @@ pub static COLLECTIVE: Collective = Collective {
     tuned: true,
     layout,
     specification,
-    places: super::bcast::ALGORITHMS,
+    places: |a| a.mirrors,
     fallback: &binomial::ALGORITHM,
     algorithms: ALGORITHMS,
 };

@@ -15,6 +15,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     fits: |shape| shape.elements.commute,
     wants: "an operation that commutes",
     builder: Some(program),
+    mirrors: Some(&super::super::bcast::segmented_binary::ALGORITHM),
     ..Algorithm::NEW
 };
 

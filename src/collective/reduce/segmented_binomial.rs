@@ -13,6 +13,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     citation: "Pjesivac-Grbovic et al., Cluster Computing 10 (2007)",
     segmented: true,
     builder: Some(program),
+    mirrors: Some(&super::super::bcast::segmented_binomial::ALGORITHM),
     ..Algorithm::NEW
 };
 

@@ -14,6 +14,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     citation: "Pjesivac-Grbovic et al., Cluster Computing 10 (2007)",
     segmented: true,
     builder: Some(program),
+    mirrors: Some(&super::super::bcast::segmented_chain::ALGORITHM),
     ..Algorithm::NEW
 };
 

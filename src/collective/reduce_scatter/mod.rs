@@ -29,7 +29,7 @@ pub static COLLECTIVE: Collective = Collective {
     tuned: true,
     layout,
     specification,
-    places: &[],
+    places: |_| None,
     fallback: &pairwise::ALGORITHM,
     algorithms: ALGORITHMS,
 };

@@ -10,11 +10,11 @@ use crate::schedule::{Layout, Piece, Program, Span, Specification};
 use crate::topology::Rank;
 use std::ops::Range;
 
-mod binomial;
-mod chain;
-mod flat;
+pub(super) mod binomial;
+pub(super) mod chain;
+pub(super) mod flat;
 mod native;
-mod segmented_chain;
+pub(super) mod segmented_chain;
 
 /// Every scatter algorithm.
 pub const ALGORITHMS: &[&Algorithm] =
@@ -33,7 +33,7 @@ pub static COLLECTIVE: Collective = Collective {
     tuned: true,
     layout,
     specification,
-    places: ALGORITHMS,
+    places: Some,
     fallback: &binomial::ALGORITHM,
     algorithms: ALGORITHMS,
 };
