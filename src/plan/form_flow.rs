@@ -36,9 +36,8 @@ impl Form {
     }
 }
 
-/// How much coordinators have under way at once: of a vector that is cut, so many segments that the busiest of them is never idle, as the delay of an exchange over
-/// the time for which it keeps a port; of blocks, so many
-/// pieces as their links want.
+/// How much coordinators have under way at once: of a vector that is cut, so many segments that the busiest of them is never idle, which is the delay of an
+/// exchange over the time for which it keeps a port; of blocks, so many pieces as their links want.
 fn between(c: &Coordinated, costs: &PolyModel, shape: &Shape) -> Result<usize> {
     let coordinators: Vec<Rank> = c.groups.iter().map(|ranks| ranks[0]).collect();
     if c.collective.size == Size::Block {
@@ -53,14 +52,45 @@ fn between(c: &Coordinated, costs: &PolyModel, shape: &Shape) -> Result<usize> {
     Ok(held_back(Some((completion(&exchange, &among)? / busy).ceil().max(2.0) as usize)))
 }
 
-/// Seconds for which a schedule's messages keep the busiest port.
+/// Seconds for which a schedule's messages keep the busiest port, on their way out or in.
 fn busiest(schedule: &Schedule, costs: &dyn CostModel) -> f64 {
-    let of_rank = |(from, program): (Rank, &Program)| {
-        let gaps = program.actions().map(|action| match action {
-            Action::Send { to, span } => costs.cost(Link { from, to }, span.len).gap,
-            _ => 0.0,
-        });
-        gaps.sum()
+    let of_rank = |(me, program): (Rank, &Program)| {
+        let (mut out, mut into) = (0.0, 0.0);
+        for action in program.actions() {
+            match action {
+                Action::Send { to, span } => out += costs.cost(Link { from: me, to }, span.len).gap,
+                Action::Recv { from, span } => into += costs.port_in(Link { from, to: me }, span.len),
+                Action::Copy { .. } | Action::Combine { .. } | Action::Delay { .. } => {}
+            }
+        }
+        f64::max(out, into)
     };
     schedule.programs.iter().enumerate().map(of_rank).fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::{Parameters, collective};
+    use crate::model::Cost;
+
+    /// 50 us, 100 MB/s.
+    struct Lan;
+
+    impl CostModel for Lan {
+        fn cost(&self, _: Link, bytes: usize) -> Cost {
+            let gap = 1e-8 * bytes as f64;
+            Cost { gap, transit: gap + 5e-5, ..Cost::default() }
+        }
+    }
+
+    #[test]
+    fn a_port_is_as_busy_with_what_comes_as_with_what_goes() {
+        let busy = |of: &str, algorithm: &str| {
+            let schedule = collective(of).unwrap().algorithm(algorithm).unwrap();
+            busiest(&schedule.schedule(&Shape::new(5, 0, 1000), &Parameters::default()).unwrap(), &Lan)
+        };
+        assert_eq!((busy("bcast", "flat"), busy("reduce", "flat")), (4e-5, 4e-5));
+        assert_eq!((busy("bcast", "chain"), busy("reduce", "chain")), (1e-5, 1e-5));
+    }
 }
