@@ -388,7 +388,7 @@ fn port_shares(gaps: &[f64], sharing: f64) -> Vec<f64> {
 
 /// Sizes down to this share of the one that a decision was made at have what it decided.
 const NEAR: (usize, usize) = (16, 19);
-/// Sizes below this take what an empty message takes, about: their classes stay as wide as they are.
+/// Sizes up to this take what an empty message takes, about: their classes are as wide as they are, but for the size that a row was made at.
 const SHORT: usize = 1 << 10;
 
 /// Classes of sizes in which all are near the one that stands for them: what ranks do that a row was not made for changes inside a wide one. It is the
@@ -405,9 +405,11 @@ fn narrow(classes: &[(usize, usize)]) -> Vec<(usize, usize)> {
         let down_to = |least: usize, last: usize| {
             std::iter::successors(Some(last), |&size| Some(size * NEAR.0 / NEAR.1)).take_while(move |&size| size > least)
         };
-        // the size that a row was made at ends a class
-        let mut ends: Vec<usize> = down_to(at, end).chain(down_to(from.max(SHORT), at)).collect();
-        ends.reverse();
+        // the size that a row was made at ends a class, and so does the longest short one
+        let parts: BTreeSet<usize> = (from <= SHORT).then_some(SHORT).into_iter().chain([at, end]).collect();
+        let before = |part: usize| parts.range(..part).next_back().map_or(from, |&last| last);
+        let narrow = parts.iter().flat_map(|&part| down_to(before(part).max(SHORT), part));
+        let ends: BTreeSet<usize> = parts.iter().copied().chain(narrow).collect();
         let begins = std::iter::once(from).chain(ends.iter().map(|end| end + 1));
         all.extend(begins.zip(ends.iter().copied()));
     }
@@ -455,5 +457,14 @@ mod tests {
             assert!(bytes <= at && (at as f64) < 1.2 * bytes as f64, "{bytes} is decided at {at}");
         }
         assert_eq!(of(1 << 20), 1 << 19, "larger than any that was measured");
+    }
+
+    #[test]
+    fn what_is_short_is_one_class_up_to_1_kib_but_for_the_size_that_a_row_was_made_at() {
+        let below = |wide: &[(usize, usize)]| narrow(wide).into_iter().take_while(|class| class.0 <= SHORT).collect::<Vec<_>>();
+        assert_eq!(below(&[(0, 1), (46, 2048)]), [(0, 1), (46, SHORT)]);
+        assert_eq!(below(&[(0, 8), (3548, 1 << 16)]), [(0, 8), (9, SHORT)]);
+        assert_eq!(below(&[(0, 1), (46, SHORT), (1449, 2048)]), [(0, 1), (46, SHORT)]);
+        assert_eq!(below(&[(0, 8), (700, 800), (SHORT, 1500)]), [(0, 8), (700, 800), (SHORT, SHORT)]);
     }
 }
