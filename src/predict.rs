@@ -8,16 +8,17 @@
 //! waits and a send may start, the processor takes turns ([`crate::schedule`]).
 
 mod pipeline;
+#[cfg(test)]
+mod tests;
 
 pub use pipeline::{Repeats, pipelined};
 
 use crate::error::{Error, Result};
 use crate::event::EventQueue;
-use crate::model::{Cost, CostModel, Pipe};
+use crate::model::{Cost, CostModel, Free, Pipe};
 use crate::schedule::{Action, NONE, OpId, Pending, Program, Schedule, Streams, Trace};
 use crate::topology::{Link, Rank};
 use rustc_hash::FxHashMap;
-use std::cell::Cell;
 use std::collections::VecDeque;
 
 /// What a replay finds.
@@ -65,13 +66,10 @@ pub fn replay(schedule: &Schedule, model: &dyn CostModel) -> Result<Replay> {
     Ok(Replay { port_free, traces: ops.map(trace).collect() })
 }
 
+#[cfg(test)]
 thread_local! {
-    static EVENTS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// How many events were replayed on this thread so far: what predictions cost, on whatever machine.
-pub fn events_replayed() -> u64 {
-    EVENTS.get()
+    /// How many events were replayed on this thread so far: what predictions cost, on whatever machine.
+    pub(crate) static EVENTS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
 /// An event in a word. Those of one time come in the order of the words: all messages of that time are there before a processor turns to one.
@@ -170,6 +168,7 @@ impl Progress {
 
 /// The state of all ranks.
 struct Run<'a> {
+    schedule: &'a Schedule,
     model: &'a dyn CostModel,
     machines: Vec<Machine<'a>>,
     streams: Streams,
@@ -201,7 +200,7 @@ impl<'a> Run<'a> {
                 first: first - program.len(),
                 cpu_free: 0.0,
                 port_free: 0.0,
-                in_free: hears_several(program).then_some(0.0),
+                in_free: program.receives_from_several().then_some(0.0),
                 pending: Pending::new(program, |op| known(program, &done, op)),
                 waiting: VecDeque::new(),
                 took: false,
@@ -210,6 +209,7 @@ impl<'a> Run<'a> {
             }
         };
         Ok(Run {
+            schedule,
             model,
             machines: schedule.programs.iter().map(machine).collect(),
             early: FxHashMap::default(),
@@ -225,15 +225,29 @@ impl<'a> Run<'a> {
 
     /// True if all was replayed; false if that takes longer than `limit`.
     fn go(&mut self, limit: f64) -> Result<bool> {
+        if !self.replay_until(limit) {
+            return Ok(false);
+        }
+        let mut waits = self.incomplete();
+        // after what takes for ever nothing starts: whether it ever could is seen where nothing takes any time
+        if waits.is_some() && self.completion() == f64::INFINITY {
+            let mut free = Run::new(self.schedule, &Free)?;
+            free.replay_until(f64::INFINITY);
+            waits = free.incomplete();
+        }
+        waits.map_or(Ok(true), |rank| Err(Error::invalid(format!("replay the schedule: rank {rank} waits for ever"))))
+    }
+
+    /// Replays what there is to replay; false if that takes longer than `limit`.
+    fn replay_until(&mut self, limit: f64) -> bool {
         for rank in 0..self.machines.len() {
             self.look_ahead(rank as u32, 0.0);
         }
-        let mut events = 0;
         while let Some((now, event)) = self.queue.pop() {
-            events += 1;
+            #[cfg(test)]
+            EVENTS.set(EVENTS.get() + 1);
             if now > limit {
-                EVENTS.set(EVENTS.get() + events);
-                return Ok(false);
+                return false;
             }
             let (rank, op) = ((event & !event::TURN & !event::PORT) >> 32, event as u32);
             match event {
@@ -242,15 +256,12 @@ impl<'a> Run<'a> {
                 _ => self.arrive(rank as u32, op, now),
             }
         }
-        EVENTS.set(EVENTS.get() + events);
-        let waits = self.machines.iter().position(|m| self.done[m.first..][..m.program.len()].iter().any(|&t| !is_complete(t)));
-        match waits {
-            // for what takes for ever
-            Some(rank) if self.completion() < f64::INFINITY => {
-                Err(Error::invalid(format!("replay the schedule: rank {rank} waits for ever")))
-            }
-            _ => Ok(true),
-        }
+        true
+    }
+
+    /// A rank with an operation that is not complete.
+    fn incomplete(&self) -> Option<usize> {
+        self.machines.iter().position(|m| self.done[m.first..][..m.program.len()].iter().any(|&t| !is_complete(t)))
     }
 
     /// When the last operation of all was complete.
@@ -476,14 +487,6 @@ impl<'a> Run<'a> {
             self.queue.push(time, event::arrive(rank, op));
         }
     }
-}
-
-/// True if messages come from several ranks.
-fn hears_several(program: &Program) -> bool {
-    let sender = |receive: usize| if let Action::Recv { from, .. } = program.action(receive) { Some(from) } else { None };
-    let mut senders = program.streams().map(sender);
-    let first = senders.next();
-    senders.any(|sender| Some(sender) != first)
 }
 
 /// When all was complete that an operation comes after, or one that is not. `done`: of the operations of its program, and maybe of others.

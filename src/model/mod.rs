@@ -84,6 +84,15 @@ pub trait CostModel: Send + Sync {
     }
 }
 
+/// Messages take no time.
+pub struct Free;
+
+impl CostModel for Free {
+    fn cost(&self, _: Link, _: usize) -> Cost {
+        Cost::default()
+    }
+}
+
 /// The parameters of a model without their intervals: single values, and tables with a value for each message size or rank.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Values {

@@ -2,7 +2,7 @@
 
 use super::Location;
 use crate::error::{Error, Result};
-use crate::model::{Cost, CostModel, Pipe};
+use crate::model::{Cost, CostModel, Free, Pipe};
 use crate::policy::CompiledPolicy;
 use crate::score::best_model;
 use crate::topology::{Link, Rank};
@@ -34,7 +34,8 @@ impl<'a> PolyModel<'a> {
             let named = model.and_then(|m| policy.group_costs(k, m));
             match named.or_else(|| selected.and_then(|m| policy.group_costs(k, m))) {
                 Some(costs) => Ok(costs),
-                None if g.hosts.len() == 1 => Ok(&FREE as &dyn CostModel),
+                // what several ranks of a group that was measured with one send each other is not known, and stays inside one host
+                None if g.hosts.len() == 1 => Ok(&Free as &dyn CostModel),
                 None => Err(Error::invalid(format!("predict messages inside \"{}\": the policy has no model of that group", g.name))),
             }
         };
@@ -44,16 +45,6 @@ impl<'a> PolyModel<'a> {
     /// The policy that it is of.
     pub(super) fn policy(&self) -> &'a CompiledPolicy {
         self.policy
-    }
-}
-
-/// For a group that was measured with one rank. What several ranks there send each other is not known, and stays inside one host.
-struct Free;
-static FREE: Free = Free;
-
-impl CostModel for Free {
-    fn cost(&self, _: Link, _: usize) -> Cost {
-        Cost::default()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which send meets which receive.
 
-use super::Schedule;
 use super::program::{FEW_STREAMS, NONE};
+use super::{Program, Schedule};
 use crate::error::{Error, Result};
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
@@ -125,4 +125,13 @@ pub fn matching(schedule: &Schedule) -> Result<Matching> {
         partner[to][receive] = Some((me as u32, send as u32));
     })?;
     Ok(Matching { partner })
+}
+
+impl Program {
+    /// True if messages come from several ranks.
+    pub fn receives_from_several(&self) -> bool {
+        let mut receives = self.streams.iter().filter(|stream| stream.receives);
+        let first = receives.next();
+        receives.any(|stream| first.is_some_and(|first| stream.peer != first.peer))
+    }
 }
