@@ -61,25 +61,25 @@ fn first_where(mut low: usize, mut high: usize, holds: impl Fn(usize) -> bool) -
 }
 
 /// The best candidate for each size from `sizes[0]` up to the last: `(from, candidate)`, neighbours differ. `best` says which it is at a
-/// size. It is asked at the `sizes`, on both sides of where each leap begins, and in between as closely as `CLOSE` where two that were asked about
-/// differ; where they agree, once in their middle.
+/// size, and after it those that are about as good. It is asked at the `sizes`, on both sides of where each leap begins, and in between as closely as
+/// `CLOSE`, or until both are as good, where two that were asked about differ; where they agree, once in their middle.
 ///
 /// # Errors
 /// Those of `best`.
 pub fn best_from<C: PartialEq + Copy>(
     sizes: &[usize],
     leaps: &[Leap],
-    mut best: impl FnMut(usize) -> Result<C>,
+    mut best: impl FnMut(usize) -> Result<(C, Vec<C>)>,
 ) -> Result<Vec<(usize, C)>> {
     let (Some(&first), Some(&last)) = (sizes.first(), sizes.last()) else { return Ok(Vec::new()) };
     let beside = leaps.iter().flat_map(|l| [l.before, l.before + 1]).filter(|l| (first..=last).contains(l));
     let mut asked: Vec<usize> = sizes.iter().copied().chain(beside).collect();
     asked.sort_unstable();
     asked.dedup();
-    let mut found = vec![(first, best(first)?)];
+    let mut found = vec![(first, best(first)?.0)];
     for pair in asked.windows(2) {
         let (low, high) = (pair[0], pair[1]);
-        let (before, after) = (found[found.len() - 1].1, best(high)?);
+        let (before, after) = (found[found.len() - 1].1, best(high)?.0);
         switches(low, before, high, after, true, &mut best, &mut found)?;
     }
     Ok(found)
@@ -92,13 +92,18 @@ fn switches<C: PartialEq + Copy>(
     high: usize,
     after: C,
     unsure: bool,
-    best: &mut impl FnMut(usize) -> Result<C>,
+    best: &mut impl FnMut(usize) -> Result<(C, Vec<C>)>,
     found: &mut Vec<(usize, C)>,
 ) -> Result<()> {
     let middle = ((low as f64 * high as f64).sqrt().round() as usize).clamp(low, high);
     let apart = middle > low && middle < high && high as f64 > low as f64 * CLOSE;
     if apart && (before != after || unsure) {
-        let between = best(middle)?;
+        let (between, as_good) = best(middle)?;
+        let is_good = |c: &C| between == *c || as_good.contains(c);
+        if before != after && is_good(&before) && is_good(&after) {
+            found.push((middle, after));
+            return Ok(());
+        }
         // halves of what agrees are sure when their middle agrees too
         let unsure = before != after;
         switches(low, before, middle, between, unsure && between != before, best, found)?;
@@ -128,9 +133,9 @@ mod tests {
     }
 
     /// The best of straight lines.
-    fn lines(all: &[(f64, f64)]) -> impl Fn(usize) -> Result<usize> + '_ {
+    fn lines(all: &[(f64, f64)]) -> impl Fn(usize) -> Result<(usize, Vec<usize>)> + '_ {
         let seconds = |k: usize, m: usize| all[k].0 + all[k].1 * m as f64;
-        move |m| Ok((0..all.len()).min_by(|&a, &b| seconds(a, m).total_cmp(&seconds(b, m))).unwrap_or(0))
+        move |m| Ok(((0..all.len()).min_by(|&a, &b| seconds(a, m).total_cmp(&seconds(b, m))).unwrap_or(0), Vec::new()))
     }
 
     #[test]
@@ -146,12 +151,24 @@ mod tests {
     }
 
     #[test]
+    fn where_two_are_as_good_it_does_not_matter_which_is_taken() {
+        // the second is the better one from 300 on, and about as good from 100 to 1,000
+        let mut asked = Vec::new();
+        let best = |m: usize| {
+            asked.push(m);
+            Ok((usize::from(m >= 300), if (100..1000).contains(&m) { vec![usize::from(m < 300)] } else { Vec::new() }))
+        };
+        assert_eq!(best_from(&[1, 1 << 16], &[], best).unwrap(), [(1, 0), (256, 1)]);
+        assert_eq!(asked, [1, 1 << 16, 256]);
+    }
+
+    #[test]
     fn what_is_best_only_between_two_sizes_is_found_and_rows_end_at_leaps() {
         // the second is best from 100 to 10,000
         let all = [(1.0, 1e-2), (1.99, 1e-4), (2.98, 1e-6)];
         let found = best_from(&[10, 100_000], &[], lines(&all)).unwrap();
         assert_eq!(found.iter().map(|f| f.1).collect::<Vec<_>>(), [0, 1, 2]);
-        let leap = |m: usize| Ok(usize::from(m > 65_536));
+        let leap = |m: usize| Ok((usize::from(m > 65_536), Vec::new()));
         assert_eq!(best_from(&[1 << 16, 1 << 17], &[Leap { before: 65_536, after: 65_537 }], leap).unwrap(), [(1 << 16, 0), (65_537, 1)]);
     }
 }

@@ -27,6 +27,9 @@ const LEAST_SEGMENT: usize = 512;
 const MOST_TRIED_EACH: usize = 8;
 const MOST_TRIED: (usize, usize) = (MOST_SEGMENTS, 2 * MOST_SEGMENTS);
 
+/// What is faster by less than this share is as good: neither neighbours of it are tried, nor is it found out where exactly it begins to be faster.
+pub const ALIKE: f64 = 0.01;
+
 /// Another algorithm must beat the library's own by so much, where no runs were made to tell them apart: what medians of a busy machine can be
 /// believed to.
 pub const NATIVE_MARGIN: f64 = 0.05;

@@ -1,7 +1,7 @@
 //! Rows for all sizes: what was taken where choices were made, and between these sizes what is predicted to be the best of what was taken near.
 
 use super::between::{Leap, best_from};
-use super::{beats_native, halfway};
+use super::{ALIKE, beats_native, halfway};
 use crate::error::Result;
 use crate::stats;
 
@@ -61,22 +61,27 @@ pub fn rows<K: PartialEq + Clone>(
         let correction = correction(made, all[k], &alike, bytes);
         Ok(predict(all[k], bytes, limit_s / correction * ROUNDING)? * correction)
     };
-    let mut best = |bytes: usize| -> Result<Option<usize>> {
+    let mut best = |bytes: usize| -> Result<(Option<usize>, Vec<Option<usize>>)> {
         let above = sizes.partition_point(|&s| s < bytes);
         if let Some(at) = made.get(above).filter(|m| m.bytes == bytes) {
-            return Ok(number(&at.taken));
+            return Ok((number(&at.taken), Vec::new()));
         }
         let bytes = leaps.iter().fold(bytes, |bytes, leap| leap.beyond(bytes));
-        let near = &made[above.saturating_sub(REACH)..(above + REACH).min(made.len())];
-        let mut found: Option<(usize, f64)> = None;
-        for k in near.iter().filter_map(|m| number(&m.taken)) {
-            if found.is_none_or(|(known, _)| known != k) {
-                let t = seconds(k, bytes, found.map_or(f64::INFINITY, |(_, least)| least))?;
-                found = found.filter(|&(_, least)| least <= t).or(Some((k, t)));
+        let mut found: Vec<(usize, f64)> = Vec::new();
+        for k in near(made, above).into_iter().filter_map(|m| number(&m.taken)) {
+            if found.iter().all(|&(known, _)| known != k) {
+                let least = found.iter().map(|f| f.1).fold(f64::INFINITY, f64::min);
+                found.push((k, seconds(k, bytes, least * (1.0 + ALIKE))?));
             }
         }
-        let native = native_seconds(made, bytes);
-        Ok(found.filter(|&(_, own)| native.is_none_or(|native| beats_native(own, native, None))).map(|(k, _)| k))
+        let Some(&(first, own)) = found.iter().min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0))) else {
+            return Ok((None, Vec::new()));
+        };
+        if native_seconds(made, bytes).is_some_and(|native| !beats_native(own, native, None)) {
+            return Ok((None, Vec::new()));
+        }
+        let as_good = found.iter().filter(|&&(k, t)| k != first && t <= own * (1.0 + ALIKE));
+        Ok((Some(first), as_good.map(|&(k, _)| Some(k)).collect()))
     };
     let found = best_from(&sizes, leaps, &mut best)?;
     let mut rows = Vec::new();
@@ -96,6 +101,14 @@ pub fn rows<K: PartialEq + Clone>(
     // the first row holds for all that is smaller
     rows.iter_mut().take(1).for_each(|row| row.from = 0);
     Ok(rows)
+}
+
+/// The choices made at sizes around the one that is the first above a size, the nearest first: one of these is the fastest mostly, and what takes longer is
+/// not predicted to its end.
+fn near<K>(made: &[Made<K>], above: usize) -> Vec<&Made<K>> {
+    let mut places: Vec<usize> = (above.saturating_sub(REACH)..(above + REACH).min(made.len())).collect();
+    places.sort_by_key(|&k| if k < above { above - k - 1 } else { k - above });
+    places.into_iter().map(|k| &made[k]).collect()
 }
 
 /// What one took at a size that a choice was made at, if it was measured there.

@@ -1,11 +1,11 @@
 //! How messages cross groups: ways that the poly-model predicts to be fast are measured over all ranks, beside the library's own
 //! broadcast.
 
+use super::HOLDS;
 use super::chosen::{self, Verdict, choosing, confirm, is_remeasured, verdict};
 use super::rows::{OfSize, between_sizes, choice_at, row_of};
-use super::{ALIKE, HOLDS};
 use crate::collective::{Parameters, bcast};
-use crate::decide::{all_candidates, wider};
+use crate::decide::{ALIKE, all_candidates, wider};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
 use crate::plan::{

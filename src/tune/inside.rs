@@ -1,10 +1,10 @@
 //! What is done inside each group: the best predicted candidates are measured side by side with the library's own broadcast.
 
+use super::HOLDS;
 use super::chosen::{Verdict, choosing, confirm, fastest, verdict};
-use super::{ALIKE, HOLDS};
 use crate::collective::{Algorithm, Collective, Parameters};
 use crate::decide::{
-    Candidate, Knowledge, Leap, Made, Row, candidates_by_speed, in_other_segments, leaps, placed, rank_candidates, rows, wider,
+    ALIKE, Candidate, Knowledge, Leap, Made, Row, candidates_by_speed, in_other_segments, leaps, placed, rank_candidates, rows, wider,
 };
 use crate::error::Result;
 use crate::measure::{Experiment, Session};

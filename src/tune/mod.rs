@@ -20,9 +20,6 @@ use crate::score::score_groups;
 use crate::topology::Declared;
 use std::collections::BTreeMap;
 
-/// What is faster by less than this share is not: its neighbours are those of what was measured already.
-const ALIKE: f64 = 0.01;
-
 /// What took as long as was predicted, within this share, is predicted well, and so are its neighbours.
 const HOLDS: f64 = 0.02;
 
