@@ -7,7 +7,10 @@
 //! it takes in one after the other, and the last `recv_overhead` of that runs on the receiver's processor and waits while that is busy. Where a message
 //! waits and a send may start, the processor takes turns ([`crate::schedule`]).
 
+mod costs;
+mod left;
 mod pipeline;
+mod progress;
 #[cfg(test)]
 mod tests;
 
@@ -16,8 +19,11 @@ pub use pipeline::{Repeats, pipelined};
 use crate::error::{Error, Result};
 use crate::event::EventQueue;
 use crate::model::{Cost, CostModel, Free, Pipe};
-use crate::schedule::{Action, NONE, OpId, Pending, Program, Schedule, Streams, Trace};
+use crate::schedule::{Action, OpId, Pending, Program, Schedule, Streams, Trace};
 use crate::topology::{Link, Rank};
+use costs::Known;
+use left::Left;
+use progress::Progress;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
@@ -115,55 +121,14 @@ struct Machine<'a> {
     waiting: VecDeque<u32>,
     /// True if what the processor did last was to take in a message: then a send goes next if both may.
     took: bool,
+    /// Messages that came before their receive was posted.
+    early: Vec<u32>,
+    /// What it still has to do, where that matters.
+    left: Left,
     /// When something may start next; one such event is enough.
     turn_at: f64,
     /// The operation but receives that may start first, and when, as far as is known: whatever changes it looks ahead anew.
     ahead: (f64, OpId),
-}
-
-/// How far a stream is at one of its ends.
-#[derive(Debug, Clone, Copy)]
-struct End {
-    /// So many messages were sent, or so many receives posted.
-    count: u32,
-    /// The receive of the next one; [`NONE`] after the last one.
-    next: OpId,
-    /// The receive that must be complete before that, once there are as many as may be under way.
-    window: OpId,
-}
-
-impl End {
-    /// The next message was sent, or the next receive posted.
-    fn advance(&mut self, receiver: &Program, in_flight: usize) {
-        let after = |receive: OpId| receiver.next(receive as usize).map_or(NONE, |next| next as OpId);
-        self.next = after(self.next);
-        self.count += 1;
-        if in_flight > 0 && self.count as usize > in_flight {
-            self.window = after(self.window);
-        }
-    }
-
-    /// What must be complete before the next one, since as many are under way as may be.
-    fn waits_for(&self, in_flight: usize) -> Option<OpId> {
-        (in_flight > 0 && self.count as usize >= in_flight).then_some(self.window)
-    }
-}
-
-/// A stream.
-#[derive(Debug, Clone, Copy)]
-struct Progress {
-    sent: End,
-    posted: End,
-    /// True if its sender waits until a message is received.
-    held: bool,
-}
-
-impl Progress {
-    /// Of a stream with this first receive.
-    fn new(first: OpId) -> Progress {
-        let end = End { count: 0, next: first, window: first };
-        Progress { sent: end, posted: end, held: false }
-    }
 }
 
 /// The state of all ranks.
@@ -178,8 +143,12 @@ struct Run<'a> {
     done: Vec<f64>,
     /// As `done`, if it is wanted.
     start: Option<Vec<f64>>,
-    /// By rank: messages that came before their receive was posted.
-    early: FxHashMap<u32, Vec<u32>>,
+    /// By stream of sends; empty where costs are not kept.
+    known: Vec<Option<Known>>,
+    /// The time that it may take; what takes longer is not replayed to its end.
+    limit: f64,
+    /// True if it takes longer for sure.
+    is_over: bool,
     /// When the links are free on which a stream is slower than its sender's port.
     link_free: FxHashMap<(u32, u32), f64>,
     /// When what several links share is free.
@@ -204,16 +173,21 @@ impl<'a> Run<'a> {
                 pending: Pending::new(program, |op| known(program, &done, op)),
                 waiting: VecDeque::new(),
                 took: false,
+                early: Vec::new(),
+                left: Left::default(),
                 turn_at: f64::INFINITY,
                 ahead: (f64::INFINITY, 0),
             }
         };
+        let progress: Vec<Progress> = firsts.map(Progress::new).collect();
         Ok(Run {
             schedule,
             model,
             machines: schedule.programs.iter().map(machine).collect(),
-            early: FxHashMap::default(),
-            progress: firsts.map(Progress::new).collect(),
+            known: costs::kept(schedule.ops(), progress.len()),
+            limit: f64::INFINITY,
+            is_over: false,
+            progress,
             streams,
             done,
             start: None,
@@ -225,6 +199,10 @@ impl<'a> Run<'a> {
 
     /// True if all was replayed; false if that takes longer than `limit`.
     fn go(&mut self, limit: f64) -> Result<bool> {
+        if limit < f64::INFINITY {
+            self.limit = limit;
+            self.weigh();
+        }
         if !self.replay_until(limit) {
             return Ok(false);
         }
@@ -246,7 +224,7 @@ impl<'a> Run<'a> {
         while let Some((now, event)) = self.queue.pop() {
             #[cfg(test)]
             EVENTS.set(EVENTS.get() + 1);
-            if now > limit {
+            if now > limit || self.is_over {
                 return false;
             }
             let (rank, op) = ((event & !event::TURN & !event::PORT) >> 32, event as u32);
@@ -296,7 +274,7 @@ impl<'a> Run<'a> {
         let m = &mut self.machines[rank as usize];
         let cost = -self.done[m.first + op as usize];
         match posted {
-            None => return self.early.entry(rank).or_default().push(op),
+            None => return m.early.push(op),
             Some(posted) if posted > now => return self.queue.push(posted, event::arrive(rank, op)),
             // it keeps nothing waiting, or there is nothing else to turn to
             Some(_) if cost == 0.0 || (m.cpu_free <= now && m.turn_at > now) => self.take(rank, op, now),
@@ -335,7 +313,9 @@ impl<'a> Run<'a> {
         match program.action(op) {
             Action::Send { to, span } => {
                 let link = Link { from: rank as Rank, to };
-                let Cost { send_overhead, gap, link_gap, transit, recv_overhead } = self.model.cost(link, span.len);
+                let (Cost { send_overhead, gap, link_gap, transit, recv_overhead }, pipe) = self.cost(rank, op, link, span.len);
+                self.done_of(rank, now, gap, send_overhead);
+                let m = &mut self.machines[rank as usize];
                 (m.cpu_free, m.port_free) = (now + send_overhead, now + gap);
                 self.done[at] = m.cpu_free;
                 let their = self.send(rank, op, to);
@@ -346,7 +326,7 @@ impl<'a> Run<'a> {
                     leaves = now.max(*free);
                     *free = leaves + link_gap;
                 }
-                if let Some((pipe, busy)) = self.model.pipe(link, span.len) {
+                if let Some((pipe, busy)) = pipe {
                     let free = self.pipe_free.entry(pipe).or_insert(0.0);
                     leaves = leaves.max(*free);
                     *free = leaves + busy;
@@ -456,9 +436,10 @@ impl<'a> Run<'a> {
 
     /// A message's overhead is paid, and the message usable after it.
     fn take(&mut self, rank: u32, op: u32, now: f64) {
-        let m = &mut self.machines[rank as usize];
-        let at = m.first + op as usize;
+        let at = self.machines[rank as usize].first + op as usize;
         let cost = -self.done[at];
+        self.done_of(rank, now, 0.0, cost);
+        let m = &mut self.machines[rank as usize];
         self.done[at] = now + cost;
         if let Some(start) = &mut self.start {
             start[at] = now;
@@ -480,12 +461,8 @@ impl<'a> Run<'a> {
 
     /// Something is complete at `time`: receives may be posted then for which messages came early.
     fn retry_early(&mut self, rank: u32, time: f64) {
-        if self.early.is_empty() {
-            return;
-        }
-        for op in self.early.remove(&rank).unwrap_or_default() {
-            self.queue.push(time, event::arrive(rank, op));
-        }
+        let Run { machines, queue, .. } = self;
+        machines[rank as usize].early.drain(..).for_each(|op| queue.push(time, event::arrive(rank, op)));
     }
 }
 

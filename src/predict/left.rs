@@ -1,0 +1,45 @@
+//! What takes too long for sure, by what ranks have still to do: it is not replayed to its end.
+
+use super::Run;
+use crate::schedule::Action;
+use crate::topology::Link;
+
+/// What is left is known but for rounding.
+const SURE: f64 = 1.0 + 1e-9;
+
+/// Seconds that what a rank has still to do will keep it at least: so much later than now, or later still, all is complete.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Left {
+    /// Its port, until the last message leaves.
+    port: f64,
+    /// Its processor.
+    cpu: f64,
+}
+
+impl Run<'_> {
+    /// Finds what each rank has to do.
+    pub(super) fn weigh(&mut self) {
+        for rank in 0..self.machines.len() {
+            let program = self.machines[rank].program;
+            let (mut port, mut longest) = (0.0, 0.0);
+            for op in 0..program.len() {
+                let Action::Send { to, span } = program.action(op) else { continue };
+                let (cost, _) = self.cost(rank as u32, op, Link { from: rank, to }, span.len);
+                (port, longest) = (port + cost.gap, f64::max(longest, cost.gap));
+                self.machines[rank].left.cpu += cost.send_overhead;
+                self.machines[to].left.cpu += cost.recv_overhead;
+            }
+            // how long the last one keeps it matters to nobody
+            self.machines[rank].left.port = port - longest;
+        }
+    }
+
+    /// A rank does something at a time: it is over if what it has left to do takes longer than there is time.
+    pub(super) fn done_of(&mut self, rank: u32, now: f64, port: f64, cpu: f64) {
+        if self.limit < f64::INFINITY {
+            let left = &mut self.machines[rank as usize].left;
+            self.is_over |= now + left.port.max(left.cpu) > self.limit * SURE;
+            (left.port, left.cpu) = (left.port - port, left.cpu - cpu);
+        }
+    }
+}
