@@ -8,13 +8,16 @@ use collwise::run::AdaptiveCollectives;
 use common::mpi::{
     adaptive, adaptive_and_traced, is_child, map, map_of_all, mpicc, must_succeed, on_ranks, three_groups, traced, with_maps,
 };
-use mpi::collective::{Operation, SystemOperation};
+use mpi::collective::{Operation, SystemOperation, UnsafeUserOperation};
 use mpi::datatype::{Collection, DatatypeRef, Pointer, PointerMut};
 use mpi::ffi;
-use mpi::topology::SimpleCommunicator;
+use mpi::topology::{Color, SimpleCommunicator};
 use mpi::traits::*;
 use std::fmt::Debug;
+use std::mem::ManuallyDrop;
 use std::os::raw::{c_int, c_long, c_void};
+use std::slice::{from_raw_parts, from_raw_parts_mut};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An operation by its handle.
 struct ByHandle(ffi::MPI_Op);
@@ -257,4 +260,52 @@ fn operations_that_do_not_commute_go_by_plans_over_groups_in_order() {
         }
         assert_eq!(traced() - before, 4 * 6);
     }));
+}
+
+/// Where the handle of a communicator of this rank alone is, on which reductions call collectives.
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
+
+/// `right := left + right`, where numbers make a detour over collectives of one rank.
+unsafe extern "C" fn detour(left: *mut c_void, right: *mut c_void, count: *mut c_int, _: *mut ffi::MPI_Datatype) {
+    // SAFETY: MPI passes so many numbers; the communicator lasts
+    unsafe {
+        let alone = ManuallyDrop::new(SimpleCommunicator::from_raw((INSIDE.load(Ordering::Relaxed) as *const ffi::MPI_Comm).read()));
+        let count = *count as usize;
+        let (left, right) = (from_raw_parts(left.cast::<u64>(), count), from_raw_parts_mut(right.cast::<u64>(), count));
+        let mut all = vec![0; count];
+        alone.adaptive_allreduce(left, &mut all[..], SystemOperation::sum()).unwrap();
+        alone.adaptive_barrier().unwrap();
+        right.iter_mut().zip(&all).for_each(|(r, l)| *r = r.wrapping_add(*l));
+        alone.adaptive_bcast(0, right).unwrap();
+    }
+}
+
+/// Blocking ones, such that are under way at the same time, and both.
+#[test]
+fn reductions_may_call_collectives() {
+    adaptive("reductions_may_call_collectives", 8, |world| {
+        let alone = world.split_by_color(Color::with_value(world.rank())).unwrap();
+        let raw = alone.as_raw();
+        INSIDE.store(&raw const raw as usize, Ordering::Relaxed);
+        (0..2).for_each(|_| world.adaptive_barrier().unwrap());
+        let other = world.duplicate();
+        (0..2).for_each(|_| other.adaptive_barrier().unwrap());
+        // SAFETY: it reads and writes as many numbers as MPI says
+        let sum = unsafe { UnsafeUserOperation::commutative(detour) };
+        for count in [1usize, 1000, 40_000] {
+            for _ in 0..3 {
+                let given: Vec<u64> = (0..count as u64).map(|k| k + world.rank() as u64).collect();
+                let right = |got: &[u64]| got.iter().enumerate().all(|(k, &x)| x == 8 * k as u64 + 28);
+                let mut got = vec![vec![0; count]; 4];
+                world.adaptive_allreduce(&given[..], &mut got[0][..], &sum).unwrap();
+                let [_, first, second, third] = &mut got[..] else { unreachable!() };
+                mpi::request::scope(|scope| {
+                    let pending = [world.adaptive_iallreduce(scope, &given[..], &mut first[..], &sum).unwrap()];
+                    let others = [second, third].map(|got| other.adaptive_iallreduce(scope, &given[..], &mut got[..], &sum).unwrap());
+                    pending.into_iter().chain(others).for_each(|pending| pending.wait().unwrap());
+                });
+                assert!(got.iter().all(|got| right(got)), "{count}");
+            }
+        }
+    });
 }

@@ -418,7 +418,7 @@ fn operation<O: Operation>(op: Option<&O>) -> Option<(ffi::MPI_Op, bool)> {
 }
 
 /// A collective of items that are given, and others that come.
-#[inline]
+#[inline(always)]
 fn run<O: Operation>(
     comm: &impl AsRaw<Raw = ffi::MPI_Comm>,
     collective: &'static Collective,

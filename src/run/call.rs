@@ -4,7 +4,7 @@
 //! operation. Where a rank's items lie does not decide: what does not lie in one piece is packed. Items that are combined lie alike everywhere. Pairs
 //! of MPI's own, such as a double and an int, are combined with what lies between them; others that do not lie in one piece are left to the library.
 
-use super::communicator::sizes;
+use super::communicator::{attached, sizes};
 use super::datatype::{Direction, Layout, copy_items};
 use super::known::{Asked, Known};
 use super::{rank, under_way};
@@ -347,23 +347,28 @@ impl Prepared {
     /// The call's items must be valid.
     #[inline]
     pub unsafe fn for_the_library(&self, call: &Call) -> (library::Call, Vec<u8>) {
-        let mut own = self.own;
-        if self.given.is_some() {
-            own.input = call.given.cast_const().cast();
-        }
-        if self.got.is_some() {
-            own.output = call.got.cast();
-        }
-        if let Some(op) = call.op {
-            own.op = op;
-        }
+        let own = self.as_it_is(call);
         // SAFETY: the caller's
         if call.asked.in_place { unsafe { self.out_of_place(own, call) } } else { (own, Vec::new()) }
+    }
+
+    /// What the library is called with, on the caller's memory. What does not count on this rank may have any address.
+    #[inline]
+    fn as_it_is(&self, call: &Call) -> library::Call {
+        let (input, output) = (call.given.cast_const().cast(), call.got.cast());
+        library::Call { input, output, op: call.op.unwrap_or(self.own.op), ..self.own }
     }
 
     #[cold]
     unsafe fn out_of_place(&self, mut own: library::Call, call: &Call) -> (library::Call, Vec<u8>) {
         let Asked { collective, root, .. } = call.asked;
+        // both are the same address
+        if self.given.is_none() {
+            own.input = null();
+        }
+        if self.got.is_none() {
+            own.output = null_mut();
+        }
         let keeps = self.me == root || !collective.rooted;
         match (self.given, self.got) {
             (None, Some(got)) if keeps => {
@@ -420,26 +425,57 @@ impl Copies {
 ///
 /// # Errors
 /// [`Error::Invalid`] with what is wrong with the arguments, before anything is sent; or MPI's reason.
-#[inline]
+#[inline(always)] // a call of the library's own compares and jumps, without being put together first
 pub(super) unsafe fn run(call: &Call) -> Result<()> {
+    // SAFETY: the caller's; what is known is copied before the library runs, which may call a user's reduction, and that this
+    unsafe {
+        if let Some(found) = attached(call.comm())
+            && let Some(known) = found.as_ref().known.find(&call.asked)
+            && let Some(prepared) = known.librarys_own()
+        {
+            let (own, call_own) = (prepared.as_it_is(call), prepared.call_own);
+            under_way::finish(call.comm(), None);
+            return check(call.asked.collective.function, call_own(&own, call.comm()));
+        }
+        run_known(call)
+    }
+}
+
+/// What is planned, or is to be looked up.
+#[inline(never)]
+unsafe fn run_known(call: &Call) -> Result<()> {
     // SAFETY: the caller's
     unsafe {
         let mut known = Known::of(&call.asked)?;
-        let (prepared, steps) = known.parts();
-        if let Some((planned, steps)) = steps {
-            let (arguments, copies) = prepared.lend(call)?;
-            if let Err(e) = planned.run(steps, &arguments) {
-                // other messages may still be open: they go where they were told to
-                std::mem::forget(copies);
-                return Err(e);
-            }
-            copies.take_back()?;
-        } else {
+        if !run_plan(&mut known, call)? {
             under_way::finish(call.comm(), None);
+            let prepared = known.prepared();
             let (own, _copy) = prepared.for_the_library(call);
             check(call.asked.collective.function, (prepared.call_own)(&own, call.comm()))?;
         }
         known.remember();
     }
     Ok(())
+}
+
+/// What is planned for a call that is known, if something is: false where the library's own is to run.
+///
+/// # Safety
+/// As [`run`].
+///
+/// # Errors
+/// As there.
+unsafe fn run_plan(known: &mut Known, call: &Call) -> Result<bool> {
+    // SAFETY: the caller's
+    unsafe {
+        let (prepared, Some((planned, steps))) = known.parts() else { return Ok(false) };
+        let (arguments, copies) = prepared.lend(call)?;
+        if let Err(e) = planned.run(steps, &arguments) {
+            // other messages may still be open: they go where they were told to
+            std::mem::forget(copies);
+            return Err(e);
+        }
+        copies.take_back()?;
+    }
+    Ok(true)
 }

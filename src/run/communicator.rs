@@ -1,18 +1,30 @@
 //! What a communicator carries: its place in a team of processes, as an MPI attribute.
 
 use super::join::{Joined, join};
+use super::known::{Memory, spread};
 use super::notice::{Reason, Why, once};
 use super::planned::Planned;
 use super::private::Group;
+use super::team::has_ended;
 use super::{no_copy, rank, world_rank};
 use crate::error::Result;
 use crate::transport::mpi::{check, check_launcher};
 use crate::transport::native;
 use mpi::ffi;
 use mpi::raw::AsRaw;
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::os::raw::{c_int, c_void};
-use std::sync::OnceLock;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// What a communicator carries, and what goes with it.
+pub(super) struct Attached {
+    state: State,
+    /// What its calls were looked up for.
+    pub known: Memory,
+}
 
 /// What a communicator is to this library.
 pub(super) enum State {
@@ -116,7 +128,40 @@ pub(crate) fn duplicate(comm: ffi::MPI_Comm) -> Result<ffi::MPI_Comm> {
 }
 
 /// Counts the communicators that went: what was remembered by handle is void when this changes, since handles are used again.
-pub(super) static GENERATION: AtomicU64 = AtomicU64::new(0);
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+
+/// A communicator that was used, and what it carried then.
+#[derive(Clone, Copy)]
+struct Recent {
+    comm: ffi::MPI_Comm,
+    generation: u64,
+    attached: NonNull<Attached>,
+}
+
+/// So many communicators are found by each thread without asking MPI.
+const RECENT: usize = 8;
+
+thread_local! {
+    static RECENTS: [Cell<Option<Recent>>; RECENT] = const { [const { Cell::new(None) }; RECENT] };
+}
+
+/// What is attached to all communicators that are there, by its address.
+fn all() -> MutexGuard<'static, BTreeSet<usize>> {
+    static ALL: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// MPI is about to end: all communicators give up their plans, and use the library's own collectives, which callbacks may still call.
+///
+/// # Safety
+/// No collective may be under way.
+pub(super) unsafe fn give_up_all() {
+    let all: Vec<usize> = all().iter().copied().collect();
+    for address in all {
+        // SAFETY: what is registered is there; the caller vouches that nobody uses it
+        unsafe { *(address as *mut Attached) = Attached { state: State::Native, known: Memory::default() } };
+    }
+}
 
 /// The attribute under which a communicator keeps its state.
 fn keyval() -> Result<c_int> {
@@ -135,8 +180,9 @@ fn keyval() -> Result<c_int> {
 /// The communicator goes, and its state with it.
 unsafe extern "C" fn dropped(_: ffi::MPI_Comm, _: c_int, state: *mut c_void, _: *mut c_void) -> c_int {
     GENERATION.fetch_add(1, Ordering::Relaxed);
+    all().remove(&(state as usize));
     // SAFETY: set in `state` below from a box, and given up here for good
-    drop(unsafe { Box::from_raw(state.cast::<State>()) });
+    drop(unsafe { Box::from_raw(state.cast::<Attached>()) });
     ffi::MPI_SUCCESS as c_int
 }
 
@@ -154,14 +200,43 @@ pub(super) unsafe fn state<'a>(comm: ffi::MPI_Comm) -> Result<&'a mut State> {
         let again = !found.is_null();
         if !again {
             // kept before the others are spoken to: what is here cannot fail afterwards
-            found = Box::into_raw(Box::new(State::Later));
+            let state = if has_ended() { State::Native } else { State::Later };
+            found = Box::into_raw(Box::new(Attached { state, known: Memory::default() }));
             check("MPI_Comm_set_attr", native::PMPI_Comm_set_attr(comm, keyval()?, found.cast::<c_void>()))?;
+            all().insert(found as usize);
         }
-        if let State::Later = *found {
-            *found = State::new(comm, again)?;
+        if let State::Later = (*found).state {
+            (*found).state = State::new(comm, again)?;
         }
-        Ok(&mut *found)
+        Ok(&mut (*found).state)
     }
+}
+
+/// What a communicator carries, if it was set up; nothing is set up, and nobody waits.
+///
+/// # Safety
+/// As [`state`].
+#[inline]
+pub(super) unsafe fn attached(comm: ffi::MPI_Comm) -> Option<NonNull<Attached>> {
+    let recent = RECENTS.with(|recents| &raw const recents[spread(comm.0 as usize) % RECENT]);
+    // SAFETY: this thread has it as long as it runs, since it has no destructor
+    let recent = unsafe { &*recent };
+    match recent.get() {
+        Some(found) if found.comm == comm && found.generation == GENERATION.load(Ordering::Relaxed) => Some(found.attached),
+        // SAFETY: the caller's
+        _ => unsafe { ask(comm, recent) },
+    }
+}
+
+#[cold]
+unsafe fn ask(comm: ffi::MPI_Comm, recent: &Cell<Option<Recent>>) -> Option<NonNull<Attached>> {
+    // read before: where another thread frees a communicator meanwhile, MPI is asked once more
+    let generation = GENERATION.load(Ordering::Relaxed);
+    // what cannot be asked was not set up: what comes next says why
+    // SAFETY: the caller's
+    let attached = NonNull::new(unsafe { kept(comm).ok()? })?;
+    recent.set(Some(Recent { comm, generation, attached }));
+    Some(attached)
 }
 
 /// The plans of a communicator that has some; nothing is set up, and nobody waits.
@@ -173,15 +248,15 @@ pub(super) unsafe fn state<'a>(comm: ffi::MPI_Comm) -> Result<&'a mut State> {
 /// MPI's reason.
 pub(super) unsafe fn planned<'a>(comm: ffi::MPI_Comm) -> Result<Option<&'a mut Planned>> {
     // SAFETY: the caller's; a state stays where it is until its communicator goes
-    Ok(match unsafe { kept(comm)?.as_mut() } {
+    Ok(match unsafe { kept(comm)?.as_mut() }.map(|attached| &mut attached.state) {
         Some(State::Planned(planned)) => Some(planned),
         Some(State::Later | State::Native) | None => None,
     })
 }
 
-/// The state that a communicator has; null if it has none.
-unsafe fn kept(comm: ffi::MPI_Comm) -> Result<*mut State> {
-    let (mut found, mut flag): (*mut State, c_int) = (std::ptr::null_mut(), 0);
+/// What a communicator carries; null if that is nothing.
+unsafe fn kept(comm: ffi::MPI_Comm) -> Result<*mut Attached> {
+    let (mut found, mut flag): (*mut Attached, c_int) = (std::ptr::null_mut(), 0);
     // SAFETY: MPI writes the attribute's value, a pointer that was set in `state`
     let code = unsafe { native::PMPI_Comm_get_attr(comm, keyval()?, (&raw mut found).cast::<c_void>(), &mut flag) };
     check("MPI_Comm_get_attr", code)?;

@@ -1,24 +1,36 @@
-//! Calls that were looked up, remembered so that the next ones like them run at once: one memory for all collectives.
+//! Calls that were looked up, remembered with their communicator so that the next ones like them run at once: one memory for all collectives.
 
 use super::call::Prepared;
-use super::communicator::{GENERATION, State, state};
+use super::communicator::{State, attached, state};
 use super::planned::Planned;
 use crate::collective::{Collective, Step};
 use crate::error::Result;
 use crate::plan;
 use crate::topology::Rank;
 use mpi::ffi;
-use std::cell::Cell;
 use std::os::raw::c_int;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-/// So many calls are remembered by each thread: programs repeat a few, such as a length and then the data.
+/// So many calls of a communicator are remembered: programs repeat a few, such as a length and then the data.
 const REMEMBERED: usize = 8;
 
-thread_local! {
-    static KNOWN: [Cell<Option<Box<Known>>>; REMEMBERED] = const { [const { Cell::new(None) }; REMEMBERED] };
+/// The calls of a communicator that are remembered.
+#[derive(Default)]
+pub struct Memory([Option<Box<Known>>; REMEMBERED]);
+
+impl Memory {
+    /// A call like it.
+    #[inline]
+    pub fn find(&self, asked: &Asked) -> Option<&Known> {
+        self.0[asked.place()].as_deref().filter(|known| known.asked.is_like(asked))
+    }
+
+    /// The same, given away: what calls of the same communicator find or remember while it is carried out, from inside a user's reduction, is their own.
+    #[inline]
+    fn take(&mut self, asked: &Asked) -> Option<Box<Known>> {
+        self.0[asked.place()].take_if(|known| known.asked.is_like(asked))
+    }
 }
 
 /// What is asked for, as far as what is done hangs on it.
@@ -41,22 +53,16 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Where a call like this is remembered: those that a program makes in turns are of several communicators, or of several collectives.
+    /// Where a call like this is remembered: those that a program makes in turns are of several collectives, or of several sizes.
     #[inline]
     fn place(&self) -> usize {
-        let mixed = (self.comm.0 as usize >> 4)
-            ^ (std::ptr::from_ref(self.collective) as usize)
-            ^ (self.given.0 as usize)
-            ^ ((self.got.0 as usize) << 8)
-            ^ (self.root << 20);
-        // the upper bits of a product hang on all bits (Knuth's multiplicative hashing)
-        ((mixed as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize % REMEMBERED
+        let collective = std::ptr::from_ref(self.collective) as usize;
+        spread(collective ^ (self.given.0 as usize) ^ ((self.got.0 as usize) << 8) ^ (self.root << 20)) % REMEMBERED
     }
 
     #[inline]
     fn is_like(&self, other: &Asked) -> bool {
-        (self.comm == other.comm)
-            & (self.given.0 == other.given.0)
+        (self.given.0 == other.given.0)
             & (self.got.0 == other.got.0)
             & (self.root == other.root)
             & (self.given.1 == other.given.1)
@@ -67,10 +73,15 @@ impl Asked {
     }
 }
 
+/// The upper bits of a product, which hang on all bits (Knuth's multiplicative hashing).
+#[inline]
+pub fn spread(mixed: usize) -> usize {
+    ((mixed as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as usize
+}
+
 /// A call that was looked up.
 pub struct Known {
     asked: Asked,
-    generation: u64,
     /// It holds for the next call like it: not while its communicator is still to be set up, nor of datatypes that the user made, whose handles may be freed
     /// and come to mean other ones.
     holds: bool,
@@ -90,12 +101,12 @@ impl Known {
     /// What is wrong with it, or MPI's reason.
     #[inline]
     pub unsafe fn of(asked: &Asked) -> Result<Box<Known>> {
-        // a thread that ends may have let go of it
-        let known = KNOWN.try_with(|known| known[asked.place()].take()).ok().flatten();
-        match known {
-            Some(known) if known.asked.is_like(asked) && known.generation == GENERATION.load(Ordering::Relaxed) => Ok(known),
-            // SAFETY: the caller's
-            _ => unsafe { Known::new(asked) },
+        // SAFETY: the caller's
+        unsafe {
+            match attached(asked.comm).and_then(|mut found| found.as_mut().known.take(asked)) {
+                Some(known) => Ok(known),
+                None => Known::new(asked),
+            }
         }
     }
 
@@ -110,11 +121,21 @@ impl Known {
             holds = !matches!(state, State::Later) && prepared.is_predefined();
             if let State::Planned(of) = state {
                 let plan = of.planned(asked.collective, |ranks| prepared.shape(asked, ranks));
-                planned = Some((NonNull::from(&mut **of), plan));
+                planned = matches!(*plan, plan::Planned::Run(_)).then_some((NonNull::from(&mut **of), plan));
             }
         }
-        let generation = GENERATION.load(Ordering::Relaxed);
-        Ok(Box::new(Known { asked: *asked, generation, holds, planned, prepared }))
+        Ok(Box::new(Known { asked: *asked, holds, planned, prepared }))
+    }
+
+    /// What it says of the caller's memory.
+    pub fn prepared(&self) -> &Prepared {
+        &self.prepared
+    }
+
+    /// What it says of the caller's memory, where the library's own runs on that as it is.
+    #[inline]
+    pub fn librarys_own(&self) -> Option<&Prepared> {
+        (self.planned.is_none() && !self.asked.in_place).then_some(&self.prepared)
     }
 
     /// What it says of the caller's memory, and the steps of its plan with who runs them; no steps where the library's own is to run.
@@ -125,7 +146,7 @@ impl Known {
     pub unsafe fn parts(&mut self) -> (&Prepared, Option<(&mut Planned, &[Step])>) {
         let steps = match &self.planned {
             Some((planned, plan)) if let plan::Planned::Run(steps) = &**plan => {
-                // SAFETY: a communicator's state stays where it is until it goes, and the generation with it
+                // SAFETY: a communicator's plans stay where they are until it goes, or MPI ends, and this with it
                 Some((unsafe { &mut *planned.as_ptr() }, &steps[..]))
             }
             _ => None,
@@ -134,11 +155,18 @@ impl Known {
     }
 
     /// Keeps it for the next call like it, if it holds.
+    ///
+    /// # Safety
+    /// As [`Known::parts`].
     #[inline]
-    pub fn remember(self: Box<Known>) {
-        if self.holds {
-            let place = self.asked.place();
-            let _ = KNOWN.try_with(|known| known[place].set(Some(self)));
+    pub unsafe fn remember(self: Box<Known>) {
+        // SAFETY: the caller's
+        if self.holds
+            && let Some(mut found) = unsafe { attached(self.asked.comm) }
+        {
+            // SAFETY: as above
+            let place = unsafe { &mut found.as_mut().known.0[self.asked.place()] };
+            *place = Some(self);
         }
     }
 }

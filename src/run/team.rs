@@ -4,6 +4,7 @@
 //! where it is there: contexts are few (MPICH has about 2,000), and programs make communicators freely. Messages of different communicators
 //! are told apart by their tags.
 
+use super::communicator::give_up_all;
 use super::private::{Private, all_tags, world};
 use super::tags::tags;
 use super::{no_copy, under_way};
@@ -72,6 +73,11 @@ pub fn teams() -> MutexGuard<'static, Vec<Arc<Team>>> {
 
 /// MPI is about to end: nothing may be freed any more.
 static ENDED: AtomicBool = AtomicBool::new(false);
+
+/// True once MPI is about to end, and callbacks of its end alone are still called.
+pub fn has_ended() -> bool {
+    ENDED.load(Ordering::Relaxed)
+}
 
 /// A communicator's place in a team.
 pub struct Place {
@@ -175,7 +181,7 @@ impl Team {
     /// One user less; with the last one goes the team, or what it holds if it is kept.
     pub fn leave(self: &Arc<Team>) {
         let mut all = teams();
-        if self.users.fetch_sub(1, Ordering::Relaxed) == 1 && !ENDED.load(Ordering::Relaxed) {
+        if self.users.fetch_sub(1, Ordering::Relaxed) == 1 && !has_ended() {
             if !self.kept {
                 all.retain(|t| !Arc::ptr_eq(t, self));
             }
@@ -203,6 +209,8 @@ pub fn free_at_the_end() -> Result<()> {
         // all processes come here: what was begun and not waited for can complete
         under_way::finish_all();
         ENDED.store(true, Ordering::Relaxed);
+        // SAFETY: what was under way is over, and no other thread calls MPI when one ends it
+        unsafe { give_up_all() };
         let mut all = std::mem::take(&mut *teams());
         // in one order on all processes
         all.sort_by_key(|team| team.serial);

@@ -108,13 +108,25 @@ pub fn any() -> bool {
     COUNT.load(Ordering::Relaxed) > 0
 }
 
-/// Gets all further, as far as that is possible without waiting. What another thread is about stays with that.
+/// Gets all further, as far as that is possible without waiting. What another thread is about stays with that, and what called a user's reduction that
+/// calls a collective. Nothing is locked for that one meanwhile.
 pub fn progress() {
-    if any() {
-        let mut all = all();
-        all.retain(|one| !one.try_operation().is_some_and(|mut operation| operation.go_on(false)));
-        COUNT.store(all.len(), Ordering::Relaxed);
+    let mut k = 0;
+    while any()
+        && let Some(one) = nth(k)
+    {
+        if one.try_operation().is_some_and(|mut operation| operation.go_on(false)) {
+            let mut all = all();
+            all.retain(|other| !Arc::ptr_eq(other, &one));
+            COUNT.store(all.len(), Ordering::Relaxed);
+        } else {
+            k += 1;
+        }
     }
+}
+
+fn nth(k: usize) -> Option<Arc<UnderWay>> {
+    all().get(k).cloned()
 }
 
 /// Waits until those of a communicator are over, or only those of some tags: before others of them, and before the library's own collective, which would get
@@ -140,11 +152,17 @@ pub fn finish_all() {
     each(|_| true, |one| one.wait());
 }
 
+#[inline]
 fn each(wanted: impl Fn(&UnderWay) -> bool, what: impl Fn(&Arc<UnderWay>)) {
     if any() {
-        let found: Vec<_> = all().iter().filter(|one| wanted(one)).cloned().collect();
-        found.iter().for_each(what);
+        each_of_some(wanted, what);
     }
+}
+
+#[cold]
+fn each_of_some(wanted: impl Fn(&UnderWay) -> bool, what: impl Fn(&Arc<UnderWay>)) {
+    let found: Vec<_> = all().iter().filter(|one| wanted(one)).cloned().collect();
+    found.iter().for_each(what);
 }
 
 impl UnderWay {

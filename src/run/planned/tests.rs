@@ -4,7 +4,7 @@
 mod common;
 
 use super::super::communicator::{State, state};
-use super::super::private_communicators;
+use super::super::{AdaptiveCollectives, private_communicators};
 use super::*;
 use crate::collective::{allreduce, barrier, bcast};
 use crate::schedule::{Schedule, Span, check};
@@ -13,6 +13,7 @@ use common::mpi::{must_succeed, on_ranks, three_groups};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{AsRaw, Communicator, CommunicatorCollectives};
 use std::collections::BTreeMap;
+use std::sync::{Mutex, Weak};
 
 const RANKS: usize = 8;
 /// Bytes that are sent, and added.
@@ -190,4 +191,64 @@ fn steps_run_without_communicators_where_several_threads_may_make_theirs() {
         run_all(world);
         assert_eq!(private_communicators(), 1);
     });
+}
+
+/// A broadcast's plan that the communicator remembers.
+fn remembered(comm: &SimpleCommunicator) -> Weak<plan::Planned> {
+    for _ in 0..3 {
+        comm.adaptive_bcast(0, &mut [0u8; BYTES][..]).unwrap();
+    }
+    let plan = planned(comm).planned(&bcast::COLLECTIVE, |ranks| Shape::new(ranks, 0, BYTES));
+    // the planner's, the communicator's, and this one
+    assert!(matches!(*plan, plan::Planned::Run(_)) && Arc::strong_count(&plan) >= 3);
+    Arc::downgrade(&plan)
+}
+
+#[test]
+fn plans_go_with_their_communicator() {
+    over_mpi("plans_go_with_their_communicator", false, |world| {
+        let half = || world.split_by_color(mpi::topology::Color::with_value(world.rank() % 2)).unwrap();
+        // with a team of its own, and with one that is kept
+        for _ in 0..2 {
+            let (comm, other) = (half(), half());
+            let (plan, shared) = (remembered(&comm), remembered(&comm.duplicate()));
+            drop(comm);
+            assert_eq!((plan.strong_count(), shared.strong_count()), (0, 0));
+            remembered(&other);
+            remembered(world);
+        }
+    });
+}
+
+/// The world's plan, and what is found of it when MPI ends.
+static PLAN: Mutex<Weak<plan::Planned>> = Mutex::new(Weak::new());
+
+unsafe extern "C" fn at_the_end(_: ffi::MPI_Comm, _: c_int, _: *mut std::ffi::c_void, _: *mut std::ffi::c_void) -> c_int {
+    let plans = PLAN.lock().unwrap().strong_count();
+    let world = SimpleCommunicator::world();
+    let mut data = [world.rank() as u8; BYTES];
+    world.adaptive_bcast(3, &mut data[..]).unwrap();
+    world.duplicate().adaptive_bcast(3, &mut data[..]).unwrap();
+    println!("at the end {plans} plans, {} private communicators, {} came", private_communicators(), data[0]);
+    0
+}
+
+/// Callbacks of MPI's end that were set before are called after ours, and may call collectives.
+#[test]
+fn plans_go_when_mpi_ends_and_collectives_are_the_librarys_own_from_then_on() {
+    let name = "run::planned::tests::plans_go_when_mpi_ends_and_collectives_are_the_librarys_own_from_then_on";
+    let folder = tempfile::tempdir().unwrap();
+    let (policy, hosts) = three_groups(folder.path(), 4);
+    let said = must_succeed(on_ranks(name, 4, &[("COLLWISE_POLICY", &policy), ("COLLWISE_HOSTS", &hosts)], |world| {
+        let mut key = 0;
+        // SAFETY: callbacks with the signatures that MPI asks for
+        unsafe {
+            let (copy, nothing) = (Some(super::super::no_copy as _), std::ptr::null_mut());
+            assert_eq!(native::PMPI_Comm_create_keyval(copy, Some(at_the_end), &mut key, nothing), 0);
+            assert_eq!(native::PMPI_Comm_set_attr(ffi::RSMPI_COMM_SELF, key, nothing), 0);
+        }
+        *PLAN.lock().unwrap() = remembered(world);
+        std::mem::forget(world.duplicate());
+    }));
+    assert!(common::mpi::is_child() || said.matches("at the end 0 plans, 0 private communicators, 3 came").count() == 4, "{said}");
 }
