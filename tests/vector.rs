@@ -5,7 +5,7 @@
 mod common;
 
 use collwise::run::AdaptiveCollectives;
-use common::mpi::{adaptive, adaptive_and_traced, map, map_of_all, must_succeed, on_ranks, traced, with_two_maps};
+use common::mpi::{adaptive, adaptive_and_traced, map, map_of_all, must_succeed, on_ranks, traced, with_maps, with_two_maps};
 use mpi::collective::SystemOperation;
 use mpi::datatype::{Partition, PartitionMut};
 use mpi::topology::{Color, SimpleCommunicator};
@@ -48,11 +48,26 @@ fn everything<C: Communicator + AsRaw<Raw = mpi::ffi::MPI_Comm>>(comm: &C, count
         let mut got = vec![UNTOUCHED; len];
         comm.adaptive_allgatherv(&own[..], &mut PartitionMut::new(&mut got[..], &counts[..], &at[..])).unwrap();
         check(&got, &counts, &at, |from, k| number(from, 0, k), "allgatherv");
+        let own_in_its_place = || {
+            let mut all = vec![UNTOUCHED; len];
+            all[at[me] as usize..][..own.len()].copy_from_slice(&own);
+            all
+        };
+        let mut got = own_in_its_place();
+        comm.adaptive_allgatherv_in_place(&mut PartitionMut::new(&mut got[..], &counts[..], &at[..])).unwrap();
+        check(&got, &counts, &at, |from, k| number(from, 0, k), "allgatherv in place");
         for root in [0, ranks - 1] {
             let mut got = vec![UNTOUCHED; len];
             comm.adaptive_gatherv(root, &own[..], &mut PartitionMut::new(&mut got[..], &counts[..], &at[..])).unwrap();
             if me == root {
                 check(&got, &counts, &at, |from, k| number(from, 0, k), "gatherv");
+                got = own_in_its_place();
+                comm.adaptive_gatherv_in_place(root, &mut PartitionMut::new(&mut got[..], &counts[..], &at[..])).unwrap();
+                check(&got, &counts, &at, |from, k| number(from, 0, k), "gatherv in place");
+            } else {
+                let mut given = own.clone();
+                comm.adaptive_gatherv_in_place(root, &mut PartitionMut::new(&mut given[..], &counts[me..=me], &[0][..])).unwrap();
+                assert!(given == own, "gatherv in place wrote what was given");
             }
             let mut all = vec![UNTOUCHED; len];
             for to in 0..ranks {
@@ -61,6 +76,15 @@ fn everything<C: Communicator + AsRaw<Raw = mpi::ffi::MPI_Comm>>(comm: &C, count
             let mut got = vec![UNTOUCHED; counts[me] as usize];
             comm.adaptive_scatterv(root, &Partition::new(&all[..], &counts[..], &at[..]), &mut got[..]).unwrap();
             check(&got, &[counts[me]], &[0], |_, k| number(root, me, k), "scatterv");
+            if me == root {
+                let before = all.clone();
+                comm.adaptive_scatterv_in_place(root, &mut PartitionMut::new(&mut all[..], &counts[..], &at[..])).unwrap();
+                assert!(all == before, "scatterv in place wrote what was given");
+            } else {
+                got.fill(UNTOUCHED);
+                comm.adaptive_scatterv_in_place(root, &mut PartitionMut::new(&mut got[..], &counts[me..=me], &[0][..])).unwrap();
+                check(&got, &[counts[me]], &[0], |_, k| number(root, me, k), "scatterv in place");
+            }
         }
         // each rank gives every other one as many as the sum of their numbers says
         let between: Vec<i32> = (0..ranks).map(|to| counts[(me + to) % ranks]).collect();
@@ -73,6 +97,8 @@ fn everything<C: Communicator + AsRaw<Raw = mpi::ffi::MPI_Comm>>(comm: &C, count
         let given = Partition::new(&all[..], &between[..], &from[..]);
         comm.adaptive_alltoallv(&given, &mut PartitionMut::new(&mut got[..], &between[..], &from[..])).unwrap();
         check(&got, &between, &from, |from, k| number(from, me, k), "alltoallv");
+        comm.adaptive_alltoallv_in_place(&mut PartitionMut::new(&mut all[..], &between[..], &from[..])).unwrap();
+        check(&all, &between, &from, |from, k| number(from, me, k), "alltoallv in place");
     }
     let all: usize = counts.iter().sum::<i32>() as usize;
     let before: usize = counts[..me].iter().sum::<i32>() as usize;
@@ -82,11 +108,17 @@ fn everything<C: Communicator + AsRaw<Raw = mpi::ffi::MPI_Comm>>(comm: &C, count
     let sum = |k: usize| (0..ranks).fold(0u32, |sum, r| sum.wrapping_add(number(r, 0, k)));
     check(&got, &[counts[me]], &[0], |_, k| sum(before + k), "reduce_scatter");
     assert!(given.iter().enumerate().all(|(k, &x)| x == number(me, 0, k)), "what was given was written");
+    let mut data = given;
+    comm.adaptive_reduce_scatter_in_place(&mut data[..], &counts, SystemOperation::sum()).unwrap();
+    check(&data[..counts[me] as usize], &[counts[me]], &[0], |_, k| sum(before + k), "reduce_scatter in place");
     // in the order of ranks
-    let given: Vec<u64> = (0..all).flat_map(|k| map(me, k)).collect();
+    let mut given: Vec<u64> = (0..all).flat_map(|k| map(me, k)).collect();
     let mut got = vec![7u64; 2 * counts[me] as usize];
     with_two_maps(&given, &mut got, |given, got, after| comm.adaptive_reduce_scatter(given, &counts, got, after)).unwrap();
-    assert!((0..counts[me] as usize).all(|k| got[2 * k..2 * k + 2] == map_of_all(ranks, before + k)), "maps of {counts:?}");
+    let right = |got: &[u64]| (0..counts[me] as usize).all(|k| got[2 * k..2 * k + 2] == map_of_all(ranks, before + k));
+    assert!(right(&got), "maps of {counts:?}");
+    with_maps(&mut given, |maps, after| comm.adaptive_reduce_scatter_in_place(maps, &counts, after)).unwrap();
+    assert!(right(&given), "maps of {counts:?} in place");
 }
 
 /// Sizes that are all alike, that differ by one at most, that differ much, that are none, and that one rank alone has.
@@ -123,8 +155,8 @@ fn sizes_that_all_ranks_know_and_that_are_about_alike_go_by_plans() {
             everything(world, count_of);
             traced() - before
         };
-        // two of allgatherv, two of reduce_scatter
-        assert_eq!([plans(world, |_| 50), plans(world, |rank| 50 - (rank as i32 % 2))], [4, 4]);
+        // four of allgatherv, four of reduce_scatter
+        assert_eq!([plans(world, |_| 50), plans(world, |rank| 50 - (rank as i32 % 2))], [8, 8]);
         assert_eq!([plans(world, |rank| 50 * rank as i32), plans(world, |_| 0)], [0, 0]);
     });
 }
@@ -149,6 +181,10 @@ fn what_is_not_a_block_for_each_rank_is_refused_before_anything_is_sent() {
         let (nothing, none) = ([0u32; 0], [0i32; 0]);
         let e = world.adaptive_scatterv(2, &Partition::new(&nothing[..], &none[..], &none[..]), &mut [0u32][..]).unwrap_err().to_string();
         assert!(e.contains("MPI_Scatterv with root 2 of 2 ranks"), "{e}");
+        let at_another = world.rank() as usize ^ 1;
+        let mut data = PartitionMut::new(&mut got[..], &[1, 1][..], &[0, 1][..]);
+        let e = world.adaptive_gatherv_in_place(at_another, &mut data).unwrap_err().to_string();
+        assert!(e.contains("MPI_Gatherv with 2 blocks for 1 rank"), "{e}");
         everything(world, |_| 3);
     });
 }

@@ -2,7 +2,7 @@
 
 use super::call::{self, Call, Items};
 use super::nonblocking::{IALLREDUCE, IBARRIER, IBCAST, Pending, begin};
-use super::vector::{self, Blocks};
+use super::vector::{self, Blocks, GATHERV, SCATTERV};
 use crate::collective::{Collective, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scatter};
 #[cfg(doc)]
 use crate::error::Error;
@@ -144,6 +144,12 @@ pub trait AdaptiveCollectives {
     /// [`AdaptiveCollectives::adaptive_bcast`].
     fn adaptive_allgatherv<S: Buffer + ?Sized, R: PartitionedBufferMut + ?Sized>(&self, given: &S, result: &mut R) -> Result<()>;
 
+    /// As [`AdaptiveCollectives::adaptive_allgatherv`], where this rank's block lies in its place of `data`.
+    ///
+    /// # Errors
+    /// As there.
+    fn adaptive_allgatherv_in_place<B: PartitionedBufferMut + ?Sized>(&self, data: &mut B) -> Result<()>;
+
     /// As [`AdaptiveCollectives::adaptive_reduce_scatter_block`], where each rank gets as many items as `counts` says, which is the same on all ranks. By the
     /// rule of [`AdaptiveCollectives::adaptive_allgatherv`]; blocks are filled up with items of this rank's, and what is made of these is
     /// not looked at.
@@ -158,6 +164,13 @@ pub trait AdaptiveCollectives {
         op: O,
     ) -> Result<()>;
 
+    /// As [`AdaptiveCollectives::adaptive_reduce_scatter`], where `data` is what this rank gives, and its block of the result comes at the beginning; what
+    /// lies behind it afterwards is not said.
+    ///
+    /// # Errors
+    /// As there.
+    fn adaptive_reduce_scatter_in_place<B: BufferMut + ?Sized, O: Operation>(&self, data: &mut B, counts: &[Count], op: O) -> Result<()>;
+
     /// As [`AdaptiveCollectives::adaptive_gather`], of blocks that may have other sizes on each rank. The root alone knows all of them, so that ranks could
     /// not decide alike: the library's own runs.
     ///
@@ -165,17 +178,35 @@ pub trait AdaptiveCollectives {
     /// As for [`AdaptiveCollectives::adaptive_allgatherv`], or there is no such root.
     fn adaptive_gatherv<S: Buffer + ?Sized, R: PartitionedBufferMut + ?Sized>(&self, root: Rank, given: &S, result: &mut R) -> Result<()>;
 
+    /// As [`AdaptiveCollectives::adaptive_gatherv`], where `data` is the block that this rank gives, alone; at the root all blocks, its own in its place.
+    ///
+    /// # Errors
+    /// As there, or there are several blocks at a rank that is not the root.
+    fn adaptive_gatherv_in_place<B: PartitionedBufferMut + ?Sized>(&self, root: Rank, data: &mut B) -> Result<()>;
+
     /// As [`AdaptiveCollectives::adaptive_scatter`], by the rule of [`AdaptiveCollectives::adaptive_gatherv`].
     ///
     /// # Errors
     /// As there.
     fn adaptive_scatterv<S: PartitionedBuffer + ?Sized, R: BufferMut + ?Sized>(&self, root: Rank, given: &S, result: &mut R) -> Result<()>;
 
+    /// As [`AdaptiveCollectives::adaptive_scatterv`], where `data` is where this rank gets its block, alone; at the root all blocks, of which its own stays.
+    ///
+    /// # Errors
+    /// As for [`AdaptiveCollectives::adaptive_gatherv_in_place`].
+    fn adaptive_scatterv_in_place<B: PartitionedBufferMut + ?Sized>(&self, root: Rank, data: &mut B) -> Result<()>;
+
     /// As [`AdaptiveCollectives::adaptive_alltoall`], of blocks that may have any sizes. No rank knows all of them: the library's own runs.
     ///
     /// # Errors
     /// As for [`AdaptiveCollectives::adaptive_allgatherv`].
     fn adaptive_alltoallv<S: PartitionedBuffer + ?Sized, R: PartitionedBufferMut + ?Sized>(&self, given: &S, result: &mut R) -> Result<()>;
+
+    /// As [`AdaptiveCollectives::adaptive_alltoallv`], where what comes replaces what is given: each two ranks give each other as much.
+    ///
+    /// # Errors
+    /// As there.
+    fn adaptive_alltoallv_in_place<B: PartitionedBufferMut + ?Sized>(&self, data: &mut B) -> Result<()>;
 
     /// Returns when all ranks of the communicator have called it, in the way that the policy chose for these ranks. Collective. On an
     /// inter-communicator, and without a policy that fits, the library's own barrier runs.
@@ -331,7 +362,12 @@ impl<C: Communicator + AsRaw<Raw = ffi::MPI_Comm>> AdaptiveCollectives for C {
 
     fn adaptive_allgatherv<S: Buffer + ?Sized, R: PartitionedBufferMut + ?Sized>(&self, given: &S, result: &mut R) -> Result<()> {
         // SAFETY: buffers are valid for their items, and borrowed, as in all that follow
-        unsafe { vector::allgatherv(self.as_raw(), Items::of(given), Blocks::of_mut(result)) }
+        unsafe { vector::allgatherv(self.as_raw(), Some(Items::of(given)), Blocks::of_mut(result)) }
+    }
+
+    fn adaptive_allgatherv_in_place<B: PartitionedBufferMut + ?Sized>(&self, data: &mut B) -> Result<()> {
+        // SAFETY: as above
+        unsafe { vector::allgatherv(self.as_raw(), None, Blocks::of_mut(data)) }
     }
 
     fn adaptive_reduce_scatter<S: Buffer + ?Sized, R: BufferMut + ?Sized, O: Operation>(
@@ -341,24 +377,44 @@ impl<C: Communicator + AsRaw<Raw = ffi::MPI_Comm>> AdaptiveCollectives for C {
         result: &mut R,
         op: O,
     ) -> Result<()> {
-        let (items, operation) = ((Items::of(given), Items::of_mut(result)), (op.as_raw(), op.is_commutative()));
+        let (items, operation) = ((Items::of(given), Some(Items::of_mut(result))), (op.as_raw(), op.is_commutative()));
         // SAFETY: as above
         unsafe { vector::reduce_scatter(self.as_raw(), items, counts, operation) }
     }
 
+    fn adaptive_reduce_scatter_in_place<B: BufferMut + ?Sized, O: Operation>(&self, data: &mut B, counts: &[Count], op: O) -> Result<()> {
+        // SAFETY: as above
+        unsafe { vector::reduce_scatter(self.as_raw(), (Items::of_mut(data), None), counts, (op.as_raw(), op.is_commutative())) }
+    }
+
     fn adaptive_gatherv<S: Buffer + ?Sized, R: PartitionedBufferMut + ?Sized>(&self, root: Rank, given: &S, result: &mut R) -> Result<()> {
         // SAFETY: as above
-        unsafe { vector::gatherv(self.as_raw(), root, Items::of(given), Blocks::of_mut(result)) }
+        unsafe { GATHERV.run(self.as_raw(), root, Items::of(given), Blocks::of_mut(result)) }
+    }
+
+    fn adaptive_gatherv_in_place<B: PartitionedBufferMut + ?Sized>(&self, root: Rank, data: &mut B) -> Result<()> {
+        // SAFETY: as above
+        unsafe { GATHERV.run_in_place(self.as_raw(), root, Blocks::of_mut(data)) }
     }
 
     fn adaptive_scatterv<S: PartitionedBuffer + ?Sized, R: BufferMut + ?Sized>(&self, root: Rank, given: &S, result: &mut R) -> Result<()> {
         // SAFETY: as above
-        unsafe { vector::scatterv(self.as_raw(), root, Blocks::of(given), Items::of_mut(result)) }
+        unsafe { SCATTERV.run(self.as_raw(), root, Items::of_mut(result), Blocks::of(given)) }
+    }
+
+    fn adaptive_scatterv_in_place<B: PartitionedBufferMut + ?Sized>(&self, root: Rank, data: &mut B) -> Result<()> {
+        // SAFETY: as above
+        unsafe { SCATTERV.run_in_place(self.as_raw(), root, Blocks::of_mut(data)) }
     }
 
     fn adaptive_alltoallv<S: PartitionedBuffer + ?Sized, R: PartitionedBufferMut + ?Sized>(&self, given: &S, result: &mut R) -> Result<()> {
         // SAFETY: as above
-        unsafe { vector::alltoallv(self.as_raw(), Blocks::of(given), Blocks::of_mut(result)) }
+        unsafe { vector::alltoallv(self.as_raw(), Some(Blocks::of(given)), Blocks::of_mut(result)) }
+    }
+
+    fn adaptive_alltoallv_in_place<B: PartitionedBufferMut + ?Sized>(&self, data: &mut B) -> Result<()> {
+        // SAFETY: as above
+        unsafe { vector::alltoallv(self.as_raw(), None, Blocks::of_mut(data)) }
     }
 
     #[inline]

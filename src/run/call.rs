@@ -210,7 +210,7 @@ impl Side {
     }
 
     /// A copy of all that some of its items reach, holes too, and the address in it that the first one has.
-    unsafe fn copied(&self, data: *mut u8, first: usize, count: usize) -> (Vec<u8>, *mut c_void) {
+    pub unsafe fn copied(&self, data: *mut u8, first: usize, count: usize) -> (Vec<u8>, *mut c_void) {
         let (begin, bytes) = self.layout.reach(count);
         // an address of its own, also of nothing
         let mut copy = vec![0u8; bytes.max(1)];
@@ -465,7 +465,7 @@ unsafe fn run_known(call: &Call) -> Result<()> {
 ///
 /// # Errors
 /// As there.
-unsafe fn run_plan(known: &mut Known, call: &Call) -> Result<bool> {
+pub(super) unsafe fn run_plan(known: &mut Known, call: &Call) -> Result<bool> {
     // SAFETY: the caller's
     unsafe {
         let (prepared, Some((planned, steps))) = known.parts() else { return Ok(false) };

@@ -132,6 +132,11 @@ impl Known {
         &self.prepared
     }
 
+    /// True if it has a plan.
+    pub fn is_planned(&self) -> bool {
+        self.planned.is_some()
+    }
+
     /// What it says of the caller's memory, where the library's own runs on that as it is.
     #[inline]
     pub fn librarys_own(&self) -> Option<&Prepared> {

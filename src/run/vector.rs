@@ -4,22 +4,19 @@
 //! and go by the plans of blocks of one size. Of the others one rank alone knows all sizes, or none does: ranks cannot decide alike, and the library's own
 //! run, as they do where blocks differ much.
 
-use super::call::{Items, Side, given_at, got_at};
-use super::communicator::{State, sizes, state};
+use super::call::{Call, Items, Side, given_at, got_at, run_plan};
+use super::communicator::sizes;
 use super::datatype::{Direction, Layout, copy_items};
-use super::planned::Planned;
+use super::known::Known;
 use super::{rank, under_way};
-use crate::collective::{Collective, Shape, allgather, reduce_scatter};
+use crate::collective::{Collective, allgather, reduce_scatter};
 use crate::error::{Error, Result};
-use crate::plan;
-use crate::schedule::Elements;
-use crate::transport::library::{Arguments, Operation};
 use crate::transport::mpi::check;
-use crate::transport::{Buffers, native};
-use mpi::ffi::{MPI_Comm, MPI_Datatype, MPI_Op};
+use crate::transport::native;
+use mpi::ffi::{self, MPI_Comm, MPI_Datatype, MPI_Op};
 use mpi::traits::{AsRaw, PartitionedBuffer, PartitionedBufferMut};
-use std::os::raw::c_int;
-use std::sync::Arc;
+use std::os::raw::{c_int, c_void};
+use std::ptr::{copy_nonoverlapping, null_mut};
 
 /// Blocks of a caller's, one for each rank.
 #[derive(Clone, Copy)]
@@ -45,6 +42,36 @@ impl<'a> Blocks<'a> {
         Blocks { data: got_at(data, is_nothing(counts)), datatype, counts, places }
     }
 
+    /// One of them.
+    fn block(&self, k: usize) -> Result<Items> {
+        // SAFETY: the caller's datatype
+        let place = unsafe { Layout::of(self.datatype)? }.after(1) * self.places[k] as isize;
+        Ok(Items { data: self.data.wrapping_offset(place), count: self.counts[k], datatype: self.datatype })
+    }
+
+    /// A copy of those from `k` to before `end`, with what lies between them, and the address in it from which their places count: the library's name for "in
+    /// place" is known to C alone.
+    ///
+    /// # Safety
+    /// The blocks must be the caller's memory.
+    unsafe fn copied(&self, k: usize, end: usize) -> Result<(Vec<u8>, Blocks<'a>)> {
+        // SAFETY: the caller's datatype
+        let layout = unsafe { Layout::of(self.datatype)? };
+        let reach = |k: usize| {
+            let (begin, bytes) = layout.reach(self.counts[k] as usize);
+            let begin = layout.after(1) * self.places[k] as isize + begin;
+            (begin, begin + bytes as isize)
+        };
+        let some = (k..end).filter(|&k| self.counts[k] > 0).map(reach);
+        let (begin, end) = some.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1))).unwrap_or((0, 0));
+        // an address of its own, also of nothing
+        let mut copy = vec![0u8; ((end - begin) as usize).max(1)];
+        // SAFETY: all of them is the caller's, and fits into the copy
+        unsafe { copy_nonoverlapping(self.data.wrapping_offset(begin), copy.as_mut_ptr(), (end - begin) as usize) };
+        let data = copy.as_mut_ptr().wrapping_offset(-begin);
+        Ok((copy, Blocks { data, ..*self }))
+    }
+
     /// Refuses other than one for each rank.
     fn check(&self, function: &str, ranks: usize) -> Result<()> {
         check_counts(function, ranks, self.counts)?;
@@ -61,17 +88,13 @@ fn is_nothing(counts: &[c_int]) -> bool {
 
 fn check_counts(function: &str, ranks: usize, counts: &[c_int]) -> Result<()> {
     if counts.len() != ranks {
-        return Err(Error::invalid(format!("{function} with {} blocks for {ranks} ranks", counts.len())));
+        let of = if ranks == 1 { "rank" } else { "ranks" };
+        return Err(Error::invalid(format!("{function} with {} blocks for {ranks} {of}", counts.len())));
     }
     if let Some(count) = counts.iter().find(|&&count| count < 0) {
         return Err(Error::invalid(format!("{function} with a block of {count} items")));
     }
     Ok(())
-}
-
-/// So many ranks that a rank of a communicator has blocks for.
-fn peers(comm: MPI_Comm) -> Result<usize> {
-    sizes(comm).map(|(own, remote)| remote.unwrap_or(own))
 }
 
 /// The longest of some blocks, where filling up all others makes them longer by an eighth at most: what is sent more costs less then than a better
@@ -81,79 +104,102 @@ fn filled_up(blocks: impl Iterator<Item = usize> + Clone) -> Option<usize> {
     (most > 0 && most.saturating_mul(count) <= all + all / 8).then_some(most)
 }
 
-/// What is planned for blocks of so many bytes, if something is. Collective.
+/// Runs the plan of a collective of blocks of one size on what is `packed`, if there is a plan, which is remembered; gives what came, in so many bytes.
+/// Collective.
 ///
 /// # Safety
-/// The communicator must be valid, and no other collective be under way on it.
-unsafe fn planned<'p>(
-    comm: MPI_Comm,
-    collective: &'static Collective,
-    (bytes, elements): (usize, Elements),
-) -> Result<Option<(&'p mut Planned, Arc<plan::Planned>)>> {
-    // SAFETY: the caller's
-    let State::Planned(planned) = (unsafe { state(comm)? }) else { return Ok(None) };
-    let plan = planned.planned(collective, |ranks| Shape { elements, ..Shape::new(ranks, 0, bytes) });
-    Ok(matches!(*plan, plan::Planned::Run(_)).then_some((&mut **planned, plan)))
-}
-
-/// Runs a plan on copies, which are given back.
-unsafe fn run(
-    (planned, plan): (&mut Planned, Arc<plan::Planned>),
-    (given, mut got): (Vec<u8>, Vec<u8>),
+/// As for MPI's function of blocks of one size, with what is packed.
+unsafe fn by_plan(
+    (collective, comm): (&'static Collective, MPI_Comm),
+    [given, got]: [(c_int, MPI_Datatype); 2],
+    operation: Option<(MPI_Op, bool)>,
     bytes: usize,
-    operation: Option<Operation>,
-) -> Result<Vec<u8>> {
-    let plan::Planned::Run(steps) = &*plan else { return Ok(got) };
-    let arguments = Arguments { buffers: Buffers::of(&given, &mut got), bytes, root: 0, operation };
-    // SAFETY: the caller made them as long as the collective's layout says
-    if let Err(e) = unsafe { planned.run(steps, &arguments) } {
-        // other messages may still be open: they go where they were told to
-        std::mem::forget((given, got));
-        return Err(e);
+    packed: impl FnOnce() -> Result<Vec<u8>>,
+) -> Result<Option<Vec<u8>>> {
+    let call = |input: *mut u8, output: *mut u8| {
+        let items = |data, (count, datatype)| Items { data, count, datatype };
+        Call::new(collective, comm, 0, (items(input, given), items(output, got)), operation)
+    };
+    let mut came = None;
+    // SAFETY: the caller's
+    unsafe {
+        let mut known = Known::of(&call(null_mut(), null_mut()).asked)?;
+        if known.is_planned() {
+            let (mut input, mut output) = (packed()?, vec![0u8; bytes]);
+            if let Err(e) = run_plan(&mut known, &call(input.as_mut_ptr(), output.as_mut_ptr())) {
+                // other messages may still be open: they go where they were told to
+                std::mem::forget((input, output));
+                return Err(e);
+            }
+            came = Some(output);
+        }
+        known.remember();
     }
-    Ok(got)
+    Ok(came)
 }
 
-/// Brings each rank's block to all.
+/// Refuses to work in place between two groups of ranks.
+fn check_in_place(function: &str, remote: Option<usize>) -> Result<()> {
+    let refused = || Error::invalid(format!("{function} in place between two groups of ranks"));
+    if remote.is_none() { Ok(()) } else { Err(refused()) }
+}
+
+/// Brings each rank's block to all; without what is given, that lies in its place.
 ///
 /// # Safety
 /// The arguments must be valid for `MPI_Allgatherv`.
 ///
 /// # Errors
 /// [`Error::Invalid`] with what is wrong with them, before anything is sent; or MPI's reason.
-pub(super) unsafe fn allgatherv(comm: MPI_Comm, given: Items, got: Blocks) -> Result<()> {
+pub(super) unsafe fn allgatherv(comm: MPI_Comm, given: Option<Items>, got: Blocks) -> Result<()> {
+    const FUNCTION: &str = "MPI_Allgatherv";
     let (ranks, remote) = sizes(comm)?;
-    got.check("MPI_Allgatherv", remote.unwrap_or(ranks))?;
+    got.check(FUNCTION, remote.unwrap_or(ranks))?;
+    let me = rank(comm)?;
+    let in_place = given.is_none();
+    if in_place {
+        check_in_place(FUNCTION, remote)?;
+    }
+    let mut given = given.map_or_else(|| got.block(me), Ok)?;
     // SAFETY: the caller's arguments
     unsafe {
         let (from, into) = (Layout::of(given.datatype)?, Layout::of(got.datatype)?);
         let block = |k: usize| got.counts[k] as usize * into.size;
         let count = given.count.max(0) as usize;
         if let (None, Some(bytes)) = (remote, filled_up((0..ranks).map(block))) {
-            let (own, mine) = (count * from.size, block(rank(comm)?));
+            let (own, mine) = (count * from.size, block(me));
             if own != mine {
-                return Err(Error::invalid(format!("MPI_Allgatherv of {own} bytes where {mine} come")));
+                return Err(Error::invalid(format!("{FUNCTION} of {own} bytes where {mine} come")));
             }
-            if let Some(found) = planned(comm, &allgather::COLLECTIVE, (bytes, Elements::default()))? {
+            let packed = || {
                 let mut packed = vec![0u8; bytes];
                 copy_items(Direction::Pack, given.data, count, given.datatype, packed.as_mut_ptr(), comm)?;
-                let mut all = run(found, (packed, vec![0u8; ranks * bytes]), bytes, None)?;
-                for (k, packed) in all.chunks_exact_mut(bytes).enumerate() {
-                    let place = got.data.wrapping_offset(into.after(1) * got.places[k] as isize);
-                    copy_items(Direction::Unpack, place, got.counts[k] as usize, got.datatype, packed.as_mut_ptr(), comm)?;
+                Ok(packed)
+            };
+            // what an int does not count is the library's own on all ranks
+            if let (Ok(one), Ok(all)) = (c_int::try_from(bytes), c_int::try_from(ranks * bytes)) {
+                let items = [one, all].map(|bytes| (bytes, ffi::RSMPI_UINT8_T));
+                if let Some(mut all) = by_plan((&allgather::COLLECTIVE, comm), items, None, ranks * bytes, packed)? {
+                    for (k, packed) in all.chunks_exact_mut(bytes).enumerate() {
+                        let Items { data, count, datatype } = got.block(k)?;
+                        copy_items(Direction::Unpack, data, count as usize, datatype, packed.as_mut_ptr(), comm)?;
+                    }
+                    return Ok(());
                 }
-                return Ok(());
             }
         }
         under_way::finish(comm, None);
-        let (n, t) = (given.count, given.datatype);
+        let copy = if in_place { Some(got.copied(me, me + 1)?) } else { None };
+        if let Some((_, own)) = &copy {
+            given = own.block(me)?;
+        }
         let (counts, places) = (got.counts.as_ptr(), got.places.as_ptr());
-        let code = native::PMPI_Allgatherv(given.data.cast(), n, t, got.data.cast(), counts, places, got.datatype, comm);
-        check("MPI_Allgatherv", code)
+        let data = given.data.cast_const().cast();
+        check(FUNCTION, native::PMPI_Allgatherv(data, given.count, given.datatype, got.data.cast(), counts, places, got.datatype, comm))
     }
 }
 
-/// Combines what all give, and brings each rank its block of that.
+/// Combines what all give, and brings each rank its block of that; without a place for it, to the beginning of what it gave.
 ///
 /// # Safety
 /// The arguments must be valid for `MPI_Reduce_scatter`.
@@ -162,7 +208,7 @@ pub(super) unsafe fn allgatherv(comm: MPI_Comm, given: Items, got: Blocks) -> Re
 /// As [`allgatherv`].
 pub(super) unsafe fn reduce_scatter(
     comm: MPI_Comm,
-    (given, got): (Items, Items),
+    (given, got): (Items, Option<Items>),
     counts: &[c_int],
     (op, commute): (MPI_Op, bool),
 ) -> Result<()> {
@@ -170,6 +216,11 @@ pub(super) unsafe fn reduce_scatter(
     let (ranks, remote) = sizes(comm)?;
     let me = rank(comm)?;
     check_counts(FUNCTION, ranks, counts)?;
+    let in_place = got.is_none();
+    if in_place {
+        check_in_place(FUNCTION, remote)?;
+    }
+    let got = got.unwrap_or(Items { count: counts[me], ..given });
     let all: usize = counts.iter().map(|&count| count as usize).sum();
     if given.count.max(0) as usize != all || got.count != counts[me] {
         let (given, got, mine) = (given.count, got.count, counts[me]);
@@ -182,15 +233,18 @@ pub(super) unsafe fn reduce_scatter(
     unsafe {
         let most = filled_up(counts.iter().map(|&count| count as usize)).filter(|_| remote.is_none());
         let side = Side::new((given.count, given.datatype), 1, true)?;
-        let elements = side.and_then(|side| Some((side, side.elements(commute).filter(|elements| elements.bytes > 0)?)));
-        if let (Some(most), Some((side, elements))) = (most, elements) {
-            let (item, bytes) = (elements.bytes, most * elements.bytes);
-            if let Some(found) = planned(comm, &reduce_scatter::COLLECTIVE, (bytes, elements))? {
+        let item = side.and_then(|side| Some((side, side.elements(commute).filter(|elements| elements.bytes > 0)?.bytes)));
+        if let (Some(most), Some((side, item))) = (most, item)
+            && let (Ok(one), Ok(filled)) = (c_int::try_from(most), c_int::try_from(most * ranks))
+        {
+            let packed = || {
                 let mut packed = vec![0u8; all * item];
                 side.copy(Direction::Pack, given.data, packed.as_mut_ptr())?;
-                let filled = fill_up(&packed, counts, item, most);
-                let operation = Operation::new(given.datatype, item, op);
-                let mut result = run(found, (filled, vec![0u8; bytes]), bytes, Some(operation))?;
+                Ok(fill_up(&packed, counts, item, most))
+            };
+            let items = [filled, one].map(|count| (count, given.datatype));
+            let which = (&reduce_scatter::COLLECTIVE, comm);
+            if let Some(mut result) = by_plan(which, items, Some((op, commute)), most * item, packed)? {
                 if let Some(own) = Side::new((got.count, got.datatype), 1, true)? {
                     own.copy(Direction::Unpack, got.data, result.as_mut_ptr())?;
                 }
@@ -198,7 +252,9 @@ pub(super) unsafe fn reduce_scatter(
             }
         }
         under_way::finish(comm, None);
-        let code = native::PMPI_Reduce_scatter(given.data.cast(), got.data.cast(), counts.as_ptr(), given.datatype, op, comm);
+        let copy = side.filter(|_| in_place).map(|side| side.copied(given.data, 0, all));
+        let data = copy.as_ref().map_or(given.data.cast::<c_void>(), |(_, address)| *address);
+        let code = native::PMPI_Reduce_scatter(data.cast_const(), got.data.cast(), counts.as_ptr(), given.datatype, op, comm);
         check(FUNCTION, code)
     }
 }
@@ -218,70 +274,99 @@ fn fill_up(vector: &[u8], counts: &[c_int], item: usize, most: usize) -> Vec<u8>
     filled
 }
 
-/// Brings each rank's block to the root: the library's own.
-///
-/// # Safety
-/// The arguments must be valid for `MPI_Gatherv`.
-///
-/// # Errors
-/// As [`allgatherv`].
-pub(super) unsafe fn gatherv(comm: MPI_Comm, root: usize, given: Items, got: Blocks) -> Result<()> {
-    check_root("MPI_Gatherv", comm, root, &got)?;
-    under_way::finish(comm, None);
-    let (counts, places) = (got.counts.as_ptr(), got.places.as_ptr());
-    // SAFETY: the caller's arguments
-    check("MPI_Gatherv", unsafe {
-        let data = given.data.cast_const().cast();
-        native::PMPI_Gatherv(data, given.count, given.datatype, got.data.cast(), counts, places, got.datatype, root as c_int, comm)
-    })
+/// A collective of the library's own between each rank's block and all of them at a root.
+pub(super) struct AtRoot {
+    function: &'static str,
+    call: unsafe fn(&Items, &Blocks, c_int, MPI_Comm) -> c_int,
 }
 
-/// Brings each rank its block of what the root gives: the library's own.
-///
-/// # Safety
-/// The arguments must be valid for `MPI_Scatterv`.
-///
-/// # Errors
-/// As [`allgatherv`].
-pub(super) unsafe fn scatterv(comm: MPI_Comm, root: usize, given: Blocks, got: Items) -> Result<()> {
-    check_root("MPI_Scatterv", comm, root, &given)?;
-    under_way::finish(comm, None);
-    let (counts, places) = (given.counts.as_ptr(), given.places.as_ptr());
-    // SAFETY: the caller's arguments
-    check("MPI_Scatterv", unsafe {
-        let data = given.data.cast_const().cast();
-        native::PMPI_Scatterv(data, counts, places, given.datatype, got.data.cast(), got.count, got.datatype, root as c_int, comm)
-    })
-}
+// SAFETY of both: the caller's
+/// Brings each rank's block to the root.
+pub(super) static GATHERV: AtRoot = AtRoot {
+    function: "MPI_Gatherv",
+    call: |given, got, root, comm| unsafe {
+        let (data, counts, places) = (given.data.cast_const().cast(), got.counts.as_ptr(), got.places.as_ptr());
+        native::PMPI_Gatherv(data, given.count, given.datatype, got.data.cast(), counts, places, got.datatype, root, comm)
+    },
+};
+/// Brings each rank its block of what the root gives.
+pub(super) static SCATTERV: AtRoot = AtRoot {
+    function: "MPI_Scatterv",
+    call: |got, given, root, comm| unsafe {
+        let (data, counts, places) = (given.data.cast_const().cast(), given.counts.as_ptr(), given.places.as_ptr());
+        native::PMPI_Scatterv(data, counts, places, given.datatype, got.data.cast(), got.count, got.datatype, root, comm)
+    },
+};
 
-/// Refuses a root that there is not, and, at the root, other than a block for each rank.
-fn check_root(function: &str, comm: MPI_Comm, root: usize, at_root: &Blocks) -> Result<()> {
-    let (ranks, remote) = sizes(comm)?;
-    if remote.is_some() {
-        return Ok(());
+impl AtRoot {
+    /// Calls it.
+    ///
+    /// # Safety
+    /// The arguments must be valid for its function.
+    ///
+    /// # Errors
+    /// As [`allgatherv`], or there is no such root.
+    pub unsafe fn run(&self, comm: MPI_Comm, root: usize, own: Items, all: Blocks) -> Result<()> {
+        let (ranks, remote) = sizes(comm)?;
+        if remote.is_none() && root >= ranks {
+            return Err(Error::invalid(format!("{} with root {root} of {ranks} ranks", self.function)));
+        }
+        if remote.is_none() && rank(comm)? == root {
+            all.check(self.function, ranks)?;
+        }
+        under_way::finish(comm, None);
+        // SAFETY: the caller's arguments
+        check(self.function, unsafe { (self.call)(&own, &all, root as c_int, comm) })
     }
-    if root >= ranks {
-        return Err(Error::invalid(format!("{function} with root {root} of {ranks} ranks")));
+
+    /// The same where the root's own block stays in its place. Elsewhere there is one block.
+    ///
+    /// # Safety
+    /// As [`AtRoot::run`].
+    ///
+    /// # Errors
+    /// As there, or there are more blocks.
+    pub unsafe fn run_in_place(&self, comm: MPI_Comm, root: usize, blocks: Blocks) -> Result<()> {
+        let ((ranks, remote), me) = (sizes(comm)?, rank(comm)?);
+        check_in_place(self.function, remote)?;
+        blocks.check(self.function, if me == root { ranks } else { 1 })?;
+        // SAFETY: the caller's arguments
+        unsafe {
+            if me != root {
+                return self.run(comm, root, blocks.block(0)?, blocks);
+            }
+            let (_copy, own) = blocks.copied(me, me + 1)?;
+            self.run(comm, root, own.block(me)?, blocks)
+        }
     }
-    if rank(comm)? == root { at_root.check(function, ranks) } else { Ok(()) }
 }
 
-/// Brings each rank a block from each rank: the library's own.
+/// Brings each rank a block from each rank: the library's own. Without what is given, that is where what comes goes.
 ///
 /// # Safety
 /// The arguments must be valid for `MPI_Alltoallv`.
 ///
 /// # Errors
 /// As [`allgatherv`].
-pub(super) unsafe fn alltoallv(comm: MPI_Comm, given: Blocks, got: Blocks) -> Result<()> {
-    let peers = peers(comm)?;
-    given.check("MPI_Alltoallv", peers)?;
-    got.check("MPI_Alltoallv", peers)?;
+pub(super) unsafe fn alltoallv(comm: MPI_Comm, given: Option<Blocks>, got: Blocks) -> Result<()> {
+    const FUNCTION: &str = "MPI_Alltoallv";
+    let (ranks, remote) = sizes(comm)?;
+    let peers = remote.unwrap_or(ranks);
+    got.check(FUNCTION, peers)?;
+    let (_copy, given) = match given {
+        Some(given) => (Vec::new(), given),
+        None => {
+            check_in_place(FUNCTION, remote)?;
+            // SAFETY: the caller's arguments
+            unsafe { got.copied(0, peers)? }
+        }
+    };
+    given.check(FUNCTION, peers)?;
     under_way::finish(comm, None);
     let (counts, places) = (given.counts.as_ptr(), given.places.as_ptr());
     let (also, into) = (got.counts.as_ptr(), got.places.as_ptr());
     // SAFETY: the caller's arguments
-    check("MPI_Alltoallv", unsafe {
+    check(FUNCTION, unsafe {
         let data = given.data.cast_const().cast();
         native::PMPI_Alltoallv(data, counts, places, given.datatype, got.data.cast(), also, into, got.datatype, comm)
     })
