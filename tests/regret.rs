@@ -156,7 +156,27 @@ fn how_well_each_collective_was_predicted_is_said_of_all_groups_and_of_each() {
     }
 }
 
-/// The same of every other collective that is tuned: the mean, and the worst for what is known to be weak.
+/// Where TCP loses messages and sends them again a fifth of a second later, which no model knows: what most runs take decides, and some of the ranks do what
+/// all do. What escapes the range of sizes that are lost is found, though a dozen others are predicted to be faster.
+#[test]
+fn messages_that_are_lost_are_avoided() {
+    let platform = Platform::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("platforms/hcl16.toml")).unwrap();
+    let lossy = COLLECTIVES.into_iter().filter(|c| ["gather", "alltoall"].contains(&c.name));
+    for collective in lossy {
+        let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
+        let (_, policy) =
+            tune(&mut Session::new(&mut probe), TuneOptions { collectives: &[collective], ..TuneOptions::default() }).unwrap();
+        let policy = CompiledPolicy::new(policy).unwrap();
+        let members = members(&policy.policy, &platform.host_names()).unwrap();
+        let cases = met(&policy, probe.simulator(), &members, collective, 24, 3).unwrap();
+        let mean = cases.iter().map(|c| c.regret.unwrap()).sum::<f64>() / cases.len() as f64;
+        println!("{}: mean regret {:.2} %", collective.name, mean * 100.0);
+        // one of them took 300 times as long as it might
+        assert!(mean <= 0.15, "{}: {mean}, {cases:?}", collective.name);
+    }
+}
+
+/// The same of every other collective that is tuned, in the mean.
 #[test]
 fn other_collectives_hold_where_users_meet_them() {
     let platform = generate(Wanted { sites: 3, hosts: 14, seed: 5 }).unwrap();

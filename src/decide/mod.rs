@@ -40,6 +40,14 @@ const CLEAR_MARGIN: f64 = 0.02;
 /// two processes of one machine, where a barrier takes as long.
 const CALL_S: f64 = 1e-6;
 
+/// What takes so many times as long as predicted is not what models are about, such as messages that TCP loses and sends again.
+const MISSED: f64 = 4.0;
+
+/// True if models missed by a multiple what something takes.
+pub fn is_missed(predicted_s: f64, measured_s: f64) -> bool {
+    measured_s > MISSED * predicted_s
+}
+
 /// True if a way is to be taken instead of the library's own. `clearly`: whether runs that were made to tell them apart, in turns, say that it is
 /// faster by more than what noise makes; `None` where there are none. In doubt it is the library's own.
 pub fn beats_native(own_s: f64, native_s: f64, clearly: Option<bool>) -> bool {

@@ -1,7 +1,7 @@
 //! What is done in a collective that has forms: what a row says, or where no row fits, the form that is predicted to be the fastest.
 
 use super::adapted::MORE_OR_LESS;
-use super::forms::{coordinated, with_radices};
+use super::forms::{coordinated, few_segments, with_radices};
 use super::{Form, Location, PolyModel, placement, stand_in};
 use crate::collective::{Collective, Parameters, Shape};
 use crate::error::{Error, Result};
@@ -96,13 +96,14 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static
     rows.sort_by_key(|row| apart(row));
     let costs = PolyModel::new(policy, members, shape.bytes)?;
     let mut candidates: Vec<Form> = rows.into_iter().map(|row| form_of(&costs, members, collective, row, shape)).collect::<Result<_>>()?;
-    let nearest = candidates.iter().find_map(|form| if let Form::Coordinated(c) = form { Some(c.clone()) } else { None });
+    let nearest = candidates.iter().find_map(Form::coordinated).cloned();
     for (nearest, through) in nearest.into_iter().filter_map(|nearest| Some((nearest, through(collective)?))) {
         let trees = (through.trees)().into_iter().flat_map(with_radices);
         let with = |(algorithm, parameters)| Coordinated { inside: IntraGroup { algorithm, parameters }, ..nearest.clone() };
         candidates.extend(trees.map(with).map(Form::Coordinated));
     }
     candidates.extend(collective.built().flat_map(with_radices).map(|(a, p)| Form::Flat(collective, a, p)));
+    candidates.extend(through_nearest(policy, members, collective, shape, candidates.iter().find_map(Form::coordinated)));
     let (mut best, mut left, mut seen): (Option<FormPlan>, usize, Vec<Form>) = (None, MOST_PREDICTED, Vec::new());
     let nearest_row = candidates.first().cloned();
     for form in candidates.into_iter().filter(|form| form.fits(shape)) {
@@ -128,6 +129,27 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static
         }
     }
     Ok(best)
+}
+
+/// Through coordinators with any algorithm between them and in segments that no row may have: as a whole and just below the handshake; with the tree of the
+/// nearest row, or the first there is.
+fn through_nearest(
+    policy: &CompiledPolicy,
+    members: &[Location],
+    collective: &'static Collective,
+    shape: &Shape,
+    nearest: Option<&Coordinated>,
+) -> Vec<Form> {
+    let Some(through) = through(collective) else { return Vec::new() };
+    let known = nearest.map(|c| (c.inside.algorithm, c.inside.parameters));
+    let Some(inside) = known.or_else(|| (through.trees)().into_iter().flat_map(with_radices).next()) else { return Vec::new() };
+    let segments = if through.segmented { few_segments(members, collective, shape) } else { vec![0] };
+    let between = (through.between)().into_iter().flat_map(with_radices);
+    let with = |between| {
+        let coordinated = move |&segment: &usize| coordinated(policy, members, collective, shape, inside, between, segment);
+        segments.iter().map(coordinated).map(Form::Coordinated).collect::<Vec<_>>()
+    };
+    between.flat_map(with).collect()
 }
 
 impl FormPlan {

@@ -83,6 +83,11 @@ impl Form {
         a.inside == b.inside && a.segment == b.segment
     }
 
+    /// How it goes through coordinators, if it does.
+    pub(super) fn coordinated(&self) -> Option<&Coordinated> {
+        if let Form::Coordinated(c) = self { Some(c) } else { None }
+    }
+
     /// True if everybody calls the library's own.
     pub fn is_native(&self) -> bool {
         matches!(self, Form::Flat(_, algorithm, _) if algorithm.is_native())
@@ -217,7 +222,8 @@ pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static
     let mut all: Vec<FormPlan> = flat.filter_map(|(a, p)| predicted(Form::Flat(collective, a, p)).transpose()).collect::<Result<_>>()?;
     if let Some(through) = through(collective) {
         let segments = if through.segmented { segments(members, collective, shape) } else { vec![0] };
-        let (first, rest): (Vec<usize>, Vec<usize>) = segments.iter().partition(|&&s| s == 0 || s == near(&segments, shape.bytes / PIECES));
+        let few = few_segments(members, collective, shape);
+        let (first, rest): (Vec<usize>, Vec<usize>) = segments.iter().partition(|s| few.contains(s));
         let between: Vec<_> = (through.between)().into_iter().flat_map(with_radices).collect();
         let mut best: Vec<FormPlan> = Vec::new();
         for inside in (through.trees)().into_iter().flat_map(with_radices) {
@@ -269,6 +275,14 @@ fn segments(members: &[Location], collective: &Collective, shape: &Shape) -> Vec
     all.push(0);
     all.sort_unstable();
     all
+}
+
+/// Of the segments worth trying those tried first: none, and the one that makes some pieces or is just below the handshake.
+pub(super) fn few_segments(members: &[Location], collective: &Collective, shape: &Shape) -> Vec<usize> {
+    let all = segments(members, collective, shape);
+    let wanted = if collective.size == Size::Block { BELOW_HANDSHAKE } else { shape.bytes / PIECES };
+    let near = near(&all, wanted);
+    all.into_iter().filter(|&s| s == 0 || s == near).collect()
 }
 
 /// The groups that a shape goes through, each host by host where ranks need not be combined in their order.

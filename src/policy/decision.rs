@@ -304,7 +304,7 @@ impl CompiledPolicy {
                 algorithm,
                 parameters,
                 model: row.model.clone(),
-                predicted_s: scaled(g.rows(collective), bytes, row.at_bytes, row.evidence.predicted_s),
+                predicted_s: scaled(g.rows(collective), bytes, row.at_bytes, row.evidence.seconds()),
                 runner_up: row.evidence.runner_up.clone(),
                 margin: row.evidence.margin,
                 from_row: true,
@@ -318,6 +318,13 @@ impl CompiledPolicy {
         let mut candidates = candidates_by_speed(collective, positions.len(), at, self.has_unlike_processors(group));
         let shortest = row.map_or(0, |row| shortest_segment(row, at));
         candidates.retain(|(_, parameters)| parameters.segment == 0 || parameters.segment >= shortest);
+        // what models miss is not theirs to decide
+        if let Some(row) = row.filter(|row| row.irregular) {
+            let algorithm = collective.algorithm(&row.algorithm)?;
+            if (algorithm.fits)(&collective.shape(positions.len(), 0, at)) {
+                candidates = vec![(algorithm, bounded(row.parameters(), at))];
+            }
+        }
         let (model, ranked) = rank_candidates(knowledge, collective, positions, at, &candidates)?;
         // of a group that was measured with one rank nothing is known, and what several ranks there send each other stays inside one host
         if g.models.is_empty() && g.hosts.len() > 1 {
@@ -358,7 +365,7 @@ impl CompiledPolicy {
         if decision.from_row {
             let rows = g.rows(decision.collective);
             let row = g.row(decision.collective, bytes);
-            return Ok(row.map_or(decision.predicted_s, |row| scaled(rows, bytes, row.at_bytes, row.evidence.predicted_s)));
+            return Ok(row.map_or(decision.predicted_s, |row| scaled(rows, bytes, row.at_bytes, row.evidence.seconds())));
         }
         let inside = Some(&self.groups[group].inside);
         let knowledge = Knowledge { models: &g.models, scores: &g.scores, calibration: &g.calibration, inside };
@@ -422,7 +429,7 @@ fn scaled(rows: &[Choice], bytes: usize, at: usize, predicted: f64) -> f64 {
         return predicted;
     }
     let sizes: Vec<usize> = rows.iter().map(|r| r.at_bytes).collect();
-    let times: Vec<f64> = rows.iter().map(|r| r.evidence.predicted_s).collect();
+    let times: Vec<f64> = rows.iter().map(|r| r.evidence.seconds()).collect();
     stats::interpolate(&sizes, &times, bytes.max(sizes[0]))
 }
 

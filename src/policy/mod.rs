@@ -8,6 +8,7 @@ mod layout;
 mod toml_file;
 
 use crate::collective::{Collective, Parameters, is_zero};
+use crate::decide::is_missed;
 use crate::error::{Error, Result};
 use crate::model::{Compute, Fitted};
 use crate::names;
@@ -124,6 +125,9 @@ pub struct Choice {
     /// True if hosts take their places by the speed of their processors, and not in their order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_speed: bool,
+    /// True if models missed by a multiple what some of its rivals take: then it is taken too where only some of the group's ranks are there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub irregular: bool,
     /// The model that was selected.
     pub model: String,
     /// What it rests on.
@@ -227,6 +231,13 @@ pub struct Evidence {
     pub runner_up: String,
     /// How much longer the next best takes, as a share.
     pub margin: f64,
+}
+
+impl Evidence {
+    /// What it should take, in seconds: as predicted, or as measured where models missed that by a multiple.
+    pub fn seconds(&self) -> f64 {
+        self.measured_s.filter(|&measured| is_missed(self.predicted_s, measured)).unwrap_or(self.predicted_s)
+    }
 }
 
 /// What lies between two groups.

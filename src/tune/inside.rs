@@ -1,10 +1,11 @@
 //! What is done inside each group: the best predicted candidates are measured side by side with the library's own broadcast.
 
 use super::HOLDS;
-use super::chosen::{Verdict, choosing, confirm, fastest, verdict};
+use super::chosen::{Verdict, choosing, confirm, fastest, mostly, mostly_fastest, verdict};
 use crate::collective::{Algorithm, Collective, Parameters};
 use crate::decide::{
-    ALIKE, Candidate, Knowledge, Leap, Made, Row, candidates_by_speed, in_other_segments, leaps, placed, rank_candidates, rows, wider,
+    ALIKE, Candidate, Knowledge, Leap, Made, Row, candidates_by_speed, in_other_segments, is_missed, leaps, placed, rank_candidates, rows,
+    wider,
 };
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
@@ -68,11 +69,18 @@ pub fn choose(
         session.remeasure("the fastest, remeasured", &fields)?;
     } else {
         session.race(purpose, &fields)?;
+        widen(session, rank_sets, fitted, scores, &mut finals)?;
         improve(session, rank_sets, fitted, scores, &mut finals)?;
+        let again = |(rank_set, of_group): (&RankSet, &Vec<Field>)| {
+            let missed = of_group.iter().filter(|field| field.missed(session, rank_set).is_some());
+            missed.map(|field| field.experiments(rank_set, false)).collect::<Vec<_>>()
+        };
+        let again: Vec<Vec<Experiment>> = rank_sets.iter().zip(&finals).flat_map(again).collect();
+        session.remeasure("remeasured, where predictions failed", &again)?;
     }
     let taken_of = |(rank_set, field): (&RankSet, &Field)| {
         let ways = field.experiments(rank_set, false);
-        fastest(session.samples(), &ways).map(|k| (ways[k].clone(), field.native(rank_set)))
+        field.fastest(session, rank_set, &ways).map(|k| (ways[k].clone(), field.native(rank_set)))
     };
     let taken = rank_sets.iter().zip(&finals).flat_map(|(rank_set, of_group)| of_group.iter().map(move |field| (rank_set, field)));
     let taken = taken.filter_map(taken_of).collect();
@@ -87,6 +95,21 @@ pub fn choose(
         choices.push(rows);
     }
     Ok(choices)
+}
+
+/// Where some take a multiple of what was predicted, what is predicted to beat those is measured too, a bet or two on each algorithm.
+fn widen(session: &mut Session, rank_sets: &[RankSet], fitted: &[Vec<Fitted>], scores: &[Scores], finals: &mut [Vec<Field>]) -> Result<()> {
+    let mut open = Vec::new();
+    for (k, (rank_set, of_group)) in rank_sets.iter().zip(finals).enumerate() {
+        for field in of_group {
+            let more = field.others(session, rank_set, knowledge(rank_set, &fitted[k], &scores[k]))?;
+            if !more.is_empty() {
+                field.candidates.extend(more);
+                open.push(field.experiments(rank_set, session.has_native()));
+            }
+        }
+    }
+    session.race("others, where predictions failed", &open)
 }
 
 /// The fastest of each field is tried in other segments and with more under way, until it is the best of its neighbours. Where its prediction
@@ -142,7 +165,10 @@ fn rows_of(session: &Session, rank_set: &RankSet, knowledge: Knowledge, fields: 
     for row in rows(&made, &leaps_of(knowledge)?, predict, |a, b| a.0 == b.0)? {
         choices.push(match taken.iter().find(|c| c.at_bytes == row.at) {
             Some(choice) => Choice { from_bytes: row.from, ..choice.clone() },
-            None => between(collective, knowledge, &row),
+            None => {
+                let nearest = taken.iter().min_by_key(|c| (c.at_bytes.max(row.at) / c.at_bytes.min(row.at).max(1), c.at_bytes));
+                Choice { irregular: nearest.is_some_and(|c| c.irregular), ..between(collective, knowledge, &row) }
+            }
         });
     }
     Ok(choices)
@@ -161,6 +187,7 @@ fn between(collective: &'static Collective, knowledge: Knowledge, row: &Row<Take
         in_flight: parameters.in_flight,
         peers: parameters.peers,
         by_speed: parameters.by_speed,
+        irregular: false,
         evidence: Evidence { predicted_s: row.seconds, runner_up: "none".into(), ..Evidence::default() },
     }
 }
@@ -193,10 +220,46 @@ impl Field {
         self.candidates.iter().map(|c| self.experiment(rank_set, c)).chain(native).collect()
     }
 
+    /// What most runs take of the slowest of those that models missed by a multiple, if there are such.
+    fn missed(&self, session: &Session, rank_set: &RankSet) -> Option<f64> {
+        let time = |c: &Candidate| mostly(session.samples(), &self.experiment(rank_set, c)).filter(|&time| is_missed(c.predicted, time));
+        self.candidates.iter().filter_map(time).max_by(f64::total_cmp)
+    }
+
+    /// The place of the fastest: where models missed some by a multiple, of that which most runs are.
+    fn fastest(&self, session: &Session, rank_set: &RankSet, ways: &[Experiment]) -> Option<usize> {
+        let by_most = self.missed(session, rank_set).is_some();
+        if by_most { mostly_fastest(session.samples(), ways) } else { fastest(session.samples(), ways) }
+    }
+
+    /// Where models missed some by a multiple: of each algorithm the one that they predict to be the fastest, and the one with the
+    /// shortest segments, of which networks that lose messages lose least.
+    fn others(&self, session: &Session, rank_set: &RankSet, knowledge: Knowledge) -> Result<Vec<Candidate>> {
+        let Some(missed) = self.missed(session, rank_set) else { return Ok(Vec::new()) };
+        let ways = self.experiments(rank_set, false);
+        let positions: Vec<usize> = (0..rank_set.ranks.len()).collect();
+        let unlike = rank_set.inside.as_ref().is_some_and(Inside::has_unlike_processors);
+        let all = candidates_by_speed(self.collective, positions.len(), self.bytes, unlike);
+        let (_, ranked) = rank_candidates(knowledge, self.collective, &positions, self.bytes, &all)?;
+        let ranked: Vec<Candidate> = different(ranked).filter(|c| c.predicted < missed).collect();
+        let mut found: Vec<Candidate> = Vec::new();
+        for algorithm in self.collective.built() {
+            let of_it = || ranked.iter().filter(|c| c.algorithm == algorithm);
+            let shortest = of_it().filter(|c| c.parameters.segment > 0).min_by_key(|c| c.parameters.segment);
+            for c in of_it().take(1).chain(shortest) {
+                let experiment = self.experiment(rank_set, c);
+                if !ways.contains(&experiment) && found.iter().all(|f| self.experiment(rank_set, f) != experiment) {
+                    found.push(c.clone());
+                }
+            }
+        }
+        Ok(found)
+    }
+
     /// What is next to the fastest and not a candidate yet.
     fn neighbours(&self, session: &Session, rank_set: &RankSet, knowledge: Knowledge) -> Result<Vec<Candidate>> {
         let ways = self.experiments(rank_set, false);
-        let fastest = fastest(session.samples(), &ways).map(|k| (&self.candidates[k], choosing(session.samples(), &ways[k])));
+        let fastest = self.fastest(session, rank_set, &ways).map(|k| (&self.candidates[k], choosing(session.samples(), &ways[k])));
         let Some((fastest, Some(time))) = fastest.filter(|(c, _)| c.parameters.segment > 0) else { return Ok(Vec::new()) };
         let holds = (time - fastest.predicted).abs() <= HOLDS * fastest.predicted;
         let limit = if holds { fastest.predicted * (1.0 - ALIKE) } else { f64::INFINITY };
@@ -258,7 +321,7 @@ fn with_windows(mut candidates: Vec<Candidate>, bytes: usize) -> Vec<Candidate> 
 fn decide(session: &Session, rank_set: &RankSet, field: &Field) -> Option<(Choice, Made<Taken>)> {
     let samples = session.samples();
     let ways = field.experiments(rank_set, false);
-    let best = fastest(samples, &ways)?;
+    let best = field.fastest(session, rank_set, &ways)?;
     let verdict = verdict(samples, &ways[best], &field.native(rank_set))?;
     let taken = |k: usize| (field.candidates[k].algorithm.name, field.candidates[k].parameters);
     let time = |k: usize| if k == best { Some(verdict.own_s) } else { choosing(samples, &ways[k]) };
@@ -277,6 +340,7 @@ fn decide(session: &Session, rank_set: &RankSet, field: &Field) -> Option<(Choic
         in_flight: parameters.in_flight,
         peers: parameters.peers,
         by_speed: parameters.by_speed,
+        irregular: field.missed(session, rank_set).is_some(),
         model: field.model.clone(),
         evidence: Evidence {
             predicted_s,
