@@ -4,7 +4,7 @@ use super::blocks::trees;
 use super::{IntraGroup, Named, allgather, allreduce, alltoall, barrier, gather, reduce, reduce_scatter, scatter};
 use crate::collective::{Algorithm, Collective, Node, Parameters, Shape, Size, is_zero};
 use crate::error::{Error, Result};
-use crate::schedule::{Program, Schedule, Specification, pieces};
+use crate::schedule::{Program, Schedule, Specification, WINDOW, pieces};
 use crate::topology::{Rank, check_ranks};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -175,6 +175,11 @@ impl Part<'_> {
     /// Segments that coordinators work on at once.
     pub fn at_once(&self) -> usize {
         at_once(self.between)
+    }
+
+    /// Segments under way from one coordinator to another at once, at most.
+    pub fn under_way(&self) -> usize {
+        if self.between.parameters.in_flight == 0 { WINDOW } else { self.between.parameters.in_flight }
     }
 
     /// What this rank, a coordinator, does between coordinators, who are known by their groups.

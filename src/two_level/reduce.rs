@@ -54,8 +54,8 @@ fn between_coordinators(flow: &mut DataFlow, part: &Part, home: Span) -> Result<
             (BETWEEN, 0),
             |group| part.groups[group][0],
             |span| match span.buffer {
-                // side by side, in turns in as much memory as a tree's: where messages wait for their receives, few would leave a long link idle
-                Buffer::Scratch => Span { offset: first + k % places(most) * most + span.offset, ..span },
+                // in turns: one is combined while others are under way, in no more memory than a tree's
+                Buffer::Scratch => Span { offset: first + k % places(most).min(part.under_way() + 1) * most + span.offset, ..span },
                 _ => span.within(segment.within(home)),
             },
         );
@@ -69,4 +69,32 @@ pub(super) fn combine_up(flow: &mut DataFlow, part: &Part, places: (Span, Span),
     let group = Shape { ranks: ranks.len(), root: 0, bytes, ..*part.shape };
     up(&mut inside, part.position, &group, part.segment, places, |v, _| part.node(v));
     flow.embed(&inside.done(), part.shape, (UP, 0), |position| ranks[position], |span| span);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::collective::{Algorithm, Parameters, bcast, reduce};
+    use crate::schedule::check;
+    use crate::two_level::{Coordinated, IntraGroup};
+
+    #[test]
+    fn what_a_coordinator_receives_into_is_as_much_as_is_under_way() {
+        let (segment, bytes) = (8 << 10, 4 << 20);
+        let part = |algorithm: &'static Algorithm, in_flight| IntraGroup {
+            algorithm,
+            parameters: Parameters { in_flight, ..Parameters::default() },
+        };
+        let of = |algorithm: &'static str, in_flight: usize| {
+            let between = part(reduce::COLLECTIVE.algorithm(algorithm).unwrap(), in_flight);
+            let groups = vec![vec![0], vec![1], vec![2], vec![3]];
+            let through = Coordinated { collective: &reduce::COLLECTIVE, groups, inside: part(bcast::BINOMIAL, 0), between, segment };
+            let schedule = through.schedule(&through.shape(bytes)).unwrap();
+            check(&schedule, &through.specification(&through.shape(bytes))).unwrap();
+            schedule.programs[0].scratch()
+        };
+        // in the chain one sends to the root, in the star three do
+        assert_eq!([of("chain", 4), of("chain", 16)], [5 * segment, 17 * segment]);
+        assert_eq!([of("flat", 4), of("flat", 16)], [3 * 5 * segment, 3 * 17 * segment]);
+        assert!(of("flat", 0) <= bytes, "nothing is said");
+    }
 }
