@@ -208,7 +208,7 @@ impl Experiment {
             Experiment::OneToManyRoundTrip { leaves, .. } => 2 * leaves.len(),
             Experiment::OneToManyTrain { leaves, count, .. } => leaves.len().saturating_mul(*count),
             Experiment::TwoLevel { two_level } => two_level.message_count(),
-            Experiment::Coordinated { coordinated, bytes } => coordinated.message_count(*bytes),
+            Experiment::Coordinated { coordinated, bytes } => coordinated.message_count(*bytes)?,
             Experiment::Collective { collective, ranks, bytes, algorithm, parameters, .. } => {
                 ranks.len().saturating_mul(parameters.pieces(collective.algorithm(algorithm)?, *bytes))
             }

@@ -1,11 +1,11 @@
 //! What is done in a collective that has forms: what a row says, or where no row fits, the form that is predicted to be the fastest.
 
 use super::adapted::MORE_OR_LESS;
-use super::forms::{coordinated, few_segments, with_radices};
+use super::forms::{coordinated, few_segments, in_bounded_segments, with_radices};
 use super::{Form, Location, PolyModel, placement, stand_in};
 use crate::collective::{Collective, Parameters, Shape};
 use crate::error::{Error, Result};
-use crate::policy::{CompiledPolicy, TwoLevelRow, bounded};
+use crate::policy::{CompiledPolicy, TwoLevelRow};
 use crate::predict::completion;
 use crate::two_level::{Coordinated, IntraGroup, through};
 
@@ -27,7 +27,7 @@ pub struct FormPlan {
 /// The policy lacks a link, or an algorithm that there is not.
 pub fn plan_form(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<FormPlan> {
     let asked = class_of(policy, members, collective, shape);
-    Ok(decide_form(policy, members, collective, &asked)?.for_shape(policy, members, collective, shape))
+    decide_form(policy, members, collective, &asked)?.for_shape(policy, members, collective, shape)
 }
 
 /// The shape that stands for the class of another one.
@@ -143,7 +143,8 @@ fn through_nearest(
     let Some(through) = through(collective) else { return Vec::new() };
     let known = nearest.map(|c| (c.inside.algorithm, c.inside.parameters));
     let Some(inside) = known.or_else(|| (through.trees)().into_iter().flat_map(with_radices).next()) else { return Vec::new() };
-    let segments = if through.segmented { few_segments(members, collective, shape) } else { vec![0] };
+    let groups = coordinated(policy, members, collective, shape, inside, inside, 0).groups;
+    let segments = if through.segmented { few_segments(collective, (through.longest_message)(&groups, shape)) } else { vec![0] };
     let between = (through.between)().into_iter().flat_map(with_radices);
     let with = |between| {
         let coordinated = move |&segment: &usize| coordinated(policy, members, collective, shape, inside, between, segment);
@@ -164,17 +165,20 @@ impl FormPlan {
     }
 
     /// What was decided for a class, for one shape of it: the library's own where that does not fit.
+    ///
+    /// # Errors
+    /// As [`Form::for_shape`].
     pub(super) fn for_shape(
         &self,
         policy: &CompiledPolicy,
         members: &[Location],
         collective: &'static Collective,
         shape: &Shape,
-    ) -> FormPlan {
+    ) -> Result<FormPlan> {
         let over_groups = members.iter().any(|m| m.group != members[0].group);
         let timed = over_groups && self.from_row && !self.form.is_native();
         let predicted_s = if timed { Some(policy.two_level_seconds(collective, shape.bytes)) } else { self.predicted_s };
-        FormPlan { form: self.form.for_shape(policy, members, shape), predicted_s, ..*self }.or_native(collective, shape)
+        Ok(FormPlan { form: self.form.for_shape(policy, members, shape)?, predicted_s, ..*self }.or_native(collective, shape))
     }
 
     /// The library's own, where this was made for an operation that commutes and the shape's does not.
@@ -211,7 +215,6 @@ fn form_of(costs: &PolyModel, members: &[Location], collective: &'static Collect
     let through = through(collective).ok_or_else(|| Error::invalid(format!("a {} does not go through coordinators", collective.name)))?;
     let inside = (through.tree(inside)?, row.intra_parameters());
     let between = (algorithm, Parameters { segment: 0, ..row.parameters() });
-    // so many segments as a message may have
-    let segment = bounded(row.parameters(), shape.bytes).segment;
-    Form::Coordinated(coordinated(costs.policy(), members, collective, shape, inside, between, segment)).with_flow(costs, shape)
+    let coordinated = coordinated(costs.policy(), members, collective, shape, inside, between, row.segment_bytes);
+    Form::Coordinated(in_bounded_segments(coordinated, shape)?).with_flow(costs, shape)
 }

@@ -40,6 +40,10 @@ const MOST_REFINED: usize = 8;
 /// Segments of just below 64 KiB are tried too: above, many libraries shake hands.
 const BELOW_HANDSHAKE: usize = 63 << 10;
 
+/// The operations of so many ranks beside coordinators are counted, this many apart, so that no tree has all of them at one level.
+const SAMPLED: usize = 8;
+const STRIDE: usize = 7919;
+
 impl Form {
     /// Its name and its parts'.
     pub fn words(&self) -> String {
@@ -94,14 +98,15 @@ impl Form {
     }
 
     /// The same where a shape of another size or root is asked for.
-    pub(super) fn for_shape(&self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Form {
+    ///
+    /// # Errors
+    /// A collective that does not go through coordinators.
+    pub(super) fn for_shape(&self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Result<Form> {
         match self {
-            Form::Flat(..) | Form::Placed(..) => self.clone(),
+            Form::Flat(..) | Form::Placed(..) => Ok(self.clone()),
             Form::Coordinated(c) => {
-                let groups = groups_of(policy, members, shape);
-                // so many segments as a message may have
-                let segment = bounded(Parameters::of(c.segment, 0), shape.bytes).segment;
-                Form::Coordinated(Coordinated { groups, segment, ..c.clone() })
+                let c = Coordinated { groups: groups_of(policy, members, shape), ..c.clone() };
+                Ok(Form::Coordinated(in_bounded_segments(c, shape)?))
             }
         }
     }
@@ -155,10 +160,21 @@ impl Form {
         }
     }
 
-    /// How many operations all ranks have together, about: as if each had as many as the first and one in the middle have in the mean.
+    /// How many operations all ranks have together, about: those of the root; as many for each other coordinator as that of the largest group has; and as many
+    /// for each other rank as some of them have in the mean.
     pub(super) fn operations(&self, shape: &Shape) -> Result<usize> {
-        let two = self.program(0, shape)?.len() + self.program(shape.ranks / 2, shape)?.len();
-        Ok(two.saturating_mul(shape.ranks) / 2)
+        let of = |rank: Rank| Ok(self.program(rank, shape)?.len());
+        let (first, others): (usize, Vec<Rank>) = match self {
+            Form::Coordinated(c) => {
+                let largest = c.groups.iter().skip(1).max_by_key(|ranks| ranks.len());
+                let each = largest.map_or(Ok(0), |ranks| of(ranks[0]))?;
+                let others = c.groups.iter().flat_map(|ranks| &ranks[1..]).copied().collect();
+                (of(c.groups[0][0])?.saturating_add(each.saturating_mul(c.groups.len() - 1)), others)
+            }
+            Form::Flat(..) | Form::Placed(..) => (of(shape.root)?, (1..shape.ranks).map(|v| shape.absolute(v)).collect()),
+        };
+        let some = (0..others.len().min(SAMPLED)).map(|k| of(others[k * STRIDE % others.len()])).collect::<Result<Vec<usize>>>()?;
+        Ok(first.saturating_add(some.iter().sum::<usize>().saturating_mul(others.len()).div_ceil(some.len().max(1))))
     }
 
     /// The programs of all ranks.
@@ -178,7 +194,7 @@ impl Form {
             Form::Flat(_, algorithm, parameters) | Form::Placed(_, algorithm, parameters, _) => {
                 (if algorithm.segmented { parameters.segment } else { 0 }, 0)
             }
-            Form::Coordinated(coordinated) => (coordinated.segment, coordinated.message_count(shape.bytes)),
+            Form::Coordinated(coordinated) => (coordinated.segment, coordinated.message_count(shape.bytes)?),
         };
         Schedule::bounded(shape.ranks, (shape.bytes, segment), at_least, |me| self.program(me, shape))
     }
@@ -221,8 +237,9 @@ pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static
     let flat = all_candidates(collective, members.len(), shape.bytes).into_iter();
     let mut all: Vec<FormPlan> = flat.filter_map(|(a, p)| predicted(Form::Flat(collective, a, p)).transpose()).collect::<Result<_>>()?;
     if let Some(through) = through(collective) {
-        let segments = if through.segmented { segments(members, collective, shape) } else { vec![0] };
-        let few = few_segments(members, collective, shape);
+        let longest = (through.longest_message)(&groups_of(policy, members, shape), shape);
+        let segments = if through.segmented { segments(collective, longest) } else { vec![0] };
+        let few = few_segments(collective, longest);
         let (first, rest): (Vec<usize>, Vec<usize>) = segments.iter().partition(|s| few.contains(s));
         let between: Vec<_> = (through.between)().into_iter().flat_map(with_radices).collect();
         let mut best: Vec<FormPlan> = Vec::new();
@@ -247,6 +264,15 @@ pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static
     Ok(all)
 }
 
+/// The same in as many segments as the longest of its messages may have.
+///
+/// # Errors
+/// A collective that does not go through coordinators.
+pub(super) fn in_bounded_segments(coordinated: Coordinated, shape: &Shape) -> Result<Coordinated> {
+    let segment = bounded(Parameters::of(coordinated.segment, 0), coordinated.longest_message(shape)?).segment;
+    Ok(Coordinated { segment, ..coordinated })
+}
+
 /// The segment that is nearest to a size.
 fn near(segments: &[usize], bytes: usize) -> usize {
     segments.iter().copied().min_by_key(|s| s.abs_diff(bytes)).unwrap_or(0)
@@ -261,26 +287,21 @@ pub(super) fn with_radices(algorithm: &'static Algorithm) -> Vec<(&'static Algor
     }
 }
 
-/// Segments worth trying.
-fn segments(members: &[Location], collective: &Collective, shape: &Shape) -> Vec<usize> {
-    let bytes = shape.bytes;
-    if collective.size == Size::Block {
-        // of what a group has for another one's ranks; it goes on as a whole, so that what is to be had is below the handshake
-        let largest = group_ranks(members, shape.root).iter().map(|(_, ranks)| ranks.len()).max().unwrap_or(0).saturating_mul(bytes);
-        let cut = (BELOW_HANDSHAKE < largest && largest.div_ceil(BELOW_HANDSHAKE) <= MOST_SEGMENTS).then_some(BELOW_HANDSHAKE);
-        return std::iter::once(0).chain(cut).collect();
-    }
-    let doubled = (0..).map(|k| LEAST_SEGMENT << k).take_while(|&s| s < bytes).chain([BELOW_HANDSHAKE]);
-    let mut all: Vec<usize> = doubled.filter(|&s| s < bytes && bytes.div_ceil(s) <= MOST_SEGMENTS).collect();
+/// Segments worth trying where the longest message that is cut has so many bytes: doubled from the least one on, as far as that has at most [`MOST_SEGMENTS`].
+fn segments(collective: &Collective, longest: usize) -> Vec<usize> {
+    let few = |&s: &usize| s < longest && longest.div_ceil(s) <= MOST_SEGMENTS;
+    // blocks go on as a whole, so that what is to be had is below the handshake
+    let doubled = (0..).map(|k| LEAST_SEGMENT << k).take_while(|&s| s < longest && collective.size != Size::Block);
+    let mut all: Vec<usize> = doubled.chain([BELOW_HANDSHAKE]).filter(few).collect();
     all.push(0);
     all.sort_unstable();
     all
 }
 
 /// Of the segments worth trying those tried first: none, and the one that makes some pieces or is just below the handshake.
-pub(super) fn few_segments(members: &[Location], collective: &Collective, shape: &Shape) -> Vec<usize> {
-    let all = segments(members, collective, shape);
-    let wanted = if collective.size == Size::Block { BELOW_HANDSHAKE } else { shape.bytes / PIECES };
+pub(super) fn few_segments(collective: &Collective, longest: usize) -> Vec<usize> {
+    let all = segments(collective, longest);
+    let wanted = if collective.size == Size::Block { BELOW_HANDSHAKE } else { longest / PIECES };
     let near = near(&all, wanted);
     all.into_iter().filter(|&s| s == 0 || s == near).collect()
 }
@@ -322,6 +343,60 @@ mod tests {
         let form = Form::native(barrier);
         let said = form.schedule(&Shape::new(4, 0, 0)).unwrap_err().to_string();
         assert!(said.contains("build the program of native"), "{said}");
+    }
+
+    /// Ranks in groups of these sizes, one after the other.
+    fn in_groups(sizes: &[usize]) -> Vec<Location> {
+        sizes.iter().enumerate().flat_map(|(group, &ranks)| (0..ranks).map(move |position| Location { group, position })).collect()
+    }
+
+    /// Every pair of algorithms that goes through coordinators, in segments or not, and every algorithm over all ranks.
+    fn all_forms(members: &[Location], collective: &'static Collective, shape: &Shape, segment: usize) -> Vec<Form> {
+        let through = through(collective).unwrap();
+        let mut all: Vec<Form> = collective.built().flat_map(with_radices).map(|(a, p)| Form::Flat(collective, a, p)).collect();
+        for inside in (through.trees)().into_iter().flat_map(with_radices) {
+            for between in (through.between)().into_iter().flat_map(with_radices) {
+                let segment = if through.segmented { segment } else { 0 };
+                all.push(Form::Coordinated(coordinated(members, collective, shape, inside, between, segment)));
+            }
+        }
+        all.retain(|form| form.fits(shape));
+        all
+    }
+
+    #[test]
+    fn operations_are_estimated_whatever_the_groups_are() {
+        for sizes in [&[16, 16, 16, 16][..], &[32, 32], &[3, 40, 1, 20], &[20, 1, 1]] {
+            let members = in_groups(sizes);
+            for collective in COLLECTIVES.into_iter().filter(|c| by_form(c)) {
+                let bytes = if collective.sized() { 4096 } else { 0 };
+                for (root, segment) in [(0, 0), (members.len() - 1, 1024)] {
+                    let shape = collective.shape(members.len(), if collective.rooted { root } else { 0 }, bytes);
+                    for form in all_forms(&members, collective, &shape, segment) {
+                        let real = form.schedule(&shape).unwrap().ops();
+                        let ratio = form.operations(&shape).unwrap() as f64 / real as f64;
+                        let said = || format!("{sizes:?} {} of {root}: {}", collective.name, form.words());
+                        assert!((0.4..=2.0).contains(&ratio), "{}: {ratio} of {real}", said());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_pass_coordinators_in_no_more_segments_than_other_messages() {
+        let (members, bytes) = (in_groups(&[16; 4]), 16 << 20);
+        for collective in COLLECTIVES.into_iter().filter(|c| by_form(c) && c.size == Size::Block) {
+            let shape = collective.shape(members.len(), 0, bytes);
+            for form in all_forms(&members, collective, &shape, BELOW_HANDSHAKE) {
+                let Form::Coordinated(c) = form.for_shape(&members, &shape).unwrap() else { continue };
+                assert_eq!(c.segment, c.longest_message(&shape).unwrap() / 1024, "{} {}", collective.name, form.words());
+                if collective.rooted {
+                    let messages = c.program(c.groups[1][0], &shape).unwrap().messages() + c.program(0, &shape).unwrap().messages();
+                    assert!(messages <= 3 * 1024 + 32, "{} {}: {messages}", collective.name, form.words());
+                }
+            }
+        }
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl Planner {
         let Planner { policy, members, forms, .. } = self;
         let asked = class_of(policy, members, collective, shape);
         let decided = forms.get_or_keep((asked, collective), members.len(), || decide_form(policy, members, collective, &asked))?;
-        let form = decided.for_shape(policy, members, collective, shape).form;
+        let form = decided.for_shape(policy, members, collective, shape)?.form;
         let possible = form.largest_message(shape) <= self.limits.bytes && form.lanes() <= self.limits.lanes;
         let native = form.is_native() || !possible;
         Ok(if native { Planned::Native } else { Planned::Run(vec![Step::Program(form.program(self.me, shape)?)]) })

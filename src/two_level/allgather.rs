@@ -1,7 +1,7 @@
 //! The allgather through coordinators: each collects its group's blocks, they exchange them packed, and each group's blocks go down all trees as soon as they
 //! are there.
 
-use super::blocks::{DOWN, Packed, UP, collect, exchange, trees};
+use super::blocks::{DOWN, Packed, UP, blocks_of_a_group, collect, exchange, trees};
 use super::coordinated::{Part, Through};
 use crate::collective::allgather;
 use crate::collective::data_flow::DataFlow;
@@ -14,6 +14,7 @@ pub(super) static THROUGH: Through = Through {
     between: || vec![allgather::DIRECT, allgather::RING],
     segmented: true,
     fits: |_, _| true,
+    longest_message: blocks_of_a_group,
     program,
 };
 

@@ -13,6 +13,7 @@ pub(super) static THROUGH: Through = Through {
     between: || allreduce::COLLECTIVE.built().collect(),
     segmented: true,
     fits: Coordinated::keeps_order,
+    longest_message: |_, shape| shape.bytes,
     program,
 };
 

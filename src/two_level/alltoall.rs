@@ -1,7 +1,7 @@
 //! The alltoall through coordinators: each collects what its group gives, sends each other group's part in one message, and deals out what came. For short
 //! blocks: every byte passes the coordinators.
 
-use super::blocks::{DOWN, Packed, UP, collect, deal, exchange, runs, trees};
+use super::blocks::{DOWN, Packed, UP, blocks_of_a_group, collect, deal, exchange, largest, runs, trees};
 use super::coordinated::{Part, Through};
 use crate::collective::alltoall;
 use crate::collective::data_flow::DataFlow;
@@ -19,10 +19,10 @@ pub(super) static THROUGH: Through = Through {
     between: || vec![alltoall::DIRECT, alltoall::ROTATED, alltoall::PAIRWISE, alltoall::SPREAD],
     segmented: true,
     fits: |c, shape| {
-        let members = c.groups.iter().map(Vec::len).max().unwrap_or(0);
-        let memory = members.saturating_mul(shape.ranks).saturating_mul(shape.bytes).saturating_mul(3);
+        let memory = largest(&c.groups).saturating_mul(shape.ranks).saturating_mul(shape.bytes).saturating_mul(3);
         shape.bytes <= LONGEST_BLOCK && memory <= MOST_MEMORY
     },
+    longest_message: |groups, shape| largest(groups).saturating_mul(blocks_of_a_group(groups, shape)),
     program,
 };
 

@@ -11,6 +11,7 @@ pub(super) static THROUGH: Through = Through {
     between: || barrier::COLLECTIVE.built().collect(),
     segmented: false,
     fits: |_, _| true,
+    longest_message: |_, _| 0,
     program,
 };
 

@@ -72,6 +72,16 @@ impl<'a> Packed<'a> {
     }
 }
 
+/// How many ranks the largest group has.
+pub fn largest(groups: &[Vec<Rank>]) -> usize {
+    groups.iter().map(Vec::len).max().unwrap_or(0)
+}
+
+/// Bytes of a block of each of its ranks.
+pub fn blocks_of_a_group(groups: &[Vec<Rank>], shape: &Shape) -> usize {
+    largest(groups).saturating_mul(shape.bytes)
+}
+
 /// Runs of ranks that follow each other: the first one, and their positions.
 pub fn runs(ranks: &[Rank]) -> impl Iterator<Item = (Rank, Range<usize>)> {
     let mut begin = 0;

@@ -30,6 +30,8 @@ pub struct Through {
     pub segmented: bool,
     /// True if it can be done so, by whatever algorithms.
     pub fits: fn(&Coordinated, &Shape) -> bool,
+    /// Bytes of the longest message that is cut into segments, by the groups.
+    pub longest_message: fn(&[Vec<Rank>], &Shape) -> usize,
     /// What one rank does.
     pub(super) program: fn(&Part) -> Result<Program>,
 }
@@ -226,6 +228,14 @@ impl Coordinated {
         through_coordinators(self.collective)
     }
 
+    /// Bytes of the longest message that its segments cut.
+    ///
+    /// # Errors
+    /// The collective does not go through coordinators.
+    pub fn longest_message(&self, shape: &Shape) -> Result<usize> {
+        Ok((self.through()?.longest_message)(&self.groups, shape))
+    }
+
     /// All ranks, group by group.
     pub fn ranks(&self) -> Vec<Rank> {
         self.groups.concat()
@@ -238,12 +248,17 @@ impl Coordinated {
     }
 
     /// How many operations it takes for a size, about.
-    pub fn message_count(&self, bytes: usize) -> usize {
+    pub fn message_count(&self, bytes: usize) -> Result<usize> {
         let ranks = self.groups.iter().map(Vec::len).sum::<usize>();
         let once = 2 * ranks + self.groups.len() * self.groups.len();
-        // each rank may get, and each coordinator take apart, as many blocks as there are ranks
-        let (most, copies) = if self.collective.size == Size::Block { (bytes.saturating_mul(ranks), ranks * ranks) } else { (bytes, 0) };
-        once.saturating_mul(pieces(most, self.segment)).saturating_add(copies)
+        let copies = match self.collective.size {
+            // each rank may get, and each coordinator take apart, as many blocks as there are ranks, or the root alone does
+            Size::Block if !self.collective.rooted => ranks * ranks,
+            Size::Block => ranks,
+            Size::Message | Size::Nothing => 0,
+        };
+        let pieces = pieces(self.longest_message(&self.shape(bytes))?, self.segment);
+        Ok(once.saturating_mul(pieces).saturating_add(copies))
     }
 
     /// How many lanes its programs have, at most.

@@ -1,14 +1,21 @@
 //! The gather through coordinators: each collects its group's blocks and sends them to the root, packed, in one message.
 
-use super::blocks::{Packed, UP, collect, exchange, trees};
+use super::blocks::{Packed, UP, blocks_of_a_group, collect, exchange, trees};
 use super::coordinated::{Part, Through};
 use crate::collective::data_flow::DataFlow;
 use crate::collective::gather;
 use crate::error::Result;
 use crate::schedule::{Buffer, Program, Span};
 
-pub(super) static THROUGH: Through =
-    Through { collective: &gather::COLLECTIVE, trees, between: || vec![gather::FLAT], segmented: true, fits: |_, _| true, program };
+pub(super) static THROUGH: Through = Through {
+    collective: &gather::COLLECTIVE,
+    trees,
+    between: || vec![gather::FLAT],
+    segmented: true,
+    fits: |_, _| true,
+    longest_message: blocks_of_a_group,
+    program,
+};
 
 fn program(part: &Part) -> Result<Program> {
     let (shape, mut flow) = (part.shape, DataFlow::new());

@@ -15,6 +15,7 @@ pub(super) static THROUGH: Through = Through {
     between: || reduce::COLLECTIVE.built().filter(|a| !a.segmented).collect(),
     segmented: true,
     fits: Coordinated::keeps_order,
+    longest_message: |_, shape| shape.bytes,
     program,
 };
 

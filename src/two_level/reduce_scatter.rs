@@ -15,6 +15,7 @@ pub(super) static THROUGH: Through = Through {
     between: || vec![reduce_scatter::DIRECT],
     segmented: true,
     fits: Coordinated::keeps_order,
+    longest_message: |_, shape| shape.ranks.saturating_mul(shape.bytes),
     program,
 };
 

@@ -1,14 +1,21 @@
 //! The scatter through coordinators: the root sends each the blocks of its group, packed, in one message, and they deal them out.
 
-use super::blocks::{DOWN, Packed, UP, deal, exchange, trees};
+use super::blocks::{DOWN, Packed, UP, blocks_of_a_group, deal, exchange, trees};
 use super::coordinated::{Part, Through};
 use crate::collective::data_flow::DataFlow;
 use crate::collective::scatter;
 use crate::error::Result;
 use crate::schedule::{Buffer, Program, Span};
 
-pub(super) static THROUGH: Through =
-    Through { collective: &scatter::COLLECTIVE, trees, between: || vec![scatter::FLAT], segmented: true, fits: |_, _| true, program };
+pub(super) static THROUGH: Through = Through {
+    collective: &scatter::COLLECTIVE,
+    trees,
+    between: || vec![scatter::FLAT],
+    segmented: true,
+    fits: |_, _| true,
+    longest_message: blocks_of_a_group,
+    program,
+};
 
 fn program(part: &Part) -> Result<Program> {
     let (shape, mut flow) = (part.shape, DataFlow::new());
