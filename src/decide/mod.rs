@@ -22,6 +22,11 @@ use crate::topology::Rank;
 
 /// Segments below this cost more in overheads than they win in overlap on any network this project knows.
 const LEAST_SEGMENT: usize = 512;
+/// And segments below this where they cross groups: the latency of wide-area links is that of many small messages.
+pub const LEAST_ACROSS: usize = 4 << 10;
+/// What takes so many times as long as the fastest is as good. Of such the one with the longest segments is taken, which has fewest messages: what more
+/// of them win, calls lose that neither models nor repetitions see.
+pub const AS_GOOD: f64 = 1.01;
 /// Candidates have at most so many segments for each rank, within these limits: filling a pipeline, which is at most as long as there are ranks, is then
 /// a small part of its time, and more would only take longer to predict.
 const MOST_TRIED_EACH: usize = 8;

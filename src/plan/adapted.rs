@@ -5,6 +5,7 @@ use super::across::{Flow, TwoLevelParameters, two_level_parameters};
 use super::candidates::{TwoLevelCandidates, TwoLevelChoice, choice_name};
 use super::{Location, about_whole, choice_of};
 use crate::collective::bcast;
+use crate::decide::{AS_GOOD, LEAST_ACROSS};
 use crate::error::Result;
 use crate::policy::{CompiledPolicy, TwoLevelRow};
 use crate::topology::Rank;
@@ -25,12 +26,8 @@ const LEAST_UNSURE: f64 = 0.01;
 const MOST_OF_ROWS: usize = 8;
 /// Ways that no row says are predicted as long as all of them together have no more ranks than this: some 0.1 s.
 const MOST_RANKS: usize = 1 << 14;
-/// Where the row says no segment such ways are tried first in segments of about an eighth of the message, no shorter and no longer than these.
-const SEGMENTS: (usize, usize) = (4 << 10, 64 << 10);
-/// A way that is expected to take so many times as long as the fastest is as good: what more segments win then, calls lose that predictions miss.
-const AS_GOOD: f64 = 1.01;
-/// Segments below this are not tried.
-const LEAST_SEGMENT: usize = 1 << 10;
+/// Where the row says no segment such ways are tried first in segments of about an eighth of the message, no longer than this.
+const LONGEST_FIRST: usize = 64 << 10;
 
 /// The way that a row says, or a better one: what rows of sizes near say, any inter-group algorithm with any tree, the best of these in longer or
 /// shorter segments, or each group's own row (`None`). What predictions of these missed when they were measured, they are taken to miss here too.
@@ -70,7 +67,7 @@ impl<'a> Search<'a> {
         for row in policy.policy.two_level(&bcast::COLLECTIVE) {
             near.push((choice_of(row)?, row));
         }
-        near.sort_by_key(|(_, row)| apart(row, bytes));
+        near.sort_by_key(|(_, row)| row.times_apart(bytes));
         let own = choice_of(row)?;
         let known = policy.policy.collectives.get(&bcast::COLLECTIVE).into_iter().flat_map(|all| &all.calibration);
         let sharing = |name: &str| inter_group_algorithm(name).is_ok_and(|a| SHARING.contains(&a));
@@ -122,7 +119,7 @@ impl<'a> Search<'a> {
     fn segments(&mut self) -> Result<()> {
         while let Some(best) = self.best().filter(|way| way.segment > 0) {
             for segment in [best.segment / 2, best.segment * 2] {
-                if (LEAST_SEGMENT..self.bytes).contains(&segment) {
+                if (LEAST_ACROSS..self.bytes).contains(&segment) {
                     self.try_choice(Some(TwoLevelParameters { segment, flow: Flow::default(), ..best }))?;
                 }
             }
@@ -166,7 +163,7 @@ impl<'a> Search<'a> {
         let of_row = |row: &TwoLevelRow| {
             let ratio = row.evidence.measured_s? / row.evidence.predicted_s;
             // what was predicted too long at another size or among other ranks need not be here
-            let elsewhere = apart(row, self.bytes) > 1 || !self.about_whole;
+            let elsewhere = row.times_apart(self.bytes) > 1 || !self.about_whole;
             (ratio > 0.0 && ratio.is_finite()).then_some(if elsewhere { ratio.max(1.0) } else { ratio })
         };
         let rows = self.near.iter().filter(|(known, _)| *known == way);
@@ -193,15 +190,10 @@ impl<'a> Search<'a> {
 
 /// The segments that a message of some bytes is tried in: such as a row's first, then half and twice as long, and so on; the whole message (0) last.
 fn segments_around(of_row: usize, bytes: usize) -> Vec<usize> {
-    let about = (bytes / 8).next_power_of_two().clamp(SEGMENTS.0, SEGMENTS.1);
+    let about = (bytes / 8).next_power_of_two().clamp(LEAST_ACROSS, LONGEST_FIRST);
     let first = if of_row > 0 { of_row } else { about };
-    let beside = (1..usize::BITS / 2).flat_map(|k| [first >> k, first.saturating_mul(1 << k)]).filter(|&s| s >= SEGMENTS.0);
+    let beside = (1..usize::BITS / 2).flat_map(|k| [first >> k, first.saturating_mul(1 << k)]).filter(|&s| s >= LEAST_ACROSS);
     std::iter::once(first).chain(beside).filter(|&s| s < bytes).chain([0]).collect()
-}
-
-/// How many times one size is as large as another: what a row was made for, and what is asked for.
-fn apart(row: &TwoLevelRow, bytes: usize) -> usize {
-    row.at_bytes.max(bytes) / row.at_bytes.min(bytes).max(1)
 }
 
 #[cfg(test)]

@@ -92,8 +92,7 @@ const MOST_PREDICTED: usize = 1 << 19;
 /// all ranks in one piece.
 fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Option<FormPlan>> {
     let mut rows: Vec<&TwoLevelRow> = policy.policy.two_level(collective).iter().collect();
-    let apart = |row: &TwoLevelRow| (row.at_bytes.max(shape.bytes) / row.at_bytes.min(shape.bytes).max(1), row.at_bytes);
-    rows.sort_by_key(|row| apart(row));
+    rows.sort_by_key(|row| (row.times_apart(shape.bytes), row.at_bytes));
     let costs = PolyModel::new(policy, members, shape.bytes)?;
     let mut candidates: Vec<Form> = rows.into_iter().map(|row| form_of(&costs, members, collective, row, shape)).collect::<Result<_>>()?;
     let nearest = candidates.iter().find_map(Form::coordinated).cloned();

@@ -5,7 +5,7 @@ use super::form_plan::FormPlan;
 use super::members::host_by_host;
 use super::{Location, PolyModel, group_ranks};
 use crate::collective::{Algorithm, Collective, Parameters, Shape, Size, placed_program};
-use crate::decide::all_candidates;
+use crate::decide::{LEAST_ACROSS, all_candidates};
 use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, bounded};
 use crate::predict::completion;
@@ -30,9 +30,6 @@ pub enum Form {
     Coordinated(Coordinated),
 }
 
-/// Segments that pass through coordinators are tried from this size on, doubled, as far as a message has at most [`MOST_SEGMENTS`]: shorter ones cost
-/// more in overheads than they win on wide-area links.
-const LEAST_SEGMENT: usize = 8 << 10;
 /// What goes through coordinators is first compared as a whole and in about so many pieces, and the best in segments of all sizes: which of them is best
 /// hangs less on the segments than on who sends to whom.
 const PIECES: usize = 32;
@@ -291,7 +288,7 @@ pub(super) fn with_radices(algorithm: &'static Algorithm) -> Vec<(&'static Algor
 fn segments(collective: &Collective, longest: usize) -> Vec<usize> {
     let few = |&s: &usize| s < longest && longest.div_ceil(s) <= MOST_SEGMENTS;
     // blocks go on as a whole, so that what is to be had is below the handshake
-    let doubled = (0..).map(|k| LEAST_SEGMENT << k).take_while(|&s| s < longest && collective.size != Size::Block);
+    let doubled = (0..).map(|k| LEAST_ACROSS << k).take_while(|&s| s < longest && collective.size != Size::Block);
     let mut all: Vec<usize> = doubled.chain([BELOW_HANDSHAKE]).filter(few).collect();
     all.push(0);
     all.sort_unstable();

@@ -196,6 +196,11 @@ pub struct TwoLevelRow {
 }
 
 impl TwoLevelRow {
+    /// How many times one size is as large as the other: the one that it was made at, and another one.
+    pub fn times_apart(&self, bytes: usize) -> usize {
+        self.at_bytes.max(bytes) / self.at_bytes.min(bytes).max(1)
+    }
+
     /// The parameters between groups.
     pub fn parameters(&self) -> Parameters {
         Parameters { segment: self.segment_bytes, radix: self.radix, in_flight: self.in_flight, peers: self.peers, by_speed: false }

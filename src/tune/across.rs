@@ -5,7 +5,7 @@ use super::HOLDS;
 use super::chosen::{self, Verdict, choosing, confirm, is_remeasured, verdict};
 use super::rows::{OfSize, between_sizes, choice_at, row_of};
 use crate::collective::{Parameters, bcast};
-use crate::decide::{ALIKE, all_candidates, wider};
+use crate::decide::{ALIKE, LEAST_ACROSS, all_candidates, wider};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
 use crate::plan::{
@@ -18,9 +18,6 @@ use crate::stats;
 use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, TwoLevel};
 use std::collections::BTreeMap;
 
-/// Segments across groups are at least so long: shorter ones cost more in overheads than they win in overlap on wide-area links, whose latency is
-/// that of many small messages.
-const LEAST_ACROSS: usize = 4 << 10;
 /// The neighbours of each inter-group algorithm's best way are measured, and those of the best among them, so many times.
 const ROUNDS: usize = 3;
 /// They are at most so many: pipelines across groups are as long as those of two groups and the way between them, so twice as many as are tried

@@ -2,7 +2,7 @@
 
 use super::chosen::{Verdict, choosing, confirm, fastest, verdict};
 use crate::collective::{Collective, Parameters};
-use crate::decide::{self, Made, native_seconds, rows};
+use crate::decide::{self, AS_GOOD, Made, native_seconds, rows};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
 use crate::plan::{Form, FormPlan, by_form, forms};
@@ -14,8 +14,6 @@ use std::collections::BTreeMap;
 
 /// So many of the best predicted forms are measured, and the best one of each kind (over all ranks, through coordinators) is.
 const FINALISTS: usize = 6;
-/// A form that takes so many times as long as the fastest is as good; of such the one with the longest segments is taken, which has fewest messages.
-const AS_GOOD: f64 = 1.01;
 /// The sizes that forms are chosen at; a choice holds for the sizes near its own, the last one for all larger ones.
 const SIZES: [usize; 8] = [8, 1 << 10, 8 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
 
