@@ -1,7 +1,7 @@
 //! Collectives over all groups that have forms: those predicted to be fast are measured beside the library's own.
 
 use super::chosen::{Verdict, choosing, confirm, fastest, verdict};
-use crate::collective::{Collective, Parameters};
+use crate::collective::{Algorithm, Collective, Parameters, Shape};
 use crate::decide::{self, AS_GOOD, Made, native_seconds, rows};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
@@ -33,7 +33,7 @@ pub fn choose(
         let mut of_sizes = Vec::new();
         for bytes in collective.tuned_sizes(&SIZES, members.len()) {
             let forms = forms(&compiled, members, collective, &collective.shape(members.len(), 0, bytes))?;
-            of_sizes.extend(of_size(session, members.len(), collective, bytes, finalists(forms))?);
+            of_sizes.extend(of_size(session, &compiled, members, collective, bytes, finalists(forms))?);
         }
         all.insert(collective, rows_of(&compiled, members, collective, &of_sizes)?);
     }
@@ -49,18 +49,21 @@ struct OfSize {
 /// Measures the forms of a size; `None` if none was.
 fn of_size(
     session: &mut Session,
-    ranks: usize,
+    policy: &CompiledPolicy,
+    members: &[Location],
     collective: &'static Collective,
     bytes: usize,
     mut forms: Vec<FormPlan>,
 ) -> Result<Option<OfSize>> {
+    let ranks = members.len();
     let mut experiments: Vec<Experiment> = forms.iter().map(|plan| experiment(&plan.form, ranks, bytes)).collect();
     let native = experiment(&Form::Flat(collective, collective.native(), Parameters::default()), ranks, bytes);
     let purpose = if collective.sized() { "forms over all groups" } else { "collectives without a message" };
     let others = if session.has_native() { vec![native.clone()] } else { Vec::new() };
     session.race(purpose, &[[&experiments[..], &others].concat()])?;
     // models do not know what more under way is good for
-    let more = fastest(session.samples(), &experiments).and_then(|k| wider(&forms[k], bytes));
+    let fastest = fastest(session.samples(), &experiments);
+    let more = fastest.map(|k| wider(policy, members, &forms[k].form, &collective.shape(ranks, 0, bytes))).transpose()?.flatten();
     if let Some(more) = more.filter(|more| forms.iter().all(|plan| plan.form != more.form)) {
         experiments.push(experiment(&more.form, ranks, bytes));
         forms.push(more);
@@ -89,12 +92,15 @@ fn of_size(
 }
 
 /// The same with twice as much under way between coordinators, where that is held back.
-fn wider(plan: &FormPlan, bytes: usize) -> Option<FormPlan> {
-    let Form::Coordinated(c) = &plan.form else { return None };
-    let in_flight = decide::wider(c.between.parameters.in_flight, pieces(bytes, c.segment)).next().filter(|&more| more > 0)?;
+fn wider(policy: &CompiledPolicy, members: &[Location], form: &Form, shape: &Shape) -> Result<Option<FormPlan>> {
+    let Form::Coordinated(c) = form else { return Ok(None) };
+    let more = decide::wider(c.between.parameters.in_flight, pieces(shape.bytes, c.segment)).next();
+    let Some(in_flight) = more.filter(|&more| more > 0) else { return Ok(None) };
     let mut wider = c.clone();
     wider.between.parameters.in_flight = in_flight;
-    Some(FormPlan { form: Form::Coordinated(wider), ..plan.clone() })
+    let form = Form::Coordinated(wider);
+    let predicted_s = Some(form.seconds(policy, members, shape)?);
+    Ok(Some(FormPlan { form, predicted_s, from_row: false }))
 }
 
 /// Rows for all sizes: those that were made, and others between them where another form is predicted to be the best.
@@ -142,6 +148,7 @@ fn row_of(form: &Form, from_bytes: usize, at_bytes: usize, evidence: Evidence, n
             segment_bytes: p.segment,
             in_flight: p.in_flight,
             peers: p.peers,
+            by_speed: matches!(form, Form::Placed(..)),
             ..row
         },
         Form::Coordinated(c) => TwoLevelRow {
@@ -179,15 +186,17 @@ fn finalists(mut forms: Vec<FormPlan>) -> Vec<FormPlan> {
 }
 
 fn experiment(form: &Form, ranks: usize, bytes: usize) -> Experiment {
+    let one = |collective, algorithm: &Algorithm, parameters: &Parameters, ranks| Experiment::Collective {
+        collective,
+        ranks,
+        root: 0,
+        bytes,
+        algorithm: algorithm.name.into(),
+        parameters: *parameters,
+    };
     match form {
-        Form::Flat(collective, algorithm, parameters) | Form::Placed(collective, algorithm, parameters, _) => Experiment::Collective {
-            collective,
-            ranks: (0..ranks).collect(),
-            root: 0,
-            bytes,
-            algorithm: algorithm.name.into(),
-            parameters: *parameters,
-        },
+        Form::Flat(collective, algorithm, parameters) => one(collective, algorithm, parameters, (0..ranks).collect()),
+        Form::Placed(collective, algorithm, parameters, order) => one(collective, algorithm, parameters, order.clone()),
         Form::Coordinated(coordinated) => Experiment::Coordinated { coordinated: coordinated.clone(), bytes },
     }
 }
@@ -195,7 +204,7 @@ fn experiment(form: &Form, ranks: usize, bytes: usize) -> Experiment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::alltoall;
+    use crate::collective::{allreduce, alltoall, scatter};
     use std::path::Path;
 
     /// Open MPI goes by Bruck's algorithm up to 200 bytes a block, which is slow between sites.
@@ -214,5 +223,28 @@ mod tests {
         let rows = rows_of(&policy, &members, &alltoall::COLLECTIVE, &made).unwrap();
         let at = |bytes: usize| rows.iter().rfind(|row| row.from_bytes <= bytes).unwrap().native;
         assert_eq!([8, 64, 512, 1 << 10, 10 << 10].map(at), [false, false, false, true, true]);
+    }
+
+    #[test]
+    fn what_has_more_under_way_is_predicted_as_such() {
+        let policy = CompiledPolicy::new(Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
+        let members: Vec<Location> = (0..policy.policy.groups.len()).map(|group| Location { group, position: 0 }).collect();
+        let shape = allreduce::COLLECTIVE.shape(members.len(), 0, 1 << 20);
+        let in_segments = |plan: FormPlan| if let Form::Coordinated(c) = plan.form { Some(c).filter(|c| c.segment > 0) } else { None };
+        let mut narrow = forms(&policy, &members, &allreduce::COLLECTIVE, &shape).unwrap().into_iter().find_map(in_segments).unwrap();
+        narrow.between.parameters.in_flight = 2;
+        let narrow = Form::Coordinated(narrow);
+        let (wide, seconds) =
+            (wider(&policy, &members, &narrow, &shape).unwrap().unwrap(), narrow.seconds(&policy, &members, &shape).unwrap());
+        assert_eq!(wide.predicted_s, Some(wide.form.seconds(&policy, &members, &shape).unwrap()));
+        assert!(wide.seconds() < seconds, "{} s for {seconds} s", wide.seconds());
+    }
+
+    #[test]
+    fn ranks_that_take_places_by_speed_are_measured_in_them_and_the_row_says_so() {
+        let algorithm = scatter::COLLECTIVE.fallback;
+        let form = Form::Placed(&scatter::COLLECTIVE, algorithm, Parameters::default(), vec![0, 2, 1]);
+        assert_eq!(experiment(&form, 3, 1000).ranks(), [0, 2, 1]);
+        assert!(row_of(&form, 0, 1000, Evidence::default(), false).by_speed);
     }
 }
