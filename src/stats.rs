@@ -178,13 +178,35 @@ pub fn fit_line(points: &[(f64, f64)]) -> Option<Line> {
 /// # Panics
 /// Never; an empty table gives 0.
 pub fn interpolate(xs: &[usize], ys: &[f64], x: usize) -> f64 {
-    match xs.len() {
-        0 => 0.0,
-        1 => ys[0],
-        n => {
-            let right = xs.partition_point(|&p| p < x).clamp(1, n - 1);
-            let (x0, x1, y0, y1) = (xs[right - 1] as f64, xs[right] as f64, ys[right - 1], ys[right]);
-            (y0 + (y1 - y0) * ((x as f64 - x0) / (x1 - x0))).max(0.0)
+    Place::of(xs, x).at(ys)
+}
+
+/// The place of a number among ascending ones, for several tables over these.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// The last one before it, or one that it is beyond.
+    left: usize,
+    /// The share of the way from there to the next one.
+    share: f64,
+}
+
+impl Place {
+    /// The place of `x`.
+    pub fn of(xs: &[usize], x: usize) -> Place {
+        if xs.len() < 2 {
+            return Place { left: 0, share: 0.0 };
+        }
+        let right = xs.partition_point(|&p| p < x).clamp(1, xs.len() - 1);
+        let (x0, x1) = (xs[right - 1] as f64, xs[right] as f64);
+        Place { left: right - 1, share: (x as f64 - x0) / (x1 - x0) }
+    }
+
+    /// What a table says there, as [`interpolate`].
+    pub fn at(self, ys: &[f64]) -> f64 {
+        match ys {
+            [] => 0.0,
+            [only] => *only,
+            _ => (ys[self.left] + (ys[self.left + 1] - ys[self.left]) * self.share).max(0.0),
         }
     }
 }

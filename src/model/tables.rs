@@ -9,7 +9,7 @@ use super::{
     Cost, CostModel, Estimator, Lookup, Model, RankSet, Values, gap, gap_experiments, gap_noise, half_interval, not_negative, plogp, trip,
 };
 use crate::measure::Experiment;
-use crate::stats::interpolate;
+use crate::stats::Place;
 use crate::topology::Link;
 
 /// Tables of all four costs.
@@ -45,7 +45,8 @@ struct Tables {
 
 impl CostModel for Tables {
     fn cost(&self, _: Link, bytes: usize) -> Cost {
-        let at = |table: &[f64]| interpolate(&self.sizes, table, bytes);
+        let place = Place::of(&self.sizes, bytes);
+        let at = |table: &[f64]| place.at(table);
         let (g, transit) = (at(&self.g), at(&self.transit));
         // waiting for a handshake keeps neither port nor processor, and in a stream, whose gap this is, both keep up with it
         Cost { send_overhead: at(&self.os).min(g), gap: g, transit, recv_overhead: at(&self.or).min(g).min(transit), link_gap: 0.0 }

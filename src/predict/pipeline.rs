@@ -57,27 +57,38 @@ pub fn pipelined(
     }
 }
 
-/// The least that a message takes: so long all turns but one keep the port or the processor that is busiest in a turn. Of few turns that says
-/// nothing.
+/// The least that a message takes: so long all of it keeps the port, until the last send, or the processor that is busiest. Of a message of one turn, which
+/// would be built whole for that, it says nothing.
 fn busy(bytes: usize, turn: usize, model: &dyn CostModel, schedule: impl Fn(usize) -> Result<Schedule>) -> Result<f64> {
     let turns = bytes.checked_div(turn).unwrap_or(0);
-    if turns <= FULL {
+    if turns < 2 {
         return Ok(0.0);
     }
-    let once = schedule(turn)?;
-    let mut busy = vec![(0.0, 0.0); once.ranks()];
-    for (from, program) in once.programs.iter().enumerate() {
-        for action in program.actions() {
-            if let Action::Send { to, span } = action {
-                let cost = model.cost(Link { from, to }, span.len);
-                busy[from].0 += cost.gap;
-                busy[from].1 += cost.send_overhead;
-                busy[to].1 += cost.recv_overhead;
+    let mut busy: Vec<Busy> = Vec::new();
+    for (part, times) in [(turn, turns as f64), (bytes - turns * turn, 1.0)].into_iter().filter(|part| part.0 > 0) {
+        let part = schedule(part)?;
+        busy.resize(part.ranks(), Busy::default());
+        for (from, program) in part.programs.iter().enumerate() {
+            for action in program.actions() {
+                if let Action::Send { to, span } = action {
+                    let cost = model.cost(Link { from, to }, span.len);
+                    busy[from].port += times * cost.gap;
+                    busy[from].longest = busy[from].longest.max(cost.gap);
+                    busy[from].processor += times * cost.send_overhead;
+                    busy[to].processor += times * cost.recv_overhead;
+                }
             }
         }
     }
-    let busiest = busy.into_iter().map(|(port, processor)| f64::max(port, processor)).fold(0.0, f64::max);
-    Ok(busiest * (turns - 1) as f64)
+    Ok(busy.into_iter().map(|rank| f64::max(rank.port - rank.longest, rank.processor)).fold(0.0, f64::max))
+}
+
+/// Seconds that a message keeps a rank's port, the longest time of one send among them, and its processor.
+#[derive(Clone, Copy, Default)]
+struct Busy {
+    port: f64,
+    longest: f64,
+    processor: f64,
 }
 
 /// What a message takes by its first three looks of so many turns of so many bytes, and how much that would differ if the second and the third look
