@@ -9,7 +9,7 @@
 
 use super::specification::{Layout, Piece, Specification};
 use super::symbolic::run;
-use super::{Action, Buffer, CONTROL_BYTES, Lane, Matching, Program, Schedule, Span, matching};
+use super::{Action, Buffer, CONTROL_BYTES, Lane, Matching, NONE, Program, Schedule, Span, matching};
 use crate::error::{Error, Result};
 use crate::topology::Rank;
 use fixedbitset::FixedBitSet;
@@ -189,7 +189,7 @@ fn order(schedule: &Schedule, pairs: &Matching) -> Result<Vec<Event>> {
             if let Some(before) = stream.and_then(|s| streams.insert(s, k)) {
                 graph.add_edge(start(me, before), start(me, k), ());
             }
-            if let Some(before) = windows[k] {
+            if let Some(before) = Some(windows[k]).filter(|&window| window != NONE) {
                 graph.add_edge(end(me, before as usize), start(me, k), ());
             }
             if !matches!(action, Action::Recv { .. }) {

@@ -1,7 +1,7 @@
 //! Which send meets which receive.
 
 use super::program::{FEW_STREAMS, NONE};
-use super::{Program, Schedule};
+use super::{OpId, Program, Schedule};
 use crate::error::{Error, Result};
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
@@ -103,14 +103,21 @@ impl Streams {
 /// For each rank and operation, the rank and operation at the other end of its message. Delays have none.
 #[derive(Debug, Clone)]
 pub struct Matching {
-    partner: Vec<Vec<Option<(u32, u32)>>>,
+    /// Where the operations of each rank begin among those of all.
+    begin: Vec<usize>,
+    /// By operation of all ranks; [`NOBODY`] where it is no message.
+    partner: Vec<(u32, OpId)>,
 }
+
+/// There is no other end.
+const NOBODY: (u32, OpId) = (u32::MAX, NONE);
 
 impl Matching {
     /// The other end of an operation's message.
     #[inline]
     pub fn partner(&self, rank: usize, op: usize) -> Option<(usize, usize)> {
-        self.partner[rank][op].map(|(r, o)| (r as usize, o as usize))
+        let (other, theirs) = self.partner[self.begin[rank] + op];
+        ((other, theirs) != NOBODY).then_some((other as usize, theirs as usize))
     }
 }
 
@@ -119,12 +126,18 @@ impl Matching {
 /// # Errors
 /// [`Error::Invalid`] if a message has no other end, or ends that differ in length.
 pub fn matching(schedule: &Schedule) -> Result<Matching> {
-    let mut partner: Vec<Vec<Option<(u32, u32)>>> = schedule.programs.iter().map(|p| vec![None; p.len()]).collect();
+    let mut all = 0;
+    let begin = |p: &Program| {
+        all += p.len();
+        all - p.len()
+    };
+    let begin: Vec<usize> = schedule.programs.iter().map(begin).collect();
+    let mut partner = vec![NOBODY; all];
     Streams::meeting(schedule, |(me, send), (to, receive)| {
-        partner[me][send] = Some((to as u32, receive as u32));
-        partner[to][receive] = Some((me as u32, send as u32));
+        partner[begin[me] + send] = (to as u32, receive as OpId);
+        partner[begin[to] + receive] = (me as u32, send as OpId);
     })?;
-    Ok(Matching { partner })
+    Ok(Matching { begin, partner })
 }
 
 impl Program {

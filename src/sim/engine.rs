@@ -33,8 +33,8 @@ enum Event {
 
 struct Machine<'a> {
     program: &'a Program,
-    /// For each operation, the one of its stream that must be complete before, since no more may be under way.
-    windows: Vec<Option<OpId>>,
+    /// For each operation, the one of its stream that must be complete before, since no more may be under way, or [`NONE`].
+    windows: Vec<OpId>,
     cpu_free: f64,
     out_free: f64,
     in_free: f64,
@@ -119,8 +119,9 @@ impl Machine<'_> {
 }
 
 /// When all was complete that an operation comes after, or one that is not.
-fn known(program: &Program, windows: &[Option<OpId>], done: &[f64], op: OpId) -> std::result::Result<f64, OpId> {
-    program.after(op as usize).iter().chain(&windows[op as usize]).try_fold(0.0, |latest: f64, &d| {
+fn known(program: &Program, windows: &[OpId], done: &[f64], op: OpId) -> std::result::Result<f64, OpId> {
+    let window = Some(&windows[op as usize]).filter(|&&window| window != NONE);
+    program.after(op as usize).iter().chain(window).try_fold(0.0, |latest: f64, &d| {
         let t = done[d as usize];
         if t.is_nan() { Err(d) } else { Ok(latest.max(t)) }
     })
