@@ -8,7 +8,7 @@ use collwise::bench::{Settings, compare};
 use collwise::collective::COLLECTIVES;
 use collwise::policy::Policy;
 use collwise::run::AdaptiveCollectives;
-use common::mpi::{adaptive, map, map_of_all, must_succeed, on_ranks, three_groups, with_maps};
+use common::mpi::{adaptive, adaptive_and_traced, map, map_of_all, must_succeed, on_ranks, three_groups, traced, with_maps};
 use mpi::collective::SystemOperation;
 use mpi::datatype::{MutView, UserDatatype, View};
 use mpi::topology::{Color, SimpleCommunicator};
@@ -124,6 +124,75 @@ fn results_are_the_librarys() {
         for _ in 0..2 {
             everything(&odd, &[1, 300, 5000]);
             everything(&alone, &[0, 3]);
+        }
+    });
+}
+
+/// Sums of what all ranks give, or the blocks of all.
+fn reduce_here<C: Comm>(comm: &C, root: usize, count: usize, in_place: bool) {
+    let (me, ranks) = (comm.rank() as usize, comm.size() as usize);
+    let (own, mut got) = (given(me, count), vec![UNTOUCHED; if me == root { count } else { 0 }]);
+    if in_place {
+        got.clone_from(&own);
+        comm.adaptive_reduce_in_place(root, &mut got[..], SystemOperation::sum()).unwrap();
+    } else {
+        comm.adaptive_reduce(root, &own[..], &mut got[..], SystemOperation::sum()).unwrap();
+    }
+    let sum = |k: usize| (0..ranks).fold(0u32, |sum, r| sum.wrapping_add(number(r, k)));
+    assert!(me != root || got.iter().enumerate().all(|(k, &x)| x == sum(k)), "reduce of {count} to {root}, in place there: {in_place}");
+}
+
+fn gather_here<C: Comm>(comm: &C, root: usize, count: usize, in_place: bool) {
+    let (me, ranks) = (comm.rank() as usize, comm.size() as usize);
+    let (mut own, mut got) = (given(me, count), vec![UNTOUCHED; if me == root { ranks * count } else { 0 }]);
+    if !in_place {
+        comm.adaptive_gather(root, &own[..], &mut got[..]).unwrap();
+    } else if me == root {
+        got[me * count..][..count].copy_from_slice(&own);
+        comm.adaptive_gather_in_place(root, &mut got[..]).unwrap();
+    } else {
+        comm.adaptive_gather_in_place(root, &mut own[..]).unwrap();
+    }
+    let all: Vec<u32> = (0..ranks).flat_map(|r| given(r, count)).collect();
+    assert!(me != root || got == all, "gather of {count} at {root}, in place there: {in_place}");
+}
+
+fn scatter_here<C: Comm>(comm: &C, root: usize, count: usize, in_place: bool) {
+    let (me, ranks) = (comm.rank() as usize, comm.size() as usize);
+    let (mut all, mut got) = (given(root, ranks * count), vec![UNTOUCHED; count]);
+    if !in_place {
+        comm.adaptive_scatter(root, &all[..if me == root { ranks * count } else { 0 }], &mut got[..]).unwrap();
+    } else if me == root {
+        comm.adaptive_scatter_in_place(root, &mut all[..]).unwrap();
+        got.copy_from_slice(&all[me * count..][..count]);
+    } else {
+        comm.adaptive_scatter_in_place(root, &mut got[..]).unwrap();
+    }
+    assert!(got == given(root, ranks * count)[me * count..][..count], "scatter of {count} from {root} at {me}, in place there: {in_place}");
+}
+
+/// MPI knows "in place" at the root alone: the root alone says it, or the others alone by their own forms. All decide alike.
+#[test]
+fn the_root_alone_may_be_in_place_or_all_others() {
+    adaptive_and_traced("the_root_alone_may_be_in_place_or_all_others", 8, |world| {
+        let odd = world.split_by_color(Color::with_value(world.rank() % 2)).unwrap();
+        for comm in [world, &odd, world] {
+            (0..2).for_each(|_| comm.adaptive_barrier().unwrap());
+            let (me, last) = (comm.rank() as usize, comm.size() as usize - 1);
+            for ((root, count), at_root) in [0, last / 2, last]
+                .into_iter()
+                .flat_map(|root| [1, 250, 4099, 20_001].map(|count| (root, count)))
+                .flat_map(|r| [(r, true), (r, false)])
+            {
+                let (before, in_place) = (traced(), (me == root) == at_root);
+                reduce_here(comm, root, count, in_place);
+                gather_here(comm, root, count, in_place);
+                scatter_here(comm, root, count, in_place);
+                // as many of them by plans on all ranks
+                let (own, mut all) = ((traced() - before) as u64, [0, 0]);
+                comm.all_reduce_into(&[own, !own][..], &mut all[..], SystemOperation::max());
+                assert_eq!(all, [own, !own], "{count} from {root}");
+            }
         }
     });
 }
