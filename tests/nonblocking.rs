@@ -2,8 +2,11 @@
 #![cfg(feature = "mpi")]
 #![allow(unsafe_code)] // views of scattered items, and communicators in threads
 
+#[path = "programs/begun.rs"]
+mod begun;
 mod common;
 
+use begun::{Begun, complete, resident};
 use collwise::error::{Error, Result};
 use collwise::run::{AdaptiveCollectives, Pending};
 use common::byte;
@@ -102,34 +105,6 @@ impl Call {
     }
 }
 
-enum Begun<'a, S: Scope<'a>> {
-    Some(Pending<'a, S>),
-    Barrier(Pending<'static>),
-}
-
-/// Completes one: waits, asks again and again, or drops it.
-fn complete<'a, S: Scope<'a>>(mut pending: Pending<'a, S>, how: usize) {
-    match how {
-        0 => pending.wait().unwrap(),
-        1 => {
-            while !pending.test().unwrap() {
-                std::thread::yield_now();
-            }
-            assert!(pending.test().unwrap(), "it stays over");
-        }
-        _ => drop(pending),
-    }
-}
-
-impl<'a, S: Scope<'a>> Begun<'a, S> {
-    fn complete(self, how: usize) {
-        match self {
-            Begun::Some(pending) => complete(pending, how),
-            Begun::Barrier(pending) => complete(pending, how),
-        }
-    }
-}
-
 /// Rounds of calls of which each rank completes some between others, in an order of its own.
 fn in_any_order(comms: &[&SimpleCommunicator], kinds: usize, rounds: u64) {
     for round in 0..rounds {
@@ -141,13 +116,9 @@ fn in_any_order(comms: &[&SimpleCommunicator], kinds: usize, rounds: u64) {
             let mut open = Vec::new();
             for call in &mut calls {
                 open.extend(call.begin(comms, scope));
-                while !open.is_empty() && own.random_bool(0.3) {
-                    open.swap_remove(own.random_range(0..open.len())).complete(own.random_range(0..3));
-                }
+                complete(&mut open, &mut own, false);
             }
-            while !open.is_empty() {
-                open.swap_remove(own.random_range(0..open.len())).complete(own.random_range(0..3));
-            }
+            complete(&mut open, &mut own, true);
         });
         calls.iter().enumerate().for_each(|(k, call)| call.check(comms, mark(k)));
     }
@@ -261,12 +232,6 @@ fn an_operation_that_does_not_commute_keeps_the_order_of_ranks() {
             assert!((0..count).all(|k| all[2 * k..2 * k + 2] == map_of_all(8, k)), "{count} maps");
         }
     });
-}
-
-/// Bytes of this process in memory.
-fn resident() -> usize {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
-    text.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
 }
 
 #[test]

@@ -10,10 +10,13 @@
 //! communicator of each thread is freed and another one made. At the end memory has not grown since a third of the time.
 #![allow(unsafe_code)] // user operations, datatypes by their handles, and communicators in threads
 
+#[path = "begun.rs"]
+mod begun;
 #[path = "random_mix_items.rs"]
 mod items;
 
-use collwise::run::{AdaptiveCollectives, Pending, private_communicators};
+use begun::{complete, resident};
+use collwise::run::{AdaptiveCollectives, private_communicators};
 use items::{By, Handles, Item, Items, Map, after};
 use mpi::collective::{SystemOperation, UnsafeUserOperation};
 use mpi::datatype::UserDatatype;
@@ -86,35 +89,8 @@ trait Work {
     fn check(&self);
 }
 
-enum Begun<'a, 's> {
-    Some(Pending<'a, &'s LocalScope<'a>>),
-    Barrier(Pending<'static>),
-}
-
-impl Begun<'_, '_> {
-    fn test(&mut self) -> bool {
-        match self {
-            Begun::Some(pending) => pending.test(),
-            Begun::Barrier(pending) => pending.test(),
-        }
-        .unwrap()
-    }
-
-    /// Waits, asks again and again, or drops it.
-    fn complete(mut self, how: usize) {
-        match (how, self) {
-            (0, Begun::Some(pending)) => pending.wait().unwrap(),
-            (0, Begun::Barrier(pending)) => pending.wait().unwrap(),
-            (1, begun) => {
-                self = begun;
-                while !self.test() {
-                    std::thread::yield_now();
-                }
-            }
-            (_, begun) => drop(begun),
-        }
-    }
-}
+/// What is under way in a scope of the `mpi` crate.
+type Begun<'a, 's> = begun::Begun<'a, &'s LocalScope<'a>>;
 
 /// A call of one rank.
 struct Call<T> {
@@ -291,22 +267,12 @@ fn batch(comms: &[Own], handles: &Handles, seed: u64, world_rank: u64) -> usize 
         for (comm, call) in &mut calls {
             let Own(Some(comm)) = &comms[*comm] else { continue };
             open.extend(call.begin(comm, handles, scope));
-            while !open.is_empty() && own.random_bool(0.3) {
-                open.swap_remove(own.random_range(0..open.len())).complete(own.random_range(0..3));
-            }
+            complete(&mut open, &mut own, false);
         }
-        while !open.is_empty() {
-            open.swap_remove(own.random_range(0..open.len())).complete(own.random_range(0..3));
-        }
+        complete(&mut open, &mut own, true);
     });
     calls.iter().for_each(|(_, call)| call.check());
     calls.len()
-}
-
-/// Bytes of this process in memory.
-fn resident() -> usize {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
-    text.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
 }
 
 /// What was done.
