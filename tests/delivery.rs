@@ -23,14 +23,25 @@ fn every_algorithm_delivers_every_byte_over_threads() {
 }
 
 #[test]
+fn every_algorithm_delivers_from_every_root_over_threads() {
+    const RANKS: usize = 33;
+    std::thread::scope(|scope| {
+        for mut transport in transports(RANKS) {
+            scope.spawn(move || common::deliver(&mut transport, RANKS, common::shapes_from_every_root));
+        }
+    });
+}
+
+#[test]
 fn every_algorithm_is_what_its_collective_is_for() {
     let costs = model("hockney").unwrap().costs(&Values::of(&[("alpha_s", 1e-5), ("beta_s_per_byte", 1e-9)])).unwrap();
     std::thread::scope(|scope| {
         for collective in COLLECTIVES.into_iter().filter(|c| common::has_input(c)) {
             let costs = &costs;
             scope.spawn(move || {
-                for (ranks, (shape, segment)) in
-                    (1..=33).flat_map(|ranks| common::shapes(collective, ranks).into_iter().map(move |s| (ranks, s)))
+                for (ranks, (shape, segment)) in (1..=33)
+                    .flat_map(|ranks| [common::shapes, common::shapes_from_every_root].map(|of| (ranks, of(collective, ranks))))
+                    .flat_map(|(ranks, shapes)| shapes.into_iter().map(move |s| (ranks, s)))
                 {
                     let specification = (collective.specification)(&shape);
                     for algorithm in collective.built() {

@@ -63,6 +63,13 @@ fn random_schedules_deliver_over_smpi() {
     assert!(said.contains("90 schedules on 6 ranks: every byte is right"), "{said}");
 }
 
+/// More ranks by hand: tests/programs/every_algorithm.rs says how.
+#[test]
+fn every_algorithm_delivers_every_byte_over_smpi() {
+    let said = smpi("slot", &[], "examples/every_algorithm", &["17"], &[]);
+    assert!(said.contains("every algorithm on 1 to 17 ranks: every byte is right"), "{said}");
+}
+
 /// What one byte takes each of so many calls in a row, by the library's own broadcast and by the policy's, over ranks by slot.
 fn seconds(policy: &Path, calls: &str) -> [f64; 2] {
     let bench = ["bench", policy.to_str().unwrap(), "--bytes", "1", "--repetitions", "1", "--warm-ups", "1", "--json"];

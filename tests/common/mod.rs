@@ -94,16 +94,33 @@ pub fn filled(specification: &Specification, me: usize, mark: usize) -> (Vec<u8>
     (input, output)
 }
 
+/// The collectives whose roots [`shapes`] tries in turns, from every root: of a few elements in segments of two, in place and not, and by an operation that commutes
+/// and one that does not.
+pub fn shapes_from_every_root(collective: &Collective, ranks: usize) -> Vec<(Shape, usize)> {
+    if !has_input(collective) || !collective.rooted {
+        return Vec::new();
+    }
+    let shape = |root: usize| {
+        let elements = if collective.combines { Elements { bytes: 4, commute: root % 4 < 2 } } else { Elements::default() };
+        let shape = Shape { elements, in_place: (root + ranks).is_multiple_of(2), ..Shape::new(ranks, root, 5 * elements.bytes) };
+        (shape, 2 * elements.bytes)
+    };
+    (0..ranks).map(shape).collect()
+}
+
 /// Runs every algorithm of every collective for every rank count up to `most` on the transport of one of `most` ranks, with [`shapes`], and checks every
 /// byte against the collective's specification; where ranks give and get two buffers, for those rank counts that are wanted.
 pub fn deliver_everything<T: Transport>(transport: &mut T, most: usize, wanted: impl Fn(usize) -> bool) {
+    let wanted = |collective: &Collective, ranks| !has_input(collective) || wanted(ranks);
+    deliver(transport, most, |collective, ranks| if wanted(collective, ranks) { shapes(collective, ranks) } else { Vec::new() });
+}
+
+/// The same with shapes that are said.
+pub fn deliver<T: Transport>(transport: &mut T, most: usize, shapes: impl Fn(&Collective, usize) -> Vec<(Shape, usize)>) {
     let me = transport.rank();
     let mut executor = Executor::default();
     let mut mark = 0;
     for (collective, ranks) in COLLECTIVES.into_iter().flat_map(|c| (1..=most).map(move |ranks| (c, ranks))) {
-        if has_input(collective) && !wanted(ranks) {
-            continue;
-        }
         for (shape, segment) in shapes(collective, ranks) {
             mark += 1;
             if me >= ranks {
