@@ -66,8 +66,8 @@ fn program(part: &Part) -> Result<Program> {
     for (k, &span) in segments.iter().enumerate() {
         program.in_lane(UP);
         let before = k.checked_sub(IN_TURNS).map_or(&[][..], |earlier| &combined[earlier]);
-        let (own, ready, used) = combine_up(&mut program, part, span, |child| scratch.of_child(child, k, span.len), before);
-        combined.push(used);
+        let (own, ready) = combine_up(&mut program, part, span, |child| scratch.of_child(child, k, span.len), before);
+        combined.push(ready.clone());
         let result: Vec<OpId> = if let Some(parent) = part.parent {
             let sent = program.send(parent, own, &ready);
             // it may be sent from where the result goes
@@ -98,53 +98,32 @@ fn program(part: &Part) -> Result<Program> {
     Ok(program)
 }
 
-/// Combines what a rank has of a span with what its children send. Gives where that lies, what it comes after, and the operations after which the
-/// scratch may be used again.
-fn combine_up(
-    program: &mut Program,
-    part: &Part,
-    span: Span,
-    scratch: impl Fn(usize) -> Span,
-    before: &[OpId],
-) -> (Span, Vec<OpId>, Vec<OpId>) {
-    let input = Span { buffer: Buffer::Input, ..span };
+/// Combines what a rank has of a span with what its children send. Gives where that lies and what it comes after, after which the scratch may be used again
+/// too.
+///
+/// With an operation that does not commute in the order of ranks, of which this one is the first: what lies left is combined into what comes from the next child.
+fn combine_up(program: &mut Program, part: &Part, span: Span, scratch: impl Fn(usize) -> Span, before: &[OpId]) -> (Span, Vec<OpId>) {
+    let (mut at, mut last) = (if part.shape.in_place { span } else { Span { buffer: Buffer::Input, ..span } }, Vec::new());
     if part.children.is_empty() && part.parent.is_some() {
-        return (if part.shape.in_place { span } else { input }, Vec::new(), Vec::new());
+        return (at, last);
     }
-    if !part.shape.elements.commute {
-        return combine_in_order(program, part, span, scratch, before);
-    }
-    let mut last: Vec<OpId> = if part.shape.in_place { Vec::new() } else { vec![program.copy(input, span, &[])] };
-    let mut used = Vec::new();
     // the children with the smallest subtrees, which are served last, are ready first
-    for (k, &child) in part.children.iter().enumerate().rev() {
-        let got = program.recv(child, scratch(k), before);
-        last.push(got);
-        last = vec![program.combine(scratch(k), span, &last)];
-        used.clone_from(&last);
+    let mut children: Vec<usize> = (0..part.children.len()).rev().collect();
+    let commute = part.shape.elements.commute;
+    if !commute {
+        children.sort_unstable_by_key(|&k| part.children[k]);
+    } else if at != span {
+        last = vec![program.copy(at, span, &[])];
+        at = span;
     }
-    (span, last, used)
-}
-
-/// The same in the order of ranks, this one's first: what lies left is combined into what comes from the next child.
-fn combine_in_order(
-    program: &mut Program,
-    part: &Part,
-    span: Span,
-    scratch: impl Fn(usize) -> Span,
-    before: &[OpId],
-) -> (Span, Vec<OpId>, Vec<OpId>) {
-    let mut left = if part.shape.in_place { span } else { Span { buffer: Buffer::Input, ..span } };
-    let mut last = Vec::new();
-    let mut children: Vec<usize> = (0..part.children.len()).collect();
-    children.sort_unstable_by_key(|&k| part.children[k]);
     for k in children {
         last.push(program.recv(part.children[k], scratch(k), before));
-        last = vec![program.combine(left, scratch(k), &last)];
-        left = scratch(k);
+        let (left, into) = if commute { (scratch(k), at) } else { (at, scratch(k)) };
+        last = vec![program.combine(left, into, &last)];
+        at = into;
     }
-    if left != span {
-        last = vec![program.copy(left, span, &last)];
+    if at != span {
+        last = vec![program.copy(at, span, &last)];
     }
-    (span, last.clone(), last)
+    (span, last)
 }
