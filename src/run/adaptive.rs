@@ -164,8 +164,7 @@ pub trait AdaptiveCollectives {
         op: O,
     ) -> Result<()>;
 
-    /// As [`AdaptiveCollectives::adaptive_reduce_scatter`], where `data` is what this rank gives, and its block of the result comes at the beginning; what
-    /// lies behind it afterwards is not said.
+    /// As [`AdaptiveCollectives::adaptive_reduce_scatter`], where `data` is what this rank gives, and at its beginning gets its block of the result.
     ///
     /// # Errors
     /// As there.
