@@ -1,7 +1,8 @@
 //! What is done in a collective that has forms: what a row says, or where no row fits, the form that is predicted to be the fastest.
 
 use super::adapted::MORE_OR_LESS;
-use super::forms::{coordinated, few_segments, in_bounded_segments, with_radices};
+use super::forms::{coordinated, in_bounded_segments, with_radices};
+use super::segments::few_segments;
 use super::{Form, Location, PolyModel, placement, stand_in};
 use crate::collective::{Collective, Parameters, Shape};
 use crate::error::{Error, Result};

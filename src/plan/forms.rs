@@ -3,13 +3,14 @@
 
 use super::form_plan::FormPlan;
 use super::members::host_by_host;
+use super::segments::{few_segments, segments};
 use super::{Location, PolyModel, group_ranks};
 use crate::collective::{Algorithm, Collective, Parameters, Shape, Size, placed_program};
-use crate::decide::{LEAST_ACROSS, all_candidates};
+use crate::decide::all_candidates;
 use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, bounded};
 use crate::predict::completion;
-use crate::schedule::{MOST_SEGMENTS, Program, Schedule};
+use crate::schedule::{Program, Schedule};
 use crate::topology::Rank;
 use crate::two_level::{Coordinated, IntraGroup, first_rank, through};
 use crate::units;
@@ -30,12 +31,8 @@ pub enum Form {
     Coordinated(Coordinated),
 }
 
-/// What goes through coordinators is first compared as a whole and in about so many pieces, and the best in segments of all sizes: which of them is best
-/// hangs less on the segments than on who sends to whom.
-const PIECES: usize = 32;
+/// So many of the best through coordinators are tried in segments of all sizes.
 const MOST_REFINED: usize = 8;
-/// Segments of just below 64 KiB are tried too: above, many libraries shake hands.
-const BELOW_HANDSHAKE: usize = 63 << 10;
 
 /// The operations of so many ranks beside coordinators are counted, this many apart, so that no tree has all of them at one level.
 const SAMPLED: usize = 8;
@@ -270,11 +267,6 @@ pub(super) fn in_bounded_segments(coordinated: Coordinated, shape: &Shape) -> Re
     Ok(Coordinated { segment, ..coordinated })
 }
 
-/// The segment that is nearest to a size.
-fn near(segments: &[usize], bytes: usize) -> usize {
-    segments.iter().copied().min_by_key(|s| s.abs_diff(bytes)).unwrap_or(0)
-}
-
 /// An algorithm with each of its radices, in one piece: what is cut into segments is cut for all levels.
 pub(super) fn with_radices(algorithm: &'static Algorithm) -> Vec<(&'static Algorithm, Parameters)> {
     match algorithm.radices {
@@ -282,25 +274,6 @@ pub(super) fn with_radices(algorithm: &'static Algorithm) -> Vec<(&'static Algor
         [] => vec![(algorithm, Parameters::default())],
         radices => radices.iter().map(|&radix| (algorithm, Parameters::of(0, radix))).collect(),
     }
-}
-
-/// Segments worth trying where the longest message that is cut has so many bytes: doubled from the least one on, as far as that has at most [`MOST_SEGMENTS`].
-fn segments(collective: &Collective, longest: usize) -> Vec<usize> {
-    let few = |&s: &usize| s < longest && longest.div_ceil(s) <= MOST_SEGMENTS;
-    // blocks go on as a whole, so that what is to be had is below the handshake
-    let doubled = (0..).map(|k| LEAST_ACROSS << k).take_while(|&s| s < longest && collective.size != Size::Block);
-    let mut all: Vec<usize> = doubled.chain([BELOW_HANDSHAKE]).filter(few).collect();
-    all.push(0);
-    all.sort_unstable();
-    all
-}
-
-/// Of the segments worth trying those tried first: none, and the one that makes some pieces or is just below the handshake.
-pub(super) fn few_segments(collective: &Collective, longest: usize) -> Vec<usize> {
-    let all = segments(collective, longest);
-    let wanted = if collective.size == Size::Block { BELOW_HANDSHAKE } else { longest / PIECES };
-    let near = near(&all, wanted);
-    all.into_iter().filter(|&s| s == 0 || s == near).collect()
 }
 
 /// The groups that a shape goes through, each host by host where ranks need not be combined in their order.
@@ -330,6 +303,7 @@ mod tests {
     use super::*;
     use crate::collective::COLLECTIVES;
     use crate::plan::plan_form;
+    use crate::plan::segments::BELOW_HANDSHAKE;
     use crate::policy::Policy;
     use crate::schedule::check;
     use std::path::Path;
@@ -350,11 +324,14 @@ mod tests {
     /// Every pair of algorithms that goes through coordinators, in segments or not, and every algorithm over all ranks.
     fn all_forms(members: &[Location], collective: &'static Collective, shape: &Shape, segment: usize) -> Vec<Form> {
         let through = through(collective).unwrap();
+        let groups: Vec<Vec<Rank>> = group_ranks(members, first_rank(shape)).into_iter().map(|(_, ranks)| ranks).collect();
         let mut all: Vec<Form> = collective.built().flat_map(with_radices).map(|(a, p)| Form::Flat(collective, a, p)).collect();
         for inside in (through.trees)().into_iter().flat_map(with_radices) {
             for between in (through.between)().into_iter().flat_map(with_radices) {
                 let segment = if through.segmented { segment } else { 0 };
-                all.push(Form::Coordinated(coordinated(members, collective, shape, inside, between, segment)));
+                let part = |(algorithm, parameters)| IntraGroup { algorithm, parameters };
+                let (groups, inside, between) = (groups.clone(), part(inside), part(between));
+                all.push(Form::Coordinated(Coordinated { collective, groups, inside, between, segment }));
             }
         }
         all.retain(|form| form.fits(shape));
@@ -386,7 +363,7 @@ mod tests {
         for collective in COLLECTIVES.into_iter().filter(|c| by_form(c) && c.size == Size::Block) {
             let shape = collective.shape(members.len(), 0, bytes);
             for form in all_forms(&members, collective, &shape, BELOW_HANDSHAKE) {
-                let Form::Coordinated(c) = form.for_shape(&members, &shape).unwrap() else { continue };
+                let Some(c) = form.coordinated().map(|c| in_bounded_segments(c.clone(), &shape).unwrap()) else { continue };
                 assert_eq!(c.segment, c.longest_message(&shape).unwrap() / 1024, "{} {}", collective.name, form.words());
                 if collective.rooted {
                     let messages = c.program(c.groups[1][0], &shape).unwrap().messages() + c.program(0, &shape).unwrap().messages();

@@ -12,6 +12,7 @@ mod members;
 mod oldest;
 mod planner;
 mod poly_model;
+mod segments;
 
 use crate::collective::{Shape, bcast};
 use crate::decide::placed;

@@ -1,7 +1,7 @@
 //! Which send meets which receive.
 
-use super::program::{FEW_STREAMS, NONE};
-use super::{OpId, Program, Schedule};
+use super::program::{FEW_STREAMS, NONE, Op};
+use super::{OpId, Program, Schedule, WINDOW};
 use crate::error::{Error, Result};
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
@@ -141,6 +141,26 @@ pub fn matching(schedule: &Schedule) -> Result<Matching> {
 }
 
 impl Program {
+    /// For each operation, the one of its stream that must be complete before it may start, since no more may be under way, or [`NONE`].
+    pub(crate) fn windows(&self) -> Vec<OpId> {
+        // messages by stream, each stream's from its place on
+        let mut begin = vec![0; self.streams.len() + 1];
+        self.ops.iter().filter(|op| op.is_message()).for_each(|op| begin[op.stream() as usize + 1] += 1);
+        (1..begin.len()).for_each(|k| begin[k] += begin[k - 1]);
+        let (mut next, mut messages) = (begin.clone(), vec![NONE; begin[begin.len() - 1]]);
+        let mut window = |(k, op): (usize, &Op)| {
+            if !op.is_message() {
+                return NONE;
+            }
+            let (stream, said) = (op.stream() as usize, self.in_flight_at(k));
+            let at = next[stream];
+            (messages[at], next[stream]) = (k as OpId, at + 1);
+            let in_flight = if said == 0 { WINDOW } else { said };
+            if at - begin[stream] < in_flight { NONE } else { messages[at - in_flight] }
+        };
+        self.ops.iter().enumerate().map(&mut window).collect()
+    }
+
     /// True if messages come from several ranks.
     pub fn receives_from_several(&self) -> bool {
         let mut receives = self.streams.iter().filter(|stream| stream.receives);

@@ -72,7 +72,7 @@ impl Op {
 
     /// True if it is one end of a message.
     #[inline]
-    fn is_message(&self) -> bool {
+    pub(super) fn is_message(&self) -> bool {
         matches!(self.kind(), Kind::Send | Kind::Recv)
     }
 }
@@ -395,26 +395,6 @@ impl Program {
     pub fn in_flight_at(&self, op: usize) -> usize {
         let op = &self.ops[op];
         if op.is_message() { self.streams[op.stream() as usize].in_flight.into() } else { 0 }
-    }
-
-    /// For each operation, the one of its stream that must be complete before it may start, since no more may be under way, or [`NONE`].
-    pub(crate) fn windows(&self) -> Vec<OpId> {
-        // messages by stream, each stream's from its place on
-        let mut begin = vec![0; self.streams.len() + 1];
-        self.ops.iter().filter(|op| op.is_message()).for_each(|op| begin[op.stream() as usize + 1] += 1);
-        (1..begin.len()).for_each(|k| begin[k] += begin[k - 1]);
-        let (mut next, mut messages) = (begin.clone(), vec![NONE; begin[begin.len() - 1]]);
-        let mut window = |(k, op): (usize, &Op)| {
-            if !op.is_message() {
-                return NONE;
-            }
-            let (stream, said) = (op.stream() as usize, self.in_flight_at(k));
-            let at = next[stream];
-            (messages[at], next[stream]) = (k as OpId, at + 1);
-            let in_flight = if said == 0 { WINDOW } else { said };
-            if at - begin[stream] < in_flight { NONE } else { messages[at - in_flight] }
-        };
-        self.ops.iter().enumerate().map(&mut window).collect()
     }
 
     /// The operations that one comes after.

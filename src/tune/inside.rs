@@ -1,7 +1,7 @@
 //! What is done inside each group: the best predicted candidates are measured side by side with the library's own broadcast.
 
 use super::HOLDS;
-use super::chosen::{Verdict, choosing, confirm, fastest, mostly, mostly_fastest, verdict};
+use super::chosen::{Verdict, choosing, confirm, fastest, fastest_in_the_mean, mostly, verdict};
 use crate::collective::{Algorithm, Collective, Parameters};
 use crate::decide::{
     ALIKE, Candidate, Knowledge, Leap, Made, Row, candidates_by_speed, in_other_segments, is_missed, leaps, placed, rank_candidates, rows,
@@ -226,10 +226,13 @@ impl Field {
         self.candidates.iter().filter_map(time).max_by(f64::total_cmp)
     }
 
-    /// The place of the fastest: where models missed some by a multiple, of that which most runs are.
+    /// The place of the fastest; in the mean, where models missed some by a multiple.
     fn fastest(&self, session: &Session, rank_set: &RankSet, ways: &[Experiment]) -> Option<usize> {
-        let by_most = self.missed(session, rank_set).is_some();
-        if by_most { mostly_fastest(session.samples(), ways) } else { fastest(session.samples(), ways) }
+        if self.missed(session, rank_set).is_some() {
+            fastest_in_the_mean(session.samples(), ways)
+        } else {
+            fastest(session.samples(), ways)
+        }
     }
 
     /// Where models missed some by a multiple: of each algorithm the one that they predict to be the fastest, and the one with the

@@ -1,0 +1,35 @@
+//! The segments in which messages through coordinators are tried.
+
+use crate::collective::{Collective, Size};
+use crate::decide::LEAST_ACROSS;
+use crate::schedule::MOST_SEGMENTS;
+
+/// What goes through coordinators is first compared as a whole and in about so many pieces, and the best in segments of all sizes: which of them is best
+/// hangs less on the segments than on who sends to whom.
+const PIECES: usize = 32;
+/// Segments of just below 64 KiB are tried too: above, many libraries shake hands.
+pub(super) const BELOW_HANDSHAKE: usize = 63 << 10;
+
+/// Segments worth trying where the longest message that is cut has so many bytes: doubled from the least one on, as far as that has at most [`MOST_SEGMENTS`].
+pub(super) fn segments(collective: &Collective, longest: usize) -> Vec<usize> {
+    let few = |&s: &usize| s < longest && longest.div_ceil(s) <= MOST_SEGMENTS;
+    // blocks go on as a whole, so that what is to be had is below the handshake
+    let doubled = (0..).map(|k| LEAST_ACROSS << k).take_while(|&s| s < longest && collective.size != Size::Block);
+    let mut all: Vec<usize> = doubled.chain([BELOW_HANDSHAKE]).filter(few).collect();
+    all.push(0);
+    all.sort_unstable();
+    all
+}
+
+/// Of the segments worth trying those tried first: none, and the one that makes some pieces or is just below the handshake.
+pub(super) fn few_segments(collective: &Collective, longest: usize) -> Vec<usize> {
+    let all = segments(collective, longest);
+    let wanted = if collective.size == Size::Block { BELOW_HANDSHAKE } else { longest / PIECES };
+    let near = near(&all, wanted);
+    all.into_iter().filter(|&s| s == 0 || s == near).collect()
+}
+
+/// The segment that is nearest to a size.
+fn near(segments: &[usize], bytes: usize) -> usize {
+    segments.iter().copied().min_by_key(|s| s.abs_diff(bytes)).unwrap_or(0)
+}
