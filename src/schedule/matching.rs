@@ -141,8 +141,8 @@ pub fn matching(schedule: &Schedule) -> Result<Matching> {
 }
 
 impl Program {
-    /// For each operation, the one of its stream that must be complete before it may start, since no more may be under way, or [`NONE`].
-    pub(crate) fn windows(&self) -> Vec<OpId> {
+    /// For each operation, the one of its stream that must be complete before it may start, since no more may be under way, or [`OpId::MAX`].
+    pub fn windows(&self) -> Vec<OpId> {
         // messages by stream, each stream's from its place on
         let mut begin = vec![0; self.streams.len() + 1];
         self.ops.iter().filter(|op| op.is_message()).for_each(|op| begin[op.stream() as usize + 1] += 1);
