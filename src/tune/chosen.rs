@@ -20,9 +20,9 @@ fn runs<'a>(samples: &'a Samples, experiment: &Experiment) -> Option<&'a [f64]> 
     Some(if sample.remeasured.is_empty() { &sample.seconds } else { &sample.remeasured })
 }
 
-/// What most runs took no longer than, of those that choose.
+/// What most of its first runs took no longer than.
 pub(super) fn mostly(samples: &Samples, experiment: &Experiment) -> Option<f64> {
-    stats::quantile(runs(samples, experiment)?, MOSTLY)
+    stats::quantile(&samples.get(experiment)?.seconds, MOSTLY)
 }
 
 /// True if a way was remeasured in turns with its rivals.
@@ -38,6 +38,14 @@ pub(super) fn fastest(samples: &Samples, ways: &[Experiment]) -> Option<usize> {
 /// As [`fastest`], by what runs take in the mean: of what is lost in one run of seven no median or quartile knows.
 pub(super) fn fastest_in_the_mean(samples: &Samples, ways: &[Experiment]) -> Option<usize> {
     fastest_by(samples, ways, |samples, way| stats::mean(runs(samples, way)?))
+}
+
+/// The place of the fastest by the first runs of each alone: what is searched next hangs on nothing that comes later, so that a recording, or a resumed
+/// session, goes the same way.
+pub(super) fn fastest_at_first(samples: &Samples, ways: &[Experiment], in_the_mean: bool) -> Option<usize> {
+    let center = if in_the_mean { stats::mean } else { stats::median };
+    let known = ways.iter().enumerate().filter_map(|(k, e)| Some((k, center(&samples.get(e)?.seconds)?)));
+    known.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(k, _)| k)
 }
 
 fn fastest_by(samples: &Samples, ways: &[Experiment], time: fn(&Samples, &Experiment) -> Option<f64>) -> Option<usize> {

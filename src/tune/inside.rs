@@ -1,7 +1,7 @@
 //! What is done inside each group: the best predicted candidates are measured side by side with the library's own broadcast.
 
 use super::HOLDS;
-use super::chosen::{Verdict, choosing, confirm, fastest, fastest_in_the_mean, mostly, verdict};
+use super::chosen::{Verdict, choosing, confirm, fastest, fastest_at_first, fastest_in_the_mean, mostly, verdict};
 use crate::collective::{Algorithm, Collective, Parameters};
 use crate::decide::{
     ALIKE, Candidate, Knowledge, Leap, Made, Row, candidates_by_speed, in_other_segments, is_missed, leaps, placed, rank_candidates, rows,
@@ -262,7 +262,8 @@ impl Field {
     /// What is next to the fastest and not a candidate yet.
     fn neighbours(&self, session: &Session, rank_set: &RankSet, knowledge: Knowledge) -> Result<Vec<Candidate>> {
         let ways = self.experiments(rank_set, false);
-        let fastest = self.fastest(session, rank_set, &ways).map(|k| (&self.candidates[k], choosing(session.samples(), &ways[k])));
+        let fastest = fastest_at_first(session.samples(), &ways, self.missed(session, rank_set).is_some());
+        let fastest = fastest.map(|k| (&self.candidates[k], session.samples().median(&ways[k])));
         let Some((fastest, Some(time))) = fastest.filter(|(c, _)| c.parameters.segment > 0) else { return Ok(Vec::new()) };
         let holds = (time - fastest.predicted).abs() <= HOLDS * fastest.predicted;
         let limit = if holds { fastest.predicted * (1.0 - ALIKE) } else { f64::INFINITY };
