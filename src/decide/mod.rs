@@ -47,10 +47,17 @@ const CALL_S: f64 = 1e-6;
 
 /// What takes so many times as long as predicted is not what models are about, such as messages that TCP loses and sends again.
 const MISSED: f64 = 4.0;
+/// And by so many seconds: TCP waits for 0.2 s where nobody told it to wait for less, and what processors do to short messages is over sooner.
+const LOST_S: f64 = 10e-3;
 
-/// True if models missed by a multiple what something takes.
+/// True if models missed by a multiple what something takes, as where messages are lost.
 pub fn is_missed(predicted_s: f64, measured_s: f64) -> bool {
-    measured_s > MISSED * predicted_s
+    measured_s > MISSED * predicted_s && measured_s > predicted_s + LOST_S
+}
+
+/// How many times one size is as large as another one.
+pub fn times_apart(a: usize, b: usize) -> usize {
+    a.max(b) / a.min(b).max(1)
 }
 
 /// True if a way is to be taken instead of the library's own. `clearly`: whether runs that were made to tell them apart, in turns, say that it is

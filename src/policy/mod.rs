@@ -8,7 +8,7 @@ mod layout;
 mod toml_file;
 
 use crate::collective::{Collective, Parameters, is_zero};
-use crate::decide::is_missed;
+use crate::decide::{is_missed, times_apart};
 use crate::error::{Error, Result};
 use crate::model::{Compute, Fitted};
 use crate::names;
@@ -198,7 +198,7 @@ pub struct TwoLevelRow {
 impl TwoLevelRow {
     /// How many times one size is as large as the other: the one that it was made at, and another one.
     pub fn times_apart(&self, bytes: usize) -> usize {
-        self.at_bytes.max(bytes) / self.at_bytes.min(bytes).max(1)
+        times_apart(self.at_bytes, bytes)
     }
 
     /// The parameters between groups.

@@ -5,7 +5,7 @@ use super::chosen::{Verdict, choosing, confirm, fastest, fastest_at_first, faste
 use crate::collective::{Algorithm, Collective, Parameters};
 use crate::decide::{
     ALIKE, Candidate, Knowledge, Leap, Made, Row, candidates_by_speed, in_other_segments, is_missed, leaps, placed, rank_candidates, rows,
-    wider,
+    times_apart, wider,
 };
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
@@ -69,7 +69,6 @@ pub fn choose(
         session.remeasure("the fastest, remeasured", &fields)?;
     } else {
         session.race(purpose, &fields)?;
-        widen(session, rank_sets, fitted, scores, &mut finals)?;
         improve(session, rank_sets, fitted, scores, &mut finals)?;
         let again = |(rank_set, of_group): (&RankSet, &Vec<Field>)| {
             let missed = of_group.iter().filter(|field| field.missed(session, rank_set).is_some());
@@ -97,23 +96,8 @@ pub fn choose(
     Ok(choices)
 }
 
-/// Where some take a multiple of what was predicted, what is predicted to beat those is measured too, a bet or two on each algorithm.
-fn widen(session: &mut Session, rank_sets: &[RankSet], fitted: &[Vec<Fitted>], scores: &[Scores], finals: &mut [Vec<Field>]) -> Result<()> {
-    let mut open = Vec::new();
-    for (k, (rank_set, of_group)) in rank_sets.iter().zip(finals).enumerate() {
-        for field in of_group {
-            let more = field.others(session, rank_set, knowledge(rank_set, &fitted[k], &scores[k]))?;
-            if !more.is_empty() {
-                field.candidates.extend(more);
-                open.push(field.experiments(rank_set, session.has_native()));
-            }
-        }
-    }
-    session.race("others, where predictions failed", &open)
-}
-
-/// The fastest of each field is tried in other segments and with more under way, until it is the best of its neighbours. Where its prediction
-/// holds, only those are tried that it finds faster.
+/// Where some take a multiple of what was predicted, what is predicted to beat those is measured too. Then the fastest of each field is tried in other
+/// segments and with more under way, until it is the best of its neighbours. Where its prediction holds, only those are tried that it finds faster.
 fn improve(
     session: &mut Session,
     rank_sets: &[RankSet],
@@ -121,18 +105,21 @@ fn improve(
     scores: &[Scores],
     finals: &mut [Vec<Field>],
 ) -> Result<()> {
-    for _ in 0..ROUNDS {
+    type Search = fn(&Field, &Session, &RankSet, Knowledge) -> Result<Vec<Candidate>>;
+    let widen: (&str, Search) = ("others, where predictions failed", Field::others);
+    let next: (&str, Search) = ("neighbours of the fastest inside groups", Field::neighbours);
+    for (purpose, search) in std::iter::once(widen).chain([next; ROUNDS]) {
         let mut open = Vec::new();
         for (k, (rank_set, of_group)) in rank_sets.iter().zip(&mut *finals).enumerate() {
             for field in of_group {
-                let more = field.neighbours(session, rank_set, knowledge(rank_set, &fitted[k], &scores[k]))?;
+                let more = search(field, session, rank_set, knowledge(rank_set, &fitted[k], &scores[k]))?;
                 if !more.is_empty() {
                     field.candidates.extend(more);
                     open.push(field.experiments(rank_set, session.has_native()));
                 }
             }
         }
-        session.race("neighbours of the fastest inside groups", &open)?;
+        session.race(purpose, &open)?;
     }
     Ok(())
 }
@@ -166,7 +153,7 @@ fn rows_of(session: &Session, rank_set: &RankSet, knowledge: Knowledge, fields: 
         choices.push(match taken.iter().find(|c| c.at_bytes == row.at) {
             Some(choice) => Choice { from_bytes: row.from, ..choice.clone() },
             None => {
-                let nearest = taken.iter().min_by_key(|c| (c.at_bytes.max(row.at) / c.at_bytes.min(row.at).max(1), c.at_bytes));
+                let nearest = taken.iter().min_by_key(|c| (times_apart(c.at_bytes, row.at), c.at_bytes));
                 Choice { irregular: nearest.is_some_and(|c| c.irregular), ..between(collective, knowledge, &row) }
             }
         });
