@@ -53,7 +53,7 @@ pub fn accuracy(policy: &CompiledPolicy, members: &[Location], samples: &Samples
         let schedule = two_level.schedule(members.len())?;
         let predict = |name: &String| {
             let model = Some(name.as_str()).filter(|n| *n != SELECTED);
-            completion(&schedule, &PolyModel::with(policy, members, two_level.bytes, model)?)
+            completion(&schedule, &PolyModel::with(policy, members, &bcast::COLLECTIVE, two_level.bytes, model)?)
         };
         let predicted = names.iter().map(predict).collect::<Result<_>>()?;
         by_size.entry(two_level.bytes).or_default().push(Predicted { measured, halves, predicted });
@@ -101,7 +101,7 @@ pub fn by_place(policy: &CompiledPolicy, members: &[Location], samples: &Samples
         let (Some(measured), Some(halves)) = (stats::median(&sample.all()), halves(&sample.all())) else { continue };
         let among: Vec<Location> = experiment.ranks().into_iter().map(|rank| members[rank]).collect();
         let group = Some(among[0].group).filter(|&group| among.iter().all(|m| m.group == group));
-        let (schedule, costs) = (experiment.schedule()?, PolyModel::new(policy, &among, experiment.bytes())?);
+        let (schedule, costs) = (experiment.schedule()?, PolyModel::new(policy, &among, collective, experiment.bytes())?);
         // where a policy does not say what combining takes, nobody can tell
         let predicted = completion(&schedule, &costs)?;
         if !predicted.is_finite() {

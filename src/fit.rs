@@ -15,10 +15,10 @@ pub const REPLICATES: usize = 100;
 ///
 /// # Errors
 /// The session's.
-pub fn fit_groups(session: &mut Session, rank_sets: &[RankSet], models: &[&'static Model]) -> Result<Vec<Vec<Fitted>>> {
+pub fn fit_groups(session: &mut Session, rank_sets: &[&RankSet], models: &[&'static Model]) -> Result<Vec<Vec<Fitted>>> {
     let fits = |r: &RankSet, m: &&'static Model| r.ranks.len() >= m.least_ranks;
     // those of which everything is known stay so
-    let mut open: Vec<&RankSet> = rank_sets.iter().collect();
+    let mut open = rank_sets.to_vec();
     loop {
         let lookup = Lookup::new(session.samples());
         let of = |r: &RankSet| -> Vec<Experiment> {
@@ -39,7 +39,7 @@ pub fn fit_groups(session: &mut Session, rank_sets: &[RankSet], models: &[&'stat
         wanted.sort_by_key(|e| std::cmp::Reverse(e.bytes()));
         session.measure("models", &wanted)?;
     }
-    let fit = |(k, rank_set): (usize, &RankSet)| {
+    let fit = |(k, rank_set): (usize, &&RankSet)| {
         let one = |m: &&'static Model| {
             let fitted = fit_one(m, rank_set, session.samples(), k as u64);
             if fitted.is_none() {
@@ -58,8 +58,8 @@ pub fn fit_groups(session: &mut Session, rank_sets: &[RankSet], models: &[&'stat
 ///
 /// # Errors
 /// The session's.
-pub fn fit_compute(session: &mut Session, rank_sets: &[RankSet]) -> Result<Vec<Vec<Compute>>> {
-    let who = |r: &RankSet| {
+pub fn fit_compute(session: &mut Session, rank_sets: &[&RankSet]) -> Result<Vec<Vec<Compute>>> {
+    let who = |r: &&RankSet| {
         let unlike = r.inside.as_ref().is_some_and(Inside::has_unlike_processors);
         r.ranks[..if unlike { r.ranks.len() } else { 1 }].to_vec()
     };

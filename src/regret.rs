@@ -144,7 +144,7 @@ impl<'a> Best<'a> {
         policy: &CompiledPolicy,
         members: &[Location],
     ) -> Result<()> {
-        let costs = PolyModel::new(policy, members, shape.bytes)?;
+        let costs = PolyModel::new(policy, members, collective, shape.bytes)?;
         // the root first
         let order: Vec<usize> = (0..shape.ranks).map(|k| shape.absolute(k)).collect();
         let among = Among { inner: &costs, positions: order.clone() };

@@ -56,7 +56,7 @@ fn it_is_measured_and_a_reduction_takes_as_long_as_is_predicted() {
         let schedule = algorithm.schedule(&collective.shape(6, 0, bytes), &Parameters::default()).unwrap();
         let traces = simulator.run(&schedule, &mut Disturbance::new(Default::default(), 1)).unwrap();
         let truth = traces.iter().map(|t| t.finish()).fold(0.0, f64::max);
-        let off = |policy| completion(&schedule, &PolyModel::new(policy, &members, bytes).unwrap()).unwrap() / truth - 1.0;
+        let off = |policy| completion(&schedule, &PolyModel::new(policy, &members, collective, bytes).unwrap()).unwrap() / truth - 1.0;
         assert!(off(&known).abs() < 0.02 && off(&free) < -0.1, "{name}: {} off, and {} if it were free", off(&known), off(&free));
     }
 }
@@ -70,7 +70,7 @@ fn where_processors_differ_it_is_measured_on_each() {
     let compiled = CompiledPolicy::new(tuned(&platform, &[&bcast::COLLECTIVE])).unwrap();
     assert!(compiled.has_unlike_processors(0));
     let (members, hosts) = (members(&compiled.policy), platform.host_names());
-    let costs = PolyModel::new(&compiled, &members, 1000).unwrap();
+    let costs = PolyModel::new(&compiled, &members, &bcast::COLLECTIVE, 1000).unwrap();
     for (rank, name) in compiled.policy.groups[0].hosts.iter().enumerate() {
         let host = hosts.iter().position(|h| h == name).unwrap();
         let want = platform.host_parameters()[host].combine_s_per_byte.unwrap() * 1e5;
@@ -97,7 +97,7 @@ fn of_an_older_policy_it_is_not_known_and_what_needs_it_is_left_to_the_library()
         assert_eq!(decided(&older, &everybody[..4], collective), (true, false), "{}", collective.name);
     }
     let compiled = CompiledPolicy::new(older).unwrap();
-    let costs = PolyModel::new(&compiled, &everybody, 1000).unwrap();
+    let costs = PolyModel::new(&compiled, &everybody, &bcast::COLLECTIVE, 1000).unwrap();
     assert_eq!((costs.copy(0, 1), costs.combine(3, 8)), (f64::INFINITY, f64::INFINITY));
     let broadcast = compiled.decide(&bcast::COLLECTIVE, 0, &[0, 1, 2, 3], 64_000).unwrap();
     assert!(!broadcast.algorithm.is_native() && broadcast.predicted_s.is_finite());

@@ -47,7 +47,7 @@ fn pipelines_take_what_their_first_segments_say() {
         let of = |(group, g): (usize, &GroupPolicy)| (0..g.hosts.len()).map(move |position| Location { group, position });
         let members: Vec<Location> = policy.policy.groups.iter().enumerate().flat_map(of).collect();
         for (bytes, root) in [(500_000, 0), (1 << 20, 0), (3 << 20, members.len() / 2)] {
-            let costs = PolyModel::new(&policy, &members, bytes).unwrap();
+            let costs = PolyModel::new(&policy, &members, &bcast::COLLECTIVE, bytes).unwrap();
             for way in INTER_GROUP_ALGORITHMS.into_iter().flat_map(|i| two_level_parameters(&policy, &members, i, &[8 << 10, 40_000])) {
                 let two_level = two_level(&policy, &members, root, bytes, way).unwrap();
                 let whole = completion(&two_level.schedule(members.len()).unwrap(), &costs).unwrap();

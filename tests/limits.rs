@@ -142,11 +142,11 @@ fn scores_that_are_no_numbers_are_refused_at_their_line() {
     let lines: Vec<&str> = text.lines().collect();
     let place = |header: &str| lines.windows(2).position(|two| two == [header, "model = \"logp\""]).unwrap();
     let (score, model) = (place("[[score.hcl]]"), place("[[model.hcl]]"));
-    assert!(lines[score + 2].starts_with("error = "));
+    assert!(lines[score + 3].starts_with("error = "));
     for (line, to, at) in [
-        (score + 2, "error = inf", score),
-        (score + 2, "error = nan", score),
-        (score + 2, "error = 1.79769e308", score),
+        (score + 3, "error = inf", score),
+        (score + 3, "error = nan", score),
+        (score + 3, "error = 1.79769e308", score),
         (model + 1, "model = \"gone\"", model),
     ] {
         let mut changed = lines.clone();

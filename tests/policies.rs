@@ -208,7 +208,12 @@ fn what_is_wrong_is_said_with_its_line() {
         (row, &row.replace(" },", ", native = true },"), at(row), "needs native_s"),
         (row, &row.replace("at = 1,", "at = 2,"), at(row), "no evidence at 2"),
         (row, "", at("\n[collective.bcast.evidence]") + 1, "no row was made at 1"),
-        ("[[score.orsay]]\nmodel = \"hockney\"", "[[score.orsay]]\nmodel = \"parsec\"", at("[[score.orsay]]"), "has no model \"parsec\""),
+        (
+            "[[score.orsay]]\ncollective = \"bcast\"\nmodel = \"hockney\"",
+            "[[score.orsay]]\nmodel = \"parsec\"",
+            at("[[score.orsay]]"),
+            "has no model \"parsec\"",
+        ),
         (signal, &signal.replace("at = 0", "at = 7").replace("\n0 = ", "\n7 = "), at(signal) + 1, "a barrier has no message"),
         ("\"dissemination\", radix = 8, intra", "\"native\", radix = 8, intra", at("two_level = [") + 1, "native = true"),
         ("radix = 8, intra_group", "in_flight = 8, intra_group", at("two_level = [") + 1, "no message"),

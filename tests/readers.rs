@@ -223,7 +223,7 @@ fn use_hierarchy(two_level: &TwoLevel, ranks: usize, compiled: &CompiledPolicy, 
     if two_level.message_count() <= MOST_MESSAGES {
         let schedule = two_level.schedule(ranks).unwrap();
         check(&schedule, &two_level.specification(ranks)).unwrap();
-        completion(&schedule, &PolyModel::new(compiled, members, two_level.bytes).unwrap()).unwrap();
+        completion(&schedule, &PolyModel::new(compiled, members, &bcast::COLLECTIVE, two_level.bytes).unwrap()).unwrap();
     }
 }
 

@@ -44,7 +44,7 @@ fn fitted(platform: &Platform, name: &str, seed: u64) -> Fitted {
         if platform.noise.is_some() { StopRule { least: 31, least_long: 31, most: 301, precision: 0.002 } } else { StopRule::default() };
     let mut session = Session::new(&mut probe).rule(rule);
     let rank_set = RankSet::new((0..platform.host_count()).collect());
-    fit_groups(&mut session, &[rank_set], &[model(name).unwrap()]).unwrap().remove(0).remove(0)
+    fit_groups(&mut session, &[&rank_set], &[model(name).unwrap()]).unwrap().remove(0).remove(0)
 }
 
 /// Checks parameters against the truth, with their intervals: within 1 % without noise, where nothing scatters and the interval is the value;
@@ -115,7 +115,7 @@ fn noise_between_sites_asks_for_no_further_sizes() {
         let platform = cluster(&[(5e-6, 1e-9); 2], (8e-6, 8.5e-9), 10e-3, Some(noise));
         let mut probe = SimulatedProbe::new(&platform, Placement::Slot, seed).unwrap();
         let mut session = Session::new(&mut probe);
-        let fitted = fit_groups(&mut session, &[RankSet::new(vec![0, 1])], &[model("tables").unwrap()]).unwrap().remove(0).remove(0);
+        let fitted = fit_groups(&mut session, &[&RankSet::new(vec![0, 1])], &[model("tables").unwrap()]).unwrap().remove(0).remove(0);
         let sizes = &fitted.tables["bytes"].value;
         assert!(sizes.len() <= 11, "seed {seed}: {sizes:?}");
     }
@@ -158,7 +158,7 @@ fn the_published_lmo_estimator_finds_half_of_the_processor_delay() {
     let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 0).unwrap();
     let mut session = Session::new(&mut probe);
     let (rank_set, lmo) = (RankSet::new((0..6).collect()), model("lmo").unwrap());
-    fit_groups(&mut session, std::slice::from_ref(&rank_set), &[lmo]).unwrap();
+    fit_groups(&mut session, &[&rank_set], &[lmo]).unwrap();
     let both = lmo.fit(&rank_set, session.samples(), 0, &mut collwise::stats::random(0));
     let published = both.iter().find(|f| f.estimator.as_deref() == Some("published")).unwrap();
     for (value, (truth, _)) in published.tables["C"].value.iter().zip(LMO) {

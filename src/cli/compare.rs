@@ -4,7 +4,7 @@ use super::algorithm::CollectiveArgs;
 use super::source::{GroupingArgs, SourceArgs};
 use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
-use crate::collective::bcast;
+use crate::collective::Collective;
 use crate::measure::{Probe, SimulatedProbe};
 use crate::plan::members;
 use crate::policy::{CompiledPolicy, Policy};
@@ -65,7 +65,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     if args.json {
         print_json(&json(&compiled, args, cases.as_ref())?)?;
     } else {
-        print(&format!("{}\n{}", choices(&compiled, args)?, errors(&compiled.policy)))?;
+        print(&format!("{}\n{}", choices(&compiled, args)?, errors(&compiled.policy, collective)))?;
         if let Some(cases) = &cases {
             print(&(words("held-out cases inside groups", &cases.inside) + &words("cases that users meet", &cases.met)))?;
         }
@@ -109,24 +109,20 @@ fn choices(compiled: &CompiledPolicy, args: &Args) -> anyhow::Result<String> {
     Ok(format!("selected model and algorithm:\n{}", table(&header, header.len(), &rows)))
 }
 
-/// The mean error of each model per group and algorithm.
-fn errors(policy: &Policy) -> String {
+/// The mean error of each model in a collective, per group and algorithm.
+fn errors(policy: &Policy, collective: &Collective) -> String {
     let mut rows = Vec::new();
     for g in &policy.groups {
-        for s in &g.scores {
+        for s in g.scores.iter().filter(|s| s.collective == collective) {
             let error = |e: Option<f64>, decimals| e.map_or("-".into(), |e| format!("{:.decimals$}", e * 100.0));
             let by = |name: &str| error(s.error_by_algorithm.get(name).copied(), 0);
             let mut row = vec![g.name.clone(), s.model.clone(), error(s.error, 1), units::seconds(s.measuring_s)];
-            row.extend(algorithms().map(by));
+            row.extend(collective.built().map(|a| by(a.name)));
             rows.push(row);
         }
     }
-    let header: Vec<&str> = ["group", "model", "mean", "measuring"].into_iter().chain(algorithms()).collect();
-    format!("mean error of broadcasts, by which models are selected, on held-out sizes and rank counts, %:\n{}", table(&header, 2, &rows))
-}
-
-fn algorithms() -> impl Iterator<Item = &'static str> {
-    bcast::ALGORITHMS.iter().filter(|a| a.builder.is_some()).map(|a| a.name)
+    let header: Vec<&str> = ["group", "model", "mean", "measuring"].into_iter().chain(collective.built().map(|a| a.name)).collect();
+    format!("mean error, by which models are selected, on held-out sizes and rank counts, %:\n{}", table(&header, 2, &rows))
 }
 
 /// Mean and worst regret, of those that are known.
@@ -163,7 +159,7 @@ fn json(compiled: &CompiledPolicy, args: &Args, cases: Option<&Regrets>) -> anyh
                 "radix": d.parameters.radix, "in_flight": d.parameters.in_flight, "peers": d.parameters.peers, "by_speed": d.parameters.by_speed, "predicted_s": d.predicted_s,
             }));
         }
-        groups.push(serde_json::json!({ "name": g.name, "ranks": g.hosts.len(), "choices": choices, "scores": g.scores }));
+        groups.push(serde_json::json!({ "name": g.name, "ranks": g.hosts.len(), "choices": choices, "scores": g.scores.iter().filter(|s| s.collective == collective).collect::<Vec<_>>() }));
     }
     let of = |cases: &[Case]| summary(cases).map(|(mean, worst)| serde_json::json!({ "mean": mean, "worst": worst, "cases": cases }));
     let (inside, met) = (cases.and_then(|c| of(&c.inside)), cases.and_then(|c| of(&c.met)));

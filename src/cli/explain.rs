@@ -247,7 +247,7 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
             ranks,
             units::seconds(d.predicted_s)
         )?;
-        let error = policy.groups[g.group].scores.iter().find(|s| s.model == d.model).and_then(|s| s.error);
+        let error = policy.groups[g.group].scores.iter().find(|s| s.collective == d.collective && s.model == d.model).and_then(|s| s.error);
         let error = error.map(|e| format!(", which errs by {} on what it was not fitted to", percent(e))).unwrap_or_default();
         writeln!(out, "  by model {}{error}", d.model)?;
         let margin = if d.margin < 0.0 {

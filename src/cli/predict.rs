@@ -65,7 +65,7 @@ fn of_policy(args: &Args, path: &std::path::Path) -> anyhow::Result<Outcome> {
         // the whole plan under the poly-model, message by message; the library's own broadcasts have no messages to replay
         let (replayed, obstacle) = match plan.two_level.schedule(members.len()) {
             _ if native => (None, Some("the MPI library's own broadcast has no messages to replay".to_string())),
-            Ok(schedule) => (Some(completion(&schedule, &PolyModel::new(&compiled, &members, bytes)?)?), None),
+            Ok(schedule) => (Some(completion(&schedule, &PolyModel::new(&compiled, &members, args.collective.collective, bytes)?)?), None),
             Err(Error::TooLarge(why)) => (None, Some(format!("failed to {why}"))),
             Err(e) => return Err(e.into()),
         };

@@ -86,9 +86,9 @@ pub struct Knowledge<'a> {
 }
 
 impl Knowledge<'_> {
-    /// The model that predicts best at a size, or the first one where none was scored.
-    pub fn model(&self, bytes: usize) -> Option<&str> {
-        best_model(self.scores, bytes).map(|s| s.model.as_str()).or(self.models.first().map(|f| f.model.as_str()))
+    /// The model that predicts a collective best at a size, or the first one where none was scored.
+    pub fn model(&self, collective: &Collective, bytes: usize) -> Option<&str> {
+        best_model(self.scores, collective, bytes).map(|s| s.model.as_str()).or(self.models.first().map(|f| f.model.as_str()))
     }
 }
 
@@ -163,7 +163,7 @@ pub fn rank_candidates(
     bytes: usize,
     candidates: &[(&'static Algorithm, Parameters)],
 ) -> Result<(String, Vec<Candidate>)> {
-    let name = knowledge.model(bytes).unwrap_or_default().to_string();
+    let name = knowledge.model(collective, bytes).unwrap_or_default().to_string();
     let Some(fitted) = knowledge.models.iter().find(|f| f.model == name) else { return Ok((name, Vec::new())) };
     let inner = fitted.costs_in(knowledge.inside)?;
     let costs = Among { inner: inner.as_ref(), positions: positions.to_vec() };

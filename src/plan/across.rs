@@ -154,7 +154,7 @@ fn over(
     }
     let way = if way.inter_group.has_trees() { way } else { TwoLevelParameters { intra_group: bcast::CHAIN, ..way } };
     let segment = segment_of(way.segment, bytes).min(bytes);
-    let costs = PolyModel::new(policy, members, bytes)?;
+    let costs = PolyModel::new(policy, members, &bcast::COLLECTIVE, bytes)?;
     if way.by_speed {
         for ranks in &mut groups {
             *ranks = ordered(&costs, way.intra_group, Parameters::default(), ranks, segment)?;
@@ -202,7 +202,7 @@ fn over_all(
     let mut ranks = groups.concat();
     let segment = if way.segment < bytes { way.segment } else { 0 };
     let said = Parameters { in_flight: way.flow.in_flight, ..Parameters::of(segment, 0) };
-    let costs = PolyModel::new(policy, members, bytes)?;
+    let costs = PolyModel::new(policy, members, &bcast::COLLECTIVE, bytes)?;
     if way.by_speed {
         ranks = ordered(&costs, way.intra_group, said, &ranks, bytes)?;
     }
@@ -255,7 +255,7 @@ struct Part {
 /// As a broadcast along the star, where the group that is done last hears it in as many parts at once as let everybody be done the soonest;
 /// then the group that is done last then, until parts gain nothing.
 fn in_parts(policy: &CompiledPolicy, members: &[Location], star: TwoLevel, way: TwoLevelParameters) -> Result<TwoLevel> {
-    let costs = PolyModel::new(policy, members, star.bytes)?;
+    let costs = PolyModel::new(policy, members, &bcast::COLLECTIVE, star.bytes)?;
     let inside = |ranks: &[Rank]| replay_inside(&costs, way.intra_group, ranks, star.bytes);
     let part = |group: usize, ranks: &[Rank]| -> Result<Part> {
         let cost = crossing(policy, members[star.groups[0][0]], members[ranks[0]], star.bytes);
@@ -372,7 +372,7 @@ pub fn predict(policy: &CompiledPolicy, members: &[Location], two_level: &TwoLev
 /// # Errors
 /// As there.
 pub fn predict_within(policy: &CompiledPolicy, members: &[Location], two_level: &TwoLevel, limit_s: f64) -> Result<f64> {
-    let costs = PolyModel::new(policy, members, two_level.bytes)?;
+    let costs = PolyModel::new(policy, members, &bcast::COLLECTIVE, two_level.bytes)?;
     let of = |bytes| TwoLevel { bytes, ..two_level.clone() }.schedule(members.len());
     pipelined(two_level.bytes, repeats(two_level), &costs, limit_s, of)
 }

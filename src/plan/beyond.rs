@@ -61,7 +61,7 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], plan: &Plan) -> Resu
 
 /// The fastest of what MPI libraries run for large messages, over the ranks in their order.
 fn libraries(policy: &CompiledPolicy, members: &[Location], shape: Shape) -> Result<f64> {
-    let costs = PolyModel::new(policy, members, shape.bytes)?;
+    let costs = PolyModel::new(policy, members, &bcast::COLLECTIVE, shape.bytes)?;
     let times = bcast::OF_LIBRARIES.iter().filter_map(|(a, radix)| a.schedule(&shape, &Parameters::of(0, *radix)));
     times.map(|schedule| completion(&schedule, &costs)).try_fold(f64::INFINITY, |best, t| Ok(t?.min(best)))
 }

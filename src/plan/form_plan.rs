@@ -94,7 +94,7 @@ const MOST_PREDICTED: usize = 1 << 19;
 fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Option<FormPlan>> {
     let mut rows: Vec<&TwoLevelRow> = policy.policy.two_level(collective).iter().collect();
     rows.sort_by_key(|row| (row.times_apart(shape.bytes), row.at_bytes));
-    let costs = PolyModel::new(policy, members, shape.bytes)?;
+    let costs = PolyModel::new(policy, members, collective, shape.bytes)?;
     let mut candidates: Vec<Form> = rows.into_iter().map(|row| form_of(&costs, members, collective, row, shape)).collect::<Result<_>>()?;
     let nearest = candidates.iter().find_map(Form::coordinated).cloned();
     for (nearest, through) in nearest.into_iter().filter_map(|nearest| Some((nearest, through(collective)?))) {
@@ -201,7 +201,7 @@ fn from_row(
         return Ok(FormPlan { form: Form::native(collective), predicted_s: native, from_row: true });
     }
     let predicted_s = Some(policy.two_level_seconds(collective, shape.bytes));
-    let costs = PolyModel::new(policy, members, shape.bytes)?;
+    let costs = PolyModel::new(policy, members, collective, shape.bytes)?;
     Ok(FormPlan { form: form_of(&costs, members, collective, row, shape)?, predicted_s, from_row: true })
 }
 

@@ -61,6 +61,14 @@ impl Form {
         }
     }
 
+    /// The collective that it is of.
+    fn collective(&self) -> &'static Collective {
+        match self {
+            Form::Flat(collective, ..) | Form::Placed(collective, ..) => collective,
+            Form::Coordinated(c) => c.collective,
+        }
+    }
+
     /// The library's own.
     pub(super) fn native(collective: &'static Collective) -> Form {
         Form::Flat(collective, collective.native(), Parameters::default())
@@ -198,7 +206,7 @@ impl Form {
     /// # Errors
     /// The policy lacks a link, or as [`Form::program`].
     pub fn seconds(&self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Result<f64> {
-        completion(&self.schedule(shape)?, &PolyModel::new(policy, members, shape.bytes)?)
+        completion(&self.schedule(shape)?, &PolyModel::new(policy, members, self.collective(), shape.bytes)?)
     }
 }
 
@@ -207,7 +215,7 @@ impl Form {
 /// # Errors
 /// The policy lacks a link, or an algorithm that there is not.
 pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Vec<FormPlan>> {
-    let costs = PolyModel::new(policy, members, shape.bytes)?;
+    let costs = PolyModel::new(policy, members, collective, shape.bytes)?;
     let predicted = |form: Form| -> Result<Option<FormPlan>> {
         if !form.fits(shape) {
             return Ok(None);

@@ -1,6 +1,7 @@
 //! The poly-model: inside a group the model selected there, between groups the link's.
 
 use super::Location;
+use crate::collective::Collective;
 use crate::error::{Error, Result};
 use crate::model::{Cost, CostModel, Free, Pipe};
 use crate::policy::CompiledPolicy;
@@ -16,21 +17,28 @@ pub struct PolyModel<'a> {
 }
 
 impl<'a> PolyModel<'a> {
-    /// The poly-model for messages of about so many bytes. Groups in which no model was scored get the first they have.
+    /// The poly-model for messages of about so many bytes in a collective. Groups in which no model was scored get the first they have.
     ///
     /// # Errors
     /// [`Error::Invalid`]: a group that has none.
-    pub fn new(policy: &'a CompiledPolicy, members: &'a [Location], bytes: usize) -> Result<PolyModel<'a>> {
-        PolyModel::with(policy, members, bytes, None)
+    pub fn new(policy: &'a CompiledPolicy, members: &'a [Location], collective: &Collective, bytes: usize) -> Result<PolyModel<'a>> {
+        PolyModel::with(policy, members, collective, bytes, None)
     }
 
     /// As [`PolyModel::new`], with this model inside every group that has it, if one is named.
     ///
     /// # Errors
     /// As there.
-    pub fn with(policy: &'a CompiledPolicy, members: &'a [Location], bytes: usize, model: Option<&str>) -> Result<PolyModel<'a>> {
+    pub fn with(
+        policy: &'a CompiledPolicy,
+        members: &'a [Location],
+        collective: &Collective,
+        bytes: usize,
+        model: Option<&str>,
+    ) -> Result<PolyModel<'a>> {
         let costs = |(k, g): (usize, &crate::policy::GroupPolicy)| {
-            let selected = best_model(&g.scores, bytes).map(|s| s.model.as_str()).or(g.models.first().map(|m| m.model.as_str()));
+            let selected =
+                best_model(&g.scores, collective, bytes).map(|s| s.model.as_str()).or(g.models.first().map(|m| m.model.as_str()));
             let named = model.and_then(|m| policy.group_costs(k, m));
             match named.or_else(|| selected.and_then(|m| policy.group_costs(k, m))) {
                 Some(costs) => Ok(costs),
@@ -104,6 +112,7 @@ impl CostModel for PolyModel<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collective::bcast;
     use crate::policy::Policy;
     use crate::predict::completion;
     use crate::schedule::{Program, Schedule, Span};
@@ -122,7 +131,7 @@ mod tests {
                 programs[rank].send(rank + 2, message, &[]);
                 programs[rank + 2].recv(rank, message, &[]);
             }
-            completion(&Schedule { programs }, &PolyModel::new(&policy, members, 1 << 20).unwrap()).unwrap()
+            completion(&Schedule { programs }, &PolyModel::new(&policy, members, &bcast::COLLECTIVE, 1 << 20).unwrap()).unwrap()
         };
         assert_eq!(seconds(&near, 1), seconds(&near, 2));
         let busy = policy.link_busy(0, 1, 1 << 20).unwrap();

@@ -139,7 +139,7 @@ impl CompiledPolicy {
     /// A model that lacks parameters, a link that is not there, or a value that cannot be written, which a parsed policy has not.
     pub fn new(policy: Policy) -> Result<CompiledPolicy> {
         let costs = |g: &GroupPolicy| -> Result<CompiledGroup> {
-            let inside = Inside::new(&g.hosts, g.inside_host.clone(), g.inside_port_sharing, &g.models).with_compute(g.compute.clone());
+            let inside = g.inside();
             let named = g.models.iter().map(|m| Ok((m.model.clone(), m.costs_in(Some(&inside))?)));
             Ok(CompiledGroup { costs: named.collect::<Result<_>>()?, inside })
         };

@@ -10,7 +10,7 @@ mod toml_file;
 use crate::collective::{Collective, Parameters, is_zero};
 use crate::decide::{is_missed, times_apart};
 use crate::error::{Error, Result};
-use crate::model::{Compute, Fitted};
+use crate::model::{Compute, Fitted, Inside};
 use crate::names;
 use crate::score::{Calibration, ModelScore, Ratios};
 use crate::units;
@@ -94,8 +94,33 @@ pub struct GroupPolicy {
     pub scores: Vec<ModelScore>,
     /// The fitted models.
     pub models: Vec<Fitted>,
-    /// What measured broadcasts taught.
+    /// What measured collectives taught.
     pub calibration: Vec<Calibration>,
+}
+
+impl GroupPolicy {
+    /// Of a group of which nothing is known but this.
+    pub fn new(name: &str, latency_s: Option<f64>, hosts: Vec<String>) -> GroupPolicy {
+        GroupPolicy {
+            name: name.into(),
+            latency_s,
+            port_sharing: 1.0,
+            hosts,
+            inside_host: None,
+            inside_port_sharing: 1.0,
+            compute: Vec::new(),
+            choices: BTreeMap::new(),
+            scores: Vec::new(),
+            models: Vec::new(),
+            calibration: Vec::new(),
+        }
+    }
+
+    /// What is known of its inside.
+    pub(crate) fn inside(&self) -> Inside {
+        let network = Inside::new(&self.hosts, self.inside_host.clone(), self.inside_port_sharing, &self.models);
+        network.with_compute(self.compute.clone())
+    }
 }
 
 /// What a group does by itself, for sizes from `from_bytes` on.

@@ -143,17 +143,10 @@ impl GroupTable {
             return Err((at("evidence", collective), format!("the group has no choices of {}", collective.name)));
         }
         Ok(GroupPolicy {
-            name: self.name,
-            latency_s: self.latency_s,
             port_sharing: self.port_sharing,
-            hosts: found,
-            inside_host: None,
             inside_port_sharing: self.inside_port_sharing,
-            compute: Vec::new(),
             choices: self.choices,
-            scores: Vec::new(),
-            models: Vec::new(),
-            calibration: Vec::new(),
+            ..GroupPolicy::new(&self.name, self.latency_s, found)
         })
     }
 }

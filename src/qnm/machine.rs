@@ -1,6 +1,7 @@
 //! Where the processes of an application are, and what their messages take.
 
 use super::{Library, Partners, Service, Station};
+use crate::collective::bcast;
 use crate::error::{Error, Result};
 use crate::model::{Cost, CostModel};
 use crate::plan::{Location, PolyModel};
@@ -109,7 +110,7 @@ impl<'a> Machine<'a> {
             })
             .collect();
         // all groups have models for all sizes, or none
-        PolyModel::new(policy, &members, 1)?;
+        PolyModel::new(policy, &members, &bcast::COLLECTIVE, 1)?;
         Ok(Machine {
             name: policy.policy.provenance.platform.clone(),
             cores,
@@ -119,8 +120,10 @@ impl<'a> Machine<'a> {
             library: Library::of(&policy.policy.provenance.library),
             transit: Box::new(move |a, b, bytes| {
                 let bytes = bytes.round() as usize;
-                let cost =
-                    || PolyModel::new(policy, &members, bytes).map_or(Cost::NEVER, |model| model.cost(Link { from: a, to: b }, bytes));
+                let cost = || {
+                    PolyModel::new(policy, &members, &bcast::COLLECTIVE, bytes)
+                        .map_or(Cost::NEVER, |model| model.cost(Link { from: a, to: b }, bytes))
+                };
                 if a == b { (0.0, 0.0) } else { (cost().transit, cost().gap) }
             }),
         })

@@ -3,7 +3,7 @@
 #[cfg(feature = "tune")]
 mod measured;
 
-use crate::collective::Collective;
+use crate::collective::{Collective, bcast};
 use crate::stats;
 use crate::units;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,9 @@ pub use measured::{HELD_OUT_BYTES, Scores, experiments, score, score_groups};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelScore {
+    /// The collective that it was scored by; policies that do not say it were scored by broadcasts.
+    #[serde(default = "broadcast")]
+    pub collective: &'static Collective,
     /// The model.
     pub model: String,
     /// Mean over all cases of |predicted / measured - 1|; `None` if there were none, or none that took time.
@@ -34,6 +37,10 @@ pub struct ModelScore {
     pub error_by_bytes: Vec<f64>,
     /// Mean error by algorithm.
     pub error_by_algorithm: BTreeMap<String, f64>,
+}
+
+fn broadcast() -> &'static Collective {
+    &bcast::COLLECTIVE
 }
 
 /// What the experiment base knows about an algorithm: measured over predicted time, by size, under a model.
@@ -83,23 +90,27 @@ fn ratio_at(sizes: &[usize], ratios: &[f64], bytes: usize) -> f64 {
     }
 }
 
-/// The selected model at a size: of those that are as accurate near it as the best one, within the noise (one standard error), the
+/// The selected model of a collective at a size, by its own scores, or by those of the collective scored first where it has none: of those that are as accurate near it as the best one, within the noise (one standard error), the
 /// one that was cheapest to measure; of these the simplest (the first in the registry).
-pub fn best_model(scores: &[ModelScore], bytes: usize) -> Option<&ModelScore> {
+pub fn best_model<'a>(scores: &'a [ModelScore], collective: &Collective, bytes: usize) -> Option<&'a ModelScore> {
+    let by = if scores.iter().any(|s| s.collective == collective) { collective } else { scores.first()?.collective };
+    let scores = || scores.iter().filter(|s| s.collective == by);
     let at = |s: &ModelScore| {
         let nearest = s.bytes.iter().enumerate().min_by_key(|(_, b)| b.max(&&1).ilog2().abs_diff(bytes.max(1).ilog2())).map(|(k, _)| k);
         nearest.and_then(|k| s.error_by_bytes.get(k).copied()).or(s.error).unwrap_or(f64::MAX)
     };
-    let best = scores.iter().min_by(|a, b| at(a).total_cmp(&at(b)))?;
-    scores.iter().filter(|s| at(s) <= at(best) + best.error_se).min_by(|a, b| a.measuring_s.total_cmp(&b.measuring_s))
+    let best = scores().min_by(|a, b| at(a).total_cmp(&at(b)))?;
+    scores().filter(|s| at(s) <= at(best) + best.error_se).min_by(|a, b| a.measuring_s.total_cmp(&b.measuring_s))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collective::{barrier, reduce};
 
     fn score(model: &str, error: f64, measuring_s: f64) -> ModelScore {
         ModelScore {
+            collective: &bcast::COLLECTIVE,
             model: model.into(),
             error: Some(error),
             error_se: 0.02,
@@ -112,12 +123,21 @@ mod tests {
 
     #[test]
     fn accuracy_comes_first_then_cost_then_simplicity() {
-        let pick = |scores: &[ModelScore], bytes| best_model(scores, bytes).map(|s| s.model.clone()).unwrap_or_default();
+        let pick =
+            |scores: &[ModelScore], bytes| best_model(scores, &bcast::COLLECTIVE, bytes).map(|s| s.model.clone()).unwrap_or_default();
         let all = [score("simple", 0.30, 1.0), score("dear", 0.05, 9.0), score("cheap", 0.06, 2.0), score("twin", 0.06, 2.0)];
         assert_eq!(pick(&all, 100), "cheap");
         // twice the error at the larger size, and so twice the difference: no longer within the noise
         let apart = [score("dear", 0.05, 9.0), score("cheap", 0.065, 2.0)];
         assert_eq!((pick(&apart, 100), pick(&apart, 4000)), ("cheap".into(), "dear".into()));
         assert_eq!(pick(&[], 1), "");
+        // each collective by its own scores, and what was not scored by the first that was
+        let of_barrier = ModelScore { collective: &barrier::COLLECTIVE, ..score("dear", 0.5, 1.0) };
+        let both = [all[2].clone(), of_barrier];
+        let of = |collective| best_model(&both, collective, 0).map(|s| s.model.as_str());
+        assert_eq!(
+            (of(&barrier::COLLECTIVE), of(&bcast::COLLECTIVE), of(&reduce::COLLECTIVE)),
+            (Some("dear"), Some("cheap"), Some("cheap"))
+        );
     }
 }

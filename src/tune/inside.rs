@@ -1,7 +1,7 @@
 //! What is done inside each group: the best predicted candidates are measured side by side with the library's own broadcast.
 
-use super::HOLDS;
 use super::chosen::{Verdict, choosing, confirm, fastest, fastest_at_first, fastest_in_the_mean, mostly, verdict};
+use super::{Group, HOLDS};
 use crate::collective::{Algorithm, Collective, Parameters};
 use crate::decide::{
     ALIKE, Candidate, Knowledge, Leap, Made, Row, candidates_by_speed, in_other_segments, is_missed, leaps, placed, rank_candidates, rows,
@@ -9,10 +9,9 @@ use crate::decide::{
 };
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
-use crate::model::{Fitted, Inside, RankSet};
+use crate::model::{Inside, RankSet};
 use crate::policy::{Choice, Evidence, bounded};
 use crate::schedule::pieces;
-use crate::score::Scores;
 use crate::stats;
 use crate::topology::{Link, Rank};
 use std::collections::BTreeMap;
@@ -33,16 +32,14 @@ const ROUNDS: usize = 3;
 pub fn choose(
     session: &mut Session,
     collectives: &[&'static Collective],
-    rank_sets: &[RankSet],
-    fitted: &[Vec<Fitted>],
-    scores: &mut [Scores],
+    groups: &[Group],
     exhaustive: bool,
 ) -> Result<Vec<BTreeMap<&'static Collective, Vec<Choice>>>> {
     let mut finals: Vec<Vec<Field>> = Vec::new(); // by group
-    for (k, rank_set) in rank_sets.iter().enumerate() {
-        let mut of_group = Vec::new();
+    for group in groups {
+        let (mut of_group, rank_set) = (Vec::new(), &group.rank_set);
         if rank_set.ranks.len() > 1 {
-            let knowledge = knowledge(rank_set, &fitted[k], &scores[k]);
+            let knowledge = group.knowledge();
             let positions: Vec<usize> = (0..rank_set.ranks.len()).collect();
             let unlike = rank_set.inside.as_ref().is_some_and(Inside::has_unlike_processors);
             for &collective in collectives {
@@ -62,34 +59,33 @@ pub fn choose(
     }
     let native = session.has_native();
     let fields: Vec<Vec<Experiment>> =
-        rank_sets.iter().zip(&finals).flat_map(|(rank_set, of_group)| of_group.iter().map(|f| f.experiments(rank_set, native))).collect();
+        groups.iter().zip(&finals).flat_map(|(group, of_group)| of_group.iter().map(|f| f.experiments(&group.rank_set, native))).collect();
     let purpose = "finalists inside groups";
     if exhaustive {
         session.measure(purpose, &fields.concat())?;
         session.remeasure("the fastest, remeasured", &fields)?;
     } else {
         session.race(purpose, &fields)?;
-        improve(session, rank_sets, fitted, scores, &mut finals)?;
-        let again = |(rank_set, of_group): (&RankSet, &Vec<Field>)| {
-            let missed = of_group.iter().filter(|field| field.missed(session, rank_set).is_some());
-            missed.map(|field| field.experiments(rank_set, false)).collect::<Vec<_>>()
+        improve(session, groups, &mut finals)?;
+        let again = |(group, of_group): (&Group, &Vec<Field>)| {
+            let missed = of_group.iter().filter(|field| field.missed(session, &group.rank_set).is_some());
+            missed.map(|field| field.experiments(&group.rank_set, false)).collect::<Vec<_>>()
         };
-        let again: Vec<Vec<Experiment>> = rank_sets.iter().zip(&finals).flat_map(again).collect();
+        let again: Vec<Vec<Experiment>> = groups.iter().zip(&finals).flat_map(again).collect();
         session.remeasure("remeasured, where predictions failed", &again)?;
     }
     let taken_of = |(rank_set, field): (&RankSet, &Field)| {
         let ways = field.experiments(rank_set, false);
         field.fastest(session, rank_set, &ways).map(|k| (ways[k].clone(), field.native(rank_set)))
     };
-    let taken = rank_sets.iter().zip(&finals).flat_map(|(rank_set, of_group)| of_group.iter().map(move |field| (rank_set, field)));
+    let taken = groups.iter().zip(&finals).flat_map(|(group, of_group)| of_group.iter().map(|field| (&group.rank_set, field)));
     let taken = taken.filter_map(taken_of).collect();
     confirm(session, taken)?;
     let mut choices = Vec::new();
-    for (k, (rank_set, of_group)) in rank_sets.iter().zip(&finals).enumerate() {
+    for (group, of_group) in groups.iter().zip(&finals) {
         let mut rows: BTreeMap<&'static Collective, Vec<Choice>> = BTreeMap::new();
         for of_collective in of_group.chunk_by(|a, b| a.collective == b.collective) {
-            let knowledge = knowledge(rank_set, &fitted[k], &scores[k]);
-            rows.insert(of_collective[0].collective, rows_of(session, rank_set, knowledge, of_collective)?);
+            rows.insert(of_collective[0].collective, rows_of(session, group, of_collective)?);
         }
         choices.push(rows);
     }
@@ -98,24 +94,18 @@ pub fn choose(
 
 /// Where some take a multiple of what was predicted, what is predicted to beat those is measured too. Then the fastest of each field is tried in other
 /// segments and with more under way, until it is the best of its neighbours. Where its prediction holds, only those are tried that it finds faster.
-fn improve(
-    session: &mut Session,
-    rank_sets: &[RankSet],
-    fitted: &[Vec<Fitted>],
-    scores: &[Scores],
-    finals: &mut [Vec<Field>],
-) -> Result<()> {
+fn improve(session: &mut Session, groups: &[Group], finals: &mut [Vec<Field>]) -> Result<()> {
     type Search = fn(&Field, &Session, &RankSet, Knowledge) -> Result<Vec<Candidate>>;
     let widen: (&str, Search) = ("others, where predictions failed", Field::others);
     let next: (&str, Search) = ("neighbours of the fastest inside groups", Field::neighbours);
     for (purpose, search) in std::iter::once(widen).chain([next; ROUNDS]) {
         let mut open = Vec::new();
-        for (k, (rank_set, of_group)) in rank_sets.iter().zip(&mut *finals).enumerate() {
+        for (group, of_group) in groups.iter().zip(&mut *finals) {
             for field in of_group {
-                let more = search(field, session, rank_set, knowledge(rank_set, &fitted[k], &scores[k]))?;
+                let more = search(field, session, &group.rank_set, group.knowledge())?;
                 if !more.is_empty() {
                     field.candidates.extend(more);
-                    open.push(field.experiments(rank_set, session.has_native()));
+                    open.push(field.experiments(&group.rank_set, session.has_native()));
                 }
             }
         }
@@ -124,16 +114,12 @@ fn improve(
     Ok(())
 }
 
-fn knowledge<'a>(rank_set: &'a RankSet, fitted: &'a [Fitted], scores: &'a Scores) -> Knowledge<'a> {
-    Knowledge { models: fitted, scores: &scores.models, calibration: &scores.of_all, inside: rank_set.inside.as_ref() }
-}
-
 /// What is taken: its name and parameters.
 type Taken = (&'static str, Parameters);
 
 /// The rows of a collective in a group, from its fields at all sizes.
-fn rows_of(session: &Session, rank_set: &RankSet, knowledge: Knowledge, fields: &[Field]) -> Result<Vec<Choice>> {
-    let collective = fields[0].collective;
+fn rows_of(session: &Session, group: &Group, fields: &[Field]) -> Result<Vec<Choice>> {
+    let (rank_set, knowledge, collective) = (&group.rank_set, group.knowledge(), fields[0].collective);
     let mut made: Vec<Made<Taken>> = Vec::new();
     let mut taken: Vec<Choice> = Vec::new();
     for field in fields {
@@ -167,7 +153,7 @@ fn between(collective: &'static Collective, knowledge: Knowledge, row: &Row<Take
     Choice {
         from_bytes: row.from,
         at_bytes: row.at,
-        model: knowledge.model(row.at).unwrap_or_default().into(),
+        model: knowledge.model(collective, row.at).unwrap_or_default().into(),
         algorithm: algorithm.into(),
         segment_bytes: parameters.segment,
         radix: parameters.radix,

@@ -1,5 +1,6 @@
 //! What lies between groups: a model of each link, and how far a coordinator's sends to several groups share one port.
 
+use super::Group;
 use crate::discover::Discovery;
 use crate::error::Result;
 use crate::fit::fit_groups;
@@ -11,17 +12,17 @@ use std::collections::BTreeSet;
 
 /// Fits a model of each link between groups. Each of a group's links is measured from another of its hosts, as far as there are so many, so
 /// that they are measured side by side.
-pub fn fit(session: &mut Session, discovery: &Discovery, rank_sets: &[RankSet]) -> Result<Vec<LinkPolicy>> {
-    let n = rank_sets.len();
+pub fn fit(session: &mut Session, discovery: &Discovery, groups: &[Group]) -> Result<Vec<LinkPolicy>> {
+    let n = groups.len();
     let hosts: Vec<usize> = discovery.groups.iter().map(|g| g.hosts.iter().collect::<BTreeSet<_>>().len()).collect();
     // overheads are measured on the first: every group is first once, and of two rather the one that has no other link and no network of its own
     let turns = |(a, b): (usize, usize)| b == n - 1 && a == 0 && (n > 2 || hosts[0] > 1);
     let pairs = crate::topology::pair_rounds(n).into_iter().flatten();
     let pairs: Vec<(usize, usize)> = pairs.map(|(a, b)| if turns((a, b)) { (b, a) } else { (a, b) }).collect();
     // a rank set begins with a rank of each host
-    let end = |of: usize, to: usize| rank_sets[of].ranks[(if to < of { to } else { to - 1 }) % hosts[of]];
+    let end = |of: usize, to: usize| groups[of].rank_set.ranks[(if to < of { to } else { to - 1 }) % hosts[of]];
     let ends: Vec<RankSet> = pairs.iter().map(|&(a, b)| RankSet::new(vec![end(a, b), end(b, a)])).collect();
-    let fitted = fit_groups(session, &ends, &[TABLES])?;
+    let fitted = fit_groups(session, &ends.iter().collect::<Vec<_>>(), &[TABLES])?;
     let link = |(&(a, b), mut models): (&(usize, usize), Vec<Fitted>)| {
         let between = [discovery.groups[a].name.clone(), discovery.groups[b].name.clone()];
         models.pop().map(|model| LinkPolicy { between, latency_s: discovery.between_s[a][b], model })
@@ -32,17 +33,17 @@ pub fn fit(session: &mut Session, discovery: &Discovery, rank_sets: &[RankSet]) 
     Ok(links)
 }
 
-/// Fits a model of two ranks on one host, for each group of several hosts of which some have several ranks. `hosts`: of each rank of the
-/// rank sets.
-pub fn inside_hosts(session: &mut Session, rank_sets: &[RankSet], hosts: &[Vec<String>]) -> Result<Vec<Option<Fitted>>> {
-    let pair = |(rank_set, hosts): (&RankSet, &Vec<String>)| {
+/// Fits a model of two ranks on one host, for each group of several hosts of which some have several ranks.
+pub fn inside_hosts(session: &mut Session, groups: &[Group]) -> Result<Vec<Option<Fitted>>> {
+    let pair = |Group { rank_set, policy, .. }: &Group| {
+        let hosts = &policy.hosts;
         let second = (0..hosts.len()).find(|&k| hosts[..k].contains(&hosts[k]))?;
         let first = hosts.iter().position(|h| *h == hosts[second])?;
         let several = hosts.iter().any(|h| *h != hosts[0]);
         several.then(|| RankSet::new(vec![rank_set.ranks[first], rank_set.ranks[second]]))
     };
-    let pairs: Vec<Option<RankSet>> = rank_sets.iter().zip(hosts).map(pair).collect();
-    let present: Vec<RankSet> = pairs.iter().flatten().cloned().collect();
+    let pairs: Vec<Option<RankSet>> = groups.iter().map(pair).collect();
+    let present: Vec<&RankSet> = pairs.iter().flatten().collect();
     let mut fitted = fit_groups(session, &present, &[TABLES])?.into_iter();
     Ok(pairs.iter().map(|p| p.as_ref().and_then(|_| fitted.next()?.pop())).collect())
 }
@@ -87,34 +88,30 @@ fn gap(model: &Fitted) -> Result<f64> {
 
 /// For each group, how much of a link's gap a message keeps its coordinator from sending to other groups: the time of a round of
 /// sends, one to each other group, over the sum of these links' gaps. 1 where one port carries all.
-pub fn port_sharing(session: &mut Session, rank_sets: &[RankSet], links: &[LinkPolicy]) -> Result<Vec<f64>> {
-    let n = rank_sets.len();
+pub fn port_sharing(session: &mut Session, groups: &[Group], links: &[LinkPolicy]) -> Result<Vec<f64>> {
+    let n = groups.len();
     // links are in the order of pairs (0,1), (0,2), ...
     let pairs: Vec<(usize, usize)> = (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).collect();
     let train = |g: usize| -> Result<Option<PortSharing>> {
-        let leaves = (0..n).filter(|&k| k != g).map(|k| rank_sets[k].ranks[0]).collect();
+        let leaves = (0..n).filter(|&k| k != g).map(|k| groups[k].rank_set.ranks[0]).collect();
         let ours = pairs.iter().zip(links).filter(|((a, b), _)| *a == g || *b == g);
         let gaps = ours.map(|(_, l)| gap(&l.model)).sum::<Result<f64>>()?;
-        Ok((n > 2).then_some(PortSharing { root: rank_sets[g].ranks[0], leaves, gaps }))
+        Ok((n > 2).then_some(PortSharing { root: groups[g].rank_set.ranks[0], leaves, gaps }))
     };
     let trains = (0..n).map(train).collect::<Result<Vec<_>>>()?;
     shares(session, &trains)
 }
 
-/// As [`port_sharing`], of messages from a rank to other hosts of its group. `models`: of each group, that of its network.
-pub fn inside_port_sharing(
-    session: &mut Session,
-    rank_sets: &[RankSet],
-    hosts: &[Vec<String>],
-    models: &[Vec<Fitted>],
-) -> Result<Vec<f64>> {
-    let train = |((rank_set, hosts), models): ((&RankSet, &Vec<String>), &Vec<Fitted>)| -> Result<Option<PortSharing>> {
+/// As [`port_sharing`], of messages from a rank to other hosts of its group.
+pub fn inside_port_sharing(session: &mut Session, groups: &[Group]) -> Result<Vec<f64>> {
+    let train = |Group { rank_set, policy, .. }: &Group| -> Result<Option<PortSharing>> {
+        let hosts = &policy.hosts;
         let first = |k: &usize| !hosts[..*k].contains(&hosts[*k]);
         let leaves: Vec<usize> = (1..hosts.len()).filter(first).take(TRAIN_HOSTS).map(|k| rank_set.ranks[k]).collect();
-        let Some(model) = models.iter().find(|m| m.model == TABLES.name).filter(|_| leaves.len() > 1) else { return Ok(None) };
+        let Some(model) = policy.models.iter().find(|m| m.model == TABLES.name).filter(|_| leaves.len() > 1) else { return Ok(None) };
         Ok(Some(PortSharing { root: rank_set.ranks[0], gaps: leaves.len() as f64 * gap(model)?, leaves }))
     };
-    let trains = rank_sets.iter().zip(hosts).zip(models).map(train).collect::<Result<Vec<_>>>()?;
+    let trains = groups.iter().map(train).collect::<Result<Vec<_>>>()?;
     let shares = shares(session, &trains)?;
     Ok(shares.into_iter().map(|s| if s < ONE_PORT { s } else { 1.0 }).collect())
 }

@@ -9,14 +9,15 @@ mod rows;
 
 use crate::cluster::{Bound, METHODS, Method};
 use crate::collective::{Collective, barrier, bcast};
+use crate::decide::Knowledge;
 use crate::discover::{Discovery, FoundGroup, discover};
 use crate::error::Result;
 use crate::fit::{fit_compute, fit_groups};
 use crate::measure::Session;
-use crate::model::{Inside, MODELS, RankSet};
+use crate::model::{Fitted, MODELS, RankSet};
 use crate::plan::{Location, placement};
 use crate::policy::{GroupPolicy, OverGroups, Policy, Provenance};
-use crate::score::score_groups;
+use crate::score::{Calibration, Scores, best_model, score_groups};
 use crate::topology::Declared;
 use std::collections::BTreeMap;
 
@@ -53,38 +54,34 @@ impl Default for TuneOptions<'_> {
 /// The session's, or fewer than two ranks.
 pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, Policy)> {
     let discovery = discover(session, options.declared, options.method, options.bound)?;
-    let (mut rank_sets, hosts): (Vec<RankSet>, Vec<Vec<String>>) = discovery.groups.iter().map(by_host).unzip();
-    let inside_host = links::inside_hosts(session, &rank_sets, &hosts)?;
-    let fitted = fit_groups(session, &rank_sets, MODELS)?;
-    let inside_port_sharing = links::inside_port_sharing(session, &rank_sets, &hosts, &fitted)?;
-    for (k, rank_set) in rank_sets.iter_mut().enumerate() {
-        rank_set.inside = Some(Inside::new(&hosts[k], inside_host[k].clone(), inside_port_sharing[k], &fitted[k]));
-    }
-    let compute = fit_compute(session, &rank_sets)?;
-    for (rank_set, compute) in rank_sets.iter_mut().zip(&compute) {
-        rank_set.inside = rank_set.inside.take().map(|inside| inside.with_compute(compute.clone()));
-    }
-    let links = links::fit(session, &discovery, &rank_sets)?;
-    let port_sharing = links::port_sharing(session, &rank_sets, &links)?;
-    let mut scores = score_groups(session, &rank_sets, &fitted)?;
-    let choices = inside::choose(session, options.collectives, &rank_sets, &fitted, &mut scores, options.exhaustive)?;
+    let mut groups: Vec<Group> = discovery.groups.iter().map(Group::new).collect();
+    let inside_hosts = links::inside_hosts(session, &groups)?;
+    fill(&mut groups, inside_hosts, |group, found| group.policy.inside_host = found);
+    let models = fit_groups(session, &rank_sets(&groups), MODELS)?;
+    fill(&mut groups, models, |group, found| group.policy.models = found);
+    let shares = links::inside_port_sharing(session, &groups)?;
+    fill(&mut groups, shares, |group, found| group.policy.inside_port_sharing = found);
+    // from here on it is known who shares a host, and whose processors differ
+    groups.iter_mut().for_each(Group::know_inside);
+    let compute = fit_compute(session, &rank_sets(&groups))?;
+    fill(&mut groups, compute, |group, found| group.policy.compute = found);
+    groups.iter_mut().for_each(Group::know_inside);
+    let links = links::fit(session, &discovery, &groups)?;
+    let shares = links::port_sharing(session, &groups, &links)?;
+    fill(&mut groups, shares, |group, found| group.policy.port_sharing = found);
+    let models: Vec<&[Fitted]> = groups.iter().map(|g| g.policy.models.as_slice()).collect();
+    let scores = score_groups(session, &rank_sets(&groups), &models, options.collectives)?;
+    fill(&mut groups, scores, |group, Scores { models, calibration, of_all }| {
+        // no other model is asked than those that are best at some size
+        let selected =
+            |c: &Calibration| c.bytes.iter().any(|&bytes| best_model(&models, c.collective, bytes).is_some_and(|s| s.model == c.model));
+        group.policy.calibration = calibration.into_iter().filter(selected).collect();
+        (group.policy.scores, group.of_all) = (models, of_all);
+    });
+    let choices = inside::choose(session, options.collectives, &groups, options.exhaustive)?;
+    fill(&mut groups, choices, |group, found| group.policy.choices = found);
+    let (rank_sets, groups): (Vec<RankSet>, Vec<GroupPolicy>) = groups.into_iter().map(|g| (g.rank_set, g.policy)).unzip();
     let settings = session.settings().clone();
-    let mut groups = Vec::new();
-    for (k, (g, choices)) in discovery.groups.iter().zip(choices).enumerate() {
-        groups.push(GroupPolicy {
-            name: g.name.clone(),
-            latency_s: g.latency_s,
-            port_sharing: port_sharing[k],
-            hosts: hosts[k].clone(),
-            inside_host: inside_host[k].clone(),
-            inside_port_sharing: inside_port_sharing[k],
-            compute: compute[k].clone(),
-            choices,
-            scores: std::mem::take(&mut scores[k].models),
-            models: fitted[k].clone(),
-            calibration: std::mem::take(&mut scores[k].calibration),
-        });
-    }
     let mut policy = Policy {
         collectives: BTreeMap::new(),
         groups,
@@ -124,25 +121,75 @@ fn placed(all: usize, ranks: &[Vec<usize>]) -> Vec<Location> {
     members
 }
 
-/// The ranks of a group with those of different hosts first (the pair that stands for the group should cross its network), and the host of
-/// each.
-fn by_host(group: &FoundGroup) -> (RankSet, Vec<String>) {
-    let mut rounds: Vec<(usize, usize, String)> = Vec::new();
-    for (k, host) in group.hosts.iter().enumerate() {
-        rounds.push((group.hosts[..k].iter().filter(|h| *h == host).count(), group.ranks[k], host.clone()));
+/// A group while it is tuned: what its policy will say is filled in step by step.
+struct Group {
+    rank_set: RankSet,
+    policy: GroupPolicy,
+    /// Measured over predicted times of collectives over all of it.
+    of_all: Vec<Calibration>,
+}
+
+impl Group {
+    /// The ranks of a group with those of different hosts first: the pair that stands for the group should cross its network.
+    fn new(found: &FoundGroup) -> Group {
+        let mut rounds: Vec<(usize, usize, String)> = Vec::new();
+        for (k, host) in found.hosts.iter().enumerate() {
+            rounds.push((found.hosts[..k].iter().filter(|h| *h == host).count(), found.ranks[k], host.clone()));
+        }
+        rounds.sort_unstable();
+        let (ranks, hosts) = rounds.into_iter().map(|(_, rank, host)| (rank, host)).unzip();
+        Group { rank_set: RankSet::new(ranks), policy: GroupPolicy::new(&found.name, found.latency_s, hosts), of_all: Vec::new() }
     }
-    rounds.sort_unstable();
-    let (ranks, hosts) = rounds.into_iter().map(|(_, rank, host)| (rank, host)).unzip();
-    (RankSet::new(ranks), hosts)
+
+    fn know_inside(&mut self) {
+        self.rank_set.inside = Some(self.policy.inside());
+    }
+
+    fn knowledge(&self) -> Knowledge<'_> {
+        let GroupPolicy { models, scores, .. } = &self.policy;
+        Knowledge { models, scores, calibration: &self.of_all, inside: self.rank_set.inside.as_ref() }
+    }
+}
+
+/// Puts what was found, one of each group, in its place.
+fn fill<T>(groups: &mut [Group], found: Vec<T>, put: impl Fn(&mut Group, T)) {
+    groups.iter_mut().zip(found).for_each(|(group, found)| put(group, found));
+}
+
+fn rank_sets(groups: &[Group]) -> Vec<&RankSet> {
+    groups.iter().map(|g| &g.rank_set).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collective::allreduce;
     use crate::measure::SimulatedProbe;
     use crate::platform::Placement;
     use crate::platform::generate::{Wanted, generate};
     use crate::predict::EVENTS;
+
+    /// Models are scored by what is tuned, each collective by its own runs, and nothing else is run for them.
+    #[test]
+    fn models_are_scored_by_the_collectives_that_are_tuned() {
+        let collectives = [&barrier::COLLECTIVE, &allreduce::COLLECTIVE];
+        let platform = generate(Wanted { sites: 2, hosts: 9, seed: 5 }).unwrap();
+        let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
+        let mut session = Session::new(&mut probe);
+        let (_, policy) = tune(&mut session, TuneOptions { collectives: &collectives, ..TuneOptions::default() }).unwrap();
+        for group in policy.groups.iter().filter(|g| g.hosts.len() > 1) {
+            for collective in collectives {
+                let of = group.scores.iter().filter(|s| s.collective == collective);
+                assert_eq!(of.clone().count(), group.models.len(), "{} {}", group.name, collective.name);
+                assert!(of.clone().any(|s| s.error.is_some() && s.error_by_algorithm.len() > 1), "{} {}", group.name, collective.name);
+                assert!(group.calibration.iter().any(|c| c.collective == collective), "{} {}", group.name, collective.name);
+            }
+            assert_eq!(group.scores.len(), collectives.len() * group.models.len());
+        }
+        for sample in session.samples().iter() {
+            assert!(sample.experiment.collective().is_none_or(|c| collectives.contains(&c)), "{:?}", sample.experiment);
+        }
+    }
 
     /// What is too slow is known before it is replayed to its end, and what was predicted is not predicted again: it were 58 million events.
     #[test]
