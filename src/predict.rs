@@ -72,7 +72,6 @@ pub fn replay(schedule: &Schedule, model: &dyn CostModel) -> Result<Replay> {
     Ok(Replay { port_free, traces: ops.map(trace).collect() })
 }
 
-#[cfg(test)]
 thread_local! {
     /// How many events were replayed on this thread so far: what predictions cost, on whatever machine.
     pub(crate) static EVENTS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
@@ -221,11 +220,13 @@ impl<'a> Run<'a> {
         for rank in 0..self.machines.len() {
             self.look_ahead(rank as u32, 0.0);
         }
+        let mut events = 0;
+        let mut within = true;
         while let Some((now, event)) = self.queue.pop() {
-            #[cfg(test)]
-            EVENTS.set(EVENTS.get() + 1);
-            if now > limit || self.is_over {
-                return false;
+            events += 1;
+            within = now <= limit && !self.is_over;
+            if !within {
+                break;
             }
             let (rank, op) = ((event & !event::TURN & !event::PORT) >> 32, event as u32);
             match event {
@@ -234,7 +235,8 @@ impl<'a> Run<'a> {
                 _ => self.arrive(rank as u32, op, now),
             }
         }
-        true
+        EVENTS.set(EVENTS.get() + events);
+        within
     }
 
     /// A rank with an operation that is not complete.

@@ -5,8 +5,10 @@
 #[path = "programs/begun.rs"]
 mod begun;
 mod common;
+#[path = "programs/resident.rs"]
+mod resident;
 
-use begun::{Begun, complete, resident};
+use begun::{Begun, complete};
 use collwise::error::{Error, Result};
 use collwise::run::{AdaptiveCollectives, Pending};
 use common::byte;
@@ -21,6 +23,7 @@ use mpi::topology::{Color, SimpleCommunicator};
 use mpi::traits::*;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use resident::resident;
 use std::os::raw::c_int;
 use std::path::Path;
 use std::sync::atomic::Ordering;

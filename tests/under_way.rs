@@ -2,6 +2,9 @@
 #![allow(unsafe_code)] // executing a schedule takes a raw buffer
 
 mod common;
+#[cfg(feature = "mpi")]
+#[path = "programs/resident.rs"]
+mod resident;
 
 use collwise::collective::{Parameters, Shape, bcast};
 use collwise::schedule::Program;
@@ -118,4 +121,50 @@ fn what_was_started_can_be_waited_for() {
             });
         }
     });
+}
+
+/// Small messages leave at once, and wait in the memory of a receiver that is slow: of all that are sent it keeps a few megabytes.
+#[cfg(feature = "mpi")]
+#[test]
+fn what_waits_for_a_slow_receiver_is_bounded() {
+    use collwise::schedule::Span;
+    use common::mpi::{must_succeed, on_ranks};
+    use mpi::traits::*;
+    use resident::resident;
+    const SEGMENT: usize = 4 << 10;
+    const SENT: usize = 64 << 20;
+    const KEPT: usize = 24 << 20;
+    // what Open MPI keeps of messages between hosts; between processes of one host its memory is the sender's
+    let over_tcp: [(&str, &std::path::Path); 1] = [("OMPI_MCA_btl", "tcp,self".as_ref())];
+    must_succeed(on_ranks("what_waits_for_a_slow_receiver_is_bounded", 2, &over_tcp, |world| {
+        let mut program = Program::new();
+        program.in_flight(2);
+        let mut combined: Vec<u32> = Vec::new();
+        for k in 0..SENT / SEGMENT {
+            if world.rank() == 0 {
+                program.send(1, Span::output(0, SEGMENT), &[]);
+            } else {
+                let slot = Span::scratch(k % 2 * SEGMENT, SEGMENT);
+                let before: Vec<u32> = combined.iter().rev().nth(1).copied().into_iter().collect();
+                let received = program.recv(0, slot, &before);
+                combined.push(program.combine(slot, Span::output(0, SEGMENT), &[received]));
+            }
+        }
+        let (before, most) = (resident(), std::cell::Cell::new(0));
+        let slowly = |_: &[u8], _: &mut [u8]| -> collwise::error::Result<()> {
+            std::thread::sleep(std::time::Duration::from_micros(50));
+            most.set(resident().max(most.get()));
+            Ok(())
+        };
+        let private = world.duplicate();
+        let mut output = vec![1; SEGMENT];
+        // SAFETY: `private` outlives the transport, and `output` the run
+        unsafe {
+            let mut transport = collwise::transport::mpi::MpiTransport::new(private.as_raw()).unwrap();
+            Executor::default().run(&mut transport, &mut Task::new(&program).combining(&slowly), Buffers::of(&[], &mut output)).unwrap();
+        }
+        let more = most.get().saturating_sub(before);
+        assert!(more < KEPT, "the receiver keeps {} MiB", more >> 20);
+        world.barrier();
+    }));
 }

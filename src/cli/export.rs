@@ -4,10 +4,12 @@ use super::algorithm::{AlgorithmArgs, CollectiveArgs};
 use super::explain::everybody;
 use super::{Outcome, print};
 use crate::files::write_text;
-use crate::plan::{by_form, plan, plan_form};
+use crate::model::CostModel;
+use crate::plan::{Location, PolyModel, by_form, plan, plan_form};
 use crate::platform::{Placement, Platform, simgrid};
 use crate::policy::{CompiledPolicy, Policy};
-use crate::schedule::{Schedule, goal};
+use crate::schedule::{Action, Schedule, goal};
+use crate::topology::Rank;
 use crate::units;
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
@@ -52,8 +54,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
             to_simgrid(&Platform::read(file)?, args.output.as_deref().unwrap_or(Path::new(".")))?;
         }
         Format::Goal => {
-            // nobody says what copying and combining take
-            let text = goal(&schedule(args)?, |_, _| 0.0);
+            let text = to_goal(args)?;
             match &args.output {
                 Some(path) => write_text(path, &text)?,
                 None => print(&text)?,
@@ -82,27 +83,45 @@ fn to_simgrid(platform: &Platform, folder: &Path) -> anyhow::Result<()> {
     ))
 }
 
-/// What all ranks send and receive.
-fn schedule(args: &Args) -> anyhow::Result<Schedule> {
+/// What all ranks send, receive, copy and combine. Of an algorithm alone nobody says what copying and combining take.
+fn to_goal(args: &Args) -> anyhow::Result<String> {
     let collective = args.collective.collective;
     args.collective.check_root(args.root)?;
     let given: Vec<usize> = args.bytes.into_iter().collect();
     let bytes = args.collective.sizes(&given)?[0];
     if let Some(chosen) = args.algorithm.chosen(collective)? {
-        return chosen.schedule("export", args.root, bytes);
+        return Ok(goal(&chosen.schedule("export", args.root, bytes)?, |_, _| 0.0));
     }
     let path = args.file.as_ref().context("export to GOAL: give a policy, or --algorithm with --ranks")?;
     let compiled = CompiledPolicy::new(Policy::read(path)?)?;
     let members = everybody(&compiled.policy);
+    let schedule = scheduled(args, path, &compiled, &members, bytes)?;
+    let costs = PolyModel::new(&compiled, &members, collective, bytes)?;
+    let local = |rank: Rank, action| match action {
+        Action::Copy { into, .. } => costs.copy(rank, into.len),
+        Action::Combine { into, .. } => costs.combine(rank, into.len),
+        _ => 0.0,
+    };
+    let works = |rank: Rank| schedule.programs[rank].actions().any(|action| local(rank, action) == f64::INFINITY);
+    if let Some(rank) = (0..schedule.ranks()).find(|&rank| works(rank)) {
+        let group = &compiled.policy.groups[members[rank].group].name;
+        bail!("export {} under {}: it does not say what copying and combining take in \"{group}\"", collective.name, path.display());
+    }
+    Ok(goal(&schedule, local))
+}
+
+/// What is done under a policy.
+fn scheduled(args: &Args, path: &Path, compiled: &CompiledPolicy, members: &[Location], bytes: usize) -> anyhow::Result<Schedule> {
+    let collective = args.collective.collective;
     if by_form(collective) {
         let shape = collective.shape(members.len(), args.root, bytes);
-        let form = plan_form(&compiled, &members, collective, &shape)?.form;
+        let form = plan_form(compiled, members, collective, &shape)?.form;
         if form.is_native() {
             bail!("export the {} under {}: it is the MPI library's own, whose messages are not known", collective.name, path.display());
         }
         return Ok(form.schedule(&shape)?);
     }
-    let plan = plan(&compiled, &members, args.root, bytes)?;
+    let plan = plan(compiled, members, args.root, bytes)?;
     if plan.is_native() || (0..plan.groups.len()).any(|k| plan.two_level.local_native(k)) {
         bail!(
             "export the broadcast of {} under {}: the MPI library's own is part of it, whose messages are not known",

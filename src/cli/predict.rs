@@ -11,7 +11,7 @@ use crate::plan::{Location, PolyModel, by_form, plan, plan_form};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::predict::completion;
 use crate::units;
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -144,11 +144,12 @@ fn values(name: &str, pairs: &[String]) -> anyhow::Result<Values> {
     for pair in pairs {
         let (key, text) = pair.split_once('=').with_context(|| format!("read --param {pair}: write NAME=VALUE"))?;
         let read = |t: &str| t.trim().parse::<f64>().with_context(|| format!("read --param {pair}: \"{t}\" is no number"));
-        if tables.iter().any(|(t, _)| *t == key) {
-            values.tables.insert(key.into(), text.split(',').map(read).collect::<anyhow::Result<_>>()?);
+        let before = if tables.iter().any(|(t, _)| *t == key) {
+            values.tables.insert(key.into(), text.split(',').map(read).collect::<anyhow::Result<_>>()?).is_some()
         } else {
-            values.scalars.insert(key.into(), read(text)?);
-        }
+            values.scalars.insert(key.into(), read(text)?).is_some()
+        };
+        ensure!(!before, "read --param {pair}: {key} was given before");
     }
     Ok(values)
 }

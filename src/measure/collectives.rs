@@ -149,6 +149,11 @@ mod tests {
             unsafe { self.inner.send(to, tag, data, len) }
         }
 
+        unsafe fn send_synchronous(&mut self, to: Rank, tag: Tag, data: *const u8, len: usize) -> Result<ThreadRequest> {
+            // SAFETY: the caller's
+            unsafe { self.send(to, tag, data, len) }
+        }
+
         unsafe fn receive(&mut self, from: Rank, tag: Tag, data: *mut u8, len: usize) -> Result<ThreadRequest> {
             // SAFETY: the caller's
             unsafe { self.inner.receive(from, tag, data, len) }

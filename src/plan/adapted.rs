@@ -8,6 +8,7 @@ use crate::collective::bcast;
 use crate::decide::{AS_GOOD, LEAST_ACROSS};
 use crate::error::Result;
 use crate::policy::{CompiledPolicy, TwoLevelRow};
+use crate::predict::EVENTS;
 use crate::topology::Rank;
 use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, inter_group_algorithm};
 
@@ -24,8 +25,10 @@ const NEAR: usize = 4;
 const LEAST_UNSURE: f64 = 0.01;
 /// So many ways of other rows are predicted.
 const MOST_OF_ROWS: usize = 8;
-/// Ways that no row says are predicted as long as all of them together have no more ranks than this: some 0.1 s.
+/// Ways that no row says are predicted as long as all of them together have no more ranks than this.
 const MOST_RANKS: usize = 1 << 14;
+/// And as long as predictions have replayed no more events than this: some 20 ms.
+const MOST_EVENTS: u64 = 1 << 18;
 /// Where the row says no segment such ways are tried first in segments of about an eighth of the message, no longer than this.
 const LONGEST_FIRST: usize = 64 << 10;
 
@@ -59,6 +62,8 @@ struct Search<'a> {
     /// By how much a way that no row says must be predicted to be faster, as a share.
     unsure: f64,
     candidates: TwoLevelCandidates<'a>,
+    /// The events that were replayed before.
+    begun: u64,
 }
 
 impl<'a> Search<'a> {
@@ -76,7 +81,7 @@ impl<'a> Search<'a> {
         let missed = known.map(|ratios| ratios.at(bytes)).chain(of_rows.take(REACH)).map(|ratio| (ratio - 1.0).abs());
         let unsure = missed.filter(|share| share.is_finite()).fold(0.0, f64::max);
         let candidates = TwoLevelCandidates::new(policy, members, root, bytes);
-        Ok(Search { policy, members, bytes, about_whole: about_whole(policy, members), own, near, unsure, candidates })
+        Ok(Search { policy, members, bytes, about_whole: about_whole(policy, members), own, near, unsure, candidates, begun: EVENTS.get() })
     }
 
     /// What the row says, with any tree, and what rows of near sizes say.
@@ -89,7 +94,7 @@ impl<'a> Search<'a> {
         }
         let most = self.tried() + MOST_OF_ROWS;
         for way in self.near.iter().filter_map(|(way, _)| *way).collect::<Vec<_>>() {
-            if way.segment < self.bytes && self.tried() < most {
+            if way.segment < self.bytes && self.tried() < most && self.has_time() {
                 self.try_choice(Some(way))?;
             }
         }
@@ -102,7 +107,7 @@ impl<'a> Search<'a> {
         for segment in segments_around(row.segment_bytes, self.bytes) {
             for inter_group in INTER_GROUP_ALGORITHMS {
                 for way in two_level_parameters(self.policy, self.members, inter_group, &[segment]).map(Some) {
-                    if left == 0 {
+                    if left == 0 || !self.has_time() {
                         return Ok(());
                     }
                     if !self.candidates.contains(&way) {
@@ -119,7 +124,7 @@ impl<'a> Search<'a> {
     fn segments(&mut self) -> Result<()> {
         while let Some(best) = self.best().filter(|way| way.segment > 0) {
             for segment in [best.segment / 2, best.segment * 2] {
-                if (LEAST_ACROSS..self.bytes).contains(&segment) {
+                if (LEAST_ACROSS..self.bytes).contains(&segment) && self.has_time() {
                     self.try_choice(Some(TwoLevelParameters { segment, flow: Flow::default(), ..best }))?;
                 }
             }
@@ -134,6 +139,11 @@ impl<'a> Search<'a> {
         let factor = self.missed(way) * self.handicap(way);
         let limit = self.candidates.best().map_or(f64::INFINITY, |best| best.expected / factor);
         self.candidates.add(way, factor, limit)
+    }
+
+    /// True if more may be predicted: by a count that is the same on all ranks.
+    fn has_time(&self) -> bool {
+        EVENTS.get() - self.begun < MOST_EVENTS
     }
 
     /// Ways that were tried, beside each group's own.

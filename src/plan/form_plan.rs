@@ -15,7 +15,7 @@ use crate::two_level::{Coordinated, IntraGroup, through};
 pub struct FormPlan {
     /// What is done.
     pub form: Form,
-    /// The time it should take, in seconds; `None` of the library's own where it was not measured.
+    /// The time it should take, in seconds; `None` of the library's own where it was not measured, and of what takes too long to predict.
     pub predicted_s: Option<f64>,
     /// True if it was measured over about these ranks; else it was chosen by prediction.
     pub from_row: bool,
@@ -86,11 +86,11 @@ pub(super) fn decide_form(
     Ok(predicted(policy, members, collective, shape)?.unwrap_or(native))
 }
 
-/// So many operations of candidates are predicted, where no row fits: some 50 ms.
-const MOST_PREDICTED: usize = 1 << 19;
+/// So many operations of candidates are built and predicted, where no row fits: some 50 ms.
+const MOST_PREDICTED: usize = 1 << 18;
 
 /// The form that is predicted to be the fastest, of what rows say, those of near sizes first, the nearest with any tree, and of the algorithms over
-/// all ranks in one piece.
+/// all ranks in one piece. Where none can be predicted in time it is what the row of the nearest size says.
 fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Option<FormPlan>> {
     let mut rows: Vec<&TwoLevelRow> = policy.policy.two_level(collective).iter().collect();
     rows.sort_by_key(|row| (row.times_apart(shape.bytes), row.at_bytes));
@@ -112,8 +112,12 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static
             continue;
         }
         seen.push(form.clone());
-        // the first one is predicted, if it can be held
-        let Some(rest) = left.checked_sub(form.operations(shape)?).or((seen.len() == 1).then_some(0)) else { continue };
+        let (operations, built) = form.operations(shape)?;
+        left = left.saturating_sub(built);
+        if left == 0 {
+            break;
+        }
+        let Some(rest) = left.checked_sub(operations) else { continue };
         left = rest;
         let predicted_s = match form.bounded_schedule(shape) {
             Ok(schedule) => completion(&schedule, &costs)?,
@@ -128,7 +132,8 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static
             best = Some(FormPlan { form, predicted_s: Some(predicted_s), from_row: false });
         }
     }
-    Ok(best)
+    let unpredicted = || seen.into_iter().next().filter(|form| Some(form) == nearest_row.as_ref());
+    Ok(best.or_else(|| unpredicted().map(|form| FormPlan { form, predicted_s: None, from_row: false })))
 }
 
 /// Through coordinators with any algorithm between them and in segments that no row may have: as a whole and just below the handshake; with the tree of the

@@ -5,7 +5,7 @@ use super::form_plan::FormPlan;
 use super::members::host_by_host;
 use super::segments::{few_segments, segments};
 use super::{Location, PolyModel, group_ranks};
-use crate::collective::{Algorithm, Collective, Parameters, Shape, Size, placed_program};
+use crate::collective::{Algorithm, Collective, Parameters, Shape, Size, bcast, placed_program};
 use crate::decide::all_candidates;
 use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, bounded};
@@ -14,10 +14,12 @@ use crate::schedule::{Program, Schedule};
 use crate::topology::Rank;
 use crate::two_level::{Coordinated, IntraGroup, first_rank, through};
 use crate::units;
+use std::cell::Cell;
 
-/// True if a collective is planned in one of these forms.
+/// True if a collective is planned in one of these forms: all are but the broadcast, which has two-level schedules of its own. One that does not go
+/// through coordinators has its algorithms over all ranks.
 pub fn by_form(collective: &Collective) -> bool {
-    through(collective).is_some()
+    *collective != bcast::COLLECTIVE
 }
 
 /// A form of a collective.
@@ -163,9 +165,14 @@ impl Form {
     }
 
     /// How many operations all ranks have together, about: those of the root; as many for each other coordinator as that of the largest group has; and as many
-    /// for each other rank as some of them have in the mean.
-    pub(super) fn operations(&self, shape: &Shape) -> Result<usize> {
-        let of = |rank: Rank| Ok(self.program(rank, shape)?.len());
+    /// for each other rank as some of them have in the mean. And how many were built to find that out.
+    pub(super) fn operations(&self, shape: &Shape) -> Result<(usize, usize)> {
+        let built = Cell::new(0);
+        let of = |rank: Rank| -> Result<usize> {
+            let operations = self.program(rank, shape)?.len();
+            built.set(built.get() + operations);
+            Ok(operations)
+        };
         let (first, others): (usize, Vec<Rank>) = match self {
             Form::Coordinated(c) => {
                 let largest = c.groups.iter().skip(1).max_by_key(|ranks| ranks.len());
@@ -176,7 +183,8 @@ impl Form {
             Form::Flat(..) | Form::Placed(..) => (of(shape.root)?, (1..shape.ranks).map(|v| shape.absolute(v)).collect()),
         };
         let some = (0..others.len().min(SAMPLED)).map(|k| of(others[k * STRIDE % others.len()])).collect::<Result<Vec<usize>>>()?;
-        Ok(first.saturating_add(some.iter().sum::<usize>().saturating_mul(others.len()).div_ceil(some.len().max(1))))
+        let all = first.saturating_add(some.iter().sum::<usize>().saturating_mul(others.len()).div_ceil(some.len().max(1)));
+        Ok((all, built.get()))
     }
 
     /// The programs of all ranks.
@@ -356,7 +364,7 @@ mod tests {
                     let shape = collective.shape(members.len(), if collective.rooted { root } else { 0 }, bytes);
                     for form in all_forms(&members, collective, &shape, segment) {
                         let real = form.schedule(&shape).unwrap().ops();
-                        let ratio = form.operations(&shape).unwrap() as f64 / real as f64;
+                        let ratio = form.operations(&shape).unwrap().0 as f64 / real as f64;
                         let said = || format!("{sizes:?} {} of {root}: {}", collective.name, form.words());
                         assert!((0.4..=2.0).contains(&ratio), "{}: {ratio} of {real}", said());
                     }

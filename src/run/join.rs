@@ -112,7 +112,8 @@ impl Vote {
         }
         // a communicator that is made here while other threads make theirs can block in Open MPI 4.1, for ever
         if self.0[THREADS] > 0 && !whole && !self.somebody_found(WORLD) {
-            let text = "with MPI_THREAD_MULTIPLE communicators of a part of the processes have plans once one of all of them has";
+            let text = "with MPI_THREAD_MULTIPLE a communicator of a part of the processes has plans only if one of all of them had plans before it was used \
+                        twice: use one of all processes twice first";
             return Some(never(Why::Threads, text));
         }
         if self.0[BUSY] > 0 {
@@ -121,7 +122,7 @@ impl Vote {
         if self.0[CONTEXTS] >= MOST_CONTEXTS as i64 {
             let text = format!(
                 "the {MOST_CONTEXTS} private communicators that this library allows itself are in use; free some communicators, \
-                 or use one of all processes again, which all others can share"
+                 or use one of all processes twice before others: all that are used after it can share it"
             );
             return Some(never(Why::Contexts, text));
         }

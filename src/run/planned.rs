@@ -69,6 +69,11 @@ impl Transport for Members {
         unsafe { self.through.send(self.peer(to), tag, data, len) }
     }
 
+    unsafe fn send_synchronous(&mut self, to: Rank, tag: Tag, data: *const u8, len: usize) -> Result<ffi::MPI_Request> {
+        // SAFETY: the caller's
+        unsafe { self.through.send_synchronous(self.peer(to), tag, data, len) }
+    }
+
     #[inline]
     unsafe fn receive(&mut self, from: Rank, tag: Tag, data: *mut u8, len: usize) -> Result<ffi::MPI_Request> {
         // SAFETY: the caller's

@@ -27,6 +27,19 @@ struct Incoming {
     posted: usize,
 }
 
+/// Bytes that a stream may send before its receiver must have begun to receive what follows them. Small messages leave at once and wait in the receiver's
+/// memory, however many there are: it keeps no more than these and what may be under way.
+const UNANSWERED: usize = 4 << 20;
+
+/// The sends of a stream.
+#[derive(Debug, Default)]
+struct Outgoing {
+    /// Those that were started, the oldest first; those that are complete leave when the oldest is asked for.
+    started: VecDeque<usize>,
+    /// Bytes since the last message that waited for its receiver.
+    unanswered: usize,
+}
+
 /// The state of one execution; kept between calls to spare allocations.
 ///
 /// A program is run in one go, or started and then progressed or finished. Several executors may be under way on one transport, each with
@@ -44,9 +57,8 @@ pub struct Executor<R> {
     cursors: Cursors,
     /// Receives that are still to be posted, by stream.
     incoming: Vec<Incoming>,
-    /// Sends that were started, by receiver and lane, the oldest first; those that are complete leave when the oldest is asked for. Only in
-    /// programs that have more of them than may be under way.
-    outgoing: FxHashMap<(Rank, Lane), VecDeque<usize>>,
+    /// Sends by receiver and lane. Only in programs that have more of them than may be under way.
+    outgoing: FxHashMap<(Rank, Lane), Outgoing>,
     /// The requests that are waited for, and their operations.
     awaited: (Vec<R>, Vec<usize>),
     /// Once all have started: the operations before this one were seen to be complete.
@@ -223,7 +235,7 @@ impl<R: Copy> Executor<R> {
             return None;
         }
         let Action::Send { to, .. } = program.action(op) else { return None };
-        let started = self.outgoing.get_mut(&(to, program.lane(op)))?;
+        let started = &mut self.outgoing.get_mut(&(to, program.lane(op)))?.started;
         while started.front().is_some_and(|&oldest| matches!(self.stages[oldest], Stage::Complete)) {
             started.pop_front();
         }
@@ -316,11 +328,17 @@ impl<R: Copy> Executor<R> {
         match task.program.action(op) {
             Action::Send { to, span } => {
                 let at = self.place(op, span)?;
-                // SAFETY: `place` checked the span; every request is completed before the caller gets its buffers back
-                self.stages[op] = Stage::Open(unsafe { transport.send(to, tag, at, span.len)? });
+                let mut answered = false;
                 if task.program.len() > may_be_under_way(task.program, op) {
-                    self.outgoing.entry((to, lane)).or_default().push_back(op);
+                    let stream = self.outgoing.entry((to, lane)).or_default();
+                    answered = stream.unanswered > UNANSWERED;
+                    stream.unanswered = if answered { 0 } else { stream.unanswered + span.len };
+                    stream.started.push_back(op);
                 }
+                // SAFETY: `place` checked the span; every request is completed before the caller gets its buffers back
+                self.stages[op] = Stage::Open(unsafe {
+                    if answered { transport.send_synchronous(to, tag, at, span.len)? } else { transport.send(to, tag, at, span.len)? }
+                });
             }
             Action::Recv { from, span } => {
                 let at = self.written(op, span)?;

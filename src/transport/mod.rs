@@ -59,6 +59,15 @@ pub trait Transport {
     /// The transport's reason.
     unsafe fn send(&mut self, to: Rank, tag: Tag, data: *const u8, len: usize) -> Result<Self::Request>;
 
+    /// As [`Transport::send`], of a message that is complete when its receive has begun, however small it is.
+    ///
+    /// # Safety
+    /// As there.
+    ///
+    /// # Errors
+    /// As there.
+    unsafe fn send_synchronous(&mut self, to: Rank, tag: Tag, data: *const u8, len: usize) -> Result<Self::Request>;
+
     /// Starts a receive.
     ///
     /// # Safety

@@ -143,13 +143,23 @@ impl Transport for MpiTransport {
 
     #[inline]
     unsafe fn send(&mut self, to: Rank, tag: Tag, data: *const u8, len: usize) -> Result<ffi::MPI_Request> {
-        let count = self.count(len)?;
+        let (count, tag) = (self.count(len)?, self.tag + tag as c_int);
         // SAFETY: the caller vouches for the buffer; the request is written before it is read
         unsafe {
             let mut request = ffi::RSMPI_REQUEST_NULL;
-            let (byte, tag) = (ffi::RSMPI_UINT8_T, self.tag + tag as c_int);
-            let code = native::PMPI_Isend(data.cast::<c_void>(), count, byte, to as c_int, tag, self.comm, &mut request);
-            check("MPI_Isend", code)?;
+            let (data, byte) = (data.cast::<c_void>(), ffi::RSMPI_UINT8_T);
+            check("MPI_Isend", native::PMPI_Isend(data, count, byte, to as c_int, tag, self.comm, &mut request))?;
+            Ok(request)
+        }
+    }
+
+    unsafe fn send_synchronous(&mut self, to: Rank, tag: Tag, data: *const u8, len: usize) -> Result<ffi::MPI_Request> {
+        let (count, tag) = (self.count(len)?, self.tag + tag as c_int);
+        // SAFETY: as in `send`
+        unsafe {
+            let mut request = ffi::RSMPI_REQUEST_NULL;
+            let (data, byte) = (data.cast::<c_void>(), ffi::RSMPI_UINT8_T);
+            check("MPI_Issend", native::PMPI_Issend(data, count, byte, to as c_int, tag, self.comm, &mut request))?;
             Ok(request)
         }
     }

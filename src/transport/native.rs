@@ -99,6 +99,7 @@ functions! {
     PMPI_Initialized(flag: Int) -> c_int;
     PMPI_Irecv(data: Place, n: c_int, t: Datatype, from: c_int, tag: c_int, comm: Comm, request: *mut Request) -> c_int;
     PMPI_Isend(data: *const c_void, n: c_int, t: Datatype, to: c_int, tag: c_int, comm: Comm, request: *mut Request) -> c_int;
+    PMPI_Issend(data: *const c_void, n: c_int, t: Datatype, to: c_int, tag: c_int, comm: Comm, request: *mut Request) -> c_int;
     PMPI_Pack(data: *const c_void, n: c_int, t: Datatype, into: Place, size: c_int, at: Int, comm: Comm) -> c_int;
     PMPI_Query_thread(provided: Int) -> c_int;
     PMPI_Reduce(data: *const c_void, into: Place, n: c_int, t: Datatype, op: MPI_Op, root: c_int, comm: Comm) -> c_int;

@@ -42,9 +42,3 @@ pub fn complete<'a, S: Scope<'a>>(open: &mut Vec<Begun<'a, S>>, random: &mut imp
         open.swap_remove(random.random_range(0..open.len())).complete(random.random_range(0..3));
     }
 }
-
-/// Bytes of this process in memory.
-pub fn resident() -> usize {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
-    text.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
-}

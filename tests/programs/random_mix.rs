@@ -14,8 +14,10 @@
 mod begun;
 #[path = "random_mix_items.rs"]
 mod items;
+#[path = "resident.rs"]
+mod resident;
 
-use begun::{complete, resident};
+use begun::complete;
 use collwise::run::{AdaptiveCollectives, private_communicators};
 use items::{By, Handles, Item, Items, Map, after};
 use mpi::collective::{SystemOperation, UnsafeUserOperation};
@@ -25,6 +27,7 @@ use mpi::topology::{Color, SimpleCommunicator};
 use mpi::traits::*;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use resident::resident;
 use std::time::{Duration, Instant};
 
 /// Communicators of each thread, batches of a round, and calls of a batch.
