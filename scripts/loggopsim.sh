@@ -1,32 +1,59 @@
 #!/usr/bin/env bash
-# What `collwise predict` says beside what LogGOPSim says of the same messages, for every broadcast algorithm.
+# What `collwise predict` says beside what LogGOPSim says of the same messages, for every algorithm of every collective.
 #   scripts/loggopsim.sh FOLDER [RANKS...]      (2 to 64 ranks if none are given; exits with 1 if any two differ by more than 1 %)
-# FOLDER has the programs LogGOPSim and txt2bin. Their source is the repository spcl/LogGOPSim, whose README says how they are built.
+# FOLDER has the programs LogGOPSim and txt2bin, or they are built there, from its folder `source` or else from the public repository: that takes git, a C++
+# compiler, re2c, gengetopt and graphviz (Debian: apt-get install re2c gengetopt libgraphviz-dev). COLLECTIVES="bcast barrier" compares these alone.
 #
 # The machine has 2 o <= g: beyond, a processor has more to do than it can, and LogGOPSim serves what waits by the time at which it
-# was sent, while here it takes turns. The columns:
-#   G = 0      model loggp without a gap per byte: both charge a receiver o.
-#   G > 0      model loggp. LogGOPSim charges a receiver o + (k-1)G for k bytes, LogGP o: whoever receives while it sends differs, so this
-#              column is not judged.
-#   charged    the same machine with what LogGOPSim charges, as model `tables`: os = o, or = o + (k-1)G, g = g + (k-1)G, and a transit of
-#              2o + L + (k-1)G.
+# was sent, while here it takes turns. LogGOPSim keeps a receiver's port for g + (k-1)G with a message of k bytes and its processor for o + (k-1)G; here the
+# bytes alone keep the port, and model loggp charges the processor o. So two columns are of model `tables` with what LogGOPSim charges (os = o,
+# or = o + (k-1)G, g = g + (k-1)G, a transit of 2o + L + (k-1)G, and no gap of an empty message, which is what leaves a receiver's port all of g):
+#   G = 0, G > 0   judged
+#   loggp          model loggp itself, with G > 0; not judged
+# What sends empty messages (barriers, handshakes) has their gap. Barriers up trees have several of them come to one port, where LogGOPSim keeps them waiting
+# for g each: these are not judged. In recursive halving ranks send while they receive: their processors have more to do than they can in the column G > 0.
 set -euo pipefail
 [ $# -ge 1 ] || { sed -n 's/^#   \(scripts.*\)/usage: \1/p' "$0"; exit 2; }
 root=$(dirname "$(dirname "$(readlink -f "$0")")")
 programs=$1 collwise=${COLLWISE:-$root/target/release/collwise}
 shift
-for program in "$programs/LogGOPSim" "$programs/txt2bin" "$collwise"; do
-    [ -x "$program" ] || { echo "loggopsim.sh: failed to run $program: build it first"; exit 1; }
-done
+[ -x "$collwise" ] || { echo "loggopsim.sh: failed to run $collwise: build it first"; exit 1; }
+
+# Builds the two programs from their source.
+build() {
+    mkdir -p "$programs"
+    [ -d "$programs/source" ] || git clone --depth 1 https://github.com/spcl/LogGOPSim.git "$programs/source"
+    local here=$programs/source/src/LogGOPSim
+    (
+        cd "$here"
+        gengetopt -F loggopsim_cmdline -i loggopsim_cmdline.ggo
+        gengetopt -F txt2bin_cmdline -i txt2bin_cmdline.ggo
+        re2c -o txt2bin.cpp txt2bin.re
+        gcc -O2 -w -c loggopsim_cmdline.c txt2bin_cmdline.c
+        g++ -std=c++17 -O2 -w txt2bin.cpp txt2bin_cmdline.o -o txt2bin
+        g++ -std=c++17 -O2 -w LogGOPSim.cpp loggopsim_cmdline.o -o LogGOPSim -lcgraph
+    ) >&2
+    cp "$here/LogGOPSim" "$here/txt2bin" "$programs"
+}
+if ! [ -x "$programs/LogGOPSim" ] || ! [ -x "$programs/txt2bin" ]; then
+    build || { echo "loggopsim.sh: failed to build LogGOPSim in $programs"; exit 1; }
+fi
 if [ $# -gt 0 ]; then counts=("$@"); else mapfile -t counts < <(seq 2 64); fi
-# bytes and segment: empty, small, in segments, and large; blocks of at least a byte for the algorithms that scatter
+# bytes and segment: small, in segments, and large; blocks of at least a byte for the algorithms that scatter
 cases=(64:0 8KiB:512 100000:7000 1MiB:64KiB)
+# a size of these collectives is of each rank's block: what all give is as large as messages of others; a barrier has none
+of_blocks=(8:0 512:128 4KiB:1KiB)
 # LogGOPSim takes whole nanoseconds; messages above S would wait for their receiver
 L=5000 o=600 g=3000 G=1 S=2000000000
 per_byte=1000000000
-loggp=(--model loggp --param "L=${L}e-9" --param "o=${o}e-9" --param "g=${g}e-9")
-charged=(--model tables --param "bytes=1,$((per_byte + 1))" --param "os=${o}e-9,${o}e-9" --param "or=${o}e-9,$((o + per_byte * G))e-9"
-    --param "g=${g}e-9,$((g + per_byte * G))e-9" --param "transit=$((2 * o + L))e-9,$((2 * o + L + per_byte * G))e-9")
+loggp=(--model loggp --param "L=${L}e-9" --param "o=${o}e-9" --param "g=${g}e-9" --param "G=${G}e-9")
+
+# What LogGOPSim charges, as parameters of model `tables`: for a gap per byte, and with this gap of an empty message.
+charged() {
+    local bytes=$((per_byte * $1))
+    echo "--model tables --param bytes=0,1,$((per_byte + 1)) --param os=${o}e-9,${o}e-9,${o}e-9 --param or=${o}e-9,${o}e-9,$((o + bytes))e-9" \
+        "--param g=${2}e-9,${g}e-9,$((g + bytes))e-9 --param transit=$((2 * o + L))e-9,$((2 * o + L))e-9,$((2 * o + L + bytes))e-9"
+}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 130' INT TERM
@@ -40,16 +67,30 @@ simulated() {
         sed -n 's/^Maximum finishing time at host [0-9]*: \([0-9]*\).*/\1/p'
 }
 
-for entry in $("$collwise" list | awk '$1 == "bcast" && $2 != "native" { print $2 (/takes .*--segment/ ? ":segment" : "") }'); do
-    algorithm=${entry%:segment}
+"$collwise" list | awk '$2 != "native" { print $1, $2, /takes .*--segment/ ? "segment" : "-" }' | while read -r collective algorithm cut; do
+    # the list has models and methods too
+    case $collective in bcast | barrier | allreduce | reduce | reduce_scatter | allgather | gather | scatter | alltoall) ;; *) continue ;; esac
+    [ -z "${COLLECTIVES:-}" ] || [[ " $COLLECTIVES " = *" $collective "* ]] || continue
+    empty=0
+    [[ $collective/$algorithm != barrier/* && $algorithm != *rendezvous* ]] || empty=$g
+    case $collective in
+        barrier) sizes=(0:0) ;;
+        bcast | reduce | allreduce) sizes=("${cases[@]}") ;;
+        *) sizes=("${of_blocks[@]}") ;;
+    esac
     for ranks in "${counts[@]}"; do
-        for case in "${cases[@]}"; do
-            what=(--algorithm "$algorithm" --ranks "$ranks" --bytes "${case%:*}")
-            [ "$entry" = "$algorithm" ] || what+=(--segment "${case#*:}")
-            "$collwise" export --to goal "${what[@]}" -o "$folder/goal"
+        for case in "${sizes[@]}"; do
+            what=(--collective "$collective" --algorithm "$algorithm" --ranks "$ranks" --bytes "${case%:*}")
+            [ "$cut" != segment ] || what+=(--segment "${case#*:}")
+            # some algorithms are for some numbers of ranks alone
+            if ! why=$("$collwise" export --to goal "${what[@]}" -o "$folder/goal" 2>&1); then
+                [[ $why = *"it wants"* ]] || echo "$collective/$algorithm: $why"
+                continue
+            fi
             "$programs/txt2bin" -i "$folder/goal" -o "$folder/bin"
-            echo "$algorithm $(simulated 0) $(predicted "${loggp[@]}" --param G=0) $(simulated $G)" \
-                "$(predicted "${loggp[@]}" --param "G=${G}e-9") $(predicted "${charged[@]}") $ranks:$case"
+            # shellcheck disable=SC2046 # several words
+            echo "$collective/$algorithm $(simulated 0) $(predicted $(charged 0 "$empty")) $(simulated $G)" \
+                "$(predicted "${loggp[@]}") $(predicted $(charged $G "$empty")) $ranks:$case"
         done
     done
 done | awk '
@@ -60,12 +101,12 @@ done | awk '
     !($1 in runs) { names[++count] = $1 }
     { runs[$1]++; worst(1, off($3, $2)); worst(2, off($5, $4)); worst(3, off($6, $4)) }
     END {
-        printf "%-20s %5s %10s %10s %10s   the worst that is judged, RANKS:BYTES:SEGMENT\n", "algorithm", "runs", "G = 0", "G > 0", "charged"
+        printf "%-34s %5s %10s %10s %10s   the worst that is judged, RANKS:BYTES:SEGMENT\n", "algorithm", "runs", "G = 0", "loggp", "G > 0"
         for (k = 1; k <= count; k++) {
             name = names[k]
-            printf "%-20s %5d %10s %10s %10s   %s\n", name, runs[name], percent(1), percent(2), percent(3), where[name]
-            if (most[name, 1] > 0.01 || most[name, 3] > 0.01) failed = 1
+            printf "%-34s %5d %10s %10s %10s   %s\n", name, runs[name], percent(1), percent(2), percent(3), where[name]
+            if (name != "barrier/flat" && name != "barrier/tree" && (most[name, 1] > 0.01 || most[name, 3] > 0.01)) failed = 1
         }
-        if (!count) { print "loggopsim.sh: failed to compare: `collwise list` names no algorithm of the broadcast"; failed = 1 }
+        if (!count) { print "loggopsim.sh: failed to compare: `collwise list` names no algorithm"; failed = 1 }
         exit failed
     }'
