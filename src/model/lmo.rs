@@ -9,11 +9,14 @@
 //!   both send orders gives `C_i = T*_ijk(0) - max_x T_ix(0)`, `t_i = (T*_ijk(M) - max_x T_ix(M) - C_i) / M` exactly.
 //!
 //! The one that predicts held-out one-to-many experiments better is taken.
+//!
+//! Either tells what a send keeps from the next one: the processor or, where that is faster, the port, and then it says nothing of the processor. So
+//! a send and a receive are timed alone too, which no port hides, and a processor's t_i is by the lesser of both.
 
 use super::processors::Processors;
-use super::{Cost, CostModel, Estimator, Lookup, Model, RankSet, Values, not_negative};
+use super::{Cost, CostModel, Estimator, Lookup, Model, RankSet, Values, delay_ns, not_negative};
 use crate::measure::Experiment;
-use crate::stats::{mean, median};
+use crate::stats::median;
 use crate::topology::{Link, Rank};
 
 /// LMO.
@@ -66,8 +69,18 @@ fn of_triplet(rank_set: &RankSet, (i, j, k): (usize, usize, usize), out: usize) 
     [round_trip([j, k]), round_trip([k, j]), trip(j), trip(k)]
 }
 
-fn experiments(rank_set: &RankSet, _: &Lookup) -> Vec<Experiment> {
-    triplets(rank_set.ranks.len()).flat_map(|t| [0, BYTES].map(|m| of_triplet(rank_set, t, m))).flatten().collect()
+/// A send and a receive of one position alone, once the round trip is known that the receive must wait for.
+fn alone(rank_set: &RankSet, i: usize, lookup: &Lookup) -> Option<[Experiment; 2]> {
+    let [a, b] = [i, i + 1].map(|x| rank_set.ranks[x % rank_set.ranks.len()]);
+    let round_trip = lookup.measured(&Experiment::RoundTrip { a, b, out: BYTES, back: 0 })?;
+    let receive = Experiment::ReceiveTime { a, b, bytes: BYTES, delay_ns: delay_ns(round_trip) };
+    Some([Experiment::SendTime { a, b, bytes: BYTES }, receive])
+}
+
+fn experiments(rank_set: &RankSet, lookup: &Lookup) -> Vec<Experiment> {
+    let n = rank_set.ranks.len();
+    let of_triplets = triplets(n).flat_map(|t| [0, BYTES].map(|m| of_triplet(rank_set, t, m))).flatten();
+    of_triplets.chain((0..n).filter_map(|i| alone(rank_set, i, lookup)).flatten()).collect()
 }
 
 fn held_out(rank_set: &RankSet) -> Vec<Experiment> {
@@ -92,46 +105,18 @@ fn fit(rank_set: &RankSet, lookup: &Lookup, corrected: bool) -> Option<(Values, 
         pairs.push((i, j, zero[2], full[2]));
         pairs.push((i, k, zero[3], full[3]));
     }
+    for (i, t_i) in t.iter_mut().enumerate() {
+        let [send, receive] = alone(rank_set, i, lookup)?.map(|e| lookup.time(&e));
+        let own = ((send? + receive?) / 2.0 - median(&c[i])?) / BYTES as f64;
+        *t_i = vec![median(t_i)?.min(own)];
+    }
     let mut settle = |name: &str, lists: &[Vec<f64>]| -> Option<Vec<f64>> {
         lists.iter().enumerate().map(|(i, l)| Some(not_negative(&format!("{name}[{i}]"), median(l)?, &mut clamped))).collect()
     };
     let (c, t) = (settle("C", &c)?, settle("t", &t)?);
-    let per_byte: Vec<(usize, usize, f64)> = pairs.iter().map(|&(i, j, zero, full)| (i, j, (full - zero) / BYTES as f64)).collect();
-    let (t, inverse_b) = apart_from_port(&c, t, &per_byte)?;
     let latencies: Vec<f64> = pairs.iter().map(|&(i, j, zero, _)| zero / 2.0 - c[i] - c[j]).collect();
     let l = not_negative("L", median(&latencies)?, &mut clamped);
-    let inverse_b = not_negative("inverse_b", inverse_b, &mut clamped);
+    let per_byte: Vec<f64> = pairs.iter().map(|&(i, j, zero, full)| (full - zero) / BYTES as f64 - t[i] - t[j]).collect();
+    let inverse_b = not_negative("inverse_b", median(&per_byte)?, &mut clamped);
     Some((Values::of(&[("L", l), ("inverse_b", inverse_b)]).table("C", c).table("t", t), clamped))
-}
-
-/// Sends that take so much more than the shortest are limited by their processors.
-const BEYOND_PORT: f64 = 0.05;
-/// Round trips that processors alone explain to this share of what a byte takes are not looked into.
-const EXPLAINED: f64 = 0.02;
-/// Rounds in which processors that the port hides are found from each other's round trips: each halves what is left of a wrong beginning at least.
-const ROUNDS: usize = 30;
-
-/// What processors take per byte, and the network, from what sends take and from the pairs' round trips. A send that follows another waits for the processor or,
-/// where that is faster, for the port: then it says nothing of the processor. So it is where processors of the group differ and the fastest
-/// sends do not agree with the round trips: a byte is on the network for as long as on the port, and the round trips tell of the processors.
-fn apart_from_port(fixed: &[f64], sends: Vec<f64>, trips: &[(usize, usize, f64)]) -> Option<(Vec<f64>, f64)> {
-    let rest = |t: &[f64]| trips.iter().map(|&(i, j, trip)| trip - t[i] - t[j]).collect::<Vec<_>>();
-    let off = |t: &[f64], b: f64| mean(&rest(t).iter().map(|r| (r - b).abs()).collect::<Vec<_>>());
-    let (network, typical) = (median(&rest(&sends))?, median(&trips.iter().map(|t| t.2).collect::<Vec<_>>())?);
-    let whole: Vec<f64> = fixed.iter().zip(&sends).map(|(c, t)| c / BYTES as f64 + t).collect();
-    let port = whole.iter().copied().fold(f64::INFINITY, f64::min);
-    let hidden: Vec<bool> = whole.iter().map(|&s| s <= (1.0 + BEYOND_PORT) * port).collect();
-    if off(&sends, network)? <= EXPLAINED * typical {
-        return Some((sends, network));
-    }
-    let mut t = sends.clone();
-    for _ in 0..ROUNDS {
-        for i in (0..t.len()).filter(|&i| hidden[i]) {
-            let with = trips.iter().filter(|(a, b, _)| *a == i || *b == i);
-            let own: Vec<f64> = with.map(|&(a, b, trip)| trip - port - t[if a == i { b } else { a }]).collect();
-            t[i] = (t[i] + median(&own)?.clamp(0.0, port)) / 2.0;
-        }
-    }
-    // it has more to choose from
-    Some(if 2.0 * off(&t, port)? < off(&sends, network)? { (t, port) } else { (sends, network) })
 }
