@@ -18,6 +18,16 @@ pub struct SimulatedProbe {
     elapsed: f64,
     /// What the batches took that were handed out last, and those of one experiment: those that are repeated need not be simulated again.
     last: FxHashMap<Vec<Experiment>, Undisturbed>,
+    /// What collectives inside one group take: whatever runs beside them, they share nothing with it.
+    apart: FxHashMap<Experiment, Took>,
+}
+
+/// What an experiment takes without noise.
+#[derive(Debug, Clone, Copy)]
+struct Took {
+    seconds: f64,
+    /// Until its last rank is done.
+    until: f64,
 }
 
 /// What a batch takes without noise.
@@ -51,6 +61,7 @@ impl SimulatedProbe {
             noise: Disturbance::new(platform.noise.clone().unwrap_or_default(), seed),
             elapsed: 0.0,
             last: FxHashMap::default(),
+            apart: FxHashMap::default(),
         })
     }
 
@@ -64,22 +75,29 @@ impl SimulatedProbe {
         if batch.iter().any(Experiment::is_native) {
             return Err(Error::invalid("simulate the library's own broadcast: a simulated platform has no MPI library"));
         }
-        let members: Vec<Vec<Rank>> = batch.iter().map(Experiment::ranks).collect();
-        let mut ranks = members.concat();
+        let mut took: Vec<Option<Took>> = batch.iter().map(|experiment| self.apart.get(experiment).copied()).collect();
+        let open: Vec<(usize, Vec<Rank>)> = (0..batch.len()).filter(|&k| took[k].is_none()).map(|k| (k, batch[k].ranks())).collect();
+        let mut ranks: Vec<Rank> = open.iter().flat_map(|(_, members)| members.iter().copied()).collect();
         ranks.sort_unstable();
         let place = |rank: Rank| ranks.partition_point(|&r| r < rank);
         let mut schedule = Schedule { programs: vec![Program::new(); ranks.len()] };
-        for (experiment, members) in batch.iter().zip(&members) {
-            for (program, &rank) in experiment.schedule()?.programs.into_iter().zip(members) {
+        for (k, members) in &open {
+            for (program, &rank) in batch[*k].schedule()?.programs.into_iter().zip(members) {
                 schedule.programs[place(rank)] = program.renamed(|position| place(members[position]));
             }
         }
         let traces = self.simulator.run_among(&ranks, &schedule, &mut self.noise)?;
-        let seconds = |(experiment, members): (&Experiment, &Vec<Rank>)| {
-            experiment.seconds(&members.iter().map(|&rank| &traces[place(rank)]).collect::<Vec<_>>())
-        };
-        let until = traces.iter().map(Trace::finish).fold(0.0, f64::max);
-        Ok(Undisturbed { seconds: batch.iter().zip(&members).map(seconds).collect(), until })
+        for (k, members) in open {
+            let own: Vec<&Trace> = members.iter().map(|&rank| &traces[place(rank)]).collect();
+            let until = own.iter().map(|trace| trace.finish()).fold(0.0, f64::max);
+            let found = Took { seconds: batch[k].seconds(&own), until };
+            if matches!(batch[k], Experiment::Collective { .. }) && self.simulator.is_apart(&members) {
+                self.apart.insert(batch[k].clone(), found);
+            }
+            took[k] = Some(found);
+        }
+        let took = || took.iter().flatten();
+        Ok(Undisturbed { seconds: took().map(|t| t.seconds).collect(), until: took().map(|t| t.until).fold(0.0, f64::max) })
     }
 
     /// The times of a batch, repeated. Where TCP loses messages by chance each repetition is another; elsewhere noise alone makes it so.

@@ -372,6 +372,13 @@ impl Program {
         }
     }
 
+    /// The peer of a send or receive, and how many bytes it is of.
+    #[inline]
+    pub fn message(&self, op: usize) -> Option<(Rank, usize)> {
+        let op = &self.ops[op];
+        op.is_message().then(|| (self.streams[op.stream() as usize].peer as Rank, op.len as usize))
+    }
+
     /// The receiver of a send.
     #[inline]
     pub fn sends_to(&self, op: usize) -> Option<Rank> {

@@ -101,7 +101,8 @@ impl Machine<'_> {
     /// The send or delay that may start first, and when; of those that may start by `now`, the first in the program.
     fn next(&self, now: f64, eager_limit: usize) -> Option<(f64, usize)> {
         let start = |&(op, ready): &(OpId, f64)| {
-            let eager = matches!(self.program.action(op as usize), Action::Send { span, .. } if span.len <= eager_limit);
+            // there are no receives among them
+            let eager = self.program.message(op as usize).is_some_and(|(_, bytes)| bytes <= eager_limit);
             (now.max(ready).max(self.cpu_free).max(if eager { self.out_free } else { 0.0 }), op as usize)
         };
         self.pending.ready().iter().map(start).min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
@@ -120,11 +121,13 @@ impl Machine<'_> {
 
 /// When all was complete that an operation comes after, or one that is not.
 fn known(program: &Program, windows: &[OpId], done: &[f64], op: OpId) -> std::result::Result<f64, OpId> {
-    let window = Some(&windows[op as usize]).filter(|&&window| window != NONE);
-    program.after(op as usize).iter().chain(window).try_fold(0.0, |latest: f64, &d| {
+    let later = |latest: f64, &d: &OpId| {
         let t = done[d as usize];
         if t.is_nan() { Err(d) } else { Ok(latest.max(t)) }
-    })
+    };
+    let latest = program.after(op as usize).iter().try_fold(0.0, later)?;
+    let window = &windows[op as usize];
+    if *window == NONE { Ok(latest) } else { later(latest, window) }
 }
 
 struct Run<'a> {
@@ -156,6 +159,13 @@ impl Simulator {
     /// True if runs differ by chance, since TCP loses messages.
     pub fn is_random(&self) -> bool {
         self.network.tcp.gather_escalation_share > 0.0
+    }
+
+    /// True if what runs among these ranks always takes as long, whatever runs among others: they share a link with none, and nothing happens by chance.
+    pub fn is_apart(&self, ranks: &[Rank]) -> bool {
+        let mut groups = ranks.iter().map(|&rank| self.network.hosts[rank].group);
+        let first = groups.next();
+        !self.is_random() && groups.all(|group| Some(group) == first)
     }
 
     /// Runs a schedule on an idle platform; all ranks start at time 0. `noise` decides which messages TCP loses; its factor is
@@ -315,8 +325,7 @@ impl Run<'_> {
         let me = rank as usize;
         let (host, tcp) = (self.hosts[me], &self.network.tcp);
         let m = &mut self.machines[me];
-        let Action::Send { to, span } = m.program.action(op as usize) else { return };
-        let bytes = span.len;
+        let Some((to, bytes)) = m.program.message(op as usize) else { return };
         let ready = now + affine(host.send, bytes);
         m.cpu_free = ready;
         m.took = false;
@@ -342,13 +351,12 @@ impl Run<'_> {
     fn arrive(&mut self, now: f64, rank: u32, op: u32) {
         let tcp = &self.network.tcp;
         let m = &mut self.machines[rank as usize];
-        let Action::Recv { from, span } = m.program.action(op as usize) else { return };
-        let drain = self.hosts[rank as usize].gap.1 * span.len as f64;
+        let Some((from, bytes)) = m.program.message(op as usize) else { return };
+        let drain = self.hosts[rank as usize].gap.1 * bytes as f64;
         // one sender's own stream does not overrun the switch
         let meets_another = m.in_free > now - drain && m.in_from != from;
         m.in_from = from;
-        let in_range =
-            tcp.gather_low_bytes.is_some_and(|low| span.len >= low) && tcp.gather_high_bytes.is_some_and(|high| span.len <= high);
+        let in_range = tcp.gather_low_bytes.is_some_and(|low| bytes >= low) && tcp.gather_high_bytes.is_some_and(|high| bytes <= high);
         let there = now.max(m.in_free + drain);
         m.in_free = there;
         let lost = meets_another && in_range && self.noise.happens(tcp.gather_escalation_share);
@@ -372,8 +380,8 @@ impl Run<'_> {
 
     fn take(&mut self, now: f64, rank: u32, op: u32) {
         let m = &mut self.machines[rank as usize];
-        let Action::Recv { span, .. } = m.program.action(op as usize) else { return };
-        let end = now + affine(self.hosts[rank as usize].recv, span.len);
+        let Some((_, bytes)) = m.program.message(op as usize) else { return };
+        let end = now + affine(self.hosts[rank as usize].recv, bytes);
         m.cpu_free = end;
         m.took = true;
         m.complete(op as usize, end);
