@@ -14,15 +14,16 @@ mod progress;
 #[cfg(test)]
 mod tests;
 
-pub use pipeline::{Repeats, pipelined};
+pub use pipeline::{Busy, Repeats, pipelined};
 
 use crate::error::{Error, Result};
 use crate::event::EventQueue;
 use crate::model::{Cost, CostModel, Free, Pipe};
 use crate::schedule::{Action, OpId, Pending, Program, Schedule, Streams, Trace};
 use crate::topology::{Link, Rank};
-use costs::Known;
+use costs::{Known, KnownIn};
 use left::Left;
+pub use left::SURE;
 use progress::Progress;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -142,8 +143,10 @@ struct Run<'a> {
     done: Vec<f64>,
     /// As `done`, if it is wanted.
     start: Option<Vec<f64>>,
-    /// By stream of sends; empty where costs are not kept.
+    /// By stream of sends; where these are not kept, by rank.
     known: Vec<Option<Known>>,
+    /// By stream of receives; empty where these are not kept.
+    known_in: Vec<Option<KnownIn>>,
     /// The time that it may take; what takes longer is not replayed to its end.
     limit: f64,
     /// True if it takes longer for sure.
@@ -179,11 +182,13 @@ impl<'a> Run<'a> {
             }
         };
         let progress: Vec<Progress> = firsts.map(Progress::new).collect();
+        let keeps = costs::keeps(schedule.ops(), progress.len());
         Ok(Run {
             schedule,
             model,
             machines: schedule.programs.iter().map(machine).collect(),
-            known: costs::kept(schedule.ops(), progress.len()),
+            known: if keeps { vec![None; progress.len()] } else { vec![None; schedule.ranks()] },
+            known_in: if keeps { vec![None; progress.len()] } else { Vec::new() },
             limit: f64::INFINITY,
             is_over: false,
             progress,
@@ -261,12 +266,12 @@ impl<'a> Run<'a> {
 
     /// The last bytes of a message reach a port that several ranks send to: it takes in one message after the other.
     fn come_in(&mut self, rank: u32, op: u32, now: f64) {
-        let m = &mut self.machines[rank as usize];
-        let (Action::Recv { from, span }, Some(free)) = (m.program.action(op as usize), m.in_free) else { return };
+        let m = &self.machines[rank as usize];
+        let Some(free) = m.in_free else { return };
         // its processor works on a message while the last bytes come in
         let overhead = -self.done[m.first + op as usize];
-        let through = now.max(free + self.model.port_in(Link { from, to: rank as Rank }, span.len) - overhead);
-        m.in_free = Some(through + overhead);
+        let through = now.max(free + self.port_in(rank, op as usize) - overhead);
+        self.machines[rank as usize].in_free = Some(through + overhead);
         if through > now { self.queue.push(through, event::arrive(rank, op)) } else { self.arrive(rank, op, now) }
     }
 
@@ -455,7 +460,7 @@ impl<'a> Run<'a> {
         self.retry_early(rank, now + cost);
         let stream = &mut self.progress[self.streams.at(rank as Rank, program.stream(op as usize))];
         if std::mem::take(&mut stream.held)
-            && let Action::Recv { from, .. } = program.action(op as usize)
+            && let Some((from, _)) = program.message(op as usize)
         {
             self.look_ahead(from as u32, now);
         }

@@ -1,11 +1,10 @@
 //! What takes too long for sure, by what ranks have still to do: it is not replayed to its end.
 
 use super::Run;
-use crate::schedule::Action;
 use crate::topology::Link;
 
 /// What is left is known but for rounding.
-const SURE: f64 = 1.0 + 1e-9;
+pub const SURE: f64 = 1.0 + 1e-9;
 
 /// Seconds that what a rank has still to do will keep it at least: so much later than now, or later still, all is complete.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,8 +22,8 @@ impl Run<'_> {
             let program = self.machines[rank].program;
             let (mut port, mut longest) = (0.0, 0.0);
             for op in 0..program.len() {
-                let Action::Send { to, span } = program.action(op) else { continue };
-                let (cost, _) = self.cost(rank as u32, op, Link { from: rank, to }, span.len);
+                let Some((to, bytes)) = program.sends_to(op).and(program.message(op)) else { continue };
+                let (cost, _) = self.cost(rank as u32, op, Link { from: rank, to }, bytes);
                 (port, longest) = (port + cost.gap, f64::max(longest, cost.gap));
                 self.machines[rank].left.cpu += cost.send_overhead;
                 self.machines[to].left.cpu += cost.recv_overhead;

@@ -3,8 +3,8 @@
 use super::{Run, completion_within};
 use crate::error::{Error, Result};
 use crate::model::CostModel;
-use crate::schedule::{Action, Schedule};
-use crate::topology::Link;
+use crate::schedule::{Action, Program, Schedule};
+use crate::topology::{Link, Rank};
 
 /// A pipeline is looked at after so many turns at least, and after twice and three times as many.
 const FULL: usize = 4;
@@ -68,27 +68,47 @@ fn busy(bytes: usize, turn: usize, model: &dyn CostModel, schedule: impl Fn(usiz
     for (part, times) in [(turn, turns as f64), (bytes - turns * turn, 1.0)].into_iter().filter(|part| part.0 > 0) {
         let part = schedule(part)?;
         busy.resize(part.ranks(), Busy::default());
-        for (from, program) in part.programs.iter().enumerate() {
-            for action in program.actions() {
-                if let Action::Send { to, span } = action {
-                    let cost = model.cost(Link { from, to }, span.len);
-                    busy[from].port += times * cost.gap;
-                    busy[from].longest = busy[from].longest.max(cost.gap);
-                    busy[from].processor += times * cost.send_overhead;
-                    busy[to].processor += times * cost.recv_overhead;
-                }
-            }
-        }
+        part.programs.iter().enumerate().for_each(|(rank, program)| busy[rank].add(rank, program, times, model));
     }
-    Ok(busy.into_iter().map(|rank| f64::max(rank.port - rank.longest, rank.processor)).fold(0.0, f64::max))
+    Ok(busy.iter().map(Busy::least).fold(0.0, f64::max))
 }
 
-/// Seconds that a message keeps a rank's port, the longest time of one send among them, and its processor.
+/// Seconds that what a rank does keeps its port, the longest time of one send among them, and its processor.
 #[derive(Clone, Copy, Default)]
-struct Busy {
+pub struct Busy {
     port: f64,
     longest: f64,
     processor: f64,
+}
+
+impl Busy {
+    /// Of one program.
+    pub fn of(rank: Rank, program: &Program, model: &dyn CostModel) -> Busy {
+        let mut busy = Busy::default();
+        busy.add(rank, program, 1.0, model);
+        busy
+    }
+
+    /// Adds a program, so many times.
+    fn add(&mut self, rank: Rank, program: &Program, times: f64, model: &dyn CostModel) {
+        for action in program.actions() {
+            match action {
+                Action::Send { to, span } => {
+                    let cost = model.cost(Link { from: rank, to }, span.len);
+                    self.port += times * cost.gap;
+                    self.longest = self.longest.max(cost.gap);
+                    self.processor += times * cost.send_overhead;
+                }
+                Action::Recv { from, span } => self.processor += times * model.cost(Link { from, to: rank }, span.len).recv_overhead,
+                _ => {}
+            }
+        }
+    }
+
+    /// So long it takes at least: until the last send, or all that the processor does.
+    pub fn least(&self) -> f64 {
+        f64::max(self.port - self.longest, self.processor)
+    }
 }
 
 /// What a message takes by its first three looks of so many turns of so many bytes, and how much that would differ if the second and the third look
