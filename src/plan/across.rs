@@ -10,8 +10,8 @@ use crate::flow::{held_back, in_flight, peers, with_flow};
 use crate::intercluster::{Job, Problem};
 use crate::model::{Among, Cost, CostModel};
 use crate::policy::{CompiledPolicy, TwoLevelRow};
-use crate::predict::{Repeats, Replay, pipelined, replay};
-use crate::schedule::WINDOW;
+use crate::predict::{Busy, Repeats, Replay, SURE, pipelined, replay};
+use crate::schedule::{MOST_MESSAGES, WINDOW};
 use crate::topology::Rank;
 use crate::two_level::{InterGroup, InterGroupAlgorithm, IntraGroup, TwoLevel, inter_group_algorithm};
 use crate::units;
@@ -110,22 +110,7 @@ pub(super) fn segment_of(segment: usize, bytes: usize) -> usize {
 /// # Errors
 /// As [`two_level`].
 pub fn seconds(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize, way: TwoLevelParameters) -> Result<f64> {
-    seconds_within(policy, members, root, bytes, way, f64::INFINITY)
-}
-
-/// As [`seconds`]; what takes longer than `limit_s` takes for ever.
-///
-/// # Errors
-/// As there.
-pub(super) fn seconds_within(
-    policy: &CompiledPolicy,
-    members: &[Location],
-    root: Rank,
-    bytes: usize,
-    way: TwoLevelParameters,
-    limit_s: f64,
-) -> Result<f64> {
-    predict_within(policy, members, &two_level(policy, members, root, bytes, way)?, limit_s)
+    predict(policy, members, &two_level(policy, members, root, bytes, way)?)
 }
 
 /// The broadcast that goes a way.
@@ -373,8 +358,21 @@ pub fn predict(policy: &CompiledPolicy, members: &[Location], two_level: &TwoLev
 /// As there.
 pub fn predict_within(policy: &CompiledPolicy, members: &[Location], two_level: &TwoLevel, limit_s: f64) -> Result<f64> {
     let costs = PolyModel::new(policy, members, &bcast::COLLECTIVE, two_level.bytes)?;
+    if limit_s.is_finite() && two_level.inter_group == InterGroup::Relay && least(two_level, &costs)? > limit_s * SURE {
+        return Ok(f64::INFINITY);
+    }
     let of = |bytes| TwoLevel { bytes, ..two_level.clone() }.schedule(members.len());
     pipelined(two_level.bytes, repeats(two_level), &costs, limit_s, of)
+}
+
+/// The least that a relay takes: so long it keeps the busiest coordinator. One over tens of groups has no turns that tell it, and its schedule is large.
+fn least(two_level: &TwoLevel, costs: &PolyModel) -> Result<f64> {
+    if two_level.message_count() > MOST_MESSAGES {
+        return Ok(0.0);
+    }
+    let coordinators = two_level.groups.iter().map(|ranks| ranks[0]);
+    let mut busy = coordinators.map(|rank| Ok(Busy::of(rank, &two_level.program(rank)?, costs).least()));
+    busy.try_fold(0.0, |most, busy: Result<f64>| Ok(f64::max(most, busy?)))
 }
 
 /// How what is done with a message repeats itself.

@@ -3,7 +3,7 @@
 
 use super::across::{Flow, TwoLevelParameters, two_level_parameters};
 use super::candidates::{TwoLevelCandidates, TwoLevelChoice, choice_name};
-use super::{Location, about_whole, choice_of};
+use super::{Location, Predictions, about_whole, choice_of};
 use crate::collective::bcast;
 use crate::decide::{AS_GOOD, LEAST_ACROSS};
 use crate::error::Result;
@@ -11,6 +11,7 @@ use crate::policy::{CompiledPolicy, TwoLevelRow};
 use crate::predict::EVENTS;
 use crate::topology::Rank;
 use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, inter_group_algorithm};
+use std::rc::Rc;
 
 /// Another way must be predicted to take so much less than the one that was measured, from another root or among other ranks.
 pub(super) const MORE_OR_LESS: f64 = 0.98;
@@ -80,7 +81,7 @@ impl<'a> Search<'a> {
         let of_rows = near.iter().filter_map(|(_, row)| Some(row.evidence.measured_s? / row.evidence.predicted_s));
         let missed = known.map(|ratios| ratios.at(bytes)).chain(of_rows.take(REACH)).map(|ratio| (ratio - 1.0).abs());
         let unsure = missed.filter(|share| share.is_finite()).fold(0.0, f64::max);
-        let candidates = TwoLevelCandidates::new(policy, members, root, bytes);
+        let candidates = TwoLevelCandidates::new(Rc::new(Predictions::new(policy, members)), root, bytes);
         Ok(Search { policy, members, bytes, about_whole: about_whole(policy, members), own, near, unsure, candidates, begun: EVENTS.get() })
     }
 

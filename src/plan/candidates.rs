@@ -1,11 +1,12 @@
 //! Two-level schedules, ranked by what they are predicted to take and by what predictions missed. Tuning ranks so what it measures, and where no row fits
 //! it decides what is done.
 
-use super::across::{TwoLevelParameters, seconds_within};
-use super::{Location, whole};
+use super::across::{TwoLevelParameters, two_level};
+use super::{Predictions, whole};
 use crate::error::{Error, Result};
-use crate::policy::{CompiledPolicy, PER_GROUP};
+use crate::policy::PER_GROUP;
 use crate::topology::Rank;
+use std::rc::Rc;
 
 /// How a message crosses groups, and what is done inside them; `None`: the whole message from group to group, and inside each what its own row says.
 pub type TwoLevelChoice = Option<TwoLevelParameters>;
@@ -28,8 +29,7 @@ pub struct TwoLevelCandidate {
 
 /// Candidates for a broadcast of one size from one root.
 pub struct TwoLevelCandidates<'a> {
-    policy: &'a CompiledPolicy,
-    members: &'a [Location],
+    predictions: Rc<Predictions<'a>>,
     root: Rank,
     bytes: usize,
     all: Vec<TwoLevelCandidate>,
@@ -37,8 +37,8 @@ pub struct TwoLevelCandidates<'a> {
 
 impl<'a> TwoLevelCandidates<'a> {
     /// None yet.
-    pub fn new(policy: &'a CompiledPolicy, members: &'a [Location], root: Rank, bytes: usize) -> TwoLevelCandidates<'a> {
-        TwoLevelCandidates { policy, members, root, bytes, all: Vec::new() }
+    pub fn new(predictions: Rc<Predictions<'a>>, root: Rank, bytes: usize) -> TwoLevelCandidates<'a> {
+        TwoLevelCandidates { predictions, root, bytes, all: Vec::new() }
     }
 
     /// Adds one that is not there yet. `missed`: what is measured over what is predicted, as far as is known. What is too large to be predicted, or
@@ -50,9 +50,12 @@ impl<'a> TwoLevelCandidates<'a> {
         if self.contains(&way) {
             return Ok(());
         }
+        let (policy, members) = (self.predictions.policy, self.predictions.members);
         let predicted = match way {
-            None => whole(self.policy, self.members, self.root, self.bytes).map(|plan| plan.predicted_s),
-            Some(way) => seconds_within(self.policy, self.members, self.root, self.bytes, way, limit_s),
+            None => whole(policy, members, self.root, self.bytes).map(|plan| plan.predicted_s),
+            Some(way) => {
+                two_level(policy, members, self.root, self.bytes, way).and_then(|two_level| self.predictions.within(&two_level, limit_s))
+            }
         };
         let predicted = match predicted {
             Err(Error::TooLarge(_)) => f64::INFINITY,

@@ -12,6 +12,7 @@ mod members;
 mod oldest;
 mod planner;
 mod poly_model;
+mod predictions;
 mod segments;
 
 use crate::collective::{Shape, bcast};
@@ -37,6 +38,7 @@ pub use leaps::leaps_of;
 pub use members::{Location, group_ranks, members, placement};
 pub use planner::{Limits, Planned, Planner};
 pub use poly_model::PolyModel;
+pub use predictions::Predictions;
 
 /// The part of a group that is in the communicator; its ranks are the two_level's.
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@ use crate::decide::{ALIKE, LEAST_ACROSS, all_candidates, wider};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
 use crate::plan::{
-    self, Flow, Location, TwoLevelCandidate, TwoLevelCandidates, TwoLevelChoice, TwoLevelParameters, choice_name, predict_within, two_level,
+    self, Flow, Location, Predictions, TwoLevelCandidate, TwoLevelCandidates, TwoLevelChoice, TwoLevelParameters, choice_name, two_level,
 };
 use crate::policy::{CompiledPolicy, Evidence, PER_GROUP, Policy, TwoLevelRow};
 use crate::schedule::pieces;
@@ -17,6 +17,7 @@ use crate::score::Ratios;
 use crate::stats;
 use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, TwoLevel};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// The neighbours of each inter-group algorithm's best way are measured, and those of the best among them, so many times.
 const ROUNDS: usize = 3;
@@ -29,6 +30,10 @@ pub(super) const SIZES: [usize; 11] =
 
 /// Ways expected to take so many times the best one's time are not measured, nor are neighbours of those measured to.
 const HOPELESS: f64 = 1.35;
+
+/// Where the prediction of a way does not hold, neighbours that it finds to take so many times as long are not measured either: what it misses, it misses
+/// of both.
+const FAR_SLOWER: f64 = 2.0;
 
 /// So many inter-group algorithms are tried with other trees, the fastest with other windows too: which of them is ahead is often a matter of these.
 const LEADERS: usize = 3;
@@ -95,7 +100,8 @@ pub fn choose(
     exhaustive: bool,
 ) -> Result<(Vec<TwoLevelRow>, BTreeMap<String, Ratios>)> {
     let compiled = CompiledPolicy::new(policy.clone())?;
-    let search = Search { policy: &compiled, members, has_native: session.has_native() };
+    let predictions = Rc::new(Predictions::new(&compiled, members));
+    let search = Search { policy: &compiled, members, predictions, has_native: session.has_native() };
     let by_size = if exhaustive { search.exhaustively(session)? } else { search.by_prediction(session)? };
     let taken = |(&bytes, of_size): (&usize, &Vec<Candidate>)| {
         let ways: Vec<Experiment> = of_size.iter().map(experiment).collect();
@@ -128,6 +134,7 @@ fn calibration(session: &Session, by_size: &[Vec<Candidate>]) -> BTreeMap<String
 struct Search<'a> {
     policy: &'a CompiledPolicy,
     members: &'a [Location],
+    predictions: Rc<Predictions<'a>>,
     has_native: bool,
 }
 
@@ -137,7 +144,7 @@ impl Search<'_> {
         let mut before = Measured::default();
         let mut by_size: Vec<Vec<Candidate>> = Vec::new();
         for bytes in SIZES {
-            let mut candidates = candidates(self.policy, self.members, bytes, &before)?;
+            let mut candidates = self.candidates(bytes, &before)?;
             self.race(session, "ways across groups", bytes, &candidates)?;
             self.improve(session, bytes, &mut candidates)?;
             before = Measured::of(session, &candidates);
@@ -160,7 +167,7 @@ impl Search<'_> {
 
     /// Every way at every size, and what one would measure who knows of no groups.
     fn exhaustively(&self, session: &mut Session) -> Result<Vec<Vec<Candidate>>> {
-        let by_size = SIZES.iter().map(|&bytes| candidates_at(self.policy, self.members, bytes)).collect::<Result<Vec<_>>>()?;
+        let by_size = SIZES.iter().map(|&bytes| self.candidates_at(bytes)).collect::<Result<Vec<_>>>()?;
         let fields: Vec<Vec<Experiment>> = SIZES.iter().zip(&by_size).map(|(&bytes, of_size)| self.field(bytes, of_size)).collect();
         for field in &fields {
             session.measure("ways across groups", field)?;
@@ -197,7 +204,7 @@ impl Search<'_> {
                 }
                 tried.push((best.inter_group, leads, time));
                 let holds = (time - predicted).abs() <= HOLDS * predicted;
-                let limit = if holds { predicted * (1.0 - ALIKE) } else { f64::INFINITY };
+                let limit = limit(predicted, holds);
                 let in_segments = |&s: &usize| best.inter_group.goes_with(best.intra_group, s > 0);
                 for segment in neighbours(&segments, best.segment).filter(in_segments) {
                     self.add(
@@ -227,7 +234,7 @@ impl Search<'_> {
         }
         let fastest = fastest(session, candidates).and_then(|(c, time)| Some((c.way?, c.predicted, time)));
         let Some((way, predicted, time)) = fastest else { return Ok(()) };
-        let limit = if (time - predicted).abs() <= HOLDS * predicted { predicted * (1.0 - ALIKE) } else { f64::INFINITY };
+        let limit = limit(predicted, (time - predicted).abs() <= HOLDS * predicted);
         for flow in self.other_flows(bytes, way)? {
             self.add(candidates, bytes, TwoLevelParameters { flow, ..way }, limit)?;
         }
@@ -262,7 +269,7 @@ impl Search<'_> {
         if candidates.iter().any(|c| c.two_level == two_level) {
             return Ok(false);
         }
-        let predicted = predict_within(self.policy, self.members, &two_level, limit_s)?;
+        let predicted = self.predictions.within(&two_level, limit_s)?;
         let is_wanted = predicted <= limit_s;
         candidates.extend(is_wanted.then_some(Candidate { way: Some(way), two_level, predicted }));
         Ok(is_wanted)
@@ -285,6 +292,55 @@ impl Search<'_> {
     fn over_all(&self, bytes: usize, algorithm: &str, parameters: Parameters) -> Experiment {
         let (collective, ranks) = (&bcast::COLLECTIVE, (0..self.members.len()).collect());
         Experiment::Collective { collective, ranks, root: 0, bytes, algorithm: algorithm.into(), parameters }
+    }
+
+    /// Every way: each inter-group algorithm with each tree and each segment, and the whole message.
+    fn candidates_at(&self, bytes: usize) -> Result<Vec<Candidate>> {
+        let sizes = segment_sizes(self.policy, bytes);
+        let mut all = vec![whole(self.policy, self.members, bytes)?];
+        for inter_group in INTER_GROUP_ALGORITHMS {
+            for way in plan::two_level_parameters(self.policy, self.members, inter_group, &sizes) {
+                all.push(self.candidate(bytes, Some(way))?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// A way with what it makes of a message.
+    fn candidate(&self, bytes: usize, way: TwoLevelChoice) -> Result<Candidate> {
+        let Some(way) = way else { return whole(self.policy, self.members, bytes) };
+        let (way, two_level) = in_segments(self.policy, self.members, bytes, way)?;
+        let predicted = self.predictions.within(&two_level, f64::INFINITY)?;
+        Ok(Candidate { way: Some(way), two_level, predicted })
+    }
+
+    /// The best way of each inter-group algorithm as predicted, and the one that was best at the size before, unless they are hopeless.
+    fn candidates(&self, bytes: usize, before: &Measured) -> Result<Vec<Candidate>> {
+        let sizes = segment_sizes(self.policy, bytes);
+        let mut all = TwoLevelCandidates::new(Rc::clone(&self.predictions), 0, bytes);
+        all.add(None, before.missed(&None), f64::INFINITY)?;
+        for inter_group in INTER_GROUP_ALGORITHMS {
+            for way in plan::two_level_parameters(self.policy, self.members, inter_group, &sizes).map(Some) {
+                let missed = before.missed(&way);
+                let limits = hopeless(&all.best_of_each());
+                // longer than another of the same, or hopeless in both senses
+                let limit = all.best_like(&way).map_or(f64::INFINITY, |best| best.predicted).min(f64::max(limits.0, limits.1 / missed));
+                all.add(way, missed, limit)?;
+            }
+        }
+        // an inter-group algorithm of which only poor ways were tried may be better than these said
+        let found = all.best_of_each();
+        let limits = hopeless(&found);
+        let hopeful = found.iter().filter(|c| c.predicted <= limits.0 || c.expected <= limits.1);
+        let ahead = before.0.iter().filter(|of| of.behind <= HOPELESS && of.way.is_some_and(|way| sizes.contains(&way.segment)));
+        let mut chosen: Vec<Candidate> = Vec::new();
+        for way in hopeful.map(|c| c.way).chain(ahead.map(|of| of.way)) {
+            let candidate = self.candidate(bytes, way)?;
+            if chosen.iter().all(|c| c.two_level != candidate.two_level) {
+                chosen.push(candidate);
+            }
+        }
+        Ok(chosen)
     }
 }
 
@@ -315,6 +371,11 @@ fn undecided(session: &Session, candidates: &[Candidate]) -> Vec<Experiment> {
     if best.len() > 1 { best } else { Vec::new() }
 }
 
+/// What neighbours of a way may be predicted to take, by its own prediction, which holds or does not.
+fn limit(predicted: f64, holds: bool) -> f64 {
+    predicted * if holds { 1.0 - ALIKE } else { FAR_SLOWER }
+}
+
 /// The next smaller and the next larger segment size; 0 is the whole message.
 fn neighbours(sizes: &[usize], segment: usize) -> impl Iterator<Item = usize> {
     let place = sizes.iter().position(|&s| s == segment);
@@ -324,32 +385,6 @@ fn neighbours(sizes: &[usize], segment: usize) -> impl Iterator<Item = usize> {
 
 fn experiment(candidate: &Candidate) -> Experiment {
     Experiment::TwoLevel { two_level: candidate.two_level.clone() }
-}
-
-/// Every way: each inter-group algorithm with each tree and each segment, and the whole message.
-fn candidates_at(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Result<Vec<Candidate>> {
-    let sizes = segment_sizes(policy, bytes);
-    let mut all = vec![whole(policy, members, bytes)?];
-    for inter_group in INTER_GROUP_ALGORITHMS {
-        for way in plan::two_level_parameters(policy, members, inter_group, &sizes) {
-            all.push(candidate(policy, members, bytes, Some(way), None)?);
-        }
-    }
-    Ok(all)
-}
-
-/// A way with what it makes of a message. `predicted`: what it is predicted to take, if that is known.
-fn candidate(
-    policy: &CompiledPolicy,
-    members: &[Location],
-    bytes: usize,
-    way: TwoLevelChoice,
-    predicted: Option<f64>,
-) -> Result<Candidate> {
-    let Some(way) = way else { return whole(policy, members, bytes) };
-    let (way, two_level) = in_segments(policy, members, bytes, way)?;
-    let predicted = predicted.map_or_else(|| predict_within(policy, members, &two_level, f64::INFINITY), Ok)?;
-    Ok(Candidate { way: Some(way), two_level, predicted })
 }
 
 /// What a way in segments makes of a message, and the way with what it says of the messages under way.
@@ -374,37 +409,6 @@ fn whole(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Result<
 fn hopeless(found: &[TwoLevelCandidate]) -> (f64, f64) {
     let least = |of: fn(&TwoLevelCandidate) -> f64| found.iter().map(of).fold(f64::INFINITY, f64::min) * HOPELESS;
     (least(|c| c.predicted), least(|c| c.expected))
-}
-
-/// The best way of each inter-group algorithm as predicted, and the one that was best at the size before, unless they are hopeless.
-fn candidates(policy: &CompiledPolicy, members: &[Location], bytes: usize, before: &Measured) -> Result<Vec<Candidate>> {
-    let sizes = segment_sizes(policy, bytes);
-    let mut all = TwoLevelCandidates::new(policy, members, 0, bytes);
-    all.add(None, before.missed(&None), f64::INFINITY)?;
-    for inter_group in INTER_GROUP_ALGORITHMS {
-        for way in plan::two_level_parameters(policy, members, inter_group, &sizes).map(Some) {
-            let missed = before.missed(&way);
-            let limits = hopeless(&all.best_of_each());
-            // longer than another of the same, or hopeless in both senses
-            let limit = all.best_like(&way).map_or(f64::INFINITY, |best| best.predicted).min(f64::max(limits.0, limits.1 / missed));
-            all.add(way, missed, limit)?;
-        }
-    }
-    // an inter-group algorithm of which only poor ways were tried may be better than these said
-    let found = all.best_of_each();
-    let limits = hopeless(&found);
-    let hopeful = found.iter().filter(|c| c.predicted <= limits.0 || c.expected <= limits.1);
-    let ahead = before.0.iter().filter(|of| of.behind <= HOPELESS && of.way.is_some_and(|way| sizes.contains(&way.segment)));
-    let mut chosen: Vec<Candidate> = Vec::new();
-    // what was cut off at a limit was not predicted to its end
-    let known = hopeful.map(|c| (c.way, Some(c.predicted).filter(|predicted| predicted.is_finite())));
-    for (way, predicted) in known.chain(ahead.map(|of| (of.way, None))) {
-        let candidate = candidate(policy, members, bytes, way, predicted)?;
-        if chosen.iter().all(|c| c.two_level != candidate.two_level) {
-            chosen.push(candidate);
-        }
-    }
-    Ok(chosen)
 }
 
 /// Segment sizes to try: powers of two, the sizes that the links were measured at (which lie close on both sides of where the library
