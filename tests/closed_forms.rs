@@ -309,6 +309,14 @@ fn scatters() {
         let sent = (0..p.next_power_of_two().ilog2()).map(|j| x.g((1 << j).min(p - (1 << j)) * m));
         sent.sum::<f64>() + floor_log2(p) * x.l
     });
+    takes(["scatter", "knomial"], &MACHINES, POWERS_OF_FOUR.into_iter(), none, by_fours);
+}
+
+const POWERS_OF_FOUR: [usize; 3] = [4, 16, 64];
+
+/// A k-nomial tree of radix 4: the last child of each level has the longest way.
+fn by_fours(x: &PLogP, p: usize, m: usize) -> f64 {
+    (0..p.ilog(4)).map(|j| 3.0 * x.g(4usize.pow(j) * m) + x.l).sum()
 }
 
 #[test]
@@ -323,6 +331,15 @@ fn gathers() {
     takes(["gather", "binomial"], &MACHINES, POWERS.into_iter(), none, |x, p, m| {
         (0..p.ilog2()).map(|j| x.g(m << j)).sum::<f64>() + floor_log2(p) * x.l
     });
+    // children that end at the same time come together: a root takes in their bytes one after the other, and their overheads side by side with those
+    for x in &MACHINES {
+        for (p, m) in POWERS_OF_FOUR.into_iter().flat_map(|p| [64, 4096, 1 << 16].map(|m| (p, m))) {
+            let gather = collective("gather").unwrap();
+            let got = completion(&gather.algorithm("knomial").unwrap().schedule(&gather.shape(p, p / 2, m), &none).unwrap(), x).unwrap();
+            let bytes = 3.0 * (0..p.ilog(4)).map(|j| 4usize.pow(j) * m).sum::<usize>() as f64 * x.g_byte;
+            assert!(got <= by_fours(x, p, m) * (1.0 + 1e-9) && got >= bytes, "P={p} m={m}: {got}, {}", by_fours(x, p, m));
+        }
+    }
 }
 
 #[test]

@@ -55,7 +55,16 @@ pub fn knomial(v: usize, ranks: usize, radix: usize) -> Node {
 
 /// The nodes below a node of the binomial tree, and itself: as many as the value of v's lowest set bit; the root's are all.
 pub fn subtree(v: usize, ranks: usize) -> Range<usize> {
-    if v == 0 { 0..ranks } else { v..(v + (v & v.wrapping_neg())).min(ranks) }
+    subtree_of(v, ranks, 2)
+}
+
+/// The same of the r-nomial tree: as many as the weight of v's lowest digit that is not zero.
+pub fn subtree_of(v: usize, ranks: usize, radix: usize) -> Range<usize> {
+    let (radix, mut step) = (radix.max(2), 1);
+    while step < ranks && (v / step).is_multiple_of(radix) {
+        step *= radix;
+    }
+    v..(v + step).min(ranks)
 }
 
 /// Sends the message along a tree, segment by segment: a node passes on a segment to all its children before it turns to the
@@ -131,6 +140,15 @@ mod tests {
                     assert!(node.children.iter().all(|&c| c < ranks && c > v && tree(c, ranks).parent == Some(v)), "{name} {v} of {ranks}");
                     assert!(node.parent.is_none_or(|p| tree(p, ranks).children.contains(&v)), "{name} {v} of {ranks}");
                 }
+            }
+        }
+        for (radix, ranks) in [(2, 70), (3, 70), (8, 70)] {
+            for v in 0..ranks {
+                let mut below: Vec<usize> =
+                    knomial(v, ranks, radix).children.into_iter().flat_map(|c| subtree_of(c, ranks, radix)).collect();
+                below.push(v);
+                below.sort_unstable();
+                assert_eq!(below, subtree_of(v, ranks, radix).collect::<Vec<_>>(), "{v} of {ranks}, radix {radix}");
             }
         }
         assert_eq!(knomial(0, 8, 2).children, [4, 2, 1]);

@@ -14,13 +14,21 @@ use std::ops::Range;
 mod binomial;
 mod chain;
 mod flat;
+mod knomial;
 mod native;
 mod segmented_chain;
 mod split_flat;
 
 /// Every gather algorithm.
-pub const ALGORITHMS: &[&Algorithm] =
-    &[&flat::ALGORITHM, &split_flat::ALGORITHM, &chain::ALGORITHM, &segmented_chain::ALGORITHM, &binomial::ALGORITHM, &native::ALGORITHM];
+pub const ALGORITHMS: &[&Algorithm] = &[
+    &flat::ALGORITHM,
+    &split_flat::ALGORITHM,
+    &chain::ALGORITHM,
+    &segmented_chain::ALGORITHM,
+    &binomial::ALGORITHM,
+    &knomial::ALGORITHM,
+    &native::ALGORITHM,
+];
 
 /// One that goes between coordinators too: it sends each block by itself, at its place.
 pub static FLAT: &Algorithm = &flat::ALGORITHM;

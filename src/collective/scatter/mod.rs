@@ -13,12 +13,13 @@ use std::ops::Range;
 pub(super) mod binomial;
 pub(super) mod chain;
 pub(super) mod flat;
+pub(super) mod knomial;
 mod native;
 pub(super) mod segmented_chain;
 
 /// Every scatter algorithm.
 pub const ALGORITHMS: &[&Algorithm] =
-    &[&flat::ALGORITHM, &chain::ALGORITHM, &segmented_chain::ALGORITHM, &binomial::ALGORITHM, &native::ALGORITHM];
+    &[&flat::ALGORITHM, &chain::ALGORITHM, &segmented_chain::ALGORITHM, &binomial::ALGORITHM, &knomial::ALGORITHM, &native::ALGORITHM];
 
 /// One that goes between coordinators too: it sends each block by itself, at its place.
 pub static FLAT: &Algorithm = &flat::ALGORITHM;
