@@ -100,10 +100,11 @@ impl SimulatedProbe {
         Ok(Undisturbed { seconds: took().map(|t| t.seconds).collect(), until: took().map(|t| t.until).fold(0.0, f64::max) })
     }
 
-    /// The times of a batch, repeated. Where TCP loses messages by chance each repetition is another; elsewhere noise alone makes it so.
+    /// The times of a batch, repeated. Where TCP may lose messages of it each repetition is another; elsewhere noise alone makes it so.
     fn repeat(&mut self, batch: &[Experiment], repetitions: usize, mut known: Option<Undisturbed>) -> Result<Vec<Vec<f64>>> {
         let mut all = vec![Vec::with_capacity(repetitions); batch.len()];
         for _ in 0..repetitions {
+            let chances = self.noise.chances();
             let run = match known.take() {
                 Some(run) => run,
                 None => self.simulate(batch)?,
@@ -114,7 +115,7 @@ impl SimulatedProbe {
                 all.push(computing + (seconds - computing) * self.noise.factor());
             }
             self.elapsed += run.until;
-            known = (!self.simulator.is_random()).then_some(run);
+            known = (self.noise.chances() == chances).then_some(run);
         }
         self.last.extend(known.map(|run| (batch.to_vec(), run)));
         Ok(all)

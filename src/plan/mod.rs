@@ -33,7 +33,7 @@ pub use across::{Flow, TwoLevelParameters, predict, predict_within, seconds, two
 pub use beyond::Beyond;
 pub use candidates::{TwoLevelCandidate, TwoLevelCandidates, TwoLevelChoice, choice_name};
 pub use form_plan::{FormPlan, plan_form};
-pub use forms::{Form, by_form, forms};
+pub use forms::{Form, by_form, forms, in_all_segments};
 pub use leaps::leaps_of;
 pub use members::{Location, group_ranks, members, placement};
 pub use planner::{Limits, Planned, Planner};

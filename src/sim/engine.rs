@@ -157,7 +157,7 @@ impl Simulator {
     }
 
     /// True if runs differ by chance, since TCP loses messages.
-    pub fn is_random(&self) -> bool {
+    fn is_random(&self) -> bool {
         self.network.tcp.gather_escalation_share > 0.0
     }
 
@@ -182,7 +182,26 @@ impl Simulator {
     ///
     /// # Errors
     /// As there, or a rank that the platform does not have.
-    pub fn run_among<'a>(&'a self, ranks: &[Rank], schedule: &'a Schedule, noise: &mut Disturbance) -> Result<Vec<Trace>> {
+    pub fn run_among(&self, ranks: &[Rank], schedule: &Schedule, noise: &mut Disturbance) -> Result<Vec<Trace>> {
+        let mut run = self.start(ranks, schedule, noise)?;
+        run.go(f64::INFINITY);
+        run.traces()
+    }
+
+    /// When the last rank is done, as in [`Simulator::run_among`]; `None` if that is later than `limit_s`: what comes after is not simulated.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn finish_among(&self, ranks: &[Rank], schedule: &Schedule, noise: &mut Disturbance, limit_s: f64) -> Result<Option<f64>> {
+        let mut run = self.start(ranks, schedule, noise)?;
+        if !run.go(limit_s) {
+            return Ok(None);
+        }
+        let finish = run.traces()?.iter().map(Trace::finish).fold(0.0, f64::max);
+        Ok(Some(finish).filter(|&finish| finish <= limit_s))
+    }
+
+    fn start<'a>(&'a self, ranks: &[Rank], schedule: &'a Schedule, noise: &'a mut Disturbance) -> Result<Run<'a>> {
         if schedule.ranks() > ranks.len() || ranks.iter().any(|&r| r >= self.ranks()) {
             return Err(Error::invalid(format!("simulate {} ranks on {} hosts", schedule.ranks(), self.ranks())));
         }
@@ -206,7 +225,7 @@ impl Simulator {
                 turn_at: f64::INFINITY,
             }
         };
-        let mut run = Run {
+        Ok(Run {
             network: &self.network,
             hosts: ranks.iter().map(|&r| self.network.hosts[r]).collect(),
             pairs: matching(schedule)?,
@@ -214,19 +233,21 @@ impl Simulator {
             pipe_free: vec![0.0; self.network.pipes],
             queue: EventQueue::with_capacity(4 * schedule.ranks()),
             noise,
-        };
-        run.go();
-        run.traces()
+        })
     }
 }
 
 impl Run<'_> {
-    fn go(&mut self) {
+    /// False if something comes later than `limit_s`: each event is of an operation that ends then or later.
+    fn go(&mut self, limit_s: f64) -> bool {
         for (rank, m) in self.machines.iter_mut().enumerate().filter(|(_, m)| !m.program.is_empty()) {
             m.turn_at = 0.0;
             self.queue.push(0.0, Event::Turn(rank as u32));
         }
         while let Some((now, event)) = self.queue.pop() {
+            if now > limit_s {
+                return false;
+            }
             match event {
                 Event::Process(rank, op) => self.process(now, rank, op),
                 Event::Arrive(rank, op) => self.arrive(now, rank, op),
@@ -234,6 +255,7 @@ impl Run<'_> {
                 Event::Turn(rank) => self.turn(now, rank),
             }
         }
+        true
     }
 
     /// The processor does one thing that may start now.

@@ -10,12 +10,13 @@ use rand_distr::{Distribution, Normal};
 pub struct Disturbance {
     noise: Noise,
     random: Random,
+    chances: u64,
 }
 
 impl Disturbance {
     /// A source of disturbance with a seed.
     pub fn new(noise: Noise, seed: u64) -> Disturbance {
-        Disturbance { noise, random: crate::stats::random(seed) }
+        Disturbance { noise, random: crate::stats::random(seed), chances: 0 }
     }
 
     /// The next factor, 1 or more: `1 + |N(0, sigma)|`, times the outlier factor for the stated share of repetitions.
@@ -34,7 +35,13 @@ impl Disturbance {
 
     /// A share of events happens: is this one of them?
     pub fn happens(&mut self, share: f64) -> bool {
+        self.chances += u64::from(share > 0.0);
         share > 0.0 && self.random.random::<f64>() < share
+    }
+
+    /// How many events might have happened so far: a run that adds none takes as long each time.
+    pub fn chances(&self) -> u64 {
+        self.chances
     }
 }
 
