@@ -17,7 +17,7 @@ pub struct Made<K> {
     pub bytes: usize,
     /// What was taken; `None`: the library's own.
     pub taken: Option<K>,
-    /// What was measured: with its time as predicted, and as measured.
+    /// What was measured: with its time as predicted, and as measured. Where nothing was, what is taken is one more to be compared by predictions.
     pub measured: Vec<(K, f64, f64)>,
     /// What the library's own took, if it was measured.
     pub native_s: Option<f64>,
@@ -63,7 +63,7 @@ pub fn rows<K: PartialEq + Clone>(
     };
     let mut best = |bytes: usize| -> Result<(Option<usize>, Vec<Option<usize>>)> {
         let above = sizes.partition_point(|&s| s < bytes);
-        if let Some(at) = made.get(above).filter(|m| m.bytes == bytes) {
+        if let Some(at) = made.get(above).filter(|m| m.bytes == bytes && !m.measured.is_empty()) {
             return Ok((number(&at.taken), Vec::new()));
         }
         let bytes = leaps.iter().fold(bytes, |bytes, leap| leap.beyond(bytes));
@@ -87,7 +87,8 @@ pub fn rows<K: PartialEq + Clone>(
     let mut rows = Vec::new();
     for (n, &(from, k)) in found.iter().enumerate() {
         let end = found.get(n + 1).map_or(usize::MAX, |next| next.0);
-        let made_here: Vec<usize> = sizes.iter().copied().filter(|s| (from..end).contains(s)).collect();
+        let measured_at = made.iter().filter(|m| !m.measured.is_empty()).map(|m| m.bytes);
+        let made_here: Vec<usize> = measured_at.filter(|s| (from..end).contains(s)).collect();
         let places = if made_here.is_empty() { vec![halfway(from, end - 1)] } else { made_here };
         for (m, &at) in places.iter().enumerate() {
             let seconds = match k {

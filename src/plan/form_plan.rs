@@ -8,6 +8,7 @@ use crate::collective::{Collective, Parameters, Shape};
 use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, TwoLevelRow};
 use crate::predict::completion;
+use crate::topology::Rank;
 use crate::two_level::{Coordinated, IntraGroup, through};
 
 /// A form, with what it should take.
@@ -87,7 +88,10 @@ pub(super) fn decide_form(
 }
 
 /// So many operations of candidates are built and predicted, where no row fits: some 50 ms.
-const MOST_PREDICTED: usize = 1 << 18;
+const MOST_PREDICTED: usize = 1 << 19;
+
+/// The forms of so many rows come before others, of which those of few operations come first.
+const NEAREST: usize = 3;
 
 /// The form that is predicted to be the fastest, of what rows say, those of near sizes first, the nearest with any tree, and of the algorithms over
 /// all ranks in one piece. Where none can be predicted in time it is what the row of the nearest size says.
@@ -104,8 +108,8 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static
     }
     candidates.extend(collective.built().flat_map(with_radices).map(|(a, p)| Form::Flat(collective, a, p)));
     candidates.extend(through_nearest(policy, members, collective, shape, candidates.iter().find_map(Form::coordinated)));
-    let (mut best, mut left, mut seen): (Option<FormPlan>, usize, Vec<Form>) = (None, MOST_PREDICTED, Vec::new());
     let nearest_row = candidates.first().cloned();
+    let (mut left, mut seen, mut counted): (usize, Vec<Form>, Vec<(usize, Form)>) = (MOST_PREDICTED, Vec::new(), Vec::new());
     for form in candidates.into_iter().filter(|form| form.fits(shape)) {
         let form = form.with_flow(&costs, shape)?;
         if seen.contains(&form) {
@@ -117,13 +121,25 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static
         if left == 0 {
             break;
         }
+        counted.push((operations, form));
+    }
+    // after those of the nearest rows as many are predicted as can be: in long segments most of them
+    if let Some((_, others)) = counted.split_at_mut_checked(NEAREST) {
+        others.sort_by_key(|c| c.0);
+    }
+    let mut best: Option<FormPlan> = None;
+    for (operations, form) in counted {
         let Some(rest) = left.checked_sub(operations) else { continue };
         left = rest;
-        let predicted_s = match form.bounded_schedule(shape) {
-            Ok(schedule) => completion(&schedule, &costs)?,
+        let predicted = |shape: &Shape| completion(&form.bounded_schedule(shape)?, &costs);
+        let mut predicted_s = match predicted(shape) {
             Err(Error::TooLarge(_)) => continue,
-            Err(e) => return Err(e),
+            found => found?,
         };
+        // over all ranks, who crosses groups hangs on which of its group the root is
+        if matches!(form, Form::Flat(..)) && collective.rooted {
+            predicted_s = predicted_s.max(predicted(&Shape { root: another(members, shape.root), ..*shape })?);
+        }
         // what was measured comes first where it is not clearly beaten
         let least = best
             .as_ref()
@@ -134,6 +150,12 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static
     }
     let unpredicted = || seen.into_iter().next().filter(|form| Some(form) == nearest_row.as_ref());
     Ok(best.or_else(|| unpredicted().map(|form| FormPlan { form, predicted_s: None, from_row: false })))
+}
+
+/// A rank in the middle of a root's group.
+fn another(members: &[Location], root: Rank) -> Rank {
+    let alike: Vec<Rank> = (0..members.len()).filter(|&r| members[r].group == members[root].group).collect();
+    alike[alike.len() / 2]
 }
 
 /// Through coordinators with any algorithm between them and in segments that no row may have: as a whole and just below the handshake; with the tree of the

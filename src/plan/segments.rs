@@ -21,12 +21,12 @@ pub(super) fn segments(collective: &Collective, longest: usize) -> Vec<usize> {
     all
 }
 
-/// Of the segments worth trying those tried first: none, and the one that makes some pieces or is just below the handshake.
+/// Of the segments worth trying those tried first: none, the one just below the handshake, and the one that makes some pieces.
 pub(super) fn few_segments(collective: &Collective, longest: usize) -> Vec<usize> {
     let all = segments(collective, longest);
     let wanted = if collective.size == Size::Block { BELOW_HANDSHAKE } else { longest / PIECES };
     let near = near(&all, wanted);
-    all.into_iter().filter(|&s| s == 0 || s == near).collect()
+    all.into_iter().filter(|&s| s == 0 || s == near || s == BELOW_HANDSHAKE).collect()
 }
 
 /// The segment that is nearest to a size.

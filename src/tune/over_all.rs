@@ -2,7 +2,7 @@
 
 use super::chosen::{Verdict, choosing, confirm, fastest, verdict};
 use crate::collective::{Algorithm, Collective, Parameters, Shape};
-use crate::decide::{self, AS_GOOD, Made, native_seconds, rows};
+use crate::decide::{self, AS_GOOD, Made, halfway, native_seconds, rows};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
 use crate::plan::{Form, FormPlan, by_form, forms};
@@ -35,9 +35,32 @@ pub fn choose(
             let forms = forms(&compiled, members, collective, &collective.shape(members.len(), 0, bytes))?;
             of_sizes.extend(of_size(session, &compiled, members, collective, bytes, finalists(forms))?);
         }
-        all.insert(collective, rows_of(&compiled, members, collective, &of_sizes)?);
+        let between = between(&compiled, members, collective, &of_sizes)?;
+        all.insert(collective, rows_of(&compiled, members, collective, &of_sizes, between)?);
     }
     Ok(all)
+}
+
+/// Sizes further apart than this have one between them at which another form may be the fastest.
+const FAR_APART: usize = 2;
+
+/// The form that is predicted to be the fastest in the middle between two sizes that are far apart.
+fn between(
+    policy: &CompiledPolicy,
+    members: &[Location],
+    collective: &'static Collective,
+    of_sizes: &[OfSize],
+) -> Result<Vec<(usize, Form)>> {
+    let mut found = Vec::new();
+    for pair in of_sizes.windows(2) {
+        let (low, high) = (pair[0].row.at_bytes, pair[1].row.at_bytes);
+        if low > 0 && high / low > FAR_APART {
+            let middle = halfway(low, high);
+            let best = forms(policy, members, collective, &collective.shape(members.len(), 0, middle))?.into_iter().next();
+            found.extend(best.map(|plan| (middle, plan.form)));
+        }
+    }
+    Ok(found)
 }
 
 /// The forms that were measured for a size, the first one to be taken, and the row that was made of it.
@@ -109,6 +132,7 @@ fn rows_of(
     members: &[Location],
     collective: &'static Collective,
     of_sizes: &[OfSize],
+    between: Vec<(usize, Form)>,
 ) -> Result<Vec<TwoLevelRow>> {
     if !collective.sized() {
         return Ok(of_sizes.iter().map(|s| s.row.clone()).collect());
@@ -119,7 +143,9 @@ fn rows_of(
         measured: s.measured.iter().map(|(plan, time)| (plan.form.clone(), plan.seconds(), *time)).collect(),
         native_s: s.row.evidence.native_s,
     });
-    let made: Vec<Made<Form>> = made.collect();
+    let of_middle = |(bytes, form)| Made { bytes, taken: Some(form), measured: Vec::new(), native_s: None };
+    let mut made: Vec<Made<Form>> = made.chain(between.into_iter().map(of_middle)).collect();
+    made.sort_by_key(|m| m.bytes);
     let predict = |form: &Form, bytes: usize, _: f64| form.seconds(policy, members, &collective.shape(members.len(), 0, bytes));
     let found = rows(&made, &leaps_of(policy, of_sizes.last().map_or(0, |s| s.row.at_bytes)), predict, Form::is_like)?;
     let row = |row: crate::decide::Row<Form>| {
@@ -220,7 +246,7 @@ mod tests {
             OfSize { measured: vec![(plan, own_s)], row }
         };
         let made = [of_size(8, 9.3e-3, 26e-3), of_size(1 << 10, 8.9e-3, 8.5e-3), of_size(32 << 10, 10.5e-3, 10e-3)];
-        let rows = rows_of(&policy, &members, &alltoall::COLLECTIVE, &made).unwrap();
+        let rows = rows_of(&policy, &members, &alltoall::COLLECTIVE, &made, Vec::new()).unwrap();
         let at = |bytes: usize| rows.iter().rfind(|row| row.from_bytes <= bytes).unwrap().native;
         assert_eq!([8, 64, 512, 1 << 10, 10 << 10].map(at), [false, false, false, true, true]);
     }
