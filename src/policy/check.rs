@@ -249,6 +249,9 @@ fn choices_fault(n: usize, g: &GroupPolicy, collective: &'static Collective, row
         if row.segment_bytes > 0 && !algorithm.segmented {
             return Some(format!("\"{}\" has no segment", algorithm.name));
         }
+        if let Err(e) = row.held(collective) {
+            return Some(format!("failed to {e}"));
+        }
         if row.radix > MAX_BYTES {
             return Some("its radix is not valid".into());
         }

@@ -319,13 +319,24 @@ impl CompiledPolicy {
         let shortest = row.map_or(0, |row| shortest_segment(row, at));
         candidates.retain(|(_, parameters)| parameters.segment == 0 || parameters.segment >= shortest);
         // what models miss is not theirs to decide
-        if let Some(row) = row.filter(|row| row.irregular) {
-            let algorithm = collective.algorithm(&row.algorithm)?;
-            if (algorithm.fits)(&collective.shape(positions.len(), 0, at)) {
-                candidates = vec![(algorithm, bounded(row.parameters(), at))];
+        if let Some(row) = row.filter(|row| row.is_irregular()) {
+            let (taken, shape) = (collective.algorithm(&row.algorithm)?, collective.shape(positions.len(), 0, at));
+            // all of them do the same from any root
+            let held = row.held(collective)?.filter(|_| positions.len() < g.hosts.len());
+            let whole = candidates.iter().filter(|(algorithm, parameters)| parameters.segment == 0 && held == Some(*algorithm));
+            let own = Some((taken, bounded(row.parameters(), at))).filter(|_| (taken.fits)(&shape));
+            let known: Vec<_> = own.into_iter().chain(whole.copied()).collect();
+            if !known.is_empty() {
+                candidates = known;
             }
         }
-        let (model, ranked) = rank_candidates(knowledge, collective, positions, at, &candidates)?;
+        let (model, mut ranked) = rank_candidates(knowledge, collective, positions, at, &candidates)?;
+        // what was measured of it with all of them is true of some more than what is predicted
+        if let Some((row, measured_s)) = row.filter(|row| row.is_irregular()).and_then(|row| Some((row, row.evidence.measured_s?))) {
+            let own = collective.algorithm(&row.algorithm)?;
+            ranked.iter_mut().filter(|c| c.algorithm == own).for_each(|c| c.predicted *= measured_s / row.evidence.predicted_s);
+            ranked.sort_by(|a, b| a.predicted.total_cmp(&b.predicted));
+        }
         // of a group that was measured with one rank nothing is known, and what several ranks there send each other stays inside one host
         if g.models.is_empty() && g.hosts.len() > 1 {
             return Err(Error::invalid(format!(

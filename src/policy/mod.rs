@@ -7,7 +7,7 @@ mod hosts;
 mod layout;
 mod toml_file;
 
-use crate::collective::{Collective, Parameters, is_zero};
+use crate::collective::{Algorithm, Collective, Parameters, is_zero};
 use crate::decide::{is_missed, times_apart};
 use crate::error::{Error, Result};
 use crate::model::{Compute, Fitted, Inside};
@@ -153,6 +153,9 @@ pub struct Choice {
     /// True if models missed by a multiple what some of its rivals take: then it is taken too where only some of the group's ranks are there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub irregular: bool,
+    /// The same, with the fastest of its rivals in one piece of which models did not miss that: one of the two is taken; empty: none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub holds: String,
     /// The model that was selected.
     pub model: String,
     /// What it rests on.
@@ -161,6 +164,19 @@ pub struct Choice {
 }
 
 impl Choice {
+    /// True if models missed by a multiple what some of its rivals take.
+    pub fn is_irregular(&self) -> bool {
+        self.irregular || !self.holds.is_empty()
+    }
+
+    /// What `holds`, if anything does.
+    ///
+    /// # Errors
+    /// An algorithm that there is not.
+    pub fn held(&self, collective: &'static Collective) -> Result<Option<&'static Algorithm>> {
+        if self.holds.is_empty() { Ok(None) } else { collective.algorithm(&self.holds).map(Some) }
+    }
+
     /// The parameters.
     pub fn parameters(&self) -> Parameters {
         Parameters { segment: self.segment_bytes, radix: self.radix, in_flight: self.in_flight, peers: self.peers, by_speed: self.by_speed }

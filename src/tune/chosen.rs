@@ -32,12 +32,9 @@ pub(super) fn is_remeasured(samples: &Samples, experiment: &Experiment) -> bool 
 
 /// The place of the fastest of some ways.
 pub(super) fn fastest(samples: &Samples, ways: &[Experiment]) -> Option<usize> {
-    fastest_by(samples, ways, choosing)
-}
-
-/// As [`fastest`], by what runs take in the mean: of what is lost in one run of seven no median or quartile knows.
-pub(super) fn fastest_in_the_mean(samples: &Samples, ways: &[Experiment]) -> Option<usize> {
-    fastest_by(samples, ways, |samples, way| stats::mean(runs(samples, way)?))
+    let some = ways.iter().any(|e| is_remeasured(samples, e));
+    let known = (0..ways.len()).filter(|&k| !some || is_remeasured(samples, &ways[k]));
+    known.filter_map(|k| Some((k, choosing(samples, &ways[k])?))).min_by(|a, b| a.1.total_cmp(&b.1)).map(|(k, _)| k)
 }
 
 /// The place of the fastest by the first runs of each alone: what is searched next hangs on nothing that comes later, so that a recording, or a resumed
@@ -46,12 +43,6 @@ pub(super) fn fastest_at_first(samples: &Samples, ways: &[Experiment], in_the_me
     let center = if in_the_mean { stats::mean } else { stats::median };
     let known = ways.iter().enumerate().filter_map(|(k, e)| Some((k, center(&samples.get(e)?.seconds)?)));
     known.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(k, _)| k)
-}
-
-fn fastest_by(samples: &Samples, ways: &[Experiment], time: fn(&Samples, &Experiment) -> Option<f64>) -> Option<usize> {
-    let some = ways.iter().any(|e| is_remeasured(samples, e));
-    let known = ways.iter().enumerate().filter(|(_, e)| !some || is_remeasured(samples, e));
-    known.filter_map(|(k, e)| Some((k, time(samples, e)?))).min_by(|a, b| a.1.total_cmp(&b.1)).map(|(k, _)| k)
 }
 
 /// Runs what was chosen again, each in turns with the library's own where that might be preferred, or ours to it; longer, where ours seems to be

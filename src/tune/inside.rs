@@ -1,6 +1,6 @@
 //! What is done inside each group: the best predicted candidates are measured side by side with the library's own broadcast.
 
-use super::chosen::{Verdict, choosing, confirm, fastest, fastest_at_first, fastest_in_the_mean, mostly, verdict};
+use super::chosen::{Verdict, choosing, confirm, fastest, fastest_at_first, mostly, verdict};
 use super::{Group, HOLDS};
 use crate::collective::{Algorithm, Collective, Parameters};
 use crate::decide::{
@@ -51,6 +51,7 @@ pub fn choose(
                         bytes,
                         model,
                         candidates: with_windows(if exhaustive { different(ranked).collect() } else { finalists(ranked) }, bytes),
+                        lossy: false,
                     });
                 }
             }
@@ -73,6 +74,7 @@ pub fn choose(
         };
         let again: Vec<Vec<Experiment>> = groups.iter().zip(&finals).flat_map(again).collect();
         session.remeasure("remeasured, where predictions failed", &again)?;
+        make_sure(session, groups, &mut finals)?;
     }
     let taken_of = |(rank_set, field): (&RankSet, &Field)| {
         let ways = field.experiments(rank_set, false);
@@ -90,6 +92,27 @@ pub fn choose(
         choices.push(rows);
     }
     Ok(choices)
+}
+
+/// In groups where something was lost, the fastest of each field runs until it is sure that nothing is of it, or another one is the fastest.
+fn make_sure(session: &mut Session, groups: &[Group], finals: &mut [Vec<Field>]) -> Result<()> {
+    for (group, of_group) in groups.iter().zip(&mut *finals) {
+        let lossy = of_group.iter().any(|field| field.missed(session, &group.rank_set).is_some());
+        of_group.iter_mut().for_each(|field| field.lossy = lossy);
+    }
+    loop {
+        let fastest = |(rank_set, field): (&RankSet, &Field)| {
+            let ways = field.experiments(rank_set, false);
+            let fastest = field.fastest(session, rank_set, &ways).filter(|_| field.lossy);
+            fastest.map(|k| ways[k].clone()).filter(|e| !session.is_sure(e))
+        };
+        let fields = groups.iter().zip(&*finals).flat_map(|(group, of_group)| of_group.iter().map(|field| (&group.rank_set, field)));
+        let unsure: Vec<Experiment> = fields.filter_map(fastest).collect();
+        if unsure.is_empty() {
+            return Ok(());
+        }
+        session.make_sure("the fastest, where messages are lost", unsure)?;
+    }
 }
 
 /// Where some take a multiple of what was predicted, what is predicted to beat those is measured too. Then the fastest of each field is tried in other
@@ -140,7 +163,10 @@ fn rows_of(session: &Session, group: &Group, fields: &[Field]) -> Result<Vec<Cho
             Some(choice) => Choice { from_bytes: row.from, ..choice.clone() },
             None => {
                 let nearest = taken.iter().min_by_key(|c| (times_apart(c.at_bytes, row.at), c.at_bytes));
-                Choice { irregular: nearest.is_some_and(|c| c.irregular), ..between(collective, knowledge, &row) }
+                let irregular = nearest.is_some_and(Choice::is_irregular);
+                let other = |c: &&Choice| row.taken.is_none_or(|taken| taken.0 != c.holds);
+                let holds = nearest.filter(other).map(|c| c.holds.clone()).unwrap_or_default();
+                Choice { irregular: irregular && holds.is_empty(), holds, ..between(collective, knowledge, &row) }
             }
         });
     }
@@ -161,6 +187,7 @@ fn between(collective: &'static Collective, knowledge: Knowledge, row: &Row<Take
         peers: parameters.peers,
         by_speed: parameters.by_speed,
         irregular: false,
+        holds: String::new(),
         evidence: Evidence { predicted_s: row.seconds, runner_up: "none".into(), ..Evidence::default() },
     }
 }
@@ -184,6 +211,8 @@ struct Field {
     /// The model that ranked them.
     model: String,
     candidates: Vec<Candidate>,
+    /// True if something was lost in the group.
+    lossy: bool,
 }
 
 impl Field {
@@ -201,28 +230,61 @@ impl Field {
 
     /// The place of the fastest; in the mean, where models missed some by a multiple.
     fn fastest(&self, session: &Session, rank_set: &RankSet, ways: &[Experiment]) -> Option<usize> {
-        if self.missed(session, rank_set).is_some() {
-            fastest_in_the_mean(session.samples(), ways)
+        if self.lossy || self.missed(session, rank_set).is_some() {
+            let means = self.in_the_mean(session, ways).into_iter().enumerate().filter_map(|(k, mean)| Some((k, mean?)));
+            means.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(k, _)| k)
         } else {
             fastest(session.samples(), ways)
         }
     }
 
-    /// Where models missed some by a multiple: of each algorithm the one that they predict to be the fastest, and the one with the
-    /// shortest segments, of which networks that lose messages lose least.
+    /// True if messages of a candidate were lost in one of some runs.
+    fn has_lost(&self, k: usize, runs: &[f64]) -> bool {
+        runs.iter().any(|&time| is_missed(self.candidates[k].predicted, time))
+    }
+
+    /// What each candidate takes in the mean of all its runs: of what is lost in one run of seven no median knows. What was lost of an algorithm's messages of
+    /// two sizes is lost of those between them, whose few runs may have been lucky: what losses took is shared by all of them.
+    fn in_the_mean(&self, session: &Session, ways: &[Experiment]) -> Vec<Option<f64>> {
+        let of = |e: &Experiment| session.samples().get(e).map_or(Vec::new(), |s| [&s.seconds[..], &s.remeasured].concat());
+        let runs: Vec<Vec<f64>> = ways.iter().map(of).collect();
+        let least = |k: usize| runs[k].iter().copied().fold(f64::INFINITY, f64::min);
+        let piece = |k: usize| if self.candidates[k].parameters.segment > 0 { self.candidates[k].parameters.segment } else { self.bytes };
+        let lost = |k: usize| self.has_lost(k, &runs[k]);
+        let time = |k: usize| {
+            let kin = (0..ways.len()).filter(|&j| self.candidates[j].algorithm == self.candidates[k].algorithm);
+            let sizes = || kin.clone().filter(|&j| lost(j)).map(piece);
+            let between = sizes().min().zip(sizes().max()).filter(|&(low, high)| (low..=high).contains(&piece(k)));
+            let Some((low, high)) = between else { return stats::mean(&runs[k]) };
+            let alike = kin.filter(|&j| (low..=high).contains(&piece(j)));
+            let late: Vec<f64> = alike.flat_map(|j| runs[j].iter().map(move |time| (j, time))).map(|(j, time)| time - least(j)).collect();
+            Some(least(k) + stats::mean(&late)?).filter(|time| time.is_finite())
+        };
+        (0..ways.len()).map(time).collect()
+    }
+
+    /// Where models missed some by a multiple: of each algorithm the one that they predict to be the fastest, the one with the shortest segments, of which
+    /// networks that lose messages lose least, and those in segments of other sizes that they predict to be faster than the fastest so far.
     fn others(&self, session: &Session, rank_set: &RankSet, knowledge: Knowledge) -> Result<Vec<Candidate>> {
         let Some(missed) = self.missed(session, rank_set) else { return Ok(Vec::new()) };
         let ways = self.experiments(rank_set, false);
         let positions: Vec<usize> = (0..rank_set.ranks.len()).collect();
         let unlike = rank_set.inside.as_ref().is_some_and(Inside::has_unlike_processors);
-        let all = candidates_by_speed(self.collective, positions.len(), self.bytes, unlike);
+        let mut all = candidates_by_speed(self.collective, positions.len(), self.bytes, unlike);
+        // just below where messages begin to be lost
+        let shorter = |segment: usize| (segment * 3 / 4).next_multiple_of(64);
+        let cut: Vec<_> = all.iter().copied().filter(|(_, p)| p.segment > 0).collect();
+        all.extend(cut.into_iter().map(|(a, p)| (a, Parameters { segment: shorter(p.segment), ..p })));
         let (_, ranked) = rank_candidates(knowledge, self.collective, &positions, self.bytes, &all)?;
         let ranked: Vec<Candidate> = different(ranked).filter(|c| c.predicted < missed).collect();
+        let fastest = fastest_at_first(session.samples(), &ways, true);
+        let least = fastest.and_then(|k| stats::mean(&session.samples().get(&ways[k])?.seconds)).unwrap_or(missed);
         let mut found: Vec<Candidate> = Vec::new();
         for algorithm in self.collective.built() {
             let of_it = || ranked.iter().filter(|c| c.algorithm == algorithm);
-            let shortest = of_it().filter(|c| c.parameters.segment > 0).min_by_key(|c| c.parameters.segment);
-            for c in of_it().take(1).chain(shortest) {
+            let cut = || of_it().filter(|c| c.parameters.segment > 0);
+            let shortest = cut().min_by_key(|c| c.parameters.segment);
+            for c in of_it().take(1).chain(shortest).chain(cut().filter(|c| c.predicted < least)) {
                 let experiment = self.experiment(rank_set, c);
                 if !ways.contains(&experiment) && found.iter().all(|f| self.experiment(rank_set, f) != experiment) {
                     found.push(c.clone());
@@ -230,6 +292,22 @@ impl Field {
             }
         }
         Ok(found)
+    }
+
+    /// Where models missed some by a multiple, the fastest of the other algorithms, in one piece, of which they missed nothing; empty if there is none.
+    fn holding(&self, means: &[Option<f64>], best: usize) -> String {
+        let missed = |algorithm: &Algorithm| {
+            let of_it =
+                (0..means.len()).filter(|&k| self.candidates[k].algorithm == algorithm && self.candidates[k].parameters.segment == 0);
+            let times = of_it.filter_map(|k| Some((self.candidates[k].predicted, means[k]?)));
+            let times: Vec<(f64, f64)> = times.collect();
+            let held = times.iter().all(|&(predicted, time)| !is_missed(predicted, time));
+            times.iter().map(|t| t.1).min_by(f64::total_cmp).filter(|_| held)
+        };
+        let taken = &self.candidates[best];
+        let others = self.collective.built().filter(|&a| a != taken.algorithm || taken.parameters.segment > 0);
+        let held = others.filter_map(|a| Some((a, missed(a)?))).min_by(|a, b| a.1.total_cmp(&b.1));
+        held.map(|held| held.0.name.into()).unwrap_or_default()
     }
 
     /// What is next to the fastest and not a candidate yet.
@@ -299,15 +377,28 @@ fn decide(session: &Session, rank_set: &RankSet, field: &Field) -> Option<(Choic
     let samples = session.samples();
     let ways = field.experiments(rank_set, false);
     let best = field.fastest(session, rank_set, &ways)?;
+    let lost = |k: usize| samples.get(&ways[k]).is_some_and(|s| field.has_lost(k, &s.seconds) || field.has_lost(k, &s.remeasured));
+    let irregular = field.missed(session, rank_set).is_some() || (field.lossy && (0..ways.len()).any(lost));
     let verdict = verdict(samples, &ways[best], &field.native(rank_set))?;
     let taken = |k: usize| (field.candidates[k].algorithm.name, field.candidates[k].parameters);
-    let time = |k: usize| if k == best { Some(verdict.own_s) } else { choosing(samples, &ways[k]) };
+    let means = field.in_the_mean(session, &ways);
+    // what is lost in some runs is lost in none or in all by their median, and is not told between sizes
+    let time = |k: usize| {
+        if irregular {
+            means[k]
+        } else if k == best {
+            Some(verdict.own_s)
+        } else {
+            choosing(samples, &ways[k])
+        }
+    };
     let native = (field.collective.native().name, Parameters::default());
     let ((algorithm, parameters), predicted_s, time_s) = match verdict.native_s.filter(|_| verdict.native) {
         Some(native_s) => (native, native_s, native_s),
         None => (taken(best), field.candidates[best].predicted, verdict.own_s),
     };
     let runner_up = runner_up(session, field, &ways, best, &verdict);
+    let holds = if irregular { field.holding(&means, best) } else { String::new() };
     let choice = Choice {
         from_bytes: 0,
         at_bytes: field.bytes,
@@ -317,7 +408,8 @@ fn decide(session: &Session, rank_set: &RankSet, field: &Field) -> Option<(Choic
         in_flight: parameters.in_flight,
         peers: parameters.peers,
         by_speed: parameters.by_speed,
-        irregular: field.missed(session, rank_set).is_some(),
+        irregular: irregular && holds.is_empty(),
+        holds,
         model: field.model.clone(),
         evidence: Evidence {
             predicted_s,
