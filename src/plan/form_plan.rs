@@ -90,9 +90,6 @@ pub(super) fn decide_form(
 /// So many operations of candidates are built and predicted, where no row fits: some 50 ms.
 const MOST_PREDICTED: usize = 1 << 19;
 
-/// The forms of so many rows come before others, of which those of few operations come first.
-const NEAREST: usize = 3;
-
 /// The form that is predicted to be the fastest, of what rows say, those of near sizes first, the nearest with any tree, and of the algorithms over
 /// all ranks in one piece. Where none can be predicted in time it is what the row of the nearest size says.
 fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Option<FormPlan>> {
@@ -123,9 +120,9 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static
         }
         counted.push((operations, form));
     }
-    // after those of the nearest rows as many are predicted as can be: in long segments most of them
-    if let Some((_, others)) = counted.split_at_mut_checked(NEAREST) {
-        others.sort_by_key(|c| c.0);
+    // after the first one as many are predicted as can be: through coordinators, in long segments, most of them
+    if let Some((_, others)) = counted.split_first_mut() {
+        others.sort_by_key(|(operations, form)| (form.coordinated().is_none(), *operations));
     }
     let mut best: Option<FormPlan> = None;
     for (operations, form) in counted {

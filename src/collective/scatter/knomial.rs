@@ -1,4 +1,5 @@
-//! Down a tree of radix r: `(r-1) sum_j g(r^j m) + log_r P L` for j below `log_r P` and `P = r^q`. Flatter than the binomial one: fewer latencies for more gaps.
+//! Down a tree of radix r: `(r-1) sum_j g(r^j m) + log_r P L` for j below `log_r P` and `P = r^q`. Flatter than the binomial one: fewer latencies for
+//! more gaps.
 
 use super::super::tree::{knomial, subtree_of};
 use super::super::{Algorithm, Parameters};
