@@ -61,12 +61,12 @@ pub fn with_flow(algorithm: &Algorithm, parameters: Parameters, costs: &dyn Cost
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::collective::bcast;
 
     /// 50 us, 100 MB/s.
-    struct Lan;
+    pub(crate) struct Lan;
 
     impl CostModel for Lan {
         fn cost(&self, _: Link, bytes: usize) -> Cost {

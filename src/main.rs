@@ -17,6 +17,7 @@ fn main() -> ExitCode {
     match Cli::parse().run() {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Negative) => ExitCode::from(3),
+        Ok(Outcome::Failed) => ExitCode::FAILURE,
         Err(e) => {
             eprintln!("collwise: failed to {e:#}");
             ExitCode::FAILURE

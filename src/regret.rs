@@ -50,6 +50,20 @@ pub const BYTES: [usize; 8] = [20, 300, 1500, 6000, 40_000, 200_000, 700_000, 2_
 /// # Errors
 /// A simulation that fails, which valid schedules do not.
 pub fn regret(policy: &CompiledPolicy, simulator: &Simulator, members: &[Location], collective: &'static Collective) -> Result<Vec<Case>> {
+    regret_noting(policy, simulator, members, collective, |_| ())
+}
+
+/// As [`regret`]; `note` hears after each case how many are done.
+///
+/// # Errors
+/// Those of [`regret`].
+pub fn regret_noting(
+    policy: &CompiledPolicy,
+    simulator: &Simulator,
+    members: &[Location],
+    collective: &'static Collective,
+    mut note: impl FnMut(usize),
+) -> Result<Vec<Case>> {
     let mut cases = Vec::new();
     for g in (0..policy.policy.groups.len()).filter(|&g| !policy.policy.groups[g].rows(collective).is_empty()) {
         let ranks: Vec<Rank> = (0..members.len()).filter(|&r| members[r].group == g).collect();
@@ -57,10 +71,18 @@ pub fn regret(policy: &CompiledPolicy, simulator: &Simulator, members: &[Locatio
             for bytes in collective.sizes(&BYTES) {
                 let shape = collective.shape(p, 0, bytes);
                 cases.push(case(policy, simulator, members, &ranks[..p], collective, &shape)?);
+                note(cases.len());
             }
         }
     }
     Ok(cases)
+}
+
+/// How many cases [`regret`] has.
+pub fn held_out_cases(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective) -> usize {
+    let groups = policy.policy.groups.iter().enumerate().filter(|(_, g)| !g.rows(collective).is_empty());
+    let counts = groups.map(|(k, _)| held_out_counts(members.iter().filter(|m| m.group == k).count()).len());
+    counts.sum::<usize>() * collective.sizes(&BYTES).len()
 }
 
 /// All ranks of a group (where only the sizes are held out), and counts that no broadcast was measured at.
@@ -84,7 +106,7 @@ fn case(
     let decision = policy.decide(collective, group, &positions, bytes)?;
     let chosen = decision.algorithm.schedule(shape, &decision.parameters);
     let native =
-        || Error::data(format!("simulate {}: the simulator has no library with a {} of its own", decision.algorithm.name, collective.name));
+        || Error::data(format!("simulate {}: the simulator has no library with {} of its own", decision.algorithm.name, collective.one()));
     let name = words(decision.algorithm, &decision.parameters);
     let mut best = Best::new(simulator, ranks, name.clone());
     best.against(|| name.clone(), &chosen.ok_or_else(native)?, &placed(ranks, &decision.places))?;
@@ -249,10 +271,29 @@ pub fn met(
     cases: usize,
     seed: u64,
 ) -> Result<Vec<Case>> {
+    met_noting(policy, simulator, members, collective, (cases, seed), |_| ())
+}
+
+/// As [`met`], of so many cases with this seed; `note` hears after each how many are done.
+///
+/// # Errors
+/// Those of [`met`].
+pub fn met_noting(
+    policy: &CompiledPolicy,
+    simulator: &Simulator,
+    members: &[Location],
+    collective: &'static Collective,
+    (cases, seed): (usize, u64),
+    mut note: impl FnMut(usize),
+) -> Result<Vec<Case>> {
     let mut random = Random::seed_from_u64(seed);
     let edges = edges(policy, collective);
-    let drawn = |_| draw(&mut random, collective, &edges, members).and_then(|drawn| meet(policy, simulator, members, collective, &drawn));
-    (0..cases).map(drawn).collect()
+    let mut one = |k: usize| {
+        let case = draw(&mut random, collective, &edges, members).and_then(|drawn| meet(policy, simulator, members, collective, &drawn));
+        note(k + 1);
+        case
+    };
+    (0..cases).map(&mut one).collect()
 }
 
 /// The sizes at which rows begin, and those just below.

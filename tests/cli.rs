@@ -121,6 +121,8 @@ fn predict_replays_one_algorithm_under_one_model() {
     let four = [&three[..], &["--param", "G=1", "--segment", "1B"]].concat();
     let tree = ["export", "--to", "goal", "--algorithm", "knomial", "--ranks", "4", "--bytes", "1KiB", "--segment", "512"];
     fails(&tree, folder.path(), 1, &["build knomial", "--radix, but no --segment"]);
+    let wide = ["export", "--to", "goal", "--algorithm", "knomial", "--ranks", "40", "--bytes", "1KiB", "--radix", "41"];
+    fails(&wide, folder.path(), 1, &["build knomial of radix 41", "40 is the largest"]);
     let huge =
         [&["predict", "--model", "loggp", "--ranks", "1000", "--algorithm", "segmented_chain", "--bytes", "1GiB"], &four[..]].concat();
     fails(&huge, folder.path(), 1, &["messages, at most"]);

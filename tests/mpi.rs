@@ -321,6 +321,20 @@ fn starting_it_wrong_is_said_and_ends() {
     for (output, words) in [(&unwritable, "failed to write /proc/no"), (&hosts, "1 are declared"), (&none, "failed to read none")] {
         assert!(!output.status.success() && text(output).matches(words).count() == 1, "once: {}", text(output));
     }
+    // on all ranks alike
+    let unread = collwise(3, &["bench", "none.toml"], folder.path());
+    let policy = common::file("policies/hcl16.toml").display().to_string();
+    let outside = collwise(3, &["bench", &policy, "--roots", "3"], folder.path());
+    let single = collwise(1, &["bench", &policy], folder.path());
+    let unknown = collwise(3, &["tune", "--collectives", "bcas"], folder.path());
+    for (output, words) in [
+        (&unread, "failed to read none.toml"),
+        (&outside, "from rank 3 of 3 ranks"),
+        (&single, "collectives of one rank"),
+        (&unknown, "the collective \"bcas\""),
+    ] {
+        assert!(!output.status.success() && text(output).matches(words).count() == 1, "once: {}", text(output));
+    }
 }
 
 #[test]

@@ -6,5 +6,5 @@ mod memory;
 mod mpi;
 mod report;
 
-pub use mpi::{Comparison, ENVIRONMENT, Settings, compare};
+pub use mpi::{Comparison, ENVIRONMENT, Settings, check_comparable, compare};
 pub use report::{Report, Row};

@@ -99,15 +99,33 @@ pub struct Comparison<'a> {
     contestants: Vec<(String, Contestant)>,
 }
 
-/// Runs a comparison; the report on rank 0. Collective. `note` is called after each root and size.
+/// Refuses what cannot be compared, on all ranks alike. Collective.
 ///
 /// # Errors
-/// A root that there is not, or MPI's reason.
-pub fn compare(world: &SimpleCommunicator, settings: &Settings, mut note: impl FnMut()) -> Result<Option<Report>> {
+/// One rank, a root that there is not, or a policy that is for other hosts.
+pub fn check_comparable(world: &SimpleCommunicator, settings: &Settings) -> Result<()> {
     let ranks = world.size() as usize;
+    if ranks < 2 {
+        return Err(Error::invalid(
+            "compare collectives of one rank: it has nobody to send to; start several, such as `mpirun -n 8 collwise bench ...`",
+        ));
+    }
     if let Some(root) = settings.roots.iter().find(|&&r| r >= ranks) {
         return Err(Error::invalid(format!("compare collectives from rank {root} of {ranks} ranks")));
     }
+    known_groups(world).map(|_| ())
+}
+
+/// The group of each rank by the policy in use.
+fn known_groups(world: &SimpleCommunicator) -> Result<Vec<usize>> {
+    groups_in_use(world)?.ok_or_else(|| Error::invalid("compare: the policy does not fit these ranks"))
+}
+
+/// Runs a comparison that [`check_comparable`] found possible; the report on rank 0. Collective. `note` is called after each root and size.
+///
+/// # Errors
+/// MPI's reason.
+pub fn compare(world: &SimpleCommunicator, settings: &Settings, mut note: impl FnMut()) -> Result<Option<Report>> {
     let mut comparison = Comparison::new(world, settings)?;
     let hosts = gather_names(comparison.transport.comm())?;
     if let Some(groups) = settings.platform.as_ref().and_then(|p| hosts.iter().map(|h| group_of_host(p, h)).collect::<Option<Vec<_>>>()) {
@@ -132,7 +150,7 @@ impl<'a> Comparison<'a> {
         let private = crate::run::duplicate(world.as_raw())?;
         // SAFETY: `private` was made here and lives until MPI ends
         let transport = unsafe { MpiTransport::new(private)? };
-        let groups = groups_in_use(world)?.ok_or_else(|| Error::invalid("compare: the policy does not fit these ranks"))?;
+        let groups = known_groups(world)?;
         let mut contestants = vec![
             ("adaptive".to_string(), Contestant::Adaptive),
             ("native".into(), Contestant::Library(crate::run::duplicate(world.as_raw())?)),
@@ -286,7 +304,7 @@ fn two_level(group_of: &[usize], root: Rank, bytes: usize) -> Result<TwoLevel> {
 /// The textbook's collective through coordinators: everybody sends to the first rank of its group, the root of its own, these do what is simplest, and
 /// send to everybody.
 fn through_coordinators(group_of: &[usize], collective: &'static Collective, root: Rank) -> Result<Coordinated> {
-    let through = through(collective).ok_or_else(|| Error::invalid(format!("a {} does not go through coordinators", collective.name)))?;
+    let through = through(collective).ok_or_else(|| Error::invalid(format!("{} does not go through coordinators", collective.one())))?;
     let groups = groups(group_of, if collective.rooted { root } else { 0 })?;
     let (inside, between) = (through.tree(barrier::FLAT.name)?, (through.between)()[0]);
     Ok(Coordinated { collective, groups, inside: IntraGroup::of(inside), between: IntraGroup::of(between), segment: 0 })

@@ -94,7 +94,7 @@ fn regret<'a>(over: &str, choices: impl Iterator<Item = &'a ChoiceRegret>) -> St
     };
     let measured: usize = choices.iter().map(|c| c.measured).sum();
     format!(
-        "the policy's {} choices over {over}: mean regret {}, median {}, at most {}, against {measured} broadcasts measured{unknown}\n",
+        "the policy's {} choices of broadcasts over {over}: mean regret {}, median {}, at most {}, against {measured} broadcasts measured{unknown}\n",
         choices.len(),
         // noise of short times is in factors: their mean is above 0 where half of them are below
         percent_or_dash(stats::mean(&regrets)),

@@ -40,8 +40,8 @@ impl CollectiveArgs {
     /// The sizes to look at: those that were given, or 0 for a collective without a message.
     pub fn sizes(&self, given: &[usize]) -> anyhow::Result<Vec<usize>> {
         match (self.collective.sized(), given) {
-            (true, []) => bail!("look at a {}: give --bytes", self.collective.name),
-            (false, given) if given.iter().any(|&b| b > 0) => bail!("look at a {} of --bytes: it has no message", self.collective.name),
+            (true, []) => bail!("look at {}: give --bytes", self.collective.one()),
+            (false, given) if given.iter().any(|&b| b > 0) => bail!("look at {} of --bytes: it has no message", self.collective.one()),
             (_, given) => Ok(self.collective.sizes(given)),
         }
     }
@@ -49,7 +49,7 @@ impl CollectiveArgs {
     /// Refuses a root where there is none.
     pub fn check_root(&self, root: usize) -> anyhow::Result<()> {
         if !self.collective.rooted && root > 0 {
-            bail!("look at a {} from --root {root}: it has no root", self.collective.name);
+            bail!("look at {} from --root {root}: it has no root", self.collective.one());
         }
         Ok(())
     }
@@ -81,6 +81,9 @@ impl AlgorithmArgs {
             };
             bail!("build {name}: it takes {takes}");
         }
+        if let Some(radix) = self.radix.filter(|&radix| radix as usize > algorithm.most_radix(ranks as usize)) {
+            bail!("build {name} of radix {radix}: over {ranks} ranks {} is the largest", algorithm.most_radix(ranks as usize));
+        }
         let parameters = Parameters {
             segment: self.segment,
             radix: self.radix.unwrap_or(0) as usize,
@@ -97,12 +100,12 @@ impl Chosen {
     pub fn schedule(&self, aim: &str, root: usize, bytes: usize) -> anyhow::Result<Schedule> {
         let Chosen { collective, algorithm, ranks, parameters } = self;
         if root >= *ranks {
-            bail!("{aim} a {} from rank {root} of {ranks} ranks", collective.name);
+            bail!("{aim} {} from rank {root} of {ranks} ranks", collective.one());
         }
         // blocks of all ranks and some vectors in scratch are counted
         let most = isize::MAX as usize / 4 / (ranks + 2);
         if bytes > most && (collective.combines || collective.size == Size::Block) {
-            bail!("{aim} a {} of {} over {ranks} ranks: no memory holds that", collective.name, units::bytes(bytes));
+            bail!("{aim} {} of {} over {ranks} ranks: no memory holds that", collective.one(), units::bytes(bytes));
         }
         let shape = collective.shape(*ranks, root, bytes);
         let schedule = algorithm.bounded_schedule(&shape, parameters)?;

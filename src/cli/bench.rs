@@ -44,8 +44,19 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let policy = Policy::read(&args.policy)?;
-    let platform = args.platform.as_ref().map(|p| Platform::read(p)).transpose()?;
+    let show = |report: Report, platform: Option<&Platform>| -> anyhow::Result<Outcome> {
+        if args.json {
+            print_json(&report)?;
+        } else {
+            print(&text(&report, platform))?;
+        }
+        Ok(if report.rows.iter().any(|r| r.wrong > 0) { Outcome::Negative } else { Outcome::Done })
+    };
+    super::source::compare(|| asked(args), show)
+}
+
+/// What is compared, under which policy.
+fn asked(args: &Args) -> anyhow::Result<(Policy, Settings)> {
     let collective = args.collective.collective;
     args.roots.iter().try_for_each(|&root| args.collective.check_root(root))?;
     let settings = Settings {
@@ -56,17 +67,9 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         warm_ups: args.warm_ups as usize,
         in_a_row: args.in_a_row as usize,
         forced: args.all,
-        platform: platform.clone(),
+        platform: args.platform.as_ref().map(|p| Platform::read(p)).transpose()?,
     };
-    let show = |report: Report| -> anyhow::Result<Outcome> {
-        if args.json {
-            print_json(&report)?;
-        } else {
-            print(&text(&report, platform.as_ref()))?;
-        }
-        Ok(if report.rows.iter().any(|r| r.wrong > 0) { Outcome::Negative } else { Outcome::Done })
-    };
-    super::source::compare(policy, &settings, show)?.unwrap_or(Ok(Outcome::Done))
+    Ok((Policy::read(&args.policy)?, settings))
 }
 
 fn text(report: &Report, platform: Option<&Platform>) -> String {

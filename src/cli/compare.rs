@@ -1,14 +1,14 @@
 //! `collwise compare`: the table of CCG07's Table 4, and the models' errors.
 
 use super::algorithm::CollectiveArgs;
-use super::source::{GroupingArgs, SourceArgs};
+use super::source::{GroupingArgs, SourceArgs, progress};
 use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
 use crate::collective::Collective;
 use crate::measure::{Probe, SimulatedProbe};
 use crate::plan::members;
 use crate::policy::{CompiledPolicy, Policy};
-use crate::regret::{Case, met, regret};
+use crate::regret::{Case, held_out_cases, met_noting, regret_noting};
 use crate::stats;
 use crate::tune::{BY_DEFAULT, TuneOptions, tune};
 use crate::units;
@@ -43,13 +43,13 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let (method, bound) = args.grouping.method()?;
     let tuned = match &args.policy {
         Some(path) => Some(Policy::read(path)?),
         None => {
             let collectives: BTreeSet<_> = BY_DEFAULT.into_iter().chain([args.collective.collective]).collect();
             let collectives: Vec<_> = collectives.into_iter().collect();
             let tuned = args.source.measure(None, |s, declared| {
+                let (method, bound) = args.grouping.method()?;
                 tune(s, TuneOptions { declared, method, bound, collectives: &collectives, exhaustive: false })
             })?;
             tuned.map(|(_, policy)| policy)
@@ -58,8 +58,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let Some(policy) = tuned else { return Ok(Outcome::Done) };
     let (compiled, collective) = (CompiledPolicy::new(policy)?, args.collective.collective);
     if compiled.policy.size_classes(collective).is_empty() {
-        let name = collective.name;
-        bail!("compare what is done in a {name}: the policy has no row for it; tune it with --collectives {name}");
+        bail!("compare what is done in {}: the policy has no row for it; tune it with --collectives {}", collective.one(), collective.name);
     }
     let cases = args.source.simulated()?.filter(|_| args.regret).map(|probe| regrets(&compiled, &probe, args)).transpose()?;
     if args.json {
@@ -82,8 +81,14 @@ struct Regrets {
 fn regrets(compiled: &CompiledPolicy, probe: &SimulatedProbe, args: &Args) -> anyhow::Result<Regrets> {
     let (members, collective) = (members(&compiled.policy, &probe.settings().hosts)?, args.collective.collective);
     let simulator = probe.simulator();
-    let met = if members.len() > 1 { met(compiled, simulator, &members, collective, args.cases, args.source.seed)? } else { Vec::new() };
-    Ok(Regrets { inside: regret(compiled, simulator, &members, collective)?, met })
+    let mut progress = progress();
+    // one rank meets nothing
+    let cases = if members.len() > 1 { args.cases } else { 0 };
+    let drawn = (cases, args.source.seed);
+    let met = met_noting(compiled, simulator, &members, collective, drawn, |done| progress("calls that users meet", done, cases))?;
+    let cases = held_out_cases(compiled, &members, collective);
+    let inside = regret_noting(compiled, simulator, &members, collective, |done| progress("held-out calls inside groups", done, cases))?;
+    Ok(Regrets { inside, met })
 }
 
 /// What is chosen in each group for each size.

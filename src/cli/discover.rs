@@ -30,16 +30,17 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let (method, bound) = args.grouping.method()?;
     let output = args.output.as_deref();
     let found = match &args.matrix {
         Some(path) => {
+            let (method, bound) = args.grouping.method()?;
             output.map(check_writable).transpose()?;
             let file = path.display().to_string();
             let matrix = parse_matrix(&file, &read_text(path)?)?;
             Some((discover_matrix(&matrix, method, bound), names::of_file(path), format!("grouped from the matrix {file}")))
         }
         None => args.source.measure(output, |session, declared| {
+            let (method, bound) = args.grouping.method()?;
             let found = discover(session, declared, method, bound)?;
             let s = session.settings();
             Ok((found, s.platform.clone(), format!("measured with {} on {}", s.library, s.date)))

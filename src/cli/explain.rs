@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         }
         None => {
             let classes = classes(&compiled, &members, collective, args.root)?;
-            if args.json { print_json(&classes)? } else { print(&short(&classes))? }
+            if args.json { print_json(&classes)? } else { print(&short(&compiled, &members, (collective, args.root), &classes)?)? }
         }
     }
     Ok(Outcome::Done)
@@ -80,28 +80,45 @@ pub fn classes(
     root: usize,
 ) -> anyhow::Result<Vec<Class>> {
     let class = |(from_bytes, at_bytes): (usize, usize)| {
-        let (predicted_s, way) = if by_form(collective) {
-            let plan = plan_form(compiled, members, collective, &collective.shape(members.len(), root, at_bytes))?;
-            (plan.predicted_s, form_words(&plan))
-        } else {
-            let plan = plan(compiled, members, root, at_bytes)?;
-            (Some(plan.predicted_s), plan.words())
-        };
+        let (predicted_s, way) = of_size(compiled, members, (collective, root), at_bytes)?;
         Ok(Class { from_bytes, at_bytes, predicted_s, way })
     };
     compiled.policy.size_classes(collective).into_iter().map(class).collect()
 }
 
-/// A line for each way, with the sizes from which it is taken and what it takes for the smallest and the largest that was looked at.
-pub fn short(classes: &[Class]) -> String {
+/// What a size takes, as far as is known, and how it is done.
+fn of_size(
+    compiled: &CompiledPolicy,
+    members: &[Location],
+    (collective, root): (&'static Collective, usize),
+    bytes: usize,
+) -> anyhow::Result<(Option<f64>, String)> {
+    if by_form(collective) {
+        let plan = plan_form(compiled, members, collective, &collective.shape(members.len(), root, bytes))?;
+        return Ok((plan.predicted_s, form_words(&plan)));
+    }
+    let plan = plan(compiled, members, root, bytes)?;
+    Ok((Some(plan.predicted_s), plan.words()))
+}
+
+/// A line for each way, with the sizes from which it is taken and up to which, and what both take; beyond all rows, what the largest that was looked at
+/// takes.
+pub fn short(
+    compiled: &CompiledPolicy,
+    members: &[Location],
+    of: (&'static Collective, usize),
+    classes: &[Class],
+) -> anyhow::Result<String> {
     let chunks: Vec<&[Class]> = classes.chunk_by(|a, b| a.way == b.way).collect();
     let row = |(k, alike): (usize, &&[Class])| {
         let (first, last) = (&alike[0], &alike[alike.len() - 1]);
-        let up_to = chunks.get(k + 1).map_or("-".into(), |next| units::bytes(next[0].from_bytes.saturating_sub(1)));
-        vec![units::bytes(first.from_bytes), up_to, first.way.clone(), or_dash(first.predicted_s), or_dash(last.predicted_s)]
+        let up_to = chunks.get(k + 1).map(|next| next[0].from_bytes.saturating_sub(1));
+        let (takes, _) = of_size(compiled, members, of, first.from_bytes)?;
+        let (to, _) = of_size(compiled, members, of, up_to.unwrap_or(last.at_bytes))?;
+        Ok(vec![units::bytes(first.from_bytes), up_to.map_or("-".into(), units::bytes), first.way.clone(), or_dash(takes), or_dash(to)])
     };
-    let rows: Vec<Vec<String>> = chunks.iter().enumerate().map(row).collect();
-    table(&["from", "up to", "what is done", "takes", "to"], 3, &rows)
+    let rows = chunks.iter().enumerate().map(row).collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(table(&["from", "up to", "what is done", "takes", "to"], 3, &rows))
 }
 
 /// What the smallest and the largest size that was looked at take, and in how many ways all are done.

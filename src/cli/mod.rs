@@ -44,7 +44,7 @@ enum Command {
     Predict(predict::Args),
     /// Compare the models: choices per group and size, and each model's errors.
     Compare(compare::Args),
-    /// Say how well the broadcasts over all groups that tuning measured were predicted.
+    /// Say how well the collectives that tuning measured were predicted.
     Accuracy(accuracy::Args),
     /// Compare adaptive collectives with the MPI library's, in one run under mpirun.
     #[cfg(feature = "mpi")]
@@ -68,6 +68,8 @@ pub enum Outcome {
     Done,
     /// It checked something, and the answer is no.
     Negative,
+    /// It failed, and why is said already, by one rank of those that failed alike.
+    Failed,
 }
 
 impl Cli {

@@ -101,8 +101,8 @@ fn of_forms(args: &Args, compiled: &CompiledPolicy, members: &[Location]) -> any
         let replayed = (!plan.form.is_native()).then(|| plan.form.seconds(compiled, members, &shape)).transpose()?;
         if replayed == Some(f64::INFINITY) {
             bail!(
-                "predict a {}: the policy, of an older version, does not say what copying and combining takes: tune anew",
-                collective.name
+                "predict {}: the policy, of an older version, does not say what copying and combining takes: tune anew",
+                collective.one()
             );
         }
         let size = if collective.sized() { units::bytes(bytes) } else { "-".into() };

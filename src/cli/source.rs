@@ -187,14 +187,14 @@ impl SourceArgs {
     }
 }
 
-/// Runs a comparison of broadcasts under a policy; on rank 0 `show` gets the report, while MPI still runs: some libraries hang or crash when
-/// they end.
+/// Runs a comparison of collectives under a policy, of what `asked` says; on rank 0 `show` gets the report, while MPI still runs: some libraries hang
+/// or crash when they end.
 #[cfg(feature = "mpi")]
-pub fn compare<T>(
-    policy: crate::policy::Policy,
-    settings: &crate::bench::Settings,
-    show: impl FnOnce(crate::bench::Report) -> T,
-) -> Result<Option<T>> {
+pub fn compare(
+    asked: impl FnOnce() -> anyhow::Result<(crate::policy::Policy, crate::bench::Settings)>,
+    show: impl FnOnce(crate::bench::Report, Option<&Platform>) -> anyhow::Result<super::Outcome>,
+) -> anyhow::Result<super::Outcome> {
+    use super::Outcome;
     use mpi::traits::Communicator;
     crate::transport::mpi::abort_on_panic();
     // SAFETY: this process has one thread
@@ -203,22 +203,39 @@ pub fn compare<T>(
     let universe = mpi::initialize().ok_or_else(|| Error::invalid("start MPI: it is running already"))?;
     let world = universe.world();
     crate::transport::mpi::check_launcher(world.size() as usize)?;
+    let Some((policy, settings)) = agreed(&world, asked())? else { return Ok(Outcome::Failed) };
     crate::run::use_policy(policy);
+    if agreed(&world, crate::bench::check_comparable(&world, &settings).map_err(Into::into))?.is_none() {
+        return Ok(Outcome::Failed);
+    }
     let mut progress = progress();
     let first = world.rank() == 0;
     let (total, mut done) = (settings.roots.len() * settings.sizes.len(), 0);
-    let report = crate::bench::compare(&world, settings, || {
+    let report = crate::bench::compare(&world, &settings, || {
         done += 1;
         if first {
             progress("comparing", done, total);
         }
     });
-    let report = report.map_err(|e| if world.size() > 1 { crate::transport::mpi::abort(&format!("failed to {e}")) } else { e });
-    Ok(report?.map(show))
+    let report = report.map_err(|e| if world.size() > 1 { crate::transport::mpi::abort(&format!("failed to {e}")) } else { e })?;
+    report.map_or(Ok(Outcome::Done), |report| show(report, settings.platform.as_ref()))
+}
+
+/// What all ranks found; `None` where any of them failed: then each reason is printed once, by the first rank that has it, since most often all fail alike.
+#[cfg(feature = "mpi")]
+fn agreed<T>(world: &mpi::topology::SimpleCommunicator, found: anyhow::Result<T>) -> Result<Option<T>> {
+    use mpi::traits::{AsRaw, Communicator};
+    let reason = found.as_ref().err().map(|e| format!("failed to {e:#}"));
+    let reasons = crate::transport::mpi::gather_texts(world.as_raw(), reason.as_deref().unwrap_or_default())?;
+    let me = world.rank() as usize;
+    if let Some(reason) = reason.filter(|_| !reasons[..me].contains(&reasons[me])) {
+        eprintln!("collwise: {reason}");
+    }
+    Ok(found.ok().filter(|_| reasons.iter().all(String::is_empty)))
 }
 
 /// A progress bar on a terminal; nothing elsewhere.
-fn progress() -> crate::measure::Progress<'static> {
+pub fn progress() -> crate::measure::Progress<'static> {
     let mut bar: Option<(String, ProgressBar)> = None;
     Box::new(move |purpose, done, total| {
         if bar.as_ref().is_none_or(|(p, _)| p != purpose) {

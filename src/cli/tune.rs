@@ -7,6 +7,7 @@ use super::source::{GroupingArgs, SourceArgs};
 use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
 use crate::collective::{COLLECTIVES, Collective, bcast, collective};
+use crate::error::{Error, Result};
 use crate::files::write_text;
 use crate::library::Library;
 use crate::measure::{ClockErrors, Spent};
@@ -14,7 +15,6 @@ use crate::plan::{by_form, plan_form};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::tune::{TuneOptions, tune};
 use crate::units;
-use anyhow::bail;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,8 @@ pub struct Args {
     source: SourceArgs,
     #[command(flatten)]
     grouping: GroupingArgs,
-    /// Write the policy here; samples are kept beside it and measuring goes on from them after an interrupt.
+    /// Write the policy here. Samples of MPI are kept beside it, and measuring goes on from them after an interrupt; those of --platform are kept
+    /// where --samples says, and nowhere without it.
     #[arg(short, long, value_name = "FILE", default_value = "policy.toml")]
     output: PathBuf,
     /// Measure every candidate, and not only those predicted to be fast: what the predictions save, and what they cost.
@@ -43,12 +44,12 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let (method, bound) = args.grouping.method()?;
-    let collectives = collectives(&args.collectives)?;
     let mut source = args.source.clone();
     source.samples_beside = Some(args.output.clone());
     // written while MPI still runs: some libraries hang or crash when they end
     let tuned = source.measure(Some(&args.output), |session, declared| {
+        let (method, bound) = args.grouping.method()?;
+        let collectives = collectives(&args.collectives)?;
         let options = TuneOptions { declared, method, bound, collectives: &collectives, exhaustive: args.exhaustive };
         let (discovery, policy) = tune(session, options)?;
         write_text(&args.output, &format!("{}{}", head(&policy), policy.to_toml()?))?;
@@ -71,12 +72,12 @@ fn tuned() -> Vec<String> {
 }
 
 /// Collectives by their names, each once.
-fn collectives(names: &[String]) -> anyhow::Result<Vec<&'static Collective>> {
+fn collectives(names: &[String]) -> Result<Vec<&'static Collective>> {
     let mut all: Vec<&'static Collective> = Vec::new();
     for name in names {
         let found = collective(name)?;
         if !found.tuned {
-            bail!("tune {name}: its schedules can be predicted and exported, and are not run yet");
+            return Err(Error::invalid(format!("tune {name}: its schedules can be predicted and exported, and are not run yet")));
         }
         if !all.contains(&found) {
             all.push(found);
@@ -143,13 +144,16 @@ fn over_all(policy: &Policy, verbose: bool) -> anyhow::Result<String> {
     collectives.sort_by_key(|c| (by_form(c), c.sized(), c.name));
     for collective in collectives {
         if !by_form(collective) {
-            text += &format!("broadcast over all groups:\n{}\n", short(&classes(&compiled, &members, collective, 0)?));
+            text += &format!(
+                "broadcast over all groups:\n{}\n",
+                short(&compiled, &members, (collective, 0), &classes(&compiled, &members, collective, 0)?)?
+            );
             continue;
         }
         if collective.sized() {
             let classes = classes(&compiled, &members, collective, 0)?;
             text += &match verbose {
-                true => format!("{} over all groups:\n{}\n", collective.name, short(&classes)),
+                true => format!("{} over all groups:\n{}\n", collective.name, short(&compiled, &members, (collective, 0), &classes)?),
                 false => format!("{}: {}\n", collective.name, span(&classes)),
             };
             continue;

@@ -86,6 +86,11 @@ pub enum Size {
 }
 
 impl Collective {
+    /// One of it, as texts say it: "an allreduce".
+    pub fn one(&self) -> String {
+        format!("{} {}", if self.name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }, self.name)
+    }
+
     /// True if it has bytes; else its size is always 0.
     pub fn sized(&self) -> bool {
         self.size != Size::Nothing
@@ -370,6 +375,11 @@ impl Algorithm {
     /// True for the library's own collective, which is called and not built.
     pub fn is_native(&self) -> bool {
         self.builder.is_none()
+    }
+
+    /// The largest radix that says something of so many ranks: as many as they are, or one that is tried among any number.
+    pub fn most_radix(&self, ranks: usize) -> usize {
+        self.radices.iter().copied().fold(ranks, usize::max)
     }
 
     /// True if its root sends to several peers, of so many ranks.

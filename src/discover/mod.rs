@@ -64,7 +64,7 @@ pub struct Discovery {
 pub fn discover(session: &mut Session, declared: Option<&Declared>, method: &Method, bound: Bound) -> Result<Discovery> {
     let n = session.ranks();
     if n < 2 {
-        return Err(Error::invalid(format!("discover groups of {n} rank: start at least two, such as mpirun -n 8")));
+        return Err(Error::invalid(format!("discover groups of {n} rank: at least two are needed, since one has nobody to send to")));
     }
     if let Some(d) = declared.filter(|d| d.hosts.len() != n) {
         return Err(Error::invalid(format!("use the declared hosts: {} are declared for {n} ranks", d.hosts.len())));

@@ -333,7 +333,7 @@ impl Experiment {
 /// Refuses a size of what has no message.
 fn has_message(collective: &Collective, bytes: usize) -> Result<()> {
     if !collective.sized() && bytes > 0 {
-        return Err(Error::invalid(format!("a {} has no message, and {bytes} bytes are asked for", collective.name)));
+        return Err(Error::invalid(format!("{} has no message, and {bytes} bytes are asked for", collective.one())));
     }
     Ok(())
 }

@@ -72,17 +72,7 @@ fn busiest(schedule: &Schedule, costs: &dyn CostModel) -> f64 {
 mod tests {
     use super::*;
     use crate::collective::{Parameters, collective};
-    use crate::model::Cost;
-
-    /// 50 us, 100 MB/s.
-    struct Lan;
-
-    impl CostModel for Lan {
-        fn cost(&self, _: Link, bytes: usize) -> Cost {
-            let gap = 1e-8 * bytes as f64;
-            Cost { gap, transit: gap + 5e-5, ..Cost::default() }
-        }
-    }
+    use crate::flow::tests::Lan;
 
     #[test]
     fn a_port_is_as_busy_with_what_comes_as_with_what_goes() {

@@ -236,7 +236,7 @@ fn from_row(
 fn form_of(costs: &PolyModel, members: &[Location], collective: &'static Collective, row: &TwoLevelRow, shape: &Shape) -> Result<Form> {
     let algorithm = collective.algorithm(&row.inter_group)?;
     let Some(inside) = &row.intra_group else { return Form::Flat(collective, algorithm, row.parameters()).with_flow(costs, shape) };
-    let through = through(collective).ok_or_else(|| Error::invalid(format!("a {} does not go through coordinators", collective.name)))?;
+    let through = through(collective).ok_or_else(|| Error::invalid(format!("{} does not go through coordinators", collective.one())))?;
     let inside = (through.tree(inside)?, row.intra_parameters());
     let between = (algorithm, Parameters { segment: 0, ..row.parameters() });
     let coordinated = coordinated(costs.policy(), members, collective, shape, inside, between, row.segment_bytes);

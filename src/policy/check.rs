@@ -20,7 +20,8 @@ impl Policy {
         if self.provenance.ranks > MAX_BYTES {
             return Some((way(&[&"provenance", &"ranks"]), format!("there are no {} ranks", self.provenance.ranks)));
         }
-        let two_level = || self.collectives.iter().find_map(|(c, all)| rows_fault(c, &all.two_level));
+        let ranks = self.groups.iter().map(|g| g.hosts.len()).sum();
+        let two_level = || self.collectives.iter().find_map(|(c, all)| rows_fault(c, &all.two_level, ranks));
         let ratios = || self.collectives.iter().find_map(|(c, all)| ratios_fault(c, &all.calibration));
         two_level().or_else(ratios).or_else(|| self.group_fault()).or_else(|| self.link_fault())
     }
@@ -117,14 +118,14 @@ fn ratios_fault(collective: &Collective, calibration: &BTreeMap<String, Ratios>)
 }
 
 /// What is wrong with the rows of a collective over several groups.
-fn rows_fault(collective: &'static Collective, rows: &[TwoLevelRow]) -> Option<Fault> {
+fn rows_fault(collective: &'static Collective, rows: &[TwoLevelRow], ranks: usize) -> Option<Fault> {
     let wrong = |k: usize| {
         let row = &rows[k];
         if !begins(k, |k| rows[k].from_bytes) {
             return Some("from must begin with 0 and ascend".into());
         }
         if !collective.sized() && row.at_bytes + row.from_bytes > 0 {
-            return Some(format!("its sizes are not valid: a {} has no message", collective.name));
+            return Some(format!("its sizes are not valid: {} has no message", collective.one()));
         }
         if row.in_flight.max(row.intra_in_flight) > WINDOW {
             return Some(format!("in_flight is at most {WINDOW}"));
@@ -137,7 +138,7 @@ fn rows_fault(collective: &'static Collective, rows: &[TwoLevelRow]) -> Option<F
         }
         let algorithms = match through(collective) {
             None => segments_fault(collective, row),
-            Some(through) => forms_fault(through, row),
+            Some(through) => forms_fault(through, row, ranks),
         };
         if row.by_speed && (*collective != bcast::COLLECTIVE || row.is_per_group()) {
             return Some("by_speed is about an algorithm of a broadcast inside groups, or over all ranks, that the row names".into());
@@ -186,13 +187,13 @@ fn segments_fault(collective: &Collective, row: &TwoLevelRow) -> Option<String> 
 }
 
 /// What is wrong with the algorithms of a row that says a form.
-fn forms_fault(through: &Through, row: &TwoLevelRow) -> Option<String> {
+fn forms_fault(through: &Through, row: &TwoLevelRow, ranks: usize) -> Option<String> {
     let collective = through.collective;
     if row.inter_group == collective.native().name {
         return Some("the library's own runs where native = true, and is no algorithm here".into());
     }
     if !collective.sized() && [row.segment_bytes, row.in_flight, row.intra_segment_bytes, row.intra_in_flight].iter().any(|&n| n > 0) {
-        return Some(format!("a {} has no message to be cut into segments", collective.name));
+        return Some(format!("{} has no message to be cut into segments", collective.one()));
     }
     let unread = |keys: &[(&str, bool)]| keys.iter().find(|(_, said)| *said).map(|(key, _)| format!("{key} says nothing in such a row"));
     let inside_said = [("intra_in_flight", row.intra_in_flight > 0), ("intra_peers", row.intra_peers.is_some())];
@@ -204,11 +205,11 @@ fn forms_fault(through: &Through, row: &TwoLevelRow) -> Option<String> {
             Err(e) => Some(format!("failed to {e}")),
             Ok(a) if row.segment_bytes > 0 && !a.segmented => Some(format!("\"{}\" cuts nothing into segments", a.name)),
             Ok(_) if row.intra_radix > 0 => Some("it has an intra_radix, and no intra_group".into()),
-            Ok(a) => radix_fault(a, row.radix),
+            Ok(a) => radix_fault(a, row.radix, ranks),
         };
     };
     if row.segment_bytes > 0 && !through.segmented {
-        return Some(format!("a {} does not go through coordinators in segments", collective.name));
+        return Some(format!("{} does not go through coordinators in segments", collective.one()));
     }
     let whole = row.segment_bytes == 0;
     let of_segments = [("in_flight", whole && row.in_flight > 0), ("intra_in_flight", whole && row.intra_in_flight > 0)];
@@ -221,16 +222,19 @@ fn forms_fault(through: &Through, row: &TwoLevelRow) -> Option<String> {
     }
     match through.between(&row.inter_group).and_then(|between| Ok((between, through.tree(inside)?))) {
         Err(e) => Some(format!("failed to {e}")),
-        Ok((between, tree)) => radix_fault(between, row.radix).or_else(|| radix_fault(tree, row.intra_radix)),
+        Ok((between, tree)) => radix_fault(between, row.radix, ranks).or_else(|| radix_fault(tree, row.intra_radix, ranks)),
     }
 }
 
-/// What is wrong with a radix that an algorithm is said to have.
-fn radix_fault(algorithm: &Algorithm, radix: usize) -> Option<String> {
+/// What is wrong with a radix that an algorithm over at most so many ranks is said to have.
+fn radix_fault(algorithm: &Algorithm, radix: usize, ranks: usize) -> Option<String> {
     match radix {
         0 => None,
         _ if algorithm.radices.is_empty() => Some(format!("\"{}\" has no radix", algorithm.name)),
         1 => Some("a radix is 2 at least".into()),
+        _ if radix > algorithm.most_radix(ranks) => {
+            Some(format!("a radix of {radix} is more than there are ranks: {} is the largest here", algorithm.most_radix(ranks)))
+        }
         _ => None,
     }
 }
@@ -252,25 +256,22 @@ fn choices_fault(n: usize, g: &GroupPolicy, collective: &'static Collective, row
         if let Err(e) = row.held(collective) {
             return Some(format!("failed to {e}"));
         }
-        if row.radix > MAX_BYTES {
-            return Some("its radix is not valid".into());
-        }
         if row.in_flight > WINDOW {
             return Some(format!("in_flight is at most {WINDOW}"));
         }
         if row.by_speed && collective.places_of(algorithm).is_none() {
-            return Some(format!("a {} by \"{}\" has no places by speed", collective.name, algorithm.name));
+            return Some(format!("{} by \"{}\" has no places by speed", collective.one(), algorithm.name));
         }
         if row.peers > WINDOW {
             return Some(format!("peers is at most {WINDOW}"));
         }
         if !collective.sized() && row.at_bytes + row.from_bytes > 0 {
-            return Some(format!("its sizes are not valid: a {} has no message", collective.name));
+            return Some(format!("its sizes are not valid: {} has no message", collective.one()));
         }
         if !g.models.iter().any(|m| m.model == row.model) {
             return Some(format!("the group has no model \"{}\"", row.model));
         }
-        radix_fault(algorithm, row.radix)
+        radix_fault(algorithm, row.radix, g.hosts.len())
     };
     (0..rows.len()).find_map(|k| Some((way(&[&"group", &n, &"choices", &collective.name, &k]), wrong(k)?)))
 }

@@ -340,8 +340,9 @@ impl CompiledPolicy {
         // of a group that was measured with one rank nothing is known, and what several ranks there send each other stays inside one host
         if g.models.is_empty() && g.hosts.len() > 1 {
             return Err(Error::invalid(format!(
-                "decide what \"{}\" does in a {}: the policy has no model of that group",
-                g.name, collective.name
+                "decide what \"{}\" does in {}: the policy has no model of that group",
+                g.name,
+                collective.one()
             )));
         }
         let best = ranked.first();

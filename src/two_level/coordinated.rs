@@ -58,7 +58,7 @@ pub fn through(collective: &Collective) -> Option<&'static Through> {
 /// # Errors
 /// It does not.
 fn through_coordinators(collective: &Collective) -> Result<&'static Through> {
-    through(collective).ok_or_else(|| Error::invalid(format!("a {} does not go through coordinators", collective.name)))
+    through(collective).ok_or_else(|| Error::invalid(format!("{} does not go through coordinators", collective.one())))
 }
 
 impl Through {
@@ -215,7 +215,7 @@ impl Coordinated {
             return Err(Error::invalid("a collective over groups needs groups, and each group ranks"));
         }
         if self.segment > 0 && !through.segmented {
-            return Err(Error::invalid(format!("a {} does not go through coordinators in segments", self.collective.name)));
+            return Err(Error::invalid(format!("{} does not go through coordinators in segments", self.collective.one())));
         }
         let own = self.ranks();
         // blocks and roots are those of ranks: all of those below some number take part
