@@ -69,7 +69,7 @@
 //!
 //! ```text
 //! run, bench, cli                       adaptive collectives for MPI programs; comparing them; the command line
-//! accuracy, regret, tune                the whole pipeline, and how good it was
+//! accuracy, contention, regret, tune    the whole pipeline, and how good it was
 //! qnm                                   wall times of applications
 //! plan                                  what one communicator does for a size
 //! policy                                the file of what was decided
@@ -108,6 +108,8 @@ pub mod cli;
 #[cfg(feature = "tune")]
 pub mod cluster;
 pub mod collective;
+#[cfg(feature = "tune")]
+pub mod contention;
 pub mod decide;
 #[cfg(feature = "tune")]
 pub mod discover;

@@ -22,7 +22,7 @@ const ROOMS: &[&[&str]] = &[
     &["policy"],
     &["plan"],
     &["qnm"],
-    &["accuracy", "regret", "tune"],
+    &["accuracy", "contention", "regret", "tune"],
     &["run"],
     &["bench"],
     &["cli"],

@@ -4,6 +4,7 @@ use super::clocks::clocks;
 use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
 use crate::accuracy::{ChoiceRegret, PlaceAccuracy, SELECTED, SizeAccuracy, accuracy, by_place, regrets};
+use crate::contention::{Contention, contention};
 use crate::error::Error;
 use crate::measure::Samples;
 use crate::plan::members;
@@ -33,6 +34,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let members = members(&compiled.policy, &settings.hosts)?;
     let sizes = accuracy(&compiled, &members, &samples)?;
     let places = by_place(&compiled, &members, &samples)?;
+    let contended = contention(&compiled, &members, &samples)?;
     let choices = regrets(&compiled, &members, &samples)?;
     if places.is_empty() {
         let file = args.samples.display();
@@ -40,11 +42,14 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     if args.json {
         let clocks = samples.clock_errors();
-        print_json(&serde_json::json!({ "sizes": sizes, "places": places, "choices": choices, "clocks": clocks }))?;
+        print_json(
+            &serde_json::json!({ "sizes": sizes, "places": places, "contention": contended, "choices": choices, "clocks": clocks }),
+        )?;
         return Ok(Outcome::Done);
     }
     let mut text = if sizes.is_empty() { String::new() } else { of_sizes(&sizes) };
     text += &of_places(&places);
+    text += &of_contention(&contended);
     text += &regret("all groups", choices.iter().filter(|c| c.group.is_none()));
     text += &regret("one group", choices.iter().filter(|c| c.group.is_some()));
     text += &clocks(samples.clock_errors());
@@ -79,6 +84,26 @@ fn of_places(places: &[PlaceAccuracy]) -> String {
     };
     let header = ["collective", "among", "measured", "error", "bias", "regret"];
     table(&header, 2, &places.iter().map(row).collect::<Vec<_>>()) + "\n"
+}
+
+/// Contention of alltoalls, by group.
+fn of_contention(places: &[Contention]) -> String {
+    if places.is_empty() {
+        return String::new();
+    }
+    let row = |p: &Contention| {
+        let of = |e: &crate::contention::CountError| format!("{} at {}", percent_or_dash(e.error), e.ranks);
+        let (fitted, others): (Vec<_>, Vec<_>) = p.errors.iter().partition(|e| e.ranks == p.fitted_ranks);
+        let others = if others.is_empty() {
+            "- (no other number of ranks was measured)".into()
+        } else {
+            others.into_iter().map(of).collect::<Vec<_>>().join(", ")
+        };
+        let fitted = fitted.into_iter().map(of).collect::<Vec<_>>().join(", ");
+        vec![p.group.clone().unwrap_or_else(|| "several groups".into()), format!("{:.2}", p.gamma), fitted, others]
+    };
+    let header = ["alltoall among", "contention", "error at ranks of the fit", "at others"];
+    table(&header, 1, &places.iter().map(row).collect::<Vec<_>>()) + "\n"
 }
 
 /// How much longer the policy's choices took than the fastest that was measured, found by other runs than those that are compared.

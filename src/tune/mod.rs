@@ -8,7 +8,8 @@ mod over_all;
 mod rows;
 
 use crate::cluster::{Bound, METHODS, Method};
-use crate::collective::{Collective, barrier, bcast};
+use crate::collective::{Collective, alltoall, barrier, bcast};
+use crate::contention;
 use crate::decide::Knowledge;
 use crate::discover::{Discovery, FoundGroup, discover};
 use crate::error::Result;
@@ -93,7 +94,7 @@ pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, P
             timer: settings.timer,
             date: settings.date,
             made_by: concat!("collwise ", env!("CARGO_PKG_VERSION")).into(),
-            measuring_s: session.elapsed(),
+            measuring_s: 0.0,
         },
     };
     if rank_sets.len() > 1 {
@@ -106,8 +107,11 @@ pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, P
         }
         let rows = over_all::choose(session, &policy, &members, options.collectives)?;
         policy.collectives.extend(rows.into_iter().map(|(collective, rows)| (collective, over_groups(rows, BTreeMap::new()))));
-        policy.provenance.measuring_s = session.elapsed();
     }
+    if options.collectives.contains(&&alltoall::COLLECTIVE) {
+        session.measure_roughly("alltoalls, for their contention", &contention::experiments(&rank_sets))?;
+    }
+    policy.provenance.measuring_s = session.elapsed();
     // what is used is what is written, to the last digit
     Ok((discovery, Policy::parse("the new policy", &policy.to_toml()?)?))
 }
