@@ -377,6 +377,12 @@ impl Algorithm {
         self.builder.is_none()
     }
 
+    /// The radices worth trying among so many ranks: those above the first that is not below their number say the same as that one.
+    pub fn radices_among(&self, ranks: usize) -> impl Iterator<Item = usize> {
+        let below = self.radices.iter().take_while(|&&radix| radix < ranks).count();
+        self.radices.iter().copied().take(below + 1)
+    }
+
     /// The largest radix that says something of so many ranks: as many as they are, or one that is tried among any number.
     pub fn most_radix(&self, ranks: usize) -> usize {
         self.radices.iter().copied().fold(ranks, usize::max)

@@ -125,7 +125,7 @@ pub fn all_candidates(collective: &Collective, ranks: usize, bytes: usize) -> Ve
             cut.retain(|&(operations, _)| operations > whole && operations <= MOST_OPERATIONS);
             all.extend(cut.into_iter().map(|(_, p)| (a, p)));
         } else {
-            all.extend(a.radices.iter().map(|&radix| (a, Parameters::of(0, radix))));
+            all.extend(a.radices_among(ranks).map(|radix| (a, Parameters::of(0, radix))));
         }
         if a.whole || (!a.segmented && a.radices.is_empty()) {
             all.push((a, Parameters::default()));

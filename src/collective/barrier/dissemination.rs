@@ -1,5 +1,6 @@
 //! Dissemination of radix r: in round k every rank tells the r - 1 ranks that are 1, 2, ..., r - 1 times `r^k` after it, and hears from
-//! as many before it. `ceil(log_r P) ((r-1) g + L)`: all ranks are done at once, after as few latencies as any barrier takes.
+//! as many before it. `ceil(log_r P) ((r-1) g + L)`: all ranks are done at once, after as few latencies as any barrier takes: one, where the radix is the
+//! number of ranks, which is best of few coordinators that are far from each other.
 
 use super::super::{Algorithm, Parameters, Shape};
 use crate::schedule::{OpId, Program, Span};
@@ -10,7 +11,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "dissemination",
     summary: "rounds in which every rank tells those at a distance that grows by the radix (default 2)",
     citation: "Hensgen, Finkel, Manber, Int. J. Parallel Programming 17 (1988); radix: Hoefler et al., IPDPS 2006",
-    radices: &[2, 3, 4, 8],
+    radices: &[2, 3, 4, 8, 16, 32],
     builder: Some(program),
     ..Algorithm::NEW
 };
