@@ -62,12 +62,17 @@ pub(super) fn confirm(session: &mut Session, chosen: Vec<(Experiment, Experiment
 /// What that is for.
 const CONFIRMED: &str = "what was chosen, confirmed";
 
-/// True if one of the two may be faster, whatever was found: where neither beat the other in a race, that takes a quarter, and runs that do not scatter.
+/// What takes so many times as long as the other one is the slower one, however its runs scatter: running both again would take longest just there.
+const FAR_APART: f64 = 2.0;
+
+/// True if one of the two may be faster, whatever was found: where neither beat the other in a race, that takes a quarter, and runs that do not scatter, or
+/// more.
 fn is_in_doubt(samples: &Samples, own: &Experiment, native: &Experiment) -> bool {
     let times = choosing(samples, own).zip(choosing(samples, native));
     let stopped = |stop: Stop| [own, native].iter().any(|e| samples.get(e).is_some_and(|sample| sample.stop == stop));
-    let close = |(own, native): (f64, f64)| own.max(native) <= DRIFTED * own.min(native);
-    times.is_some_and(|times| close(times) || stopped(Stop::Budget) && !stopped(Stop::Beaten))
+    let within = |(own, native): (f64, f64), times: f64| own.max(native) <= times * own.min(native);
+    let unsure = || stopped(Stop::Budget) && !stopped(Stop::Beaten);
+    times.is_some_and(|times| within(times, DRIFTED) || within(times, FAR_APART) && unsure())
 }
 
 /// Of fewer runs each no test says that one is faster.
@@ -150,6 +155,7 @@ mod tests {
         assert!(!doubt(of(0, 1.0, Stop::Precise), of(1, 1.4, Stop::Precise)));
         assert!(!doubt(of(0, 1.0, Stop::Budget), of(1, 1.4, Stop::Beaten)));
         assert!(doubt(of(0, 1.0, Stop::Budget), of(1, 1.4, Stop::Budget)), "they scatter");
+        assert!(!doubt(of(0, 1.0, Stop::Budget), of(1, 2.1, Stop::Budget)), "not by as much");
         assert!(!doubt(of(0, 1.4, Stop::Beaten), of(1, 1.0, Stop::Precise)));
         assert!(!is_in_doubt(&samples([of(0, 1.0, Stop::Budget)]), &experiment(0), &experiment(1)), "there is no other");
     }
