@@ -91,7 +91,7 @@ pub fn contention(policy: &CompiledPolicy, members: &[Location], samples: &Sampl
         let Some(measured) = stats::median(&sample.all()).filter(|&time| time > 0.0) else { continue };
         let among: Vec<Location> = ranks.iter().map(|&rank| members[rank]).collect();
         let group = Some(among[0].group).filter(|&group| among.iter().all(|m| m.group == group));
-        let (lower, upper) = bounds(&PolyModel::with(policy, &among, *bytes, Some(MODEL))?, among.len(), *bytes);
+        let (lower, upper) = bounds(&PolyModel::with(policy, &among, &alltoall::COLLECTIVE, *bytes, Some(MODEL))?, among.len(), *bytes);
         let width = upper.max(lower) - lower;
         places.entry(group).or_default().push(Case { ranks: among.len(), bytes: *bytes, measured, lower, width });
     }

@@ -282,7 +282,7 @@ pub fn in_all_segments(policy: &CompiledPolicy, members: &[Location], form: &For
     let Some(coordinated) = form.coordinated() else { return Ok(Vec::new()) };
     let through = through(coordinated.collective).filter(|through| through.segmented);
     let longest = through.map(|through| (through.longest_message)(&coordinated.groups, shape));
-    let costs = PolyModel::new(policy, members, shape.bytes)?;
+    let costs = PolyModel::new(policy, members, coordinated.collective, shape.bytes)?;
     let sizes = longest.map_or(Vec::new(), |longest| segments(coordinated.collective, longest));
     let with = |segment| {
         let mut other = Coordinated { segment, ..coordinated.clone() };
