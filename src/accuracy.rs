@@ -18,12 +18,12 @@ use std::collections::BTreeMap;
 pub struct SizeAccuracy {
     /// Size.
     pub bytes: usize,
-    /// How many ways were measured.
-    pub ways: usize,
-    /// Median over the ways of |predicted / measured - 1| with this model inside groups; `selected`: the selected model. A model
+    /// How many schedules were measured.
+    pub schedules: usize,
+    /// Median over the schedules of |predicted / measured - 1| with this model inside groups; `selected`: the selected model. A model
     /// of which it is not known, because all were measured to take no time, is not there.
     pub error: BTreeMap<String, f64>,
-    /// How much longer the way that is predicted to be fastest takes than the fastest one, as a share; found and timed as in [`regrets`]. `None`
+    /// How much longer the schedule that is predicted to be fastest takes than the fastest one, as a share; found and timed as in [`regrets`]. `None`
     /// where that one was measured to take no time.
     pub regret: Option<f64>,
 }
@@ -58,14 +58,14 @@ pub fn accuracy(policy: &CompiledPolicy, members: &[Location], samples: &Samples
         let predicted = names.iter().map(predict).collect::<Result<_>>()?;
         by_size.entry(two_level.bytes).or_default().push(Predicted { measured, halves, predicted });
     }
-    let of_size = |(bytes, ways): (usize, Vec<Predicted>)| {
-        let errors = |k: usize| ways.iter().filter_map(|w| Some(excess(w.predicted[k], w.measured)?.abs())).collect::<Vec<_>>();
+    let of_size = |(bytes, schedules): (usize, Vec<Predicted>)| {
+        let errors = |k: usize| schedules.iter().filter_map(|w| Some(excess(w.predicted[k], w.measured)?.abs())).collect::<Vec<_>>();
         let error = |k: usize| stats::median(&errors(k)).filter(|e| e.is_finite());
         SizeAccuracy {
             bytes,
-            ways: ways.len(),
+            schedules: schedules.len(),
             error: names.iter().enumerate().filter_map(|(k, n)| Some((n.clone(), error(k)?))).collect(),
-            regret: regret_of_predictions(&ways),
+            regret: regret_of_predictions(&schedules),
         }
     };
     Ok(by_size.into_iter().map(of_size).collect())
@@ -78,13 +78,13 @@ pub struct PlaceAccuracy {
     pub collective: &'static str,
     /// The group inside which it was measured; `None`: over several groups.
     pub group: Option<String>,
-    /// How many ways of all sizes were measured.
+    /// How many schedules of all sizes were measured.
     pub measured: usize,
     /// Median of |predicted / measured - 1|, by the selected models. `None` where all were measured to take no time.
     pub error: Option<f64>,
     /// Median of predicted / measured - 1: below 0 where predictions are too fast.
     pub bias: Option<f64>,
-    /// Mean, over sizes and numbers of ranks, of how much longer the way that is predicted to be fastest takes than the fastest one, as a share; found
+    /// Mean, over sizes and numbers of ranks, of how much longer the schedule that is predicted to be fastest takes than the fastest one, as a share; found
     /// and timed as in [`regrets`].
     pub regret: Option<f64>,
 }
@@ -118,7 +118,7 @@ pub fn by_place(policy: &CompiledPolicy, members: &[Location], samples: &Samples
             measured: fields.values().map(Vec::len).sum(),
             error: stats::median(&excesses.iter().map(|e| e.abs()).collect::<Vec<_>>()),
             bias: stats::median(&excesses),
-            regret: stats::mean(&fields.values().filter_map(|ways| regret_of_predictions(ways)).collect::<Vec<_>>()),
+            regret: stats::mean(&fields.values().filter_map(|schedules| regret_of_predictions(schedules)).collect::<Vec<_>>()),
         }
     };
     Ok(places.into_iter().map(of_place).collect())
@@ -127,13 +127,13 @@ pub fn by_place(policy: &CompiledPolicy, members: &[Location], samples: &Samples
 /// Those of one size among as many ranks are rivals.
 type Fields = BTreeMap<(usize, usize), Vec<Predicted>>;
 
-/// How much longer the way that is predicted to be fastest takes than the fastest one, as a share, by the second half of their runs.
-fn regret_of_predictions(ways: &[Predicted]) -> Option<f64> {
-    let second_half = |of: &dyn Fn(&Predicted) -> f64| ways.iter().min_by(|a, b| of(a).total_cmp(&of(b))).map(|w| w.halves[1]);
+/// How much longer the schedule that is predicted to be fastest takes than the fastest one, as a share, by the second half of their runs.
+fn regret_of_predictions(schedules: &[Predicted]) -> Option<f64> {
+    let second_half = |of: &dyn Fn(&Predicted) -> f64| schedules.iter().min_by(|a, b| of(a).total_cmp(&of(b))).map(|w| w.halves[1]);
     excess(second_half(&|w| w.predicted[0])?, second_half(&|w| w.halves[0])?)
 }
 
-/// A way, measured and predicted by each model.
+/// A schedule, measured and predicted by each model.
 struct Predicted {
     measured: f64,
     /// See [`halves`].

@@ -92,15 +92,15 @@ fn line_at(text: &str, offset: usize) -> usize {
 }
 
 /// The way to a value in a TOML text, for [`line_of`]: keys, and the numbers (from 0) of items of lists.
-pub fn way(steps: &[&dyn std::fmt::Display]) -> Vec<String> {
+pub fn key_path(steps: &[&dyn std::fmt::Display]) -> Vec<String> {
     steps.iter().map(ToString::to_string).collect()
 }
 
 /// The line (from 1) of a value in a TOML text, or of as much of the way to it as is there; for errors found after parsing.
-pub fn line_of(text: &str, way: &[String]) -> Option<usize> {
+pub fn line_of(text: &str, key_path: &[String]) -> Option<usize> {
     let document = toml::de::DeTable::parse(text).ok()?;
     let (mut at, mut value) = (document.span(), toml::de::DeValue::Table(document.into_inner()));
-    for step in way {
+    for step in key_path {
         // a table that only others name has no place of its own: then it is where its first entry is
         let next = match &mut value {
             toml::de::DeValue::Table(table) => table.remove(step.as_str()),
@@ -141,20 +141,20 @@ mod tests {
     fn values_are_found_in_toml() {
         let text = "x = 1\n\n[a.b]\nrows = [\n  { y = 1 },\n  { y = 2 },\n]\n\n[[g]]\nname = 1\n[g.c]\nz = [\n 1,\n 2]\n[[g]]\nname = 2\n\n[g.\"a.b\"]\nu = 1\n";
         for (steps, line) in [
-            (way(&[&"x"]), 1),
-            (way(&[&"a", &"b"]), 3),
-            (way(&[&"a", &"b", &"rows"]), 4),
-            (way(&[&"a", &"b", &"rows", &1]), 6),
-            (way(&[&"a", &"b", &"rows", &1, &"y"]), 6),
-            (way(&[&"a", &"b", &"rows", &1, &"gone", &"gone"]), 6),
-            (way(&[&"g", &0]), 9),
-            (way(&[&"g", &0, &"name"]), 10),
-            (way(&[&"g", &0, &"c", &"z", &1]), 14),
-            (way(&[&"g", &1]), 15),
-            (way(&[&"g", &1, &"a.b", &"u"]), 19),
+            (key_path(&[&"x"]), 1),
+            (key_path(&[&"a", &"b"]), 3),
+            (key_path(&[&"a", &"b", &"rows"]), 4),
+            (key_path(&[&"a", &"b", &"rows", &1]), 6),
+            (key_path(&[&"a", &"b", &"rows", &1, &"y"]), 6),
+            (key_path(&[&"a", &"b", &"rows", &1, &"gone", &"gone"]), 6),
+            (key_path(&[&"g", &0]), 9),
+            (key_path(&[&"g", &0, &"name"]), 10),
+            (key_path(&[&"g", &0, &"c", &"z", &1]), 14),
+            (key_path(&[&"g", &1]), 15),
+            (key_path(&[&"g", &1, &"a.b", &"u"]), 19),
         ] {
             assert_eq!(line_of(text, &steps), Some(line), "{steps:?}");
         }
-        assert_eq!(line_of("= 1", &way(&[&"x"])), None);
+        assert_eq!(line_of("= 1", &key_path(&[&"x"])), None);
     }
 }

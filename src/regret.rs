@@ -250,7 +250,7 @@ impl<'a> Best<'a> {
     }
 }
 
-/// The segments that ways over groups are tried with.
+/// The segments that schedules over groups are tried with.
 const SEGMENTS: [usize; 8] = [0, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10];
 
 /// The largest message that is drawn.
@@ -258,7 +258,7 @@ const LARGEST: f64 = (4 << 20) as f64;
 
 /// The regret of a policy where users meet it: calls of a collective with any size, from any root, among all of a simulated platform's ranks (placed by slot or
 /// dealt out), or some of them. Half of the sizes lie on both sides of where a row begins, the others are drawn log-uniform up to 4 MiB.
-/// Each is compared with every way over groups, in segments of powers of two (of other collectives than the broadcast: every form, and the fast ones in
+/// Each is compared with every schedule over groups, in segments of powers of two (of other collectives than the broadcast: every form, and the fast ones in
 /// segments of all sizes), and with every algorithm over all its ranks. `members`: the places of the simulator's ranks in the policy.
 ///
 /// # Errors
@@ -373,9 +373,10 @@ fn meet(
         }
     } else {
         let segments: Vec<usize> = SEGMENTS.into_iter().filter(|&s| s < bytes).collect();
-        for way in INTER_GROUP_ALGORITHMS.into_iter().flat_map(|inter_group| two_level_parameters(policy, &members, inter_group, &segments))
+        for choice in
+            INTER_GROUP_ALGORITHMS.into_iter().flat_map(|inter_group| two_level_parameters(policy, &members, inter_group, &segments))
         {
-            best.against(|| way.words(bytes), &two_level(policy, &members, root, bytes, way)?.schedule(members.len())?, ranks)?;
+            best.against(|| choice.words(bytes), &two_level(policy, &members, root, bytes, choice)?.schedule(members.len())?, ranks)?;
         }
         best.against_every_algorithm(collective, &shape, policy, &members)?;
     }

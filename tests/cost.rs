@@ -2,6 +2,7 @@
 
 mod common;
 
+use collwise::collective::bcast;
 use collwise::measure::{Session, SimulatedProbe};
 use collwise::plan::{Location, PolyModel, predict, two_level, two_level_parameters};
 use collwise::platform::generate::{Wanted, generate};

@@ -60,11 +60,11 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
 /// Broadcasts over all groups, by size and model.
 fn of_sizes(sizes: &[SizeAccuracy]) -> String {
     let models: Vec<&String> = sizes[0].error.keys().filter(|n| *n != SELECTED).collect();
-    let mut header = vec!["bytes", "ways", "regret", SELECTED];
+    let mut header = vec!["bytes", "schedules", "regret", SELECTED];
     header.extend(models.iter().map(|m| m.as_str()));
     let cell = |x: Option<&f64>| percent_or_dash(x.copied());
     let row = |s: &SizeAccuracy| {
-        let mut row = vec![units::bytes(s.bytes), s.ways.to_string(), percent_or_dash(s.regret), cell(s.error.get(SELECTED))];
+        let mut row = vec![units::bytes(s.bytes), s.schedules.to_string(), percent_or_dash(s.regret), cell(s.error.get(SELECTED))];
         row.extend(models.iter().map(|m| cell(s.error.get(*m))));
         row
     };

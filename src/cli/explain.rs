@@ -66,7 +66,7 @@ pub struct Class {
     from_bytes: usize,
     at_bytes: usize,
     predicted_s: Option<f64>,
-    way: String,
+    done: String,
 }
 
 /// All sizes, in short.
@@ -80,8 +80,8 @@ pub fn classes(
     root: usize,
 ) -> anyhow::Result<Vec<Class>> {
     let class = |(from_bytes, at_bytes): (usize, usize)| {
-        let (predicted_s, way) = of_size(compiled, members, (collective, root), at_bytes)?;
-        Ok(Class { from_bytes, at_bytes, predicted_s, way })
+        let (predicted_s, done) = of_size(compiled, members, (collective, root), at_bytes)?;
+        Ok(Class { from_bytes, at_bytes, predicted_s, done })
     };
     compiled.policy.size_classes(collective).into_iter().map(class).collect()
 }
@@ -109,13 +109,13 @@ pub fn short(
     of: (&'static Collective, usize),
     classes: &[Class],
 ) -> anyhow::Result<String> {
-    let chunks: Vec<&[Class]> = classes.chunk_by(|a, b| a.way == b.way).collect();
+    let chunks: Vec<&[Class]> = classes.chunk_by(|a, b| a.done == b.done).collect();
     let row = |(k, alike): (usize, &&[Class])| {
         let (first, last) = (&alike[0], &alike[alike.len() - 1]);
         let up_to = chunks.get(k + 1).map(|next| next[0].from_bytes.saturating_sub(1));
         let (takes, _) = of_size(compiled, members, of, first.from_bytes)?;
         let (to, _) = of_size(compiled, members, of, up_to.unwrap_or(last.at_bytes))?;
-        Ok(vec![units::bytes(first.from_bytes), up_to.map_or("-".into(), units::bytes), first.way.clone(), or_dash(takes), or_dash(to)])
+        Ok(vec![units::bytes(first.from_bytes), up_to.map_or("-".into(), units::bytes), first.done.clone(), or_dash(takes), or_dash(to)])
     };
     let rows = chunks.iter().enumerate().map(row).collect::<anyhow::Result<Vec<_>>>()?;
     Ok(table(&["from", "up to", "what is done", "takes", "to"], 3, &rows))
@@ -123,12 +123,12 @@ pub fn short(
 
 /// What the smallest and the largest size that was looked at take, and in how many ways all are done.
 pub fn span(classes: &[Class]) -> String {
-    let ways = classes.chunk_by(|a, b| a.way == b.way).count();
+    let kinds = classes.chunk_by(|a, b| a.done == b.done).count();
     let end = |class: &Class| format!("{} at {}", or_dash(class.predicted_s), units::bytes(class.at_bytes));
     match classes {
         [] => "nothing is known".into(),
-        [only] => format!("{}, takes {}", only.way, end(only)),
-        [first, .., last] => format!("{} to {}, in {ways} ways", end(first), end(last)),
+        [only] => format!("{}, takes {}", only.done, end(only)),
+        [first, .., last] => format!("{} to {}, in {kinds} ways", end(first), end(last)),
     }
 }
 
@@ -154,7 +154,7 @@ fn form(args: &Args, compiled: &CompiledPolicy, members: &[Location], bytes: usi
     let (runner_up, margin) = (evidence.map(|e| &e.runner_up), evidence.map(|e| e.margin));
     if args.json {
         return print_json(&serde_json::json!({
-            "collective": collective.name, "bytes": bytes, "ranks": members.len(), "predicted_s": plan.predicted_s, "way": plan.form.words(),
+            "collective": collective.name, "bytes": bytes, "ranks": members.len(), "predicted_s": plan.predicted_s, "form": plan.form.words(),
             "native": plan.form.is_native(), "from_row": plan.from_row, "runner_up": runner_up, "margin": margin, "native_s": native_s,
         }));
     }
@@ -209,8 +209,8 @@ pub fn json(policy: &Policy, plan: &Plan) -> serde_json::Value {
     serde_json::json!({
         "bytes": plan.shape.bytes, "root": plan.shape.root, "predicted_s": plan.predicted_s, "native_s": plan.native_s,
         "measured_up_to_bytes": plan.beyond.map(|b| b.measured_bytes),
-        "inter_group": plan.decided.map(|w| w.inter_group.name()), "segment_bytes": plan.way().map(|w| w.segment),
-        "in_flight": plan.way().map(|w| w.flow.in_flight), "peers": plan.way().map(|w| w.flow.peers), "by_speed": plan.way().map(|w| w.by_speed),
+        "inter_group": plan.decided.map(|w| w.inter_group.name()), "segment_bytes": plan.choice().map(|w| w.segment),
+        "in_flight": plan.choice().map(|w| w.flow.in_flight), "peers": plan.choice().map(|w| w.flow.peers), "by_speed": plan.choice().map(|w| w.by_speed),
         "intra_group": plan.decided.map(|_| plan.two_level.intra_group[0].algorithm),
         "heuristic": solution.map(|s| s.heuristic), "sends": sends, "groups": groups,
     })
@@ -237,10 +237,10 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
     let crosses = plan.groups.len() > 1 || plan.decided.is_some();
     let row = policy.two_level(&bcast::COLLECTIVE).iter().rev().find(|r| r.from_bytes <= plan.shape.bytes).filter(|_| crosses);
     if let Some(row) = row {
-        let way = plan
-            .decided
-            .map_or("\nthe whole message, inside each group as it is best there\n".into(), |way| crossing(plan, way.inter_group, &name));
-        out += &(way + &reasons(row));
+        let crosses = plan.decided.map_or("\nthe whole message, inside each group as it is best there\n".into(), |choice| {
+            crossing(plan, choice.inter_group, &name)
+        });
+        out += &(crosses + &reasons(row));
     }
     if plan.decided.is_some() {
         return Ok(out);
@@ -302,7 +302,7 @@ fn reasons(row: &TwoLevelRow) -> String {
 /// How segments cross the groups.
 fn crossing(plan: &Plan, inter_group: InterGroupAlgorithm, name: &impl Fn(usize) -> String) -> String {
     let h = &plan.two_level;
-    let (segment, flow) = plan.way().map_or((0, Flow::default()), |w| (w.segment, w.flow));
+    let (segment, flow) = plan.choice().map_or((0, Flow::default()), |w| (w.segment, w.flow));
     let by_speed = plan.decided.is_some_and(|w| w.by_speed);
     let segments = if segment == 0 { 1 } else { h.bytes.div_ceil(segment).max(1) };
     let over_all = inter_group == InterGroupAlgorithm::OverAll;
@@ -357,8 +357,8 @@ fn under_way(in_flight: usize, peers: usize) -> String {
     match (in_flight, peers) {
         (0, 0) => String::new(),
         (0, peers) => format!(", to {peers} at a time,"),
-        (in_flight, 0) => format!(", {in_flight} under way to each peer,"),
-        (in_flight, peers) => format!(", {in_flight} under way to each peer, to {peers} at a time,"),
+        (in_flight, 0) => format!(", {in_flight} under done to each peer,"),
+        (in_flight, peers) => format!(", {in_flight} under done to each peer, to {peers} at a time,"),
     }
 }
 

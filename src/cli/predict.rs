@@ -107,7 +107,7 @@ fn of_forms(args: &Args, compiled: &CompiledPolicy, members: &[Location]) -> any
         }
         let size = if collective.sized() { units::bytes(bytes) } else { "-".into() };
         rows.push(vec![collective.name.into(), size, or_dash(plan.predicted_s), replayed.map_or("-".into(), units::seconds)]);
-        all.push(serde_json::json!({ "bytes": bytes, "predicted_s": plan.predicted_s, "replayed_s": replayed, "way": plan.form.words() }));
+        all.push(serde_json::json!({ "bytes": bytes, "predicted_s": plan.predicted_s, "replayed_s": replayed, "form": plan.form.words() }));
     }
     if args.json {
         print_json(&all)?;

@@ -63,13 +63,13 @@ impl TwoLevelParameters {
         let segment =
             if self.segment == 0 || self.segment >= bytes { String::new() } else { format!(" in {}", units::bytes(self.segment)) };
         let in_flight =
-            if segment.is_empty() || self.flow.in_flight == 0 { String::new() } else { format!(", {} under way", self.flow.in_flight) };
-        let way = match self.inter_group {
+            if segment.is_empty() || self.flow.in_flight == 0 { String::new() } else { format!(", {} under choice", self.flow.in_flight) };
+        let choice = match self.inter_group {
             InterGroupAlgorithm::OverAll => format!("{} over all ranks", self.intra_group.name),
             route if route.has_trees() => format!("{} and {}", route.name(), self.intra_group.name),
             route => route.name().into(),
         };
-        format!("{way}{}{segment}{in_flight}", if self.by_speed { " by speed" } else { "" })
+        format!("{choice}{}{segment}{in_flight}", if self.by_speed { " by speed" } else { "" })
     }
 }
 
@@ -105,74 +105,74 @@ pub(super) fn segment_of(segment: usize, bytes: usize) -> usize {
     if segment == 0 { bytes.max(1) } else { segment.min(bytes).max(1) }
 }
 
-/// What a broadcast along a way should take, as [`predict`].
+/// What a broadcast along a schedule should take, as [`predict`].
 ///
 /// # Errors
 /// As [`two_level`].
-pub fn seconds(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize, way: TwoLevelParameters) -> Result<f64> {
-    predict(policy, members, &two_level(policy, members, root, bytes, way)?)
+pub fn seconds(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize, choice: TwoLevelParameters) -> Result<f64> {
+    predict(policy, members, &two_level(policy, members, root, bytes, choice)?)
 }
 
-/// The broadcast that goes a way.
+/// The broadcast that goes a schedule.
 ///
 /// # Errors
 /// The policy lacks a link.
-pub fn two_level(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize, way: TwoLevelParameters) -> Result<TwoLevel> {
+pub fn two_level(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize, choice: TwoLevelParameters) -> Result<TwoLevel> {
     let groups = group_ranks(members, root).into_iter().map(|(_, ranks)| ranks).collect();
-    let two_level = over(policy, members, groups, bytes, way)?;
-    if way.inter_group == InterGroupAlgorithm::Direct { in_parts(policy, members, two_level, way) } else { Ok(two_level) }
+    let two_level = over(policy, members, groups, bytes, choice)?;
+    if choice.inter_group == InterGroupAlgorithm::Direct { in_parts(policy, members, two_level, choice) } else { Ok(two_level) }
 }
 
-/// The broadcast that goes a way over these groups, or parts of groups.
+/// The broadcast that goes a schedule over these groups, or parts of groups.
 fn over(
     policy: &CompiledPolicy,
     members: &[Location],
     mut groups: Vec<Vec<Rank>>,
     bytes: usize,
-    way: TwoLevelParameters,
+    choice: TwoLevelParameters,
 ) -> Result<TwoLevel> {
-    if way.inter_group == InterGroupAlgorithm::OverAll {
-        return over_all(policy, members, groups, bytes, way);
+    if choice.inter_group == InterGroupAlgorithm::OverAll {
+        return over_all(policy, members, groups, bytes, choice);
     }
-    if !way.inter_group.has_trees() {
+    if !choice.inter_group.has_trees() {
         groups.iter_mut().for_each(|ranks| host_by_host(policy, members, ranks));
     }
-    let way = if way.inter_group.has_trees() { way } else { TwoLevelParameters { intra_group: bcast::CHAIN, ..way } };
-    let segment = segment_of(way.segment, bytes).min(bytes);
+    let choice = if choice.inter_group.has_trees() { choice } else { TwoLevelParameters { intra_group: bcast::CHAIN, ..choice } };
+    let segment = segment_of(choice.segment, bytes).min(bytes);
     let costs = PolyModel::new(policy, members, &bcast::COLLECTIVE, bytes)?;
-    if way.by_speed {
+    if choice.by_speed {
         for ranks in &mut groups {
-            *ranks = ordered(&costs, way.intra_group, Parameters::default(), ranks, segment)?;
+            *ranks = ordered(&costs, choice.intra_group, Parameters::default(), ranks, segment)?;
         }
     }
-    let hosts = if way.inter_group.has_trees() { hosts(policy, members, &groups) } else { Vec::new() };
+    let hosts = if choice.inter_group.has_trees() { hosts(policy, members, &groups) } else { Vec::new() };
     let (mut intra_group, mut local_busy) = (Vec::new(), Vec::new());
     for ranks in &groups {
-        let found = replay_inside(&costs, way.intra_group, ranks, segment)?;
+        let found = replay_inside(&costs, choice.intra_group, ranks, segment)?;
         intra_group.push(found.completion());
         local_busy.push(found.port_free.first().copied().unwrap_or(0.0));
     }
     let coordinators: Vec<Location> = groups.iter().map(|ranks| members[ranks[0]]).collect();
     let problem = problem(policy, &coordinators, segment, intra_group, local_busy)?;
     // one message is under way, whatever may be
-    let in_segments = |in_flight: usize| if way.segment > 0 { in_flight } else { 0 };
+    let in_segments = |in_flight: usize| if choice.segment > 0 { in_flight } else { 0 };
     let inside = |ranks: &Vec<Rank>| {
-        let wanted = if way.flow.intra_in_flight > 0 { way.flow.intra_in_flight } else { in_flight(&costs, ranks, segment) };
+        let wanted = if choice.flow.intra_in_flight > 0 { choice.flow.intra_in_flight } else { in_flight(&costs, ranks, segment) };
         let in_flight = in_segments(wanted);
-        let one_at_a_time = || if way.intra_group.branches(ranks.len()) { peers(&costs, ranks, segment) } else { 0 };
-        let peers = way.flow.intra_peers.unwrap_or_else(one_at_a_time);
-        IntraGroup { algorithm: way.intra_group, parameters: Parameters { in_flight, peers, ..Parameters::default() } }
+        let one_at_a_time = || if choice.intra_group.branches(ranks.len()) { peers(&costs, ranks, segment) } else { 0 };
+        let peers = choice.flow.intra_peers.unwrap_or_else(one_at_a_time);
+        IntraGroup { algorithm: choice.intra_group, parameters: Parameters { in_flight, peers, ..Parameters::default() } }
     };
-    let between = if way.flow.in_flight > 0 { way.flow.in_flight } else { between(policy, &coordinators, segment) };
+    let between = if choice.flow.in_flight > 0 { choice.flow.in_flight } else { between(policy, &coordinators, segment) };
     Ok(TwoLevel {
         bytes,
         intra_group: groups.iter().map(inside).collect(),
         hosts,
         groups,
-        inter_group: way.inter_group.inter_group(&problem),
-        segment: segment_of(way.segment, bytes),
+        inter_group: choice.inter_group.inter_group(&problem),
+        segment: segment_of(choice.segment, bytes),
         in_flight: in_segments(between),
-        peers: way.flow.peers,
+        peers: choice.flow.peers,
     })
 }
 
@@ -182,17 +182,17 @@ fn over_all(
     members: &[Location],
     groups: Vec<Vec<Rank>>,
     bytes: usize,
-    way: TwoLevelParameters,
+    choice: TwoLevelParameters,
 ) -> Result<TwoLevel> {
     let mut ranks = groups.concat();
-    let segment = if way.segment < bytes { way.segment } else { 0 };
-    let said = Parameters { in_flight: way.flow.in_flight, ..Parameters::of(segment, 0) };
+    let segment = if choice.segment < bytes { choice.segment } else { 0 };
+    let said = Parameters { in_flight: choice.flow.in_flight, ..Parameters::of(segment, 0) };
     let costs = PolyModel::new(policy, members, &bcast::COLLECTIVE, bytes)?;
-    if way.by_speed {
-        ranks = ordered(&costs, way.intra_group, said, &ranks, bytes)?;
+    if choice.by_speed {
+        ranks = ordered(&costs, choice.intra_group, said, &ranks, bytes)?;
     }
-    let filled = with_flow(way.intra_group, said, &costs, &ranks, bytes);
-    let parameters = Parameters { segment: way.segment, peers: way.flow.intra_peers.unwrap_or(filled.peers), ..filled };
+    let filled = with_flow(choice.intra_group, said, &costs, &ranks, bytes);
+    let parameters = Parameters { segment: choice.segment, peers: choice.flow.intra_peers.unwrap_or(filled.peers), ..filled };
     Ok(TwoLevel {
         bytes,
         groups: vec![ranks],
@@ -201,7 +201,7 @@ fn over_all(
         segment: 0,
         in_flight: 0,
         peers: 0,
-        intra_group: vec![IntraGroup { algorithm: way.intra_group, parameters }],
+        intra_group: vec![IntraGroup { algorithm: choice.intra_group, parameters }],
     })
 }
 
@@ -239,9 +239,9 @@ struct Part {
 
 /// As a broadcast along the star, where the group that is done last hears it in as many parts at once as let everybody be done the soonest;
 /// then the group that is done last then, until parts gain nothing.
-fn in_parts(policy: &CompiledPolicy, members: &[Location], star: TwoLevel, way: TwoLevelParameters) -> Result<TwoLevel> {
+fn in_parts(policy: &CompiledPolicy, members: &[Location], star: TwoLevel, choice: TwoLevelParameters) -> Result<TwoLevel> {
     let costs = PolyModel::new(policy, members, &bcast::COLLECTIVE, star.bytes)?;
-    let inside = |ranks: &[Rank]| replay_inside(&costs, way.intra_group, ranks, star.bytes);
+    let inside = |ranks: &[Rank]| replay_inside(&costs, choice.intra_group, ranks, star.bytes);
     let part = |group: usize, ranks: &[Rank]| -> Result<Part> {
         let cost = crossing(policy, members[star.groups[0][0]], members[ranks[0]], star.bytes);
         Ok(Part { group, ranks: ranks.to_vec(), cost, intra_group: inside(ranks)?.completion() })
@@ -318,7 +318,7 @@ fn replay_inside(costs: &dyn CostModel, tree: &Algorithm, ranks: &[Rank], bytes:
 /// ranks have groups that matter.
 const MOST_OVER_ALL: usize = 512;
 
-/// The ways of an inter-group algorithm over ranks in segments of these sizes; 0 is the whole message.
+/// The schedules of an inter-group algorithm over ranks in segments of these sizes; 0 is the whole message.
 pub fn two_level_parameters(
     policy: &CompiledPolicy,
     members: &[Location],
@@ -330,8 +330,8 @@ pub fn two_level_parameters(
     let segments = if too_many { &[] } else { segments };
     let with = move |&intra_group: &&'static Algorithm| {
         let possible = segments.iter().filter(move |&&segment| inter_group.goes_with(intra_group, segment > 0));
-        let way = move |segment, by_speed| TwoLevelParameters { inter_group, segment, flow: Flow::default(), intra_group, by_speed };
-        possible.flat_map(move |&segment| std::iter::once(way(segment, false)).chain(by_speed.then(|| way(segment, true))))
+        let choice = move |segment, by_speed| TwoLevelParameters { inter_group, segment, flow: Flow::default(), intra_group, by_speed };
+        possible.flat_map(move |&segment| std::iter::once(choice(segment, false)).chain(by_speed.then(|| choice(segment, true))))
     };
     bcast::ALGORITHMS.iter().flat_map(with)
 }
@@ -381,7 +381,7 @@ fn repeats(two_level: &TwoLevel) -> Repeats {
         let all_along_trees = two_level.intra_group.iter().all(|inside| inside.algorithm.tree.is_some());
         let alike = matches!(two_level.inter_group, InterGroup::Line(_)) || all_along_trees;
         let segment = if alike { two_level.segment } else { 0 };
-        // what comes by several ways meets late: where nothing is said of how much is under way, as much is as may be
+        // what comes by several schedules meets late: where nothing is said of how much is under way, as much is as may be
         let in_flight = match two_level.inter_group {
             InterGroup::Relay if two_level.in_flight == 0 => WINDOW,
             _ => two_level.in_flight,
@@ -422,9 +422,9 @@ mod tests {
         let (policy, members) = everybody();
         let tree = bcast::trees().find(|tree| tree.branches(8)).unwrap();
         let with = |flow| {
-            let way =
+            let choice =
                 TwoLevelParameters { inter_group: InterGroupAlgorithm::Star, segment: 64 << 10, flow, intra_group: tree, by_speed: false };
-            let two_level = two_level(&policy, &members, 0, 1 << 20, way).unwrap();
+            let two_level = two_level(&policy, &members, 0, 1 << 20, choice).unwrap();
             crate::schedule::check(&two_level.schedule(members.len()).unwrap(), &two_level.specification(members.len())).unwrap();
             let inside = two_level.intra_group.iter().map(|local| (local.parameters.in_flight, local.parameters.peers));
             (two_level.in_flight, two_level.peers, inside.collect::<Vec<_>>())

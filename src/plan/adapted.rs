@@ -1,4 +1,4 @@
-//! The way across groups where it is not as it was when the policy was made: the root is in another group, or not all ranks are there. It is
+//! The schedule across groups where it is not as it was when the policy was made: the root is in another group, or not all ranks are there. It is
 //! chosen anew, by prediction.
 
 use super::across::{Flow, TwoLevelParameters, two_level_parameters};
@@ -13,7 +13,7 @@ use crate::topology::Rank;
 use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, inter_group_algorithm};
 use std::rc::Rc;
 
-/// Another way must be predicted to take so much less than the one that was measured, from another root or among other ranks.
+/// Another schedule must be predicted to take so much less than the one that was measured, from another root or among other ranks.
 pub(super) const MORE_OR_LESS: f64 = 0.98;
 /// Inter-group algorithms in which many messages are between groups at once: what predictions of them miss says nothing of others.
 const SHARING: [InterGroupAlgorithm; 2] = [InterGroupAlgorithm::OverAll, InterGroupAlgorithm::Relay];
@@ -21,19 +21,19 @@ const SHARING: [InterGroupAlgorithm; 2] = [InterGroupAlgorithm::OverAll, InterGr
 const REACH: usize = 4;
 /// What was measured of an inter-group algorithm at sizes at most so many times as far says something of it here.
 const NEAR: usize = 4;
-/// A way that no row says must be predicted to be faster by this share and half of what predictions of its inter-group algorithm missed, or, where that was
+/// A schedule that no row says must be predicted to be faster by this share and half of what predictions of its inter-group algorithm missed, or, where that was
 /// not measured, what they missed of any at most.
 const LEAST_UNSURE: f64 = 0.01;
-/// So many ways of other rows are predicted.
+/// So many schedules of other rows are predicted.
 const MOST_OF_ROWS: usize = 8;
-/// Ways that no row says are predicted as long as all of them together have no more ranks than this.
+/// Schedules that no row says are predicted as long as all of them together have no more ranks than this.
 const MOST_RANKS: usize = 1 << 14;
 /// And as long as predictions have replayed no more events than this: some 20 ms.
 const MOST_EVENTS: u64 = 1 << 18;
-/// Where the row says no segment such ways are tried first in segments of about an eighth of the message, no longer than this.
+/// Where the row says no segment such schedules are tried first in segments of about an eighth of the message, no longer than this.
 const LONGEST_FIRST: usize = 64 << 10;
 
-/// The way that a row says, or a better one: what rows of sizes near say, any inter-group algorithm with any tree, the best of these in longer or
+/// The schedule that a row says, or a better one: what rows of sizes near say, any inter-group algorithm with any tree, the best of these in longer or
 /// shorter segments, or each group's own row (`None`). What predictions of these missed when they were measured, they are taken to miss here too.
 ///
 /// # Errors
@@ -60,7 +60,7 @@ struct Search<'a> {
     own: TwoLevelChoice,
     /// What all rows say, those of the nearest sizes first.
     near: Vec<(TwoLevelChoice, &'a TwoLevelRow)>,
-    /// By how much a way that no row says must be predicted to be faster, as a share.
+    /// By how much a schedule that no row says must be predicted to be faster, as a share.
     unsure: f64,
     candidates: TwoLevelCandidates<'a>,
     /// The events that were replayed before.
@@ -89,14 +89,14 @@ impl<'a> Search<'a> {
     fn rows(&mut self, row: &TwoLevelRow) -> Result<()> {
         if let Some(own) = self.own {
             self.try_choice(Some(own))?;
-            for way in two_level_parameters(self.policy, self.members, own.inter_group, &[own.segment]) {
-                self.try_choice(Some(TwoLevelParameters { flow: Flow { in_flight: row.in_flight, ..way.flow }, ..way }))?;
+            for choice in two_level_parameters(self.policy, self.members, own.inter_group, &[own.segment]) {
+                self.try_choice(Some(TwoLevelParameters { flow: Flow { in_flight: row.in_flight, ..choice.flow }, ..choice }))?;
             }
         }
         let most = self.tried() + MOST_OF_ROWS;
-        for way in self.near.iter().filter_map(|(way, _)| *way).collect::<Vec<_>>() {
-            if way.segment < self.bytes && self.tried() < most && self.has_time() {
-                self.try_choice(Some(way))?;
+        for choice in self.near.iter().filter_map(|(choice, _)| *choice).collect::<Vec<_>>() {
+            if choice.segment < self.bytes && self.tried() < most && self.has_time() {
+                self.try_choice(Some(choice))?;
             }
         }
         Ok(())
@@ -107,13 +107,13 @@ impl<'a> Search<'a> {
         let mut left = most;
         for segment in segments_around(row.segment_bytes, self.bytes) {
             for inter_group in INTER_GROUP_ALGORITHMS {
-                for way in two_level_parameters(self.policy, self.members, inter_group, &[segment]).map(Some) {
+                for choice in two_level_parameters(self.policy, self.members, inter_group, &[segment]).map(Some) {
                     if left == 0 || !self.has_time() {
                         return Ok(());
                     }
-                    if !self.candidates.contains(&way) {
+                    if !self.candidates.contains(&choice) {
                         left -= 1;
-                        self.try_choice(way)?;
+                        self.try_choice(choice)?;
                     }
                 }
             }
@@ -123,7 +123,7 @@ impl<'a> Search<'a> {
 
     /// The best in segments twice as long and half as long, as long as that makes it faster.
     fn segments(&mut self) -> Result<()> {
-        while let Some(best) = self.best().filter(|way| way.segment > 0) {
+        while let Some(best) = self.best().filter(|choice| choice.segment > 0) {
             for segment in [best.segment / 2, best.segment * 2] {
                 if (LEAST_ACROSS..self.bytes).contains(&segment) && self.has_time() {
                     self.try_choice(Some(TwoLevelParameters { segment, flow: Flow::default(), ..best }))?;
@@ -136,10 +136,10 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    fn try_choice(&mut self, way: TwoLevelChoice) -> Result<()> {
-        let factor = self.missed(way) * self.handicap(way);
+    fn try_choice(&mut self, choice: TwoLevelChoice) -> Result<()> {
+        let factor = self.missed(choice) * self.handicap(choice);
         let limit = self.candidates.best().map_or(f64::INFINITY, |best| best.expected / factor);
-        self.candidates.add(way, factor, limit)
+        self.candidates.add(choice, factor, limit)
     }
 
     /// True if more may be predicted: by a count that is the same on all ranks.
@@ -147,7 +147,7 @@ impl<'a> Search<'a> {
         EVENTS.get() - self.begun < MOST_EVENTS
     }
 
-    /// Ways that were tried, beside each group's own.
+    /// Schedules that were tried, beside each group's own.
     fn tried(&self) -> usize {
         self.candidates.count().saturating_sub(1)
     }
@@ -155,46 +155,47 @@ impl<'a> Search<'a> {
     /// The one that is expected to be the fastest; of those that no row says, and which are as good, the one in the longest segments.
     fn best(&self) -> TwoLevelChoice {
         let best = self.candidates.best()?;
-        if self.in_row(best.way) {
-            return best.way;
+        if self.in_row(best.choice) {
+            return best.choice;
         }
-        let length = |way: TwoLevelChoice| way.map_or(usize::MAX, |way| if way.segment == 0 { usize::MAX } else { way.segment });
+        let length =
+            |choice: TwoLevelChoice| choice.map_or(usize::MAX, |choice| if choice.segment == 0 { usize::MAX } else { choice.segment });
         let as_good =
-            self.candidates.iter().filter(|c| c.expected <= AS_GOOD * best.expected && choice_name(&c.way) == choice_name(&best.way));
-        as_good.min_by_key(|c| std::cmp::Reverse(length(c.way))).and_then(|c| c.way)
+            self.candidates.iter().filter(|c| c.expected <= AS_GOOD * best.expected && choice_name(&c.choice) == choice_name(&best.choice));
+        as_good.min_by_key(|c| std::cmp::Reverse(length(c.choice))).and_then(|c| c.choice)
     }
 
-    fn in_row(&self, way: TwoLevelChoice) -> bool {
-        self.near.iter().any(|(known, _)| *known == way)
+    fn in_row(&self, choice: TwoLevelChoice) -> bool {
+        self.near.iter().any(|(known, _)| *known == choice)
     }
 
-    /// What a prediction of a way is multiplied with: what it missed where the row of the way was measured, or else the fastest way of its inter-group
+    /// What a prediction of a schedule is multiplied with: what it missed where the row of the schedule was measured, or else the fastest schedule of its inter-group
     /// algorithm.
-    fn missed(&self, way: TwoLevelChoice) -> f64 {
+    fn missed(&self, choice: TwoLevelChoice) -> f64 {
         let of_row = |row: &TwoLevelRow| {
             let ratio = row.evidence.measured_s? / row.evidence.predicted_s;
             // what was predicted too long at another size or among other ranks need not be here
             let elsewhere = row.times_apart(self.bytes) > 1 || !self.about_whole;
             (ratio > 0.0 && ratio.is_finite()).then_some(if elsewhere { ratio.max(1.0) } else { ratio })
         };
-        let rows = self.near.iter().filter(|(known, _)| *known == way);
-        rows.filter_map(|(_, row)| of_row(row)).next().or(self.calibrated(way)).unwrap_or(1.0)
+        let rows = self.near.iter().filter(|(known, _)| *known == choice);
+        rows.filter_map(|(_, row)| of_row(row)).next().or(self.calibrated(choice)).unwrap_or(1.0)
     }
 
-    /// What predictions of the fastest way of an inter-group algorithm missed, if it was measured at about such sizes.
-    fn calibrated(&self, way: TwoLevelChoice) -> Option<f64> {
-        let known = self.policy.policy.collectives.get(&bcast::COLLECTIVE)?.calibration.get(choice_name(&way))?;
+    /// What predictions of the fastest schedule of an inter-group algorithm missed, if it was measured at about such sizes.
+    fn calibrated(&self, choice: TwoLevelChoice) -> Option<f64> {
+        let known = self.policy.policy.collectives.get(&bcast::COLLECTIVE)?.calibration.get(choice_name(&choice))?;
         let near = known.bytes.iter().any(|&at| at.max(self.bytes) / at.min(self.bytes).max(1) <= NEAR);
         near.then(|| known.at(self.bytes).max(1.0))
     }
 
-    /// By how much a way must be predicted to be faster. The row's own comes first where it is not clearly beaten. Of what was not measured predictions may
-    /// miss as much as of what was: the more they missed, the more a way that no row says must win by.
-    fn handicap(&self, way: TwoLevelChoice) -> f64 {
-        match way {
-            _ if way == self.own => MORE_OR_LESS,
-            _ if self.in_row(way) => 1.0,
-            _ => 1.0 + LEAST_UNSURE + self.calibrated(way).map_or(self.unsure, |ratio| (ratio - 1.0) / 2.0),
+    /// By how much a schedule must be predicted to be faster. The row's own comes first where it is not clearly beaten. Of what was not measured predictions may
+    /// miss as much as of what was: the more they missed, the more a schedule that no row says must win by.
+    fn handicap(&self, choice: TwoLevelChoice) -> f64 {
+        match choice {
+            _ if choice == self.own => MORE_OR_LESS,
+            _ if self.in_row(choice) => 1.0,
+            _ => 1.0 + LEAST_UNSURE + self.calibrated(choice).map_or(self.unsure, |ratio| (ratio - 1.0) / 2.0),
         }
     }
 }

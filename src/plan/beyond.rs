@@ -9,16 +9,16 @@ use crate::error::{Error, Result};
 use crate::policy::CompiledPolicy;
 use crate::predict::completion;
 
-/// The policy's way must be predicted to win by so much: what predictions err by at the largest sizes, where ranks compete for memory and
+/// The policy's schedule must be predicted to win by so much: what predictions err by at the largest sizes, where ranks compete for memory and
 /// processors, and more than one long message gains or loses by being cut.
 const MARGIN: f64 = 0.25;
 
-/// What a broadcast takes at the largest size that was measured, in both ways.
+/// What a broadcast takes at the largest size that was measured, in both schedules.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Beyond {
     /// That size.
     pub measured_bytes: usize,
-    /// What the policy's way takes there.
+    /// What the policy's schedule takes there.
     pub own_s: f64,
     /// What the library's own takes there: measured, or else the fastest of what libraries run for large messages, as predicted.
     pub native_s: f64,
@@ -52,8 +52,8 @@ pub(super) fn weigh(policy: &CompiledPolicy, members: &[Location], plan: &Plan) 
 }
 
 fn predicted(policy: &CompiledPolicy, members: &[Location], plan: &Plan) -> Result<f64> {
-    let Some(way) = plan.decided else { return Ok(plan.predicted_s) };
-    match seconds(policy, members, plan.shape.root, plan.shape.bytes, way) {
+    let Some(choice) = plan.decided else { return Ok(plan.predicted_s) };
+    match seconds(policy, members, plan.shape.root, plan.shape.bytes, choice) {
         Err(Error::TooLarge(_)) => Ok(plan.predicted_s),
         found => found,
     }

@@ -12,15 +12,15 @@ use std::rc::Rc;
 pub type TwoLevelChoice = Option<TwoLevelParameters>;
 
 /// The name of its inter-group algorithm in policies.
-pub fn choice_name(way: &TwoLevelChoice) -> &'static str {
-    way.map_or(PER_GROUP, |way| way.inter_group.name())
+pub fn choice_name(choice: &TwoLevelChoice) -> &'static str {
+    choice.map_or(PER_GROUP, |choice| choice.inter_group.name())
 }
 
 /// A choice with its times, in seconds.
 #[derive(Debug, Clone, Copy)]
 pub struct TwoLevelCandidate {
     /// The choice.
-    pub way: TwoLevelChoice,
+    pub choice: TwoLevelChoice,
     /// As predicted.
     pub predicted: f64,
     /// As expected, with what predictions missed.
@@ -46,28 +46,28 @@ impl<'a> TwoLevelCandidates<'a> {
     ///
     /// # Errors
     /// Those of [`super::seconds`].
-    pub fn add(&mut self, way: TwoLevelChoice, missed: f64, limit_s: f64) -> Result<()> {
-        if self.contains(&way) {
+    pub fn add(&mut self, choice: TwoLevelChoice, missed: f64, limit_s: f64) -> Result<()> {
+        if self.contains(&choice) {
             return Ok(());
         }
         let (policy, members) = (self.predictions.policy, self.predictions.members);
-        let predicted = match way {
+        let predicted = match choice {
             None => whole(policy, members, self.root, self.bytes).map(|plan| plan.predicted_s),
-            Some(way) => {
-                two_level(policy, members, self.root, self.bytes, way).and_then(|two_level| self.predictions.within(&two_level, limit_s))
+            Some(choice) => {
+                two_level(policy, members, self.root, self.bytes, choice).and_then(|two_level| self.predictions.within(&two_level, limit_s))
             }
         };
         let predicted = match predicted {
             Err(Error::TooLarge(_)) => f64::INFINITY,
             found => found?,
         };
-        self.all.push(TwoLevelCandidate { way, predicted, expected: predicted * missed });
+        self.all.push(TwoLevelCandidate { choice, predicted, expected: predicted * missed });
         Ok(())
     }
 
     /// True if it is there.
-    pub fn contains(&self, way: &TwoLevelChoice) -> bool {
-        self.all.iter().any(|known| known.way == *way)
+    pub fn contains(&self, choice: &TwoLevelChoice) -> bool {
+        self.all.iter().any(|known| known.choice == *choice)
     }
 
     /// All of them, as they were added.
@@ -86,8 +86,8 @@ impl<'a> TwoLevelCandidates<'a> {
     }
 
     /// The best with the same inter-group algorithm.
-    pub fn best_like(&self, way: &TwoLevelChoice) -> Option<&TwoLevelCandidate> {
-        let alike = self.all.iter().filter(|known| choice_name(&known.way) == choice_name(way));
+    pub fn best_like(&self, choice: &TwoLevelChoice) -> Option<&TwoLevelCandidate> {
+        let alike = self.all.iter().filter(|known| choice_name(&known.choice) == choice_name(choice));
         alike.min_by(|a, b| a.expected.total_cmp(&b.expected))
     }
 
@@ -95,7 +95,7 @@ impl<'a> TwoLevelCandidates<'a> {
     pub fn best_of_each(&self) -> Vec<TwoLevelCandidate> {
         let mut best: Vec<TwoLevelCandidate> = Vec::new();
         for candidate in &self.all {
-            match best.iter_mut().find(|known| choice_name(&known.way) == choice_name(&candidate.way)) {
+            match best.iter_mut().find(|known| choice_name(&known.choice) == choice_name(&candidate.choice)) {
                 Some(known) if candidate.expected < known.expected => *known = *candidate,
                 Some(_) => {}
                 None => best.push(*candidate),

@@ -114,7 +114,7 @@ struct Choice {
     /// The size that stands for the class.
     bytes: usize,
     /// How the message crosses groups; `None` if it goes as a whole and each group does what is best for it, or there is one group.
-    way: TwoLevelChoice,
+    over_groups: TwoLevelChoice,
     /// By the policy's group: what is best for it, and how long that keeps its coordinator from sending.
     inside: FxHashMap<usize, Inside>,
     beyond: Option<Beyond>,
@@ -127,13 +127,13 @@ impl Choice {
     /// Decides for a root.
     fn new(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize) -> Result<Choice> {
         let at = policy.size_class(&bcast::COLLECTIVE, bytes);
-        let way = match crossing_row(policy, members, at) {
+        let over_groups = match crossing_row(policy, members, at) {
             Some(row) if !as_tuned(policy, members, root) => adapted::choice(policy, members, root, at, row)?,
             Some(row) => choice_of(row)?,
             None => None,
         };
-        let mut choice = Choice { bytes: at, way, inside: FxHashMap::default(), beyond: None };
-        if way.is_none() {
+        let mut choice = Choice { bytes: at, over_groups, inside: FxHashMap::default(), beyond: None };
+        if over_groups.is_none() {
             for (group, ranks) in group_ranks(members, root) {
                 choice.inside.extend(inside(policy, members, group, &ranks, at)?.map(|found| (group, found)));
             }
@@ -147,8 +147,8 @@ impl Choice {
     /// The plan from a root.
     fn plan(&self, policy: &CompiledPolicy, members: &[Location], root: Rank) -> Result<Plan> {
         let row = crossing_row(policy, members, self.bytes);
-        let mut plan = match self.way {
-            Some(way) => pipelined(policy, members, root, self.bytes, way)?,
+        let mut plan = match self.over_groups {
+            Some(choice) => pipelined(policy, members, root, self.bytes, choice)?,
             None => put_together(policy, members, root, self.bytes, |group, _| Ok(self.inside.get(&group).cloned()))?,
         };
         let as_measured = policy.is_as_measured(&bcast::COLLECTIVE, members.len(), &placement(members));
@@ -163,7 +163,7 @@ fn crossing_row<'a>(policy: &'a CompiledPolicy, members: &[Location], bytes: usi
     policy.two_level(&bcast::COLLECTIVE, bytes).filter(|_| members.iter().any(|m| m.group != members[0].group))
 }
 
-/// The way that a row says; `None` if each group does what its own row says.
+/// The schedule that a row says; `None` if each group does what its own row says.
 fn choice_of(row: &TwoLevelRow) -> Result<TwoLevelChoice> {
     let named = row.intra_group.as_ref().filter(|_| !row.is_per_group());
     named.map(|name| TwoLevelParameters::of(row, bcast::algorithm(name)?)).transpose()
@@ -182,9 +182,9 @@ fn about_whole(policy: &CompiledPolicy, members: &[Location]) -> bool {
     (0..policy.policy.groups.len()).all(|k| policy.is_about_whole(k, size(k)))
 }
 
-/// Segments pass through the groups in a way.
-fn pipelined(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize, way: TwoLevelParameters) -> Result<Plan> {
-    let two_level = two_level(policy, members, root, bytes, way)?;
+/// Segments pass through the groups in a schedule.
+fn pipelined(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize, choice: TwoLevelParameters) -> Result<Plan> {
+    let two_level = two_level(policy, members, root, bytes, choice)?;
     let planned = |ranks: &Vec<Rank>| PlannedGroup { group: members[ranks[0]].group, decision: None };
     Ok(Plan {
         shape: Shape::new(members.len(), root, bytes),
@@ -193,7 +193,7 @@ fn pipelined(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: u
         native_s: None,
         beyond: None,
         two_level,
-        decided: Some(way),
+        decided: Some(choice),
         schedule_between: None,
     })
 }
@@ -296,22 +296,22 @@ impl Plan {
         beyond || self.native_s.is_some() || (self.groups.len() == 1 && self.two_level.local_native(0))
     }
 
-    /// The way that segments take over groups, if they do; a segment is the whole message where that is shorter.
-    pub fn way(&self) -> Option<TwoLevelParameters> {
-        let (way, h) = (self.decided?, &self.two_level);
-        let (segment, in_flight) = match (way.inter_group, &h.intra_group[0].parameters) {
+    /// The schedule that segments take over groups, if they do; a segment is the whole message where that is shorter.
+    pub fn choice(&self) -> Option<TwoLevelParameters> {
+        let (choice, h) = (self.decided?, &self.two_level);
+        let (segment, in_flight) = match (choice.inter_group, &h.intra_group[0].parameters) {
             (InterGroupAlgorithm::OverAll, p) => (p.segment, p.in_flight),
             _ => (h.segment, h.in_flight),
         };
-        Some(TwoLevelParameters { segment, flow: Flow { in_flight, ..way.flow }, ..way })
+        Some(TwoLevelParameters { segment, flow: Flow { in_flight, ..choice.flow }, ..choice })
     }
 
     /// What is done, in a line.
     pub fn words(&self) -> String {
         let inside = self.groups[0].decision.as_ref().filter(|_| self.groups.len() == 1);
-        match (self.way(), inside) {
+        match (self.choice(), inside) {
             _ if self.is_native() => OWN.into(),
-            (Some(way), _) => TwoLevelParameters { flow: Flow::default(), ..way }.words(self.shape.bytes),
+            (Some(choice), _) => TwoLevelParameters { flow: Flow::default(), ..choice }.words(self.shape.bytes),
             (None, Some(d)) => {
                 let by_speed = if d.parameters.by_speed { " by speed" } else { "" };
                 let segment = if d.parameters.segment > 0 { format!(" in {}", units::bytes(d.parameters.segment)) } else { String::new() };
@@ -330,7 +330,7 @@ impl Plan {
                 let parameters = &mut plan.two_level.intra_group[0].parameters;
                 *parameters = bounded(*parameters, bytes);
             }
-            Some(way) => plan.two_level.segment = segment_of(way.segment, bytes),
+            Some(choice) => plan.two_level.segment = segment_of(choice.segment, bytes),
             None => {}
         }
         for (g, intra_group) in plan.groups.iter_mut().zip(&mut plan.two_level.intra_group) {
@@ -374,7 +374,7 @@ impl Plan {
             let IntraGroup { algorithm, parameters } = &self.two_level.intra_group[0];
             piece(parameters.segment).max(if algorithm.exchanges_halves { self.shape.bytes.div_ceil(2) } else { 0 })
         };
-        match self.decided.map(|way| way.inter_group) {
+        match self.decided.map(|choice| choice.inter_group) {
             Some(InterGroupAlgorithm::OverAll) => inside(),
             Some(_) => piece(self.two_level.segment),
             None if self.groups.len() > 1 => self.shape.bytes,

@@ -3,7 +3,7 @@
 use super::toml_file::{Fault, ascend};
 use super::{Choice, GroupPolicy, PER_GROUP, Policy, TwoLevelRow};
 use crate::collective::{Algorithm, Collective, bcast};
-use crate::error::way;
+use crate::error::key_path;
 use crate::model::{Compute, LARGEST};
 use crate::schedule::WINDOW;
 use crate::score::Ratios;
@@ -15,10 +15,10 @@ impl Policy {
     /// The first thing that is wrong.
     pub(super) fn fault(&self) -> Option<Fault> {
         if self.groups.is_empty() {
-            return Some((way(&[&"format"]), "the policy has no [[group]]".into()));
+            return Some((key_path(&[&"format"]), "the policy has no [[group]]".into()));
         }
         if self.provenance.ranks > MAX_BYTES {
-            return Some((way(&[&"provenance", &"ranks"]), format!("there are no {} ranks", self.provenance.ranks)));
+            return Some((key_path(&[&"provenance", &"ranks"]), format!("there are no {} ranks", self.provenance.ranks)));
         }
         let ranks = self.groups.iter().map(|g| g.hosts.len()).sum();
         let two_level = || self.collectives.iter().find_map(|(c, all)| rows_fault(c, &all.two_level, ranks));
@@ -29,7 +29,7 @@ impl Policy {
     fn group_fault(&self) -> Option<Fault> {
         let (mut names, mut homes) = (BTreeSet::new(), BTreeMap::new());
         for (n, g) in self.groups.iter().enumerate() {
-            let blame = |key: &str, reason: String| Some((way(&[&"group", &n, &key]), reason));
+            let blame = |key: &str, reason: String| Some((key_path(&[&"group", &n, &key]), reason));
             if !names.insert(&g.name) {
                 return blame("name", format!("group \"{}\" is there twice", g.name));
             }
@@ -54,7 +54,7 @@ impl Policy {
                 return Some(fault);
             }
             for (k, s) in g.scores.iter().enumerate() {
-                let blame = |reason: &str| Some((way(&[&"score", &g.name, &k]), reason.to_string()));
+                let blame = |reason: &str| Some((key_path(&[&"score", &g.name, &k]), reason.to_string()));
                 if !g.models.iter().any(|m| m.model == s.model) {
                     return blame(&format!("\"{}\" has no model \"{}\"", g.name, s.model));
                 }
@@ -72,7 +72,7 @@ impl Policy {
     fn link_fault(&self) -> Option<Fault> {
         for (n, link) in self.links.iter().enumerate() {
             if let Some(name) = link.between.iter().find(|name| !self.groups.iter().any(|g| g.name == **name)) {
-                return Some((way(&[&"link", &n, &"between"]), format!("there is no group \"{name}\"")));
+                return Some((key_path(&[&"link", &n, &"between"]), format!("there is no group \"{name}\"")));
             }
         }
         let links = self.links_by_names();
@@ -80,7 +80,7 @@ impl Policy {
         for (k, a) in names().enumerate() {
             for b in names().skip(k + 1) {
                 if !links.contains_key(&(a, b)) {
-                    return Some((way(&[&"group"]), format!("there is no [[link]] between \"{a}\" and \"{b}\"")));
+                    return Some((key_path(&[&"group"]), format!("there is no [[link]] between \"{a}\" and \"{b}\"")));
                 }
             }
         }
@@ -92,7 +92,7 @@ impl Policy {
 fn compute_fault(g: &GroupPolicy) -> Option<Fault> {
     if !(g.compute.len() <= 1 || g.compute.len() == g.hosts.len()) {
         let reason = format!("compute is of all hosts of \"{}\", or of each of its {}", g.name, g.hosts.len());
-        return Some((way(&[&"compute", &g.name]), reason));
+        return Some((key_path(&[&"compute", &g.name]), reason));
     }
     let fits = |seconds: &[f64], sizes: &[usize]| seconds.len() == sizes.len() && seconds.iter().all(|&s| is_time(s) && s <= LARGEST);
     let is_wrong = |c: &Compute| {
@@ -100,7 +100,7 @@ fn compute_fault(g: &GroupPolicy) -> Option<Fault> {
         !from_something || !fits(&c.copy_s, &c.bytes) || !fits(&c.combine_s, &c.bytes)
     };
     let k = g.compute.iter().position(is_wrong)?;
-    Some((way(&[&"compute", &g.name, &k]), "compute needs sizes above 0 that ascend, and two times for each".into()))
+    Some((key_path(&[&"compute", &g.name, &k]), "compute needs sizes above 0 that ascend, and two times for each".into()))
 }
 
 /// What is wrong with what predictions of a collective over several groups missed.
@@ -113,7 +113,7 @@ fn ratios_fault(collective: &Collective, calibration: &BTreeMap<String, Ratios>)
         } else {
             return None;
         };
-        Some((way(&[&"collective", &collective.name, &"calibration", &name.as_str()]), reason))
+        Some((key_path(&[&"collective", &collective.name, &"calibration", &name.as_str()]), reason))
     })
 }
 
@@ -146,7 +146,7 @@ fn rows_fault(collective: &'static Collective, rows: &[TwoLevelRow], ranks: usiz
         let untimed = row.native && row.evidence.native_s.is_none();
         algorithms.or(untimed.then(|| "native = true needs native_s in its evidence".into()))
     };
-    (0..rows.len()).find_map(|k| Some((way(&[&"collective", &collective.name, &"two_level", &k]), wrong(k)?)))
+    (0..rows.len()).find_map(|k| Some((key_path(&[&"collective", &collective.name, &"two_level", &k]), wrong(k)?)))
 }
 
 /// What is wrong with the algorithms of a row whose message crosses groups.
@@ -273,7 +273,7 @@ fn choices_fault(n: usize, g: &GroupPolicy, collective: &'static Collective, row
         }
         radix_fault(algorithm, row.radix, g.hosts.len())
     };
-    (0..rows.len()).find_map(|k| Some((way(&[&"group", &n, &"choices", &collective.name, &k]), wrong(k)?)))
+    (0..rows.len()).find_map(|k| Some((key_path(&[&"group", &n, &"choices", &collective.name, &k]), wrong(k)?)))
 }
 
 /// True if the `k`-th row of some follows the one before.

@@ -4,7 +4,7 @@ use super::file::{CalibrationTable, CollectiveTable, Column, EvidenceTable, File
 use super::hosts::{self, MOST_HOSTS};
 use super::{Evidence, FORMAT, GroupPolicy, LinkPolicy, OverGroups, Policy};
 use crate::collective::Collective;
-use crate::error::{Error, Result, line_of, parse_toml, way};
+use crate::error::{Error, Result, key_path, line_of, parse_toml};
 use crate::files::read_text;
 use crate::model::{Fitted, LARGEST, SIZES, Table};
 use crate::score::Calibration;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What is wrong, and the way to it in the file.
+/// What is wrong, and the path of its key in the file.
 pub(super) type Fault = (Vec<String>, String);
 
 type Found<T> = std::result::Result<T, Fault>;
@@ -38,11 +38,11 @@ impl Policy {
     /// # Errors
     /// [`Error::Format`] with file and line: another format, unknown keys, algorithms or models, times that are none, rows out of order.
     pub fn parse(file: &str, text: &str) -> Result<Policy> {
-        let faulty = |(way, reason): Fault| Error::Format { file: file.into(), line: line_of(text, &way), reason };
+        let faulty = |(key_path, reason): Fault| Error::Format { file: file.into(), line: line_of(text, &key_path), reason };
         let Version { format } = parse_toml(file, text)?;
         if format != FORMAT {
             return Err(faulty((
-                way(&[&"format"]),
+                key_path(&[&"format"]),
                 format!("format {format} is not known, this version reads format = {FORMAT}: tune anew"),
             )));
         }
@@ -61,22 +61,23 @@ impl File {
             left -= g.hosts.len();
             g.scores = self.score.remove(&g.name).unwrap_or_default();
             for (k, table) in self.calibration.remove(&g.name).unwrap_or_default().into_iter().enumerate() {
-                g.calibration.extend(table.rows(way(&[&"calibration", &g.name, &k]))?);
+                g.calibration.extend(table.rows(key_path(&[&"calibration", &g.name, &k]))?);
             }
             for (key, models) in [("model", &mut self.model), ("measured", &mut self.measured)] {
                 for (k, table) in models.remove(&g.name).unwrap_or_default().into_iter().enumerate() {
-                    g.models.push(table.fitted(|| way(&[&key, &g.name, &k]))?);
+                    g.models.push(table.fitted(|| key_path(&[&key, &g.name, &k]))?);
                 }
             }
             g.compute = self.compute.remove(&g.name).unwrap_or_default();
-            g.inside_host = self.inside_host.remove(&g.name).map(|table| table.fitted(|| way(&[&"inside_host", &g.name]))).transpose()?;
+            g.inside_host =
+                self.inside_host.remove(&g.name).map(|table| table.fitted(|| key_path(&[&"inside_host", &g.name]))).transpose()?;
             groups.push(g);
         }
         let mut links = Vec::new();
         for (n, LinkTable { between: [a, b], latency_s }) in self.link.into_iter().enumerate() {
             let table = self.link_model.get_mut(&a).and_then(|to| to.remove(&b));
-            let table = table.ok_or_else(|| (way(&[&"link", &n]), format!("there is no [link_model.{a}.{b}]")))?;
-            let model = table.fitted(|| way(&[&"link_model", &a, &b]))?;
+            let table = table.ok_or_else(|| (key_path(&[&"link", &n]), format!("there is no [link_model.{a}.{b}]")))?;
+            let model = table.fitted(|| key_path(&[&"link_model", &a, &b]))?;
             links.push(LinkPolicy { between: [a, b], latency_s, model });
         }
         let nobodys = [
@@ -88,15 +89,15 @@ impl File {
             ("compute", self.compute.into_keys().next()),
         ];
         if let Some((key, name)) = nobodys.into_iter().find_map(|(key, name)| Some((key, name?))) {
-            return Err((way(&[&key, &name]), format!("there is no group \"{name}\"")));
+            return Err((key_path(&[&key, &name]), format!("there is no group \"{name}\"")));
         }
         if let Some((a, b)) = self.link_model.into_iter().find_map(|(a, to)| Some((a, to.into_keys().next()?))) {
-            return Err((way(&[&"link_model", &a, &b]), format!("there is no [[link]] between \"{a}\" and \"{b}\"")));
+            return Err((key_path(&[&"link_model", &a, &b]), format!("there is no [[link]] between \"{a}\" and \"{b}\"")));
         }
         let mut collectives = BTreeMap::new();
         for (collective, CollectiveTable { placement, mut two_level, evidence, calibration }) in self.collective {
             let rows = two_level.iter_mut().map(|row| (row.at_bytes, &mut row.evidence));
-            let at = |key: &str| way(&[&"collective", &collective.name, &key]);
+            let at = |key: &str| key_path(&[&"collective", &collective.name, &key]);
             put_together(rows, &evidence, at("two_level"), at("evidence"))?;
             collectives.insert(collective, OverGroups { placement, two_level, calibration });
         }
@@ -131,9 +132,9 @@ impl GroupTable {
     fn policy(mut self, n: usize, most: usize) -> Found<GroupPolicy> {
         let mut found = Vec::new();
         for (k, pattern) in self.hosts.iter().enumerate() {
-            found.extend(hosts::unfold(pattern, most - found.len()).map_err(|why| (way(&[&"group", &n, &"hosts", &k]), why))?);
+            found.extend(hosts::unfold(pattern, most - found.len()).map_err(|why| (key_path(&[&"group", &n, &"hosts", &k]), why))?);
         }
-        let at = |key: &str, collective: &Collective| way(&[&"group", &n, &key, &collective.name]);
+        let at = |key: &str, collective: &Collective| key_path(&[&"group", &n, &key, &collective.name]);
         for (collective, rows) in &mut self.choices {
             let evidence = self.evidence.remove(collective).unwrap_or_default();
             let rows = rows.iter_mut().map(|row| (row.at_bytes, &mut row.evidence));

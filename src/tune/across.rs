@@ -1,4 +1,4 @@
-//! How messages cross groups: ways that the poly-model predicts to be fast are measured over all ranks, beside the library's own
+//! How messages cross groups: schedules that the poly-model predicts to be fast are measured over all ranks, beside the library's own
 //! broadcast.
 
 use super::HOLDS;
@@ -19,19 +19,19 @@ use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, TwoLevel};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The neighbours of each inter-group algorithm's best way are measured, and those of the best among them, so many times.
+/// The neighbours of each inter-group algorithm's best schedule are measured, and those of the best among them, so many times.
 const ROUNDS: usize = 3;
 /// They are at most so many: pipelines across groups are as long as those of two groups and the way between them, so twice as many as are tried
 /// inside one.
 const MOST_ACROSS: usize = 512;
-/// The sizes that ways are chosen at; a choice holds for the sizes near its own, the last one for all larger ones.
+/// The sizes that schedules are chosen at; a choice holds for the sizes near its own, the last one for all larger ones.
 pub(super) const SIZES: [usize; 11] =
     [1, 1 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
 
-/// Ways expected to take so many times the best one's time are not measured, nor are neighbours of those measured to.
+/// Schedules expected to take so many times the best one's time are not measured, nor are neighbours of those measured to.
 const HOPELESS: f64 = 1.35;
 
-/// Where the prediction of a way does not hold, neighbours that it finds to take so many times as long are not measured either: what it misses, it misses
+/// Where the prediction of a schedule does not hold, neighbours that it finds to take so many times as long are not measured either: what it misses, it misses
 /// of both.
 const FAR_SLOWER: f64 = 2.0;
 
@@ -40,31 +40,31 @@ const LEADERS: usize = 3;
 /// Those that take so many times as long as the fastest are not: trees do not win as much.
 const FAR_BEHIND: f64 = 1.1;
 
-/// The best ways of routes within so much of the fastest are remeasured: a few runs do not tell them apart.
+/// The best schedules of routes within so much of the fastest are remeasured: a few runs do not tell them apart.
 const CLOSE: f64 = 0.02;
 /// What that is for.
 const REMEASURE: &str = "the fastest, remeasured";
 
-/// A way with what it makes of a message.
+/// A schedule with what it makes of a message.
 pub(super) struct Candidate {
-    pub way: TwoLevelChoice,
+    pub choice: TwoLevelChoice,
     two_level: TwoLevel,
     pub predicted: f64,
 }
 
 impl Candidate {
     fn inter_group(&self) -> Option<InterGroupAlgorithm> {
-        self.way.map(|w| w.inter_group)
+        self.choice.map(|w| w.inter_group)
     }
 }
 
-/// What was measured of the best way of each inter-group algorithm at one size, the fastest first: what a prediction misses, it misses at the next
+/// What was measured of the best schedule of each inter-group algorithm at one size, the fastest first: what a prediction misses, it misses at the next
 /// size too.
 #[derive(Default)]
 struct Measured(Vec<OfAlgorithm>);
 
 struct OfAlgorithm {
-    way: TwoLevelChoice,
+    choice: TwoLevelChoice,
     /// Measured over predicted.
     missed: f64,
     /// Measured over the fastest of all.
@@ -76,20 +76,21 @@ impl Measured {
         let best = best_of_each(session, candidates, f64::INFINITY);
         let shortest = best.first().map_or(f64::NAN, |b| b.1);
         let measured = |(c, time): (&Candidate, f64)| OfAlgorithm {
-            way: c.way,
+            choice: c.choice,
             missed: time / c.predicted.max(f64::MIN_POSITIVE),
             behind: time / shortest,
         };
         Measured(best.into_iter().map(measured).collect())
     }
 
-    /// What a prediction of a way is multiplied with.
-    fn missed(&self, way: &TwoLevelChoice) -> f64 {
-        self.0.iter().find(|of| choice_name(&of.way) == choice_name(way)).map_or(1.0, |of| of.missed)
+    /// What a prediction of a schedule is multiplied with.
+    fn missed(&self, choice: &TwoLevelChoice) -> f64 {
+        self.0.iter().find(|of| choice_name(&of.choice) == choice_name(choice)).map_or(1.0, |of| of.missed)
     }
 }
 
-/// Chooses a way for each size, and says what predictions of each inter-group algorithm missed. `exhaustive`: all ways are measured, and every algorithm over all ranks, which no policy uses.
+/// Chooses a schedule for each size, and says what predictions of each inter-group algorithm missed. `exhaustive`: all schedules are
+/// measured, and every algorithm over all ranks, which no policy uses.
 ///
 /// # Errors
 /// The session's.
@@ -104,8 +105,8 @@ pub fn choose(
     let search = Search { policy: &compiled, members, predictions, has_native: session.has_native() };
     let by_size = if exhaustive { search.exhaustively(session)? } else { search.by_prediction(session)? };
     let taken = |(&bytes, of_size): (&usize, &Vec<Candidate>)| {
-        let ways: Vec<Experiment> = of_size.iter().map(experiment).collect();
-        chosen::fastest(session.samples(), &ways).map(|k| (ways[k].clone(), search.native(bytes)))
+        let experiments: Vec<Experiment> = of_size.iter().map(experiment).collect();
+        chosen::fastest(session.samples(), &experiments).map(|k| (experiments[k].clone(), search.native(bytes)))
     };
     let taken = SIZES.iter().zip(&by_size).filter_map(taken).collect();
     confirm(session, taken)?;
@@ -114,14 +115,14 @@ pub fn choose(
     Ok((between_sizes(&compiled, members, 0, &made)?, calibration(session, &by_size)))
 }
 
-/// What predictions of the fastest way of each inter-group algorithm missed.
+/// What predictions of the fastest schedule of each inter-group algorithm missed.
 fn calibration(session: &Session, by_size: &[Vec<Candidate>]) -> BTreeMap<String, Ratios> {
     let mut all: BTreeMap<String, Ratios> = BTreeMap::new();
     for (&bytes, candidates) in SIZES.iter().zip(by_size) {
         for (candidate, time) in best_of_each(session, candidates, f64::INFINITY) {
             let ratio = time / candidate.predicted;
             if ratio.is_finite() && ratio > 0.0 {
-                let of = all.entry(choice_name(&candidate.way).into()).or_default();
+                let of = all.entry(choice_name(&candidate.choice).into()).or_default();
                 of.bytes.push(bytes);
                 of.ratio.push(ratio);
             }
@@ -130,7 +131,7 @@ fn calibration(session: &Session, by_size: &[Vec<Candidate>]) -> BTreeMap<String
     all
 }
 
-/// The search for the fastest way at each size.
+/// The search for the fastest schedule at each size.
 struct Search<'a> {
     policy: &'a CompiledPolicy,
     members: &'a [Location],
@@ -145,19 +146,19 @@ impl Search<'_> {
         let mut by_size: Vec<Vec<Candidate>> = Vec::new();
         for bytes in SIZES {
             let mut candidates = self.candidates(bytes, &before)?;
-            self.race(session, "ways across groups", bytes, &candidates)?;
+            self.race(session, "two-level schedules", bytes, &candidates)?;
             self.improve(session, bytes, &mut candidates)?;
             before = Measured::of(session, &candidates);
             by_size.push(candidates);
         }
-        // a way first met at a large size may be the best one at smaller sizes too
+        // a schedule first met at a large size may be the best one at smaller sizes too
         for k in (1..SIZES.len()).rev() {
             let bytes = SIZES[k - 1];
-            let way = fastest(session, &by_size[k]).and_then(|(c, _)| c.way).filter(|w| w.segment < bytes);
-            if let Some(way) = way
-                && self.add(&mut by_size[k - 1], bytes, way, f64::INFINITY)?
+            let choice = fastest(session, &by_size[k]).and_then(|(c, _)| c.choice).filter(|w| w.segment < bytes);
+            if let Some(choice) = choice
+                && self.add(&mut by_size[k - 1], bytes, choice, f64::INFINITY)?
             {
-                self.race(session, "ways across groups", bytes, &by_size[k - 1])?;
+                self.race(session, "two-level schedules", bytes, &by_size[k - 1])?;
             }
         }
         let close: Vec<Vec<Experiment>> = by_size.iter().map(|of_size| undecided(session, of_size)).collect();
@@ -165,12 +166,12 @@ impl Search<'_> {
         Ok(by_size)
     }
 
-    /// Every way at every size, and what one would measure who knows of no groups.
+    /// Every schedule at every size, and what one would measure who knows of no groups.
     fn exhaustively(&self, session: &mut Session) -> Result<Vec<Vec<Candidate>>> {
         let by_size = SIZES.iter().map(|&bytes| self.candidates_at(bytes)).collect::<Result<Vec<_>>>()?;
         let fields: Vec<Vec<Experiment>> = SIZES.iter().zip(&by_size).map(|(&bytes, of_size)| self.field(bytes, of_size)).collect();
         for field in &fields {
-            session.measure("ways across groups", field)?;
+            session.measure("two-level schedules", field)?;
         }
         let of = |bytes: usize| {
             all_candidates(&bcast::COLLECTIVE, self.members.len(), bytes)
@@ -192,7 +193,7 @@ impl Search<'_> {
         for _ in 0..ROUNDS {
             let best = best_of_each(session, candidates, HOPELESS);
             let best: Vec<(TwoLevelParameters, f64, f64)> =
-                best.into_iter().filter_map(|(c, time)| Some((c.way?, c.predicted, time))).collect();
+                best.into_iter().filter_map(|(c, time)| Some((c.choice?, c.predicted, time))).collect();
             let shortest = best.first().map_or(0.0, |fastest| fastest.2);
             for (k, (best, predicted, time)) in best.into_iter().enumerate() {
                 let leads = k < LEADERS && time <= FAR_BEHIND * shortest;
@@ -221,30 +222,30 @@ impl Search<'_> {
                 }
                 // predictions know the trees inside groups less well than what one algorithm does over all ranks
                 let hopeless = if best.inter_group == InterGroupAlgorithm::OverAll { predicted * HOPELESS } else { f64::INFINITY };
-                for way in plan::two_level_parameters(self.policy, self.members, best.inter_group, &[best.segment]).filter(|_| leads) {
+                for choice in plan::two_level_parameters(self.policy, self.members, best.inter_group, &[best.segment]).filter(|_| leads) {
                     self.add(
                         candidates,
                         bytes,
-                        TwoLevelParameters { flow: Flow { in_flight: best.flow.in_flight, ..way.flow }, ..way },
+                        TwoLevelParameters { flow: Flow { in_flight: best.flow.in_flight, ..choice.flow }, ..choice },
                         limit.min(hopeless),
                     )?;
                 }
             }
-            self.race(session, "neighbours of the best ways", bytes, candidates)?;
+            self.race(session, "neighbours of the best two-level schedules", bytes, candidates)?;
         }
-        let fastest = fastest(session, candidates).and_then(|(c, time)| Some((c.way?, c.predicted, time)));
-        let Some((way, predicted, time)) = fastest else { return Ok(()) };
+        let fastest = fastest(session, candidates).and_then(|(c, time)| Some((c.choice?, c.predicted, time)));
+        let Some((choice, predicted, time)) = fastest else { return Ok(()) };
         let limit = limit(predicted, (time - predicted).abs() <= HOLDS * predicted);
-        for flow in self.other_flows(bytes, way)? {
-            self.add(candidates, bytes, TwoLevelParameters { flow, ..way }, limit)?;
+        for flow in self.other_flows(bytes, choice)? {
+            self.add(candidates, bytes, TwoLevelParameters { flow, ..choice }, limit)?;
         }
-        self.race(session, "neighbours of the best ways", bytes, candidates)
+        self.race(session, "neighbours of the best two-level schedules", bytes, candidates)
     }
 
     /// The next larger window inside groups, and sends to one peer after the other, or to all at once.
-    fn other_flows(&self, bytes: usize, way: TwoLevelParameters) -> Result<Vec<Flow>> {
-        let (flow, two_level) = (way.flow, two_level(self.policy, self.members, 0, bytes, way)?);
-        let piece = if way.segment > 0 { way.segment } else { bytes };
+    fn other_flows(&self, bytes: usize, choice: TwoLevelParameters) -> Result<Vec<Flow>> {
+        let (flow, two_level) = (choice.flow, two_level(self.policy, self.members, 0, bytes, choice)?);
+        let piece = if choice.segment > 0 { choice.segment } else { bytes };
         if piece < LEAST_ACROSS {
             // it is gone when it has begun
             return Ok(Vec::new());
@@ -252,26 +253,26 @@ impl Search<'_> {
         let inside = two_level.intra_group.iter().map(|local| local.parameters);
         let (window, one_peer) = (inside.clone().map(|p| p.in_flight).max().unwrap_or(0), inside.clone().any(|p| p.peers == 1));
         let mut others = Vec::new();
-        if way.inter_group.has_trees() {
-            let wider = wider(window, pieces(bytes, way.segment)).take(1).filter(|_| window > 0);
+        if choice.inter_group.has_trees() {
+            let wider = wider(window, pieces(bytes, choice.segment)).take(1).filter(|_| window > 0);
             others.extend(wider.map(|intra_in_flight| Flow { intra_in_flight, ..flow }));
             others.push(Flow { peers: usize::from(flow.peers == 0), ..flow });
         }
-        if two_level.groups.iter().any(|ranks| way.intra_group.branches(ranks.len())) {
+        if two_level.groups.iter().any(|ranks| choice.intra_group.branches(ranks.len())) {
             others.push(Flow { intra_peers: Some(usize::from(!one_peer)), ..flow });
         }
         Ok(others)
     }
 
-    /// Adds a way; false if one of the candidates does the same, or it is predicted to take longer than the limit.
-    fn add(&self, candidates: &mut Vec<Candidate>, bytes: usize, way: TwoLevelParameters, limit_s: f64) -> Result<bool> {
-        let (way, two_level) = in_segments(self.policy, self.members, bytes, way)?;
+    /// Adds a schedule; false if one of the candidates does the same, or it is predicted to take longer than the limit.
+    fn add(&self, candidates: &mut Vec<Candidate>, bytes: usize, choice: TwoLevelParameters, limit_s: f64) -> Result<bool> {
+        let (choice, two_level) = in_segments(self.policy, self.members, bytes, choice)?;
         if candidates.iter().any(|c| c.two_level == two_level) {
             return Ok(false);
         }
         let predicted = self.predictions.within(&two_level, limit_s)?;
         let is_wanted = predicted <= limit_s;
-        candidates.extend(is_wanted.then_some(Candidate { way: Some(way), two_level, predicted }));
+        candidates.extend(is_wanted.then_some(Candidate { choice: Some(choice), two_level, predicted }));
         Ok(is_wanted)
     }
 
@@ -294,48 +295,48 @@ impl Search<'_> {
         Experiment::Collective { collective, ranks, root: 0, bytes, algorithm: algorithm.into(), parameters }
     }
 
-    /// Every way: each inter-group algorithm with each tree and each segment, and the whole message.
+    /// Every schedule: each inter-group algorithm with each tree and each segment, and the whole message.
     fn candidates_at(&self, bytes: usize) -> Result<Vec<Candidate>> {
         let sizes = segment_sizes(self.policy, bytes);
         let mut all = vec![whole(self.policy, self.members, bytes)?];
         for inter_group in INTER_GROUP_ALGORITHMS {
-            for way in plan::two_level_parameters(self.policy, self.members, inter_group, &sizes) {
-                all.push(self.candidate(bytes, Some(way))?);
+            for choice in plan::two_level_parameters(self.policy, self.members, inter_group, &sizes) {
+                all.push(self.candidate(bytes, Some(choice))?);
             }
         }
         Ok(all)
     }
 
-    /// A way with what it makes of a message.
-    fn candidate(&self, bytes: usize, way: TwoLevelChoice) -> Result<Candidate> {
-        let Some(way) = way else { return whole(self.policy, self.members, bytes) };
-        let (way, two_level) = in_segments(self.policy, self.members, bytes, way)?;
+    /// A schedule with what it makes of a message.
+    fn candidate(&self, bytes: usize, choice: TwoLevelChoice) -> Result<Candidate> {
+        let Some(choice) = choice else { return whole(self.policy, self.members, bytes) };
+        let (choice, two_level) = in_segments(self.policy, self.members, bytes, choice)?;
         let predicted = self.predictions.within(&two_level, f64::INFINITY)?;
-        Ok(Candidate { way: Some(way), two_level, predicted })
+        Ok(Candidate { choice: Some(choice), two_level, predicted })
     }
 
-    /// The best way of each inter-group algorithm as predicted, and the one that was best at the size before, unless they are hopeless.
+    /// The best schedule of each inter-group algorithm as predicted, and the one that was best at the size before, unless they are hopeless.
     fn candidates(&self, bytes: usize, before: &Measured) -> Result<Vec<Candidate>> {
         let sizes = segment_sizes(self.policy, bytes);
         let mut all = TwoLevelCandidates::new(Rc::clone(&self.predictions), 0, bytes);
         all.add(None, before.missed(&None), f64::INFINITY)?;
         for inter_group in INTER_GROUP_ALGORITHMS {
-            for way in plan::two_level_parameters(self.policy, self.members, inter_group, &sizes).map(Some) {
-                let missed = before.missed(&way);
+            for choice in plan::two_level_parameters(self.policy, self.members, inter_group, &sizes).map(Some) {
+                let missed = before.missed(&choice);
                 let limits = hopeless(&all.best_of_each());
                 // longer than another of the same, or hopeless in both senses
-                let limit = all.best_like(&way).map_or(f64::INFINITY, |best| best.predicted).min(f64::max(limits.0, limits.1 / missed));
-                all.add(way, missed, limit)?;
+                let limit = all.best_like(&choice).map_or(f64::INFINITY, |best| best.predicted).min(f64::max(limits.0, limits.1 / missed));
+                all.add(choice, missed, limit)?;
             }
         }
-        // an inter-group algorithm of which only poor ways were tried may be better than these said
+        // an inter-group algorithm of which only poor schedules were tried may be better than these said
         let found = all.best_of_each();
         let limits = hopeless(&found);
         let hopeful = found.iter().filter(|c| c.predicted <= limits.0 || c.expected <= limits.1);
-        let ahead = before.0.iter().filter(|of| of.behind <= HOPELESS && of.way.is_some_and(|way| sizes.contains(&way.segment)));
+        let ahead = before.0.iter().filter(|of| of.behind <= HOPELESS && of.choice.is_some_and(|choice| sizes.contains(&choice.segment)));
         let mut chosen: Vec<Candidate> = Vec::new();
-        for way in hopeful.map(|c| c.way).chain(ahead.map(|of| of.way)) {
-            let candidate = self.candidate(bytes, way)?;
+        for choice in hopeful.map(|c| c.choice).chain(ahead.map(|of| of.choice)) {
+            let candidate = self.candidate(bytes, choice)?;
             if chosen.iter().all(|c| c.two_level != candidate.two_level) {
                 chosen.push(candidate);
             }
@@ -365,13 +366,13 @@ fn best_of_each<'a>(session: &Session, candidates: &'a [Candidate], limit: f64) 
     best
 }
 
-/// The ways too close to the fastest one to be told from it by a few runs.
+/// The schedules too close to the fastest one to be told from it by a few runs.
 fn undecided(session: &Session, candidates: &[Candidate]) -> Vec<Experiment> {
     let best: Vec<Experiment> = best_of_each(session, candidates, 1.0 + CLOSE).into_iter().map(|(c, _)| experiment(c)).collect();
     if best.len() > 1 { best } else { Vec::new() }
 }
 
-/// What neighbours of a way may be predicted to take, by its own prediction, which holds or does not.
+/// What neighbours of a schedule may be predicted to take, by its own prediction, which holds or does not.
 fn limit(predicted: f64, holds: bool) -> f64 {
     predicted * if holds { 1.0 - ALIKE } else { FAR_SLOWER }
 }
@@ -387,22 +388,22 @@ fn experiment(candidate: &Candidate) -> Experiment {
     Experiment::TwoLevel { two_level: candidate.two_level.clone() }
 }
 
-/// What a way in segments makes of a message, and the way with what it says of the messages under way.
+/// What a schedule in segments makes of a message, and the schedule with what it says of the messages under way.
 fn in_segments(
     policy: &CompiledPolicy,
     members: &[Location],
     bytes: usize,
-    way: TwoLevelParameters,
+    choice: TwoLevelParameters,
 ) -> Result<(TwoLevelParameters, TwoLevel)> {
-    let two_level = two_level(policy, members, 0, bytes, way)?;
+    let two_level = two_level(policy, members, 0, bytes, choice)?;
     let inside = two_level.intra_group[0].parameters.in_flight;
-    let in_flight = if way.inter_group == InterGroupAlgorithm::OverAll { inside } else { two_level.in_flight };
-    Ok((TwoLevelParameters { flow: Flow { in_flight, ..way.flow }, ..way }, two_level))
+    let in_flight = if choice.inter_group == InterGroupAlgorithm::OverAll { inside } else { two_level.in_flight };
+    Ok((TwoLevelParameters { flow: Flow { in_flight, ..choice.flow }, ..choice }, two_level))
 }
 
 fn whole(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> Result<Candidate> {
     let plan = plan::whole(policy, members, 0, bytes)?;
-    Ok(Candidate { way: None, two_level: plan.two_level, predicted: plan.predicted_s })
+    Ok(Candidate { choice: None, two_level: plan.two_level, predicted: plan.predicted_s })
 }
 
 /// Above these a prediction, or what is expected, is hopeless.
@@ -435,21 +436,21 @@ fn segment_sizes(policy: &CompiledPolicy, bytes: usize) -> Vec<usize> {
 /// What was measured at a size, with the row of the fastest, which says whether the library's own is to be preferred.
 fn made<'a>(session: &Session, bytes: usize, candidates: &'a [Candidate], native: &Experiment) -> Option<OfSize<'a>> {
     let samples = session.samples();
-    let ways: Vec<Experiment> = candidates.iter().map(experiment).collect();
-    let taken = chosen::fastest(samples, &ways)?;
-    let (best, time) = (&candidates[taken], choosing(samples, &ways[taken])?);
-    let Verdict { own_s, native_s, native } = verdict(samples, &ways[taken], native)?;
+    let experiments: Vec<Experiment> = candidates.iter().map(experiment).collect();
+    let taken = chosen::fastest(samples, &experiments)?;
+    let (best, time) = (&candidates[taken], choosing(samples, &experiments[taken])?);
+    let Verdict { own_s, native_s, native } = verdict(samples, &experiments[taken], native)?;
     let mut others: Vec<(usize, f64)> =
-        (0..ways.len()).filter(|&k| k != taken).filter_map(|k| Some((k, choosing(samples, &ways[k])?))).collect();
+        (0..experiments.len()).filter(|&k| k != taken).filter_map(|k| Some((k, choosing(samples, &experiments[k])?))).collect();
     others.sort_by(|a, b| a.1.total_cmp(&b.1));
     // who lost by few runs before others were told from each other by more may look faster than these
-    let rival = |k: usize| is_remeasured(samples, &ways[k]) == is_remeasured(samples, &ways[taken]);
+    let rival = |k: usize| is_remeasured(samples, &experiments[k]) == is_remeasured(samples, &experiments[taken]);
     let runner_up = others.iter().find(|(k, _)| rival(*k));
     let evidence = Evidence {
         predicted_s: best.predicted,
         measured_s: Some(own_s),
         native_s,
-        runner_up: runner_up.map_or("none".into(), |(k, _)| candidates[*k].way.map_or(PER_GROUP.into(), |w| w.words(bytes))),
+        runner_up: runner_up.map_or("none".into(), |(k, _)| candidates[*k].choice.map_or(PER_GROUP.into(), |w| w.words(bytes))),
         margin: runner_up.map_or(0.0, |(_, t)| stats::margin(*t, time)),
     };
     let measured = std::iter::once((best, own_s)).chain(others.iter().map(|&(k, t)| (&candidates[k], t))).collect();
@@ -467,7 +468,7 @@ mod tests {
 
     #[test]
     fn what_was_missed_is_of_its_algorithm_and_other_predictions_are_believed() {
-        let measured = |inter_group, missed| OfAlgorithm { way: Some(of(inter_group)), missed, behind: 1.0 };
+        let measured = |inter_group, missed| OfAlgorithm { choice: Some(of(inter_group)), missed, behind: 1.0 };
         let before = Measured(vec![measured(InterGroupAlgorithm::Star, 1.5), measured(InterGroupAlgorithm::Path, 0.5)]);
         let missed = |inter_group| before.missed(&Some(of(inter_group)));
         let [star, path, relay] = [InterGroupAlgorithm::Star, InterGroupAlgorithm::Path, InterGroupAlgorithm::Relay].map(missed);

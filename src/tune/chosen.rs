@@ -1,11 +1,11 @@
-//! Which of some ways that were measured is taken, and what it takes: found by runs that did not choose it.
+//! Which of some schedules that were measured is taken, and what it takes: found by runs that did not choose it.
 
 use crate::decide::beats_native;
 use crate::error::Result;
 use crate::measure::{DRIFTED, Experiment, Samples, Session, Stop};
 use crate::stats;
 
-/// What a way took in the runs that choose: where some of a field were remeasured in turns only those say which is the fastest, and only by these
+/// What a schedule took in the runs that choose: where some of a field were remeasured in turns only those say which is the fastest, and only by these
 /// runs.
 pub(super) fn choosing(samples: &Samples, experiment: &Experiment) -> Option<f64> {
     stats::median(runs(samples, experiment)?)
@@ -25,23 +25,23 @@ pub(super) fn mostly(samples: &Samples, experiment: &Experiment) -> Option<f64> 
     stats::quantile(&samples.get(experiment)?.seconds, MOSTLY)
 }
 
-/// True if a way was remeasured in turns with its rivals.
+/// True if a schedule was remeasured in turns with its rivals.
 pub(super) fn is_remeasured(samples: &Samples, experiment: &Experiment) -> bool {
     samples.get(experiment).is_some_and(|sample| !sample.remeasured.is_empty())
 }
 
-/// The place of the fastest of some ways.
-pub(super) fn fastest(samples: &Samples, ways: &[Experiment]) -> Option<usize> {
-    let some = ways.iter().any(|e| is_remeasured(samples, e));
-    let known = (0..ways.len()).filter(|&k| !some || is_remeasured(samples, &ways[k]));
-    known.filter_map(|k| Some((k, choosing(samples, &ways[k])?))).min_by(|a, b| a.1.total_cmp(&b.1)).map(|(k, _)| k)
+/// The place of the fastest of some schedules.
+pub(super) fn fastest(samples: &Samples, rivals: &[Experiment]) -> Option<usize> {
+    let some = rivals.iter().any(|e| is_remeasured(samples, e));
+    let known = (0..rivals.len()).filter(|&k| !some || is_remeasured(samples, &rivals[k]));
+    known.filter_map(|k| Some((k, choosing(samples, &rivals[k])?))).min_by(|a, b| a.1.total_cmp(&b.1)).map(|(k, _)| k)
 }
 
 /// The place of the fastest by the first runs of each alone: what is searched next hangs on nothing that comes later, so that a recording, or a resumed
 /// session, goes the same way.
-pub(super) fn fastest_at_first(samples: &Samples, ways: &[Experiment], in_the_mean: bool) -> Option<usize> {
+pub(super) fn fastest_at_first(samples: &Samples, rivals: &[Experiment], in_the_mean: bool) -> Option<usize> {
     let center = if in_the_mean { stats::mean } else { stats::median };
-    let known = ways.iter().enumerate().filter_map(|(k, e)| Some((k, center(&samples.get(e)?.seconds)?)));
+    let known = rivals.iter().enumerate().filter_map(|(k, e)| Some((k, center(&samples.get(e)?.seconds)?)));
     known.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(k, _)| k)
 }
 
@@ -78,7 +78,7 @@ fn is_in_doubt(samples: &Samples, own: &Experiment, native: &Experiment) -> bool
 /// Of fewer runs each no test says that one is faster.
 const LEAST_FOR_TEST: usize = 3;
 
-/// What was found of a way that was chosen, and of the library's own beside it.
+/// What was found of a schedule that was chosen, and of the library's own beside it.
 pub(super) struct Verdict {
     pub own_s: f64,
     pub native_s: Option<f64>,
@@ -125,13 +125,13 @@ mod tests {
 
     #[test]
     fn where_some_were_remeasured_only_these_and_these_runs_choose() {
-        let ways: Vec<Experiment> = (0..3).map(experiment).collect();
+        let rivals: Vec<Experiment> = (0..3).map(experiment).collect();
         let raced = [sample(0, &[1.0], Stop::Precise), sample(1, &[1.1], Stop::Precise), sample(2, &[1.2], Stop::Precise)];
-        assert_eq!(fastest(&samples(raced.clone()), &ways), Some(0));
+        assert_eq!(fastest(&samples(raced.clone()), &rivals), Some(0));
         let [a, b, c] = raced;
         let (b, c) = (Sample { remeasured: vec![1.4], ..b }, Sample { remeasured: vec![1.3], ..c });
-        assert_eq!(fastest(&samples([a, b, c]), &ways), Some(2));
-        assert_eq!(fastest(&Samples::default(), &ways), None);
+        assert_eq!(fastest(&samples([a, b, c]), &rivals), Some(2));
+        assert_eq!(fastest(&Samples::default(), &rivals), None);
     }
 
     #[test]

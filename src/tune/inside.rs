@@ -77,8 +77,8 @@ pub fn choose(
         make_sure(session, groups, &mut finals)?;
     }
     let taken_of = |(rank_set, field): (&RankSet, &Field)| {
-        let ways = field.experiments(rank_set, false);
-        field.fastest(session, rank_set, &ways).map(|k| (ways[k].clone(), field.native(rank_set)))
+        let experiments = field.experiments(rank_set, false);
+        field.fastest(session, rank_set, &experiments).map(|k| (experiments[k].clone(), field.native(rank_set)))
     };
     let taken = groups.iter().zip(&finals).flat_map(|(group, of_group)| of_group.iter().map(|field| (&group.rank_set, field)));
     let taken = taken.filter_map(taken_of).collect();
@@ -102,9 +102,9 @@ fn make_sure(session: &mut Session, groups: &[Group], finals: &mut [Vec<Field>])
     }
     loop {
         let fastest = |(rank_set, field): (&RankSet, &Field)| {
-            let ways = field.experiments(rank_set, false);
-            let fastest = field.fastest(session, rank_set, &ways).filter(|_| field.lossy);
-            fastest.map(|k| ways[k].clone()).filter(|e| !session.is_sure(e))
+            let experiments = field.experiments(rank_set, false);
+            let fastest = field.fastest(session, rank_set, &experiments).filter(|_| field.lossy);
+            fastest.map(|k| experiments[k].clone()).filter(|e| !session.is_sure(e))
         };
         let fields = groups.iter().zip(&*finals).flat_map(|(group, of_group)| of_group.iter().map(|field| (&group.rank_set, field)));
         let unsure: Vec<Experiment> = fields.filter_map(fastest).collect();
@@ -229,12 +229,12 @@ impl Field {
     }
 
     /// The place of the fastest; in the mean, where models missed some by a multiple.
-    fn fastest(&self, session: &Session, rank_set: &RankSet, ways: &[Experiment]) -> Option<usize> {
+    fn fastest(&self, session: &Session, rank_set: &RankSet, experiments: &[Experiment]) -> Option<usize> {
         if self.lossy || self.missed(session, rank_set).is_some() {
-            let means = self.in_the_mean(session, ways).into_iter().enumerate().filter_map(|(k, mean)| Some((k, mean?)));
+            let means = self.in_the_mean(session, experiments).into_iter().enumerate().filter_map(|(k, mean)| Some((k, mean?)));
             means.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(k, _)| k)
         } else {
-            fastest(session.samples(), ways)
+            fastest(session.samples(), experiments)
         }
     }
 
@@ -245,14 +245,14 @@ impl Field {
 
     /// What each candidate takes in the mean of all its runs: of what is lost in one run of seven no median knows. What was lost of an algorithm's messages of
     /// two sizes is lost of those between them, whose few runs may have been lucky: what losses took is shared by all of them.
-    fn in_the_mean(&self, session: &Session, ways: &[Experiment]) -> Vec<Option<f64>> {
+    fn in_the_mean(&self, session: &Session, experiments: &[Experiment]) -> Vec<Option<f64>> {
         let of = |e: &Experiment| session.samples().get(e).map_or(Vec::new(), |s| [&s.seconds[..], &s.remeasured].concat());
-        let runs: Vec<Vec<f64>> = ways.iter().map(of).collect();
+        let runs: Vec<Vec<f64>> = experiments.iter().map(of).collect();
         let least = |k: usize| runs[k].iter().copied().fold(f64::INFINITY, f64::min);
         let piece = |k: usize| if self.candidates[k].parameters.segment > 0 { self.candidates[k].parameters.segment } else { self.bytes };
         let lost = |k: usize| self.has_lost(k, &runs[k]);
         let time = |k: usize| {
-            let kin = (0..ways.len()).filter(|&j| self.candidates[j].algorithm == self.candidates[k].algorithm);
+            let kin = (0..experiments.len()).filter(|&j| self.candidates[j].algorithm == self.candidates[k].algorithm);
             let sizes = || kin.clone().filter(|&j| lost(j)).map(piece);
             let between = sizes().min().zip(sizes().max()).filter(|&(low, high)| (low..=high).contains(&piece(k)));
             let Some((low, high)) = between else { return stats::mean(&runs[k]) };
@@ -260,14 +260,14 @@ impl Field {
             let late: Vec<f64> = alike.flat_map(|j| runs[j].iter().map(move |time| (j, time))).map(|(j, time)| time - least(j)).collect();
             Some(least(k) + stats::mean(&late)?).filter(|time| time.is_finite())
         };
-        (0..ways.len()).map(time).collect()
+        (0..experiments.len()).map(time).collect()
     }
 
     /// Where models missed some by a multiple: of each algorithm the one that they predict to be the fastest, the one with the shortest segments, of which
     /// networks that lose messages lose least, and those in segments of other sizes that they predict to be faster than the fastest so far.
     fn others(&self, session: &Session, rank_set: &RankSet, knowledge: Knowledge) -> Result<Vec<Candidate>> {
         let Some(missed) = self.missed(session, rank_set) else { return Ok(Vec::new()) };
-        let ways = self.experiments(rank_set, false);
+        let experiments = self.experiments(rank_set, false);
         let positions: Vec<usize> = (0..rank_set.ranks.len()).collect();
         let unlike = rank_set.inside.as_ref().is_some_and(Inside::has_unlike_processors);
         let mut all = candidates_by_speed(self.collective, positions.len(), self.bytes, unlike);
@@ -277,8 +277,8 @@ impl Field {
         all.extend(cut.into_iter().map(|(a, p)| (a, Parameters { segment: shorter(p.segment), ..p })));
         let (_, ranked) = rank_candidates(knowledge, self.collective, &positions, self.bytes, &all)?;
         let ranked: Vec<Candidate> = different(ranked).filter(|c| c.predicted < missed).collect();
-        let fastest = fastest_at_first(session.samples(), &ways, true);
-        let least = fastest.and_then(|k| stats::mean(&session.samples().get(&ways[k])?.seconds)).unwrap_or(missed);
+        let fastest = fastest_at_first(session.samples(), &experiments, true);
+        let least = fastest.and_then(|k| stats::mean(&session.samples().get(&experiments[k])?.seconds)).unwrap_or(missed);
         let mut found: Vec<Candidate> = Vec::new();
         for algorithm in self.collective.built() {
             let of_it = || ranked.iter().filter(|c| c.algorithm == algorithm);
@@ -286,7 +286,7 @@ impl Field {
             let shortest = cut().min_by_key(|c| c.parameters.segment);
             for c in of_it().take(1).chain(shortest).chain(cut().filter(|c| c.predicted < least)) {
                 let experiment = self.experiment(rank_set, c);
-                if !ways.contains(&experiment) && found.iter().all(|f| self.experiment(rank_set, f) != experiment) {
+                if !experiments.contains(&experiment) && found.iter().all(|f| self.experiment(rank_set, f) != experiment) {
                     found.push(c.clone());
                 }
             }
@@ -312,9 +312,9 @@ impl Field {
 
     /// What is next to the fastest and not a candidate yet.
     fn neighbours(&self, session: &Session, rank_set: &RankSet, knowledge: Knowledge) -> Result<Vec<Candidate>> {
-        let ways = self.experiments(rank_set, false);
-        let fastest = fastest_at_first(session.samples(), &ways, self.missed(session, rank_set).is_some());
-        let fastest = fastest.map(|k| (&self.candidates[k], session.samples().median(&ways[k])));
+        let experiments = self.experiments(rank_set, false);
+        let fastest = fastest_at_first(session.samples(), &experiments, self.missed(session, rank_set).is_some());
+        let fastest = fastest.map(|k| (&self.candidates[k], session.samples().median(&experiments[k])));
         let Some((fastest, Some(time))) = fastest.filter(|(c, _)| c.parameters.segment > 0) else { return Ok(Vec::new()) };
         let holds = (time - fastest.predicted).abs() <= HOLDS * fastest.predicted;
         let limit = if holds { fastest.predicted * (1.0 - ALIKE) } else { f64::INFINITY };
@@ -324,7 +324,7 @@ impl Field {
         // models do not know what more under way is good for
         let more = wider(fastest.parameters.in_flight, pieces(self.bytes, fastest.parameters.segment)).take(1).filter(|&more| more > 0);
         found.extend(more.map(|in_flight| Candidate { parameters: Parameters { in_flight, ..fastest.parameters }, ..fastest.clone() }));
-        found.retain(|c| c.predicted <= limit && !ways.contains(&self.experiment(rank_set, c)));
+        found.retain(|c| c.predicted <= limit && !experiments.contains(&self.experiment(rank_set, c)));
         Ok(found)
     }
 
@@ -375,13 +375,13 @@ fn with_windows(mut candidates: Vec<Candidate>, bytes: usize) -> Vec<Candidate> 
 /// The choice at a size, and what is known there for choices between sizes.
 fn decide(session: &Session, rank_set: &RankSet, field: &Field) -> Option<(Choice, Made<Taken>)> {
     let samples = session.samples();
-    let ways = field.experiments(rank_set, false);
-    let best = field.fastest(session, rank_set, &ways)?;
-    let lost = |k: usize| samples.get(&ways[k]).is_some_and(|s| field.has_lost(k, &s.seconds) || field.has_lost(k, &s.remeasured));
-    let irregular = field.missed(session, rank_set).is_some() || (field.lossy && (0..ways.len()).any(lost));
-    let verdict = verdict(samples, &ways[best], &field.native(rank_set))?;
+    let experiments = field.experiments(rank_set, false);
+    let best = field.fastest(session, rank_set, &experiments)?;
+    let lost = |k: usize| samples.get(&experiments[k]).is_some_and(|s| field.has_lost(k, &s.seconds) || field.has_lost(k, &s.remeasured));
+    let irregular = field.missed(session, rank_set).is_some() || (field.lossy && (0..experiments.len()).any(lost));
+    let verdict = verdict(samples, &experiments[best], &field.native(rank_set))?;
     let taken = |k: usize| (field.candidates[k].algorithm.name, field.candidates[k].parameters);
-    let means = field.in_the_mean(session, &ways);
+    let means = field.in_the_mean(session, &experiments);
     // what is lost in some runs is lost in none or in all by their median, and is not told between sizes
     let time = |k: usize| {
         if irregular {
@@ -389,7 +389,7 @@ fn decide(session: &Session, rank_set: &RankSet, field: &Field) -> Option<(Choic
         } else if k == best {
             Some(verdict.own_s)
         } else {
-            choosing(samples, &ways[k])
+            choosing(samples, &experiments[k])
         }
     };
     let native = (field.collective.native().name, Parameters::default());
@@ -397,7 +397,7 @@ fn decide(session: &Session, rank_set: &RankSet, field: &Field) -> Option<(Choic
         Some(native_s) => (native, native_s, native_s),
         None => (taken(best), field.candidates[best].predicted, verdict.own_s),
     };
-    let runner_up = runner_up(session, field, &ways, best, &verdict);
+    let runner_up = runner_up(session, field, &experiments, best, &verdict);
     let holds = if irregular { field.holding(&means, best) } else { String::new() };
     let choice = Choice {
         from_bytes: 0,
@@ -422,7 +422,7 @@ fn decide(session: &Session, rank_set: &RankSet, field: &Field) -> Option<(Choic
     let made = Made {
         bytes: field.bytes,
         taken: (!verdict.native).then(|| taken(best)),
-        measured: (0..ways.len()).filter_map(|k| Some((taken(k), field.candidates[k].predicted, time(k)?))).collect(),
+        measured: (0..experiments.len()).filter_map(|k| Some((taken(k), field.candidates[k].predicted, time(k)?))).collect(),
         native_s: verdict.native_s,
     };
     Some((choice, made))
@@ -430,15 +430,15 @@ fn decide(session: &Session, rank_set: &RankSet, field: &Field) -> Option<(Choic
 
 /// What would be done if what is taken could not be, and how much longer it takes: the library's own by the runs beside it, another candidate by the
 /// runs that chose.
-fn runner_up(session: &Session, field: &Field, ways: &[Experiment], best: usize, verdict: &Verdict) -> Option<(&'static str, f64)> {
+fn runner_up(session: &Session, field: &Field, experiments: &[Experiment], best: usize, verdict: &Verdict) -> Option<(&'static str, f64)> {
     let name = |k: usize| field.candidates[k].algorithm.name;
     let native_s = verdict.native_s;
     if verdict.native {
         return Some((name(best), stats::margin(verdict.own_s, native_s?)));
     }
-    let time = |k: usize| choosing(session.samples(), &ways[k]);
+    let time = |k: usize| choosing(session.samples(), &experiments[k]);
     let behind = |k: usize| Some((name(k), stats::margin(time(k)?, time(best)?)));
-    let others = (0..ways.len()).filter(|&k| k != best).filter_map(behind);
+    let others = (0..experiments.len()).filter(|&k| k != best).filter_map(behind);
     let native = native_s.map(|t| (field.collective.native().name, stats::margin(t, verdict.own_s)));
     others.chain(native).min_by(|a, b| a.1.total_cmp(&b.1))
 }

@@ -1,4 +1,4 @@
-//! Rows across groups for all sizes, from the ways that were measured at some.
+//! Rows across groups for all sizes, from the schedules that were measured at some.
 
 use super::across::{Candidate, SIZES};
 use crate::decide::{Made, beats_native, rows};
@@ -9,7 +9,7 @@ use crate::stats;
 use crate::topology::Rank;
 use crate::two_level::InterGroupAlgorithm;
 
-/// The ways that were measured at one size, and the row that was made of the best.
+/// The schedules that were measured at one size, and the row that was made of the best.
 pub(super) struct OfSize<'a> {
     /// All of them, each with its time; the first is taken.
     pub measured: Vec<(&'a Candidate, f64)>,
@@ -31,7 +31,7 @@ pub(super) fn between_sizes(policy: &CompiledPolicy, members: &[Location], root:
             })
         })
         .collect();
-    let predict = |way: &TwoLevelChoice, bytes: usize, limit_s: f64| predicted(policy, members, root, way, bytes, limit_s);
+    let predict = |choice: &TwoLevelChoice, bytes: usize, limit_s: f64| predicted(policy, members, root, choice, bytes, limit_s);
     let (sizes, native): (Vec<usize>, Vec<f64>) = of_sizes.iter().filter_map(|s| Some((s.row.at_bytes, s.row.evidence.native_s?))).unzip();
     let mut found = Vec::new();
     let alike = |a: &TwoLevelChoice, b: &TwoLevelChoice| choice_name(a) == choice_name(b);
@@ -49,39 +49,46 @@ pub(super) fn between_sizes(policy: &CompiledPolicy, members: &[Location], root:
     Ok(found)
 }
 
-/// A candidate's way, in one piece where the message is no longer than a segment.
+/// A candidate's schedule, in one piece where the message is no longer than a segment.
 pub(super) fn choice_at(candidate: &Candidate, bytes: usize) -> TwoLevelChoice {
-    candidate.way.map(|way| {
-        if way.segment < bytes {
-            way
+    candidate.choice.map(|choice| {
+        if choice.segment < bytes {
+            choice
         } else {
-            TwoLevelParameters { segment: 0, flow: Flow { in_flight: 0, intra_in_flight: 0, ..way.flow }, ..way }
+            TwoLevelParameters { segment: 0, flow: Flow { in_flight: 0, intra_in_flight: 0, ..choice.flow }, ..choice }
         }
     })
 }
 
-/// What a way takes from a root; what takes longer than `limit_s` may take for ever.
-fn predicted(policy: &CompiledPolicy, members: &[Location], root: Rank, way: &TwoLevelChoice, bytes: usize, limit_s: f64) -> Result<f64> {
-    match way {
-        Some(way) => predict_within(policy, members, &two_level(policy, members, root, bytes, *way)?, limit_s),
+/// What a schedule takes from a root; what takes longer than `limit_s` may take for ever.
+fn predicted(
+    policy: &CompiledPolicy,
+    members: &[Location],
+    root: Rank,
+    choice: &TwoLevelChoice,
+    bytes: usize,
+    limit_s: f64,
+) -> Result<f64> {
+    match choice {
+        Some(choice) => predict_within(policy, members, &two_level(policy, members, root, bytes, *choice)?, limit_s),
         None => Ok(whole(policy, members, root, bytes)?.predicted_s),
     }
 }
 
-/// The row of a way.
-pub(super) fn row_of(way: &TwoLevelChoice, from_bytes: usize, at_bytes: usize, evidence: Evidence, native: bool) -> TwoLevelRow {
-    let flow = way.map_or(Flow::default(), |w| w.flow);
+/// The row of a schedule.
+pub(super) fn row_of(choice: &TwoLevelChoice, from_bytes: usize, at_bytes: usize, evidence: Evidence, native: bool) -> TwoLevelRow {
+    let flow = choice.map_or(Flow::default(), |w| w.flow);
     TwoLevelRow {
         from_bytes,
         at_bytes,
-        inter_group: way.map_or(InterGroupAlgorithm::Tree, |w| w.inter_group).name().into(),
-        segment_bytes: way.map_or(0, |w| w.segment),
+        inter_group: choice.map_or(InterGroupAlgorithm::Tree, |w| w.inter_group).name().into(),
+        segment_bytes: choice.map_or(0, |w| w.segment),
         in_flight: flow.in_flight,
         peers: flow.peers,
         intra_in_flight: flow.intra_in_flight,
         intra_peers: flow.intra_peers,
-        by_speed: way.is_some_and(|w| w.by_speed),
-        intra_group: Some(way.map_or(PER_GROUP, |w| w.intra_group.name).into()),
+        by_speed: choice.is_some_and(|w| w.by_speed),
+        intra_group: Some(choice.map_or(PER_GROUP, |w| w.intra_group.name).into()),
         evidence,
         native,
         ..TwoLevelRow::default()
