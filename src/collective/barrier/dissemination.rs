@@ -30,3 +30,17 @@ fn program(me: Rank, shape: &Shape, parameters: &Parameters) -> Program {
     }
     program
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_few_ranks_may_do_it_in_one_round() {
+        for ranks in 2..=32 {
+            let largest = ALGORITHM.radices_among(ranks).last().unwrap();
+            let schedule = ALGORITHM.schedule(&Shape::new(ranks, 0, 0), &Parameters::of(0, largest)).unwrap();
+            assert!(schedule.programs.iter().all(|program| program.len() == 2 * (ranks - 1)), "{ranks} ranks, radix {largest}");
+        }
+    }
+}
