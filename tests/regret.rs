@@ -233,6 +233,54 @@ fn pmeo2006_holds_where_users_meet_it() {
     holds_where_users_meet_it("pmeo2006", 1);
 }
 
+/// Where the other collectives do not hold yet, and how much they lose in the mean at most: each is of one call of 3.3 MiB, which for a scatter is a block, and
+/// larger than any that was measured.
+const NOT_YET: [(&str, &str, f64); 2] = [("ccgrid2007", "scatter", 0.07), ("pmeo2006", "allreduce", 0.07)];
+
+/// The same of each other collective, at most 5 % in the mean.
+fn others_hold_where_users_meet_them(name: &str, cases: usize) {
+    let file = |folder: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(format!("{name}.toml"));
+    let probe = SimulatedProbe::new(&Platform::read(&file("platforms")).unwrap(), Placement::Slot, 1).unwrap();
+    let policy = CompiledPolicy::new(Policy::read(&file("policies")).unwrap()).unwrap();
+    let members = members(&policy.policy, &probe.settings().hosts).unwrap();
+    let mut wrong = Vec::new();
+    for collective in COLLECTIVES.into_iter().filter(|c| c.tuned && by_form(c)) {
+        let cases = if collective.sized() { cases } else { cases.min(4) };
+        let mut cases = met(&policy, probe.simulator(), &members, collective, cases, 1).unwrap();
+        cases.sort_by(|a, b| b.regret.unwrap().total_cmp(&a.regret.unwrap()));
+        let mean = cases.iter().map(|c| c.regret.unwrap()).sum::<f64>() / cases.len() as f64;
+        println!("{name}, {}: mean regret {:.2} %", collective.name, mean * 100.0);
+        cases.iter().take(3).for_each(|c| println!("  {:.1} % {c:?}", c.regret.unwrap() * 100.0));
+        let most = NOT_YET.iter().find(|of| (of.0, of.1) == (name, collective.name)).map_or(0.05, |of| of.2);
+        if mean > most {
+            wrong.push((collective.name, mean));
+        }
+    }
+    assert!(wrong.is_empty(), "{name}: {wrong:?}");
+}
+
+#[test]
+fn other_collectives_hold_on_ccgrid2007() {
+    others_hold_where_users_meet_them("ccgrid2007", 6);
+}
+
+/// Where messages are lost most of them do not hold, and judging takes minutes.
+#[test]
+#[ignore = "where messages are lost other collectives than the broadcast do not hold yet"]
+fn other_collectives_hold_on_hcl16() {
+    others_hold_where_users_meet_them("hcl16", 12);
+}
+
+#[test]
+fn other_collectives_hold_on_icluster2() {
+    others_hold_where_users_meet_them("icluster2", 6);
+}
+
+#[test]
+fn other_collectives_hold_on_pmeo2006() {
+    others_hold_where_users_meet_them("pmeo2006", 6);
+}
+
 #[test]
 fn where_processors_are_unlike_the_best_is_found_from_any_root_and_among_any_ranks() {
     for (sites, seed) in [(1, 1), (1, 2), (2, 3)] {
