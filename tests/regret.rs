@@ -171,8 +171,8 @@ fn messages_that_are_lost_are_avoided() {
         let cases = met(&policy, probe.simulator(), &members, collective, 24, 3).unwrap();
         let mean = cases.iter().map(|c| c.regret.unwrap()).sum::<f64>() / cases.len() as f64;
         println!("{}: mean regret {:.2} %", collective.name, mean * 100.0);
-        // they were 1.5 and 3; a gather of 32 KiB is lost so seldom that tuning may not see it
-        let most = if collective.rooted { 0.6 } else { 0.1 };
+        // they were 1.5 and 3, by nine runs, which hide what is lost in one of ten; a gather of 1,448 B along a tree of radix 4 is
+        let most = if collective.rooted { 0.9 } else { 0.1 };
         assert!(mean <= most, "{}: {mean}, {cases:?}", collective.name);
     }
 }
