@@ -233,8 +233,8 @@ fn pmeo2006_holds_where_users_meet_it() {
     holds_where_users_meet_it("pmeo2006", 1);
 }
 
-/// Where the other collectives do not hold yet, and how much they lose in the mean at most: each is of one call of 3.3 MiB, which for a scatter is a block, and
-/// larger than any that was measured.
+/// Where the other collectives do not hold yet, and how much they lose in the mean at most: most of it in one call of 3.3 MiB, which for a scatter is a
+/// block, and larger than any that was measured.
 const NOT_YET: [(&str, &str, f64); 2] = [("ccgrid2007", "scatter", 0.07), ("pmeo2006", "allreduce", 0.07)];
 
 /// The same of each other collective, at most 5 % in the mean.
