@@ -41,10 +41,10 @@ fn links(ranks: &[Rank]) -> impl Iterator<Item = Link> + '_ {
     from_first.chain(ranks.windows(2).map(|pair| Link { from: pair[0], to: pair[1] }))
 }
 
-/// What a program is told of the messages that the most demanding link wants under way: no more than are under way where nothing is said, which
-/// who predicts must know too.
+/// What a program is told of the messages that the most demanding link wants under way: nothing (0) where it wants more than are waited for
+/// anyway, since a longer wait than the link's own would only be lost.
 pub fn held_back(wanted: Option<usize>) -> usize {
-    wanted.map_or(0, |messages| messages.min(WINDOW))
+    wanted.filter(|&messages| messages <= WINDOW).unwrap_or(0)
 }
 
 /// Parameters with what they leave open of the messages under way.

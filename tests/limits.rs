@@ -140,8 +140,9 @@ fn what_is_unknown_is_a_dash() {
 fn scores_that_are_no_numbers_are_refused_at_their_line() {
     let text = std::fs::read_to_string(file("policies/hcl16.toml")).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    let place = |header: &str| lines.windows(2).position(|two| two == [header, "model = \"logp\""]).unwrap();
-    let (score, model) = (place("[[score.hcl]]"), place("[[model.hcl]]"));
+    let place = |first: &[&str]| lines.windows(first.len()).position(|some| some == first).unwrap();
+    let score = place(&["[[score.hcl]]", "collective = \"bcast\"", "model = \"logp\""]);
+    let model = place(&["[[model.hcl]]", "model = \"logp\""]);
     assert!(lines[score + 3].starts_with("error = "));
     for (line, to, at) in [
         (score + 3, "error = inf", score),

@@ -216,7 +216,7 @@ fn what_mirrors_another_algorithm_sends_its_messages_the_other_way_round() {
         }
         mirrored += 1;
     }
-    assert_eq!(mirrored, 12);
+    assert_eq!(mirrored, 13);
 }
 
 #[test]

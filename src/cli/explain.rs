@@ -357,8 +357,8 @@ fn under_way(in_flight: usize, peers: usize) -> String {
     match (in_flight, peers) {
         (0, 0) => String::new(),
         (0, peers) => format!(", to {peers} at a time,"),
-        (in_flight, 0) => format!(", {in_flight} under done to each peer,"),
-        (in_flight, peers) => format!(", {in_flight} under done to each peer, to {peers} at a time,"),
+        (in_flight, 0) => format!(", {in_flight} under way to each peer,"),
+        (in_flight, peers) => format!(", {in_flight} under way to each peer, to {peers} at a time,"),
     }
 }
 

@@ -63,7 +63,7 @@ impl TwoLevelParameters {
         let segment =
             if self.segment == 0 || self.segment >= bytes { String::new() } else { format!(" in {}", units::bytes(self.segment)) };
         let in_flight =
-            if segment.is_empty() || self.flow.in_flight == 0 { String::new() } else { format!(", {} under choice", self.flow.in_flight) };
+            if segment.is_empty() || self.flow.in_flight == 0 { String::new() } else { format!(", {} under way", self.flow.in_flight) };
         let choice = match self.inter_group {
             InterGroupAlgorithm::OverAll => format!("{} over all ranks", self.intra_group.name),
             route if route.has_trees() => format!("{} and {}", route.name(), self.intra_group.name),

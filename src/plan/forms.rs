@@ -274,25 +274,6 @@ pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static
     Ok(all)
 }
 
-/// Where it goes through coordinators, the same in segments of all sizes.
-///
-/// # Errors
-/// The policy lacks a link, or an algorithm that there is not.
-pub fn in_all_segments(policy: &CompiledPolicy, members: &[Location], form: &Form, shape: &Shape) -> Result<Vec<Form>> {
-    let Some(coordinated) = form.coordinated() else { return Ok(Vec::new()) };
-    let through = through(coordinated.collective).filter(|through| through.segmented);
-    let longest = through.map(|through| (through.longest_message)(&coordinated.groups, shape));
-    let costs = PolyModel::new(policy, members, coordinated.collective, shape.bytes)?;
-    let sizes = longest.map_or(Vec::new(), |longest| segments(coordinated.collective, longest));
-    let with = |segment| {
-        let mut other = Coordinated { segment, ..coordinated.clone() };
-        (other.inside.parameters.in_flight, other.between.parameters.in_flight) = (0, 0);
-        Form::Coordinated(other)
-    };
-    let others = sizes.into_iter().map(with).filter(|other| other.fits(shape));
-    others.map(|other| other.with_flow(&costs, shape)).collect()
-}
-
 /// The same in as many segments as the longest of its messages may have.
 ///
 /// # Errors

@@ -33,12 +33,13 @@ pub use across::{Flow, TwoLevelParameters, predict, predict_within, seconds, two
 pub use beyond::Beyond;
 pub use candidates::{TwoLevelCandidate, TwoLevelCandidates, TwoLevelChoice, choice_name};
 pub use form_plan::{FormPlan, plan_form};
-pub use forms::{Form, by_form, forms, in_all_segments};
+pub use forms::{Form, by_form, forms};
 pub use leaps::leaps_of;
 pub use members::{Location, group_ranks, members, placement};
 pub use planner::{Limits, Planned, Planner};
 pub use poly_model::PolyModel;
 pub use predictions::Predictions;
+pub use segments::in_all_segments;
 
 /// The part of a group that is in the communicator; its ranks are the two_level's.
 #[derive(Debug, Clone)]

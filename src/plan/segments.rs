@@ -1,8 +1,12 @@
 //! The segments in which messages through coordinators are tried.
 
-use crate::collective::{Collective, Size};
+use super::{Form, Location, PolyModel};
+use crate::collective::{Collective, Shape, Size};
 use crate::decide::LEAST_ACROSS;
+use crate::error::Result;
+use crate::policy::CompiledPolicy;
 use crate::schedule::MOST_SEGMENTS;
+use crate::two_level::{Coordinated, through};
 
 /// What goes through coordinators is first compared as a whole and in about so many pieces, and the best in segments of all sizes: which of them is best
 /// hangs less on the segments than on who sends to whom.
@@ -27,6 +31,25 @@ pub(super) fn few_segments(collective: &Collective, longest: usize) -> Vec<usize
     let wanted = if collective.size == Size::Block { BELOW_HANDSHAKE } else { longest / PIECES };
     let near = near(&all, wanted);
     all.into_iter().filter(|&s| s == 0 || s == near || s == BELOW_HANDSHAKE).collect()
+}
+
+/// Where it goes through coordinators, the same in segments of all sizes.
+///
+/// # Errors
+/// The policy lacks a link, or an algorithm that there is not.
+pub fn in_all_segments(policy: &CompiledPolicy, members: &[Location], form: &Form, shape: &Shape) -> Result<Vec<Form>> {
+    let Some(coordinated) = form.coordinated() else { return Ok(Vec::new()) };
+    let through = through(coordinated.collective).filter(|through| through.segmented);
+    let longest = through.map(|through| (through.longest_message)(&coordinated.groups, shape));
+    let costs = PolyModel::new(policy, members, coordinated.collective, shape.bytes)?;
+    let sizes = longest.map_or(Vec::new(), |longest| segments(coordinated.collective, longest));
+    let with = |segment| {
+        let mut other = Coordinated { segment, ..coordinated.clone() };
+        (other.inside.parameters.in_flight, other.between.parameters.in_flight) = (0, 0);
+        Form::Coordinated(other)
+    };
+    let others = sizes.into_iter().map(with).filter(|other| other.fits(shape));
+    others.map(|other| other.with_flow(&costs, shape)).collect()
 }
 
 /// The segment that is nearest to a size.

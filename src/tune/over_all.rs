@@ -2,8 +2,8 @@
 
 use super::chosen::{Verdict, choosing, confirm, fastest, verdict};
 use crate::collective::{Algorithm, Collective, Parameters, Shape};
-use crate::decide::{self, AS_GOOD, Made, halfway, native_seconds, rows};
-use crate::error::Result;
+use crate::decide::{self, ALIKE, AS_GOOD, Made, halfway, native_seconds, rows};
+use crate::error::{Error, Result};
 use crate::measure::{Experiment, Session};
 use crate::plan::{Form, FormPlan, by_form, forms};
 use crate::plan::{Location, leaps_of};
@@ -44,7 +44,7 @@ pub fn choose(
 /// Sizes further apart than this have one between them at which another form may be the fastest.
 const FAR_APART: usize = 2;
 
-/// The form that is predicted to be the fastest in the middle between two sizes that are far apart.
+/// The form that is predicted to be the fastest in the middle between two sizes that are far apart, where it is clearly faster than what was taken at either.
 fn between(
     policy: &CompiledPolicy,
     members: &[Location],
@@ -56,8 +56,12 @@ fn between(
         let (low, high) = (pair[0].row.at_bytes, pair[1].row.at_bytes);
         if low > 0 && high / low > FAR_APART {
             let middle = halfway(low, high);
-            let best = forms(policy, members, collective, &collective.shape(members.len(), 0, middle))?.into_iter().next();
-            found.extend(best.map(|plan| (middle, plan.form)));
+            let shape = collective.shape(members.len(), 0, middle);
+            let mut taken =
+                pair.iter().filter_map(|size| size.measured.first()).map(|(plan, _)| plan.form.seconds(policy, members, &shape));
+            let taken_s = taken.try_fold(f64::INFINITY, |least, seconds| Ok::<_, Error>(seconds?.min(least)))?;
+            let best = forms(policy, members, collective, &shape)?.into_iter().next();
+            found.extend(best.filter(|plan| plan.seconds() * (1.0 + ALIKE) < taken_s).map(|plan| (middle, plan.form)));
         }
     }
     Ok(found)
