@@ -173,7 +173,7 @@ fn tune_explain_predict_check_and_compare_over_a_simulated_platform() {
         (
             "{ from = 0, at = 1, algorithm = \"flat\"",
             "{ from = 0, at = 1, algorithm = \"gnomial\"",
-            ["find the gather algorithm \"gnomial\"", "p.toml, line"],
+            ["find the bcast algorithm \"gnomial\"", "p.toml, line"],
         ),
         ("predicted_s", "predicted", ["unknown field", "p.toml, line"]),
         ("format = 2", "format = 9", ["format 9", "p.toml, line"]),
