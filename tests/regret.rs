@@ -171,8 +171,8 @@ fn messages_that_are_lost_are_avoided() {
         let cases = met(&policy, probe.simulator(), &members, collective, 24, 3).unwrap();
         let mean = cases.iter().map(|c| c.regret.unwrap()).sum::<f64>() / cases.len() as f64;
         println!("{}: mean regret {:.2} %", collective.name, mean * 100.0);
-        // they were 1.5 and 3, by nine runs, which hide what is lost in one of ten; a gather of 1,448 B along a tree of radix 4 is
-        let most = if collective.rooted { 0.9 } else { 0.1 };
+        // they were 1.5 and 3, by nine runs, which hide what is lost in one of ten
+        let most = if collective.rooted { 0.2 } else { 0.1 };
         assert!(mean <= most, "{}: {mean}, {cases:?}", collective.name);
     }
 }
@@ -235,7 +235,7 @@ fn pmeo2006_holds_where_users_meet_it() {
 
 /// Where the other collectives do not hold yet, and how much they lose in the mean at most: most of it in one call of 3.3 MiB, which for a scatter is a
 /// block, and larger than any that was measured.
-const NOT_YET: [(&str, &str, f64); 2] = [("ccgrid2007", "scatter", 0.07), ("pmeo2006", "allreduce", 0.07)];
+const NOT_YET: [(&str, &str, f64); 2] = [("ccgrid2007", "scatter", 0.07), ("pmeo2006", "allreduce", 0.08)];
 
 /// The same of each other collective, at most 5 % in the mean.
 fn others_hold_where_users_meet_them(name: &str, cases: usize) {

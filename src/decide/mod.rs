@@ -17,6 +17,7 @@ use crate::model::Among;
 use crate::model::{CostModel, Fitted, Inside};
 use crate::predict::{Repeats, pipelined};
 use crate::schedule::{MOST_SEGMENTS, WINDOW};
+pub use crate::score::is_missed;
 use crate::score::{Calibration, ModelScore, best_model};
 use crate::topology::Rank;
 
@@ -44,16 +45,6 @@ const CLEAR_MARGIN: f64 = 0.02;
 /// What a call that runs a plan costs beside its messages, in seconds: finding the plan and walking it, on processors of today. Measured between
 /// two processes of one machine, where a barrier takes as long.
 const CALL_S: f64 = 1e-6;
-
-/// What takes so many times as long as predicted is not what models are about, such as messages that TCP loses and sends again.
-const MISSED: f64 = 4.0;
-/// And by so many seconds: TCP waits for 0.2 s where nobody told it to wait for less, and what processors do to short messages is over sooner.
-const LOST_S: f64 = 10e-3;
-
-/// True if models missed by a multiple what something takes, as where messages are lost.
-pub fn is_missed(predicted_s: f64, measured_s: f64) -> bool {
-    measured_s > MISSED * predicted_s && measured_s > predicted_s + LOST_S
-}
 
 /// How many times one size is as large as another one.
 pub fn times_apart(a: usize, b: usize) -> usize {

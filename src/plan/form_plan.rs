@@ -87,8 +87,11 @@ pub(super) fn decide_form(
     Ok(predicted(policy, members, collective, shape)?.unwrap_or(native))
 }
 
-/// So many operations of candidates are built and predicted, where no row fits: some 50 ms.
+/// So many operations of candidates are predicted, where no row fits: some 50 ms. The first may have as many alone, a few times over.
 const MOST_PREDICTED: usize = 1 << 19;
+const MOST_OF_FIRST: usize = 4 * MOST_PREDICTED;
+/// And so many are built to find out how many there are, which takes a fraction of that for each.
+const MOST_BUILT: usize = 1 << 21;
 
 /// The form that is predicted to be the fastest, of what rows say, those of near sizes first, the nearest with any tree, and of the algorithms over
 /// all ranks in one piece. Where none can be predicted in time it is what the row of the nearest size says.
@@ -106,7 +109,7 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static
     candidates.extend(collective.built().flat_map(with_radices).map(|(a, p)| Form::Flat(collective, a, p)));
     candidates.extend(through_nearest(policy, members, collective, shape, candidates.iter().find_map(Form::coordinated)));
     let nearest_row = candidates.first().cloned();
-    let (mut left, mut seen, mut counted): (usize, Vec<Form>, Vec<(usize, Form)>) = (MOST_PREDICTED, Vec::new(), Vec::new());
+    let (mut left, mut seen, mut counted): (usize, Vec<Form>, Vec<(usize, Form)>) = (MOST_BUILT, Vec::new(), Vec::new());
     for form in candidates.into_iter().filter(|form| form.fits(shape)) {
         let form = form.with_flow(&costs, shape)?;
         if seen.contains(&form) {
@@ -124,9 +127,10 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static
     if let Some((_, others)) = counted.split_first_mut() {
         others.sort_by_key(|(operations, form)| (form.coordinated().is_none(), *operations));
     }
-    let mut best: Option<FormPlan> = None;
-    for (operations, form) in counted {
-        let Some(rest) = left.checked_sub(operations) else { continue };
+    let (mut best, mut left): (Option<FormPlan>, usize) = (None, MOST_PREDICTED);
+    for (k, (operations, form)) in counted.into_iter().enumerate() {
+        let first = k == 0 && operations <= MOST_OF_FIRST;
+        let Some(rest) = left.checked_sub(operations).or(first.then_some(0)) else { continue };
         left = rest;
         let predicted = |shape: &Shape| completion(&form.bounded_schedule(shape)?, &costs);
         let mut predicted_s = match predicted(shape) {

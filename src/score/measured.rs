@@ -1,7 +1,7 @@
 //! Poly-adapt-1: how well each model explains each group and algorithm, on collectives whose sizes and rank counts were not in the
 //! fit, with what it cost to measure each model.
 
-use super::{Calibration, ModelScore};
+use super::{Calibration, ModelScore, is_missed};
 use crate::collective::{Algorithm, Collective, Parameters};
 use crate::error::Result;
 use crate::fit::predict_with_each;
@@ -121,7 +121,9 @@ pub fn score(rank_set: &RankSet, fitted: &[Fitted], collectives: &[&'static Coll
             let algorithm = collective.algorithm(algorithm)?.name;
             for (cases, predicted) in by_model.iter_mut().zip(predict_with_each(e, &costs, &rank_set.ranks)?) {
                 let (ratio, error) = (measured / predicted, (predicted / measured - 1.0).abs());
-                if predicted > 0.0 && measured > 0.0 && ratio.is_finite() && error.is_finite() {
+                let told = predicted > 0.0 && measured > 0.0 && ratio.is_finite() && error.is_finite();
+                // what is lost and sent again tells nothing of a model
+                if told && !is_missed(predicted, measured) {
                     cases.push(Case { algorithm, ranks: ranks.len(), bytes: *bytes, ratio, error });
                 }
             }

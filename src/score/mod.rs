@@ -14,6 +14,16 @@ pub(crate) use measured::rank_counts;
 #[cfg(feature = "tune")]
 pub use measured::{HELD_OUT_BYTES, Scores, experiments, score, score_groups};
 
+/// What takes so many times as long as predicted is not what models are about, such as messages that TCP loses and sends again.
+const MISSED: f64 = 4.0;
+/// And by so many seconds: TCP waits for 0.2 s where nobody told it to wait for less, and what processors do to short messages is over sooner.
+const LOST_S: f64 = 10e-3;
+
+/// True if models missed by a multiple what something takes, as where messages are lost.
+pub fn is_missed(predicted_s: f64, measured_s: f64) -> bool {
+    measured_s > MISSED * predicted_s && measured_s > predicted_s + LOST_S
+}
+
 /// How a model did in a group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
