@@ -7,7 +7,7 @@ use crate::measure::{Experiment, Samples};
 use crate::model::{CostModel, RankSet};
 use crate::plan::{Location, PolyModel};
 use crate::policy::CompiledPolicy;
-use crate::score::{HELD_OUT_BYTES, rank_counts};
+use crate::score::rank_counts;
 use crate::stats::{self, excess};
 use crate::topology::{Link, Rank};
 use serde::Serialize;
@@ -42,8 +42,11 @@ pub struct CountError {
     pub error: Option<f64>,
 }
 
-/// What [`contention`] wants to know: an alltoall of all ranks of each group, and of about half of them, at sizes that no choice is made at, since what is
+/// Blocks that alltoalls are measured with at both numbers of ranks, as far as a group has room for them: no choice is made at these sizes, since what is
 /// measured again after a choice would change it.
+const SIZES: [usize; 4] = [600, 9 << 10, 72 << 10, 4 << 20];
+
+/// What [`contention`] wants to know: an alltoall of all ranks of each group, and of about half of them.
 pub fn experiments(rank_sets: &[RankSet]) -> Vec<Experiment> {
     let (collective, algorithm) = (&alltoall::COLLECTIVE, alltoall::DIRECT.name);
     let of = |ranks: &[Rank], bytes| Experiment::Collective {
@@ -57,11 +60,7 @@ pub fn experiments(rank_sets: &[RankSet]) -> Vec<Experiment> {
     let of_group = |r: &RankSet| {
         let counts = rank_counts(r.ranks.len());
         let with = |count: usize| {
-            collective
-                .tuned_sizes(&HELD_OUT_BYTES, r.ranks.len())
-                .into_iter()
-                .map(move |bytes| of(&r.ranks[..count], bytes))
-                .collect::<Vec<_>>()
+            collective.tuned_sizes(&SIZES, r.ranks.len()).into_iter().map(move |bytes| of(&r.ranks[..count], bytes)).collect::<Vec<_>>()
         };
         counts.into_iter().flat_map(with).collect::<Vec<_>>()
     };
