@@ -97,7 +97,7 @@ mod tests {
             let mut draw = |high: f64| (0..n * n).map(|_| 1e-3 + random.random::<f64>() * high).collect::<Vec<f64>>();
             let (gap, latency) = (draw(0.5), draw(0.02));
             let p = Problem { groups: n, root: n / 2, gap, latency, local: vec![0.0; n], local_busy: vec![0.0; n] };
-            assert_eq!(sends(&p), greedy(&p, |_, i, j, free| free + p.transfer(i, j)), "n = {n}");
+            assert_eq!(sends(&p), greedy(&p, |_, _| 0.0, |i, j, free, _| free + p.transfer(i, j)), "n = {n}");
         }
     }
 }

@@ -8,5 +8,5 @@ pub const HEURISTIC: Heuristic = Heuristic {
     summary: "the fastest edge that leaves the informed set",
     citation: "Bhat, Raghavendra, Prasanna, ICDCS 1999",
     most_groups: 256,
-    sends: |p| greedy(p, |_, i, j, _| p.transfer(i, j)),
+    sends: |p| greedy(p, |_, _| 0.0, |i, j, _, _| p.transfer(i, j)),
 };

@@ -36,14 +36,5 @@ fn sends(problem: &Problem, local: impl Fn(usize) -> f64, choose: fn(f64, f64) -
         let next = (0..problem.groups).filter(|&k| k != j && !reached[k]).map(|k| problem.transfer(j, k) + local(k));
         next.reduce(choose).unwrap_or(0.0)
     };
-    // F_j depends on who is reached only: once per receiver and step
-    let memo = std::cell::RefCell::new((usize::MAX, vec![0.0; problem.groups]));
-    greedy(problem, |reached, i, j, free| {
-        let step = reached.iter().filter(|r| **r).count();
-        let mut memo = memo.borrow_mut();
-        if memo.0 != step {
-            *memo = (step, (0..problem.groups).map(|j| if reached[j] { 0.0 } else { ahead(reached, j) }).collect());
-        }
-        free + problem.transfer(i, j) + memo.1[j]
-    })
+    greedy(problem, ahead, |i, j, free, ahead| free + problem.transfer(i, j) + ahead)
 }

@@ -188,18 +188,20 @@ pub fn solve(problem: &Problem) -> Solution {
 }
 
 /// Repeats a choice until every group is reached: of all pairs (informed sender, receiver still to reach) the one with the least
-/// score; ties go to the lower sender, then the lower receiver. The score is given when the sender's port is free.
-fn greedy(problem: &Problem, score: impl Fn(&[bool], usize, usize, f64) -> f64) -> Vec<(usize, usize)> {
+/// score; ties go to the lower sender, then the lower receiver. The score is given when the sender's port is free, and what is `ahead` of the
+/// receiver, given who is reached.
+fn greedy(problem: &Problem, ahead: impl Fn(&[bool], usize) -> f64, score: impl Fn(usize, usize, f64, f64) -> f64) -> Vec<(usize, usize)> {
     let n = problem.groups;
     let mut reached = vec![false; n];
     let mut free = vec![0.0; n];
     reached[problem.root] = true;
     let mut sends = Vec::with_capacity(n.saturating_sub(1));
     for _ in 1..n {
+        let open: Vec<(usize, f64)> = (0..n).filter(|&j| !reached[j]).map(|j| (j, ahead(&reached, j))).collect();
         let mut best: Option<(f64, usize, usize)> = None;
         for i in (0..n).filter(|&i| reached[i]) {
-            for j in (0..n).filter(|&j| !reached[j]) {
-                let s = score(&reached, i, j, free[i]);
+            for &(j, ahead) in &open {
+                let s = score(i, j, free[i], ahead);
                 if best.is_none_or(|(b, _, _)| s < b) {
                     best = Some((s, i, j));
                 }

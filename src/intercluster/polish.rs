@@ -34,7 +34,9 @@ pub fn polish(problem: &Problem, start: &Timeline) -> Timeline {
         return start.clone();
     }
     let mut best = start.clone();
-    let Some(first) = evaluate(problem, &genes, f64::INFINITY) else { return best };
+    let n = problem.groups;
+    let into: Vec<f64> = (0..n * n).map(|k| problem.transfer(k % n, k / n)).collect();
+    let Some(first) = evaluate(problem, &into, &genes, f64::INFINITY) else { return best };
     let mut value = first.completion;
     let mut evaluations = 0;
     let mut improved = true;
@@ -50,7 +52,7 @@ pub fn polish(problem: &Problem, start: &Timeline) -> Timeline {
                 moved.insert(to, gene);
                 evaluations += 1;
                 // a gain below rounding would go round in circles
-                if let Some(found) = evaluate(problem, &moved, value * (1.0 - 1e-12)) {
+                if let Some(found) = evaluate(problem, &into, &moved, value * (1.0 - 1e-12)) {
                     (value, genes, improved) = (found.completion, moved, true);
                     if value < best.completion {
                         best = found;
@@ -64,29 +66,33 @@ pub fn polish(problem: &Problem, start: &Timeline) -> Timeline {
 }
 
 /// Serves receivers in order, each by the sender that gets the message there first; ties go to the lower sender. `None` as soon as it is known that
-/// it takes as long as `limit`, or longer.
-fn evaluate(problem: &Problem, genes: &[Gene], limit: f64) -> Option<Timeline> {
-    let mut free: Vec<Option<f64>> = vec![None; problem.groups];
-    free[problem.root] = Some(0.0);
+/// it takes as long as `limit`, or longer. `into`: the transfers to each group, receiver by receiver.
+fn evaluate(problem: &Problem, into: &[f64], genes: &[Gene], limit: f64) -> Option<Timeline> {
+    // never, where a group is not reached
+    let mut free = vec![f64::INFINITY; problem.groups];
+    free[problem.root] = 0.0;
     let mut jobs = Vec::with_capacity(genes.len());
     // local broadcasts that come before their group is reached start on reception
     let mut waiting = vec![false; problem.groups];
-    let local = |i: usize, free: &mut Vec<Option<f64>>, jobs: &mut Vec<Job>| {
+    let local = |i: usize, free: &mut [f64], jobs: &mut Vec<Job>| {
         jobs.push(Job::Local(i));
-        free[i] = free[i].map(|t| t + problem.local_busy[i]);
+        free[i] += problem.local_busy[i];
     };
     for gene in genes {
         match *gene {
-            Gene::Local(i) if free[i].is_some() => local(i, &mut free, &mut jobs),
+            Gene::Local(i) if free[i] < f64::INFINITY => local(i, &mut free, &mut jobs),
             Gene::Local(i) => waiting[i] = true,
             Gene::Reach(to) => {
-                let arrivals = free.iter().enumerate().filter_map(|(i, t)| t.map(|t| (t + problem.transfer(i, to), t, i)));
-                if let Some((arrival, t, from)) = arrivals.min_by(|a, b| a.0.total_cmp(&b.0)) {
+                let arrivals = free.iter().zip(&into[to * problem.groups..]).enumerate().map(|(i, (t, transfer))| (t + transfer, i));
+                // whoever is not reached sends never
+                let never = (f64::INFINITY, problem.root);
+                let (arrival, from) = arrivals.fold(never, |first, next| if next.0 < first.0 { next } else { first });
+                if arrival < f64::INFINITY {
                     if arrival + problem.local[to] >= limit {
                         return None;
                     }
-                    free[from] = Some(t + problem.gap(from, to));
-                    free[to] = Some(arrival);
+                    free[from] += problem.gap(from, to);
+                    free[to] = arrival;
                     jobs.push(Job::Send { from, to });
                     if waiting[to] {
                         local(to, &mut free, &mut jobs);
