@@ -3,7 +3,7 @@
 use collwise::collective::{Parameters, Shape, bcast};
 use collwise::intercluster::{HEURISTICS, Problem, solve};
 use collwise::model::{CostModel, Values, model};
-use collwise::plan::{Limits, Location, Planner, plan};
+use collwise::plan::{Location, Planner, plan};
 use collwise::platform::{Noise, Placement, Platform};
 use collwise::policy::{CompiledPolicy, Policy};
 use collwise::predict::completion;
@@ -138,8 +138,7 @@ fn large_grid(groups: usize, hosts: usize) -> (Policy, Vec<Location>) {
 fn first_plan_large(bencher: Bencher, (groups, hosts, bytes): (usize, usize, usize)) {
     let (policy, members) = large_grid(groups, hosts);
     let policy = Arc::new(CompiledPolicy::new(policy).unwrap());
-    let limits = Limits { bytes: i32::MAX as usize, lanes: 65_535 };
-    bencher.with_inputs(|| Planner::new(Arc::clone(&policy), members.clone(), 13, limits)).bench_local_values(|mut planner| {
+    bencher.with_inputs(|| Planner::new(Arc::clone(&policy), members.clone(), 13, 65_535)).bench_local_values(|mut planner| {
         let shape = Shape::new(planner.members().len(), 0, black_box(bytes));
         planner.planned(&bcast::COLLECTIVE, &shape).unwrap()
     });
@@ -150,7 +149,7 @@ fn first_plan_large(bencher: Bencher, (groups, hosts, bytes): (usize, usize, usi
 fn new_sizes(bencher: Bencher, ranks: usize) {
     let (policy, mut members) = grid();
     members.truncate(ranks);
-    let mut planner = Planner::new(Arc::new(policy), members, 13, Limits { bytes: i32::MAX as usize, lanes: 65_535 });
+    let mut planner = Planner::new(Arc::new(policy), members, 13, 65_535);
     let mut random = stats::random(1);
     let bytes = move || 2f64.powf(random.random_range(0.0..22.0)) as usize;
     bencher.with_inputs(bytes).bench_local_values(|bytes| {

@@ -44,7 +44,7 @@ pub struct CountError {
 
 /// Blocks that alltoalls are measured with at both numbers of ranks, as far as a group has room for them: no choice is made at these sizes, since what is
 /// measured again after a choice would change it.
-const SIZES: [usize; 4] = [600, 9 << 10, 72 << 10, 4 << 20];
+const BETWEEN_SIZES: [usize; 4] = [600, 9 << 10, 72 << 10, 4 << 20];
 
 /// What [`contention`] wants to know: an alltoall of all ranks of each group, and of about half of them.
 pub fn experiments(rank_sets: &[RankSet]) -> Vec<Experiment> {
@@ -60,7 +60,11 @@ pub fn experiments(rank_sets: &[RankSet]) -> Vec<Experiment> {
     let of_group = |r: &RankSet| {
         let counts = rank_counts(r.ranks.len());
         let with = |count: usize| {
-            collective.tuned_sizes(&SIZES, r.ranks.len()).into_iter().map(move |bytes| of(&r.ranks[..count], bytes)).collect::<Vec<_>>()
+            collective
+                .tuned_sizes(&BETWEEN_SIZES, r.ranks.len())
+                .into_iter()
+                .map(move |bytes| of(&r.ranks[..count], bytes))
+                .collect::<Vec<_>>()
         };
         counts.into_iter().flat_map(with).collect::<Vec<_>>()
     };

@@ -61,28 +61,33 @@
 //! ```
 //!
 //! From an MPI program, `run::AdaptiveCollectives` (feature `mpi`) gives the `mpi` crate's communicators `adaptive_bcast` and
-//! others, of which some do not block. `examples/application` is such a program, with the lines of `Cargo.toml` that it needs: `collwise` by path or git with
-//! `default-features = false, features = ["mpi"]`, and the version of `mpi` that collwise has, since a communicator of another version is
+//! others, of which some do not block. `examples/application` is such a program, with the lines of `Cargo.toml` that it needs: `collwise` by path or
+//! git with `default-features = false, features = ["mpi"]`, and the version of `mpi` that collwise has, since a communicator of another version is
 //! another type.
 //!
 //! The modules, each of which uses only those below it (`tests/layers.rs` checks it):
 //!
 //! ```text
-//! run, bench, cli                       adaptive collectives for MPI programs; comparing them; the command line
-//! accuracy, contention, regret, tune    the whole pipeline, and how good it was
-//! qnm                                   wall times of applications
-//! plan                                  what one communicator does for a size
-//! policy                                the file of what was decided
-//! decide                                which candidates there are, and which is predicted to be the fastest
-//! model, predict, discover, fit, score  what messages cost; replaying schedules; finding groups; which model is selected
-//! measure                               experiments and samples
-//! two_level                             collectives over groups of ranks
-//! collective/{bcast, barrier}           algorithms over some ranks; beside them:
-//!     transport, sim                    schedules carried out, or simulated
-//!     cluster, intercluster             grouping methods; who sends to whom between groups
-//! schedule                              what each rank sends and receives, as data, and what it is checked against
-//! topology, platform                    ranks, latencies, machine rooms
-//! error, files, names, units, stats
+//! run, bench, cli              adaptive collectives for MPI programs; comparing them; the command line
+//! tune                         the whole pipeline; beside it, how good it was:
+//!     accuracy, contention, regret
+//! qnm                          wall times of applications
+//! plan                         what one communicator does for a size
+//! policy                       the file of what was decided
+//! decide                       which candidates there are, and which is predicted to be the fastest
+//! fit, score                   models from samples; which of them is selected
+//! predict, discover            replaying schedules; finding groups
+//! flow                         how many messages are under way at once
+//! model                        what messages cost
+//! measure                      experiments and samples
+//! two_level                    collectives over groups of ranks
+//! collective                   algorithms over some ranks, a folder a collective; beside them:
+//!     transport, sim           schedules carried out, or simulated
+//!     cluster, intercluster    grouping methods; who sends to whom between groups
+//! schedule                     what each rank sends and receives, as data, and what it is checked against
+//! platform                     machine rooms
+//! topology                     ranks and latencies
+//! error, files, names, units, stats, event, library, loaded
 //! ```
 //!
 //! The three shapes everything hangs on:

@@ -9,6 +9,7 @@
 
 mod costs;
 mod left;
+mod losses;
 mod pipeline;
 mod progress;
 #[cfg(test)]
@@ -23,7 +24,8 @@ use crate::schedule::{Action, OpId, Pending, Program, Schedule, Streams, Trace};
 use crate::topology::{Link, Rank};
 use costs::{Known, KnownIn};
 use left::Left;
-pub use left::SURE;
+use losses::Losing;
+pub use losses::may_lose;
 use progress::Progress;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -55,7 +57,7 @@ pub fn completion(schedule: &Schedule, model: &dyn CostModel) -> Result<f64> {
 /// As [`completion`], if it takes no longer than `limit`; else it is not replayed to its end, and takes for ever.
 fn completion_within(schedule: &Schedule, model: &dyn CostModel, limit: f64) -> Result<f64> {
     let mut run = Run::new(schedule, model)?;
-    Ok(if run.go(limit)? { run.completion() } else { f64::INFINITY })
+    if run.go(limit)? { losses::mean(&run, schedule, model, limit) } else { Ok(f64::INFINITY) }
 }
 
 /// Replays a schedule under a model.
@@ -143,14 +145,15 @@ struct Run<'a> {
     done: Vec<f64>,
     /// As `done`, if it is wanted.
     start: Option<Vec<f64>>,
-    /// By stream of sends; where these are not kept, by rank.
+    /// What messages cost that were sent last.
     known: Vec<Option<Known>>,
-    /// By stream of receives; empty where these are not kept.
+    /// How long ports took that in which came last.
     known_in: Vec<Option<KnownIn>>,
     /// The time that it may take; what takes longer is not replayed to its end.
     limit: f64,
     /// True if it takes longer for sure.
     is_over: bool,
+    losing: Losing,
     /// When the links are free on which a stream is slower than its sender's port.
     link_free: FxHashMap<(u32, u32), f64>,
     /// When what several links share is free.
@@ -182,15 +185,15 @@ impl<'a> Run<'a> {
             }
         };
         let progress: Vec<Progress> = firsts.map(Progress::new).collect();
-        let keeps = costs::keeps(schedule.ops(), progress.len());
         Ok(Run {
             schedule,
             model,
             machines: schedule.programs.iter().map(machine).collect(),
-            known: if keeps { vec![None; progress.len()] } else { vec![None; schedule.ranks()] },
-            known_in: if keeps { vec![None; progress.len()] } else { Vec::new() },
+            known: costs::room(schedule.ranks()),
+            known_in: costs::room(schedule.ranks()),
             limit: f64::INFINITY,
             is_over: false,
+            losing: Losing::new(schedule.ranks()),
             progress,
             streams,
             done,
@@ -272,7 +275,8 @@ impl<'a> Run<'a> {
         let overhead = -self.done[m.first + op as usize];
         let through = now.max(free + self.port_in(rank, op as usize) - overhead);
         self.machines[rank as usize].in_free = Some(through + overhead);
-        if through > now { self.queue.push(through, event::arrive(rank, op)) } else { self.arrive(rank, op, now) }
+        let there = through + self.lost(rank, op, now, through);
+        if there > now { self.queue.push(there, event::arrive(rank, op)) } else { self.arrive(rank, op, now) }
     }
 
     /// A message is there but for the receiver's overhead.
@@ -320,7 +324,7 @@ impl<'a> Run<'a> {
         match program.action(op) {
             Action::Send { to, span } => {
                 let link = Link { from: rank as Rank, to };
-                let (Cost { send_overhead, gap, link_gap, transit, recv_overhead }, pipe) = self.cost(rank, op, link, span.len);
+                let (Cost { send_overhead, gap, link_gap, transit, recv_overhead }, pipe) = self.cost(link, span.len);
                 self.done_of(rank, now, gap, send_overhead);
                 let m = &mut self.machines[rank as usize];
                 (m.cpu_free, m.port_free) = (now + send_overhead, now + gap);

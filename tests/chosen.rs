@@ -1,9 +1,10 @@
 //! What tuning says of its choices.
 #![cfg(feature = "tune")]
 
-use collwise::collective::bcast;
+use collwise::collective::{Collective, bcast};
 use collwise::measure::{Experiment, Session, SimulatedProbe, StopRule};
 use collwise::platform::{Noise, Placement, Platform};
+use collwise::policy::CompiledPolicy;
 use collwise::stats;
 use collwise::tune::{TuneOptions, tune};
 
@@ -56,4 +57,32 @@ fn the_time_of_a_choice_is_right_in_the_mean() {
     println!("{} rows, over true in the mean of the logarithms: {mean:+.4}, by the runs that chose {lucky:+.4}", off.len());
     assert!(off.len() > 200 && mean.abs() < 0.01, "{} rows, {mean:+.4}", off.len());
     assert!(lucky < -0.01, "the runs that chose are as good witnesses: {lucky:+.4}");
+}
+
+/// What would be done next is said as what is done: of an algorithm that always cuts messages, with its segments.
+#[test]
+fn the_runner_up_is_said_with_its_parameters() {
+    let platform = cluster(Noise::default());
+    let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
+    let (_, policy) = tune(&mut Session::new(&mut probe), TuneOptions::default()).unwrap();
+    let mut cut = 0;
+    let mut check = |collective: &Collective, runner_up: &str| {
+        let algorithm = collective.algorithm(runner_up.split(' ').next().unwrap());
+        if let Ok(algorithm) = algorithm
+            && algorithm.segmented
+            && !algorithm.whole
+        {
+            assert!(runner_up.contains(" in ") && runner_up.ends_with('B'), "{runner_up}");
+            cut += 1;
+        }
+    };
+    for row in policy.groups[0].rows(&bcast::COLLECTIVE) {
+        check(&bcast::COLLECTIVE, &row.evidence.runner_up);
+    }
+    let compiled = CompiledPolicy::new(policy).unwrap();
+    for ranks in 3..HOSTS {
+        let positions: Vec<usize> = (0..ranks).collect();
+        check(&bcast::COLLECTIVE, &compiled.decide(&bcast::COLLECTIVE, 0, &positions, 1 << 20).unwrap().runner_up);
+    }
+    assert!(cut > 4, "{cut} that cut messages");
 }

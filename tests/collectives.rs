@@ -316,9 +316,7 @@ fn operations_that_do_not_commute_keep_the_order_of_ranks() {
 #[test]
 fn what_makes_no_blocks_is_refused_before_anything_is_sent() {
     adaptive("what_makes_no_blocks_is_refused_before_anything_is_sent", 2, |world| {
-        let (mut three, mut none) = ([0u32; 3], [0u32; 0]);
-        let e = world.adaptive_gather(2, &[1u32][..], &mut none[..]).unwrap_err().to_string();
-        assert!(e.contains("MPI_Gather with root 2 of 2 ranks"), "{e}");
+        let mut three = [0u32; 3];
         let e = world.adaptive_alltoall_in_place(&mut three[..]).unwrap_err().to_string();
         assert!(e.contains("take 3 items for 2 blocks"), "{e}");
         let e = world.adaptive_allgather(&[1u32][..], &mut [0u32; 4][..]).unwrap_err().to_string();

@@ -75,6 +75,37 @@ fn dependencies_run_down_only() {
 }
 
 #[test]
+fn the_lists_of_rooms_that_people_read_are_this_list() {
+    let contributing = std::fs::read_to_string(common::file("CONTRIBUTING.md")).unwrap();
+    let library = std::fs::read_to_string(common::file("src/lib.rs")).unwrap();
+    let rooms: std::collections::BTreeSet<&str> = ROOMS.iter().flat_map(|line| line.iter().copied()).collect();
+    let table = contributing.split("| room |").nth(1).unwrap().split("\n\n").next().unwrap();
+    let of_table: Vec<&str> = table.lines().skip(2).flat_map(|line| line.split('|').nth(1).unwrap().split(['`', ',', ' '])).collect();
+    let list = library.split("each of which uses only those below it").nth(1).unwrap().split("```").nth(1).unwrap();
+    let first = |line| str::split(str::trim_start_matches(line, "//!").trim(), "  ").next().unwrap_or_default().split(", ");
+    let of_list: Vec<&str> = list.lines().skip(1).flat_map(first).collect();
+    for (place, named) in [("CONTRIBUTING.md", of_table), ("src/lib.rs", of_list)] {
+        let named: std::collections::BTreeSet<&str> = named.into_iter().filter(|name| !name.is_empty()).collect();
+        assert_eq!(named, rooms, "{place}");
+    }
+    // the table's order is that of the list
+    let line_of =
+        |name: &str| table.lines().position(|line| line.split('|').nth(1).is_some_and(|names| names.contains(&format!("`{name}`"))));
+    for two in ROOMS.windows(2) {
+        assert!(two[0].iter().all(|a| two[1].iter().all(|b| line_of(a) <= line_of(b))), "{:?} and {:?}", two[0], two[1]);
+    }
+}
+
+#[test]
+fn what_contributors_read_has_lines_that_are_not_long() {
+    for path in ["CONTRIBUTING.md", "src/lib.rs"] {
+        let text = std::fs::read_to_string(common::file(path)).unwrap();
+        let long = text.lines().find(|line| line.chars().count() > 160);
+        assert_eq!(long, None, "{path}");
+    }
+}
+
+#[test]
 fn the_simulator_uses_no_model() {
     for (file, text) in all().iter().filter(|(f, _)| f.starts_with("sim/")) {
         assert!(!text.contains("crate::model"), "src/{file}: scores against it would be circular");

@@ -141,13 +141,15 @@ fn scores_that_are_no_numbers_are_refused_at_their_line() {
     let text = std::fs::read_to_string(file("policies/hcl16.toml")).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     let place = |first: &[&str]| lines.windows(first.len()).position(|some| some == first).unwrap();
-    let score = place(&["[[score.hcl]]", "collective = \"bcast\"", "model = \"logp\""]);
+    let score = place(&["[[errors.hcl]]", "collective = \"bcast\""]);
     let model = place(&["[[model.hcl]]", "model = \"logp\""]);
-    assert!(lines[score + 3].starts_with("error = "));
+    assert!(lines[score + 3].starts_with("mean = ["));
+    let with = |value: &str| lines[score + 3].replacen("[", &format!("[{value}, "), 1).rsplit_once(", ").unwrap().0.to_string() + "]";
+    let (inf, nan, large) = (with("inf"), with("nan"), with("1.79769e308"));
     for (line, to, at) in [
-        (score + 3, "error = inf", score),
-        (score + 3, "error = nan", score),
-        (score + 3, "error = 1.79769e308", score),
+        (score + 3, inf.as_str(), score),
+        (score + 3, nan.as_str(), score),
+        (score + 3, large.as_str(), score),
         (model + 1, "model = \"gone\"", model),
     ] {
         let mut changed = lines.clone();

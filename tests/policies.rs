@@ -38,7 +38,7 @@ fn stored_policies_stand_as_they_are_written_in_lines_that_people_can_read() {
         let body = &text[text.find("format = ").unwrap()..];
         assert_eq!(Policy::read(&path).unwrap().to_toml().unwrap(), body, "{}", path.display());
         // decisions first, models last, lists of hosts as ranges
-        let places = ["\n[provenance]", "\n[[group]]", "\n[[score.", "\n[[calibration.", "\n[[model.", "\n[[measured."];
+        let places = ["\n[provenance]", "\n[[group]]", "\n[[errors.", "\n[[calibration.", "\n[[model.", "\n[[measured."];
         let places: Vec<usize> = places.iter().map(|part| text.find(part).unwrap()).collect();
         assert!(places.is_sorted() && text.find("\n[collective.").is_none_or(|at| at < places[0]), "{}", path.display());
         assert!(!text.contains("-1\", \""), "{}", path.display());
@@ -51,7 +51,7 @@ fn slower(policy: &Policy, factor: f64) -> Policy {
     let model = |m: &mut Fitted| {
         let times = m.parameters.iter_mut().filter(|(name, _)| *name != "w");
         times.for_each(|(_, e)| [&mut e.value, &mut e.low, &mut e.high].into_iter().for_each(|x| *x *= factor));
-        let tables = m.tables.iter_mut().filter(|(name, _)| *name != collwise::model::SIZES);
+        let tables = m.tables.iter_mut().filter(|(name, _)| *name != collwise::model::TABLE_SIZES);
         tables.flat_map(|(_, t)| [&mut t.value, &mut t.low, &mut t.high]).flatten().for_each(|x| *x *= factor);
     };
     for g in &mut policy.groups {
@@ -209,9 +209,9 @@ fn what_is_wrong_is_said_with_its_line() {
         (row, &row.replace("at = 1,", "at = 2,"), at(row), "no evidence at 2"),
         (row, "", at("\n[collective.bcast.evidence]") + 1, "no row was made at 1"),
         (
-            "[[score.orsay]]\ncollective = \"bcast\"\nmodel = \"hockney\"",
-            "[[score.orsay]]\nmodel = \"parsec\"",
-            at("[[score.orsay]]"),
+            "[[errors.orsay]]\ncollective = \"bcast\"\nmodels = [\"hockney\"",
+            "[[errors.orsay]]\ncollective = \"bcast\"\nmodels = [\"parsec\"",
+            at("[[errors.orsay]]"),
             "has no model \"parsec\"",
         ),
         (signal, &signal.replace("at = 0", "at = 7").replace("\n0 = ", "\n7 = "), at(signal) + 1, "a barrier has no message"),
@@ -245,7 +245,7 @@ fn what_is_wrong_is_said_with_its_line() {
     }
     // the tables of a name that nobody has
     for (from, to, line, words) in [
-        ("score.orsay", "score.nowhere", at("[[score.orsay]]"), "there is no group \"nowhere\""),
+        ("errors.orsay", "errors.nowhere", at("[[errors.orsay]]"), "there is no group \"nowhere\""),
         ("link_model.sophia.orsay", "link_model.sophia.nowhere", at("between = [\"sophia\", \"orsay\"]") - 1, "[link_model.sophia.orsay]"),
         (
             "bcast.calibration.path",
@@ -259,4 +259,28 @@ fn what_is_wrong_is_said_with_its_line() {
         let said = Policy::parse("p", &text.replace(from, to)).unwrap_err().to_string();
         assert!(said.contains(&format!("p, line {line}: ")) && said.contains(words), "{to}: not line {line}, {words}:\n{said}");
     }
+}
+
+/// Older versions wrote a table for each model, and some of these did not say of which collective it is.
+#[test]
+fn scores_are_read_as_older_versions_wrote_them() {
+    let policy = read("policies/hcl16.toml");
+    let text = policy.to_toml().unwrap();
+    let is_errors = |block: &&str| block.trim_start().trim_start_matches('[').starts_with("errors.");
+    let mut old: Vec<String> = text.split("\n\n").filter(|block| !is_errors(block)).map(String::from).collect();
+    for g in &policy.groups {
+        let table = |score| toml::to_string(score).unwrap().replace("[error_by_", &format!("[score.{}.error_by_", g.name));
+        old.extend(
+            g.scores.iter().map(|score| format!("[[score.{}]]\n{}", g.name, table(score).replacen("collective = \"bcast\"\n", "", 1))),
+        );
+    }
+    assert!(old.len() > 20 && !old.iter().any(|block| block.contains("[errors.")));
+    assert!(Policy::parse("old", &old.join("\n\n")).unwrap() == policy);
+    // a table that lacks a value
+    let at = text.find("\nstandard_error = [").unwrap();
+    let (head, rest) = text.split_at(at);
+    let cut = format!("{head}{}", rest.replacen("standard_error = [", "standard_error = [0.1, ", 1));
+    let said = Policy::parse("p", &cut).unwrap_err().to_string();
+    let line = 1 + text[..text.find("[[errors.").unwrap()].matches('\n').count();
+    assert!(said.contains(&format!("p, line {line}: ")) && said.contains("a value for each of the models"), "{said}");
 }

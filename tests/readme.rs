@@ -41,10 +41,11 @@ fn follow(page: &str) -> usize {
     for part in ["platforms", "examples", "policies"] {
         std::os::unix::fs::symlink(common::file(part), folder.path().join(part)).unwrap();
     }
-    // the files that recipes name
-    std::fs::write(folder.path().join("latencies.csv"), "0,1e-5,1e-3\n1e-5,0,1e-3\n1e-3,1e-3,0\n").unwrap();
-    let problem = "format = 1\nroot = 0\ngap_s = [[0, 1], [1, 0]]\nlatency_s = [[0, 1], [1, 0]]\nlocal_s = [2, 3]\n";
-    std::fs::write(folder.path().join("between.toml"), problem).unwrap();
+    // the files that recipes show
+    let recipes = std::fs::read_to_string(common::file("docs/recipes.md")).unwrap();
+    for (name, language) in [("latencies.csv", "csv"), ("between.toml", "toml")] {
+        std::fs::write(folder.path().join(name), block(&recipes, language).join("\n")).unwrap();
+    }
     let binaries = Path::new(env!("CARGO_BIN_EXE_collwise")).parent().unwrap();
     let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap_or_default());
     let (mut count, mut updated, mut wrong) = (0, String::new(), String::new());
@@ -98,7 +99,7 @@ fn commands_of_the_recipes_run_and_print_what_they_say() {
     assert!(count >= 12, "{count} commands");
 }
 
-/// The lines of the README's first block of a language.
+/// The lines of a page's first block of a language.
 fn block<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
     let begin = format!("```{language}");
     text.lines().skip_while(|l| *l != begin).skip(1).take_while(|l| *l != "```").collect()

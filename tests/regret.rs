@@ -156,8 +156,8 @@ fn how_well_each_collective_was_predicted_is_said_of_all_groups_and_of_each() {
     }
 }
 
-/// Where TCP loses messages and sends them again a fifth of a second later, which no model knows: the mean of runs decides, and some of the ranks do what
-/// all do. What escapes the range of sizes that are lost is found, though a dozen others are predicted to be faster.
+/// Where TCP loses messages and sends them again a fifth of a second later, which no cost of a message knows: tuning finds of which sizes and how many, and what
+/// loses none is found, or what loses least, also among some of the ranks.
 #[test]
 fn messages_that_are_lost_are_avoided() {
     let platform = Platform::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("platforms/hcl16.toml")).unwrap();
@@ -166,14 +166,16 @@ fn messages_that_are_lost_are_avoided() {
         let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
         let (_, policy) =
             tune(&mut Session::new(&mut probe), TuneOptions { collectives: &[collective], ..TuneOptions::default() }).unwrap();
+        let losses = policy.groups[0].losses.clone().unwrap();
+        assert!((4032..=4096).contains(&losses.from_bytes) && (65_536..66_560).contains(&losses.to_bytes), "{losses:?}");
+        assert!((losses.share / 0.05 - 1.0).abs() < 0.3 && (losses.wait_s / 0.2 - 1.0).abs() < 0.05, "{losses:?}");
         let policy = CompiledPolicy::new(policy).unwrap();
         let members = members(&policy.policy, &platform.host_names()).unwrap();
         let cases = met(&policy, probe.simulator(), &members, collective, 24, 3).unwrap();
         let mean = cases.iter().map(|c| c.regret.unwrap()).sum::<f64>() / cases.len() as f64;
         println!("{}: mean regret {:.2} %", collective.name, mean * 100.0);
-        // they were 1.5 and 3, by nine runs, which hide what is lost in one of ten
-        let most = if collective.rooted { 0.2 } else { 0.1 };
-        assert!(mean <= most, "{}: {mean}, {cases:?}", collective.name);
+        // wanted are 5 %: alltoalls do not hold yet, where models take all that loses nothing for alike
+        assert!(mean <= if collective.name == "alltoall" { 0.07 } else { 0.05 }, "{}: {mean}, {cases:?}", collective.name);
     }
 }
 
@@ -233,9 +235,9 @@ fn pmeo2006_holds_where_users_meet_it() {
     holds_where_users_meet_it("pmeo2006", 1);
 }
 
-/// Where the other collectives do not hold yet, and how much they lose in the mean at most: most of it in one call of 3.3 MiB, which for a scatter is a
-/// block, and larger than any that was measured.
-const NOT_YET: [(&str, &str, f64); 2] = [("ccgrid2007", "scatter", 0.07), ("pmeo2006", "allreduce", 0.08)];
+/// Where the other collectives do not hold yet, and how much they lose in the mean at most: most of it in one call, of 3.3 MiB, or of 259 KiB among eight
+/// ranks, where segments are short that go from rank to rank.
+const NOT_YET: [(&str, &str, f64); 2] = [("pmeo2006", "allreduce", 0.08), ("pmeo2006", "scatter", 0.06)];
 
 /// The same of each other collective, at most 5 % in the mean.
 fn others_hold_where_users_meet_them(name: &str, cases: usize) {
@@ -264,11 +266,10 @@ fn other_collectives_hold_on_ccgrid2007() {
     others_hold_where_users_meet_them("ccgrid2007", 6);
 }
 
-/// Where messages are lost most of them do not hold, and judging takes minutes.
+/// Where messages are lost, too.
 #[test]
-#[ignore = "where messages are lost other collectives than the broadcast do not hold yet"]
 fn other_collectives_hold_on_hcl16() {
-    others_hold_where_users_meet_them("hcl16", 12);
+    others_hold_where_users_meet_them("hcl16", 6);
 }
 
 #[test]

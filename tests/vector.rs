@@ -174,13 +174,8 @@ fn what_is_not_a_block_for_each_rank_is_refused_before_anything_is_sent() {
         assert!(e.contains("MPI_Allgatherv with 3 blocks for 2 ranks"), "{e}");
         let e = allgatherv(&[1], &[2, 2]);
         assert!(e.contains("MPI_Allgatherv of 4 bytes where 8 come"), "{e}");
-        let e = allgatherv(&[1], &[-1, 2]);
-        assert!(e.contains("a block of -1 items"), "{e}");
         let e = world.adaptive_reduce_scatter(&[1u32; 3][..], &[1, 1], &mut [0u32][..], SystemOperation::sum()).unwrap_err().to_string();
         assert!(e.contains("MPI_Reduce_scatter of 3 items of 2 that are counted, and into 1 of 1"), "{e}");
-        let (nothing, none) = ([0u32; 0], [0i32; 0]);
-        let e = world.adaptive_scatterv(2, &Partition::new(&nothing[..], &none[..], &none[..]), &mut [0u32][..]).unwrap_err().to_string();
-        assert!(e.contains("MPI_Scatterv with root 2 of 2 ranks"), "{e}");
         let at_another = world.rank() as usize ^ 1;
         let mut data = PartitionMut::new(&mut got[..], &[1, 1][..], &[0, 1][..]);
         let e = world.adaptive_gatherv_in_place(at_another, &mut data).unwrap_err().to_string();

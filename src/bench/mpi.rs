@@ -20,6 +20,7 @@ use crate::transport::library;
 use crate::transport::mpi::{MpiTransport, check, gather_names, library_version, now};
 use crate::transport::{Control, Executor, Ping, Task, Transport, native};
 use crate::two_level::{Coordinated, InterGroup, IntraGroup, TwoLevel, through};
+use crate::units;
 use mpi::collective::SystemOperation;
 use mpi::ffi;
 use mpi::topology::SimpleCommunicator;
@@ -113,8 +114,20 @@ pub fn check_comparable(world: &SimpleCommunicator, settings: &Settings) -> Resu
     if let Some(root) = settings.roots.iter().find(|&&r| r >= ranks) {
         return Err(Error::invalid(format!("compare collectives from rank {root} of {ranks} ranks")));
     }
+    let all = |&root: &Rank| settings.sizes.iter().map(move |&bytes| (root, bytes));
+    for (root, bytes) in settings.roots.iter().flat_map(all) {
+        let collective = settings.collective;
+        let layout = (collective.layout)(&collective.shape(ranks, root, bytes), root);
+        if layout.input.max(layout.output) > MOST {
+            let (one, size, most) = (collective.one(), units::bytes(bytes), units::bytes(MOST + 1));
+            return Err(Error::invalid(format!("compare {one} of {size} over {ranks} ranks: all that a rank has must be below {most}")));
+        }
+    }
     known_groups(world).map(|_| ())
 }
+
+/// Bytes that a rank has at most: MPI counts them in an `int`.
+const MOST: usize = i32::MAX as usize;
 
 /// The group of each rank by the policy in use.
 fn known_groups(world: &SimpleCommunicator) -> Result<Vec<usize>> {

@@ -69,7 +69,12 @@ pub struct Chosen {
 impl AlgorithmArgs {
     /// The algorithm they name; `None` if they were not given.
     pub fn chosen(&self, collective: &'static Collective) -> anyhow::Result<Option<Chosen>> {
-        let (Some(name), Some(ranks)) = (&self.algorithm, self.ranks) else { return Ok(None) };
+        let (Some(name), Some(ranks)) = (&self.algorithm, self.ranks) else {
+            if self.ranks.is_some() {
+                bail!("look at --ranks without --algorithm: a policy has its own ranks");
+            }
+            return Ok(None);
+        };
         let algorithm = collective.algorithm(name)?;
         let takes = (algorithm.segmented, !algorithm.radices.is_empty());
         if (self.segment > 0 && !takes.0) || (self.radix.is_some() && !takes.1) {

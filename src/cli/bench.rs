@@ -15,8 +15,8 @@ use std::path::PathBuf;
 pub struct Args {
     /// The policy.
     policy: PathBuf,
-    /// Sizes, separated by commas.
-    #[arg(long, value_parser = units::parse_bytes, value_delimiter = ',', default_value = "1,1KiB,16KiB,64KiB,256KiB,1MiB,4MiB")]
+    /// Sizes, separated by commas; 1, 1KiB, 16KiB, 64KiB, 256KiB, 1MiB and 4MiB if not given.
+    #[arg(long, value_parser = units::parse_bytes, value_delimiter = ',')]
     bytes: Vec<usize>,
     #[command(flatten)]
     collective: CollectiveArgs,
@@ -43,6 +43,9 @@ pub struct Args {
     json: bool,
 }
 
+/// What is compared where no sizes are given.
+const SIZES: [usize; 7] = [1, 1 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
+
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let show = |report: Report, platform: Option<&Platform>| -> anyhow::Result<Outcome> {
         if args.json {
@@ -61,7 +64,7 @@ fn asked(args: &Args) -> anyhow::Result<(Policy, Settings)> {
     args.roots.iter().try_for_each(|&root| args.collective.check_root(root))?;
     let settings = Settings {
         collective,
-        sizes: collective.sizes(&args.bytes),
+        sizes: if args.bytes.is_empty() { collective.sizes(&SIZES) } else { args.collective.sizes(&args.bytes)? },
         roots: args.roots.clone(),
         repetitions: args.repetitions as usize,
         warm_ups: args.warm_ups as usize,

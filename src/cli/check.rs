@@ -33,13 +33,17 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         Err(e) => Err(format!("failed to {e}")),
     };
     let fingerprint = verdict.as_ref().ok().map(Policy::fingerprint).transpose()?.map(|print| format!("{print:016x}"));
+    let warnings = verdict.as_ref().map(Policy::warnings).unwrap_or_default();
     if args.json {
-        print_json(&serde_json::json!({ "valid": verdict.is_ok(), "reason": verdict.as_ref().err(), "fingerprint": fingerprint }))?;
+        print_json(&serde_json::json!({
+            "valid": verdict.is_ok(), "reason": verdict.as_ref().err(), "fingerprint": fingerprint, "warnings": warnings,
+        }))?;
     } else if let Ok(policy) = &verdict {
         let rows: usize = policy.groups.iter().map(|g| g.choices.values().map(Vec::len).sum::<usize>()).sum();
         let (name, groups) = (&policy.provenance.platform, policy.groups.len());
         print(&format!("valid: {name}, {groups} groups, {rows} choices, fingerprint {}\n", fingerprint.unwrap_or_default()))?;
     }
+    warnings.iter().for_each(|warning| eprintln!("collwise: warning: {warning}"));
     match verdict {
         Ok(_) => Ok(Outcome::Done),
         Err(reason) => {

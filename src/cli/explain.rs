@@ -1,12 +1,13 @@
 //! `collwise explain`
 
 use super::algorithm::CollectiveArgs;
-use super::table::{percent, percent_or_dash, table};
+use super::reasons::{Chosen, Reasons, next_best, no_row, of_crossing, too_long};
+use super::table::{percent, table};
 use super::{Outcome, print, print_json};
-use crate::collective::{Collective, bcast};
+use crate::collective::{Collective, Shape, bcast};
 use crate::intercluster::{Job, Sent, gantt};
 use crate::plan::{Flow, FormPlan, Location, OWN, Plan, by_form, plan, plan_form};
-use crate::policy::{CompiledPolicy, Policy, TwoLevelRow};
+use crate::policy::{CompiledPolicy, Policy};
 use crate::two_level::{InterGroup, InterGroupAlgorithm};
 use crate::units;
 use std::fmt::Write;
@@ -54,8 +55,24 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         }
         None => {
             let classes = classes(&compiled, &members, collective, args.root)?;
+            if classes.is_empty() {
+                return without_rows(args);
+            }
             if args.json { print_json(&classes)? } else { print(&short(&compiled, &members, (collective, args.root), &classes)?)? }
         }
+    }
+    Ok(Outcome::Done)
+}
+
+/// What is done with all sizes where the policy has no rows.
+fn without_rows(args: &Args) -> anyhow::Result<Outcome> {
+    let collective = args.collective.collective;
+    let done = if by_form(collective) { OWN } else { "computed from the models for each size, which --bytes shows" };
+    if args.json {
+        let done = format!("{done}: {}", no_row(collective));
+        print_json(&[serde_json::json!({ "from_bytes": 0, "at_bytes": null, "predicted_s": null, "done": done })])?;
+    } else {
+        print(&format!("{done}\n  {}\n", no_row(collective)))?;
     }
     Ok(Outcome::Done)
 }
@@ -128,6 +145,7 @@ pub fn span(classes: &[Class]) -> String {
     match classes {
         [] => "nothing is known".into(),
         [only] => format!("{}, takes {}", only.done, end(only)),
+        [first, .., last] if kinds == 1 => format!("{} to {}, all by {}", end(first), end(last), first.done),
         [first, .., last] => format!("{} to {}, in {kinds} ways", end(first), end(last)),
     }
 }
@@ -139,39 +157,23 @@ pub fn or_dash(seconds: Option<f64>) -> String {
 
 /// What is done, in a line.
 pub fn form_words(plan: &FormPlan) -> String {
-    if plan.form.is_native() { OWN.into() } else { plan.form.words() }
+    if plan.is_native() { OWN.into() } else { plan.form.words() }
 }
 
 /// What is done by a form, for a size.
 fn form(args: &Args, compiled: &CompiledPolicy, members: &[Location], bytes: usize) -> anyhow::Result<()> {
     let collective = args.collective.collective;
     let plan = plan_form(compiled, members, collective, &collective.shape(members.len(), args.root, bytes))?;
-    let row = compiled.two_level(collective, bytes);
-    let (evidence, native_s) = match (row, compiled.policy.groups[0].row(collective, bytes)) {
-        (Some(row), _) => (Some(&row.evidence), row.evidence.native_s),
-        (None, choice) => (choice.map(|c| &c.evidence), None),
-    };
-    let (runner_up, margin) = (evidence.map(|e| &e.runner_up), evidence.map(|e| e.margin));
+    let Reasons { runner_up, margin, native_s, text } = Reasons::of(compiled, members, collective, bytes, &plan);
     if args.json {
         return print_json(&serde_json::json!({
             "collective": collective.name, "bytes": bytes, "ranks": members.len(), "predicted_s": plan.predicted_s, "form": plan.form.words(),
-            "native": plan.form.is_native(), "from_row": plan.from_row, "runner_up": runner_up, "margin": margin, "native_s": native_s,
+            "native": plan.is_native(), "from_row": plan.from_row, "runner_up": runner_up, "margin": margin, "native_s": native_s,
         }));
     }
     let size = if collective.sized() { format!(" of {}", units::bytes(bytes)) } else { String::new() };
-    let mut out = format!("{}{size} of {} ranks: {}\n{}\n", collective.name, members.len(), or_dash(plan.predicted_s), form_words(&plan));
-    match runner_up {
-        Some(runner_up) => writeln!(out, "  next best: {runner_up}, slower by {}", percent_or_dash(margin))?,
-        None if plan.predicted_s.is_none() => {
-            let name = collective.name;
-            writeln!(out, "  the policy has no row for it: tune it with --collectives {name}")?;
-        }
-        None => writeln!(out, "  computed from the models: the policy has no row for it")?,
-    }
-    if let Some(t) = native_s {
-        writeln!(out, "  the MPI library's own over all ranks: {}", units::seconds(t))?;
-    }
-    print(&out)
+    let ranks = members.len();
+    print(&format!("{}{size} of {ranks} ranks: {}\n{}\n{text}", collective.name, or_dash(plan.predicted_s), form_words(&plan)))
 }
 
 /// The plan as JSON.
@@ -187,7 +189,7 @@ pub fn json(policy: &Policy, plan: &Plan) -> serde_json::Value {
                 "group": name(k), "ranks": plan.two_level.groups[k].len(), "coordinator": plan.two_level.groups[k][0],
                 "algorithm": d.map(|d| d.algorithm.name), "segment_bytes": d.map(|d| d.parameters.segment),
                 "radix": d.map(|d| d.parameters.radix), "in_flight": d.map(|d| d.parameters.in_flight), "peers": d.map(|d| d.parameters.peers), "by_speed": d.map(|d| d.parameters.by_speed), "model": d.map(|d| &d.model),
-                "predicted_s": d.map(|d| d.predicted_s), "runner_up": d.map(|d| &d.runner_up), "margin": d.map(|d| d.margin),
+                "predicted_s": d.map(|d| d.predicted_s), "estimated_by": d.map(|d| &d.estimated_by), "runner_up": d.map(|d| &d.runner_up), "margin": d.map(|d| d.margin),
             })
         })
         .collect();
@@ -207,7 +209,8 @@ pub fn json(policy: &Policy, plan: &Plan) -> serde_json::Value {
         }
     };
     serde_json::json!({
-        "bytes": plan.shape.bytes, "root": plan.shape.root, "predicted_s": plan.predicted_s, "native_s": plan.native_s,
+        "bytes": plan.shape.bytes, "root": plan.shape.root, "predicted_s": plan.predicted_s, "native": plan.is_native(), "native_s": plan.native_s,
+        "from_row": (plan.groups.len() > 1 || plan.decided.is_some()).then_some(plan.from_row),
         "measured_up_to_bytes": plan.beyond.map(|b| b.measured_bytes),
         "inter_group": plan.decided.map(|w| w.inter_group.name()), "segment_bytes": plan.choice().map(|w| w.segment),
         "in_flight": plan.choice().map(|w| w.flow.in_flight), "peers": plan.choice().map(|w| w.flow.peers), "by_speed": plan.choice().map(|w| w.by_speed),
@@ -218,6 +221,12 @@ pub fn json(policy: &Policy, plan: &Plan) -> serde_json::Value {
 
 fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
     let mut out = String::new();
+    if plan.untuned {
+        let Shape { bytes, root, ranks, .. } = plan.shape;
+        writeln!(out, "broadcast of {} from rank {root} to {ranks} ranks: -\n{OWN}", units::bytes(bytes))?;
+        writeln!(out, "  the policy has no row for it: tune it with --collectives {}", bcast::COLLECTIVE.name)?;
+        return Ok(out);
+    }
     let name = |k: usize| policy.groups[plan.groups[k].group].name.clone();
     writeln!(
         out,
@@ -234,13 +243,16 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
     if let Some(t) = plan.native_s {
         writeln!(out, "the MPI library's own broadcast over all ranks takes {}, and is used", units::seconds(t))?;
     }
+    if plan.is_too_long() {
+        writeln!(out, "{}", too_long())?;
+    }
     let crosses = plan.groups.len() > 1 || plan.decided.is_some();
     let row = policy.two_level(&bcast::COLLECTIVE).iter().rev().find(|r| r.from_bytes <= plan.shape.bytes).filter(|_| crosses);
     if let Some(row) = row {
         let crosses = plan.decided.map_or("\nthe whole message, inside each group as it is best there\n".into(), |choice| {
             crossing(plan, choice.inter_group, &name)
         });
-        out += &(crosses + &reasons(row));
+        out += &(crosses + &of_crossing(plan, row.at_bytes, &row.evidence));
     }
     if plan.decided.is_some() {
         return Ok(out);
@@ -256,9 +268,11 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
         let radix = if d.parameters.radix > 0 { format!(" of radix {}", d.parameters.radix) } else { String::new() };
         let in_flight = under_way(d.parameters.in_flight, d.parameters.peers);
         let by_speed = if d.parameters.by_speed { BY_SPEED } else { "" };
+        // what stands in between is closed by a comma
+        let comma = if in_flight.is_empty() { "" } else { "," };
         writeln!(
             out,
-            "\n{}: {}{radix}{segment}{in_flight} over {} ranks{by_speed}: {}",
+            "\n{}: {}{radix}{segment}{in_flight}{comma} over {} ranks{by_speed}: {}",
             name(k),
             d.algorithm.name,
             ranks,
@@ -266,13 +280,13 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
         )?;
         let error = policy.groups[g.group].scores.iter().find(|s| s.collective == d.collective && s.model == d.model).and_then(|s| s.error);
         let error = error.map(|e| format!(", which errs by {} on what it was not fitted to", percent(e))).unwrap_or_default();
+        if d.algorithm.is_native() && policy.groups[g.group].models.is_empty() {
+            let estimate = d.estimated_by.as_ref().map(|other| format!(", its time estimated by the link to {other}")).unwrap_or_default();
+            writeln!(out, "  this group was measured with one rank: what several do is left to the MPI library{estimate}")?;
+            continue;
+        }
         writeln!(out, "  by model {}{error}", d.model)?;
-        let margin = if d.margin < 0.0 {
-            "as fast within the noise, where the library's own is preferred".into()
-        } else {
-            format!("slower by {}", percent_or_dash(Some(d.margin)))
-        };
-        writeln!(out, "  next best: {}, {margin}", d.runner_up)?;
+        out += &next_best(&d.runner_up, d.margin, Chosen::of(policy, g.group, d, plan.shape.bytes));
         if !d.from_row {
             writeln!(out, "  computed from the models: no row is for {ranks} ranks")?;
         }
@@ -286,18 +300,6 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
 
 /// Who has which place, if not all are in their order.
 const BY_SPEED: &str = ", the fastest processors where most is sent";
-
-/// Why they cross them so.
-fn reasons(row: &TwoLevelRow) -> String {
-    let e = &row.evidence;
-    let measured = e.measured_s.map_or("not measured".into(), |t| format!("measured {}", units::seconds(t)));
-    let mut out = format!("  at {}: predicted {}, {measured}\n", units::bytes(row.at_bytes), units::seconds(e.predicted_s));
-    out += &format!("  next best: {}, slower by {}\n", e.runner_up, percent_or_dash(Some(e.margin)));
-    if let Some(t) = e.native_s {
-        out += &format!("  the MPI library's own broadcast over all ranks: {}\n", units::seconds(t));
-    }
-    out
-}
 
 /// How segments cross the groups.
 fn crossing(plan: &Plan, inter_group: InterGroupAlgorithm, name: &impl Fn(usize) -> String) -> String {
@@ -356,9 +358,9 @@ fn crossing(plan: &Plan, inter_group: InterGroupAlgorithm, name: &impl Fn(usize)
 fn under_way(in_flight: usize, peers: usize) -> String {
     match (in_flight, peers) {
         (0, 0) => String::new(),
-        (0, peers) => format!(", to {peers} at a time,"),
-        (in_flight, 0) => format!(", {in_flight} under way to each peer,"),
-        (in_flight, peers) => format!(", {in_flight} under way to each peer, to {peers} at a time,"),
+        (0, peers) => format!(", to {peers} at a time"),
+        (in_flight, 0) => format!(", {in_flight} under way to each peer"),
+        (in_flight, peers) => format!(", {in_flight} under way to each peer, to {peers} at a time"),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::algorithm::{AlgorithmArgs, CollectiveArgs};
 use super::explain::everybody;
 use super::{Outcome, print};
+use crate::collective::bcast;
 use crate::files::write_text;
 use crate::model::CostModel;
 use crate::plan::{Location, PolyModel, by_form, plan, plan_form};
@@ -51,6 +52,10 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     match args.to {
         Format::Simgrid => {
             let file = args.file.as_ref().context("export to SimGrid: give a platform")?;
+            if args.bytes.is_some() || args.root > 0 || args.collective.collective != &bcast::COLLECTIVE {
+                bail!("export a platform to SimGrid: --bytes, --root and --collective are of GOAL");
+            }
+            args.algorithm.chosen(args.collective.collective)?;
             to_simgrid(&Platform::read(file)?, args.output.as_deref().unwrap_or(Path::new(".")))?;
         }
         Format::Goal => {
@@ -115,11 +120,11 @@ fn scheduled(args: &Args, path: &Path, compiled: &CompiledPolicy, members: &[Loc
     let collective = args.collective.collective;
     if by_form(collective) {
         let shape = collective.shape(members.len(), args.root, bytes);
-        let form = plan_form(compiled, members, collective, &shape)?.form;
-        if form.is_native() {
+        let plan = plan_form(compiled, members, collective, &shape)?;
+        if plan.is_native() {
             bail!("export the {} under {}: it is the MPI library's own, whose messages are not known", collective.name, path.display());
         }
-        return Ok(form.schedule(&shape)?);
+        return Ok(plan.form.bounded_schedule(&shape)?);
     }
     let plan = plan(compiled, members, args.root, bytes)?;
     if plan.is_native() || (0..plan.groups.len()).any(|k| plan.two_level.local_native(k)) {

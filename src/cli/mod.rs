@@ -14,6 +14,7 @@ mod export;
 mod generate;
 mod list;
 mod predict;
+mod reasons;
 mod schedule;
 mod source;
 mod table;

@@ -3,6 +3,7 @@
 use super::algorithm::{AlgorithmArgs, CollectiveArgs};
 use super::explain::everybody;
 use super::explain::or_dash;
+use super::reasons::not_replayed;
 use super::table::table;
 use super::{Outcome, print, print_json};
 use crate::error::Error;
@@ -52,6 +53,8 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 fn of_policy(args: &Args, path: &std::path::Path) -> anyhow::Result<Outcome> {
+    // refuses what only an algorithm has
+    args.algorithm.chosen(args.collective.collective)?;
     let compiled = CompiledPolicy::new(Policy::read(path)?)?;
     let members = everybody(&compiled.policy);
     if by_form(args.collective.collective) {
@@ -94,11 +97,18 @@ fn of_policy(args: &Args, path: &std::path::Path) -> anyhow::Result<Outcome> {
 /// A collective that has forms.
 fn of_forms(args: &Args, compiled: &CompiledPolicy, members: &[Location]) -> anyhow::Result<Outcome> {
     let collective = args.collective.collective;
-    let (mut all, mut rows) = (Vec::new(), Vec::new());
+    let (mut all, mut rows, mut notes) = (Vec::new(), Vec::new(), BTreeSet::new());
     for bytes in args.collective.sizes(&args.bytes)? {
         let shape = collective.shape(members.len(), args.root, bytes);
         let plan = plan_form(compiled, members, collective, &shape)?;
-        let replayed = (!plan.form.is_native()).then(|| plan.form.seconds(compiled, members, &shape)).transpose()?;
+        let (replayed, obstacle) = match not_replayed(&plan, collective) {
+            Some(why) => (None, Some(why)),
+            None => match plan.form.seconds(compiled, members, &shape) {
+                Err(Error::TooLarge(why)) => (None, Some(format!("failed to {why}"))),
+                found => (Some(found?), None),
+            },
+        };
+        notes.extend(obstacle.clone());
         if replayed == Some(f64::INFINITY) {
             bail!(
                 "predict {}: the policy, of an older version, does not say what copying and combining takes: tune anew",
@@ -107,12 +117,13 @@ fn of_forms(args: &Args, compiled: &CompiledPolicy, members: &[Location]) -> any
         }
         let size = if collective.sized() { units::bytes(bytes) } else { "-".into() };
         rows.push(vec![collective.name.into(), size, or_dash(plan.predicted_s), replayed.map_or("-".into(), units::seconds)]);
-        all.push(serde_json::json!({ "bytes": bytes, "predicted_s": plan.predicted_s, "replayed_s": replayed, "form": plan.form.words() }));
+        all.push(serde_json::json!({ "bytes": bytes, "predicted_s": plan.predicted_s, "replayed_s": replayed, "not_replayed": obstacle, "form": plan.form.words() }));
     }
     if args.json {
         print_json(&all)?;
     } else {
         print(&table(&["collective", "bytes", "in all", "replayed"], 1, &rows))?;
+        notes.iter().for_each(|why| eprintln!("collwise: not replayed: {why}"));
     }
     Ok(Outcome::Done)
 }

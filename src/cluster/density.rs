@@ -5,6 +5,7 @@
 //! that DBSCAN leaves as noise are groups of one.
 
 use super::{Bound, Method, by_label};
+use crate::stats::ROUNDING;
 use crate::topology::{LatencyMatrix, Rank};
 use linfa::traits::Transformer;
 use linfa_clustering::Dbscan;
@@ -49,8 +50,7 @@ fn group(matrix: &LatencyMatrix, bound: Bound) -> Vec<Vec<Rank>> {
     let metric = Looked { n, ratio: (0..n * n).map(|k| if k / n == k % n { 0.0 } else { ratio(k / n, k % n) }).collect() };
     let points = Array2::from_shape_fn((n, 1), |(k, _)| k as f64);
     // a point counts itself: two make a group; the tolerance is a strict bound
-    let labels =
-        Dbscan::params_with(2, metric, CommonNearestNeighbour::LinearSearch).tolerance(bound.ratio * (1.0 + 1e-9)).transform(&points);
+    let labels = Dbscan::params_with(2, metric, CommonNearestNeighbour::LinearSearch).tolerance(bound.ratio * ROUNDING).transform(&points);
     match labels {
         Ok(labels) => by_label(&labels.iter().enumerate().map(|(k, l)| l.unwrap_or(n + k)).collect::<Vec<_>>()),
         // linfa refuses only parameters, and the bound's are checked where they are read

@@ -19,8 +19,10 @@ struct Use {
 #[derive(Debug, Default)]
 pub struct DataFlow {
     program: Program,
-    /// By buffer and first byte; they do not overlap.
-    uses: BTreeMap<(Buffer, usize), Use>,
+    /// Of each buffer, by first byte; they do not overlap.
+    uses: [BTreeMap<usize, Use>; 4],
+    /// What the operation that is added comes after.
+    after: Vec<OpId>,
 }
 
 impl DataFlow {
@@ -123,16 +125,20 @@ impl DataFlow {
             return None;
         }
         let op = self.program.len() as OpId;
-        let mut after = after.to_vec();
+        let mut all = std::mem::take(&mut self.after);
+        all.clear();
+        all.extend(after);
         if let Some(span) = reads {
-            self.read(span, op, &mut after);
+            self.read(span, op, &mut all);
         }
         if let Some(span) = writes {
-            self.write(span, op, &mut after);
+            self.write(span, op, &mut all);
         }
-        after.sort_unstable();
-        after.dedup();
-        Some(push(&mut self.program, &after))
+        all.sort_unstable();
+        all.dedup();
+        let added = push(&mut self.program, &all);
+        self.after = all;
+        Some(added)
     }
 
     /// Notes that an operation reads a span, and what it comes after.
@@ -140,10 +146,14 @@ impl DataFlow {
         if span.buffer == Buffer::Input {
             return; // which is never written
         }
+        if let Some(used) = self.used(span) {
+            after.extend(used.written);
+            return used.read.push(op);
+        }
         let mut next = span.offset;
-        for key in self.split(span) {
-            let Some(used) = self.uses.get_mut(&key) else { continue };
-            let (begin, end) = (key.1, used.end);
+        for begin in self.split(span) {
+            let Some(used) = self.of(span.buffer).get_mut(&begin) else { continue };
+            let end = used.end;
             after.extend(used.written);
             used.read.push(op);
             self.note(span.buffer, next..begin, op);
@@ -155,32 +165,47 @@ impl DataFlow {
     /// Bytes that nothing used so far are read.
     fn note(&mut self, buffer: Buffer, bytes: std::ops::Range<usize>, op: OpId) {
         if !bytes.is_empty() {
-            self.uses.insert((buffer, bytes.start), Use { end: bytes.end, written: None, read: vec![op] });
+            self.of(buffer).insert(bytes.start, Use { end: bytes.end, written: None, read: vec![op] });
         }
     }
 
     /// Notes that an operation writes a span, and what it comes after.
     fn write(&mut self, span: Span, op: OpId, after: &mut Vec<OpId>) {
-        for key in self.split(span) {
-            if let Some(used) = self.uses.remove(&key) {
+        if let Some(used) = self.used(span) {
+            after.extend(used.written.replace(op));
+            return after.append(&mut used.read);
+        }
+        for begin in self.split(span) {
+            if let Some(used) = self.of(span.buffer).remove(&begin) {
                 after.extend(used.written.into_iter().chain(used.read));
             }
         }
-        self.uses.insert((span.buffer, span.offset), Use { end: span.offset + span.len, written: Some(op), read: Vec::new() });
+        self.of(span.buffer).insert(span.offset, Use { end: span.offset + span.len, written: Some(op), read: Vec::new() });
     }
 
-    /// Splits what lies across the ends of a span, and says what lies in it.
-    fn split(&mut self, span: Span) -> Vec<(Buffer, usize)> {
-        for at in [span.offset, span.offset + span.len] {
-            if let Some((&key, used)) = self.uses.range_mut((span.buffer, 0)..(span.buffer, at)).next_back()
+    /// The uses of a buffer.
+    fn of(&mut self, buffer: Buffer) -> &mut BTreeMap<usize, Use> {
+        &mut self.uses[buffer as usize]
+    }
+
+    /// Who used a span that was used as it is, and not in parts or as a part: most are.
+    fn used(&mut self, span: Span) -> Option<&mut Use> {
+        self.of(span.buffer).get_mut(&span.offset).filter(|used| used.end == span.offset + span.len)
+    }
+
+    /// Splits what lies across the ends of a span, and says where what lies in it begins.
+    fn split(&mut self, span: Span) -> Vec<usize> {
+        let (begin, end, uses) = (span.offset, span.offset + span.len, self.of(span.buffer));
+        for at in [begin, end] {
+            if let Some((_, used)) = uses.range_mut(..at).next_back()
                 && used.end > at
             {
                 let right = used.clone();
                 used.end = at;
-                self.uses.insert((key.0, at), right);
+                uses.insert(at, right);
             }
         }
-        self.uses.range((span.buffer, span.offset)..(span.buffer, span.offset + span.len)).map(|(&key, _)| key).collect()
+        uses.range(begin..end).map(|(&at, _)| at).collect()
     }
 }
 

@@ -21,6 +21,7 @@ mod tree;
 use crate::error::{Error, Result};
 use crate::schedule::{Elements, Layout, Program, Schedule, Span, Specification, pieces, segments};
 use crate::topology::Rank;
+use crate::units;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cmp::Ordering;
@@ -285,6 +286,16 @@ pub struct Parameters {
 /// True for what files leave out.
 pub(crate) fn is_zero<N: Default + PartialEq>(n: &N) -> bool {
     *n == N::default()
+}
+
+impl Algorithm {
+    /// Its name, and what it is done with.
+    pub fn words(&self, parameters: &Parameters) -> String {
+        let by_speed = if parameters.by_speed { " by speed" } else { "" };
+        let radix = if parameters.radix == 0 { String::new() } else { format!(" of radix {}", parameters.radix) };
+        let segment = if parameters.segment == 0 { String::new() } else { format!(" in {}", units::bytes(parameters.segment)) };
+        format!("{}{by_speed}{radix}{segment}", self.name)
+    }
 }
 
 /// Builds one rank's program.

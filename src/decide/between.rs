@@ -3,7 +3,9 @@
 use crate::error::Result;
 
 /// Where one row ends and the next begins is found to within this factor: two candidates that take turns there take about the same.
-const CLOSE: f64 = 1.03;
+pub const CLOSE: f64 = 1.03;
+/// Where messages of one byte more or less are lost, or not, it is found exactly.
+pub const TO_THE_BYTE: f64 = 1.0;
 /// A leap is at least this share of what a message takes: a handshake is, the next byte of a stream is not.
 const LEAP: f64 = 0.05;
 
@@ -62,13 +64,14 @@ fn first_where(mut low: usize, mut high: usize, holds: impl Fn(usize) -> bool) -
 
 /// The best candidate for each size from `sizes[0]` up to the last: `(from, candidate)`, neighbours differ. `best` says which it is at a
 /// size, and after it those that are about as good. It is asked at the `sizes`, on both sides of where each leap begins, and in between as closely as
-/// `CLOSE`, or until both are as good, where two that were asked about differ; where they agree, once in their middle.
+/// `close`, or until both are as good, where two that were asked about differ; where they agree, once in their middle.
 ///
 /// # Errors
 /// Those of `best`.
 pub fn best_from<C: PartialEq + Copy>(
     sizes: &[usize],
     leaps: &[Leap],
+    close: f64,
     mut best: impl FnMut(usize) -> Result<(C, Vec<C>)>,
 ) -> Result<Vec<(usize, C)>> {
     let (Some(&first), Some(&last)) = (sizes.first(), sizes.last()) else { return Ok(Vec::new()) };
@@ -80,23 +83,21 @@ pub fn best_from<C: PartialEq + Copy>(
     for pair in asked.windows(2) {
         let (low, high) = (pair[0], pair[1]);
         let (before, after) = (found[found.len() - 1].1, best(high)?.0);
-        switches(low, before, high, after, true, &mut best, &mut found)?;
+        switches((low, before), (high, after), (close, true), &mut best, &mut found)?;
     }
     Ok(found)
 }
 
 /// Adds what is best after `low` up to `high`. `unsure`: also where both ends agree something else may be best between them.
 fn switches<C: PartialEq + Copy>(
-    low: usize,
-    before: C,
-    high: usize,
-    after: C,
-    unsure: bool,
+    (low, before): (usize, C),
+    (high, after): (usize, C),
+    (close, unsure): (f64, bool),
     best: &mut impl FnMut(usize) -> Result<(C, Vec<C>)>,
     found: &mut Vec<(usize, C)>,
 ) -> Result<()> {
     let middle = ((low as f64 * high as f64).sqrt().round() as usize).clamp(low, high);
-    let apart = middle > low && middle < high && high as f64 > low as f64 * CLOSE;
+    let apart = middle > low && middle < high && high as f64 > low as f64 * close;
     if apart && (before != after || unsure) {
         let (between, as_good) = best(middle)?;
         let is_good = |c: &C| between == *c || as_good.contains(c);
@@ -106,8 +107,8 @@ fn switches<C: PartialEq + Copy>(
         }
         // halves of what agrees are sure when their middle agrees too
         let unsure = before != after;
-        switches(low, before, middle, between, unsure && between != before, best, found)?;
-        return switches(middle, between, high, after, unsure && between != after, best, found);
+        switches((low, before), (middle, between), (close, unsure && between != before), best, found)?;
+        return switches((middle, between), (high, after), (close, unsure && between != after), best, found);
     }
     if before != after {
         found.push((high, after));
@@ -142,12 +143,12 @@ mod tests {
     fn lines_change_where_they_cross() {
         // they cross at 1000 and at 100,000
         let all = [(1.0, 1e-3), (1.9, 1e-4), (10.9, 1e-5)];
-        let found = best_from(&[1, 1 << 20], &[], lines(&all)).unwrap();
+        let found = best_from(&[1, 1 << 20], &[], CLOSE, lines(&all)).unwrap();
         assert_eq!(found.iter().map(|f| f.1).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(found[0].0, 1);
         assert!((1000.0..1000.0 * CLOSE).contains(&(found[1].0 as f64)), "{found:?}");
         assert!((100_000.0..100_000.0 * CLOSE).contains(&(found[2].0 as f64)), "{found:?}");
-        assert_eq!(best_from(&[1, 64, 1 << 20], &[], lines(&all[..1])).unwrap(), [(1, 0)]);
+        assert_eq!(best_from(&[1, 64, 1 << 20], &[], CLOSE, lines(&all[..1])).unwrap(), [(1, 0)]);
     }
 
     #[test]
@@ -158,7 +159,7 @@ mod tests {
             asked.push(m);
             Ok((usize::from(m >= 300), if (100..1000).contains(&m) { vec![usize::from(m < 300)] } else { Vec::new() }))
         };
-        assert_eq!(best_from(&[1, 1 << 16], &[], best).unwrap(), [(1, 0), (256, 1)]);
+        assert_eq!(best_from(&[1, 1 << 16], &[], CLOSE, best).unwrap(), [(1, 0), (256, 1)]);
         assert_eq!(asked, [1, 1 << 16, 256]);
     }
 
@@ -166,9 +167,12 @@ mod tests {
     fn what_is_best_only_between_two_sizes_is_found_and_rows_end_at_leaps() {
         // the second is best from 100 to 10,000
         let all = [(1.0, 1e-2), (1.99, 1e-4), (2.98, 1e-6)];
-        let found = best_from(&[10, 100_000], &[], lines(&all)).unwrap();
+        let found = best_from(&[10, 100_000], &[], CLOSE, lines(&all)).unwrap();
         assert_eq!(found.iter().map(|f| f.1).collect::<Vec<_>>(), [0, 1, 2]);
         let leap = |m: usize| Ok((usize::from(m > 65_536), Vec::new()));
-        assert_eq!(best_from(&[1 << 16, 1 << 17], &[Leap { before: 65_536, after: 65_537 }], leap).unwrap(), [(1 << 16, 0), (65_537, 1)]);
+        assert_eq!(
+            best_from(&[1 << 16, 1 << 17], &[Leap { before: 65_536, after: 65_537 }], CLOSE, leap).unwrap(),
+            [(1 << 16, 0), (65_537, 1)]
+        );
     }
 }

@@ -6,15 +6,15 @@ mod between;
 mod places;
 mod rows;
 
-pub use between::{Leap, leaps};
-pub use places::by_speed;
+pub use between::{CLOSE, Leap, TO_THE_BYTE, leaps};
+pub use places::{by_speed, ticks};
 pub use rows::{Made, Row, native_seconds, rows};
 
 use crate::collective::{Algorithm, Collective, Parameters, Shape};
 use crate::error::{Error, Result};
 use crate::flow::with_flow;
 use crate::model::Among;
-use crate::model::{CostModel, Fitted, Inside};
+use crate::model::{CostModel, Fitted, Inside, Lossless};
 use crate::predict::{Repeats, pipelined};
 use crate::schedule::{MOST_SEGMENTS, WINDOW};
 pub use crate::score::is_missed;
@@ -63,6 +63,21 @@ pub fn halfway(a: usize, b: usize) -> usize {
     ((a as f64 * b as f64).sqrt().ceil() as usize).max(1)
 }
 
+/// Segments are whole multiples of so many bytes: neighbouring messages are cut alike.
+const WHOLE: usize = 64;
+
+/// Parameters as they are used for a size where messages are lost: a last segment that is shorter than the others may be of a size that is lost.
+pub fn even(parameters: Parameters, bytes: usize) -> Parameters {
+    let pieces = bytes.div_ceil(parameters.segment.max(1));
+    let even = || bytes.div_ceil(pieces).next_multiple_of(WHOLE);
+    Parameters { segment: if (1..bytes).contains(&parameters.segment) { even() } else { parameters.segment }, ..parameters }
+}
+
+/// The longest [even] segment that is no longer than so many bytes.
+pub fn even_part(bytes: usize) -> usize {
+    bytes / WHOLE * WHOLE
+}
+
 /// What is known about a group.
 #[derive(Clone, Copy)]
 pub struct Knowledge<'a> {
@@ -92,6 +107,8 @@ pub struct Candidate {
     pub parameters: Parameters,
     /// Predicted time, corrected by calibration.
     pub predicted: f64,
+    /// So much of it is for messages that are lost and sent again, in the mean.
+    pub late_s: f64,
     /// Which of the ranks takes each place, if not all are in their order.
     pub places: Option<Vec<Rank>>,
 }
@@ -158,7 +175,9 @@ pub fn rank_candidates(
     let Some(fitted) = knowledge.models.iter().find(|f| f.model == name) else { return Ok((name, Vec::new())) };
     let inner = fitted.costs_in(knowledge.inside)?;
     let costs = Among { inner: inner.as_ref(), positions: positions.to_vec() };
-    let shape = Shape::new(positions.len(), 0, bytes);
+    // what is lost may hang on the last bytes of a part: of whole elements
+    let loses = knowledge.inside.is_some_and(Inside::loses);
+    let shape = if loses { collective.shape(positions.len(), 0, bytes) } else { Shape::new(positions.len(), 0, bytes) };
     let mut ranked = Vec::new();
     for &(algorithm, parameters) in candidates {
         ranked.extend(predicted(knowledge, collective, &name, &costs, &shape, algorithm, parameters)?);
@@ -184,6 +203,8 @@ fn predicted(
     algorithm: &'static Algorithm,
     parameters: Parameters,
 ) -> Result<Option<Candidate>> {
+    let loses = knowledge.inside.is_some_and(Inside::loses);
+    let parameters = if loses { even(parameters, shape.bytes) } else { parameters };
     let places =
         match parameters.by_speed.then(|| by_speed(collective, algorithm, &parameters, costs, shape.ranks, shape.bytes)).transpose() {
             Err(Error::TooLarge(_)) => return Ok(None),
@@ -199,18 +220,21 @@ fn predicted(
         schedule.ok_or_else(|| Error::invalid(format!("predict {}: its messages are not known", algorithm.name)))
     };
     let repeats = Repeats { segment: collective.repeats(algorithm, &parameters), turn: 1, in_flight: parameters.in_flight };
-    let seconds = match pipelined(shape.bytes, repeats, costs, f64::INFINITY, schedule) {
+    let seconds = |costs: &dyn CostModel| match pipelined(shape.bytes, repeats, costs, f64::INFINITY, schedule) {
         // what nobody can predict is not chosen
-        Err(Error::TooLarge(_)) => return Ok(None),
-        found => found?,
+        Err(Error::TooLarge(_)) => Ok(f64::INFINITY),
+        found => found,
     };
-    if seconds == f64::INFINITY {
+    let with_losses = seconds(costs)?;
+    let seconds = if loses && with_losses < f64::INFINITY { seconds(&Lossless(costs))?.min(with_losses) } else { with_losses };
+    if with_losses == f64::INFINITY {
         return Ok(None);
     }
     let calibration =
         knowledge.calibration.iter().find(|e| e.collective == collective && e.algorithm == algorithm.name && e.model == model);
-    let predicted = seconds * calibration.map_or(1.0, |e| e.at(shape.bytes));
-    Ok(Some(Candidate { algorithm, parameters, predicted, places }))
+    let late_s = with_losses - seconds;
+    let predicted = seconds * calibration.map_or(1.0, |e| e.at(shape.bytes)) + late_s;
+    Ok(Some(Candidate { algorithm, parameters, predicted, late_s, places }))
 }
 
 /// The same in segments half and twice as long, where these are worth trying.

@@ -52,7 +52,7 @@ pub fn by_speed(
 }
 
 /// Whole nanoseconds: what differs by less, as in the last digit of sums or of a file, decides nothing.
-fn ticks(seconds: f64) -> u64 {
+pub fn ticks(seconds: f64) -> u64 {
     (seconds * 1e9 + 0.5) as u64
 }
 

@@ -8,9 +8,6 @@ use crate::stats;
 /// What was taken at so many sizes on each side may be the best between them.
 const REACH: usize = 2;
 
-/// What takes as long as another but for rounding is predicted to its end.
-const ROUNDING: f64 = 1.0 + 1e-9;
-
 /// A choice that was made at one size.
 pub struct Made<K> {
     /// The size.
@@ -36,7 +33,8 @@ pub struct Row<K> {
     pub seconds: f64,
 }
 
-/// Rows from choices that were made at some sizes, in ascending order. `leaps`: where the network changes. `predict`: what one
+/// Rows from choices that were made at some sizes, in ascending order. `leaps`: where the network changes. Where one row ends and the next begins is found
+/// to within a factor `close`. `predict`: what one
 /// takes at a size, as models say, or for ever if it takes longer than some seconds; it is corrected by what was measured of it, or at sizes
 /// where it was not, of one that is `alike`.
 ///
@@ -45,6 +43,7 @@ pub struct Row<K> {
 pub fn rows<K: PartialEq + Clone>(
     made: &[Made<K>],
     leaps: &[Leap],
+    close: f64,
     mut predict: impl FnMut(&K, usize, f64) -> Result<f64>,
     alike: impl Fn(&K, &K) -> bool,
 ) -> Result<Vec<Row<K>>> {
@@ -59,7 +58,7 @@ pub fn rows<K: PartialEq + Clone>(
     let number = |taken: &Option<K>| taken.as_ref().and_then(|t| all.iter().position(|k| *k == t));
     let mut seconds = |k: usize, bytes: usize, limit_s: f64| {
         let correction = correction(made, all[k], &alike, bytes);
-        Ok(predict(all[k], bytes, limit_s / correction * ROUNDING)? * correction)
+        Ok(predict(all[k], bytes, limit_s / correction * stats::ROUNDING)? * correction)
     };
     let mut best = |bytes: usize| -> Result<(Option<usize>, Vec<Option<usize>>)> {
         let above = sizes.partition_point(|&s| s < bytes);
@@ -83,7 +82,7 @@ pub fn rows<K: PartialEq + Clone>(
         let as_good = found.iter().filter(|&&(k, t)| k != first && t <= own * (1.0 + ALIKE));
         Ok((Some(first), as_good.map(|&(k, _)| Some(k)).collect()))
     };
-    let found = best_from(&sizes, leaps, &mut best)?;
+    let found = best_from(&sizes, leaps, close, &mut best)?;
     let mut rows = Vec::new();
     for (n, &(from, k)) in found.iter().enumerate() {
         let end = found.get(n + 1).map_or(usize::MAX, |next| next.0);
@@ -140,6 +139,7 @@ pub fn native_seconds<K>(made: &[Made<K>], bytes: usize) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decide::CLOSE;
 
     /// A handshake for messages above 64 KiB, which "whole" waits for and "cut" does not.
     fn predict(what: &&str, bytes: usize, _: f64) -> Result<f64> {
@@ -158,7 +158,7 @@ mod tests {
     fn rows_end_where_the_network_changes_and_not_half_way_between_sizes() {
         let made =
             [made(1 << 10, Some("whole"), 1.3, None), made(1 << 16, Some("whole"), 1.1, None), made(1 << 20, Some("cut"), 1.2, None)];
-        let found = rows(&made, &[Leap { before: 65_536, after: 65_537 }], predict, |_, _| false).unwrap();
+        let found = rows(&made, &[Leap { before: 65_536, after: 65_537 }], CLOSE, predict, |_, _| false).unwrap();
         assert_eq!(
             found.iter().map(|r| (r.from, r.at, r.taken)).collect::<Vec<_>>(),
             [(0, 1 << 10, Some("whole")), (1 << 13, 1 << 16, Some("whole")), (65_537, 1 << 20, Some("cut"))]
@@ -181,7 +181,7 @@ mod tests {
         let predict = |_: &&str, bytes: usize, _: f64| Ok(0.9 * steady(bytes));
         let alike = |a: &&str, b: &&str| a.contains("pipeline") && b.contains("pipeline");
         let ends = |alike: &dyn Fn(&&str, &&str) -> bool| {
-            let found = rows(&made, &[], predict, alike).unwrap();
+            let found = rows(&made, &[], CLOSE, predict, alike).unwrap();
             found.iter().map(|r| (r.at, r.taken.unwrap())).collect::<Vec<_>>()
         };
         assert_eq!(ends(&alike), [(1 << 19, "tree"), (1 << 20, "tree"), (1 << 22, "wide pipeline")]);
@@ -197,7 +197,7 @@ mod tests {
             made(1 << 13, Some("whole"), 1.0, slow(1 << 13)),
             made(1 << 20, None, 1.0, quick(1 << 20)),
         ];
-        let found = rows(&made, &[], predict, |_, _| false).unwrap();
+        let found = rows(&made, &[], CLOSE, predict, |_, _| false).unwrap();
         assert_eq!(found.iter().map(|r| r.taken).collect::<Vec<_>>(), [Some("whole"), Some("whole"), None]);
         assert!((8193..1 << 20).contains(&found[2].from), "{found:?}");
     }

@@ -147,6 +147,14 @@ impl<'a> Session<'a> {
         self.run(purpose, &alone(experiments), None, roughly)
     }
 
+    /// As [`Session::measure`], each so often: where something happens by chance.
+    ///
+    /// # Errors
+    /// As for [`Session::measure`].
+    pub fn measure_so_often(&mut self, purpose: &str, experiments: &[Experiment], runs: usize) -> Result<()> {
+        self.run(purpose, &alone(experiments), None, StopRule { least: runs, least_long: runs, most: runs, ..self.rule })
+    }
+
     /// As [`Session::measure`], for fields of experiments of which the fastest one is wanted: they are repeated in turns, and what is clearly
     /// slower than another one of its field is not repeated any more (racing: Maron, Moore 1994).
     ///

@@ -1,6 +1,6 @@
 //! A model of some of a group's ranks.
 
-use super::{Cost, CostModel, Pipe};
+use super::{Cost, CostModel, Loss, Pipe};
 use crate::topology::{Link, Rank};
 
 /// A model for a part of its group's positions.
@@ -24,6 +24,14 @@ impl CostModel for Among<'_> {
 
     fn pipe(&self, link: Link, bytes: usize) -> Option<(Pipe, f64)> {
         self.inner.pipe(self.inside(link), bytes)
+    }
+
+    fn port_in(&self, link: Link, bytes: usize) -> f64 {
+        self.inner.port_in(self.inside(link), bytes)
+    }
+
+    fn loss(&self, link: Link, bytes: usize) -> Option<Loss> {
+        self.inner.loss(self.inside(link), bytes)
     }
 
     fn processor(&self, rank: Rank, bytes: usize) -> f64 {

@@ -8,7 +8,7 @@ use crate::units;
 use serde::{Deserialize, Serialize};
 
 /// What is measured: a buffer that caches hold, and one that most do not.
-const SIZES: [usize; 2] = [8 << 10, 2 << 20];
+const CACHED_AND_NOT: [usize; 2] = [8 << 10, 2 << 20];
 /// So many bytes are gone through at least for each time: clocks are read to some tens of nanoseconds.
 const LEAST_BYTES: usize = 256 << 10;
 
@@ -28,15 +28,18 @@ pub struct Compute {
 impl Compute {
     /// The experiments on a rank.
     pub fn experiments(rank: Rank) -> impl Iterator<Item = Experiment> {
-        SIZES.into_iter().flat_map(move |bytes| [copying(rank, bytes), combining(rank, bytes)])
+        CACHED_AND_NOT.into_iter().flat_map(move |bytes| [copying(rank, bytes), combining(rank, bytes)])
     }
 
     /// What was measured on a rank; `None` if something was not.
     pub fn measured(rank: Rank, samples: &Samples) -> Option<Compute> {
         let of = |experiment: fn(Rank, usize) -> Experiment| {
-            SIZES.iter().map(|&bytes| Some(samples.median(&experiment(rank, bytes))? / times(bytes) as f64)).collect::<Option<Vec<f64>>>()
+            CACHED_AND_NOT
+                .iter()
+                .map(|&bytes| Some(samples.median(&experiment(rank, bytes))? / times(bytes) as f64))
+                .collect::<Option<Vec<f64>>>()
         };
-        Some(Compute { bytes: SIZES.to_vec(), copy_s: of(copying)?, combine_s: of(combining)? })
+        Some(Compute { bytes: CACHED_AND_NOT.to_vec(), copy_s: of(copying)?, combine_s: of(combining)? })
     }
 
     /// Seconds to copy so many bytes.

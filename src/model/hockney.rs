@@ -18,7 +18,7 @@ pub const MODEL: Model = Model {
     build: |v| Box::new(Hockney { alpha: v.get("alpha_s"), beta: v.get("beta_s_per_byte") }),
 };
 
-const SIZES: [usize; 6] = [0, 1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20];
+const ROUND_TRIP_SIZES: [usize; 6] = [0, 1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20];
 
 struct Hockney {
     alpha: f64,
@@ -34,13 +34,13 @@ impl CostModel for Hockney {
 
 fn experiments(rank_set: &RankSet, _: &Lookup) -> Vec<Experiment> {
     let (a, b) = rank_set.pair();
-    SIZES.iter().map(|&m| Experiment::RoundTrip { a, b, out: m, back: m }).collect()
+    ROUND_TRIP_SIZES.iter().map(|&m| Experiment::RoundTrip { a, b, out: m, back: m }).collect()
 }
 
 fn fit(rank_set: &RankSet, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
     let points = experiments(rank_set, lookup)
         .iter()
-        .zip(SIZES)
+        .zip(ROUND_TRIP_SIZES)
         .map(|(e, m)| Some((m as f64, lookup.time(e)? / 2.0)))
         .collect::<Option<Vec<_>>>()?;
     let line = fit_line(&points)?;

@@ -2,8 +2,9 @@
 //! may share a port or not, processors may differ, and take time for what no message is part of.
 
 use super::compute::{Compute, Computing, of_position};
+use super::losses::{Losing, Losses};
 use super::processors::{PAIR, Processors};
-use super::{Cost, CostModel, Fitted};
+use super::{Cost, CostModel, Fitted, LMO};
 use crate::error::Result;
 use crate::topology::{Link, Rank};
 
@@ -20,6 +21,8 @@ pub struct Inside {
     processors: Option<Processors>,
     /// What copying and combining takes: one for all positions, or one for each; none where nobody measured it.
     compute: Vec<Compute>,
+    /// What its network loses, with the seconds that it takes a byte, where that is known.
+    losses: Option<(Losses, Option<f64>)>,
 }
 
 impl Inside {
@@ -27,12 +30,24 @@ impl Inside {
     pub fn new(hosts: &[String], host: Option<Fitted>, port_sharing: f64, models: &[Fitted]) -> Inside {
         let mut first = std::collections::HashMap::new();
         let hosts = hosts.iter().enumerate().map(|(k, name)| *first.entry(name).or_insert(k)).collect();
-        Inside { hosts, host, port_sharing, processors: Processors::unlike(models), compute: Vec::new() }
+        Inside { hosts, host, port_sharing, processors: Processors::unlike(models), compute: Vec::new(), losses: None }
     }
 
     /// The same where it is known what copying and combining takes: one for all positions, or one for each.
     pub fn with_compute(self, compute: Vec<Compute>) -> Inside {
         Inside { compute, ..self }
+    }
+
+    /// The same where its network loses something; `models`: those of the group.
+    pub fn with_losses(self, losses: Option<Losses>, models: &[Fitted]) -> Inside {
+        let lmo = models.iter().find(|m| m.model == LMO.name);
+        let inverse_bandwidth = lmo.map(|lmo| lmo.values().get("inverse_b"));
+        Inside { losses: losses.map(|losses| (losses, inverse_bandwidth)), ..self }
+    }
+
+    /// True if its network loses something.
+    pub fn loses(&self) -> bool {
+        self.losses.is_some()
     }
 
     /// What copying and combining takes at a position, if that is known.
@@ -63,7 +78,7 @@ impl Fitted {
     /// As [`Fitted::costs`].
     pub fn costs_in(&self, inside: Option<&Inside>) -> Result<Box<dyn CostModel>> {
         let network = self.costs()?;
-        let Some(Inside { hosts, host, port_sharing, processors, compute }) = inside else { return Ok(network) };
+        let Some(Inside { hosts, host, port_sharing, processors, compute, losses }) = inside else { return Ok(network) };
         let network: Box<dyn CostModel> = match processors {
             Some(processors) if self.has_processors_of_its_pair() => Box::new(Unlike { network, processors: processors.clone() }),
             _ => network,
@@ -74,7 +89,11 @@ impl Fitted {
             let host = host.as_ref().map(Fitted::costs).transpose()?;
             Box::new(Tiers { network, host, hosts: hosts.clone(), port_sharing: *port_sharing })
         };
-        Ok(Box::new(Computing { messages, compute: compute.clone() }))
+        let computing = Box::new(Computing { messages, compute: compute.clone() });
+        Ok(match losses.clone() {
+            Some((losses, inverse_bandwidth)) => Box::new(Losing { messages: computing, losses, hosts: hosts.clone(), inverse_bandwidth }),
+            None => computing,
+        })
     }
 }
 

@@ -26,7 +26,7 @@ pub const MODEL: Model = Model {
     build: |v| Box::new(LogGP { l: v.get("L"), o: v.get("o"), g: v.get("g"), big_g: v.get("G") }),
 };
 
-const SIZES: [usize; 6] = [1, 1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20];
+const GAP_SIZES: [usize; 6] = [1, 1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20];
 const DELAYED: usize = 8;
 
 struct LogGP {
@@ -59,7 +59,7 @@ fn delayed(rank_set: &RankSet, lookup: &Lookup) -> Option<(Experiment, f64)> {
 
 fn experiments(rank_set: &RankSet, lookup: &Lookup) -> Vec<Experiment> {
     let (a, b) = rank_set.pair();
-    let mut all: Vec<Experiment> = SIZES.iter().flat_map(|&m| gap_experiments(a, b, m)).collect();
+    let mut all: Vec<Experiment> = GAP_SIZES.iter().flat_map(|&m| gap_experiments(a, b, m)).collect();
     all.push(Experiment::RoundTrip { a, b, out: 1, back: 1 });
     all.extend(delayed(rank_set, lookup).map(|(e, _)| e));
     all.extend(receive_time(a, b, 1, lookup));
@@ -69,7 +69,7 @@ fn experiments(rank_set: &RankSet, lookup: &Lookup) -> Vec<Experiment> {
 fn fit(rank_set: &RankSet, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
     let (a, b) = rank_set.pair();
     let mut clamped = Vec::new();
-    let points = SIZES.iter().map(|&m| Some(((m - 1) as f64, gap(a, b, m, lookup)?.max(1e-12)))).collect::<Option<Vec<_>>>()?;
+    let points = GAP_SIZES.iter().map(|&m| Some(((m - 1) as f64, gap(a, b, m, lookup)?.max(1e-12)))).collect::<Option<Vec<_>>>()?;
     let line = fit_line(&points)?;
     let (train, delay) = delayed(rank_set, lookup)?;
     let one = lookup.time(&Experiment::SaturationTrain { a, b, bytes: 1, count: 1, delay_ns: 0 })?;

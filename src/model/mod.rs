@@ -10,6 +10,7 @@ mod inside;
 mod lmo;
 mod loggp;
 mod logp;
+mod losses;
 mod plogp;
 mod processors;
 mod tables;
@@ -25,7 +26,8 @@ use std::collections::BTreeMap;
 pub use among::Among;
 pub use compute::Compute;
 pub use inside::Inside;
-pub use plogp::SIZES;
+pub use losses::{Loss, Losses, Lossless};
+pub use plogp::TABLE_SIZES;
 
 /// What a message costs on a link, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -48,6 +50,9 @@ impl Cost {
     pub const NEVER: Cost = Cost { send_overhead: 0.0, gap: 0.0, link_gap: 0.0, transit: f64::INFINITY, recv_overhead: 0.0 };
 }
 
+/// Above so many bytes many MPI libraries let a message wait for its receiver, a handshake: Open MPI over TCP and MPICH do by default.
+pub const HANDSHAKE: usize = 64 << 10;
+
 /// What several links share, by number: from one group to another.
 pub type Pipe = (usize, usize);
 
@@ -66,6 +71,11 @@ pub trait CostModel: Send + Sync {
     fn port_in(&self, link: Link, bytes: usize) -> f64 {
         let back = Link { from: link.to, to: link.from };
         (self.cost(back, bytes).gap - self.cost(back, 0).gap).max(0.0)
+    }
+
+    /// What may happen to a message on a link that meets another sender's at the receiver's port; `None`: nothing.
+    fn loss(&self, _link: Link, _bytes: usize) -> Option<Loss> {
+        None
     }
 
     /// Seconds that a message keeps a rank's processor, where the model tells processors apart; elsewhere 0.
@@ -319,9 +329,9 @@ impl Model {
         if lengths.windows(2).any(|w| w[0] != w[1]) {
             return wrong(format!("its tables differ in length: {lengths:?}"));
         }
-        let sizes = values.list(plogp::SIZES);
+        let sizes = values.list(plogp::TABLE_SIZES);
         if sizes.windows(2).any(|w| w[0] >= w[1]) {
-            return wrong(format!("the sizes of table {} must ascend", plogp::SIZES));
+            return wrong(format!("the sizes of table {} must ascend", plogp::TABLE_SIZES));
         }
         Ok((self.build)(values))
     }

@@ -13,20 +13,20 @@ use crate::stats::interpolate;
 use crate::topology::Link;
 
 /// The table of message sizes.
-pub const SIZES: &str = "bytes";
+pub const TABLE_SIZES: &str = "bytes";
 
 /// pLogP.
 pub const MODEL: Model = Model {
     name: "plogp",
     citation: "Kielmann, Bal, Verstoep, IPDPS workshops 2000",
     scalars: &[("L", "latency, s")],
-    tables: &[(SIZES, "message sizes, B, ascending"), ("os", "send overheads, s"), ("or", "receive overheads, s"), ("g", "gaps, s")],
+    tables: &[(TABLE_SIZES, "message sizes, B, ascending"), ("os", "send overheads, s"), ("or", "receive overheads, s"), ("g", "gaps, s")],
     least_ranks: 2,
     experiments,
     held_out: |_| Vec::new(),
     estimators: &[Estimator { name: "", fit }],
     build: |v| {
-        let sizes = v.list(SIZES).iter().map(|&m| m as usize).collect();
+        let sizes = v.list(TABLE_SIZES).iter().map(|&m| m as usize).collect();
         let table = |name| v.list(name).to_vec();
         Box::new(PLogP { l: v.get("L"), sizes, os: table("os"), or: table("or"), g: table("g") })
     },
@@ -154,5 +154,5 @@ pub(super) fn fit_at(sizes: Vec<usize>, own: &[usize], rank_set: &RankSet, looku
     let round_trip = lookup.time(&trip(a, b, 0))?;
     let l = not_negative("L", round_trip / 2.0 - g[0], &mut clamped);
     let bytes = sizes.iter().map(|&m| m as f64).collect();
-    Some((Values::of(&[("L", l)]).table(SIZES, bytes).table("os", os).table("or", or).table("g", g), clamped))
+    Some((Values::of(&[("L", l)]).table(TABLE_SIZES, bytes).table("os", os).table("or", or).table("g", g), clamped))
 }

@@ -18,7 +18,7 @@ pub const MODEL: Model = Model {
     citation: "this project; pLogP of Kielmann, Bal, Verstoep 2000 with a measured transit",
     scalars: &[],
     tables: &[
-        (plogp::SIZES, "message sizes, B, ascending"),
+        (plogp::TABLE_SIZES, "message sizes, B, ascending"),
         ("os", "send overheads, s"),
         ("or", "receive overheads, s"),
         ("g", "gaps, s"),
@@ -29,7 +29,7 @@ pub const MODEL: Model = Model {
     held_out: |_| Vec::new(),
     estimators: &[Estimator { name: "", fit }],
     build: |v| {
-        let sizes = v.list(plogp::SIZES).iter().map(|&m| m as usize).collect();
+        let sizes = v.list(plogp::TABLE_SIZES).iter().map(|&m| m as usize).collect();
         let table = |name| v.list(name).to_vec();
         Box::new(Tables { sizes, os: table("os"), or: table("or"), g: table("g"), transit: table("transit") })
     },
@@ -121,7 +121,7 @@ fn fit(rank_set: &RankSet, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
     let (mut values, mut clamped) = plogp::fit_at(sizes, &own, rank_set, lookup)?;
     let time = |bytes: usize| lookup.time(&trip(a, b, bytes));
     let empty = time(0)?;
-    let sizes = values.list(plogp::SIZES).to_vec();
+    let sizes = values.list(plogp::TABLE_SIZES).to_vec();
     let transit =
         sizes.iter().map(|&m| Some(not_negative("transit", time(m as usize)? - empty / 2.0, &mut clamped))).collect::<Option<_>>()?;
     values.scalars.clear();

@@ -10,8 +10,9 @@ use crate::flow::{held_back, in_flight, peers, with_flow};
 use crate::intercluster::{Job, Problem};
 use crate::model::{Among, Cost, CostModel};
 use crate::policy::{CompiledPolicy, TwoLevelRow};
-use crate::predict::{Busy, Repeats, Replay, SURE, pipelined, replay};
+use crate::predict::{Busy, Repeats, Replay, pipelined, replay};
 use crate::schedule::{MOST_MESSAGES, WINDOW};
+use crate::stats::ROUNDING;
 use crate::topology::Rank;
 use crate::two_level::{InterGroup, InterGroupAlgorithm, IntraGroup, TwoLevel, inter_group_algorithm};
 use crate::units;
@@ -163,7 +164,8 @@ fn over(
         let peers = choice.flow.intra_peers.unwrap_or_else(one_at_a_time);
         IntraGroup { algorithm: choice.intra_group, parameters: Parameters { in_flight, peers, ..Parameters::default() } }
     };
-    let between = if choice.flow.in_flight > 0 { choice.flow.in_flight } else { between(policy, &coordinators, segment) };
+    let said = choice.flow.in_flight > 0 || choice.segment == 0;
+    let between = if said { choice.flow.in_flight } else { between(policy, &coordinators, segment) };
     Ok(TwoLevel {
         bytes,
         intra_group: groups.iter().map(inside).collect(),
@@ -358,7 +360,7 @@ pub fn predict(policy: &CompiledPolicy, members: &[Location], two_level: &TwoLev
 /// As there.
 pub fn predict_within(policy: &CompiledPolicy, members: &[Location], two_level: &TwoLevel, limit_s: f64) -> Result<f64> {
     let costs = PolyModel::new(policy, members, &bcast::COLLECTIVE, two_level.bytes)?;
-    if limit_s.is_finite() && two_level.inter_group == InterGroup::Relay && least(two_level, &costs)? > limit_s * SURE {
+    if limit_s.is_finite() && two_level.inter_group == InterGroup::Relay && least(two_level, &costs)? > limit_s * ROUNDING {
         return Ok(f64::INFINITY);
     }
     let of = |bytes| TwoLevel { bytes, ..two_level.clone() }.schedule(members.len());

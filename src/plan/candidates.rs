@@ -1,8 +1,8 @@
 //! Two-level schedules, ranked by what they are predicted to take and by what predictions missed. Tuning ranks so what it measures, and where no row fits
 //! it decides what is done.
 
-use super::across::{TwoLevelParameters, two_level};
-use super::{Predictions, whole};
+use super::Predictions;
+use super::across::TwoLevelParameters;
 use crate::error::{Error, Result};
 use crate::policy::PER_GROUP;
 use crate::topology::Rank;
@@ -50,14 +50,7 @@ impl<'a> TwoLevelCandidates<'a> {
         if self.contains(&choice) {
             return Ok(());
         }
-        let (policy, members) = (self.predictions.policy, self.predictions.members);
-        let predicted = match choice {
-            None => whole(policy, members, self.root, self.bytes).map(|plan| plan.predicted_s),
-            Some(choice) => {
-                two_level(policy, members, self.root, self.bytes, choice).and_then(|two_level| self.predictions.within(&two_level, limit_s))
-            }
-        };
-        let predicted = match predicted {
+        let predicted = match self.predictions.of_choice(self.root, &choice, self.bytes, limit_s) {
             Err(Error::TooLarge(_)) => f64::INFINITY,
             found => found?,
         };

@@ -1,5 +1,6 @@
 //! How much is under way at once in a form, where nothing says it.
 
+use super::farthest_first::farthest_first;
 use super::{Form, PolyModel};
 use crate::collective::{Shape, Size};
 use crate::error::Result;
@@ -11,15 +12,20 @@ use crate::topology::{Link, Rank};
 use crate::two_level::Coordinated;
 
 impl Form {
-    /// The same with what it leaves open of the messages under way.
+    /// The same with what it leaves open: how many messages are under way, and in which order a root serves ranks.
     ///
     /// # Errors
     /// The policy lacks a link, or an algorithm whose messages are not known.
     pub(super) fn with_flow(self, costs: &PolyModel, shape: &Shape) -> Result<Form> {
         match self {
             Form::Flat(collective, algorithm, parameters) if !algorithm.is_native() => {
-                let ranks: Vec<Rank> = (0..shape.ranks).collect();
-                Ok(Form::Flat(collective, algorithm, flow::with_flow(algorithm, parameters, costs, &ranks, shape.bytes)))
+                let order = farthest_first(algorithm, costs, shape);
+                let ranks = order.clone().unwrap_or_else(|| (0..shape.ranks).collect());
+                let parameters = flow::with_flow(algorithm, parameters, costs, &ranks, shape.bytes);
+                Ok(match order {
+                    Some(order) => Form::Placed(collective, algorithm, parameters, order),
+                    None => Form::Flat(collective, algorithm, parameters),
+                })
             }
             Form::Coordinated(mut c) if c.segment > 0 => {
                 if c.between.parameters.in_flight == 0 {

@@ -2,12 +2,14 @@
 
 use super::adapted::MORE_OR_LESS;
 use super::forms::{coordinated, in_bounded_segments, with_radices};
-use super::segments::few_segments;
-use super::{Form, Location, PolyModel, placement, stand_in};
-use crate::collective::{Collective, Parameters, Shape};
+use super::segments::{BELOW_HANDSHAKE, few_segments};
+use super::{Form, LONGEST_MESSAGE, Location, PolyModel, placement, stand_in, untuned};
+use crate::collective::{Collective, Parameters, Shape, Size};
+use crate::decide::placed;
 use crate::error::{Error, Result};
-use crate::policy::{CompiledPolicy, TwoLevelRow};
+use crate::policy::{CompiledPolicy, Decision, TwoLevelRow, bounded};
 use crate::predict::completion;
+use crate::stats;
 use crate::topology::Rank;
 use crate::two_level::{Coordinated, IntraGroup, through};
 
@@ -20,24 +22,34 @@ pub struct FormPlan {
     pub predicted_s: Option<f64>,
     /// True if it was measured over about these ranks; else it was chosen by prediction.
     pub from_row: bool,
+    /// What was decided among the ranks of one group, if all are in one.
+    pub decision: Option<Decision>,
+    /// True if a message of it might be longer than [`LONGEST_MESSAGE`], so that everybody calls the library's own instead.
+    pub too_long: bool,
 }
 
 /// Plans a collective that has these forms. The same input gives the same plan on every rank. It is decided at one size of a class
-/// ([`CompiledPolicy::size_class`]), for all sizes of it and all roots in one group whose processors are alike.
+/// ([`CompiledPolicy::size_class`]), for all sizes of it and all roots in one group whose processors are alike; its time is that of the size asked for.
 ///
 /// # Errors
-/// The policy lacks a link, or an algorithm that there is not.
+/// The root is outside, the policy lacks a link, or an algorithm that there is not.
 pub fn plan_form(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<FormPlan> {
-    let asked = class_of(policy, members, collective, shape);
-    decide_form(policy, members, collective, &asked)?.for_shape(policy, members, collective, shape)
+    let asked = class_of(policy, members, collective, shape)?;
+    let plan = decide_form(policy, members, collective, &asked)?.for_shape(policy, members, collective, shape)?;
+    let predicted_s = if shape.bytes == asked.bytes { plan.predicted_s } else { plan.seconds_at(policy, members, collective, shape)? };
+    // of the library's own instead of it nothing is known
+    Ok(FormPlan { predicted_s: predicted_s.filter(|_| !plan.too_long), ..plan })
 }
 
 /// The shape that stands for the class of another one.
-pub(super) fn class_of(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Shape {
+///
+/// # Errors
+/// The root is outside.
+pub(super) fn class_of(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Shape> {
     let (at, element) = (policy.size_class(collective, shape.bytes), shape.elements.bytes);
     // a root may be in place where others are not, and all must decide alike; of whole elements, and not none where there are some
     let bytes = if shape.bytes == 0 { 0 } else { (at / element).max(1) * element };
-    Shape { bytes, root: stand_in(policy, members, shape.root), in_place: false, ..*shape }
+    Ok(Shape { bytes, root: stand_in(policy, members, collective, shape.root)?, in_place: false, ..*shape })
 }
 
 /// Decides what is done for a shape.
@@ -53,20 +65,23 @@ pub(super) fn decide_form(
     let group = members[0].group;
     // where nothing was tuned of it, nobody knows that the library's own is slower
     let native = FormPlan::unknown(collective);
+    // (what a barrier without rows does is predicted)
+    if collective.sized() && untuned(policy, members, collective) {
+        return Ok(native);
+    }
     if members.iter().all(|m| m.group == group) {
-        if collective.sized() && policy.policy.groups[group].rows(collective).is_empty() {
-            return Ok(native);
-        }
-        let positions: Vec<usize> = (0..members.len()).map(|v| members[shape.absolute(v)].position).collect();
-        let decided = policy.decide(collective, group, &positions, shape.bytes)?;
+        let decided = policy.decide(collective, group, &positions(members, shape), shape.bytes)?;
         // positions are in the order of ranks from the root on
         let order = |places: Vec<usize>| places.into_iter().map(|v| shape.absolute(v)).collect();
-        let form = match decided.places.filter(|_| shape.elements.commute || !collective.combines) {
+        // where what is lost hangs on who sends when, the ranks from the root on do what was decided for them
+        let in_turn = || (collective.rooted && policy.loses(group)).then(|| (0..members.len()).collect());
+        let form = match decided.places.clone().or_else(in_turn).filter(|_| shape.elements.commute || !collective.combines) {
             Some(places) => Form::Placed(collective, decided.algorithm, decided.parameters, order(places)),
             None => Form::Flat(collective, decided.algorithm, decided.parameters),
         };
         let predicted_s = Some(decided.predicted_s).filter(|s| s.is_finite());
-        return Ok(FormPlan { form, predicted_s, from_row: decided.from_row }.or_native(collective, shape));
+        let from_row = decided.from_row;
+        return Ok(FormPlan { from_row, decision: Some(decided), ..FormPlan::predicted(form, predicted_s) }.or_native(collective, shape));
     }
     let about_whole = |k: usize| policy.is_about_whole(k, members.iter().filter(|m| m.group == k).count());
     let row = policy.two_level(collective, shape.bytes).filter(|_| (0..policy.policy.groups.len()).all(about_whole));
@@ -81,9 +96,6 @@ pub(super) fn decide_form(
             return Ok(said);
         }
     }
-    if collective.sized() && policy.policy.two_level(collective).is_empty() {
-        return Ok(native);
-    }
     Ok(predicted(policy, members, collective, shape)?.unwrap_or(native))
 }
 
@@ -94,7 +106,7 @@ const MOST_OF_FIRST: usize = 4 * MOST_PREDICTED;
 const MOST_BUILT: usize = 1 << 21;
 
 /// The form that is predicted to be the fastest, of what rows say, those of near sizes first, the nearest with any tree, and of the algorithms over
-/// all ranks in one piece. Where none can be predicted in time it is what the row of the nearest size says.
+/// all ranks in one piece, long blocks in segments too. Where none can be predicted in time it is what the row of the nearest size says.
 fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Option<FormPlan>> {
     let mut rows: Vec<&TwoLevelRow> = policy.policy.two_level(collective).iter().collect();
     rows.sort_by_key(|row| (row.times_apart(shape.bytes), row.at_bytes));
@@ -107,6 +119,11 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static
         candidates.extend(trees.map(with).map(Form::Coordinated));
     }
     candidates.extend(collective.built().flat_map(with_radices).map(|(a, p)| Form::Flat(collective, a, p)));
+    // long blocks that go from rank to rank do so in segments
+    if collective.size == Size::Block && shape.bytes > BELOW_HANDSHAKE {
+        let segmented = collective.built().filter(|algorithm| algorithm.segmented);
+        candidates.extend(segmented.map(|algorithm| Form::Flat(collective, algorithm, Parameters::of(BELOW_HANDSHAKE, 0))));
+    }
     candidates.extend(through_nearest(policy, members, collective, shape, candidates.iter().find_map(Form::coordinated)));
     let nearest_row = candidates.first().cloned();
     let (mut left, mut seen, mut counted): (usize, Vec<Form>, Vec<(usize, Form)>) = (MOST_BUILT, Vec::new(), Vec::new());
@@ -132,25 +149,35 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static
         let first = k == 0 && operations <= MOST_OF_FIRST;
         let Some(rest) = left.checked_sub(operations).or(first.then_some(0)) else { continue };
         left = rest;
-        let predicted = |shape: &Shape| completion(&form.bounded_schedule(shape)?, &costs);
-        let mut predicted_s = match predicted(shape) {
-            Err(Error::TooLarge(_)) => continue,
-            found => found?,
-        };
-        // over all ranks, who crosses groups hangs on which of its group the root is
-        if matches!(form, Form::Flat(..)) && collective.rooted {
-            predicted_s = predicted_s.max(predicted(&Shape { root: another(members, shape.root), ..*shape })?);
-        }
+        let Some(predicted_s) = seconds(&form, &costs, members, shape)? else { continue };
         // what was measured comes first where it is not clearly beaten
         let least = best
             .as_ref()
             .map_or(f64::INFINITY, |best| if Some(&best.form) == nearest_row.as_ref() { MORE_OR_LESS } else { 1.0 } * best.seconds());
         if predicted_s < least {
-            best = Some(FormPlan { form, predicted_s: Some(predicted_s), from_row: false });
+            best = Some(FormPlan::predicted(form, Some(predicted_s)));
         }
     }
     let unpredicted = || seen.into_iter().next().filter(|form| Some(form) == nearest_row.as_ref());
-    Ok(best.or_else(|| unpredicted().map(|form| FormPlan { form, predicted_s: None, from_row: false })))
+    Ok(best.or_else(|| unpredicted().map(|form| FormPlan::predicted(form, None))))
+}
+
+/// What a form should take; `None` of what is too large to predict.
+fn seconds(form: &Form, costs: &PolyModel, members: &[Location], shape: &Shape) -> Result<Option<f64>> {
+    let predicted = |shape: &Shape| completion(&form.bounded_schedule(shape)?, costs);
+    let first = match predicted(shape) {
+        Err(Error::TooLarge(_)) => return Ok(None),
+        found => found?,
+    };
+    // over all ranks, who crosses groups hangs on which of its group the root is
+    let hangs = matches!(form, Form::Flat(collective, ..) if collective.rooted);
+    let other = || predicted(&Shape { root: another(members, shape.root), ..*shape });
+    Ok(Some(if hangs { first.max(other()?) } else { first }))
+}
+
+/// The positions in a group, if all are in one, in the order of ranks from the root on.
+fn positions(members: &[Location], shape: &Shape) -> Vec<usize> {
+    (0..members.len()).map(|v| members[shape.absolute(v)].position).collect()
 }
 
 /// A rank in the middle of a root's group.
@@ -184,7 +211,17 @@ fn through_nearest(
 impl FormPlan {
     /// The library's own, of which nothing is known.
     fn unknown(collective: &'static Collective) -> FormPlan {
-        FormPlan { form: Form::native(collective), predicted_s: None, from_row: false }
+        FormPlan::predicted(Form::native(collective), None)
+    }
+
+    /// A form that prediction chose.
+    pub fn predicted(form: Form, predicted_s: Option<f64>) -> FormPlan {
+        FormPlan { form, predicted_s, from_row: false, decision: None, too_long: false }
+    }
+
+    /// True if everybody calls the library's own.
+    pub fn is_native(&self) -> bool {
+        self.form.is_native() || self.too_long
     }
 
     /// The time it should take; for ever, where it is not known.
@@ -192,7 +229,7 @@ impl FormPlan {
         self.predicted_s.unwrap_or(f64::INFINITY)
     }
 
-    /// What was decided for a class, for one shape of it: the library's own where that does not fit.
+    /// What was decided for a class, for one shape of it: the library's own where that does not fit. Its time stays that of the class.
     ///
     /// # Errors
     /// As [`Form::for_shape`].
@@ -203,16 +240,46 @@ impl FormPlan {
         collective: &'static Collective,
         shape: &Shape,
     ) -> Result<FormPlan> {
-        let over_groups = members.iter().any(|m| m.group != members[0].group);
-        let timed = over_groups && self.from_row && !self.form.is_native();
-        let predicted_s = if timed { Some(policy.two_level_seconds(collective, shape.bytes)) } else { self.predicted_s };
-        Ok(FormPlan { form: self.form.for_shape(policy, members, shape)?, predicted_s, ..*self }.or_native(collective, shape))
+        let form = self.form.for_shape(policy, members, shape)?;
+        let too_long = !form.is_native() && form.largest_message(shape) > LONGEST_MESSAGE;
+        let FormPlan { predicted_s, from_row, .. } = *self;
+        Ok(FormPlan { form, predicted_s, from_row, decision: self.decision.clone(), too_long }.or_native(collective, shape))
+    }
+
+    /// What it should take for a shape of another size than the one that stands for its class.
+    fn seconds_at(
+        &self,
+        policy: &CompiledPolicy,
+        members: &[Location],
+        collective: &'static Collective,
+        shape: &Shape,
+    ) -> Result<Option<f64>> {
+        if self.predicted_s.is_none() {
+            return Ok(None);
+        }
+        if let Some(d) = &self.decision {
+            let positions = placed(&positions(members, shape), &d.places);
+            let d = Decision { parameters: bounded(d.parameters, shape.bytes), ..d.clone() };
+            return Ok(Some(policy.decided_seconds(members[0].group, &positions, &d, shape.bytes)?).filter(|s| s.is_finite()));
+        }
+        match (self.from_row, self.form.is_native()) {
+            (true, true) => Ok(native_seconds(policy, collective, shape.bytes)),
+            (true, false) => Ok(Some(policy.two_level_seconds(collective, shape.bytes))),
+            (false, _) => seconds(&self.form, &PolyModel::new(policy, members, collective, shape.bytes)?, members, shape),
+        }
     }
 
     /// The library's own, where this was made for an operation that commutes and the shape's does not.
     fn or_native(self, collective: &'static Collective, shape: &Shape) -> FormPlan {
         if self.form.fits(shape) { self } else { FormPlan::unknown(collective) }
     }
+}
+
+/// What the library's own takes over all ranks of several groups, between the rows that it was measured for.
+fn native_seconds(policy: &CompiledPolicy, collective: &'static Collective, bytes: usize) -> Option<f64> {
+    let rows = policy.policy.two_level(collective).iter();
+    let (sizes, times): (Vec<usize>, Vec<f64>) = rows.filter_map(|row| Some((row.at_bytes, row.evidence.native_s?))).unzip();
+    (!sizes.is_empty()).then(|| stats::interpolate(&sizes, &times, bytes.max(sizes[0])))
 }
 
 /// The form that a row says, with the library's own where that is to run over all ranks.
@@ -226,11 +293,11 @@ fn from_row(
     let as_measured = || policy.is_as_measured(collective, members.len(), &placement(members));
     let native = row.evidence.native_s.filter(|_| row.native && as_measured());
     if native.is_some() {
-        return Ok(FormPlan { form: Form::native(collective), predicted_s: native, from_row: true });
+        return Ok(FormPlan { from_row: true, ..FormPlan::predicted(Form::native(collective), native) });
     }
     let predicted_s = Some(policy.two_level_seconds(collective, shape.bytes));
     let costs = PolyModel::new(policy, members, collective, shape.bytes)?;
-    Ok(FormPlan { form: form_of(&costs, members, collective, row, shape)?, predicted_s, from_row: true })
+    Ok(FormPlan { from_row: true, ..FormPlan::predicted(form_of(&costs, members, collective, row, shape)?, predicted_s) })
 }
 
 /// The form that a row says, with what follows from the links where it says nothing.

@@ -1,19 +1,19 @@
 //! Collectives over several groups in one of two forms: one algorithm over all ranks, or through the coordinators of the groups. (The broadcast has
 //! inter-group algorithms of its own.)
 
+use super::farthest_first::serves_each;
 use super::form_plan::FormPlan;
 use super::members::host_by_host;
 use super::segments::{few_segments, segments};
 use super::{Location, PolyModel, group_ranks};
 use crate::collective::{Algorithm, Collective, Parameters, Shape, Size, bcast, placed_program};
-use crate::decide::all_candidates;
+use crate::decide::{all_candidates, even};
 use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, bounded};
 use crate::predict::completion;
 use crate::schedule::{Program, Schedule};
 use crate::topology::Rank;
 use crate::two_level::{Coordinated, IntraGroup, first_rank, through};
-use crate::units;
 use std::cell::Cell;
 
 /// True if a collective is planned in one of these forms: all are but the broadcast, which has two-level schedules of its own. One that does not go
@@ -27,7 +27,7 @@ pub fn by_form(collective: &Collective) -> bool {
 pub enum Form {
     /// One algorithm over all ranks; or the library's own.
     Flat(&'static Collective, &'static Algorithm, Parameters),
-    /// The same where ranks take their places by the speed of their processors: the rank of each, the root's first.
+    /// The same where ranks take their places by the speed of their processors, or by how far they are: the rank of each, the root's first.
     Placed(&'static Collective, &'static Algorithm, Parameters, Vec<Rank>),
     /// Through coordinators.
     Coordinated(Coordinated),
@@ -41,28 +41,6 @@ const SAMPLED: usize = 8;
 const STRIDE: usize = 7919;
 
 impl Form {
-    /// Its name and its parts'.
-    pub fn words(&self) -> String {
-        let one = |name: &str, parameters: &Parameters| {
-            let radix = if parameters.radix == 0 { String::new() } else { format!(" of radix {}", parameters.radix) };
-            let segment = if parameters.segment == 0 { String::new() } else { format!(" in {}", units::bytes(parameters.segment)) };
-            format!("{name}{radix}{segment}")
-        };
-        match self {
-            Form::Flat(_, algorithm, parameters) => one(algorithm.name, parameters),
-            Form::Placed(_, algorithm, parameters, _) => one(&format!("{} by speed", algorithm.name), parameters),
-            Form::Coordinated(c) => {
-                let part = |l: &IntraGroup| one(l.algorithm.name, &l.parameters);
-                let segment = if c.segment == 0 { String::new() } else { format!(", in {}", units::bytes(c.segment)) };
-                let in_flight = match c.between.parameters.in_flight {
-                    0 => String::new(),
-                    many => format!(", {many} under way"),
-                };
-                format!("{} between coordinators, {} inside{segment}{in_flight}", part(&c.between), part(&c.inside))
-            }
-        }
-    }
-
     /// The collective that it is of.
     fn collective(&self) -> &'static Collective {
         match self {
@@ -79,7 +57,7 @@ impl Form {
     /// True if what predictions of one miss tells of the other: the same algorithms, whatever their parameters.
     pub fn is_like(&self, other: &Form) -> bool {
         match (self, other) {
-            (Form::Flat(_, a, _), Form::Flat(_, b, _)) => a == b,
+            (Form::Flat(_, a, _), Form::Flat(_, b, _)) | (Form::Placed(_, a, ..), Form::Placed(_, b, ..)) => a == b,
             (Form::Coordinated(a), Form::Coordinated(b)) => a.between.algorithm == b.between.algorithm,
             _ => false,
         }
@@ -104,10 +82,17 @@ impl Form {
     /// The same where a shape of another size or root is asked for.
     ///
     /// # Errors
-    /// A collective that does not go through coordinators.
+    /// A collective that does not go through coordinators, or the policy lacks a link.
     pub(super) fn for_shape(&self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Result<Form> {
         match self {
-            Form::Flat(..) | Form::Placed(..) => Ok(self.clone()),
+            // it was decided for another root of the same group
+            Form::Placed(collective, algorithm, parameters, order) if serves_each(algorithm) && order.first() != Some(&shape.root) => {
+                let costs = PolyModel::new(policy, members, collective, shape.bytes)?;
+                Form::Flat(collective, algorithm, *parameters).with_flow(&costs, shape)
+            }
+            Form::Flat(..) | Form::Placed(..) if !policy.loses(members[0].group) => Ok(self.clone()),
+            Form::Flat(collective, algorithm, p) => Ok(Form::Flat(collective, algorithm, even(*p, shape.bytes))),
+            Form::Placed(collective, algorithm, p, order) => Ok(Form::Placed(collective, algorithm, even(*p, shape.bytes), order.clone())),
             Form::Coordinated(c) => {
                 let c = Coordinated { groups: groups_of(policy, members, shape), ..c.clone() };
                 Ok(Form::Coordinated(in_bounded_segments(c, shape)?))
@@ -199,7 +184,7 @@ impl Form {
     ///
     /// # Errors
     /// [`Error::TooLarge`], or as [`Form::program`].
-    pub(super) fn bounded_schedule(&self, shape: &Shape) -> Result<Schedule> {
+    pub fn bounded_schedule(&self, shape: &Shape) -> Result<Schedule> {
         let (segment, at_least) = match self {
             Form::Flat(_, algorithm, parameters) | Form::Placed(_, algorithm, parameters, _) => {
                 (if algorithm.segmented { parameters.segment } else { 0 }, 0)
@@ -212,9 +197,9 @@ impl Form {
     /// What it should take.
     ///
     /// # Errors
-    /// The policy lacks a link, or as [`Form::program`].
+    /// The policy lacks a link, or as [`Form::bounded_schedule`].
     pub fn seconds(&self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Result<f64> {
-        completion(&self.schedule(shape)?, &PolyModel::new(policy, members, self.collective(), shape.bytes)?)
+        completion(&self.bounded_schedule(shape)?, &PolyModel::new(policy, members, self.collective(), shape.bytes)?)
     }
 }
 
@@ -232,7 +217,7 @@ pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static
         match form.bounded_schedule(shape) {
             Ok(schedule) => {
                 let predicted_s = completion(&schedule, &costs)?;
-                Ok(Some(FormPlan { form, predicted_s: Some(predicted_s), from_row: false }))
+                Ok(Some(FormPlan::predicted(form, Some(predicted_s))))
             }
             // what nobody can predict is not chosen
             Err(Error::TooLarge(_)) => Ok(None),

@@ -4,8 +4,10 @@ mod across;
 mod adapted;
 mod beyond;
 mod candidates;
+mod farthest_first;
 mod form_flow;
 mod form_plan;
+mod form_words;
 mod forms;
 mod leaps;
 mod members;
@@ -15,7 +17,7 @@ mod poly_model;
 mod predictions;
 mod segments;
 
-use crate::collective::{Shape, bcast};
+use crate::collective::{Collective, Shape, bcast};
 use crate::decide::placed;
 use crate::error::{Error, Result};
 use crate::intercluster::{Problem, Solution, solve, timeline};
@@ -25,7 +27,6 @@ use crate::predict::replay;
 use crate::schedule::{Program, Schedule};
 use crate::topology::Rank;
 use crate::two_level::{InterGroup, InterGroupAlgorithm, IntraGroup, TwoLevel};
-use crate::units;
 use rustc_hash::FxHashMap;
 
 use across::segment_of;
@@ -36,7 +37,7 @@ pub use form_plan::{FormPlan, plan_form};
 pub use forms::{Form, by_form, forms};
 pub use leaps::leaps_of;
 pub use members::{Location, group_ranks, members, placement};
-pub use planner::{Limits, Planned, Planner};
+pub use planner::{Planned, Planner};
 pub use poly_model::PolyModel;
 pub use predictions::Predictions;
 pub use segments::in_all_segments;
@@ -53,6 +54,9 @@ pub struct PlannedGroup {
 /// What is done where nothing of ours is better, in words.
 pub const OWN: &str = "the MPI library's own";
 
+/// The bytes of one message, at most: MPI counts them by an `int`. What might have a longer one is the library's own.
+pub const LONGEST_MESSAGE: usize = i32::MAX as usize;
+
 /// A plan.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -66,12 +70,16 @@ pub struct Plan {
     pub decided: Option<TwoLevelParameters>,
     /// Where the whole message goes from group to group: the problem between them and its solution.
     pub schedule_between: Option<(Problem, Solution)>,
-    /// The time it should take; where segments pass through the groups, what it takes over all the policy's ranks from rank 0.
+    /// True if a row that was made with such ranks and such a root says how the message crosses groups; else that was chosen by prediction.
+    pub from_row: bool,
+    /// The time it should take.
     pub predicted_s: f64,
     /// The library's own broadcast over everybody takes this and is better.
     pub native_s: Option<f64>,
     /// What is known of messages larger than any that were measured, if this is one.
     pub beyond: Option<Beyond>,
+    /// The policy has no row of broadcasts for such ranks: nobody knows that the library's own is slower.
+    pub untuned: bool,
 }
 
 /// Plans a broadcast. The same input gives the same plan on every rank.
@@ -85,8 +93,10 @@ pub fn plan(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: us
     let mut plan = decided(policy, members, root, bytes)?.for_bytes(bytes);
     if plan.decided.is_none() {
         plan.time_whole(policy, members)?;
-    } else {
+    } else if plan.from_row {
         plan.predicted_s = policy.two_level_seconds(&bcast::COLLECTIVE, bytes);
+    } else {
+        plan.predicted_s = predict(policy, members, &plan.two_level)?;
     }
     if let Some(beyond) = &plan.beyond {
         plan.native_s = beyond.native_at(bytes);
@@ -96,17 +106,19 @@ pub fn plan(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: us
 
 /// The plan at the size that stands for the class of `bytes`.
 fn decided(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize) -> Result<Plan> {
-    if root >= members.len() {
-        return Err(Error::invalid(format!("plan a broadcast from rank {root} of {} ranks", members.len())));
-    }
-    Choice::new(policy, members, stand_in(policy, members, root), bytes)?.plan(policy, members, root)
+    Choice::new(policy, members, stand_in(policy, members, &bcast::COLLECTIVE, root)?, bytes)?.plan(policy, members, root)
 }
 
 /// The rank for which it is decided what is done from a root: the first of its group, all of which are alike, or the root itself where the
-/// processors differ.
-fn stand_in(policy: &CompiledPolicy, members: &[Location], root: Rank) -> Rank {
-    let group = members[root].group;
-    if policy.has_unlike_processors(group) { root } else { members.iter().position(|m| m.group == group).unwrap_or(root) }
+/// processors differ. Whatever is planned begins here.
+///
+/// # Errors
+/// [`Error::Invalid`] if the root is outside.
+fn stand_in(policy: &CompiledPolicy, members: &[Location], collective: &Collective, root: Rank) -> Result<Rank> {
+    let outside = || Error::invalid(format!("plan {} from rank {root} of {} ranks", collective.one(), members.len()));
+    let group = members.get(root).ok_or_else(outside)?.group;
+    let first = || members.iter().position(|m| m.group == group).unwrap_or(root);
+    Ok(if policy.has_unlike_processors(group) { root } else { first() })
 }
 
 /// What is decided for a class of sizes, for all roots that have one [`stand_in`].
@@ -153,10 +165,23 @@ impl Choice {
             None => put_together(policy, members, root, self.bytes, |group, _| Ok(self.inside.get(&group).cloned()))?,
         };
         let as_measured = policy.is_as_measured(&bcast::COLLECTIVE, members.len(), &placement(members));
+        plan.from_row = row.is_some() && as_tuned(policy, members, root);
         plan.native_s = row.and_then(|row| row.evidence.native_s.filter(|_| as_measured && row.native));
         plan.beyond = self.beyond;
+        plan.untuned = untuned(policy, members, &bcast::COLLECTIVE);
         Ok(plan)
     }
+}
+
+/// True if the policy has no row of a collective for such ranks.
+fn untuned(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective) -> bool {
+    let (group, groups) = (members[0].group, &policy.policy.groups);
+    if members.iter().all(|m| m.group == group) {
+        return groups[group].rows(collective).is_empty();
+    }
+    // where no row says how a broadcast crosses groups, each group does what its own rows say
+    let inside = || !by_form(collective) && groups.iter().any(|g| !g.rows(collective).is_empty());
+    policy.policy.two_level(collective).is_empty() && !inside()
 }
 
 /// The row that says how messages cross groups, if there are several.
@@ -190,9 +215,11 @@ fn pipelined(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: u
     Ok(Plan {
         shape: Shape::new(members.len(), root, bytes),
         groups: two_level.groups.iter().map(planned).collect(),
+        from_row: false,
         predicted_s: policy.two_level_seconds(&bcast::COLLECTIVE, bytes),
         native_s: None,
         beyond: None,
+        untuned: false,
         two_level,
         decided: Some(choice),
         schedule_between: None,
@@ -267,9 +294,11 @@ fn put_together(
         },
         groups: planned,
         decided: None,
+        from_row: false,
         predicted_s: schedule_between.as_ref().map_or(predicted_inside, |(_, s)| s.best.completion),
         schedule_between,
         native_s: None,
+        untuned: false,
         beyond: None,
     })
 }
@@ -294,7 +323,13 @@ impl Plan {
     /// True if everybody should call the library's own broadcast.
     pub fn is_native(&self) -> bool {
         let beyond = self.beyond.as_ref().is_some_and(Beyond::is_native);
-        beyond || self.native_s.is_some() || (self.groups.len() == 1 && self.two_level.local_native(0))
+        let native = self.untuned || self.native_s.is_some() || self.is_too_long();
+        native || beyond || (self.groups.len() == 1 && self.two_level.local_native(0))
+    }
+
+    /// True if a message of it might be longer than [`LONGEST_MESSAGE`].
+    pub fn is_too_long(&self) -> bool {
+        self.largest_message() > LONGEST_MESSAGE
     }
 
     /// The schedule that segments take over groups, if they do; a segment is the whole message where that is shorter.
@@ -313,11 +348,7 @@ impl Plan {
         match (self.choice(), inside) {
             _ if self.is_native() => OWN.into(),
             (Some(choice), _) => TwoLevelParameters { flow: Flow::default(), ..choice }.words(self.shape.bytes),
-            (None, Some(d)) => {
-                let by_speed = if d.parameters.by_speed { " by speed" } else { "" };
-                let segment = if d.parameters.segment > 0 { format!(" in {}", units::bytes(d.parameters.segment)) } else { String::new() };
-                format!("{}{by_speed}{segment}", d.algorithm.name)
-            }
+            (None, Some(d)) => d.algorithm.words(&d.parameters),
             (None, None) => "the whole message from group to group, inside each as it is best there".into(),
         }
     }

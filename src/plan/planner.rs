@@ -4,7 +4,7 @@ use super::form_plan::{FormPlan, class_of, decide_form};
 use super::oldest::Oldest;
 use super::{Choice, Location, Plan, by_form, stand_in};
 use crate::collective::{Collective, Shape, Step, bcast};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::policy::CompiledPolicy;
 use crate::topology::Rank;
 use std::sync::Arc;
@@ -26,15 +26,6 @@ pub enum Planned {
     Run(Vec<Step>),
 }
 
-/// What messages can be.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Bytes of one.
-    pub bytes: usize,
-    /// Lanes that are told apart.
-    pub lanes: usize,
-}
-
 /// What was asked for.
 type Asked = (Shape, &'static Collective);
 
@@ -43,7 +34,8 @@ pub struct Planner {
     policy: Arc<CompiledPolicy>,
     members: Vec<Location>,
     me: Rank,
-    limits: Limits,
+    /// So many lanes of messages are told apart.
+    lanes: usize,
     /// What was decided, by class of sizes, whether the size is above all that were measured, and who stands in for the root.
     choices: Oldest<(usize, bool, Rank), Choice>,
     /// Who sends to whom, by that and the root.
@@ -54,12 +46,12 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// A planner for rank `me` of a communicator with these members.
-    pub fn new(policy: Arc<CompiledPolicy>, members: Vec<Location>, me: Rank, limits: Limits) -> Planner {
+    /// A planner for rank `me` of a communicator with these members, where so many lanes of messages are told apart.
+    pub fn new(policy: Arc<CompiledPolicy>, members: Vec<Location>, me: Rank, lanes: usize) -> Planner {
         let (choices, planned) = (Oldest::new(MOST_CHOICES), Oldest::new(MOST_BYTES));
         let most = MOST_RANKS.max(16 * members.len());
         let (plans, forms) = (Oldest::new(most), Oldest::new(most));
-        Planner { policy, members, me, limits, choices, plans, forms, planned }
+        Planner { policy, members, me, lanes, choices, plans, forms, planned }
     }
 
     /// The members.
@@ -87,30 +79,26 @@ impl Planner {
     /// What this rank does in a broadcast.
     fn broadcast(&mut self, shape: &Shape) -> Result<Planned> {
         let plan = self.plan(shape.bytes, shape.root)?.for_bytes(shape.bytes);
-        let possible = plan.largest_message() <= self.limits.bytes && plan.two_level.lanes() <= self.limits.lanes;
-        Ok(if plan.is_native() || !possible { Planned::Native } else { Planned::Run(plan.two_level.steps(self.me)?) })
+        let native = plan.is_native() || plan.two_level.lanes() > self.lanes;
+        Ok(if native { Planned::Native } else { Planned::Run(plan.two_level.steps(self.me)?) })
     }
 
     /// What this rank does in a collective that has forms.
     fn form(&mut self, collective: &'static Collective, shape: &Shape) -> Result<Planned> {
         let Planner { policy, members, forms, .. } = self;
-        let asked = class_of(policy, members, collective, shape);
+        let asked = class_of(policy, members, collective, shape)?;
         let decided = forms.get_or_keep((asked, collective), members.len(), || decide_form(policy, members, collective, &asked))?;
-        let form = decided.for_shape(policy, members, collective, shape)?.form;
-        let possible = form.largest_message(shape) <= self.limits.bytes && form.lanes() <= self.limits.lanes;
-        let native = form.is_native() || !possible;
-        Ok(if native { Planned::Native } else { Planned::Run(vec![Step::Program(form.program(self.me, shape)?)]) })
+        let plan = decided.for_shape(policy, members, collective, shape)?;
+        let native = plan.is_native() || plan.form.lanes() > self.lanes;
+        Ok(if native { Planned::Native } else { Planned::Run(vec![Step::Program(plan.form.program(self.me, shape)?)]) })
     }
 
     /// The plan for the class of a size.
     fn plan(&mut self, bytes: usize, root: Rank) -> Result<&Plan> {
         let Planner { policy, members, choices, plans, .. } = self;
-        if root >= members.len() {
-            return Err(Error::invalid(format!("plan a broadcast from rank {root} of {} ranks", members.len())));
-        }
+        let stand_in = stand_in(policy, members, &bcast::COLLECTIVE, root)?;
         let (class, above) = (policy.size_class(&bcast::COLLECTIVE, bytes), bytes > policy.largest_measured(&bcast::COLLECTIVE));
         plans.get_or_keep((class, above, root), members.len(), || {
-            let stand_in = stand_in(policy, members, root);
             let choice = choices.get_or_keep((class, above, stand_in), 1, || Choice::new(policy, members, stand_in, bytes))?;
             choice.plan(policy, members, root)
         })
@@ -141,7 +129,7 @@ impl Planned {
 mod tests {
     use super::*;
     use crate::collective::COLLECTIVES;
-    use crate::plan::plan;
+    use crate::plan::{plan, plan_form};
     use crate::policy::Policy;
     use std::path::Path;
 
@@ -150,7 +138,7 @@ mod tests {
         let policy = Arc::new(CompiledPolicy::new(Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap());
         let of = |(group, g): (usize, &crate::policy::GroupPolicy)| (0..g.hosts.len()).map(move |position| Location { group, position });
         let members: Vec<Location> = policy.policy.groups.iter().enumerate().flat_map(of).take(77).collect();
-        Planner::new(policy, members, me, Limits { bytes: i32::MAX as usize, lanes: 65_535 })
+        Planner::new(policy, members, me, 65_535)
     }
 
     #[test]
@@ -168,6 +156,22 @@ mod tests {
     }
 
     #[test]
+    fn a_root_that_is_not_there_and_messages_that_mpi_does_not_count_are_told_apart() {
+        let mut planner = planner(13);
+        for collective in COLLECTIVES.into_iter().filter(|c| c.rooted) {
+            let said = planner.planned(collective, &collective.shape(77, 77, 8)).unwrap_err().to_string();
+            assert!(said.contains(&format!("plan {} from rank 77 of 77 ranks", collective.one())), "{said}");
+        }
+        let gather = COLLECTIVES.into_iter().find(|c| c.name == "gather").unwrap();
+        for (bytes, too_long) in [(16 << 20, false), (40 << 20, true)] {
+            let shape = gather.shape(77, 0, bytes);
+            let said = plan_form(&planner.policy, &planner.members, gather, &shape).unwrap();
+            let native = matches!(*planner.planned(gather, &shape).unwrap(), Planned::Native);
+            assert_eq!((said.too_long, said.is_native(), native), (too_long, too_long, too_long), "{bytes}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_planned_is_an_error_once_and_then_the_librarys_own() {
         let mut policy = Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap();
         // as no file that is read can say
@@ -175,7 +179,7 @@ mod tests {
         policy.groups[0].choices.clear();
         let members = (0..5).map(|position| Location { group: 0, position }).collect();
         let policy = Arc::new(CompiledPolicy::new(policy).unwrap());
-        let mut planner = Planner::new(policy, members, 0, Limits { bytes: i32::MAX as usize, lanes: 1 });
+        let mut planner = Planner::new(policy, members, 0, 1);
         // what was not tuned is the library's own anyway
         for collective in COLLECTIVES.into_iter().filter(|c| !by_form(c) || !c.sized()) {
             let shape = collective.shape(5, 0, if collective.sized() { 1000 } else { 0 });
@@ -203,7 +207,7 @@ mod tests {
         let mut planner = planner(13);
         let classes = [5000, 92_000].map(|bytes| (planner.policy.size_class(&bcast::COLLECTIVE, bytes), false));
         let ask = |planner: &mut Planner, bytes| drop(planner.planned(&bcast::COLLECTIVE, &Shape::new(77, 1, bytes)).unwrap());
-        let first = stand_in(&planner.policy, &planner.members, 1);
+        let first = stand_in(&planner.policy, &planner.members, &bcast::COLLECTIVE, 1).unwrap();
         // as if so many had been decided, and planned, from roots that there are not
         let choice = Choice::new(&planner.policy, &planner.members, first, 5000).unwrap();
         let plan = choice.plan(&planner.policy, &planner.members, 1).unwrap();

@@ -3,7 +3,7 @@
 use super::Location;
 use crate::collective::Collective;
 use crate::error::{Error, Result};
-use crate::model::{Cost, CostModel, Free, Pipe};
+use crate::model::{Cost, CostModel, Loss, Pipe};
 use crate::policy::CompiledPolicy;
 use crate::score::best_model;
 use crate::topology::{Link, Rank};
@@ -12,8 +12,8 @@ use crate::topology::{Link, Rank};
 pub struct PolyModel<'a> {
     policy: &'a CompiledPolicy,
     members: &'a [Location],
-    /// The model selected in each of the policy's groups.
-    models: Vec<&'a dyn CostModel>,
+    /// The model selected in each of the policy's groups; none of those that were measured with one rank.
+    models: Vec<Option<&'a dyn CostModel>>,
 }
 
 impl<'a> PolyModel<'a> {
@@ -41,9 +41,8 @@ impl<'a> PolyModel<'a> {
                 best_model(&g.scores, collective, bytes).map(|s| s.model.as_str()).or(g.models.first().map(|m| m.model.as_str()));
             let named = model.and_then(|m| policy.group_costs(k, m));
             match named.or_else(|| selected.and_then(|m| policy.group_costs(k, m))) {
-                Some(costs) => Ok(costs),
-                // what several ranks of a group that was measured with one send each other is not known, and stays inside one host
-                None if g.hosts.len() == 1 => Ok(&Free as &dyn CostModel),
+                Some(costs) => Ok(Some(costs)),
+                None if g.hosts.len() == 1 => Ok(None),
                 None => Err(Error::invalid(format!("predict messages inside \"{}\": the policy has no model of that group", g.name))),
             }
         };
@@ -76,19 +75,35 @@ pub fn crossing(policy: &CompiledPolicy, from: Location, to: Location, bytes: us
 impl CostModel for PolyModel<'_> {
     fn cost(&self, link: Link, bytes: usize) -> Cost {
         let (a, b) = (self.members[link.from], self.members[link.to]);
-        if a.group == b.group {
-            self.models[a.group].cost(Link { from: a.position, to: b.position }, bytes)
-        } else {
-            crossing(self.policy, a, b, bytes)
+        if a.group != b.group {
+            return crossing(self.policy, a, b, bytes);
         }
+        match (self.models[a.group], self.policy.estimated_by(a.group)) {
+            (Some(model), _) => model.cost(Link { from: a.position, to: b.position }, bytes),
+            (None, Some((other, _))) => self.policy.link_cost(a.group, other, bytes),
+            (None, None) => Cost::NEVER,
+        }
+    }
+
+    fn port_in(&self, link: Link, bytes: usize) -> f64 {
+        let (a, b) = (self.members[link.from], self.members[link.to]);
+        if let Some(model) = self.models[a.group].filter(|_| a.group == b.group) {
+            return model.port_in(Link { from: a.position, to: b.position }, bytes);
+        }
+        let back = |bytes| self.cost(Link { from: link.to, to: link.from }, bytes).gap;
+        (back(bytes) - back(0)).max(0.0)
+    }
+
+    fn loss(&self, link: Link, bytes: usize) -> Option<Loss> {
+        let (a, b) = (self.members[link.from], self.members[link.to]);
+        self.models[a.group].filter(|_| a.group == b.group)?.loss(Link { from: a.position, to: b.position }, bytes)
     }
 
     fn processor(&self, rank: Rank, bytes: usize) -> f64 {
         let Location { group, position } = self.members[rank];
-        if self.policy.has_unlike_processors(group) {
-            self.models[group].processor(position, bytes)
-        } else {
-            self.policy.overheads(group, bytes).map_or(0.0, |own| own.send_overhead)
+        match self.models[group].filter(|_| self.policy.has_unlike_processors(group)) {
+            Some(model) => model.processor(position, bytes),
+            None => self.policy.overheads(group, bytes).map_or(0.0, |own| own.send_overhead),
         }
     }
 
@@ -116,6 +131,36 @@ mod tests {
     use crate::policy::Policy;
     use crate::predict::completion;
     use crate::schedule::{Program, Schedule, Span};
+
+    /// A policy of two groups, of which the second was measured with one rank, where several are now.
+    #[test]
+    fn what_ranks_of_a_host_that_was_measured_with_one_send_each_other_takes_time() {
+        let mut policy = Policy::read(std::path::Path::new("policies/ccgrid2007.toml")).unwrap();
+        let group = &mut policy.groups[1];
+        group.hosts.truncate(1);
+        (group.models, group.scores, group.calibration, group.choices) = Default::default();
+        let name = group.name.clone();
+        let compiled = CompiledPolicy::new(policy.clone()).unwrap();
+        let (near, link) = compiled.estimated_by(1).unwrap();
+        assert!(policy.links.iter().filter(|l| l.between.contains(&name)).all(|l| l.latency_s >= link.latency_s));
+        let members: Vec<Location> = vec![Location { group: 1, position: 0 }; 4];
+        let within = |bytes| PolyModel::new(&compiled, &members, &bcast::COLLECTIVE, bytes).unwrap().cost(Link { from: 0, to: 1 }, bytes);
+        assert_eq!(within(1 << 10), compiled.link_cost(1, near, 1 << 10));
+        assert!(within(1 << 10).transit > 0.0);
+        let decided = compiled.decide(&bcast::COLLECTIVE, 1, &[0; 4], 1 << 10).unwrap();
+        assert!(decided.algorithm.is_native() && decided.predicted_s.is_finite() && decided.predicted_s >= within(1 << 10).transit);
+        assert_eq!(decided.estimated_by, Some(policy.groups[near].name.clone()));
+        let larger = compiled.decided_seconds(1, &[0; 4], &decided, 1 << 20).unwrap();
+        assert!(larger > 10.0 * decided.predicted_s, "{larger} s");
+        // a group alone, of which nothing is known
+        let alone = Policy { groups: vec![policy.groups[1].clone()], links: Vec::new(), collectives: Default::default(), ..policy };
+        let alone = CompiledPolicy::new(alone).unwrap();
+        let members = vec![Location { group: 0, position: 0 }; 4];
+        let costs = PolyModel::new(&alone, &members, &bcast::COLLECTIVE, 8).unwrap();
+        assert_eq!(costs.cost(Link { from: 0, to: 1 }, 8), Cost::NEVER);
+        let decided = alone.decide(&bcast::COLLECTIVE, 0, &[0; 4], 8).unwrap();
+        assert!(decided.algorithm.is_native() && decided.predicted_s == f64::INFINITY && decided.estimated_by.is_none());
+    }
 
     #[test]
     fn messages_between_two_sites_share_the_link_and_those_of_a_switch_do_not() {

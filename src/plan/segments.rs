@@ -4,6 +4,7 @@ use super::{Form, Location, PolyModel};
 use crate::collective::{Collective, Shape, Size};
 use crate::decide::LEAST_ACROSS;
 use crate::error::Result;
+use crate::model::HANDSHAKE;
 use crate::policy::CompiledPolicy;
 use crate::schedule::MOST_SEGMENTS;
 use crate::two_level::{Coordinated, through};
@@ -11,8 +12,10 @@ use crate::two_level::{Coordinated, through};
 /// What goes through coordinators is first compared as a whole and in about so many pieces, and the best in segments of all sizes: which of them is best
 /// hangs less on the segments than on who sends to whom.
 const PIECES: usize = 32;
-/// Segments of just below 64 KiB are tried too: above, many libraries shake hands.
-pub(super) const BELOW_HANDSHAKE: usize = 63 << 10;
+/// Segments of just below where many libraries shake hands are tried too. It is one of the sizes that are tried, and no limit: where a link's own is
+/// another, what wins by it is what models predict and runs measure. It does not follow the links' tables, which change with every run that is made:
+/// what tuning tries next must be the same when it is taken up again.
+pub(super) const BELOW_HANDSHAKE: usize = HANDSHAKE - (1 << 10);
 
 /// Segments worth trying where the longest message that is cut has so many bytes: doubled from the least one on, as far as that has at most [`MOST_SEGMENTS`].
 pub(super) fn segments(collective: &Collective, longest: usize) -> Vec<usize> {

@@ -1,5 +1,6 @@
 //! What a policy must be beyond what its file's form says.
 
+use super::errors::table_of;
 use super::toml_file::{Fault, ascend};
 use super::{Choice, GroupPolicy, PER_GROUP, Policy, TwoLevelRow};
 use crate::collective::{Algorithm, Collective, bcast};
@@ -26,6 +27,26 @@ impl Policy {
         two_level().or_else(ratios).or_else(|| self.group_fault()).or_else(|| self.link_fault())
     }
 
+    /// What is valid, and keeps it from saying what is asked.
+    pub fn warnings(&self) -> Vec<String> {
+        let combining = |c: &Collective| c.combines;
+        let inside = self.groups.iter().flat_map(|g| g.choices.keys());
+        let combined: BTreeSet<&str> = inside.chain(self.collectives.keys()).filter(|c| combining(c)).map(|c| c.name).collect();
+        if combined.is_empty() {
+            return Vec::new();
+        }
+        let unknown = self.groups.iter().filter(|g| g.compute.is_empty());
+        let names = combined.into_iter().collect::<Vec<_>>().join(", ");
+        let warning = |g: &GroupPolicy| {
+            format!(
+                "\"{}\" has no [[compute.{}]]: what copying and combining takes there is not known, so that {names} have no prediction with its ranks, and \
+                 are the MPI library's own where no row says what is done: tune anew",
+                g.name, g.name
+            )
+        };
+        unknown.map(warning).collect()
+    }
+
     fn group_fault(&self) -> Option<Fault> {
         let (mut names, mut homes) = (BTreeSet::new(), BTreeMap::new());
         for (n, g) in self.groups.iter().enumerate() {
@@ -44,6 +65,12 @@ impl Policy {
                     return blame(key, format!("{key} of \"{}\" must be above 0 and at most 1", g.name));
                 }
             }
+            if g.losses.as_ref().is_some_and(|l| !(l.share > 0.0 && l.share < 1.0) || l.from_bytes > l.to_bytes || l.from_bytes == 0) {
+                return blame(
+                    "losses",
+                    format!("losses of \"{}\" must be a share between 0 and 1, from a size above 0 to a larger one", g.name),
+                );
+            }
             if g.models.is_empty() && g.hosts.len() > 1 {
                 return blame("hosts", format!("group \"{}\" has several hosts and no model: tune it anew", g.name));
             }
@@ -54,7 +81,7 @@ impl Policy {
                 return Some(fault);
             }
             for (k, s) in g.scores.iter().enumerate() {
-                let blame = |reason: &str| Some((key_path(&[&"score", &g.name, &k]), reason.to_string()));
+                let blame = |reason: &str| Some((table_of(&g.name, &g.scores, k), reason.to_string()));
                 if !g.models.iter().any(|m| m.model == s.model) {
                     return blame(&format!("\"{}\" has no model \"{}\"", g.name, s.model));
                 }

@@ -1,14 +1,14 @@
 //! Looking a policy up: what to do in a group for a size, for the ranks of it that are there.
 
-use super::{Choice, GroupPolicy, Policy, TwoLevelRow};
+use super::{Choice, GroupPolicy, NO_OTHER, Policy, TwoLevelRow};
 use crate::collective::{Algorithm, COLLECTIVES, Collective, Parameters};
-use crate::decide::{Knowledge, by_speed, candidates_by_speed, placed, rank_candidates};
+use crate::decide::{Knowledge, by_speed, candidates_by_speed, even, placed, rank_candidates};
 use crate::error::{Error, Result};
 use crate::flow::in_flight;
-use crate::model::{Among, Compute, Cost, CostModel, Inside, TABLES};
+use crate::model::{Among, Compute, Cost, CostModel, HANDSHAKE, Inside, TABLES};
 use crate::stats;
 use crate::topology::{FAR_S, Link, Rank};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// What runs inside a group has at most so many segments, whatever its size: twice the most that any choice was made with, across groups, so
 /// that choices near the sizes they were made at run as they were measured.
@@ -21,9 +21,9 @@ pub fn bounded(parameters: Parameters, bytes: usize) -> Parameters {
     Parameters { segment, ..parameters }
 }
 
-/// How much sends to several groups share a port is measured by messages long enough that bytes and not calls limit them, below the limits above which
-/// libraries shake hands.
-pub const TRAIN_BYTES: usize = 32 << 10;
+/// How much sends to several groups share a port is measured by messages long enough that bytes and not calls limit them, well below where libraries
+/// shake hands.
+pub const TRAIN_BYTES: usize = HANDSHAKE / 2;
 
 /// A link that keeps the ports at both its ends for less than this share of a message's gap is what limits messages, and all that cross it share it; what
 /// differs by less is measured no better.
@@ -62,6 +62,8 @@ pub struct Decision {
     pub from_row: bool,
     /// Which of the ranks takes each place, if not all are in their order.
     pub places: Option<Vec<Rank>>,
+    /// The group at the other end of the link that its time is estimated by, where the group was measured with one rank.
+    pub estimated_by: Option<String>,
 }
 
 /// A group with its models ready to be asked.
@@ -115,23 +117,6 @@ impl Overheads {
     }
 }
 
-impl Policy {
-    /// A collective's classes of sizes: where each begins, between two beginnings of rows, with a size that a row in it was made at, or else one in
-    /// its middle.
-    pub fn size_classes(&self, collective: &'static Collective) -> Vec<(usize, usize)> {
-        let across = self.two_level(collective).iter().map(|r| (r.from_bytes, r.at_bytes));
-        let inside = self.groups.iter().flat_map(|g| g.rows(collective).iter().map(|r| (r.from_bytes, r.at_bytes)));
-        let rows: Vec<(usize, usize)> = across.chain(inside).collect();
-        let begins: Vec<usize> = rows.iter().map(|r| r.0).collect::<BTreeSet<_>>().into_iter().collect();
-        let class = |(k, &from): (usize, &usize)| {
-            let end = begins.get(k + 1).copied().unwrap_or(usize::MAX);
-            let made = rows.iter().map(|r| r.1).find(|at| (from..end).contains(at));
-            (from, made.unwrap_or(if end == usize::MAX { from.max(1) } else { from + (end - from) / 2 }))
-        };
-        begins.iter().enumerate().map(class).collect()
-    }
-}
-
 impl CompiledPolicy {
     /// Prepares a policy.
     ///
@@ -164,7 +149,7 @@ impl CompiledPolicy {
         let long = |k: usize| by_names.get(&(name(k / n), name(k % n))).is_some_and(|l| l.latency_s > FAR_S);
         let shared = (0..n * n).map(|k| long(k) || slow(k)).collect();
         let overheads = (0..n).map(|group| Overheads::of(&policy, group)).collect();
-        let classes = COLLECTIVES.into_iter().map(|collective| (collective, narrow(&policy.size_classes(collective)))).collect();
+        let classes = COLLECTIVES.into_iter().map(|collective| (collective, policy.narrow_classes(collective))).collect();
         let fingerprint = policy.fingerprint()?;
         Ok(CompiledPolicy { policy, groups, links, shared, port_shares, overheads, classes, fingerprint })
     }
@@ -177,6 +162,17 @@ impl CompiledPolicy {
     /// The costs of a group under a model of its.
     pub fn group_costs(&self, group: usize, model: &str) -> Option<&dyn CostModel> {
         self.groups[group].costs.iter().find(|(name, _)| name == model).map(|(_, c)| c.as_ref())
+    }
+
+    /// Parameters as a group uses them for a size.
+    fn in_segments(&self, group: usize, parameters: Parameters, bytes: usize) -> Parameters {
+        let bounded = bounded(parameters, bytes);
+        if self.loses(group) { even(bounded, bytes) } else { bounded }
+    }
+
+    /// True if a group's network loses something.
+    pub fn loses(&self, group: usize) -> bool {
+        self.policy.groups[group].losses.is_some()
     }
 
     /// True if a group's processors differ by so much that its roots do.
@@ -287,7 +283,7 @@ impl CompiledPolicy {
         let other_root = collective.rooted && positions[0] != 0 && self.has_unlike_processors(group);
         let as_made = positions.len() == g.hosts.len() && !other_root;
         if let Some(row) = row.filter(|_| as_made) {
-            let (algorithm, mut parameters) = (collective.algorithm(&row.algorithm)?, bounded(row.parameters(), bytes));
+            let (algorithm, mut parameters) = (collective.algorithm(&row.algorithm)?, self.in_segments(group, row.parameters(), bytes));
             let costs = self.group_costs(group, &row.model);
             let places = match costs.filter(|_| row.by_speed) {
                 Some(inner) => {
@@ -309,17 +305,26 @@ impl CompiledPolicy {
                 margin: row.evidence.margin,
                 from_row: true,
                 places,
+                estimated_by: None,
             });
+        }
+        if g.models.is_empty() {
+            return match g.hosts.len() {
+                1 => self.decide_unmeasured(collective, group, positions, bytes),
+                _ => Err(Error::invalid(format!("decide what \"{}\" does: the policy has no model of that group", g.name))),
+            };
         }
         let inside = Some(&self.groups[group].inside);
         let knowledge = Knowledge { models: &g.models, scores: &g.scores, calibration: &g.calibration, inside };
         // decided once for all sizes of a class
         let at = if collective.sized() { self.size_class(collective, bytes) } else { 0 };
         let mut candidates = candidates_by_speed(collective, positions.len(), at, self.has_unlike_processors(group));
-        let shortest = row.map_or(0, |row| shortest_segment(row, at));
+        // and in a short one fewer messages meet others
+        let shortest = row.filter(|_| !self.loses(group)).map_or(0, |row| shortest_segment(row, at));
         candidates.retain(|(_, parameters)| parameters.segment == 0 || parameters.segment >= shortest);
         // what models miss is not theirs to decide
-        if let Some(row) = row.filter(|row| row.is_irregular()) {
+        let unknown_losses = |row: &&Choice| row.is_irregular() && g.losses.is_none();
+        if let Some(row) = row.filter(unknown_losses) {
             let (taken, shape) = (collective.algorithm(&row.algorithm)?, collective.shape(positions.len(), 0, at));
             // all of them do the same from any root
             let held = row.held(collective)?.filter(|_| positions.len() < g.hosts.len());
@@ -332,35 +337,27 @@ impl CompiledPolicy {
         }
         let (model, mut ranked) = rank_candidates(knowledge, collective, positions, at, &candidates)?;
         // what was measured of it with all of them is true of some more than what is predicted
-        if let Some((row, measured_s)) = row.filter(|row| row.is_irregular()).and_then(|row| Some((row, row.evidence.measured_s?))) {
+        if let Some((row, measured_s)) = row.filter(unknown_losses).and_then(|row| Some((row, row.evidence.measured_s?))) {
             let own = collective.algorithm(&row.algorithm)?;
             ranked.iter_mut().filter(|c| c.algorithm == own).for_each(|c| c.predicted *= measured_s / row.evidence.predicted_s);
             ranked.sort_by(|a, b| a.predicted.total_cmp(&b.predicted));
-        }
-        // of a group that was measured with one rank nothing is known, and what several ranks there send each other stays inside one host
-        if g.models.is_empty() && g.hosts.len() > 1 {
-            return Err(Error::invalid(format!(
-                "decide what \"{}\" does in {}: the policy has no model of that group",
-                g.name,
-                collective.one()
-            )));
         }
         let best = ranked.first();
         // where the library's own was best with all ranks, no model can tell that it is not with some
         let native = row.map(|r| collective.algorithm(&r.algorithm)).transpose()?.filter(|a| a.is_native());
         // what nobody can predict, as where it is not known what combining takes, is left to it
-        let unknown = best.is_none() && !g.models.is_empty();
-        let chosen = best.map_or(if unknown { collective.native() } else { collective.fallback }, |c| c.algorithm);
+        let chosen = best.map_or(collective.native(), |c| c.algorithm);
         let mut decision = Decision {
             collective,
             algorithm: native.unwrap_or(chosen),
-            parameters: bounded(best.map(|c| c.parameters).unwrap_or_default(), bytes),
+            parameters: self.in_segments(group, best.map(|c| c.parameters).unwrap_or_default(), bytes),
             model,
-            predicted_s: best.map_or(if unknown { f64::INFINITY } else { 0.0 }, |c| c.predicted),
-            runner_up: ranked.get(1).map_or("none".into(), |c| c.algorithm.name.into()),
+            predicted_s: best.map_or(f64::INFINITY, |c| c.predicted),
+            runner_up: ranked.get(1).map_or(NO_OTHER.into(), |c| c.algorithm.words(&c.parameters)),
             margin: best.zip(ranked.get(1)).map_or(0.0, |(a, b)| stats::margin(b.predicted, a.predicted)),
             from_row: false,
             places: best.and_then(|c| c.places.clone()),
+            estimated_by: None,
         };
         if bytes != at {
             decision.predicted_s = self.decided_seconds(group, &placed(positions, &decision.places), &decision, bytes)?;
@@ -378,6 +375,9 @@ impl CompiledPolicy {
             let rows = g.rows(decision.collective);
             let row = g.row(decision.collective, bytes);
             return Ok(row.map_or(decision.predicted_s, |row| scaled(rows, bytes, row.at_bytes, row.evidence.seconds())));
+        }
+        if g.models.is_empty() {
+            return self.estimated_seconds(decision.collective, group, positions.len(), bytes);
         }
         let inside = Some(&self.groups[group].inside);
         let knowledge = Knowledge { models: &g.models, scores: &g.scores, calibration: &g.calibration, inside };
@@ -405,36 +405,6 @@ fn port_shares(gaps: &[f64], sharing: f64) -> Vec<f64> {
     gaps.iter().map(|&gap| if gap > 0.0 { (port / gap).min(1.0) } else { 1.0 }).collect()
 }
 
-/// Sizes down to this share of the one that a decision was made at have what it decided.
-const NEAR: (usize, usize) = (16, 19);
-/// Sizes up to this take what an empty message takes, about: their classes are as wide as they are, but for the size that a row was made at.
-const SHORT: usize = 1 << 10;
-
-/// Classes of sizes in which all are near the one that stands for them: what ranks do that a row was not made for changes inside a wide one. It is the
-/// largest of them, so that no message has a segment more than what was decided for. What is above the largest size that a row was made at stays one
-/// class.
-fn narrow(classes: &[(usize, usize)]) -> Vec<(usize, usize)> {
-    let mut all = Vec::new();
-    for (k, &(from, at)) in classes.iter().enumerate() {
-        let end = classes.get(k + 1).map_or(at, |next| next.0 - 1);
-        if end <= SHORT {
-            all.push((from, at));
-            continue;
-        }
-        let down_to = |least: usize, last: usize| {
-            std::iter::successors(Some(last), |&size| Some(size * NEAR.0 / NEAR.1)).take_while(move |&size| size > least)
-        };
-        // the size that a row was made at ends a class, and so does the longest short one
-        let parts: BTreeSet<usize> = (from <= SHORT).then_some(SHORT).into_iter().chain([at, end]).collect();
-        let before = |part: usize| parts.range(..part).next_back().map_or(from, |&last| last);
-        let narrow = parts.iter().flat_map(|&part| down_to(before(part).max(SHORT), part));
-        let ends: BTreeSet<usize> = parts.iter().copied().chain(narrow).collect();
-        let begins = std::iter::once(from).chain(ends.iter().map(|end| end + 1));
-        all.extend(begins.zip(ends.iter().copied()));
-    }
-    all
-}
-
 /// A row's time at another size than its own: interpolated between the rows' times.
 fn scaled(rows: &[Choice], bytes: usize, at: usize, predicted: f64) -> f64 {
     if bytes == at {
@@ -458,32 +428,5 @@ mod tests {
         assert!(port_shares(&[2e-3, 4e-3], 1.0).iter().all(|share| (share - 1.0).abs() < 1e-12));
         assert!(port_shares(&[4e-3; 4], 0.25).iter().all(|share| (share - 0.25).abs() < 1e-12));
         assert_eq!(port_shares(&[0.0], 1.0), [1.0]);
-    }
-
-    #[test]
-    fn classes_are_narrow_and_their_largest_size_stands_for_them() {
-        let wide = [(0, 1), (46, 2048), (92_682, 131_072), (370_728, 1 << 19)];
-        let all = narrow(&wide);
-        assert!(all.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 < two[1].0 && two[0].1 >= two[0].0), "{all:?}");
-        assert_eq!((all[0], all[all.len() - 1].1), ((0, 1), 1 << 19));
-        // each of the wide ones begins where it did, and the size that a row was made at stands for itself still
-        for (from, at) in wide {
-            assert!(all.iter().any(|class| class.0 == from) && all.iter().any(|class| class.1 == at), "{from} {at}: {all:?}");
-        }
-        let of = |bytes: usize| all[all.partition_point(|class| class.0 <= bytes) - 1].1;
-        for bytes in (2048..1 << 19).step_by(101) {
-            let at = of(bytes);
-            assert!(bytes <= at && (at as f64) < 1.2 * bytes as f64, "{bytes} is decided at {at}");
-        }
-        assert_eq!(of(1 << 20), 1 << 19, "larger than any that was measured");
-    }
-
-    #[test]
-    fn what_is_short_is_one_class_up_to_1_kib_but_for_the_size_that_a_row_was_made_at() {
-        let below = |wide: &[(usize, usize)]| narrow(wide).into_iter().take_while(|class| class.0 <= SHORT).collect::<Vec<_>>();
-        assert_eq!(below(&[(0, 1), (46, 2048)]), [(0, 1), (46, SHORT)]);
-        assert_eq!(below(&[(0, 8), (3548, 1 << 16)]), [(0, 8), (9, SHORT)]);
-        assert_eq!(below(&[(0, 1), (46, SHORT), (1449, 2048)]), [(0, 1), (46, SHORT)]);
-        assert_eq!(below(&[(0, 8), (700, 800), (SHORT, 1500)]), [(0, 8), (700, 800), (SHORT, SHORT)]);
     }
 }

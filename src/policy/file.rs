@@ -1,8 +1,9 @@
 //! A policy as it stands in its file: decisions first, models last. What is about a group stands under the group's name.
 
+use super::errors::ErrorTable;
 use super::{Choice, Evidence, FORMAT, GroupPolicy, OverGroups, Policy, Provenance, TwoLevelRow, hosts};
 use crate::collective::Collective;
-use crate::model::{Compute, Fitted, SIZES, Table};
+use crate::model::{Compute, Fitted, Losses, TABLE_SIZES, Table};
 use crate::names;
 use crate::score::{Calibration, ModelScore, Ratios};
 use crate::stats::Estimate;
@@ -23,6 +24,9 @@ pub(super) struct File {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) link: Vec<LinkTable>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) errors: BTreeMap<String, Vec<ErrorTable>>,
+    /// The same, as older versions wrote it: a table for each model.
+    #[serde(default, skip_serializing)]
     pub(super) score: BTreeMap<String, Vec<ModelScore>>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) calibration: BTreeMap<String, Vec<CalibrationTable>>,
@@ -72,6 +76,8 @@ pub(super) struct GroupTable {
     pub(super) port_sharing: f64,
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub(super) inside_port_sharing: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) losses: Option<Losses>,
     /// Patterns of hosts.
     pub(super) hosts: Vec<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -150,6 +156,7 @@ impl File {
             provenance: policy.provenance.clone(),
             group: policy.groups.iter().map(GroupTable::of).collect(),
             link: policy.links.iter().map(|l| LinkTable { between: l.between.clone(), latency_s: l.latency_s }).collect(),
+            errors: BTreeMap::new(),
             score: BTreeMap::new(),
             calibration: BTreeMap::new(),
             model: BTreeMap::new(),
@@ -165,7 +172,7 @@ impl File {
             };
             put(&mut file.model, model);
             put(&mut file.measured, measured);
-            file.score.extend((!g.scores.is_empty()).then(|| (g.name.clone(), g.scores.clone())));
+            file.errors.extend((!g.scores.is_empty()).then(|| (g.name.clone(), ErrorTable::all_of(&g.scores))));
             file.calibration.extend((!g.calibration.is_empty()).then(|| (g.name.clone(), CalibrationTable::all_of(&g.calibration))));
             file.compute.extend((!g.compute.is_empty()).then(|| (g.name.clone(), g.compute.clone())));
             file.inside_host.extend(g.inside_host.iter().map(|m| (g.name.clone(), ModelTable::of(m))));
@@ -194,6 +201,7 @@ impl GroupTable {
             latency_s: g.latency_s,
             port_sharing: g.port_sharing,
             inside_port_sharing: g.inside_port_sharing,
+            losses: g.losses.clone(),
             hosts: hosts::fold(&g.hosts),
             choices: g.choices.clone(),
             evidence: g.choices.iter().map(|(c, rows)| (*c, evidence(rows))).collect(),
@@ -232,9 +240,9 @@ impl ModelTable {
             model: fitted.model.clone(),
             estimator: fitted.estimator.clone(),
             clamped: fitted.clamped.clone(),
-            bytes: fitted.tables.get(SIZES).map_or(Vec::new(), |t| t.value.iter().map(|&m| m as usize).collect()),
+            bytes: fitted.tables.get(TABLE_SIZES).map_or(Vec::new(), |t| t.value.iter().map(|&m| m as usize).collect()),
             parameters: fitted.parameters.clone(),
-            tables: fitted.tables.iter().filter(|(name, _)| *name != SIZES).map(|(name, t)| (name.clone(), column(t))).collect(),
+            tables: fitted.tables.iter().filter(|(name, _)| *name != TABLE_SIZES).map(|(name, t)| (name.clone(), column(t))).collect(),
         }
     }
 }

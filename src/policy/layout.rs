@@ -11,22 +11,24 @@ const ROW: usize = 160;
 /// Lists go on in the next line after so much.
 const LIST: usize = 140;
 
-/// Sizes of messages.
-const SIZES: [&str; 5] = ["from", "at", "segment", "intra_segment", "bytes"];
+/// The keys of sizes of messages.
+const SIZE_KEYS: [&str; 6] = ["from", "to", "at", "segment", "intra_segment", "bytes"];
 
 /// Numbers keep so many significant digits: what is measured is not known better.
 const DIGITS: usize = 4;
-/// So many digits have the last values of a measured table (see [`round_model`]).
+/// How much models err, of which standard errors are a tenth and more, keeps so many.
+const ERROR_DIGITS: usize = 3;
+/// So many digits have the last values of a measured table (see [`round_tables`]).
 const SLOPE_DIGITS: usize = 6;
 
 impl Policy {
-    /// The policy as TOML, to be parsed by [`Policy::parse`], its numbers rounded to four significant digits.
+    /// The policy as TOML, to be parsed by [`Policy::parse`], its numbers rounded to four significant digits, or three.
     ///
     /// # Errors
     /// [`Error::Invalid`] if a value cannot be written, which no valid policy has.
     pub fn to_toml(&self) -> Result<String> {
         let mut file = Table::try_from(self).map_err(|e| Error::invalid(format!("write the policy: {e}")))?;
-        file.iter_mut().for_each(|(_, value)| round_all(value));
+        file.iter_mut().for_each(|(key, value)| round_all(value, if key == "errors" { ERROR_DIGITS } else { DIGITS }));
         let mut out = String::new();
         entries(&mut out, "", &file);
         Ok(out)
@@ -35,15 +37,15 @@ impl Policy {
 
 // numbers
 
-/// Rounds all that is in a value.
-fn round_all(value: &mut Value) {
+/// Rounds all that is in a value to so many digits.
+fn round_all(value: &mut Value, digits: usize) {
     match value {
-        Value::Float(x) => *x = rounded(*x, DIGITS),
-        Value::Array(items) => items.iter_mut().for_each(round_all),
+        Value::Float(x) => *x = rounded(*x, digits),
+        Value::Array(items) => items.iter_mut().for_each(|item| round_all(item, digits)),
         Value::Table(table) => {
             let of_sizes = table.contains_key("bytes");
             for (key, value) in table.iter_mut() {
-                if of_sizes && key == "tables" { round_tables(value) } else { round_all(value) }
+                if of_sizes && key == "tables" { round_tables(value) } else { round_all(value, digits) }
             }
         }
         _ => {}
@@ -143,7 +145,7 @@ fn list(key: &str, items: &[Value]) -> String {
 fn inline(key: &str, value: &Value) -> String {
     match value {
         Value::Float(x) => float(*x),
-        Value::Integer(n) if SIZES.contains(&key) => usize::try_from(*n).map_or(n.to_string(), |n| size(&bytes_in_file(n))),
+        Value::Integer(n) if SIZE_KEYS.contains(&key) => usize::try_from(*n).map_or(n.to_string(), |n| size(&bytes_in_file(n))),
         Value::Array(items) => format!("[{}]", items.iter().map(|item| inline(key, item)).collect::<Vec<_>>().join(", ")),
         Value::Table(table) => {
             let pair = |(k, v): (&String, &Value)| format!("{} = {}", self::key(k), inline(k, v));

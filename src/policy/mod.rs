@@ -1,16 +1,19 @@
 //! A policy: what was decided for a platform, and why. Versioned, strict TOML (`policies/*.toml`).
 
 mod check;
+mod classes;
 mod decision;
+mod errors;
 mod file;
 mod hosts;
 mod layout;
 mod toml_file;
+mod unmeasured;
 
 use crate::collective::{Algorithm, Collective, Parameters, is_zero};
 use crate::decide::{is_missed, times_apart};
 use crate::error::{Error, Result};
-use crate::model::{Compute, Fitted, Inside};
+use crate::model::{Compute, Fitted, Inside, Losses};
 use crate::names;
 use crate::score::{Calibration, ModelScore, Ratios};
 use crate::units;
@@ -88,6 +91,8 @@ pub struct GroupPolicy {
     pub inside_port_sharing: f64,
     /// What copying and combining takes its processors: one for all positions or, where they differ, one for each; none where nobody measured it.
     pub compute: Vec<Compute>,
+    /// What its network loses, if anything.
+    pub losses: Option<Losses>,
     /// What to do, by collective and size.
     pub choices: BTreeMap<&'static Collective, Vec<Choice>>,
     /// How well each model did.
@@ -109,6 +114,7 @@ impl GroupPolicy {
             inside_host: None,
             inside_port_sharing: 1.0,
             compute: Vec::new(),
+            losses: None,
             choices: BTreeMap::new(),
             scores: Vec::new(),
             models: Vec::new(),
@@ -119,7 +125,7 @@ impl GroupPolicy {
     /// What is known of its inside.
     pub(crate) fn inside(&self) -> Inside {
         let network = Inside::new(&self.hosts, self.inside_host.clone(), self.inside_port_sharing, &self.models);
-        network.with_compute(self.compute.clone())
+        network.with_compute(self.compute.clone()).with_losses(self.losses.clone(), &self.models)
     }
 }
 
@@ -296,6 +302,9 @@ pub struct LinkPolicy {
     /// The model of the link.
     pub model: Fitted,
 }
+
+/// What evidence says of the next best where no other was measured or predicted.
+pub const NO_OTHER: &str = "none";
 
 /// What a row says of groups that follow their own rows.
 pub const PER_GROUP: &str = "per_group";

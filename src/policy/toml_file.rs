@@ -6,7 +6,7 @@ use super::{Evidence, FORMAT, GroupPolicy, LinkPolicy, OverGroups, Policy};
 use crate::collective::Collective;
 use crate::error::{Error, Result, key_path, line_of, parse_toml};
 use crate::files::read_text;
-use crate::model::{Fitted, LARGEST, SIZES, Table};
+use crate::model::{Fitted, LARGEST, TABLE_SIZES, Table};
 use crate::score::Calibration;
 use crate::units::{Bytes, bytes_in_file};
 use serde::Deserialize;
@@ -60,6 +60,9 @@ impl File {
             let mut g = table.policy(n, left)?;
             left -= g.hosts.len();
             g.scores = self.score.remove(&g.name).unwrap_or_default();
+            for (k, table) in self.errors.remove(&g.name).unwrap_or_default().into_iter().enumerate() {
+                g.scores.extend(table.scores(key_path(&[&"errors", &g.name, &k]))?);
+            }
             for (k, table) in self.calibration.remove(&g.name).unwrap_or_default().into_iter().enumerate() {
                 g.calibration.extend(table.rows(key_path(&[&"calibration", &g.name, &k]))?);
             }
@@ -81,6 +84,7 @@ impl File {
             links.push(LinkPolicy { between: [a, b], latency_s, model });
         }
         let nobodys = [
+            ("errors", self.errors.into_keys().next()),
             ("score", self.score.into_keys().next()),
             ("calibration", self.calibration.into_keys().next()),
             ("model", self.model.into_keys().next()),
@@ -146,6 +150,7 @@ impl GroupTable {
         Ok(GroupPolicy {
             port_sharing: self.port_sharing,
             inside_port_sharing: self.inside_port_sharing,
+            losses: self.losses,
             choices: self.choices,
             ..GroupPolicy::new(&self.name, self.latency_s, found)
         })
@@ -176,15 +181,15 @@ impl ModelTable {
         let mut tables = BTreeMap::new();
         if !self.bytes.is_empty() {
             let sizes: Vec<f64> = self.bytes.iter().map(|&m| m as f64).collect();
-            tables.insert(SIZES.to_string(), Table { value: sizes.clone(), low: sizes.clone(), high: sizes });
+            tables.insert(TABLE_SIZES.to_string(), Table { value: sizes.clone(), low: sizes.clone(), high: sizes });
         }
         for (name, Column { value, low, high }) in self.tables {
             let narrow = low.is_empty() && high.is_empty();
-            if name == SIZES || (!narrow && (low.len(), high.len()) != (value.len(), value.len())) {
+            if name == TABLE_SIZES || (!narrow && (low.len(), high.len()) != (value.len(), value.len())) {
                 let mut at = at();
                 at.extend(["tables".into(), name.clone()]);
                 let reason =
-                    if name == SIZES { "its sizes stand before the tables" } else { "it needs as many low and high ends as values" };
+                    if name == TABLE_SIZES { "its sizes stand before the tables" } else { "it needs as many low and high ends as values" };
                 return Err((at, format!("table {name} is not valid: {reason}")));
             }
             let (low, high) = if narrow { (value.clone(), value.clone()) } else { (low, high) };

@@ -1,61 +1,61 @@
-//! What messages cost, kept by stream.
+//! What messages cost, kept by sender and receiver.
 
 use super::Run;
 use crate::model::{Cost, Pipe};
 use crate::topology::{Link, Rank};
 
-/// It pays to keep costs where a stream has so many messages.
-const KEPT: usize = 4;
+/// Of so many peers each rank keeps what messages cost: those of a tree that many messages go down, in whatever lanes. By stream there would be more to keep
+/// than a processor has near.
+const PEERS: usize = 4;
 
-/// What a message costs. All but the last one of a stream are of one length mostly: it is not looked up for each.
+/// What a message costs. All but the last one of a pipeline are of one length: it is not looked up for each.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known {
-    to: Rank,
+    peer: Rank,
     bytes: usize,
     cost: Cost,
     pipe: Option<(Pipe, f64)>,
 }
 
-/// How long a message on a stream keeps the port that it comes in by.
+/// How long a message keeps the port that it comes in by.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KnownIn {
+    peer: Rank,
     bytes: usize,
     seconds: f64,
 }
 
-/// True if what is known of so many streams of so many operations is kept.
-pub(super) fn keeps(ops: usize, streams: usize) -> bool {
-    streams > 0 && ops >= KEPT * streams
+/// Room for what is known of so many ranks.
+pub(super) fn room<K: Clone>(ranks: usize) -> Vec<Option<K>> {
+    vec![None; PEERS * ranks]
+}
+
+/// Where that is kept of a rank's messages to or from a peer.
+fn place(rank: Rank, peer: Rank) -> usize {
+    PEERS * rank + peer % PEERS
 }
 
 impl Run<'_> {
     /// What a message costs, and what it shares with others.
-    pub(super) fn cost(&mut self, rank: u32, op: usize, link: Link, bytes: usize) -> (Cost, Option<(Pipe, f64)>) {
-        // of streams that are kept each, of others what each rank sent last
-        let last = || rank as usize;
-        let at = if self.known_in.is_empty() { last() } else { self.streams.at(rank as Rank, self.machines[last()].program.stream(op)) };
-        if let Some(known) = self.known[at].filter(|known| (known.to, known.bytes) == (link.to, bytes)) {
+    pub(super) fn cost(&mut self, link: Link, bytes: usize) -> (Cost, Option<(Pipe, f64)>) {
+        let at = place(link.from, link.to);
+        if let Some(known) = self.known[at].filter(|known| (known.peer, known.bytes) == (link.to, bytes)) {
             return (known.cost, known.pipe);
         }
         let (cost, pipe) = (self.model.cost(link, bytes), self.model.pipe(link, bytes));
-        self.known[at] = Some(Known { to: link.to, bytes, cost, pipe });
+        self.known[at] = Some(Known { peer: link.to, bytes, cost, pipe });
         (cost, pipe)
     }
 
     /// How long the bytes of a message keep the port of the rank that receives it.
     pub(super) fn port_in(&mut self, rank: u32, op: usize) -> f64 {
-        let program = self.machines[rank as usize].program;
-        let Some((from, bytes)) = program.message(op) else { return 0.0 };
-        let stream = self.streams.at(rank as Rank, program.stream(op));
-        if let Some(Some(known)) = self.known_in.get(stream)
-            && known.bytes == bytes
-        {
+        let Some((from, bytes)) = self.machines[rank as usize].program.message(op) else { return 0.0 };
+        let at = place(rank as Rank, from);
+        if let Some(known) = self.known_in[at].filter(|known| (known.peer, known.bytes) == (from, bytes)) {
             return known.seconds;
         }
         let seconds = self.model.port_in(Link { from, to: rank as Rank }, bytes);
-        if let Some(known) = self.known_in.get_mut(stream) {
-            *known = Some(KnownIn { bytes, seconds });
-        }
+        self.known_in[at] = Some(KnownIn { peer: from, bytes, seconds });
         seconds
     }
 }

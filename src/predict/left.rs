@@ -1,10 +1,8 @@
 //! What takes too long for sure, by what ranks have still to do: it is not replayed to its end.
 
 use super::Run;
+use crate::stats::ROUNDING;
 use crate::topology::Link;
-
-/// What is left is known but for rounding.
-pub const SURE: f64 = 1.0 + 1e-9;
 
 /// Seconds that what a rank has still to do will keep it at least: so much later than now, or later still, all is complete.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,7 +21,7 @@ impl Run<'_> {
             let (mut port, mut longest) = (0.0, 0.0);
             for op in 0..program.len() {
                 let Some((to, bytes)) = program.sends_to(op).and(program.message(op)) else { continue };
-                let (cost, _) = self.cost(rank as u32, op, Link { from: rank, to }, bytes);
+                let (cost, _) = self.cost(Link { from: rank, to }, bytes);
                 (port, longest) = (port + cost.gap, f64::max(longest, cost.gap));
                 self.machines[rank].left.cpu += cost.send_overhead;
                 self.machines[to].left.cpu += cost.recv_overhead;
@@ -37,7 +35,7 @@ impl Run<'_> {
     pub(super) fn done_of(&mut self, rank: u32, now: f64, port: f64, cpu: f64) {
         if self.limit < f64::INFINITY {
             let left = &mut self.machines[rank as usize].left;
-            self.is_over |= now + left.port.max(left.cpu) > self.limit * SURE;
+            self.is_over |= now + left.port.max(left.cpu) > self.limit * ROUNDING;
             (left.port, left.cpu) = (left.port - port, left.cpu - cpu);
         }
     }

@@ -132,6 +132,10 @@ fn extrapolated(
     if !run.go(limit)? || run.completion() == f64::INFINITY {
         return Ok(Some((f64::INFINITY, 0.0)));
     }
+    // what is lost depends on all of it
+    if run.losing.may_lose {
+        return Ok(None);
+    }
     let [few, more, most] = [1, 2, 3].map(|looks| run.received(looks * turns * turn));
     let ends = run.received(bytes);
     // each rank at its own pace: one that is slow may be the last one only after many turns

@@ -25,10 +25,10 @@ pub trait AdaptiveCollectives {
     /// root and `MPI_PROC_NULL as usize` elsewhere.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if there is no such root, before anything is sent. [`Error::Mpi`] with MPI's code and reason if a message failed, after
-    /// the communicator's error handler was called as by `MPI_Bcast`: MPI's default one ends the job. Where it returns, other messages of the
-    /// broadcast may still be open, so keep the buffer until the job ends and use the communicator no more. Without a policy that fits, the
-    /// library's own broadcast runs, which is no error.
+    /// [`Error::Mpi`] with MPI's code and reason if there is no such root or a message failed, after the communicator's error handler was called as
+    /// by `MPI_Bcast`: MPI's default one ends the job. Where it returns after a message failed, others of the broadcast may still be open, so keep
+    /// the buffer until the job ends and use the communicator no more. Without a policy that fits, the library's own broadcast runs: no error.
+    /// What is no call of `MPI_Bcast` at all is an [`Error::Invalid`], here and in all that follow, before anything is sent.
     fn adaptive_bcast<B: BufferMut + ?Sized>(&self, root: Rank, buffer: &mut B) -> Result<()>;
 
     /// Combines what all ranks give, element by element, and brings the result to all of them: `mpi`'s `all_reduce_into`, in the way that the policy
@@ -49,7 +49,7 @@ pub trait AdaptiveCollectives {
     /// As [`AdaptiveCollectives::adaptive_allreduce`], with the result at the root alone; elsewhere `result` is not looked at, and may be empty.
     ///
     /// # Errors
-    /// As there, or there is no such root.
+    /// As there.
     fn adaptive_reduce<S: Buffer + ?Sized, R: BufferMut + ?Sized, O: Operation>(
         &self,
         root: Rank,
@@ -87,7 +87,7 @@ pub trait AdaptiveCollectives {
     /// describe a block by different datatypes of one signature; what does not lie in one piece is packed first.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if there is no such root, or its buffer has not as many items for each rank; else as for
+    /// [`Error::Invalid`] if the root's buffer has not as many items for each rank; else as for
     /// [`AdaptiveCollectives::adaptive_bcast`].
     fn adaptive_gather<S: Buffer + ?Sized, R: BufferMut + ?Sized>(&self, root: Rank, given: &S, result: &mut R) -> Result<()>;
 
@@ -174,7 +174,7 @@ pub trait AdaptiveCollectives {
     /// not decide alike: the library's own runs.
     ///
     /// # Errors
-    /// As for [`AdaptiveCollectives::adaptive_allgatherv`], or there is no such root.
+    /// As for [`AdaptiveCollectives::adaptive_allgatherv`].
     fn adaptive_gatherv<S: Buffer + ?Sized, R: PartitionedBufferMut + ?Sized>(&self, root: Rank, given: &S, result: &mut R) -> Result<()>;
 
     /// As [`AdaptiveCollectives::adaptive_gatherv`], where `data` is the block that this rank gives, alone; at the root all blocks, its own in its place.

@@ -7,6 +7,7 @@
 use super::communicator::{attached, sizes};
 use super::datatype::{Direction, Layout, copy_items};
 use super::known::{Asked, Known};
+use super::refused::{as_mpi_counts, refuses};
 use super::{rank, under_way};
 use crate::collective::{Collective, Shape};
 use crate::error::{Error, Result};
@@ -74,8 +75,6 @@ pub(super) struct Call {
     given: *mut u8,
     /// Where what comes goes.
     got: *mut u8,
-    /// What items are combined with, if they are.
-    op: Option<ffi::MPI_Op>,
 }
 
 impl Call {
@@ -90,8 +89,9 @@ impl Call {
     ) -> Call {
         let commutes = operation.is_none_or(|(_, commutes)| commutes);
         let items = |items: Items| (items.count, items.datatype);
-        let asked = Asked { collective, comm, given: items(given), got: items(got), root, in_place: false, commutes };
-        Call { asked, given: given.data, got: got.data, op: operation.map(|(op, _)| op) }
+        let op = operation.map(|(op, _)| op);
+        let asked = Asked { collective, comm, given: items(given), got: items(got), root, in_place: false, op, commutes };
+        Call { asked, given: given.data, got: got.data }
     }
 
     /// The same of items that are given, and replaced by those that come.
@@ -139,12 +139,12 @@ impl Side {
     /// Nothing where there are no blocks: it does not count on this rank.
     ///
     /// # Safety
-    /// Where there are blocks, the datatype must be valid.
+    /// Where there are blocks, the datatype must be valid, and the count not negative.
     pub unsafe fn new((count, datatype): (c_int, ffi::MPI_Datatype), blocks: usize, combines: bool) -> Result<Option<Side>> {
         if blocks == 0 {
             return Ok(None);
         }
-        let count = count.max(0) as usize;
+        let count = count as usize;
         if !count.is_multiple_of(blocks) {
             return Err(Error::invalid(format!("take {count} items for {blocks} blocks: each block must have as many")));
         }
@@ -233,19 +233,22 @@ pub(super) struct Prepared {
     elements: Option<Elements>,
     /// What this rank gives may lie where its result goes.
     reads_output: bool,
-    /// What the library is called with, but for addresses and the operation, and what calls it.
+    /// What the library is called with, but for addresses, and what calls it.
     own: library::Call,
     call_own: library::Own,
+    /// MPI's function has no such arguments: it is called with them as they are.
+    refused: bool,
 }
 
 impl Prepared {
     /// Looks at the arguments of a call.
     ///
     /// # Safety
-    /// The communicator must be valid, and the datatypes of items that count on this rank.
+    /// The communicator must be valid, and the datatypes of items that count on this rank, or null.
     ///
     /// # Errors
-    /// [`Error::Invalid`] with what is wrong with them; or MPI's reason.
+    /// [`Error::Invalid`] where they make no arguments of MPI's function; or MPI's reason. What MPI's function refuses is no error here: the library
+    /// says it, as it does without this crate.
     pub unsafe fn new(asked: &Asked) -> Result<Prepared> {
         let Asked { collective, root, in_place, .. } = *asked;
         let (ranks, remote) = sizes(asked.comm)?;
@@ -255,7 +258,7 @@ impl Prepared {
         let (at_root, nowhere) = (ffi::MPI_ROOT as usize, unsafe { ffi::RSMPI_PROC_NULL } as usize);
         let special = collective.rooted && remote.is_some() && [at_root, nowhere].contains(&root);
         if root >= peers && !special {
-            return Err(Error::invalid(format!("{} with root {root} of {peers} ranks", collective.function)));
+            return Prepared::refused(asked, me);
         }
         if in_place && remote.is_some() {
             return Err(Error::invalid(format!("{} in place between two groups of ranks", collective.function)));
@@ -265,11 +268,15 @@ impl Prepared {
         let blocks = |root, in_place| (collective.layout)(&Shape { in_place, ..Shape::new(peers, root, 1) }, 0);
         let own = blocks(if is_root || !collective.rooted { 0 } else { 1 }, in_place);
         let absent = remote.is_some() && root == nowhere && collective.rooted;
-        let side = |items, blocks| {
-            // SAFETY: the caller's arguments
-            unsafe { Side::new(items, if absent { 0 } else { blocks }, collective.combines) }
-        };
-        let (given, got) = (side(asked.given, own.input)?, side(asked.got, own.output)?);
+        let (input, output) = if absent { (0, 0) } else { (own.input, own.output) };
+        let count_here = [(asked.given, input), (asked.got, output)];
+        // SAFETY: the caller's arguments
+        if unsafe { count_here.into_iter().any(|(items, blocks)| blocks > 0 && refuses(items, asked.op)) } {
+            return Prepared::refused(asked, me);
+        }
+        // SAFETY: as above
+        let side = |(items, blocks)| unsafe { Side::new(items, blocks, collective.combines) };
+        let (given, got) = (side(count_here[0])?, side(count_here[1])?);
         if let (Some(given), Some(got)) = (given, got) {
             if collective.combines && given.datatype != got.datatype {
                 return Err(Error::invalid(format!("{} with items of two datatypes", collective.function)));
@@ -291,12 +298,20 @@ impl Prepared {
             given: given.map_or(nothing, |side| side.items()),
             output: null_mut(),
             got: got.map_or(nothing, |side| side.items()),
-            // SAFETY: a constant of the library
-            op: unsafe { ffi::RSMPI_SUM },
-            root: root as c_int,
+            op: asked.operation(),
+            root: as_mpi_counts(root),
         };
         let (bytes, call_own) = (side.map_or(0, |side| side.block()), library::own(collective)?);
-        Ok(Prepared { me, given, got, bytes, elements, reads_output, own, call_own })
+        Ok(Prepared { me, given, got, bytes, elements, reads_output, own, call_own, refused: false })
+    }
+
+    /// Of arguments that MPI's function has not: it finds what is wrong with them, and does what the program chose for its communicator.
+    #[cold]
+    fn refused(asked: &Asked, me: Rank) -> Result<Prepared> {
+        let Asked { given, got, root, .. } = *asked;
+        let own = library::Call { input: null(), given, output: null_mut(), got, op: asked.operation(), root: as_mpi_counts(root) };
+        let call_own = library::own(asked.collective)?;
+        Ok(Prepared { me, given: None, got: None, bytes: 0, elements: None, reads_output: false, own, call_own, refused: true })
     }
 
     /// True if something can be planned: where it has bytes that others than the library can combine.
@@ -330,7 +345,7 @@ impl Prepared {
             let output = self.got.as_ref().map_or(Ok((null_mut(), 0)), |side| side.bytes(call.got, self.reads_output, &mut got))?;
             (input, output)
         };
-        let operation = match (call.op, &self.elements) {
+        let operation = match (call.asked.op, &self.elements) {
             (Some(op), Some(elements)) => Some(Operation::new(self.own.given.1, elements.bytes, op)),
             _ => None,
         };
@@ -347,16 +362,20 @@ impl Prepared {
     /// The call's items must be valid.
     #[inline]
     pub unsafe fn for_the_library(&self, call: &Call) -> (library::Call, Vec<u8>) {
-        let own = self.as_it_is(call);
+        let mut own = self.as_it_is(call);
+        if self.refused && call.asked.in_place && call.asked.collective.combines {
+            // two buffers that are one are refused too, and not for what is wrong here
+            own.output = got_at(null_mut(), true).cast();
+        }
         // SAFETY: the caller's
-        if call.asked.in_place { unsafe { self.out_of_place(own, call) } } else { (own, Vec::new()) }
+        if call.asked.in_place && !self.refused { unsafe { self.out_of_place(own, call) } } else { (own, Vec::new()) }
     }
 
     /// What the library is called with, on the caller's memory. What does not count on this rank may have any address.
     #[inline]
     fn as_it_is(&self, call: &Call) -> library::Call {
         let (input, output) = (call.given.cast_const().cast(), call.got.cast());
-        library::Call { input, output, op: call.op.unwrap_or(self.own.op), ..self.own }
+        library::Call { input, output, ..self.own }
     }
 
     #[cold]
@@ -424,7 +443,7 @@ impl Copies {
 /// The items must be valid for MPI's function.
 ///
 /// # Errors
-/// [`Error::Invalid`] with what is wrong with the arguments, before anything is sent; or MPI's reason.
+/// [`Error::Invalid`] where the arguments are none of MPI's function, before anything is sent; or MPI's reason.
 #[inline(always)] // a call of the library's own compares and jumps, without being put together first
 pub(super) unsafe fn run(call: &Call) -> Result<()> {
     // SAFETY: the caller's; what is known is copied before the library runs, which may call a user's reduction, and that this

@@ -5,7 +5,7 @@ use super::known::{Memory, spread};
 use super::notice::{Reason, Why, once};
 use super::planned::Planned;
 use super::private::Group;
-use super::team::has_ended;
+use super::team::{free_at_the_end, has_ended};
 use super::{no_copy, rank, world_rank};
 use crate::error::Result;
 use crate::transport::mpi::{check, check_launcher};
@@ -21,6 +21,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What a communicator carries, and what goes with it.
 pub(super) struct Attached {
+    comm: ffi::MPI_Comm,
     state: State,
     /// What its calls were looked up for.
     pub known: Memory,
@@ -111,8 +112,8 @@ pub(crate) fn groups_in_use(comm: &impl AsRaw<Raw = ffi::MPI_Comm>) -> Result<Op
         state(comm.as_raw())?;
         state(comm.as_raw())?
     } {
-        State::Planned(planned) => Ok(Some(planned.groups())),
-        State::Later | State::Native => Ok(None),
+        Some(State::Planned(planned)) => Ok(Some(planned.groups())),
+        Some(State::Later | State::Native) | None => Ok(None),
     }
 }
 
@@ -151,30 +152,50 @@ fn all() -> MutexGuard<'static, BTreeSet<usize>> {
     ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// MPI is about to end: all communicators give up their plans, and use the library's own collectives, which callbacks may still call.
+/// MPI has said that it is about to end: no communicator carries anything any more, and all use the library's own collectives, which callbacks may
+/// still call.
 ///
 /// # Safety
 /// No collective may be under way.
 pub(super) unsafe fn give_up_all() {
+    let Some(&key) = KEYVAL.get() else { return };
     let all: Vec<usize> = all().iter().copied().collect();
     for address in all {
-        // SAFETY: what is registered is there; the caller vouches that nobody uses it
-        unsafe { *(address as *mut Attached) = Attached { state: State::Native, known: Memory::default() } };
+        let attached = address as *mut Attached;
+        // SAFETY: what is registered is there, and so is its communicator; the caller vouches that nobody uses it
+        unsafe {
+            (*attached).state = State::Native;
+            (*attached).known = Memory::default();
+            // MPI is in the middle of deleting that one's attributes
+            if (*attached).comm != ffi::RSMPI_COMM_SELF {
+                native::PMPI_Comm_delete_attr((*attached).comm, key);
+            }
+        }
     }
+    // SAFETY: made by this module; where something still has it, it goes with that
+    unsafe { native::PMPI_Comm_free_keyval(&mut { key }) };
 }
 
 /// The attribute under which a communicator keeps its state.
+pub(super) static KEYVAL: OnceLock<c_int> = OnceLock::new();
+
+/// The same, once there is one.
 fn keyval() -> Result<c_int> {
-    static KEYVAL: OnceLock<c_int> = OnceLock::new();
     if let Some(&key) = KEYVAL.get() {
         return Ok(key);
     }
+    free_at_the_end()?;
     let mut key: c_int = 0;
     // SAFETY: callbacks with the signatures that MPI asks for
     check("MPI_Comm_create_keyval", unsafe {
         native::PMPI_Comm_create_keyval(Some(no_copy), Some(dropped), &mut key, std::ptr::null_mut())
     })?;
-    Ok(*KEYVAL.get_or_init(|| key))
+    let taken = *KEYVAL.get_or_init(|| key);
+    if taken != key {
+        // SAFETY: another thread's came first, and nobody knows this one
+        unsafe { native::PMPI_Comm_free_keyval(&mut key) };
+    }
+    Ok(taken)
 }
 
 /// The communicator goes, and its state with it.
@@ -186,29 +207,31 @@ unsafe extern "C" fn dropped(_: ffi::MPI_Comm, _: c_int, state: *mut c_void, _: 
     ffi::MPI_SUCCESS as c_int
 }
 
-/// The state of a communicator, set up at first use (collective then).
+/// The state of a communicator, set up at first use (collective then); nothing once MPI has said that it is about to end.
 ///
 /// # Safety
 /// `comm` must be valid, and no other thread may use its state: MPI forbids two collectives on one communicator at a time.
 ///
 /// # Errors
 /// MPI's reason.
-pub(super) unsafe fn state<'a>(comm: ffi::MPI_Comm) -> Result<&'a mut State> {
+pub(super) unsafe fn state<'a>(comm: ffi::MPI_Comm) -> Result<Option<&'a mut State>> {
+    if has_ended() {
+        return Ok(None);
+    }
     // SAFETY: the caller's, and pointers that were set by this function
     unsafe {
         let mut found = kept(comm)?;
         let again = !found.is_null();
         if !again {
             // kept before the others are spoken to: what is here cannot fail afterwards
-            let state = if has_ended() { State::Native } else { State::Later };
-            found = Box::into_raw(Box::new(Attached { state, known: Memory::default() }));
+            found = Box::into_raw(Box::new(Attached { comm, state: State::Later, known: Memory::default() }));
             check("MPI_Comm_set_attr", native::PMPI_Comm_set_attr(comm, keyval()?, found.cast::<c_void>()))?;
             all().insert(found as usize);
         }
         if let State::Later = (*found).state {
             (*found).state = State::new(comm, again)?;
         }
-        Ok(&mut (*found).state)
+        Ok(Some(&mut (*found).state))
     }
 }
 
@@ -256,6 +279,9 @@ pub(super) unsafe fn planned<'a>(comm: ffi::MPI_Comm) -> Result<Option<&'a mut P
 
 /// What a communicator carries; null if that is nothing.
 unsafe fn kept(comm: ffi::MPI_Comm) -> Result<*mut Attached> {
+    if has_ended() {
+        return Ok(std::ptr::null_mut());
+    }
     let (mut found, mut flag): (*mut Attached, c_int) = (std::ptr::null_mut(), 0);
     // SAFETY: MPI writes the attribute's value, a pointer that was set in `state`
     let code = unsafe { native::PMPI_Comm_get_attr(comm, keyval()?, (&raw mut found).cast::<c_void>(), &mut flag) };

@@ -4,11 +4,11 @@ use super::notice::{Reason, Why};
 use super::private::{Group, MOST_CONTEXTS, Private, Turn, all_tags, contexts, greatest, has_context, world};
 use super::settings;
 use super::tags::tags;
-use super::team::{KEPT, Place, Team, free_at_the_end, tags_of, teams};
+use super::team::{KEPT, Place, Team, tags_of, teams};
 use super::{rank, world_rank};
 use crate::collective::COLLECTIVES;
 use crate::error::{Error, Result};
-use crate::plan::{Limits, Planner, by_form, members};
+use crate::plan::{Planner, by_form, members};
 use crate::policy::CompiledPolicy;
 use crate::topology::Rank;
 use crate::transport::mpi::{check, gather_texts};
@@ -48,7 +48,6 @@ impl Prepared {
         let (policy, host) = (settings::policy()?, settings::host(world_rank()?)?);
         let (group, world) = (Group::of(comm)?, Group::world()?);
         let ranks = group.ranks_in(&world, ranks)?;
-        free_at_the_end()?;
         // SAFETY: a constant of the library
         let all = super::communicator::sizes(unsafe { ffi::RSMPI_COMM_WORLD })?.0;
         Ok(Prepared { policy, host, group, world, ranks, all, me: rank(comm)?, threads: threads_are_many()? })
@@ -280,11 +279,10 @@ impl Prepared {
         let through = through.ok_or_else(|| Error::invalid("find the private communicator of all processes"))?;
         // in the world's order everybody's rank is the one there
         let in_order = own.is_some() || ranks.iter().copied().eq(0..ranks.len() as c_int);
-        let limits = Limits { bytes: c_int::MAX as usize, lanes: lanes as usize };
         let team = Arc::new(Team {
             serial: vote.0[SERIAL],
             fingerprint: policy.fingerprint(),
-            planner: Mutex::new(Planner::new(policy, members, me, limits)),
+            planner: Mutex::new(Planner::new(policy, members, me, lanes as usize)),
             comm: through,
             kept: own.is_none() && vote.0[TEAMS] < KEPT as i64,
             own: Mutex::new(own),

@@ -48,6 +48,8 @@ pub struct Asked {
     pub root: Rank,
     /// What this rank gives lies where its result goes, as far as these are two buffers.
     pub in_place: bool,
+    /// What items are combined with, if they are.
+    pub op: Option<ffi::MPI_Op>,
     /// The operation commutes, if there is one.
     pub commutes: bool,
 }
@@ -60,6 +62,12 @@ impl Asked {
         spread(collective ^ (self.given.0 as usize) ^ ((self.got.0 as usize) << 8) ^ (self.root << 20)) % REMEMBERED
     }
 
+    /// What items are combined with; anything where they are not.
+    pub fn operation(&self) -> ffi::MPI_Op {
+        // SAFETY: a constant of the library
+        self.op.unwrap_or(unsafe { ffi::RSMPI_SUM })
+    }
+
     #[inline]
     fn is_like(&self, other: &Asked) -> bool {
         (self.given.0 == other.given.0)
@@ -69,6 +77,7 @@ impl Asked {
             & (self.got.1 == other.got.1)
             & std::ptr::eq(self.collective, other.collective)
             & (self.in_place == other.in_place)
+            & (self.op == other.op)
             & (self.commutes == other.commutes)
     }
 }
@@ -118,8 +127,8 @@ impl Known {
         if prepared.may_be_planned() {
             // SAFETY: as above
             let state = unsafe { state(asked.comm)? };
-            holds = !matches!(state, State::Later) && prepared.is_predefined();
-            if let State::Planned(of) = state {
+            holds = !matches!(state, Some(State::Later)) && prepared.is_predefined();
+            if let Some(State::Planned(of)) = state {
                 let plan = of.planned(asked.collective, |ranks| prepared.shape(asked, ranks));
                 planned = matches!(*plan, plan::Planned::Run(_)).then_some((NonNull::from(&mut **of), plan));
             }

@@ -31,6 +31,7 @@ mod nonblocking;
 mod notice;
 mod planned;
 mod private;
+mod refused;
 mod settings;
 mod tags;
 mod team;
@@ -49,6 +50,7 @@ use crate::transport::mpi::check;
 use crate::transport::native;
 use mpi::ffi;
 use std::os::raw::{c_int, c_void};
+use std::sync::{Mutex, PoisonError};
 
 /// This process's rank in a communicator.
 fn rank(comm: ffi::MPI_Comm) -> Result<Rank> {
@@ -62,6 +64,29 @@ fn rank(comm: ffi::MPI_Comm) -> Result<Rank> {
 fn world_rank() -> Result<Rank> {
     // SAFETY: a constant of the library
     rank(unsafe { ffi::RSMPI_COMM_WORLD })
+}
+
+/// What is done while errors on a communicator are returned; afterwards they are handled as before.
+///
+/// # Safety
+/// The communicator must be valid.
+unsafe fn quietly<R>(comm: ffi::MPI_Comm, done: impl FnOnce() -> R) -> R {
+    static ALONE: Mutex<()> = Mutex::new(());
+    // SAFETY: the caller's; out-parameters of the right types
+    unsafe {
+        // MPI_COMM_SELF is every thread's: one after the other, or one would keep what another one chose for the meantime
+        let _alone = (comm == ffi::RSMPI_COMM_SELF).then(|| ALONE.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut handler = ffi::RSMPI_ERRORS_RETURN;
+        let asked = native::PMPI_Comm_get_errhandler(comm, &mut handler);
+        native::PMPI_Comm_set_errhandler(comm, ffi::RSMPI_ERRORS_RETURN);
+        let result = done();
+        // SimGrid's MPI gives a null pointer for its default, and does not take it back
+        if asked == ffi::MPI_SUCCESS as c_int && handler != std::mem::zeroed() {
+            native::PMPI_Comm_set_errhandler(comm, handler);
+            native::PMPI_Errhandler_free(&mut handler);
+        }
+        result
+    }
 }
 
 /// A duplicate starts without state: it is another communicator.

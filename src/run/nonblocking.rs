@@ -165,7 +165,7 @@ pub(super) static IBARRIER: Immediate =
 /// The items must be valid for MPI's function, and they and the operation be lent for the scope's lifetime.
 ///
 /// # Errors
-/// [`crate::error::Error::Invalid`] with what is wrong with the arguments; or MPI's reason.
+/// As the blocking call.
 pub(super) unsafe fn begin<'a, S: Scope<'a>>(call: &Call, library: &Immediate, scope: S) -> Result<Pending<'a, S>> {
     let asked = &call.asked;
     // SAFETY: the caller's arguments; MPI has calls on a communicator begin one after the other

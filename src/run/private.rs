@@ -1,5 +1,6 @@
 //! Communicators of our own: made on all processes or on none, and freed by the time MPI ends.
 
+use super::quietly;
 use crate::error::Result;
 use crate::topology::Rank;
 use crate::transport::mpi::{MpiTransport, check, tag_bound};
@@ -61,17 +62,10 @@ impl Private {
     /// # Errors
     /// MPI's reason, where the processes cannot speak with each other.
     pub fn of(comm: MPI_Comm, group: &Group) -> Result<Option<Private>> {
-        // SAFETY: a valid communicator, out-parameters of the right types; what the communicator does about errors is as before afterwards
+        // SAFETY: a valid communicator, an out-parameter of the right type
         let own = unsafe {
-            let (mut handler, mut made) = (ffi::RSMPI_ERRORS_RETURN, ffi::RSMPI_COMM_NULL);
-            let asked = native::PMPI_Comm_get_errhandler(comm, &mut handler);
-            native::PMPI_Comm_set_errhandler(comm, ffi::RSMPI_ERRORS_RETURN);
-            let code = native::PMPI_Comm_create(comm, group.0, &mut made);
-            // SimGrid's MPI gives a null pointer for its default, and does not take it back
-            if asked == ffi::MPI_SUCCESS as c_int && handler != std::mem::zeroed() {
-                native::PMPI_Comm_set_errhandler(comm, handler);
-                native::PMPI_Errhandler_free(&mut handler);
-            }
+            let mut made = ffi::RSMPI_COMM_NULL;
+            let code = quietly(comm, || native::PMPI_Comm_create(comm, group.0, &mut made));
             Private::made(code, made)
         };
         let all = greatest([i64::from(own.is_none())], comm)? == [0];

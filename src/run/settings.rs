@@ -42,7 +42,7 @@ pub fn use_policy(policy: Policy) {
 pub(super) fn policy() -> Result<Arc<CompiledPolicy>> {
     let mut slot = slot().lock().unwrap_or_else(PoisonError::into_inner);
     let loaded = slot.get_or_insert_with(|| {
-        let path = std::env::var_os(POLICY_VARIABLE).map(PathBuf::from);
+        let path = std::env::var_os(POLICY_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
         let path = path.ok_or_else(|| Error::invalid(format!("find a policy: {POLICY_VARIABLE} names none")))?;
         CompiledPolicy::new(Policy::read(&path)?).map(Arc::new)
     });

@@ -5,6 +5,7 @@
 //! are told apart by their tags.
 
 use super::communicator::give_up_all;
+use super::datatype;
 use super::private::{Private, all_tags, world};
 use super::tags::tags;
 use super::{no_copy, under_way};
@@ -211,6 +212,7 @@ pub fn free_at_the_end() -> Result<()> {
         ENDED.store(true, Ordering::Relaxed);
         // SAFETY: what was under way is over, and no other thread calls MPI when one ends it
         unsafe { give_up_all() };
+        datatype::give_up_all();
         let mut all = std::mem::take(&mut *teams());
         // in one order on all processes
         all.sort_by_key(|team| team.serial);
@@ -229,6 +231,8 @@ pub fn free_at_the_end() -> Result<()> {
         let (copy, nothing) = (Some(no_copy as _), std::ptr::null_mut());
         check("MPI_Comm_create_keyval", native::PMPI_Comm_create_keyval(copy, Some(ended), &mut key, nothing))?;
         check("MPI_Comm_set_attr", native::PMPI_Comm_set_attr(ffi::RSMPI_COMM_SELF, key, nothing))?;
+        // it goes with the attribute
+        check("MPI_Comm_free_keyval", native::PMPI_Comm_free_keyval(&mut key))?;
     }
     // a second thread that comes here at the same time has it set twice, which frees nothing twice
     let _ = SET.set(());

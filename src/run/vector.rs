@@ -8,6 +8,7 @@ use super::call::{Call, Items, Side, given_at, got_at, run_plan};
 use super::communicator::sizes;
 use super::datatype::{Direction, Layout, copy_items};
 use super::known::Known;
+use super::refused::{as_mpi_counts, refuses};
 use super::{rank, under_way};
 use crate::collective::{Collective, allgather, reduce_scatter};
 use crate::error::{Error, Result};
@@ -42,19 +43,28 @@ impl<'a> Blocks<'a> {
         Blocks { data: got_at(data, is_nothing(counts)), datatype, counts, places }
     }
 
-    /// One of them.
-    fn block(&self, k: usize) -> Result<Items> {
+    /// True if MPI's function refuses them.
+    fn refused(&self) -> bool {
         // SAFETY: the caller's datatype
-        let place = unsafe { Layout::of(self.datatype)? }.after(1) * self.places[k] as isize;
+        self.counts.iter().any(|&count| unsafe { refuses((count, self.datatype), None) })
+    }
+
+    /// One of them. What is refused lies anywhere.
+    fn block(&self, k: usize) -> Result<Items> {
+        // SAFETY: the caller's datatype, if it is one
+        let place = if self.refused() { 0 } else { unsafe { Layout::of(self.datatype)? }.after(1) * self.places[k] as isize };
         Ok(Items { data: self.data.wrapping_offset(place), count: self.counts[k], datatype: self.datatype })
     }
 
     /// A copy of those from `k` to before `end`, with what lies between them, and the address in it from which their places count: the library's name for "in
-    /// place" is known to C alone.
+    /// place" is known to C alone. What is refused stays as it is.
     ///
     /// # Safety
     /// The blocks must be the caller's memory.
     unsafe fn copied(&self, k: usize, end: usize) -> Result<(Vec<u8>, Blocks<'a>)> {
+        if self.refused() {
+            return Ok((Vec::new(), *self));
+        }
         // SAFETY: the caller's datatype
         let layout = unsafe { Layout::of(self.datatype)? };
         let reach = |k: usize| {
@@ -90,9 +100,6 @@ fn check_counts(function: &str, ranks: usize, counts: &[c_int]) -> Result<()> {
     if counts.len() != ranks {
         let of = if ranks == 1 { "rank" } else { "ranks" };
         return Err(Error::invalid(format!("{function} with {} blocks for {ranks} {of}", counts.len())));
-    }
-    if let Some(count) = counts.iter().find(|&&count| count < 0) {
-        return Err(Error::invalid(format!("{function} with a block of {count} items")));
     }
     Ok(())
 }
@@ -150,7 +157,7 @@ fn check_in_place(function: &str, remote: Option<usize>) -> Result<()> {
 /// The arguments must be valid for `MPI_Allgatherv`.
 ///
 /// # Errors
-/// [`Error::Invalid`] with what is wrong with them, before anything is sent; or MPI's reason.
+/// [`Error::Invalid`] where they are none of MPI's function, before anything is sent; or MPI's reason.
 pub(super) unsafe fn allgatherv(comm: MPI_Comm, given: Option<Items>, got: Blocks) -> Result<()> {
     const FUNCTION: &str = "MPI_Allgatherv";
     let (ranks, remote) = sizes(comm)?;
@@ -161,11 +168,21 @@ pub(super) unsafe fn allgatherv(comm: MPI_Comm, given: Option<Items>, got: Block
         check_in_place(FUNCTION, remote)?;
     }
     let mut given = given.map_or_else(|| got.block(me), Ok)?;
+    let library = |given: Items| {
+        let (data, counts, places) = (given.data.cast_const().cast(), got.counts.as_ptr(), got.places.as_ptr());
+        // SAFETY: the caller's arguments
+        check(FUNCTION, unsafe {
+            native::PMPI_Allgatherv(data, given.count, given.datatype, got.data.cast(), counts, places, got.datatype, comm)
+        })
+    };
     // SAFETY: the caller's arguments
     unsafe {
+        if got.refused() || refuses((given.count, given.datatype), None) {
+            return library(given);
+        }
         let (from, into) = (Layout::of(given.datatype)?, Layout::of(got.datatype)?);
         let block = |k: usize| got.counts[k] as usize * into.size;
-        let count = given.count.max(0) as usize;
+        let count = given.count as usize;
         if let (None, Some(bytes)) = (remote, filled_up((0..ranks).map(block))) {
             let (own, mine) = (count * from.size, block(me));
             if own != mine {
@@ -193,9 +210,7 @@ pub(super) unsafe fn allgatherv(comm: MPI_Comm, given: Option<Items>, got: Block
         if let Some((_, own)) = &copy {
             given = own.block(me)?;
         }
-        let (counts, places) = (got.counts.as_ptr(), got.places.as_ptr());
-        let data = given.data.cast_const().cast();
-        check(FUNCTION, native::PMPI_Allgatherv(data, given.count, given.datatype, got.data.cast(), counts, places, got.datatype, comm))
+        library(given)
     }
 }
 
@@ -221,8 +236,18 @@ pub(super) unsafe fn reduce_scatter(
         check_in_place(FUNCTION, remote)?;
     }
     let got = got.unwrap_or(Items { count: counts[me], ..given });
+    let library = |data: *const c_void| {
+        // SAFETY: the caller's arguments
+        let code = unsafe { native::PMPI_Reduce_scatter(data, got.data.cast(), counts.as_ptr(), given.datatype, op, comm) };
+        check(FUNCTION, code)
+    };
+    // what the operation does not combine has no plan
+    // SAFETY: as above
+    if counts.iter().any(|&count| unsafe { refuses((count, given.datatype), None) }) {
+        return library(given.data.cast_const().cast());
+    }
     let all: usize = counts.iter().map(|&count| count as usize).sum();
-    if given.count.max(0) as usize != all || got.count != counts[me] {
+    if usize::try_from(given.count) != Ok(all) || got.count != counts[me] {
         let (given, got, mine) = (given.count, got.count, counts[me]);
         return Err(Error::invalid(format!("{FUNCTION} of {given} items of {all} that are counted, and into {got} of {mine}")));
     }
@@ -253,9 +278,7 @@ pub(super) unsafe fn reduce_scatter(
         }
         under_way::finish(comm, None);
         let copy = side.filter(|_| in_place).map(|side| side.copied(given.data, 0, all));
-        let data = copy.as_ref().map_or(given.data.cast::<c_void>(), |(_, address)| *address);
-        let code = native::PMPI_Reduce_scatter(data.cast_const(), got.data.cast(), counts.as_ptr(), given.datatype, op, comm);
-        check(FUNCTION, code)
+        library(copy.as_ref().map_or(given.data.cast::<c_void>(), |(_, address)| *address).cast_const())
     }
 }
 
@@ -305,18 +328,15 @@ impl AtRoot {
     /// The arguments must be valid for its function.
     ///
     /// # Errors
-    /// As [`allgatherv`], or there is no such root.
+    /// As [`allgatherv`].
     pub unsafe fn run(&self, comm: MPI_Comm, root: usize, own: Items, all: Blocks) -> Result<()> {
         let (ranks, remote) = sizes(comm)?;
-        if remote.is_none() && root >= ranks {
-            return Err(Error::invalid(format!("{} with root {root} of {ranks} ranks", self.function)));
-        }
         if remote.is_none() && rank(comm)? == root {
             all.check(self.function, ranks)?;
         }
         under_way::finish(comm, None);
         // SAFETY: the caller's arguments
-        check(self.function, unsafe { (self.call)(&own, &all, root as c_int, comm) })
+        check(self.function, unsafe { (self.call)(&own, &all, as_mpi_counts(root), comm) })
     }
 
     /// The same where the root's own block stays in its place. Elsewhere there is one block.

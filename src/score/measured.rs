@@ -119,7 +119,8 @@ pub fn score(rank_set: &RankSet, fitted: &[Fitted], collectives: &[&'static Coll
         for e in &experiments(rank_set, fitted, collective)? {
             let (Experiment::Collective { algorithm, ranks, bytes, .. }, Some(measured)) = (e, samples.median(e)) else { continue };
             let algorithm = collective.algorithm(algorithm)?.name;
-            for (cases, predicted) in by_model.iter_mut().zip(predict_with_each(e, &costs, &rank_set.ranks)?) {
+            let predictions = predict_with_each(e, &costs, &rank_set.ranks)?;
+            for (cases, predicted) in by_model.iter_mut().zip(predictions) {
                 let (ratio, error) = (measured / predicted, (predicted / measured - 1.0).abs());
                 let told = predicted > 0.0 && measured > 0.0 && ratio.is_finite() && error.is_finite();
                 // what is lost and sent again tells nothing of a model

@@ -69,8 +69,10 @@ functions! {
     PMPI_Comm_create(comm: Comm, group: Group, made: *mut Comm) -> c_int;
     PMPI_Comm_create_group(comm: Comm, group: Group, tag: c_int, made: *mut Comm) -> c_int;
     PMPI_Comm_create_keyval(copy: Copied<Comm>, delete: Deleted<Comm>, key: Int, extra: Place) -> c_int;
+    PMPI_Comm_delete_attr(comm: Comm, key: c_int) -> c_int;
     PMPI_Comm_dup(comm: Comm, made: *mut Comm) -> c_int;
     PMPI_Comm_free(comm: *mut Comm) -> c_int;
+    PMPI_Comm_free_keyval(key: Int) -> c_int;
     PMPI_Comm_get_attr(comm: Comm, key: c_int, value: Place, found: Int) -> c_int;
     PMPI_Comm_get_errhandler(comm: Comm, handler: *mut Errhandler) -> c_int;
     PMPI_Comm_group(comm: Comm, group: *mut Group) -> c_int;
@@ -124,6 +126,7 @@ functions! {
     PMPI_Type_create_subarray(n: c_int, sizes: Ints, parts: Ints, starts: Ints, order: c_int, t: Datatype, made: *mut Datatype) -> c_int;
     PMPI_Type_dup(t: Datatype, made: *mut Datatype) -> c_int;
     PMPI_Type_free(t: *mut Datatype) -> c_int;
+    PMPI_Type_free_keyval(key: Int) -> c_int;
     PMPI_Type_get_attr(t: Datatype, key: c_int, value: Place, found: Int) -> c_int;
     PMPI_Type_get_contents(t: Datatype, n: c_int, m: c_int, k: c_int, ints: Int, places: *mut Aint, types: *mut Datatype) -> c_int;
     PMPI_Type_get_envelope(t: Datatype, ints: Int, places: Int, types: Int, combiner: Int) -> c_int;

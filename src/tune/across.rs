@@ -11,7 +11,7 @@ use crate::measure::{Experiment, Session};
 use crate::plan::{
     self, Flow, Location, Predictions, TwoLevelCandidate, TwoLevelCandidates, TwoLevelChoice, TwoLevelParameters, choice_name, two_level,
 };
-use crate::policy::{CompiledPolicy, Evidence, PER_GROUP, Policy, TwoLevelRow};
+use crate::policy::{CompiledPolicy, Evidence, NO_OTHER, PER_GROUP, Policy, TwoLevelRow};
 use crate::schedule::pieces;
 use crate::score::Ratios;
 use crate::stats;
@@ -24,8 +24,9 @@ const ROUNDS: usize = 3;
 /// They are at most so many: pipelines across groups are as long as those of two groups and the way between them, so twice as many as are tried
 /// inside one.
 const MOST_ACROSS: usize = 512;
-/// The sizes that schedules are chosen at; a choice holds for the sizes near its own, the last one for all larger ones.
-pub(super) const SIZES: [usize; 11] =
+/// The sizes that broadcasts over groups are chosen at, doubled where schedules change, which is between 8 KiB and 1 MiB; a choice holds for the sizes
+/// near its own, the last one for all larger ones. Below 1 KiB latencies between groups are all that counts.
+pub(super) const BCAST_SIZES: [usize; 11] =
     [1, 1 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
 
 /// Schedules expected to take so many times the best one's time are not measured, nor are neighbours of those measured to.
@@ -34,11 +35,6 @@ const HOPELESS: f64 = 1.35;
 /// Where the prediction of a schedule does not hold, neighbours that it finds to take so many times as long are not measured either: what it misses, it misses
 /// of both.
 const FAR_SLOWER: f64 = 2.0;
-
-/// So many inter-group algorithms are tried with other trees, the fastest with other windows too: which of them is ahead is often a matter of these.
-const LEADERS: usize = 3;
-/// Those that take so many times as long as the fastest are not: trees do not win as much.
-const FAR_BEHIND: f64 = 1.1;
 
 /// The best schedules of routes within so much of the fastest are remeasured: a few runs do not tell them apart.
 const CLOSE: f64 = 0.02;
@@ -108,17 +104,17 @@ pub fn choose(
         let experiments: Vec<Experiment> = of_size.iter().map(experiment).collect();
         chosen::fastest(session.samples(), &experiments).map(|k| (experiments[k].clone(), search.native(bytes)))
     };
-    let taken = SIZES.iter().zip(&by_size).filter_map(taken).collect();
+    let taken = BCAST_SIZES.iter().zip(&by_size).filter_map(taken).collect();
     confirm(session, taken)?;
     let made: Vec<OfSize> =
-        SIZES.iter().zip(&by_size).filter_map(|(&bytes, of_size)| made(session, bytes, of_size, &search.native(bytes))).collect();
-    Ok((between_sizes(&compiled, members, 0, &made)?, calibration(session, &by_size)))
+        BCAST_SIZES.iter().zip(&by_size).filter_map(|(&bytes, of_size)| made(session, bytes, of_size, &search.native(bytes))).collect();
+    Ok((between_sizes(&search.predictions, 0, &made)?, calibration(session, &by_size)))
 }
 
 /// What predictions of the fastest schedule of each inter-group algorithm missed.
 fn calibration(session: &Session, by_size: &[Vec<Candidate>]) -> BTreeMap<String, Ratios> {
     let mut all: BTreeMap<String, Ratios> = BTreeMap::new();
-    for (&bytes, candidates) in SIZES.iter().zip(by_size) {
+    for (&bytes, candidates) in BCAST_SIZES.iter().zip(by_size) {
         for (candidate, time) in best_of_each(session, candidates, f64::INFINITY) {
             let ratio = time / candidate.predicted;
             if ratio.is_finite() && ratio > 0.0 {
@@ -144,7 +140,7 @@ impl Search<'_> {
     fn by_prediction(&self, session: &mut Session) -> Result<Vec<Vec<Candidate>>> {
         let mut before = Measured::default();
         let mut by_size: Vec<Vec<Candidate>> = Vec::new();
-        for bytes in SIZES {
+        for bytes in BCAST_SIZES {
             let mut candidates = self.candidates(bytes, &before)?;
             self.race(session, "two-level schedules", bytes, &candidates)?;
             self.improve(session, bytes, &mut candidates)?;
@@ -152,8 +148,8 @@ impl Search<'_> {
             by_size.push(candidates);
         }
         // a schedule first met at a large size may be the best one at smaller sizes too
-        for k in (1..SIZES.len()).rev() {
-            let bytes = SIZES[k - 1];
+        for k in (1..BCAST_SIZES.len()).rev() {
+            let bytes = BCAST_SIZES[k - 1];
             let choice = fastest(session, &by_size[k]).and_then(|(c, _)| c.choice).filter(|w| w.segment < bytes);
             if let Some(choice) = choice
                 && self.add(&mut by_size[k - 1], bytes, choice, f64::INFINITY)?
@@ -168,8 +164,8 @@ impl Search<'_> {
 
     /// Every schedule at every size, and what one would measure who knows of no groups.
     fn exhaustively(&self, session: &mut Session) -> Result<Vec<Vec<Candidate>>> {
-        let by_size = SIZES.iter().map(|&bytes| self.candidates_at(bytes)).collect::<Result<Vec<_>>>()?;
-        let fields: Vec<Vec<Experiment>> = SIZES.iter().zip(&by_size).map(|(&bytes, of_size)| self.field(bytes, of_size)).collect();
+        let by_size = BCAST_SIZES.iter().map(|&bytes| self.candidates_at(bytes)).collect::<Result<Vec<_>>>()?;
+        let fields: Vec<Vec<Experiment>> = BCAST_SIZES.iter().zip(&by_size).map(|(&bytes, of_size)| self.field(bytes, of_size)).collect();
         for field in &fields {
             session.measure("two-level schedules", field)?;
         }
@@ -178,13 +174,13 @@ impl Search<'_> {
                 .into_iter()
                 .map(move |(algorithm, parameters)| (bytes, algorithm, parameters))
         };
-        let plain: Vec<Experiment> = SIZES.into_iter().flat_map(of).map(|(b, a, p)| self.over_all(b, a.name, p)).collect();
+        let plain: Vec<Experiment> = BCAST_SIZES.into_iter().flat_map(of).map(|(b, a, p)| self.over_all(b, a.name, p)).collect();
         session.measure("every algorithm over all ranks", &plain)?;
         session.remeasure(REMEASURE, &fields)?;
         Ok(by_size)
     }
 
-    /// The best of each inter-group algorithm is tried with other segments, and those of the fastest with other trees and windows too, since their speed is a matter of the
+    /// The best of each inter-group algorithm is tried with other segments, and the fastest of all with other trees and windows too, since their speed is a matter of the
     /// processors and ports that ranks share, which predictions know least of; until each is the best of its neighbours. Where the
     /// prediction holds, only those are tried that it finds faster.
     fn improve(&self, session: &mut Session, bytes: usize, candidates: &mut Vec<Candidate>) -> Result<()> {
@@ -194,9 +190,8 @@ impl Search<'_> {
             let best = best_of_each(session, candidates, HOPELESS);
             let best: Vec<(TwoLevelParameters, f64, f64)> =
                 best.into_iter().filter_map(|(c, time)| Some((c.choice?, c.predicted, time))).collect();
-            let shortest = best.first().map_or(0.0, |fastest| fastest.2);
             for (k, (best, predicted, time)) in best.into_iter().enumerate() {
-                let leads = k < LEADERS && time <= FAR_BEHIND * shortest;
+                let leads = k == 0;
                 let known = |&(inter_group, all, before): &(InterGroupAlgorithm, bool, f64)| {
                     inter_group == best.inter_group && (all || !leads) && time > before * (1.0 - ALIKE)
                 };
@@ -217,7 +212,7 @@ impl Search<'_> {
                 }
                 // what one wins tells whether two would
                 let wider = wider(best.flow.in_flight, pieces(bytes, best.segment)).take(1);
-                for in_flight in wider.filter(|_| k == 0 && best.flow.in_flight > 0) {
+                for in_flight in wider.filter(|_| leads && best.flow.in_flight > 0) {
                     self.add(candidates, bytes, TwoLevelParameters { flow: Flow { in_flight, ..best.flow }, ..best }, limit)?;
                 }
                 // predictions know the trees inside groups less well than what one algorithm does over all ranks
@@ -450,7 +445,7 @@ fn made<'a>(session: &Session, bytes: usize, candidates: &'a [Candidate], native
         predicted_s: best.predicted,
         measured_s: Some(own_s),
         native_s,
-        runner_up: runner_up.map_or("none".into(), |(k, _)| candidates[*k].choice.map_or(PER_GROUP.into(), |w| w.words(bytes))),
+        runner_up: runner_up.map_or(NO_OTHER.into(), |(k, _)| candidates[*k].choice.map_or(PER_GROUP.into(), |w| w.words(bytes))),
         margin: runner_up.map_or(0.0, |(_, t)| stats::margin(*t, time)),
     };
     let measured = std::iter::once((best, own_s)).chain(others.iter().map(|&(k, t)| (&candidates[k], t))).collect();

@@ -11,18 +11,9 @@ pub(super) fn choosing(samples: &Samples, experiment: &Experiment) -> Option<f64
     stats::median(runs(samples, experiment)?)
 }
 
-/// Messages that are lost in one run and not in the next make two kinds of runs, and a median is one or the other: a quarter of lost runs counts. Spikes
-/// of noise are fewer.
-const MOSTLY: f64 = 0.75;
-
 fn runs<'a>(samples: &'a Samples, experiment: &Experiment) -> Option<&'a [f64]> {
     let sample = samples.get(experiment)?;
     Some(if sample.remeasured.is_empty() { &sample.seconds } else { &sample.remeasured })
-}
-
-/// What most of its first runs took no longer than.
-pub(super) fn mostly(samples: &Samples, experiment: &Experiment) -> Option<f64> {
-    stats::quantile(&samples.get(experiment)?.seconds, MOSTLY)
 }
 
 /// True if a schedule was remeasured in turns with its rivals.
@@ -39,9 +30,8 @@ pub(super) fn fastest(samples: &Samples, rivals: &[Experiment]) -> Option<usize>
 
 /// The place of the fastest by the first runs of each alone: what is searched next hangs on nothing that comes later, so that a recording, or a resumed
 /// session, goes the same way.
-pub(super) fn fastest_at_first(samples: &Samples, rivals: &[Experiment], in_the_mean: bool) -> Option<usize> {
-    let center = if in_the_mean { stats::mean } else { stats::median };
-    let known = rivals.iter().enumerate().filter_map(|(k, e)| Some((k, center(&samples.get(e)?.seconds)?)));
+pub(super) fn fastest_at_first(samples: &Samples, rivals: &[Experiment]) -> Option<usize> {
+    let known = rivals.iter().enumerate().filter_map(|(k, e)| Some((k, stats::median(&samples.get(e)?.seconds)?)));
     known.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(k, _)| k)
 }
 

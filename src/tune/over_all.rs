@@ -2,20 +2,21 @@
 
 use super::chosen::{Verdict, choosing, confirm, fastest, verdict};
 use crate::collective::{Algorithm, Collective, Parameters, Shape};
-use crate::decide::{self, ALIKE, AS_GOOD, Made, halfway, native_seconds, rows};
+use crate::decide::{self, ALIKE, AS_GOOD, CLOSE, Made, halfway, native_seconds, rows};
 use crate::error::{Error, Result};
 use crate::measure::{Experiment, Session};
 use crate::plan::{Form, FormPlan, by_form, forms};
 use crate::plan::{Location, leaps_of};
-use crate::policy::{CompiledPolicy, Evidence, Policy, TwoLevelRow};
+use crate::policy::{CompiledPolicy, Evidence, NO_OTHER, Policy, TwoLevelRow};
 use crate::schedule::pieces;
 use crate::stats;
 use std::collections::BTreeMap;
 
-/// So many of the best predicted forms are measured, and the best one of each kind (over all ranks, through coordinators) is.
+/// So many of the best predicted forms are measured, and the best one of each [kind](Kind) is.
 const FINALISTS: usize = 6;
-/// The sizes that forms are chosen at; a choice holds for the sizes near its own, the last one for all larger ones.
-const SIZES: [usize; 8] = [8, 1 << 10, 8 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
+/// The sizes that forms of the other collectives over groups are chosen at: of messages, or of blocks for each rank, from one number on, fourfold, since
+/// each has hundreds of forms, which take long to predict over all ranks. A choice holds for the sizes near its own, the last one for all larger ones.
+const FORM_SIZES: [usize; 8] = [8, 1 << 10, 8 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
 
 /// Chooses forms for each of some collectives that has them.
 ///
@@ -31,7 +32,7 @@ pub fn choose(
     let mut all = BTreeMap::new();
     for &collective in collectives.iter().filter(|c| by_form(c)) {
         let mut of_sizes = Vec::new();
-        for bytes in collective.tuned_sizes(&SIZES, members.len()) {
+        for bytes in collective.tuned_sizes(&FORM_SIZES, members.len()) {
             let forms = forms(&compiled, members, collective, &collective.shape(members.len(), 0, bytes))?;
             of_sizes.extend(of_size(session, &compiled, members, collective, bytes, finalists(forms))?);
         }
@@ -58,13 +59,21 @@ fn between(
             let middle = halfway(low, high);
             let shape = collective.shape(members.len(), 0, middle);
             let mut taken =
-                pair.iter().filter_map(|size| size.measured.first()).map(|(plan, _)| plan.form.seconds(policy, members, &shape));
+                pair.iter().filter_map(|size| size.measured.first()).map(|(plan, _)| seconds(&plan.form, policy, members, &shape));
             let taken_s = taken.try_fold(f64::INFINITY, |least, seconds| Ok::<_, Error>(seconds?.min(least)))?;
             let best = forms(policy, members, collective, &shape)?.into_iter().next();
             found.extend(best.filter(|plan| plan.seconds() * (1.0 + ALIKE) < taken_s).map(|plan| (middle, plan.form)));
         }
     }
     Ok(found)
+}
+
+/// What a form should take; for ever, if it is too large to predict.
+fn seconds(form: &Form, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Result<f64> {
+    match form.seconds(policy, members, shape) {
+        Err(Error::TooLarge(_)) => Ok(f64::INFINITY),
+        found => found,
+    }
 }
 
 /// The forms that were measured for a size, the first one to be taken, and the row that was made of it.
@@ -111,7 +120,7 @@ fn of_size(
         predicted_s: best.seconds(),
         measured_s: Some(own_s),
         native_s,
-        runner_up: runner_up.map_or("none".into(), |r| r.0.form.words()),
+        runner_up: runner_up.map_or(NO_OTHER.into(), |r| r.0.form.words()),
         margin: runner_up.map_or(0.0, |r| stats::margin(r.2, *time).max(0.0)),
     };
     let row = row_of(&best.form, 0, bytes, evidence, native);
@@ -126,8 +135,8 @@ fn wider(policy: &CompiledPolicy, members: &[Location], form: &Form, shape: &Sha
     let mut wider = c.clone();
     wider.between.parameters.in_flight = in_flight;
     let form = Form::Coordinated(wider);
-    let predicted_s = Some(form.seconds(policy, members, shape)?);
-    Ok(Some(FormPlan { form, predicted_s, from_row: false }))
+    let predicted_s = Some(seconds(&form, policy, members, shape)?);
+    Ok(Some(FormPlan::predicted(form, predicted_s)))
 }
 
 /// Rows for all sizes: those that were made, and others between them where another form is predicted to be the best.
@@ -150,8 +159,8 @@ fn rows_of(
     let of_middle = |(bytes, form)| Made { bytes, taken: Some(form), measured: Vec::new(), native_s: None };
     let mut made: Vec<Made<Form>> = made.chain(between.into_iter().map(of_middle)).collect();
     made.sort_by_key(|m| m.bytes);
-    let predict = |form: &Form, bytes: usize, _: f64| form.seconds(policy, members, &collective.shape(members.len(), 0, bytes));
-    let found = rows(&made, &leaps_of(policy, of_sizes.last().map_or(0, |s| s.row.at_bytes)), predict, Form::is_like)?;
+    let predict = |form: &Form, bytes: usize, _: f64| seconds(form, policy, members, &collective.shape(members.len(), 0, bytes));
+    let found = rows(&made, &leaps_of(policy, of_sizes.last().map_or(0, |s| s.row.at_bytes)), CLOSE, predict, Form::is_like)?;
     let row = |row: crate::decide::Row<Form>| {
         let nearest = of_sizes.iter().min_by_key(|s| s.row.at_bytes.abs_diff(row.at))?;
         if nearest.row.at_bytes == row.at {
@@ -163,7 +172,7 @@ fn rows_of(
             None => (&nearest.measured.first()?.0.form, true),
         };
         let native_s = native_seconds(&made, row.at);
-        let evidence = Evidence { predicted_s: row.seconds, native_s, runner_up: "none".into(), ..Evidence::default() };
+        let evidence = Evidence { predicted_s: row.seconds, native_s, runner_up: NO_OTHER.into(), ..Evidence::default() };
         Some(row_of(form, row.from, row.at, evidence, native))
     };
     Ok(found.into_iter().filter_map(row).collect())
@@ -178,7 +187,6 @@ fn row_of(form: &Form, from_bytes: usize, at_bytes: usize, evidence: Evidence, n
             segment_bytes: p.segment,
             in_flight: p.in_flight,
             peers: p.peers,
-            by_speed: matches!(form, Form::Placed(..)),
             ..row
         },
         Form::Coordinated(c) => TwoLevelRow {
@@ -203,14 +211,30 @@ fn segment(form: &Form) -> usize {
     if said == 0 { usize::MAX } else { said }
 }
 
+/// What a form is, as far as models may favour the wrong one: what many small messages take of a busy processor they do not know.
+#[derive(PartialEq)]
+enum Kind {
+    Flat,
+    InSegments,
+    InOnePiece,
+}
+
+fn kind(form: &Form) -> Kind {
+    match form {
+        Form::Flat(..) | Form::Placed(..) => Kind::Flat,
+        Form::Coordinated(c) if c.segment > 0 => Kind::InSegments,
+        Form::Coordinated(_) => Kind::InOnePiece,
+    }
+}
+
 /// The best forms, the best of each kind among them, and at most two that are one algorithm over all ranks: they should be different bets.
 fn finalists(mut forms: Vec<FormPlan>) -> Vec<FormPlan> {
-    let is_flat = |plan: &FormPlan| matches!(plan.form, Form::Flat(..));
+    let is_flat = |plan: &FormPlan| kind(&plan.form) == Kind::Flat;
     let before = |all: &[FormPlan], k: usize| all[..k].iter().filter(|plan| is_flat(plan) && plan.form.is_like(&all[k].form)).count();
     let bets: Vec<bool> = (0..forms.len()).map(|k| before(&forms, k) < 2).collect();
     let mut bets = bets.into_iter();
     forms.retain(|_| bets.next().unwrap_or(true));
-    let first = [true, false].map(|flat| forms.iter().position(|plan| is_flat(plan) == flat));
+    let first = [Kind::Flat, Kind::InSegments, Kind::InOnePiece].map(|of| forms.iter().position(|plan| kind(&plan.form) == of));
     let wanted = |k: usize| k < FINALISTS || first.contains(&Some(k));
     forms.into_iter().enumerate().filter(|(k, _)| wanted(*k)).map(|(_, plan)| plan).collect()
 }
@@ -271,10 +295,10 @@ mod tests {
     }
 
     #[test]
-    fn ranks_that_take_places_by_speed_are_measured_in_them_and_the_row_says_so() {
+    fn what_serves_the_farthest_first_is_measured_so() {
         let algorithm = scatter::COLLECTIVE.fallback;
         let form = Form::Placed(&scatter::COLLECTIVE, algorithm, Parameters::default(), vec![0, 2, 1]);
         assert_eq!(experiment(&form, 3, 1000).ranks(), [0, 2, 1]);
-        assert!(row_of(&form, 0, 1000, Evidence::default(), false).by_speed);
+        assert_eq!(row_of(&form, 0, 1000, Evidence::default(), false).inter_group, algorithm.name);
     }
 }

@@ -1,10 +1,10 @@
 //! Rows across groups for all sizes, from the schedules that were measured at some.
 
-use super::across::{Candidate, SIZES};
-use crate::decide::{Made, beats_native, rows};
+use super::across::{BCAST_SIZES, Candidate};
+use crate::decide::{CLOSE, Made, beats_native, rows};
 use crate::error::Result;
-use crate::plan::{Flow, Location, TwoLevelChoice, TwoLevelParameters, choice_name, leaps_of, predict_within, two_level, whole};
-use crate::policy::{CompiledPolicy, Evidence, PER_GROUP, TwoLevelRow};
+use crate::plan::{Flow, Predictions, TwoLevelChoice, TwoLevelParameters, choice_name, leaps_of};
+use crate::policy::{Evidence, NO_OTHER, PER_GROUP, TwoLevelRow};
 use crate::stats;
 use crate::topology::Rank;
 use crate::two_level::InterGroupAlgorithm;
@@ -17,7 +17,7 @@ pub(super) struct OfSize<'a> {
 }
 
 /// The rows of the first rank as the root: those that were made, and others between them where another way is predicted to be the best.
-pub(super) fn between_sizes(policy: &CompiledPolicy, members: &[Location], root: Rank, of_sizes: &[OfSize]) -> Result<Vec<TwoLevelRow>> {
+pub(super) fn between_sizes(predictions: &Predictions, root: Rank, of_sizes: &[OfSize]) -> Result<Vec<TwoLevelRow>> {
     let made: Vec<Made<TwoLevelChoice>> = of_sizes
         .iter()
         .filter_map(|of_size| {
@@ -31,17 +31,17 @@ pub(super) fn between_sizes(policy: &CompiledPolicy, members: &[Location], root:
             })
         })
         .collect();
-    let predict = |choice: &TwoLevelChoice, bytes: usize, limit_s: f64| predicted(policy, members, root, choice, bytes, limit_s);
+    let predict = |choice: &TwoLevelChoice, bytes: usize, limit_s: f64| predictions.of_choice(root, choice, bytes, limit_s);
     let (sizes, native): (Vec<usize>, Vec<f64>) = of_sizes.iter().filter_map(|s| Some((s.row.at_bytes, s.row.evidence.native_s?))).unzip();
     let mut found = Vec::new();
     let alike = |a: &TwoLevelChoice, b: &TwoLevelChoice| choice_name(a) == choice_name(b);
-    for row in rows(&made, &leaps_of(policy, SIZES[SIZES.len() - 1]), predict, alike)? {
+    for row in rows(&made, &leaps_of(predictions.policy(), BCAST_SIZES[BCAST_SIZES.len() - 1]), CLOSE, predict, alike)? {
         found.push(match of_sizes.iter().find(|s| s.row.at_bytes == row.at) {
             Some(made) => TwoLevelRow { from_bytes: row.from, ..made.row.clone() },
             None => {
                 let native_s = (!sizes.is_empty()).then(|| stats::interpolate(&sizes, &native, row.at));
                 let native = native_s.is_some_and(|native| !beats_native(row.seconds, native, None));
-                let evidence = Evidence { predicted_s: row.seconds, native_s, runner_up: "none".into(), ..Evidence::default() };
+                let evidence = Evidence { predicted_s: row.seconds, native_s, runner_up: NO_OTHER.into(), ..Evidence::default() };
                 row_of(&row.taken.flatten(), row.from, row.at, evidence, native)
             }
         });
@@ -58,21 +58,6 @@ pub(super) fn choice_at(candidate: &Candidate, bytes: usize) -> TwoLevelChoice {
             TwoLevelParameters { segment: 0, flow: Flow { in_flight: 0, intra_in_flight: 0, ..choice.flow }, ..choice }
         }
     })
-}
-
-/// What a schedule takes from a root; what takes longer than `limit_s` may take for ever.
-fn predicted(
-    policy: &CompiledPolicy,
-    members: &[Location],
-    root: Rank,
-    choice: &TwoLevelChoice,
-    bytes: usize,
-    limit_s: f64,
-) -> Result<f64> {
-    match choice {
-        Some(choice) => predict_within(policy, members, &two_level(policy, members, root, bytes, *choice)?, limit_s),
-        None => Ok(whole(policy, members, root, bytes)?.predicted_s),
-    }
 }
 
 /// The row of a schedule.

@@ -10,6 +10,7 @@ mod parts;
 
 pub use pack::{Direction, copy_items};
 
+use super::team::{free_at_the_end, has_ended};
 use crate::error::Result;
 use crate::transport::mpi::check;
 use crate::transport::native;
@@ -35,7 +36,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of a datatype; kept with it, if it is a derived one.
+    /// The layout of a datatype; kept with it, if it is a derived one, until MPI is about to end.
     ///
     /// # Safety
     /// `datatype` must be valid.
@@ -48,7 +49,7 @@ impl Layout {
             if combiner(datatype)?.0 == combiners()?.named {
                 return named(datatype);
             }
-            let key = keyval()?;
+            let Some(key) = keyval()? else { return derived(datatype) };
             {
                 let _alone = attributes();
                 let (mut kept, mut found): (*mut Layout, c_int) = (std::ptr::null_mut(), 0);
@@ -165,17 +166,36 @@ fn bytes(address: MPI_Aint) -> isize {
 }
 
 /// The attribute under which a derived datatype keeps its layout.
-fn keyval() -> Result<c_int> {
-    static KEYVAL: OnceLock<c_int> = OnceLock::new();
-    if let Some(&key) = KEYVAL.get() {
-        return Ok(key);
+pub static KEYVAL: OnceLock<c_int> = OnceLock::new();
+
+/// The same, once there is one; nothing once MPI has said that it is about to end.
+fn keyval() -> Result<Option<c_int>> {
+    if has_ended() {
+        return Ok(None);
     }
+    if let Some(&key) = KEYVAL.get() {
+        return Ok(Some(key));
+    }
+    free_at_the_end()?;
     let mut key: c_int = 0;
     // SAFETY: callbacks with the signatures that MPI asks for
     check("MPI_Type_create_keyval", unsafe {
         native::PMPI_Type_create_keyval(Some(no_copy), Some(dropped), &mut key, std::ptr::null_mut())
     })?;
-    Ok(*KEYVAL.get_or_init(|| key))
+    let taken = *KEYVAL.get_or_init(|| key);
+    if taken != key {
+        // SAFETY: another thread's came first, and nobody knows this one
+        unsafe { native::PMPI_Type_free_keyval(&mut key) };
+    }
+    Ok(Some(taken))
+}
+
+/// MPI has said that it is about to end: the attribute goes with the last datatype that has it.
+pub fn give_up_all() {
+    if let Some(&key) = KEYVAL.get() {
+        // SAFETY: made by this module
+        unsafe { native::PMPI_Type_free_keyval(&mut { key }) };
+    }
 }
 
 /// A duplicate is taken apart itself.

@@ -3,15 +3,16 @@
 #[path = "../../../tests/common/mod.rs"]
 mod common;
 
-use super::super::communicator::{State, state};
-use super::super::{AdaptiveCollectives, private_communicators};
+use super::super::communicator::{self, State, state};
+use super::super::{AdaptiveCollectives, datatype, private_communicators};
 use super::*;
 use crate::collective::{allreduce, barrier, bcast};
 use crate::schedule::{Schedule, Span, check};
 use crate::transport::library::Operation;
 use common::mpi::{must_succeed, on_ranks, three_groups};
+use mpi::datatype::{MutView, UserDatatype};
 use mpi::topology::SimpleCommunicator;
-use mpi::traits::{AsRaw, Communicator, CommunicatorCollectives};
+use mpi::traits::{AsRaw, Communicator, CommunicatorCollectives, Equivalence};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, Weak};
 
@@ -131,8 +132,8 @@ fn steps_bring_about_what_the_collective_is_for() {
 fn planned<'a>(comm: &SimpleCommunicator) -> &'a mut Planned {
     // SAFETY: a valid communicator, which nobody else uses
     match unsafe { (state(comm.as_raw()).unwrap(), state(comm.as_raw()).unwrap()).1 } {
-        State::Planned(planned) => planned,
-        State::Later | State::Native => panic!("it has no plans"),
+        Some(State::Planned(planned)) => planned,
+        Some(State::Later | State::Native) | None => panic!("it has no plans"),
     }
 }
 
@@ -229,8 +230,26 @@ unsafe extern "C" fn at_the_end(_: ffi::MPI_Comm, _: c_int, _: *mut std::ffi::c_
     let mut data = [world.rank() as u8; BYTES];
     world.adaptive_bcast(3, &mut data[..]).unwrap();
     world.duplicate().adaptive_bcast(3, &mut data[..]).unwrap();
-    println!("at the end {plans} plans, {} private communicators, {} came", private_communicators(), data[0]);
+    let pair = UserDatatype::vector(2, 1, 2, &u8::equivalent_datatype());
+    // SAFETY: one item, which `data` holds
+    let mut scattered = unsafe { MutView::with_count_and_datatype(&mut data[..], 1, &pair) };
+    world.adaptive_bcast(3, &mut scattered).unwrap();
+    let keys = keys_that_mpi_knows(&world);
+    println!("at the end {plans} plans, {} private communicators, {keys} keys, {} came", private_communicators(), data[0]);
     0
+}
+
+/// How many of our attributes' keys MPI knows.
+fn keys_that_mpi_knows(world: &SimpleCommunicator) -> usize {
+    let (mut value, mut found) = (std::ptr::null_mut::<std::ffi::c_void>(), 0);
+    let (on_communicators, on_datatypes) = (*communicator::KEYVAL.get().unwrap(), *datatype::KEYVAL.get().unwrap());
+    // SAFETY: out-parameters of the right types; a key that MPI does not know is an error, which is returned
+    let codes = unsafe {
+        native::PMPI_Comm_set_errhandler(world.as_raw(), ffi::RSMPI_ERRORS_RETURN);
+        let of_world = native::PMPI_Comm_get_attr(world.as_raw(), on_communicators, (&raw mut value).cast(), &mut found);
+        [of_world, native::PMPI_Type_get_attr(ffi::RSMPI_UINT8_T, on_datatypes, (&raw mut value).cast(), &mut found)]
+    };
+    codes.into_iter().filter(|&code| code == ffi::MPI_SUCCESS as c_int).count()
 }
 
 /// Callbacks of MPI's end that were set before are called after ours, and may call collectives.
@@ -249,6 +268,13 @@ fn plans_go_when_mpi_ends_and_collectives_are_the_librarys_own_from_then_on() {
         }
         *PLAN.lock().unwrap() = remembered(world);
         std::mem::forget(world.duplicate());
+        let pair = UserDatatype::vector(2, 1, 2, &u8::equivalent_datatype());
+        let mut data = [0u8; 4];
+        // SAFETY: one item, which `data` holds
+        let mut scattered = unsafe { MutView::with_count_and_datatype(&mut data[..], 1, &pair) };
+        world.adaptive_bcast(3, &mut scattered).unwrap();
+        drop(pair);
+        assert_eq!(keys_that_mpi_knows(world), 2);
     }));
-    assert!(common::mpi::is_child() || said.matches("at the end 0 plans, 0 private communicators, 3 came").count() == 4, "{said}");
+    assert!(common::mpi::is_child() || said.matches("at the end 0 plans, 0 private communicators, 0 keys, 3 came").count() == 4, "{said}");
 }

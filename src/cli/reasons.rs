@@ -1,0 +1,129 @@
+//! Why what is done is done, in words.
+
+use super::table::{percent, percent_or_dash};
+use crate::collective::Collective;
+use crate::plan::{FormPlan, LONGEST_MESSAGE, Location, Plan};
+use crate::policy::{Choice, CompiledPolicy, Decision, Evidence, NO_OTHER, Policy};
+use crate::units;
+
+/// How what is taken was chosen.
+#[derive(Clone, Copy)]
+pub enum Chosen {
+    /// It is the library's own.
+    Native,
+    /// Where messages are lost: by the mean of all runs.
+    InTheMean,
+    /// By the median of the runs that decide, or by prediction.
+    Fastest,
+}
+
+impl Chosen {
+    /// Of what was decided in a group.
+    pub fn of(policy: &Policy, group: usize, d: &Decision, bytes: usize) -> Chosen {
+        let group = &policy.groups[group];
+        let irregular = || group.losses.is_some() || group.row(d.collective, bytes).is_some_and(Choice::is_irregular);
+        match d {
+            _ if d.algorithm.is_native() => Chosen::Native,
+            _ if d.from_row && irregular() => Chosen::InTheMean,
+            _ => Chosen::Fastest,
+        }
+    }
+}
+
+/// What would be done next, and how far behind it was; nothing where no other was looked at.
+pub fn next_best(runner_up: &str, margin: f64, chosen: Chosen) -> String {
+    if runner_up == NO_OTHER {
+        return String::new();
+    }
+    let faster = percent(-margin);
+    let behind = match chosen {
+        _ if margin >= 0.0 => format!("slower by {}", percent_or_dash(Some(margin))),
+        Chosen::Native => "as fast within the noise, where the library's own is preferred".into(),
+        Chosen::InTheMean => {
+            format!("faster by {faster} in the median of its runs, not in their mean, which decides where messages are lost")
+        }
+        Chosen::Fastest => format!("faster by {faster} in its runs, but not in those that decided"),
+    };
+    format!("  next best: {runner_up}, {behind}\n")
+}
+
+/// Why everybody calls the library's own although something else was chosen for the class of a size.
+pub fn too_long() -> String {
+    let most = units::bytes(LONGEST_MESSAGE + 1);
+    format!("a message of ours might be as long as {most}, which MPI does not count: the MPI library's own is used")
+}
+
+/// Where a policy knows nothing of a collective.
+pub fn no_row(collective: &Collective) -> String {
+    format!("the policy has no row for it: tune it with --collectives {}", collective.name)
+}
+
+/// Why a form has no messages to replay, if it has none.
+pub fn not_replayed(plan: &FormPlan, collective: &Collective) -> Option<String> {
+    match plan.predicted_s {
+        _ if plan.too_long => Some(too_long()),
+        _ if !plan.form.is_native() => None,
+        Some(_) => Some(format!("the MPI library's own {} has no messages to replay", collective.name)),
+        None => Some(no_row(collective)),
+    }
+}
+
+/// Where the policy has rows, but none that was made from such a root.
+pub const FROM_RANK_0: &str = "  chosen by prediction: the policy's row for it was made from rank 0\n";
+
+/// Why a broadcast crosses groups so.
+pub fn of_crossing(plan: &Plan, at_bytes: usize, e: &Evidence) -> String {
+    if !plan.from_row {
+        return FROM_RANK_0.into();
+    }
+    let measured = e.measured_s.map_or("not measured".into(), |t| format!("measured {}", units::seconds(t)));
+    let mut out = format!("  at {}: predicted {}, {measured}\n", units::bytes(at_bytes), units::seconds(e.predicted_s));
+    out += &next_best(&e.runner_up, e.margin, Chosen::Fastest);
+    if let Some(t) = e.native_s {
+        out += &format!("  the MPI library's own broadcast over all ranks: {}\n", units::seconds(t));
+    }
+    out
+}
+
+/// What a form that was chosen rests on: the next best, how much longer that takes, and what the library's own takes over all ranks.
+#[derive(Default)]
+pub struct Reasons {
+    pub runner_up: Option<String>,
+    pub margin: Option<f64>,
+    pub native_s: Option<f64>,
+    /// In words.
+    pub text: String,
+}
+
+impl Reasons {
+    /// Of a plan for messages of this size among these ranks.
+    pub fn of(compiled: &CompiledPolicy, members: &[Location], collective: &'static Collective, bytes: usize, plan: &FormPlan) -> Reasons {
+        let group = members[0].group;
+        let row = compiled.policy.groups[group].row(collective, bytes);
+        if plan.too_long {
+            return Reasons { text: format!("  {}\n", too_long()), ..Reasons::default() };
+        }
+        if let Some(d) = &plan.decision {
+            let computed = if d.from_row {
+                ""
+            } else if row.is_some() {
+                FROM_RANK_0
+            } else {
+                "  computed from the models: the policy has no row for it\n"
+            };
+            let text = next_best(&d.runner_up, d.margin, Chosen::of(&compiled.policy, group, d, bytes)) + computed;
+            return Reasons { runner_up: Some(d.runner_up.clone()), margin: Some(d.margin), native_s: None, text };
+        }
+        match compiled.two_level(collective, bytes) {
+            Some(row) if plan.from_row => {
+                let e = &row.evidence;
+                let native = e.native_s.map(|t| format!("  the MPI library's own over all ranks: {}\n", units::seconds(t)));
+                let text = next_best(&e.runner_up, e.margin, Chosen::Fastest) + &native.unwrap_or_default();
+                Reasons { runner_up: Some(e.runner_up.clone()), margin: Some(e.margin), native_s: e.native_s, text }
+            }
+            Some(_) => Reasons { text: FROM_RANK_0.into(), ..Reasons::default() },
+            None if plan.form.is_native() => Reasons { text: format!("  {}\n", no_row(collective)), ..Reasons::default() },
+            None => Reasons { text: "  computed from the models: the policy has no row for it\n".into(), ..Reasons::default() },
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! What a form is called.
+
+use super::Form;
+use super::farthest_first::serves_each;
+use crate::collective::Parameters;
+use crate::topology::Rank;
+use crate::two_level::IntraGroup;
+use crate::units;
+
+impl Form {
+    /// Its name and its parts'.
+    pub fn words(&self) -> String {
+        match self {
+            Form::Flat(_, algorithm, parameters) => algorithm.words(parameters),
+            Form::Placed(_, algorithm, parameters, order) if serves_each(algorithm) && !is_turned(order) => {
+                format!("{}, the farthest first", algorithm.words(&Parameters { by_speed: false, ..*parameters }))
+            }
+            Form::Placed(_, algorithm, parameters, _) => algorithm.words(parameters),
+            Form::Coordinated(c) => {
+                let part = |l: &IntraGroup| l.algorithm.words(&l.parameters);
+                let segment = if c.segment == 0 { String::new() } else { format!(", in {}", units::bytes(c.segment)) };
+                let in_flight = match c.between.parameters.in_flight {
+                    0 => String::new(),
+                    many => format!(", {many} under way"),
+                };
+                format!("{} between coordinators, {} inside{segment}{in_flight}", part(&c.between), part(&c.inside))
+            }
+        }
+    }
+}
+
+/// True of ranks in their order, from one of them on.
+fn is_turned(order: &[Rank]) -> bool {
+    order.windows(2).all(|two| (two[0] + 1) % order.len() == two[1])
+}

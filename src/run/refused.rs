@@ -1,0 +1,32 @@
+//! Arguments that MPI's functions refuse. They are left to the library's own function, which knows MPI's code for each and hands it to the communicator's
+//! error handler; so they must be found before anything is planned or sent.
+
+use super::quietly;
+use crate::transport::native;
+use mpi::ffi;
+use std::os::raw::c_int;
+use std::ptr::null_mut;
+
+/// A root as MPI counts ranks: what an `int` does not hold is no rank either. `MPI_ROOT` and `MPI_PROC_NULL` are negative.
+pub fn as_mpi_counts(root: usize) -> c_int {
+    c_int::try_from(root as isize).unwrap_or(c_int::MAX)
+}
+
+/// True if there cannot be so many items of a datatype, or an operation cannot combine them.
+///
+/// # Safety
+/// The datatype and the operation must be valid, or null.
+pub unsafe fn refuses((count, datatype): (c_int, ffi::MPI_Datatype), op: Option<ffi::MPI_Op>) -> bool {
+    // SAFETY: a constant of the library; the caller's
+    unsafe { count < 0 || datatype == ffi::RSMPI_DATATYPE_NULL || op.is_some_and(|op| !combines(op, datatype)) }
+}
+
+/// True if an operation combines items of a datatype, of which the library is asked: about no items, and with nobody else.
+unsafe fn combines(op: ffi::MPI_Op, datatype: ffi::MPI_Datatype) -> bool {
+    // SAFETY: a constant of the library; nothing is read or written
+    unsafe {
+        let alone = ffi::RSMPI_COMM_SELF;
+        let code = quietly(alone, || native::PMPI_Allreduce(null_mut(), null_mut(), 0, datatype, op, alone));
+        code == ffi::MPI_SUCCESS as c_int
+    }
+}

@@ -1,0 +1,193 @@
+//! What `explain`, `predict` and `export` say of a policy: what is done, what it takes and why.
+#![cfg(feature = "cli")]
+
+mod common;
+
+use common::file;
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn collwise(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_collwise")).args(arguments).output().unwrap()
+}
+
+fn ok(arguments: &[&str]) -> String {
+    let output = collwise(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&ok(&[arguments, &["--json"]].concat())).unwrap()
+}
+
+fn refused(arguments: &[&str]) -> String {
+    let output = collwise(arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn policy(name: &str) -> String {
+    file(&format!("policies/{name}.toml")).display().to_string()
+}
+
+/// A policy as another one with a change.
+fn changed(folder: &Path, name: &str, change: impl Fn(&str) -> String) -> String {
+    let path = folder.join(format!("{name}.toml"));
+    std::fs::write(&path, change(&std::fs::read_to_string(policy(name)).unwrap())).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_root_that_is_not_there_is_refused_whatever_is_planned() {
+    for (name, ranks) in [("hcl16", 16), ("ccgrid2007", 78)] {
+        let (policy, root) = (policy(name), ranks.to_string());
+        for collective in collwise::collective::COLLECTIVES.into_iter().filter(|c| c.rooted) {
+            let of = ["--collective", collective.name, "--root", &root];
+            let sized = [&of[..], &["--bytes", "1KiB"]].concat();
+            let commands = [("explain", &of[..]), ("explain", &sized), ("predict", &sized), ("export", &sized)];
+            for (command, options) in commands {
+                let goal: &[&str] = if command == "export" { &["--to", "goal"] } else { &[] };
+                let said = refused(&[&[command, &policy], options, goal].concat());
+                assert!(said.contains(&format!("plan {} from rank {root} of {ranks} ranks", collective.one())), "{said}");
+            }
+        }
+    }
+}
+
+/// The time of a size, and of the replay of it.
+fn times(policy: &str, collective: &str, bytes: &str) -> Vec<(f64, f64)> {
+    let all = json(&["predict", policy, "--collective", collective, "--bytes", bytes]);
+    let of = |row: &Value| (row["predicted_s"].as_f64().unwrap(), row["replayed_s"].as_f64().unwrap());
+    all.as_array().unwrap().iter().map(of).collect()
+}
+
+#[test]
+fn sizes_above_those_that_were_tuned_take_their_own_time() {
+    for (name, collective, bytes) in [
+        ("hcl16", "allreduce", "4MiB,64MiB,1GiB"),
+        ("icluster2", "allgather", "64KiB,256KiB,1MiB"),
+        ("ccgrid2007", "alltoall", "1MiB,4MiB,16MiB"),
+    ] {
+        for (predicted, replayed) in times(&policy(name), collective, bytes) {
+            let ratio = predicted / replayed;
+            // beyond what was tuned times go on as they grew between the last two sizes
+            assert!((0.75..1.25).contains(&ratio), "{name}: {collective} of {bytes} takes {predicted} s, replayed {replayed}");
+        }
+    }
+    // where the root is in another group, which no row is for
+    let from = |bytes: &str| {
+        let of = ["explain", &policy("ccgrid2007"), "--collective", "gather", "--root", "70", "--bytes", bytes];
+        json(&of)["predicted_s"].as_f64().unwrap()
+    };
+    let ratio = from("16MiB") / from("1MiB");
+    assert!((8.0..20.0).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn what_is_too_large_for_memory_is_not_replayed_and_that_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let many = changed(folder.path(), "icluster2", |text| text.replace("icluster2-[1-100]", "icluster2-[1-20000]"));
+    let of = ["--collective", "allgather", "--bytes", "64KiB"];
+    let output = collwise(&[&["predict", &many], &of[..]].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("not replayed: failed to replay 64KiB over 20000 ranks"), "{said}");
+    assert!(json(&[&["predict", &many], &of[..]].concat())[0]["replayed_s"].is_null());
+    let said = refused(&[&["export", &many, "--to", "goal"], &of[..]].concat());
+    assert!(said.contains("failed to replay 64KiB over 20000 ranks"), "{said}");
+}
+
+#[test]
+fn a_collective_without_rows_is_the_librarys_own_in_words() {
+    let policy = policy("two-core-vm");
+    let words = "the policy has no row for it: tune it with --collectives allreduce";
+    let explained = ok(&["explain", &policy, "--collective", "allreduce"]);
+    assert_eq!(explained, format!("the MPI library's own\n  {words}\n"));
+    let done = json(&["explain", &policy, "--collective", "allreduce"])[0]["done"].as_str().unwrap().to_string();
+    assert!(done.starts_with("the MPI library's own") && done.ends_with(words), "{done}");
+    let predict = ["predict", &policy, "--collective", "allreduce", "--bytes", "4"];
+    let said = String::from_utf8(collwise(&predict).stderr).unwrap();
+    assert_eq!(said, format!("collwise: not replayed: {words}\n"));
+    assert_eq!(json(&predict)[0]["not_replayed"], words);
+    // a broadcast is computed from models all the same
+    let folder = tempfile::tempdir().unwrap();
+    let untuned = changed(folder.path(), "two-core-vm", |text| {
+        let blocks = text.split("\n\n").filter(|block| !block.starts_with("[group.evidence.bcast]")).map(|block| {
+            let Some((before, rest)) = block.split_once("bcast = [\n") else { return block.to_string() };
+            before.to_string() + rest.split_once("]\n").map_or("", |(_, after)| after)
+        });
+        blocks.collect::<Vec<_>>().join("\n\n")
+    });
+    let said = ok(&["explain", &untuned]);
+    assert!(said.starts_with("computed from the models") && said.contains("tune it with --collectives bcast"), "{said}");
+}
+
+#[test]
+fn what_was_measured_from_rank_0_is_no_reason_for_another_root() {
+    let policy = policy("ccgrid2007");
+    let explain = |root: &str| ok(&["explain", &policy, "--bytes", "512KiB", "--root", root]);
+    let (first, beside, last) = (explain("0"), explain("3"), explain("77"));
+    for followed in [&first, &beside] {
+        assert!(followed.contains("measured 22.8 ms") && followed.contains("next best: line in 4KiB"), "{followed}");
+    }
+    assert!(!last.contains("measured") && !last.contains("next best"), "{last}");
+    assert!(last.contains("chosen by prediction: the policy's row for it was made from rank 0"), "{last}");
+    // the time is that of what is done
+    for root in ["0", "25", "77"] {
+        for row in json(&["predict", &policy, "--bytes", "128KiB,512KiB,2MiB", "--root", root]).as_array().unwrap() {
+            let (predicted, replayed) = (row["predicted_s"].as_f64().unwrap(), row["replayed_s"].as_f64().unwrap());
+            assert!((predicted / replayed - 1.0).abs() < 0.02, "{row} from {root}");
+        }
+    }
+    let reduce = |root: &str| json(&["explain", &policy, "--collective", "reduce", "--bytes", "64KiB", "--root", root]);
+    assert!(reduce("0")["runner_up"].is_string() && reduce("77")["runner_up"].is_null() && reduce("77")["native_s"].is_null());
+    // processors differ: no other root is as rank 0
+    let unlike = ok(&["explain", &self::policy("hcl16"), "--collective", "reduce", "--bytes", "8KiB", "--root", "5"]);
+    assert!(unlike.contains("chosen by prediction") && !unlike.contains("runs"), "{unlike}");
+}
+
+#[test]
+fn reasons_say_why_something_is_taken_and_nothing_else() {
+    let hcl16 = policy("hcl16");
+    let explain = |collective: &str, bytes: &str| ok(&["explain", &hcl16, "--collective", collective, "--bytes", bytes]);
+    // some of the runs of the next best lost a message
+    let folder = tempfile::tempdir().unwrap();
+    let text = std::fs::read_to_string(&hcl16).unwrap();
+    let (runs, lost) = ("runner_up = \"recursive_doubling\", margin = 0.1996", "runner_up = \"recursive_doubling\", margin = -0.27");
+    assert_eq!(text.matches(runs).count(), 1);
+    let changed = folder.path().join("p.toml");
+    std::fs::write(&changed, text.replace(runs, lost)).unwrap();
+    let lossy = ok(&["explain", changed.to_str().unwrap(), "--collective", "allreduce", "--bytes", "16KiB"]);
+    let words =
+        "next best: recursive_doubling, faster by 27 % in the median of its runs, not in their mean, which decides where messages are lost";
+    assert!(lossy.contains(words), "{lossy}");
+    // nothing was measured between two sizes that were
+    assert!(!explain("allreduce", "20275").contains("next best"));
+    let native = ok(&["explain", &policy("ccgrid2007-smpi"), "--bytes", "1"]);
+    assert!(!native.contains("slower by -"), "{native}");
+    for (name, collective) in
+        ["hcl16", "icluster2", "ccgrid2007"].into_iter().flat_map(|n| ["bcast", "allreduce", "gather"].map(|c| (n, c)))
+    {
+        for bytes in ["1", "3547", "32KiB", "200000", "512KiB", "1944038"] {
+            let said = ok(&["explain", &policy(name), "--collective", collective, "--bytes", bytes]);
+            let wrong = ["by -", "best: none", ",;", ",\n"].iter().find(|wrong| said.contains(**wrong));
+            assert!(wrong.is_none(), "{wrong:?} of {name}: {said}");
+        }
+    }
+}
+
+#[test]
+fn what_is_longer_than_mpi_counts_is_the_librarys_own_and_that_is_said() {
+    let policy = policy("ccgrid2007");
+    let of = ["--collective", "gather", "--bytes", "40MiB"];
+    let said = ok(&[&["explain", &policy], &of[..]].concat());
+    assert!(said.contains("\nthe MPI library's own\n") && said.contains("which MPI does not count"), "{said}");
+    assert_eq!(json(&[&["explain", &policy], &of[..]].concat())["native"], true);
+    assert!(refused(&[&["export", &policy, "--to", "goal"], &of[..]].concat()).contains("it is the MPI library's own"));
+    let predicted = json(&[&["predict", &policy], &of[..]].concat());
+    assert!(predicted[0]["predicted_s"].is_null() && predicted[0]["not_replayed"].as_str().unwrap().contains("does not count"));
+    assert_eq!(json(&["explain", &policy, "--collective", "gather", "--bytes", "16MiB"])["native"], false);
+    // a broadcast goes in segments
+    assert_eq!(json(&["explain", &policy, "--bytes", "3GiB"])["native"], false);
+}
