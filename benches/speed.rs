@@ -1,6 +1,6 @@
 //! How fast the parts are: `cargo bench`. Build, predict, simulate, schedule between groups, look up.
 
-use collwise::collective::{Parameters, Shape, bcast};
+use collwise::collective::{COLLECTIVES, Parameters, Shape, bcast};
 use collwise::intercluster::{HEURISTICS, Problem, solve};
 use collwise::model::{CostModel, Values, model};
 use collwise::plan::{Location, Planner, plan};
@@ -141,6 +141,20 @@ fn first_plan_large(bencher: Bencher, (groups, hosts, bytes): (usize, usize, usi
     bencher.with_inputs(|| Planner::new(Arc::clone(&policy), members.clone(), 13, 65_535)).bench_local_values(|mut planner| {
         let shape = Shape::new(planner.members().len(), 0, black_box(bytes));
         planner.planned(&bcast::COLLECTIVE, &shape).unwrap()
+    });
+}
+
+/// As above at 1,024 ranks in 32 groups, from a root and among ranks that no row is for: half of each group, from a root in its middle.
+#[divan::bench(args = ["bcast", "barrier", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "reduce_scatter"], consts = [8, 65_536, 4_194_304], sample_count = 3)]
+fn first_plan_where_no_row_fits<const BYTES: usize>(bencher: Bencher, name: &str) {
+    let collective = COLLECTIVES.into_iter().find(|c| c.name == name).unwrap();
+    let (policy, members) = large_grid(32, 64);
+    let policy = Arc::new(CompiledPolicy::new(policy).unwrap());
+    let members: Vec<Location> = members.into_iter().filter(|m| m.position % 2 == 0).collect();
+    let bytes = if collective.sized() { BYTES } else { 0 };
+    bencher.with_inputs(|| Planner::new(Arc::clone(&policy), members.clone(), 13, 65_535)).bench_local_values(|mut planner| {
+        let shape = collective.shape(planner.members().len(), if collective.rooted { 500 } else { 0 }, black_box(bytes));
+        planner.planned(collective, &shape).unwrap()
     });
 }
 

@@ -55,7 +55,7 @@ pub fn completion(schedule: &Schedule, model: &dyn CostModel) -> Result<f64> {
 }
 
 /// As [`completion`], if it takes no longer than `limit`; else it is not replayed to its end, and takes for ever.
-fn completion_within(schedule: &Schedule, model: &dyn CostModel, limit: f64) -> Result<f64> {
+pub(crate) fn completion_within(schedule: &Schedule, model: &dyn CostModel, limit: f64) -> Result<f64> {
     let mut run = Run::new(schedule, model)?;
     if run.go(limit)? { losses::mean(&run, schedule, model, limit) } else { Ok(f64::INFINITY) }
 }

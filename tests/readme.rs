@@ -64,8 +64,9 @@ fn follow(page: &str) -> usize {
             updated += &shown;
             continue;
         }
+        // what hangs ends; tuning four ranks takes minutes where others use the processors too
         let mut shell = Command::new("timeout");
-        shell.args(["120", "bash", "-o", "pipefail", "-c", &command]).current_dir(folder.path()).env("PATH", &path);
+        shell.args(["600", "bash", "-o", "pipefail", "-c", &command]).current_dir(folder.path()).env("PATH", &path);
         shell.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
         let output = shell.output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);

@@ -19,6 +19,7 @@ use crate::predict::{Repeats, pipelined};
 use crate::schedule::{MOST_SEGMENTS, WINDOW};
 pub use crate::score::is_missed;
 use crate::score::{Calibration, ModelScore, best_model};
+use crate::stats::ROUNDING;
 use crate::topology::Rank;
 
 /// Segments below this cost more in overheads than they win in overlap on any network this project knows.
@@ -161,6 +162,7 @@ pub fn placed<T: Copy>(ranks: &[T], places: &Option<Vec<Rank>>) -> Vec<T> {
 }
 
 /// The predicted times of candidates on some positions of a group, of which the first is the root, the fastest first. Ties keep the order of the registry.
+/// What is not among the first so many of them need not be there: it is predicted no longer than they take.
 ///
 /// # Errors
 /// A model that lacks parameters.
@@ -170,6 +172,7 @@ pub fn rank_candidates(
     positions: &[usize],
     bytes: usize,
     candidates: &[(&'static Algorithm, Parameters)],
+    wanted: usize,
 ) -> Result<(String, Vec<Candidate>)> {
     let name = knowledge.model(collective, bytes).unwrap_or_default().to_string();
     let Some(fitted) = knowledge.models.iter().find(|f| f.model == name) else { return Ok((name, Vec::new())) };
@@ -178,30 +181,38 @@ pub fn rank_candidates(
     // what is lost may hang on the last bytes of a part: of whole elements
     let loses = knowledge.inside.is_some_and(Inside::loses);
     let shape = if loses { collective.shape(positions.len(), 0, bytes) } else { Shape::new(positions.len(), 0, bytes) };
-    let mut ranked = Vec::new();
+    let mut ranked: Vec<Candidate> = Vec::new();
+    let rank = |ranked: &mut Vec<Candidate>, algorithm, parameters| -> Result<()> {
+        let limit_s = ranked.get(wanted.saturating_sub(1)).map_or(f64::INFINITY, |last| last.predicted);
+        let found = predicted(knowledge, collective, &name, &costs, &shape, (algorithm, parameters), limit_s)?;
+        if let Some(found) = found {
+            let at = ranked.partition_point(|known| known.predicted <= found.predicted);
+            ranked.insert(at, found);
+        }
+        Ok(())
+    };
     for &(algorithm, parameters) in candidates {
-        ranked.extend(predicted(knowledge, collective, &name, &costs, &shape, algorithm, parameters)?);
+        rank(&mut ranked, algorithm, parameters)?;
     }
-    ranked.sort_by(|a, b| a.predicted.total_cmp(&b.predicted));
     // local search around the best segment
     if let Some(best) = ranked.first().filter(|c| c.parameters.segment > 0 && candidates.len() > 8).cloned() {
         for segment in [best.parameters.segment * 3 / 4, best.parameters.segment * 3 / 2].map(|s| s.next_multiple_of(64)) {
             let parameters = Parameters { by_speed: best.parameters.by_speed, ..Parameters::of(segment, 0) };
-            ranked.extend(predicted(knowledge, collective, &name, &costs, &shape, best.algorithm, parameters)?);
+            rank(&mut ranked, best.algorithm, parameters)?;
         }
-        ranked.sort_by(|a, b| a.predicted.total_cmp(&b.predicted));
     }
     Ok((name, ranked))
 }
 
+/// A candidate with its time; `None` of what cannot be predicted, or takes longer than `limit_s`.
 fn predicted(
     knowledge: Knowledge,
     collective: &'static Collective,
     model: &str,
     costs: &dyn CostModel,
     shape: &Shape,
-    algorithm: &'static Algorithm,
-    parameters: Parameters,
+    (algorithm, parameters): (&'static Algorithm, Parameters),
+    limit_s: f64,
 ) -> Result<Option<Candidate>> {
     let loses = knowledge.inside.is_some_and(Inside::loses);
     let parameters = if loses { even(parameters, shape.bytes) } else { parameters };
@@ -220,7 +231,12 @@ fn predicted(
         schedule.ok_or_else(|| Error::invalid(format!("predict {}: its messages are not known", algorithm.name)))
     };
     let repeats = Repeats { segment: collective.repeats(algorithm, &parameters), turn: 1, in_flight: parameters.in_flight };
-    let seconds = |costs: &dyn CostModel| match pipelined(shape.bytes, repeats, costs, f64::INFINITY, schedule) {
+    let calibration =
+        knowledge.calibration.iter().find(|e| e.collective == collective && e.algorithm == algorithm.name && e.model == model);
+    let correction = calibration.map_or(1.0, |e| e.at(shape.bytes));
+    // what is lost is not corrected
+    let limit_s = if loses { f64::INFINITY } else { limit_s / correction * ROUNDING };
+    let seconds = |costs: &dyn CostModel| match pipelined(shape.bytes, repeats, costs, limit_s, schedule) {
         // what nobody can predict is not chosen
         Err(Error::TooLarge(_)) => Ok(f64::INFINITY),
         found => found,
@@ -230,10 +246,8 @@ fn predicted(
     if with_losses == f64::INFINITY {
         return Ok(None);
     }
-    let calibration =
-        knowledge.calibration.iter().find(|e| e.collective == collective && e.algorithm == algorithm.name && e.model == model);
     let late_s = with_losses - seconds;
-    let predicted = seconds * calibration.map_or(1.0, |e| e.at(shape.bytes)) + late_s;
+    let predicted = seconds * correction + late_s;
     Ok(Some(Candidate { algorithm, parameters, predicted, late_s, places }))
 }
 

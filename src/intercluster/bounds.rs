@@ -1,20 +1,25 @@
 //! Lower bounds on any schedule's completion.
 
 use super::Problem;
+#[cfg(feature = "tune")]
 use petgraph::algo::dijkstra;
+#[cfg(feature = "tune")]
 use petgraph::graph::{DiGraph, NodeIndex};
 
 /// The larger of both bounds.
+#[cfg(feature = "tune")]
 pub fn lower_bound(problem: &Problem) -> f64 {
     reach(problem).max(count(problem))
 }
 
 /// Bhat's earliest reach time: `max_j (d_j + T_j)`, d the shortest path by `g + L`, ports ignored.
+#[cfg(feature = "tune")]
 pub fn reach(problem: &Problem) -> f64 {
     distances(problem).iter().zip(&problem.local).map(|(d, t)| d + t).fold(0.0, f64::max)
 }
 
 /// The shortest path from the root to each group by `g + L`.
+#[cfg(feature = "tune")]
 fn distances(problem: &Problem) -> Vec<f64> {
     let n = problem.groups;
     let edges = (0..n as u32).flat_map(|i| (0..n as u32).filter(move |&j| i != j).map(move |j| (i, j)));

@@ -5,7 +5,6 @@
 //! that keeps the port for no time starts on reception and delays nothing. A heuristic is one file and two lines here.
 
 mod bottom_up;
-#[cfg(feature = "tune")]
 mod bounds;
 mod ecef;
 mod exact;
@@ -20,6 +19,7 @@ use crate::units::Seconds;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+pub use bounds::count;
 #[cfg(feature = "tune")]
 pub use bounds::lower_bound;
 pub use exact::{EXACT_GROUPS, exact};

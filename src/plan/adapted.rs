@@ -40,8 +40,8 @@ const LONGEST_FIRST: usize = 64 << 10;
 /// Those of [`super::seconds`].
 pub(super) fn choice(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize, row: &TwoLevelRow) -> Result<TwoLevelChoice> {
     let mut search = Search::new(policy, members, root, bytes, row)?;
-    search.try_choice(None)?;
     search.rows(row)?;
+    search.try_choice(None)?;
     let left = (MOST_RANKS / members.len()).saturating_sub(search.tried());
     search.others(row, left)?;
     if search.tried() * members.len() < MOST_RANKS {
@@ -87,8 +87,8 @@ impl<'a> Search<'a> {
 
     /// What the row says, with any tree, and what rows of near sizes say.
     fn rows(&mut self, row: &TwoLevelRow) -> Result<()> {
+        self.try_choice(self.own)?;
         if let Some(own) = self.own {
-            self.try_choice(Some(own))?;
             for choice in two_level_parameters(self.policy, self.members, own.inter_group, &[own.segment]) {
                 self.try_choice(Some(TwoLevelParameters { flow: Flow { in_flight: row.in_flight, ..choice.flow }, ..choice }))?;
             }
@@ -149,7 +149,7 @@ impl<'a> Search<'a> {
 
     /// Schedules that were tried, beside each group's own.
     fn tried(&self) -> usize {
-        self.candidates.count().saturating_sub(1)
+        self.candidates.iter().filter(|known| known.choice.is_some()).count()
     }
 
     /// The one that is expected to be the fastest; of those that no row says, and which are as good, the one in the longest segments.

@@ -68,11 +68,6 @@ impl<'a> TwoLevelCandidates<'a> {
         self.all.iter()
     }
 
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        self.all.len()
-    }
-
     /// The one that is expected to be the fastest; of equals the first.
     pub fn best(&self) -> Option<&TwoLevelCandidate> {
         self.all.iter().min_by(|a, b| a.expected.total_cmp(&b.expected))

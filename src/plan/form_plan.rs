@@ -8,7 +8,7 @@ use crate::collective::{Collective, Parameters, Shape, Size};
 use crate::decide::placed;
 use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, Decision, TwoLevelRow, bounded};
-use crate::predict::completion;
+use crate::predict::completion_within;
 use crate::stats;
 use crate::topology::Rank;
 use crate::two_level::{Coordinated, IntraGroup, through};
@@ -149,11 +149,11 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static
         let first = k == 0 && operations <= MOST_OF_FIRST;
         let Some(rest) = left.checked_sub(operations).or(first.then_some(0)) else { continue };
         left = rest;
-        let Some(predicted_s) = seconds(&form, &costs, members, shape)? else { continue };
         // what was measured comes first where it is not clearly beaten
         let least = best
             .as_ref()
             .map_or(f64::INFINITY, |best| if Some(&best.form) == nearest_row.as_ref() { MORE_OR_LESS } else { 1.0 } * best.seconds());
+        let Some(predicted_s) = seconds(&form, &costs, members, shape, least)? else { continue };
         if predicted_s < least {
             best = Some(FormPlan::predicted(form, Some(predicted_s)));
         }
@@ -162,15 +162,15 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static
     Ok(best.or_else(|| unpredicted().map(|form| FormPlan::predicted(form, None))))
 }
 
-/// What a form should take; `None` of what is too large to predict.
-fn seconds(form: &Form, costs: &PolyModel, members: &[Location], shape: &Shape) -> Result<Option<f64>> {
-    let predicted = |shape: &Shape| completion(&form.bounded_schedule(shape)?, costs);
+/// What a form should take; `None` of what is too large to predict. What takes longer than `limit_s` may take for ever.
+fn seconds(form: &Form, costs: &PolyModel, members: &[Location], shape: &Shape, limit_s: f64) -> Result<Option<f64>> {
+    let predicted = |shape: &Shape| completion_within(&form.bounded_schedule(shape)?, costs, limit_s);
     let first = match predicted(shape) {
         Err(Error::TooLarge(_)) => return Ok(None),
         found => found?,
     };
     // over all ranks, who crosses groups hangs on which of its group the root is
-    let hangs = matches!(form, Form::Flat(collective, ..) if collective.rooted);
+    let hangs = first < limit_s && matches!(form, Form::Flat(collective, ..) if collective.rooted);
     let other = || predicted(&Shape { root: another(members, shape.root), ..*shape });
     Ok(Some(if hangs { first.max(other()?) } else { first }))
 }
@@ -265,7 +265,7 @@ impl FormPlan {
         match (self.from_row, self.form.is_native()) {
             (true, true) => Ok(native_seconds(policy, collective, shape.bytes)),
             (true, false) => Ok(Some(policy.two_level_seconds(collective, shape.bytes))),
-            (false, _) => seconds(&self.form, &PolyModel::new(policy, members, collective, shape.bytes)?, members, shape),
+            (false, _) => seconds(&self.form, &PolyModel::new(policy, members, collective, shape.bytes)?, members, shape, f64::INFINITY),
         }
     }
 

@@ -1,8 +1,9 @@
 //! What broadcasts over groups are predicted to take: each is predicted once, however often it is asked about.
 
-use super::across::{predict_within, two_level};
-use super::{Location, TwoLevelChoice, whole};
+use super::across::{predict_within, problem, two_level};
+use super::{Location, TwoLevelChoice, group_ranks, whole};
 use crate::error::Result;
+use crate::intercluster::count;
 use crate::policy::CompiledPolicy;
 use crate::schedule::pieces;
 use crate::topology::Rank;
@@ -43,8 +44,16 @@ impl<'a> Predictions<'a> {
     pub fn of_choice(&self, root: Rank, choice: &TwoLevelChoice, bytes: usize, limit_s: f64) -> Result<f64> {
         match choice {
             Some(choice) => self.within(&two_level(self.policy, self.members, root, bytes, *choice)?, limit_s),
+            None if limit_s < f64::INFINITY && self.least_whole(root, bytes)? > limit_s => Ok(f64::INFINITY),
             None => Ok(whole(self.policy, self.members, root, bytes)?.predicted_s),
         }
+    }
+
+    /// The least that a message takes that goes from group to group as a whole, if it takes no time inside them.
+    fn least_whole(&self, root: Rank, bytes: usize) -> Result<f64> {
+        let coordinators: Vec<Location> = group_ranks(self.members, root).into_iter().map(|(_, ranks)| self.members[ranks[0]]).collect();
+        let no_time = || vec![0.0; coordinators.len()];
+        Ok(count(&problem(self.policy, &coordinators, bytes, no_time(), no_time())?))
     }
 
     /// As [`predict_within`]: what takes longer than `limit_s` takes for ever.

@@ -335,7 +335,9 @@ impl CompiledPolicy {
                 candidates = known;
             }
         }
-        let (model, mut ranked) = rank_candidates(knowledge, collective, positions, at, &candidates)?;
+        // the best and the next best; where what was measured of one corrects it, any may be
+        let wanted = if row.filter(unknown_losses).is_some() { usize::MAX } else { 2 };
+        let (model, mut ranked) = rank_candidates(knowledge, collective, positions, at, &candidates, wanted)?;
         // what was measured of it with all of them is true of some more than what is predicted
         if let Some((row, measured_s)) = row.filter(unknown_losses).and_then(|row| Some((row, row.evidence.measured_s?))) {
             let own = collective.algorithm(&row.algorithm)?;
@@ -382,7 +384,7 @@ impl CompiledPolicy {
         let inside = Some(&self.groups[group].inside);
         let knowledge = Knowledge { models: &g.models, scores: &g.scores, calibration: &g.calibration, inside };
         let candidate = (decision.algorithm, Parameters { by_speed: false, ..decision.parameters });
-        let (_, ranked) = rank_candidates(knowledge, decision.collective, positions, bytes, &[candidate])?;
+        let (_, ranked) = rank_candidates(knowledge, decision.collective, positions, bytes, &[candidate], 1)?;
         Ok(ranked.first().map_or(decision.predicted_s, |c| c.predicted))
     }
 }

@@ -48,7 +48,7 @@ impl CompiledPolicy {
         let knowledge = Knowledge { models: std::slice::from_ref(&link.model), scores: &[], calibration: &[], inside: None };
         // each as if it were at the link's other end
         let positions = vec![0; ranks];
-        let (_, ranked) = rank_candidates(knowledge, collective, &positions, bytes, &all_candidates(collective, ranks, bytes))?;
+        let (_, ranked) = rank_candidates(knowledge, collective, &positions, bytes, &all_candidates(collective, ranks, bytes), 1)?;
         Ok(ranked.first().map_or(f64::INFINITY, |best| best.predicted))
     }
 }

@@ -47,7 +47,7 @@ pub fn choose(
             for &collective in collectives {
                 for bytes in collective.tuned_sizes(&CHOICE_SIZES, positions.len()) {
                     let all = candidates_by_speed(collective, positions.len(), bytes, unlike);
-                    let (model, ranked) = rank_candidates(knowledge, collective, &positions, bytes, &all)?;
+                    let (model, ranked) = rank_candidates(knowledge, collective, &positions, bytes, &all, usize::MAX)?;
                     of_group.push(Field {
                         collective,
                         bytes,
@@ -157,7 +157,7 @@ fn rows_of(session: &Session, group: &Group, fields: &[Field]) -> Result<Vec<Cho
     let predict = |&(name, parameters): &Taken, bytes: usize, _: f64| {
         let parameters = bounded(parameters, bytes);
         let candidate = (collective.algorithm(name)?, if loses { even(parameters, bytes) } else { parameters });
-        let (_, ranked) = rank_candidates(knowledge, collective, &positions, bytes, &[candidate])?;
+        let (_, ranked) = rank_candidates(knowledge, collective, &positions, bytes, &[candidate], 1)?;
         // what nobody can predict is not chosen
         Ok(ranked.first().map_or(f64::INFINITY, |c| c.predicted))
     };
@@ -193,7 +193,7 @@ fn predicted_between(
         let next = |&bytes: &usize| Some((bytes as f64 * DENSE).ceil() as usize);
         for bytes in std::iter::successors(next(&pair[0].bytes), next).take_while(|&bytes| bytes < pair[1].bytes) {
             let candidates = candidates_by_speed(collective, positions.len(), bytes, unlike);
-            let (_, ranked) = rank_candidates(knowledge, collective, positions, bytes, &candidates)?;
+            let (_, ranked) = rank_candidates(knowledge, collective, positions, bytes, &candidates, usize::MAX)?;
             let taken = different(ranked).next().map(|c| (c.algorithm.name, c.parameters));
             found.push(Made { bytes, taken, measured: Vec::new(), native_s: None });
         }
@@ -299,7 +299,8 @@ impl Field {
         let limit = if holds { fastest.predicted * (1.0 - ALIKE) } else { f64::INFINITY };
         let positions: Vec<usize> = (0..rank_set.ranks.len()).collect();
         let segments = in_other_segments(fastest.parameters, positions.len(), self.bytes).map(|p| (fastest.algorithm, p));
-        let (_, mut found) = rank_candidates(knowledge, self.collective, &positions, self.bytes, &segments.collect::<Vec<_>>())?;
+        let (_, mut found) =
+            rank_candidates(knowledge, self.collective, &positions, self.bytes, &segments.collect::<Vec<_>>(), usize::MAX)?;
         // models do not know what more under way is good for
         let more = wider(fastest.parameters.in_flight, pieces(self.bytes, fastest.parameters.segment)).take(1).filter(|&more| more > 0);
         found.extend(more.map(|in_flight| Candidate { parameters: Parameters { in_flight, ..fastest.parameters }, ..fastest.clone() }));
