@@ -197,6 +197,7 @@ fn what_is_wrong_is_said_with_its_line() {
         &text[text.find("[collective.bcast.calibration.direct]").unwrap()..text.find("\n[collective.bcast.calibration.line]").unwrap()];
     for (from, to, line, words) in [
         ("format = 2", "format = 1\nacross = []", at("format = 2"), "format 1 is not known, this version reads format = 2: tune anew"),
+        ("format = 2", "format = 1\nname = \"grid\"", at("format = 2") + 1, "a platform, not a policy"),
         ("format = 2", "", 1, "missing field `format`"),
         (row, &row.replace("direct", "airmail"), at(row), "find the inter-group algorithm \"airmail\": there are star, direct"),
         (row, &row.replace("flat", "scatter_ring"), at(row), "is no tree"),

@@ -10,6 +10,7 @@ use crate::model::{Fitted, LARGEST, TABLE_SIZES, Table};
 use crate::score::Calibration;
 use crate::units::{Bytes, bytes_in_file};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -18,10 +19,11 @@ pub(super) type Fault = (Vec<String>, String);
 
 type Found<T> = std::result::Result<T, Fault>;
 
-/// The version alone: a file of another one has other keys.
+/// The version alone: a file of another one has other keys. And the name, which a platform has there and no policy.
 #[derive(Deserialize)]
 struct Version {
     format: u32,
+    name: Option<IgnoredAny>,
 }
 
 impl Policy {
@@ -39,7 +41,11 @@ impl Policy {
     /// [`Error::Format`] with file and line: another format, unknown keys, algorithms or models, times that are none, rows out of order.
     pub fn parse(file: &str, text: &str) -> Result<Policy> {
         let faulty = |(key_path, reason): Fault| Error::Format { file: file.into(), line: line_of(text, &key_path), reason };
-        let Version { format } = parse_toml(file, text)?;
+        let Version { format, name } = parse_toml(file, text)?;
+        if name.is_some() {
+            let reason = "this is a platform, not a policy: collwise tune --platform makes one of it".into();
+            return Err(faulty((key_path(&[&"name"]), reason)));
+        }
         if format != FORMAT {
             return Err(faulty((
                 key_path(&[&"format"]),
