@@ -22,7 +22,7 @@ use crate::event::EventQueue;
 use crate::model::{Cost, CostModel, Free, Pipe};
 use crate::schedule::{Action, OpId, Pending, Program, Schedule, Streams, Trace};
 use crate::topology::{Link, Rank};
-use costs::{Known, KnownIn};
+use costs::{Kept, Known, KnownIn};
 use left::Left;
 use losses::Losing;
 pub use losses::may_lose;
@@ -125,8 +125,6 @@ struct Machine<'a> {
     took: bool,
     /// Messages that came before their receive was posted.
     early: Vec<u32>,
-    /// What it still has to do, where that matters.
-    left: Left,
     /// When something may start next; one such event is enough.
     turn_at: f64,
     /// The operation but receives that may start first, and when, as far as is known: whatever changes it looks ahead anew.
@@ -139,20 +137,22 @@ struct Run<'a> {
     model: &'a dyn CostModel,
     machines: Vec<Machine<'a>>,
     streams: Streams,
-    /// By stream of receives.
+    /// By the number of a stream.
     progress: Vec<Progress>,
     /// By operation of all ranks: when it was complete, or [`OPEN`]; of a message under way, the overhead that its receive will pay, negated.
     done: Vec<f64>,
     /// As `done`, if it is wanted.
     start: Option<Vec<f64>>,
     /// What messages cost that were sent last.
-    known: Vec<Option<Known>>,
+    known: Kept<Known>,
     /// How long ports took that in which came last.
-    known_in: Vec<Option<KnownIn>>,
+    known_in: Kept<KnownIn>,
     /// The time that it may take; what takes longer is not replayed to its end.
     limit: f64,
     /// True if it takes longer for sure.
     is_over: bool,
+    /// What each rank still has to do, where that matters.
+    left: Vec<Left>,
     losing: Losing,
     /// When the links are free on which a stream is slower than its sender's port.
     link_free: FxHashMap<(u32, u32), f64>,
@@ -164,7 +164,6 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(schedule: &'a Schedule, model: &'a dyn CostModel) -> Result<Run<'a>> {
         let streams = Streams::new(schedule)?;
-        let firsts = schedule.programs.iter().flat_map(Program::first_of_streams);
         let done = vec![OPEN; schedule.ops()];
         let mut first = 0;
         let machine = |program: &'a Program| {
@@ -179,23 +178,24 @@ impl<'a> Run<'a> {
                 waiting: VecDeque::new(),
                 took: false,
                 early: Vec::new(),
-                left: Left::default(),
                 turn_at: f64::INFINITY,
                 ahead: (f64::INFINITY, 0),
             }
         };
-        let progress: Vec<Progress> = firsts.map(Progress::new).collect();
+        let machines: Vec<Machine> = schedule.programs.iter().map(machine).collect();
+        let several = machines.iter().any(|m| m.in_free.is_some());
         Ok(Run {
             schedule,
             model,
-            machines: schedule.programs.iter().map(machine).collect(),
-            known: costs::room(schedule.ranks()),
-            known_in: costs::room(schedule.ranks()),
+            known: Kept::new(schedule.programs.iter().map(Program::streams_sent)),
+            known_in: Kept::new(machines.iter().map(|m| if m.in_free.is_some() { costs::PEERS } else { 0 })),
             limit: f64::INFINITY,
             is_over: false,
-            losing: Losing::new(schedule.ranks()),
-            progress,
+            left: Vec::new(),
+            losing: Losing::new(if several { schedule.ranks() } else { 0 }),
+            progress: schedule.programs.iter().flat_map(Program::streams).map(Progress::new).collect(),
             streams,
+            machines,
             done,
             start: None,
             link_free: FxHashMap::default(),
@@ -368,7 +368,7 @@ impl<'a> Run<'a> {
     fn send(&mut self, rank: u32, op: usize, to: Rank) -> OpId {
         let (program, theirs) = (self.machines[rank as usize].program, self.machines[to].program);
         // every send has another end
-        let Some(stream) = self.streams.other(rank as Rank, program.stream(op)) else { return 0 };
+        let Some(stream) = self.streams.number(rank as Rank, program.stream(op)) else { return 0 };
         let sent = &mut self.progress[stream].sent;
         let receive = sent.next;
         sent.advance(theirs, program.in_flight_at(op));
@@ -380,7 +380,7 @@ impl<'a> Run<'a> {
     fn posted(&mut self, rank: u32, op: OpId, now: f64) -> Option<f64> {
         let m = &self.machines[rank as usize];
         let (program, first, in_flight) = (m.program, m.first, m.program.in_flight_at(op as usize));
-        let stream = self.streams.at(rank as Rank, program.stream(op as usize));
+        let stream = self.streams.number(rank as Rank, program.stream(op as usize))?;
         loop {
             let posted = self.progress[stream].posted;
             if posted.next > op {
@@ -405,7 +405,7 @@ impl<'a> Run<'a> {
         if in_flight == 0 {
             return Some(0.0);
         }
-        let stream = &mut self.progress[self.streams.other(rank as Rank, program.stream(op))?];
+        let stream = &mut self.progress[self.streams.number(rank as Rank, program.stream(op))?];
         let Some(window) = stream.sent.waits_for(in_flight) else { return Some(0.0) };
         let received = self.done[self.machines[to].first + window as usize];
         stream.held = !is_complete(received);
@@ -462,8 +462,8 @@ impl<'a> Run<'a> {
         let program = m.program;
         m.pending.complete(op as usize, |op| known(program, &self.done[m.first..], op));
         self.retry_early(rank, now + cost);
-        let stream = &mut self.progress[self.streams.at(rank as Rank, program.stream(op as usize))];
-        if std::mem::take(&mut stream.held)
+        if let Some(stream) = self.streams.number(rank as Rank, program.stream(op as usize))
+            && std::mem::take(&mut self.progress[stream].held)
             && let Some((from, _)) = program.message(op as usize)
         {
             self.look_ahead(from as u32, now);
@@ -473,7 +473,10 @@ impl<'a> Run<'a> {
     /// Something is complete at `time`: receives may be posted then for which messages came early.
     fn retry_early(&mut self, rank: u32, time: f64) {
         let Run { machines, queue, .. } = self;
-        machines[rank as usize].early.drain(..).for_each(|op| queue.push(time, event::arrive(rank, op)));
+        let early = &mut machines[rank as usize].early;
+        if !early.is_empty() {
+            early.drain(..).for_each(|op| queue.push(time, event::arrive(rank, op)));
+        }
     }
 }
 

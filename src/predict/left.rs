@@ -16,6 +16,7 @@ pub(super) struct Left {
 impl Run<'_> {
     /// Finds what each rank has to do.
     pub(super) fn weigh(&mut self) {
+        self.left = vec![Left::default(); self.machines.len()];
         for rank in 0..self.machines.len() {
             let program = self.machines[rank].program;
             let (mut port, mut longest) = (0.0, 0.0);
@@ -23,18 +24,18 @@ impl Run<'_> {
                 let Some((to, bytes)) = program.sends_to(op).and(program.message(op)) else { continue };
                 let (cost, _) = self.cost(Link { from: rank, to }, bytes);
                 (port, longest) = (port + cost.gap, f64::max(longest, cost.gap));
-                self.machines[rank].left.cpu += cost.send_overhead;
-                self.machines[to].left.cpu += cost.recv_overhead;
+                self.left[rank].cpu += cost.send_overhead;
+                self.left[to].cpu += cost.recv_overhead;
             }
             // how long the last one keeps it matters to nobody
-            self.machines[rank].left.port = port - longest;
+            self.left[rank].port = port - longest;
         }
     }
 
     /// A rank does something at a time: it is over if what it has left to do takes longer than there is time.
     pub(super) fn done_of(&mut self, rank: u32, now: f64, port: f64, cpu: f64) {
         if self.limit < f64::INFINITY {
-            let left = &mut self.machines[rank as usize].left;
+            let left = &mut self.left[rank as usize];
             self.is_over |= now + left.port.max(left.cpu) > self.limit * ROUNDING;
             (left.port, left.cpu) = (left.port - port, left.cpu - cpu);
         }

@@ -18,7 +18,7 @@ const NEAR: f64 = 0.02;
 /// What is lost in a replay.
 #[derive(Debug)]
 pub(super) struct Losing {
-    /// By rank: who sent what came in last, and until when it did.
+    /// By rank, if any receives from several: who sent what came in last, and until when it did.
     last: Vec<(Rank, f64)>,
     /// True if a message came in, by a port that several send to, that may be lost where it meets another one.
     pub may_lose: bool,

@@ -1,12 +1,13 @@
 //! Schedules for sizes that somebody asks for: counted while they are built, so that none takes more memory than a machine has.
 
-use super::{Action, Program, Schedule};
+use super::{Program, Schedule};
 use crate::error::{Error, Result};
 use crate::topology::Rank;
 use crate::units;
+use rustc_hash::FxHashMap;
 
-/// A schedule that is replayed, and the replay, hold so many bytes for each message: a send and a receive of 28 bytes, their times, and a share
-/// of what is kept for each rank.
+/// A schedule that is replayed, and the replay, hold at most so many bytes for each message where ranks have 20 or more each: a send and a receive of 28
+/// bytes, once for ranks that do the same, their times, and a share of some 500 bytes that are kept for each rank.
 const BYTES_PER_MESSAGE: usize = 100;
 /// So many messages are held at most: 200 MB, and half a second of replaying. Whoever asks for more has most likely slipped in a unit.
 pub const MOST_MESSAGES: usize = 2_000_000;
@@ -47,9 +48,15 @@ impl Schedule {
         if at_least > MOST_MESSAGES {
             return Err(refused(at_least));
         }
-        let (mut programs, mut messages) = (Vec::with_capacity(ranks), 0);
+        let (mut programs, mut messages) = (Vec::<Program>::with_capacity(ranks), 0);
+        // the last rank with so many operations: most ranks of a tree do the same
+        let mut last: FxHashMap<usize, Rank> = FxHashMap::default();
         for me in 0..ranks {
             let mut program = program(me)?;
+            match last.insert(program.len(), me).map(|last| &mut programs[last].ops).filter(|ops| **ops == program.ops) {
+                Some(ops) => program.ops = ops.shared(),
+                None => program.ops.own().shrink_to_fit(),
+            }
             program.shrink();
             messages += program.messages();
             if messages > MOST_MESSAGES {
@@ -62,9 +69,8 @@ impl Schedule {
 }
 
 impl Program {
-    /// Gives back the room for more operations.
+    /// Gives back the room for more of what is kept beside the operations.
     fn shrink(&mut self) {
-        self.ops.shrink_to_fit();
         self.after.shrink_to_fit();
         self.streams.shrink_to_fit();
         self.lanes.shrink_to_fit();
@@ -73,6 +79,6 @@ impl Program {
 
     /// The number of messages that it sends.
     pub fn messages(&self) -> usize {
-        self.actions().filter(|a| matches!(a, Action::Send { .. })).count()
+        self.ops.iter().filter(|op| op.sends()).count()
     }
 }

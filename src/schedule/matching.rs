@@ -1,18 +1,19 @@
 //! Which send meets which receive.
 
-use super::program::{FEW_STREAMS, NONE, Op};
+use super::op::Op;
+use super::program::{FEW_STREAMS, NONE};
 use super::{OpId, Program, Schedule, WINDOW};
 use crate::error::{Error, Result};
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
 
-/// The streams of all ranks, each with its other end.
+/// The streams of messages of all ranks, numbered.
 #[derive(Debug, Clone)]
 pub struct Streams {
-    /// Where the streams of each rank begin among those of all.
+    /// Where the streams of each rank begin among those of all, each here once for each end.
     begin: Vec<u32>,
-    /// The other end of each, if it has one.
-    other: Vec<u32>,
+    /// The number of each at both its ends, among those that are received; [`NONE`] where nobody receives it.
+    number: Vec<u32>,
 }
 
 impl Streams {
@@ -29,15 +30,15 @@ impl Streams {
         let wrong = |what: String| Err(Error::invalid(format!("check the schedule: {what}")));
         let streams = Streams::paired(schedule);
         // the next receive of each stream
-        let mut next: Vec<u32> = schedule.programs.iter().flat_map(|p| p.streams.iter().map(|s| s.first)).collect();
+        let mut next: Vec<u32> = schedule.programs.iter().flat_map(Program::streams).collect();
         for (me, program) in schedule.programs.iter().enumerate() {
             for (k, op) in program.ops.iter().enumerate().filter(|(_, op)| op.sends()) {
                 let to = program.streams[op.stream() as usize].peer as Rank;
                 if to >= schedule.ranks() {
                     return wrong(format!("rank {me} sends to rank {to}, there are {} ranks", schedule.ranks()));
                 }
-                let other = streams.other(me, op.stream()).filter(|&s| next[s] != NONE);
-                let Some(stream) = other else { return wrong(format!("a message from rank {me} to rank {to} is never received")) };
+                let received = streams.number(me, op.stream()).filter(|&s| next[s] != NONE);
+                let Some(stream) = received else { return wrong(format!("a message from rank {me} to rank {to} is never received")) };
                 let theirs = next[stream] as usize;
                 let receive = &schedule.programs[to].ops[theirs];
                 let (sent, expected) = (op.len, receive.len);
@@ -49,22 +50,25 @@ impl Streams {
             }
         }
         for (me, program) in schedule.programs.iter().enumerate() {
-            let waits = program.streams.iter().enumerate().find(|(s, stream)| stream.receives && next[streams.at(me, *s as u32)] != NONE);
-            if let Some((_, stream)) = waits {
+            let waits = |s: u32| streams.number(me, s).is_some_and(|number| next[number] != NONE);
+            let waits = program.streams.iter().zip(0..).find(|&(stream, s)| stream.receives && waits(s));
+            if let Some((stream, _)) = waits {
                 return wrong(format!("rank {me} waits for a message that rank {} never sends", stream.peer));
             }
         }
         Ok(streams)
     }
 
-    /// Finds each stream's other end, where there is one.
+    /// Numbers the streams, in the order of those that receive them, and finds where each is sent.
     fn paired(schedule: &Schedule) -> Streams {
         let mut begin = Vec::with_capacity(schedule.ranks() + 1);
         begin.push(0);
         for program in &schedule.programs {
             begin.push(begin[begin.len() - 1] + program.streams.len() as u32);
         }
-        let mut streams = Streams { other: vec![NONE; begin[schedule.ranks()] as usize], begin };
+        let mut received = 0..;
+        let receives = schedule.programs.iter().flat_map(|p| &p.streams).map(|s| if s.receives { received.next() } else { None });
+        let mut streams = Streams { number: receives.map(|number| number.unwrap_or(NONE)).collect(), begin };
         // receives of ranks that have many streams
         let mut many = FxHashMap::default();
         for (to, program) in schedule.programs.iter().enumerate().filter(|(_, p)| p.streams.len() >= FEW_STREAMS) {
@@ -80,7 +84,7 @@ impl Streams {
                 };
                 if let Some(found) = found {
                     let (mine, theirs) = (streams.at(me, k as u32), streams.at(sends.peer as Rank, found));
-                    (streams.other[mine], streams.other[theirs]) = (theirs as u32, mine as u32);
+                    streams.number[mine] = streams.number[theirs];
                 }
             }
         }
@@ -89,14 +93,14 @@ impl Streams {
 
     /// The place of a rank's stream among those of all.
     #[inline]
-    pub fn at(&self, rank: Rank, stream: u32) -> usize {
+    fn at(&self, rank: Rank, stream: u32) -> usize {
         (self.begin[rank] + stream) as usize
     }
 
-    /// The other end of a rank's stream.
+    /// The number of one of a rank's streams, the same as at its other end.
     #[inline]
-    pub fn other(&self, rank: Rank, stream: u32) -> Option<usize> {
-        Some(self.other[self.at(rank, stream)]).filter(|&s| s != NONE).map(|s| s as usize)
+    pub fn number(&self, rank: Rank, stream: u32) -> Option<usize> {
+        Some(self.number[self.at(rank, stream)]).filter(|&s| s != NONE).map(|s| s as usize)
     }
 }
 
@@ -159,6 +163,11 @@ impl Program {
             if at - begin[stream] < in_flight { NONE } else { messages[at - in_flight] }
         };
         self.ops.iter().enumerate().map(&mut window).collect()
+    }
+
+    /// How many streams it sends.
+    pub fn streams_sent(&self) -> usize {
+        self.streams.iter().filter(|stream| !stream.receives).count()
     }
 
     /// True if messages come from several ranks.

@@ -37,6 +37,7 @@ mod goal;
 mod matching;
 #[cfg(feature = "tune")]
 mod memory;
+mod op;
 mod pending;
 mod program;
 mod specification;

@@ -1,6 +1,6 @@
 //! What one rank may start next: the next operation of each of its lanes that is no receive.
 
-use super::{Cursors, NONE, OpId, Program};
+use super::{Cursors, OpId, Program};
 
 /// The next operations of a rank's lanes. A rank may have as many lanes as there are groups: those that may start are known, and each of the others
 /// is looked at again only when what it waits for is complete.
@@ -8,17 +8,17 @@ use super::{Cursors, NONE, OpId, Program};
 pub struct Pending {
     /// What is not waited for: operations, and when all was complete that they come after.
     ready: Vec<(OpId, f64)>,
-    /// By operation, one that waits for it, or [`NONE`].
-    waiters: Vec<OpId>,
-    /// Further ones, each with what it waits for.
-    others: Vec<(OpId, OpId)>,
+    /// What waits for an operation, behind that operation, in order. Each lane is here at most once: those few take less room than a place for each
+    /// operation that may be waited for.
+    waiting: Vec<(OpId, OpId)>,
 }
 
 impl Pending {
     /// Before anything was started. `known`: when all was complete that an operation comes after, or one that is not complete.
     pub fn new(program: &Program, known: impl Fn(OpId) -> Result<f64, OpId>) -> Pending {
-        let mut pending = Pending { ready: Vec::new(), waiters: vec![NONE; program.len()], others: Vec::new() };
-        Cursors::new(program).open().for_each(|op| pending.add(op as OpId, &known));
+        let cursors = Cursors::new(program);
+        let mut pending = Pending { ready: Vec::with_capacity(cursors.lanes()), waiting: Vec::new() };
+        cursors.open().for_each(|op| pending.add(op as OpId, &known));
         pending
     }
 
@@ -41,24 +41,19 @@ impl Pending {
     /// An operation is complete.
     #[inline]
     pub fn complete(&mut self, op: usize, known: impl Fn(OpId) -> Result<f64, OpId>) {
-        let waiter = std::mem::replace(&mut self.waiters[op], NONE);
-        if waiter == NONE {
-            return;
-        }
-        self.add(waiter, &known);
-        if !self.others.is_empty() {
-            let (others, rest) = std::mem::take(&mut self.others).into_iter().partition(|&(open, _)| open as usize == op);
-            self.others = rest;
-            let others: Vec<(OpId, OpId)> = others;
-            others.into_iter().for_each(|(_, other)| self.add(other, &known));
+        while let Ok(place) = self.waiting.binary_search_by_key(&op, |&(open, _)| open as usize) {
+            let (_, waits) = self.waiting.remove(place);
+            self.add(waits, &known);
         }
     }
 
     fn add(&mut self, op: OpId, known: &impl Fn(OpId) -> Result<f64, OpId>) {
         match known(op) {
             Ok(since) => self.ready.push((op, since)),
-            Err(open) if self.waiters[open as usize] == NONE => self.waiters[open as usize] = op,
-            Err(open) => self.others.push((open, op)),
+            Err(open) => {
+                let place = self.waiting.partition_point(|&waits| waits < (open, op));
+                self.waiting.insert(place, (open, op));
+            }
         }
     }
 }

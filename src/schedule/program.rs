@@ -1,81 +1,12 @@
 //! What one rank does, kept in few bytes, and how far it has come.
 
+use super::op::{Kind, Op, Ops, SEVERAL};
 use super::{Action, Buffer, Lane, OpId, Span, WINDOW};
 use crate::topology::Rank;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// No operation: behind all that there are.
 pub(crate) const NONE: OpId = OpId::MAX;
-
-/// What an operation is, without its place and its peer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Send,
-    Recv,
-    Copy,
-    Combine,
-    Delay,
-}
-
-const KINDS: [Kind; 5] = [Kind::Send, Kind::Recv, Kind::Copy, Kind::Combine, Kind::Delay];
-const BUFFERS: [Buffer; 4] = [Buffer::Input, Buffer::Output, Buffer::Scratch, Buffer::Control];
-
-/// An operation in 28 bytes: predictions hold millions.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[repr(C, packed(4))]
-pub(super) struct Op {
-    /// First byte of the span that is sent, received into or written; of a delay, the bits of its seconds.
-    offset: u64,
-    /// Bytes of the span.
-    pub len: u64,
-    /// The operation that it comes after, [`NONE`], or, from [`SEVERAL`] on, where in `Program::after` those are that it comes after.
-    after: u32,
-    /// The next operation of the same lane that is no receive, the next receive of the same stream; [`NONE`] at its end.
-    pub next: OpId,
-    /// Kind and buffer in the upper bits; below, its stream in `Program::streams`, its place in `Program::reads`, or the lane of a delay.
-    stream: u32,
-}
-
-/// A program has fewer operations.
-const SEVERAL: u32 = 1 << 31;
-/// Where an operation's kind begins, and its buffer.
-const KIND: u32 = 29;
-const BUFFER: u32 = 27;
-
-impl Op {
-    fn new(kind: Kind, stream: u32, span: Span, after: u32) -> Op {
-        let (offset, len) = (span.offset as u64, span.len as u64);
-        Op { offset, len, after, next: NONE, stream: (kind as u32) << KIND | (span.buffer as u32) << BUFFER | stream }
-    }
-
-    #[inline]
-    pub fn stream(&self) -> u32 {
-        self.stream & ((1 << BUFFER) - 1)
-    }
-
-    #[inline]
-    fn kind(&self) -> Kind {
-        KINDS[(self.stream >> KIND) as usize]
-    }
-
-    /// What is sent, received into or written.
-    #[inline]
-    fn span(&self) -> Span {
-        let buffer = BUFFERS[(self.stream >> BUFFER) as usize % BUFFERS.len()];
-        Span { buffer, offset: self.offset as usize, len: self.len as usize }
-    }
-
-    #[inline]
-    pub fn sends(&self) -> bool {
-        self.kind() == Kind::Send
-    }
-
-    /// True if it is one end of a message.
-    #[inline]
-    pub(super) fn is_message(&self) -> bool {
-        matches!(self.kind(), Kind::Send | Kind::Recv)
-    }
-}
 
 /// What a copy or a combining reads beside what it writes, and its lane.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -122,7 +53,7 @@ pub(super) struct Building {
 /// What one rank does.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Program {
-    pub(super) ops: Vec<Op>,
+    pub(super) ops: Ops,
     /// What operations come after, of those that come after several: how many, and which.
     pub(super) after: Vec<OpId>,
     /// The first and the last operation of each lane that is no receive.
@@ -215,7 +146,7 @@ impl Program {
             Some(turn) => self.store(&[after, &[turn]].concat()),
             None => self.store(after),
         };
-        self.ops.push(Op::new(kind, stream, span, after));
+        self.ops.own().push(Op::new(kind, stream, span, after));
         if kind != Kind::Recv {
             self.join_lane(id);
         }
@@ -280,7 +211,7 @@ impl Program {
         match &mut self.lanes[lane] {
             (first, last) if *first == NONE => (*first, *last) = (op, op),
             (_, last) => {
-                self.ops[*last as usize].next = op;
+                self.ops.own()[*last as usize].next = op;
                 *last = op;
             }
         }
@@ -301,7 +232,7 @@ impl Program {
         match self.streams.get_mut(known) {
             Some(stream) => {
                 if receives {
-                    self.ops[stream.last as usize].next = op;
+                    self.ops.own()[stream.last as usize].next = op;
                 }
                 stream.last = op;
             }
@@ -343,7 +274,7 @@ impl Program {
 
     /// Bytes in memory.
     pub fn memory(&self) -> usize {
-        size_of_val(self.ops.as_slice())
+        size_of_val(&*self.ops)
             + size_of_val(self.after.as_slice())
             + size_of_val(self.lanes.as_slice())
             + size_of_val(self.streams.as_slice())
@@ -429,8 +360,8 @@ impl Program {
     }
 
     /// The first receive of each stream of receives.
-    pub fn streams(&self) -> impl Iterator<Item = usize> + '_ {
-        self.streams.iter().filter(|s| s.receives).map(|s| s.first as usize)
+    pub fn streams(&self) -> impl Iterator<Item = OpId> + '_ {
+        self.streams.iter().filter(|s| s.receives).map(|s| s.first)
     }
 
     /// The next operation of the same lane that is no receive, or the next receive of the same stream.
@@ -469,8 +400,7 @@ impl Program {
         after: &[OpId],
     ) -> std::ops::Range<OpId> {
         let base = self.ops.len() as OpId;
-        let receives = other.streams().map(|first| first as OpId);
-        let begins: FxHashSet<OpId> = other.lanes.iter().map(|l| l.0).chain(receives).collect();
+        let begins: FxHashSet<OpId> = other.lanes.iter().map(|l| l.0).chain(other.streams()).collect();
         for k in 0..other.len() {
             let mut deps: Vec<OpId> = other.after(k).iter().map(|d| d + base).collect();
             let action = match other.action(k) {

@@ -118,7 +118,11 @@ impl<R: Copy> Executor<R> {
         }
         self.cursors.restart(program);
         self.incoming.clear();
-        self.incoming.extend(program.streams().map(|first| Incoming { next: Some(first), oldest: first, posted: 0 }));
+        self.incoming.extend(program.streams().map(|first| first as usize).map(|first| Incoming {
+            next: Some(first),
+            oldest: first,
+            posted: 0,
+        }));
         if !self.outgoing.is_empty() {
             self.outgoing.clear();
         }
