@@ -3,30 +3,30 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Events in order of time; those of one time in order of the event itself, so that every run and every rank sees the same
-/// order.
+/// Events, each a word, in order of time; those of one time in order of the word, so that every run and every rank sees the same order.
 #[derive(Debug)]
-pub struct EventQueue<E> {
-    heap: BinaryHeap<Reverse<(u64, E)>>,
+pub struct EventQueue {
+    /// Time above event: one comparison of numbers, which needs no branches.
+    heap: BinaryHeap<Reverse<u128>>,
 }
 
-impl<E: Ord> EventQueue<E> {
+impl EventQueue {
     /// An empty queue with room for `capacity` events.
-    pub fn with_capacity(capacity: usize) -> EventQueue<E> {
+    pub fn with_capacity(capacity: usize) -> EventQueue {
         EventQueue { heap: BinaryHeap::with_capacity(capacity) }
     }
 
     /// Adds an event. Times are zero or more: the bits of such floats are in the order of their values.
     #[inline]
-    pub fn push(&mut self, time: f64, event: E) {
+    pub fn push(&mut self, time: f64, event: u64) {
         debug_assert!(time >= 0.0, "an event at {time}");
-        self.heap.push(Reverse((time.to_bits(), event)));
+        self.heap.push(Reverse(u128::from(time.to_bits()) << 64 | u128::from(event)));
     }
 
     /// Takes the earliest event.
     #[inline]
-    pub fn pop(&mut self) -> Option<(f64, E)> {
-        self.heap.pop().map(|Reverse((time, event))| (f64::from_bits(time), event))
+    pub fn pop(&mut self) -> Option<(f64, u64)> {
+        self.heap.pop().map(|Reverse(first)| (f64::from_bits((first >> 64) as u64), first as u64))
     }
 }
 

@@ -158,7 +158,7 @@ struct Run<'a> {
     link_free: FxHashMap<(u32, u32), f64>,
     /// When what several links share is free.
     pipe_free: FxHashMap<Pipe, f64>,
-    queue: EventQueue<u64>,
+    queue: EventQueue,
 }
 
 impl<'a> Run<'a> {

@@ -51,12 +51,12 @@ pub fn count(problem: &Problem) -> f64 {
 fn postal(n: usize, g: f64, l: f64) -> Vec<f64> {
     let mut times = vec![0.0];
     let mut senders = crate::event::EventQueue::with_capacity(n);
-    senders.push(g + l, 0u32); // keyed by the arrival of the sender's next send
+    senders.push(g + l, 0); // keyed by the arrival of the sender's next send
     while times.len() < n {
         let Some((arrival, who)) = senders.pop() else { break };
         times.push(arrival);
         senders.push(arrival + g, who);
-        senders.push(arrival + g + l, times.len() as u32 - 1);
+        senders.push(arrival + g + l, times.len() as u64 - 1);
     }
     times
 }

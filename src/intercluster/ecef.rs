@@ -57,14 +57,15 @@ fn sends(problem: &Problem) -> Vec<(usize, usize)> {
     // receivers still to reach; cleaned when half of it is stale
     let mut open: Vec<u32> = (0..n as u32).filter(|&j| j as usize != problem.root).collect();
     let mut queue = EventQueue::with_capacity(n);
+    let pair = |sender: usize, receiver: u32| (sender as u64) << 32 | u64::from(receiver);
     let mut sends = Vec::with_capacity(n.saturating_sub(1));
     reached[problem.root] = true;
     if let Some((w, j)) = nearest[problem.root].next(problem, problem.root, &open, &reached) {
-        queue.push(w, (problem.root as u32, j));
+        queue.push(w, pair(problem.root, j));
     }
     while sends.len() + 1 < n {
-        let Some((arrival, (i, j))) = queue.pop() else { break };
-        let (i, j) = (i as usize, j as usize);
+        let Some((arrival, next)) = queue.pop() else { break };
+        let (i, j) = ((next >> 32) as usize, next as u32 as usize);
         if !reached[j] {
             reached[j] = true;
             sends.push((i, j));
@@ -74,11 +75,11 @@ fn sends(problem: &Problem) -> Vec<(usize, usize)> {
                 open.retain(|&k| !reached[k as usize]);
             }
             if let Some((w, k)) = nearest[j].next(problem, j, &open, &reached) {
-                queue.push(free[j] + w, (j as u32, k));
+                queue.push(free[j] + w, pair(j, k));
             }
         }
         if let Some((w, k)) = nearest[i].next(problem, i, &open, &reached) {
-            queue.push(free[i] + w, (i as u32, k));
+            queue.push(free[i] + w, pair(i, k));
         }
     }
     sends

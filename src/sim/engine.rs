@@ -19,7 +19,7 @@ pub struct Simulator {
 }
 
 /// Events of one time are taken in this order: a processor turns to something when all of that time are there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy)]
 enum Event {
     /// The receiver's processor may take a message: receiver, its operation.
     Process(u32, u32),
@@ -30,6 +30,32 @@ enum Event {
     /// A processor turns to what may start: a message that waits for it, one that may leave, a send or a delay.
     Turn(u32),
 }
+
+impl Event {
+    /// In a word: words are in the order of events.
+    fn word(self) -> u64 {
+        let (kind, rank, op) = match self {
+            Event::Process(rank, op) => (0, rank, op),
+            Event::Arrive(rank, op) => (1, rank, op),
+            Event::Inject(rank, op) => (2, rank, op),
+            Event::Turn(rank) => (3, rank, 0),
+        };
+        kind << KIND | u64::from(rank) << 32 | u64::from(op)
+    }
+
+    fn of(word: u64) -> Event {
+        let (rank, op) = (((word & ((1 << KIND) - 1)) >> 32) as u32, word as u32);
+        match word >> KIND {
+            0 => Event::Process(rank, op),
+            1 => Event::Arrive(rank, op),
+            2 => Event::Inject(rank, op),
+            _ => Event::Turn(rank),
+        }
+    }
+}
+
+/// Where the kind begins in an event's word.
+const KIND: u32 = 62;
 
 struct Machine<'a> {
     program: &'a Program,
@@ -137,7 +163,7 @@ struct Run<'a> {
     pairs: Matching,
     machines: Vec<Machine<'a>>,
     pipe_free: Vec<f64>,
-    queue: EventQueue<Event>,
+    queue: EventQueue,
     noise: &'a mut Disturbance,
 }
 
@@ -242,13 +268,13 @@ impl Run<'_> {
     fn go(&mut self, limit_s: f64) -> bool {
         for (rank, m) in self.machines.iter_mut().enumerate().filter(|(_, m)| !m.program.is_empty()) {
             m.turn_at = 0.0;
-            self.queue.push(0.0, Event::Turn(rank as u32));
+            self.queue.push(0.0, Event::Turn(rank as u32).word());
         }
         while let Some((now, event)) = self.queue.pop() {
             if now > limit_s {
                 return false;
             }
-            match event {
+            match Event::of(event) {
                 Event::Process(rank, op) => self.process(now, rank, op),
                 Event::Arrive(rank, op) => self.arrive(now, rank, op),
                 Event::Inject(rank, op) => self.inject(now, rank, op),
@@ -290,7 +316,7 @@ impl Run<'_> {
         let first = send.min(m.may_leave()).min(m.may_take()).max(now);
         if first < m.turn_at {
             m.turn_at = first;
-            self.queue.push(first, Event::Turn(rank));
+            self.queue.push(first, Event::Turn(rank).word());
         }
     }
 
@@ -334,7 +360,7 @@ impl Run<'_> {
         let me = sender as usize;
         let Some((to, _)) = self.pairs.partner(me, op as usize) else { return };
         let back = self.hosts[to].send.0 + self.network.wire(&self.hosts[to], &self.hosts[me]).latency + self.hosts[me].recv.0;
-        self.queue.push(now + back, Event::Inject(sender, op));
+        self.queue.push(now + back, Event::Inject(sender, op).word());
     }
 
     /// A message whose handshake is done leaves when it is its turn.
@@ -365,7 +391,7 @@ impl Run<'_> {
             m.out_free = m.out_free.max(there + tcp.scatter_leap_s);
         }
         if let Some((to, receive)) = self.pairs.partner(me, op as usize) {
-            self.queue.push(there, Event::Arrive(to as u32, receive as u32));
+            self.queue.push(there, Event::Arrive(to as u32, receive as u32).word());
         }
         self.retry_early(rank, ready);
     }
@@ -382,14 +408,14 @@ impl Run<'_> {
         let there = now.max(m.in_free + drain);
         m.in_free = there;
         let lost = meets_another && in_range && self.noise.happens(tcp.gather_escalation_share);
-        self.queue.push(there + if lost { tcp.gather_escalation_s } else { 0.0 }, Event::Process(rank, op));
+        self.queue.push(there + if lost { tcp.gather_escalation_s } else { 0.0 }, Event::Process(rank, op).word());
     }
 
     fn process(&mut self, now: f64, rank: u32, op: u32) {
         let m = &mut self.machines[rank as usize];
         match m.posted(op) {
             None => return m.early.push(Early::Message(op)),
-            Some(posted) if posted > now => return self.queue.push(posted, Event::Process(rank, op)),
+            Some(posted) if posted > now => return self.queue.push(posted, Event::Process(rank, op).word()),
             Some(_) => {}
         }
         if m.cpu_free <= now && m.turn_at > now {
@@ -414,7 +440,7 @@ impl Run<'_> {
     fn retry_early(&mut self, rank: u32, time: f64) {
         for early in std::mem::take(&mut self.machines[rank as usize].early) {
             match early {
-                Early::Message(op) => self.queue.push(time, Event::Process(rank, op)),
+                Early::Message(op) => self.queue.push(time, Event::Process(rank, op).word()),
                 Early::Request { receive, sender, send, there } => match self.machines[rank as usize].posted(receive) {
                     Some(posted) => self.grant(there.max(posted), sender, send),
                     None => self.machines[rank as usize].early.push(early),
