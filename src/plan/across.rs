@@ -147,14 +147,17 @@ fn over(
         }
     }
     let hosts = if choice.inter_group.has_trees() { hosts(policy, members, &groups) } else { Vec::new() };
-    let (mut intra_group, mut local_busy) = (Vec::new(), Vec::new());
-    for ranks in &groups {
-        let found = replay_inside(&costs, choice.intra_group, ranks, segment)?;
-        intra_group.push(found.completion());
-        local_busy.push(found.port_free.first().copied().unwrap_or(0.0));
-    }
     let coordinators: Vec<Location> = groups.iter().map(|ranks| members[ranks[0]]).collect();
-    let problem = problem(policy, &coordinators, segment, intra_group, local_busy)?;
+    let (mut intra_group, mut local_busy) = (vec![0.0; groups.len()], vec![0.0; groups.len()]);
+    for (k, ranks) in groups.iter().enumerate().filter(|_| choice.inter_group.counts_inside()) {
+        let found = replay_inside(&costs, choice.intra_group, ranks, segment)?;
+        intra_group[k] = found.completion();
+        local_busy[k] = found.port_free.first().copied().unwrap_or(0.0);
+    }
+    let inter_group = match choice.inter_group {
+        InterGroupAlgorithm::Relay => InterGroup::Relay,
+        other => other.inter_group(&problem(policy, &coordinators, segment, intra_group, local_busy)?),
+    };
     // one message is under way, whatever may be
     let in_segments = |in_flight: usize| if choice.segment > 0 { in_flight } else { 0 };
     let inside = |ranks: &Vec<Rank>| {
@@ -171,7 +174,7 @@ fn over(
         intra_group: groups.iter().map(inside).collect(),
         hosts,
         groups,
-        inter_group: choice.inter_group.inter_group(&problem),
+        inter_group,
         segment: segment_of(choice.segment, bytes),
         in_flight: in_segments(between),
         peers: choice.flow.peers,

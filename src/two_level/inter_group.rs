@@ -67,6 +67,11 @@ impl InterGroupAlgorithm {
         !matches!(self, InterGroupAlgorithm::Line | InterGroupAlgorithm::OverAll)
     }
 
+    /// True if what broadcasts inside groups take makes a difference to it.
+    pub fn counts_inside(self) -> bool {
+        matches!(self, InterGroupAlgorithm::Star | InterGroupAlgorithm::Direct | InterGroupAlgorithm::Tree)
+    }
+
     /// True if a broadcast can go so: with this algorithm inside groups (or over all ranks), and in segments or not.
     pub fn goes_with(self, inside: &Algorithm, in_segments: bool) -> bool {
         match self {
