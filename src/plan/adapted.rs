@@ -38,13 +38,13 @@ const LONGEST_FIRST: usize = 64 << 10;
 ///
 /// # Errors
 /// Those of [`super::seconds`].
-pub(super) fn choice(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize, row: &TwoLevelRow) -> Result<TwoLevelChoice> {
-    let mut search = Search::new(policy, members, root, bytes, row)?;
+pub(super) fn choice(predictions: &Rc<Predictions>, root: Rank, bytes: usize, row: &TwoLevelRow) -> Result<TwoLevelChoice> {
+    let mut search = Search::new(predictions, root, bytes, row)?;
     search.rows(row)?;
     search.try_choice(None)?;
-    let left = (MOST_RANKS / members.len()).saturating_sub(search.tried());
+    let left = (MOST_RANKS / search.members.len()).saturating_sub(search.tried());
     search.others(row, left)?;
-    if search.tried() * members.len() < MOST_RANKS {
+    if search.tried() * search.members.len() < MOST_RANKS {
         search.segments()?;
     }
     Ok(search.best())
@@ -68,7 +68,8 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(policy: &'a CompiledPolicy, members: &'a [Location], root: Rank, bytes: usize, row: &TwoLevelRow) -> Result<Search<'a>> {
+    fn new(predictions: &Rc<Predictions<'a>>, root: Rank, bytes: usize, row: &TwoLevelRow) -> Result<Search<'a>> {
+        let (policy, members) = (predictions.policy, predictions.members);
         let mut near: Vec<(TwoLevelChoice, &TwoLevelRow)> = Vec::new();
         for row in policy.policy.two_level(&bcast::COLLECTIVE) {
             near.push((choice_of(row)?, row));
@@ -81,7 +82,7 @@ impl<'a> Search<'a> {
         let of_rows = near.iter().filter_map(|(_, row)| Some(row.evidence.measured_s? / row.evidence.predicted_s));
         let missed = known.map(|ratios| ratios.at(bytes)).chain(of_rows.take(REACH)).map(|ratio| (ratio - 1.0).abs());
         let unsure = missed.filter(|share| share.is_finite()).fold(0.0, f64::max);
-        let candidates = TwoLevelCandidates::new(Rc::new(Predictions::new(policy, members)), root, bytes);
+        let candidates = TwoLevelCandidates::new(Rc::clone(predictions), root, bytes);
         Ok(Search { policy, members, bytes, about_whole: about_whole(policy, members), own, near, unsure, candidates, begun: EVENTS.get() })
     }
 

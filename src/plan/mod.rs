@@ -16,6 +16,7 @@ mod planner;
 mod poly_model;
 mod predictions;
 mod segments;
+mod weight;
 
 use crate::collective::{Collective, Shape, bcast};
 use crate::decide::placed;
@@ -28,6 +29,7 @@ use crate::schedule::{Program, Schedule};
 use crate::topology::Rank;
 use crate::two_level::{InterGroup, InterGroupAlgorithm, IntraGroup, TwoLevel};
 use rustc_hash::FxHashMap;
+use std::rc::Rc;
 
 use across::segment_of;
 pub use across::{Flow, TwoLevelParameters, predict, predict_within, seconds, two_level, two_level_parameters, unlike_processors};
@@ -140,15 +142,16 @@ impl Choice {
     /// Decides for a root.
     fn new(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize) -> Result<Choice> {
         let at = policy.size_class(&bcast::COLLECTIVE, bytes);
+        let predictions = Rc::new(Predictions::new(policy, members));
         let over_groups = match crossing_row(policy, members, at) {
-            Some(row) if !as_tuned(policy, members, root) => adapted::choice(policy, members, root, at, row)?,
+            Some(row) if !as_tuned(policy, members, root) => adapted::choice(&predictions, root, at, row)?,
             Some(row) => choice_of(row)?,
             None => None,
         };
         let mut choice = Choice { bytes: at, over_groups, inside: FxHashMap::default(), beyond: None };
         if over_groups.is_none() {
             for (group, ranks) in group_ranks(members, root) {
-                choice.inside.extend(inside(policy, members, group, &ranks, at)?.map(|found| (group, found)));
+                choice.inside.extend(predictions.inside(group, &ranks, at)?.map(|found| (group, found)));
             }
         }
         if bytes > policy.largest_measured(&bcast::COLLECTIVE) {

@@ -1,7 +1,7 @@
 //! What broadcasts over groups are predicted to take: each is predicted once, however often it is asked about.
 
 use super::across::{predict_within, problem, two_level};
-use super::{Location, TwoLevelChoice, group_ranks, whole};
+use super::{Inside, Location, TwoLevelChoice, group_ranks, inside, put_together};
 use crate::error::Result;
 use crate::intercluster::count;
 use crate::policy::CompiledPolicy;
@@ -16,6 +16,8 @@ pub struct Predictions<'a> {
     pub(super) policy: &'a CompiledPolicy,
     pub(super) members: &'a [Location],
     found: RefCell<FxHashMap<TwoLevel, Found>>,
+    /// By size and coordinator, who alone is another one where the root is.
+    inside: RefCell<FxHashMap<(usize, Rank), Option<Inside>>>,
 }
 
 /// What is known of one, in seconds.
@@ -29,7 +31,7 @@ enum Found {
 impl<'a> Predictions<'a> {
     /// None yet.
     pub fn new(policy: &'a CompiledPolicy, members: &'a [Location]) -> Predictions<'a> {
-        Predictions { policy, members, found: RefCell::default() }
+        Predictions { policy, members, found: RefCell::default(), inside: RefCell::default() }
     }
 
     /// What they are for.
@@ -45,8 +47,22 @@ impl<'a> Predictions<'a> {
         match choice {
             Some(choice) => self.within(&two_level(self.policy, self.members, root, bytes, *choice)?, limit_s),
             None if limit_s < f64::INFINITY && self.least_whole(root, bytes)? > limit_s => Ok(f64::INFINITY),
-            None => Ok(whole(self.policy, self.members, root, bytes)?.predicted_s),
+            None => Ok(put_together(self.policy, self.members, root, bytes, |group, ranks| self.inside(group, ranks, bytes))?.predicted_s),
         }
+    }
+
+    /// What is best for the ranks of a group, the first of which has the message; `None` for one rank.
+    ///
+    /// # Errors
+    /// As [`super::plan`].
+    pub(super) fn inside(&self, group: usize, ranks: &[Rank], bytes: usize) -> Result<Option<Inside>> {
+        let key = (bytes, ranks[0]);
+        if let Some(known) = self.inside.borrow().get(&key) {
+            return Ok(known.clone());
+        }
+        let found = inside(self.policy, self.members, group, ranks, bytes)?;
+        self.inside.borrow_mut().insert(key, found.clone());
+        Ok(found)
     }
 
     /// The least that a message takes that goes from group to group as a whole, if it takes no time inside them.
