@@ -5,11 +5,12 @@ use super::{Form, PolyModel};
 use crate::collective::{Shape, Size};
 use crate::error::Result;
 use crate::flow::{self, held_back};
-use crate::model::{Among, CostModel};
-use crate::predict::completion;
+use crate::model::{Among, CostModel, Pipe};
+use crate::predict::{Busy, completion};
 use crate::schedule::{Action, Program, Schedule};
 use crate::topology::{Link, Rank};
 use crate::two_level::Coordinated;
+use rustc_hash::FxHashMap;
 
 impl Form {
     /// The same with what it leaves open: how many messages are under way, and in which order a root serves ranks.
@@ -72,6 +73,23 @@ fn busiest(schedule: &Schedule, costs: &dyn CostModel) -> f64 {
         f64::max(out, into)
     };
     schedule.programs.iter().enumerate().map(of_rank).fold(0.0, f64::max)
+}
+
+/// Seconds for which a schedule keeps the port, the processor or the link that many share which it keeps longest.
+pub(super) fn busiest_of_all(schedule: &Schedule, costs: &dyn CostModel) -> f64 {
+    let mut shared: FxHashMap<Pipe, f64> = FxHashMap::default();
+    let mut ranks = 0.0;
+    for (from, program) in schedule.programs.iter().enumerate() {
+        ranks = f64::max(ranks, Busy::of(from, program, costs).least());
+        for action in program.actions() {
+            if let Action::Send { to, span } = action
+                && let Some((pipe, busy)) = costs.pipe(Link { from, to }, span.len)
+            {
+                *shared.entry(pipe).or_insert(0.0) += busy;
+            }
+        }
+    }
+    shared.into_values().fold(ranks.max(busiest(schedule, costs)), f64::max)
 }
 
 #[cfg(test)]

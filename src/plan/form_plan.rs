@@ -1,15 +1,17 @@
 //! What is done in a collective that has forms: what a row says, or where no row fits, the form that is predicted to be the fastest.
 
 use super::adapted::MORE_OR_LESS;
+use super::form_flow::busiest_of_all;
 use super::forms::{coordinated, in_bounded_segments, with_radices};
 use super::segments::{BELOW_HANDSHAKE, few_segments};
+use super::weight::Weight;
 use super::{Form, LONGEST_MESSAGE, Location, PolyModel, placement, stand_in, untuned};
 use crate::collective::{Collective, Parameters, Shape, Size};
 use crate::decide::placed;
 use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, Decision, TwoLevelRow, bounded};
 use crate::predict::completion_within;
-use crate::stats;
+use crate::stats::{self, ROUNDING};
 use crate::topology::Rank;
 use crate::two_level::{Coordinated, IntraGroup, through};
 
@@ -99,11 +101,18 @@ pub(super) fn decide_form(
     Ok(predicted(policy, members, collective, shape)?.unwrap_or(native))
 }
 
-/// So many operations of candidates are predicted, where no row fits: some 50 ms. The first may have as many alone, a few times over.
+/// So many operations of candidates are predicted, where no row fits, with one more for each rank and candidate. The first may have as many alone, a few times
+/// over.
 const MOST_PREDICTED: usize = 1 << 19;
 const MOST_OF_FIRST: usize = 4 * MOST_PREDICTED;
+/// Among so many ranks it is fewer, and no more for the first: some 40 ms, for which all of them wait.
+const MANY_RANKS: usize = 512;
+const MOST_AMONG_MANY: usize = 3 << 15;
 /// And so many are built to find out how many there are, which takes a fraction of that for each.
 const MOST_BUILT: usize = 1 << 21;
+
+/// What has too many operations to be predicted is taken to keep its busiest rank for this share of its time at least.
+const BUSY: f64 = 0.25;
 
 /// The form that is predicted to be the fastest, of what rows say, those of near sizes first, the nearest with any tree, and of the algorithms over
 /// all ranks in one piece, long blocks in segments too. Where none can be predicted in time it is what the row of the nearest size says.
@@ -126,45 +135,77 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], collective: &'static
     }
     candidates.extend(through_nearest(policy, members, collective, shape, candidates.iter().find_map(Form::coordinated)));
     let nearest_row = candidates.first().cloned();
-    let (mut left, mut seen, mut counted): (usize, Vec<Form>, Vec<(usize, Form)>) = (MOST_BUILT, Vec::new(), Vec::new());
+    let many = shape.ranks >= MANY_RANKS;
+    let (most, most_of_first) = if many { (MOST_AMONG_MANY, MOST_AMONG_MANY) } else { (MOST_PREDICTED, MOST_OF_FIRST) };
+    let (mut left, mut seen, mut weighed): (usize, Vec<Form>, Vec<(Weight, Form)>) = (MOST_BUILT, Vec::new(), Vec::new());
     for form in candidates.into_iter().filter(|form| form.fits(shape)) {
-        let form = form.with_flow(&costs, shape)?;
         if seen.contains(&form) {
             continue;
         }
+        let weight = form.weight(&costs, shape, if seen.is_empty() { most_of_first } else { most }, many)?;
         seen.push(form.clone());
-        let (operations, built) = form.operations(shape)?;
-        left = left.saturating_sub(built);
+        left = left.saturating_sub(weight.built);
         if left == 0 {
             break;
         }
-        counted.push((operations, form));
+        weighed.push((weight, form));
     }
-    // after the first one as many are predicted as can be: through coordinators, in long segments, most of them
-    if let Some((_, others)) = counted.split_first_mut() {
-        others.sort_by_key(|(operations, form)| (form.coordinated().is_none(), *operations));
+    // after the first one as many are predicted as can be: through coordinators, in long segments, most of them; or those that may be the fastest
+    let unlikely = |weight: &Weight| if many { weight.least_s } else { 0.0 };
+    if let Some((_, others)) = weighed.split_first_mut() {
+        let by_form = |form: &Form| form.coordinated().is_none();
+        others.sort_by(|(a, f), (b, g)| {
+            let likely = || unlikely(a).total_cmp(&unlikely(b));
+            by_form(f).cmp(&by_form(g)).then_with(likely).then(a.operations.cmp(&b.operations))
+        });
     }
-    let (mut best, mut left): (Option<FormPlan>, usize) = (None, MOST_PREDICTED);
-    for (k, (operations, form)) in counted.into_iter().enumerate() {
-        let first = k == 0 && operations <= MOST_OF_FIRST;
-        let Some(rest) = left.checked_sub(operations).or(first.then_some(0)) else { continue };
-        left = rest;
+    let nearest = weighed.first().filter(|(_, form)| Some(form) == nearest_row.as_ref());
+    let nearest = nearest.map(|(weight, form)| (weight.operations > most_of_first, weight.least_s / BUSY, form.clone()));
+    let (mut best, mut left, mut tried): (Option<FormPlan>, usize, Vec<Form>) = (None, most, Vec::new());
+    for (k, (weight, form)) in weighed.into_iter().enumerate() {
+        let first = k == 0 && weight.operations <= most_of_first;
+        let Some(rest) = left.checked_sub(weight.operations).or(first.then_some(0)) else { continue };
         // what was measured comes first where it is not clearly beaten
-        let least = best
+        let limit_s = best
             .as_ref()
             .map_or(f64::INFINITY, |best| if Some(&best.form) == nearest_row.as_ref() { MORE_OR_LESS } else { 1.0 } * best.seconds());
-        let Some(predicted_s) = seconds(&form, &costs, members, shape, least)? else { continue };
-        if predicted_s < least {
+        if weight.least_s > limit_s * ROUNDING {
+            continue;
+        }
+        let form = form.with_flow(&costs, shape)?;
+        if tried.contains(&form) {
+            continue;
+        }
+        tried.push(form.clone());
+        left = rest;
+        let Some(predicted_s) = seconds(&form, &costs, members, (shape, weight.look), limit_s)? else { continue };
+        if predicted_s < limit_s {
             best = Some(FormPlan::predicted(form, Some(predicted_s)));
         }
     }
-    let unpredicted = || seen.into_iter().next().filter(|form| Some(form) == nearest_row.as_ref());
-    Ok(best.or_else(|| unpredicted().map(|form| FormPlan::predicted(form, None))))
+    let faster = |nearest_s: f64| best.as_ref().is_none_or(|best| nearest_s < best.seconds());
+    let unpredicted = nearest.filter(|&(too_large, nearest_s, _)| best.is_none() || (too_large && faster(nearest_s)));
+    Ok(unpredicted.map(|(_, _, form)| FormPlan::predicted(form, None)).or(best))
 }
 
-/// What a form should take; `None` of what is too large to predict. What takes longer than `limit_s` may take for ever.
-fn seconds(form: &Form, costs: &PolyModel, members: &[Location], shape: &Shape, limit_s: f64) -> Result<Option<f64>> {
-    let predicted = |shape: &Shape| completion_within(&form.bounded_schedule(shape)?, costs, limit_s);
+/// What a form should take; `None` of what is too large to predict. What takes longer than `limit_s` may take for ever. Where it is looked at for its first
+/// segments only, with the bytes of so many, the others take what the later half of these takes, or as long as these keep what is busiest, if that is longer: few
+/// segments may not meet yet where many do.
+fn seconds(
+    form: &Form,
+    costs: &PolyModel,
+    members: &[Location],
+    (shape, look): (&Shape, Option<usize>),
+    limit_s: f64,
+) -> Result<Option<f64>> {
+    let predicted = |shape: &Shape| {
+        let first = |bytes: usize| form.bounded_schedule(&Shape { bytes, ..*shape });
+        let Some(bytes) = look else { return completion_within(&first(shape.bytes)?, costs, limit_s) };
+        let all = first(bytes)?;
+        let (few, more) = (completion_within(&first(bytes / 2)?, costs, limit_s)?, completion_within(&all, costs, limit_s)?);
+        let halves_left = 2.0 * (shape.bytes - bytes) as f64 / bytes as f64;
+        Ok(if more < f64::INFINITY { more + (more - few).max(busiest_of_all(&all, costs) / 2.0) * halves_left } else { more })
+    };
     let first = match predicted(shape) {
         Err(Error::TooLarge(_)) => return Ok(None),
         found => found?,
@@ -265,7 +306,9 @@ impl FormPlan {
         match (self.from_row, self.form.is_native()) {
             (true, true) => Ok(native_seconds(policy, collective, shape.bytes)),
             (true, false) => Ok(Some(policy.two_level_seconds(collective, shape.bytes))),
-            (false, _) => seconds(&self.form, &PolyModel::new(policy, members, collective, shape.bytes)?, members, shape, f64::INFINITY),
+            (false, _) => {
+                seconds(&self.form, &PolyModel::new(policy, members, collective, shape.bytes)?, members, (shape, None), f64::INFINITY)
+            }
         }
     }
 
@@ -312,4 +355,43 @@ fn form_of(costs: &PolyModel, members: &[Location], collective: &'static Collect
     let between = (algorithm, Parameters { segment: 0, ..row.parameters() });
     let coordinated = coordinated(costs.policy(), members, collective, shape, inside, between, row.segment_bytes);
     Form::Coordinated(in_bounded_segments(coordinated, shape)?).with_flow(costs, shape)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::{Algorithm, collective};
+    use crate::policy::Policy;
+    use std::path::Path;
+
+    /// Among many ranks pipelines are not replayed to their end.
+    #[test]
+    fn the_first_segments_tell_what_all_of_them_take() {
+        let policy = CompiledPolicy::new(Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
+        let of = |(group, g): (usize, &crate::policy::GroupPolicy)| (0..g.hosts.len()).map(move |position| Location { group, position });
+        let members: Vec<Location> = policy.policy.groups.iter().enumerate().flat_map(of).collect();
+        let (bytes, segment) = (2 << 20, 32 << 10);
+        let mut ratios: Vec<(f64, String)> = Vec::new();
+        for collective in ["reduce", "allreduce"].map(|name| collective(name).unwrap()) {
+            let shape = collective.shape(members.len(), 0, bytes);
+            let costs = PolyModel::new(&policy, &members, collective, bytes).unwrap();
+            let through = through(collective).unwrap();
+            let inside: Vec<(&'static Algorithm, Parameters)> = (through.trees)().into_iter().flat_map(with_radices).collect();
+            let between = (through.between)().into_iter().flat_map(with_radices);
+            for (k, between) in between.enumerate() {
+                let form =
+                    Form::Coordinated(coordinated(&policy, &members, collective, &shape, inside[k % inside.len()], between, segment));
+                let form = form.with_flow(&costs, &shape).unwrap();
+                let look = form.weight(&costs, &shape, usize::MAX, true).unwrap();
+                let seconds = |look| seconds(&form, &costs, &members, (&shape, look), f64::INFINITY).unwrap().unwrap();
+                let (seen, whole) = (seconds(Some(look.look.unwrap())), seconds(None));
+                assert!(look.least_s <= whole, "{}: {} s at least, {whole} s", form.words(), look.least_s);
+                ratios.push((seen / whole, form.words()));
+            }
+        }
+        ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let within = |range: std::ops::RangeInclusive<f64>| ratios.iter().filter(|(ratio, _)| range.contains(ratio)).count();
+        // where coordinators exchange many messages for a segment, few segments miss how these meet
+        assert!(ratios.len() > 10 && within(0.5..=1.5) == ratios.len() && 4 * within(0.8..=1.1) >= 3 * ratios.len(), "{ratios:?}");
+    }
 }

@@ -14,7 +14,6 @@ use crate::predict::completion;
 use crate::schedule::{Program, Schedule};
 use crate::topology::Rank;
 use crate::two_level::{Coordinated, IntraGroup, first_rank, through};
-use std::cell::Cell;
 
 /// True if a collective is planned in one of these forms: all are but the broadcast, which has two-level schedules of its own. One that does not go
 /// through coordinators has its algorithms over all ranks.
@@ -36,13 +35,9 @@ pub enum Form {
 /// So many of the best through coordinators are tried in segments of all sizes.
 const MOST_REFINED: usize = 8;
 
-/// The operations of so many ranks beside coordinators are counted, this many apart, so that no tree has all of them at one level.
-const SAMPLED: usize = 8;
-const STRIDE: usize = 7919;
-
 impl Form {
     /// The collective that it is of.
-    fn collective(&self) -> &'static Collective {
+    pub(super) fn collective(&self) -> &'static Collective {
         match self {
             Form::Flat(collective, ..) | Form::Placed(collective, ..) => collective,
             Form::Coordinated(c) => c.collective,
@@ -149,29 +144,6 @@ impl Form {
         }
     }
 
-    /// How many operations all ranks have together, about: those of the root; as many for each other coordinator as that of the largest group has; and as many
-    /// for each other rank as some of them have in the mean. And how many were built to find that out.
-    pub(super) fn operations(&self, shape: &Shape) -> Result<(usize, usize)> {
-        let built = Cell::new(0);
-        let of = |rank: Rank| -> Result<usize> {
-            let operations = self.program(rank, shape)?.len();
-            built.set(built.get() + operations);
-            Ok(operations)
-        };
-        let (first, others): (usize, Vec<Rank>) = match self {
-            Form::Coordinated(c) => {
-                let largest = c.groups.iter().skip(1).max_by_key(|ranks| ranks.len());
-                let each = largest.map_or(Ok(0), |ranks| of(ranks[0]))?;
-                let others = c.groups.iter().flat_map(|ranks| &ranks[1..]).copied().collect();
-                (of(c.groups[0][0])?.saturating_add(each.saturating_mul(c.groups.len() - 1)), others)
-            }
-            Form::Flat(..) | Form::Placed(..) => (of(shape.root)?, (1..shape.ranks).map(|v| shape.absolute(v)).collect()),
-        };
-        let some = (0..others.len().min(SAMPLED)).map(|k| of(others[k * STRIDE % others.len()])).collect::<Result<Vec<usize>>>()?;
-        let all = first.saturating_add(some.iter().sum::<usize>().saturating_mul(others.len()).div_ceil(some.len().max(1)));
-        Ok((all, built.get()))
-    }
-
     /// The programs of all ranks.
     ///
     /// # Errors
@@ -185,13 +157,17 @@ impl Form {
     /// # Errors
     /// [`Error::TooLarge`], or as [`Form::program`].
     pub fn bounded_schedule(&self, shape: &Shape) -> Result<Schedule> {
-        let (segment, at_least) = match self {
+        match self {
             Form::Flat(_, algorithm, parameters) | Form::Placed(_, algorithm, parameters, _) => {
-                (if algorithm.segmented { parameters.segment } else { 0 }, 0)
+                let segment = if algorithm.segmented { parameters.segment } else { 0 };
+                Schedule::bounded(shape.ranks, (shape.bytes, segment), 0, |me| self.program(me, shape))
             }
-            Form::Coordinated(coordinated) => (coordinated.segment, coordinated.message_count(shape.bytes)?),
-        };
-        Schedule::bounded(shape.ranks, (shape.bytes, segment), at_least, |me| self.program(me, shape))
+            Form::Coordinated(c) => {
+                let places = c.places(shape.ranks);
+                let program = |me: Rank| places[me].map_or(Ok(Program::new()), |place| c.program_at(place, shape));
+                Schedule::bounded(shape.ranks, (shape.bytes, c.segment), c.message_count(shape.bytes)?, program)
+            }
+        }
     }
 
     /// What it should take.
@@ -303,6 +279,7 @@ pub(super) fn coordinated(
 mod tests {
     use super::*;
     use crate::collective::COLLECTIVES;
+    use crate::model::Free;
     use crate::plan::plan_form;
     use crate::plan::segments::BELOW_HANDSHAKE;
     use crate::policy::Policy;
@@ -349,7 +326,8 @@ mod tests {
                     let shape = collective.shape(members.len(), if collective.rooted { root } else { 0 }, bytes);
                     for form in all_forms(&members, collective, &shape, segment) {
                         let real = form.schedule(&shape).unwrap().ops();
-                        let ratio = form.operations(&shape).unwrap().0 as f64 / real as f64;
+                        let counted = form.weight(&Free, &shape, usize::MAX, false).unwrap().operations - members.len();
+                        let ratio = counted as f64 / real as f64;
                         let said = || format!("{sizes:?} {} of {root}: {}", collective.name, form.words());
                         assert!((0.4..=2.0).contains(&ratio), "{}: {ratio} of {real}", said());
                     }

@@ -294,9 +294,28 @@ impl Coordinated {
     /// # Errors
     /// An algorithm that there is not, or that does not fit.
     pub fn program(&self, me: Rank, shape: &Shape) -> Result<Program> {
-        let through = self.through()?;
-        let place = self.groups.iter().enumerate().find_map(|(k, group)| Some((k, group, group.iter().position(|&r| r == me)?)));
-        let (Some((group, ranks, position)), Some(tree)) = (place, self.inside.algorithm.tree) else { return Ok(Program::new()) };
+        let place = self.groups.iter().enumerate().find_map(|(k, group)| Some((k, group.iter().position(|&r| r == me)?)));
+        place.map_or(Ok(Program::new()), |place| self.program_at(place, shape))
+    }
+
+    /// The group and the position there of each of so many ranks, of those that are in a group.
+    pub fn places(&self, ranks: usize) -> Vec<Option<(usize, usize)>> {
+        let mut places = vec![None; ranks];
+        for (group, position) in self.groups.iter().enumerate().flat_map(|(k, group)| (0..group.len()).map(move |p| (k, p))) {
+            if let Some(place) = places.get_mut(self.groups[group][position]) {
+                *place = Some((group, position));
+            }
+        }
+        places
+    }
+
+    /// What the rank at a position in a group sends and receives.
+    ///
+    /// # Errors
+    /// As [`Coordinated::program`].
+    pub fn program_at(&self, (group, position): (usize, usize), shape: &Shape) -> Result<Program> {
+        let (through, ranks) = (self.through()?, &self.groups[group]);
+        let Some(tree) = self.inside.algorithm.tree else { return Ok(Program::new()) };
         let Node { parent, children } = tree(position, ranks.len(), self.inside.parameters.radix);
         let program = (through.program)(&Part {
             shape,

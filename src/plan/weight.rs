@@ -1,0 +1,95 @@
+//! What it takes to predict a form, known before it is.
+
+use super::Form;
+use crate::collective::{Collective, Shape, Size};
+use crate::error::Result;
+use crate::model::CostModel;
+use crate::policy::bounded;
+use crate::predict::Busy;
+use crate::topology::Rank;
+
+/// The operations of so many ranks beside coordinators are counted, this many apart, so that no tree has all of them at one level.
+const SAMPLED: usize = 8;
+const STRIDE: usize = 7919;
+
+/// A message in segments is looked at for so many of them, and for half as many: the difference is what it takes for each segment more.
+const LOOK: usize = 4;
+
+/// What it takes to predict a form.
+pub(super) struct Weight {
+    /// How many operations all ranks have together, about, and one more for each rank.
+    pub operations: usize,
+    /// How many were built to find that out.
+    pub built: usize,
+    /// So long the form takes at least, as far as that was seen.
+    pub least_s: f64,
+    /// Bytes of the first segments, if it is looked at for these only.
+    pub look: Option<usize>,
+}
+
+impl Form {
+    /// What it takes to predict it, by its first segments (`looks`) where it has many. Where it has more than `most` operations no more are built than
+    /// tell so.
+    ///
+    /// It has, about, as many for each rank beside the coordinators, or the root, as some of them have in the mean, as many for each other coordinator as
+    /// that of the largest group, and those of the root.
+    ///
+    /// # Errors
+    /// As [`Form::program`].
+    pub(super) fn weight(&self, costs: &dyn CostModel, whole: &Shape, most: usize, looks: bool) -> Result<Weight> {
+        let look = Some(LOOK * self.segment_of_all(whole)).filter(|&look| looks && look > 0 && 2 * look < whole.bytes);
+        let shape = &Shape { bytes: look.unwrap_or(whole.bytes), ..*whole };
+        let (leading, others): (Vec<(Rank, usize)>, Vec<Rank>) = match self {
+            Form::Coordinated(c) => {
+                let largest = c.groups.iter().skip(1).max_by_key(|ranks| ranks.len());
+                let each = largest.map(|ranks| (ranks[0], c.groups.len() - 1));
+                let others = c.groups.iter().flat_map(|ranks| &ranks[1..]).copied().collect();
+                (each.into_iter().chain([(c.groups[0][0], 1)]).collect(), others)
+            }
+            Form::Flat(..) | Form::Placed(..) => (vec![(shape.root, 1)], (1..shape.ranks).map(|v| shape.absolute(v)).collect()),
+        };
+        // those that are sampled stand for a share of the others each; they have the fewest operations, and come first
+        let samples = others.len().min(SAMPLED);
+        let sampled = (0..samples).map(|k| (others[k * STRIDE % others.len()], others.len()));
+        let leading = leading.into_iter().map(|(rank, alike)| (rank, alike * samples.max(1)));
+        let mut weight = Weight { operations: blocks_one_by_one(self.collective(), shape), built: 0, least_s: 0.0, look };
+        let mut shares = 0usize;
+        for (rank, share) in sampled.chain(leading) {
+            if weight.operations > most {
+                break;
+            }
+            let program = self.program(rank, shape)?;
+            shares = shares.saturating_add(program.len().saturating_mul(share));
+            let operations = shape.ranks + shares.div_ceil(samples.max(1));
+            // half of the segments are replayed once more
+            weight.operations = if look.is_some() { operations + operations / 2 } else { operations };
+            weight.built += program.len();
+            weight.least_s =
+                weight.least_s.max(Busy::of(rank, &program, costs).least() * whole.bytes.max(1) as f64 / shape.bytes.max(1) as f64);
+        }
+        Ok(weight)
+    }
+
+    /// Bytes of the segments that all of its message goes in, one after the other by the same ways; 0: it goes in other pieces too.
+    fn segment_of_all(&self, shape: &Shape) -> usize {
+        match self {
+            Form::Coordinated(c) => {
+                if c.collective.size == Size::Message {
+                    c.segment
+                } else {
+                    0
+                }
+            }
+            Form::Flat(collective, algorithm, parameters) | Form::Placed(collective, algorithm, parameters, _) => {
+                collective.repeats(algorithm, &bounded(*parameters, shape.bytes))
+            }
+        }
+    }
+}
+
+/// So many operations any form has where each rank gives each other one a block of its own, which is sent or copied by itself.
+fn blocks_one_by_one(collective: &Collective, shape: &Shape) -> usize {
+    let given = (collective.layout)(&Shape { in_place: false, ..*shape }, shape.root).input;
+    let own = collective.size == Size::Block && !collective.rooted && !collective.combines;
+    if own && shape.bytes > 0 && given == shape.ranks * shape.bytes { shape.ranks * shape.ranks } else { 0 }
+}
