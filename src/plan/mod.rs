@@ -5,6 +5,7 @@ mod adapted;
 mod beyond;
 mod candidates;
 mod farthest_first;
+mod fastest;
 mod form_flow;
 mod form_plan;
 mod form_words;
