@@ -361,9 +361,12 @@ fn best_of_each<'a>(session: &Session, candidates: &'a [Candidate], limit: f64) 
     best
 }
 
-/// The schedules too close to the fastest one to be told from it by a few runs.
+/// The schedules too close to the fastest one to be told from it by a few runs: of which each run was slower than all of the fastest, that is told.
 fn undecided(session: &Session, candidates: &[Candidate]) -> Vec<Experiment> {
-    let best: Vec<Experiment> = best_of_each(session, candidates, 1.0 + CLOSE).into_iter().map(|(c, _)| experiment(c)).collect();
+    let mut best: Vec<Experiment> = best_of_each(session, candidates, 1.0 + CLOSE).into_iter().map(|(c, _)| experiment(c)).collect();
+    let runs = |e: &Experiment| session.samples().get(e).map_or(&[][..], |sample| &sample.seconds);
+    let slowest = best.first().map_or(0.0, |e| runs(e).iter().copied().fold(0.0, f64::max));
+    best.retain(|e| runs(e).iter().any(|&time| time < slowest));
     if best.len() > 1 { best } else { Vec::new() }
 }
 
