@@ -5,6 +5,7 @@
 mod common;
 
 use collwise::error::{Error, Result};
+use collwise::library::Library;
 use collwise::run::AdaptiveCollectives;
 use common::mpi::{CODE, ERRORS, adaptive, check_bcast, note_errors, on_ranks, return_errors, text, three_groups};
 use mpi::collective::SystemOperation;
@@ -146,6 +147,7 @@ fn a_communicators_handler_is_told_mpis_code_of_what_mpi_refuses() {
         note_errors(&comm);
         let (doubles, none) = unsafe { (ffi::RSMPI_DOUBLE, ffi::RSMPI_DATATYPE_NULL) };
         let sum = SystemOperation::sum;
+        let mpich = Library::of(&mpi::environment::library_version().unwrap()) == Library::Mpich;
         // before there are plans, and with them
         for _ in 0..2 {
             for root in [2, 99, 1 << 32, usize::MAX - 99] {
@@ -155,13 +157,14 @@ fn a_communicators_handler_is_told_mpis_code_of_what_mpi_refuses() {
             let of_type = [ffi::MPI_ERR_TYPE, ffi::MPI_ERR_OP];
             for (classes, items) in [(&[ffi::MPI_ERR_COUNT][..], Items::new(-1, doubles)), (&of_type, Items::new(4, none))] {
                 // of what is wrong at the root alone nobody else learns
-                let here = |calls: Vec<Named>| {
-                    let at_the_root = |name: &str| name == "gatherv" || name == "scatterv" || name == "ibcast";
-                    calls.into_iter().filter(|(name, _)| !at_the_root(name)).collect()
-                };
-                refused(&comm, classes, here(with_root(comm.rank() as usize, items)));
+                let at_the_root = |name: &str| name == "gatherv" || name == "scatterv" || name == "ibcast";
+                // MPICH 4.0.2's own MPI_Reduce of a negative count overwrites the stack of whoever calls it
+                let destroys = |name: &str| mpich && items.count < 0 && name.contains("reduce");
+                let here = |calls: Vec<Named>| calls.into_iter().filter(|(name, _)| !destroys(name)).collect::<Vec<Named>>();
+                let with_root = with_root(comm.rank() as usize, items).into_iter().filter(|(name, _)| !at_the_root(name));
+                refused(&comm, classes, here(with_root.collect()));
                 refused(&comm, classes, of_all(items));
-                refused(&comm, classes, combining(items, sum));
+                refused(&comm, classes, here(combining(items, sum)));
             }
             refused(&comm, &[ffi::MPI_ERR_OP], combining(Items::new(4, doubles), SystemOperation::bitwise_and));
             check_bcast(&comm, &[10]);
