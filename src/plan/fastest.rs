@@ -7,8 +7,7 @@ use super::forms::{coordinated, with_radices};
 use super::segments::{BELOW_HANDSHAKE, few_segments, in_all_segments};
 use super::weight::Weight;
 use super::{Form, FormPlan, Location, PolyModel};
-use crate::collective::{Collective, Shape, Size};
-use crate::decide::all_candidates;
+use crate::collective::{Collective, Parameters, Shape, Size};
 use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, TwoLevelRow};
 use crate::predict::completion_within;
@@ -90,8 +89,8 @@ fn candidates(costs: &PolyModel, members: &[Location], collective: &'static Coll
     all.extend(collective.built().flat_map(with_radices).map(|(a, p)| Form::Flat(collective, a, p)));
     // long blocks that go from rank to rank do so in segments
     if collective.size == Size::Block && shape.bytes > BELOW_HANDSHAKE {
-        let segmented = all_candidates(collective, shape.ranks, shape.bytes).into_iter().filter(|(_, p)| p.segment > 0);
-        all.extend(segmented.map(|(a, p)| Form::Flat(collective, a, p)));
+        let segmented = collective.built().filter(|algorithm| algorithm.segmented);
+        all.extend(segmented.map(|algorithm| Form::Flat(collective, algorithm, Parameters::of(BELOW_HANDSHAKE, 0))));
     }
     all.extend(through_nearest(policy, members, collective, shape, all.iter().find_map(Form::coordinated)));
     Ok(all)
@@ -215,7 +214,7 @@ fn through_nearest(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::{Algorithm, Parameters, collective};
+    use crate::collective::{Algorithm, collective};
     use crate::policy::Policy;
     use std::path::Path;
 
