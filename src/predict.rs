@@ -481,6 +481,7 @@ impl<'a> Run<'a> {
 }
 
 /// When all was complete that an operation comes after, or one that is not. `done`: of the operations of its program, and maybe of others.
+#[inline]
 fn known(program: &Program, done: &[f64], op: OpId) -> std::result::Result<f64, OpId> {
     program.after(op as usize).iter().try_fold(0.0, |latest: f64, &d| {
         let t = done[d as usize];

@@ -196,6 +196,7 @@ pub struct Place {
 
 impl Place {
     /// The place of `x`.
+    #[inline]
     pub fn of(xs: &[usize], x: usize) -> Place {
         if xs.len() < 2 {
             return Place { left: 0, share: 0.0 };

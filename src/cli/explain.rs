@@ -131,7 +131,7 @@ pub fn short(
         let (first, last) = (&alike[0], &alike[alike.len() - 1]);
         let up_to = chunks.get(k + 1).map(|next| next[0].from_bytes.saturating_sub(1));
         let (takes, _) = of_size(compiled, members, of, first.from_bytes)?;
-        let (to, _) = of_size(compiled, members, of, up_to.unwrap_or(last.at_bytes))?;
+        let to = up_to.map_or(Ok(last.predicted_s), |bytes| of_size(compiled, members, of, bytes).map(|(to, _)| to))?;
         Ok(vec![units::bytes(first.from_bytes), up_to.map_or("-".into(), units::bytes), first.done.clone(), or_dash(takes), or_dash(to)])
     };
     let rows = chunks.iter().enumerate().map(row).collect::<anyhow::Result<Vec<_>>>()?;

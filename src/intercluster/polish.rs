@@ -36,7 +36,8 @@ pub fn polish(problem: &Problem, start: &Timeline) -> Timeline {
     let mut best = start.clone();
     let n = problem.groups;
     let into: Vec<f64> = (0..n * n).map(|k| problem.transfer(k % n, k / n)).collect();
-    let Some(first) = evaluate(problem, &into, &genes, f64::INFINITY) else { return best };
+    let mut scratch = Scratch::default();
+    let Some(first) = evaluate(problem, &into, &genes, f64::INFINITY, &mut scratch) else { return best };
     let mut value = first.completion;
     let mut evaluations = 0;
     let mut improved = true;
@@ -47,40 +48,55 @@ pub fn polish(problem: &Problem, start: &Timeline) -> Timeline {
                 if from == to || evaluations >= EVALUATIONS {
                     continue;
                 }
-                let mut moved = genes.clone();
-                let gene = moved.remove(from);
-                moved.insert(to, gene);
+                move_gene(&mut genes, from, to);
                 evaluations += 1;
                 // a gain below rounding would go round in circles
-                if let Some(found) = evaluate(problem, &into, &moved, value * (1.0 - 1e-12)) {
-                    (value, genes, improved) = (found.completion, moved, true);
+                if let Some(found) = evaluate(problem, &into, &genes, value * (1.0 - 1e-12), &mut scratch) {
+                    (value, improved) = (found.completion, true);
                     if value < best.completion {
                         best = found;
                     }
                     continue 'moves;
                 }
+                move_gene(&mut genes, to, from);
             }
         }
     }
     best
 }
 
+/// Moves a gene to another place; those between move up.
+fn move_gene(genes: &mut [Gene], from: usize, to: usize) {
+    if from < to { genes[from..=to].rotate_left(1) } else { genes[to..=from].rotate_right(1) }
+}
+
+/// Room for an evaluation: thousands are made.
+#[derive(Default)]
+struct Scratch {
+    /// When each group's coordinator may send: never, where the group is not reached.
+    free: Vec<f64>,
+    /// Local broadcasts that come before their group is reached start on reception.
+    waiting: Vec<bool>,
+    jobs: Vec<Job>,
+}
+
 /// Serves receivers in order, each by the sender that gets the message there first; ties go to the lower sender. `None` as soon as it is known that
 /// it takes as long as `limit`, or longer. `into`: the transfers to each group, receiver by receiver.
-fn evaluate(problem: &Problem, into: &[f64], genes: &[Gene], limit: f64) -> Option<Timeline> {
-    // never, where a group is not reached
-    let mut free = vec![f64::INFINITY; problem.groups];
+fn evaluate(problem: &Problem, into: &[f64], genes: &[Gene], limit: f64, scratch: &mut Scratch) -> Option<Timeline> {
+    let Scratch { free, waiting, jobs } = scratch;
+    jobs.clear();
+    free.clear();
+    free.resize(problem.groups, f64::INFINITY);
     free[problem.root] = 0.0;
-    let mut jobs = Vec::with_capacity(genes.len());
-    // local broadcasts that come before their group is reached start on reception
-    let mut waiting = vec![false; problem.groups];
+    waiting.clear();
+    waiting.resize(problem.groups, false);
     let local = |i: usize, free: &mut [f64], jobs: &mut Vec<Job>| {
         jobs.push(Job::Local(i));
         free[i] += problem.local_busy[i];
     };
     for gene in genes {
         match *gene {
-            Gene::Local(i) if free[i] < f64::INFINITY => local(i, &mut free, &mut jobs),
+            Gene::Local(i) if free[i] < f64::INFINITY => local(i, free, jobs),
             Gene::Local(i) => waiting[i] = true,
             Gene::Reach(to) => {
                 let arrivals = free.iter().zip(&into[to * problem.groups..]).enumerate().map(|(i, (t, transfer))| (t + transfer, i));
@@ -95,11 +111,11 @@ fn evaluate(problem: &Problem, into: &[f64], genes: &[Gene], limit: f64) -> Opti
                     free[to] = arrival;
                     jobs.push(Job::Send { from, to });
                     if waiting[to] {
-                        local(to, &mut free, &mut jobs);
+                        local(to, free, jobs);
                     }
                 }
             }
         }
     }
-    Some(timeline(problem, jobs)).filter(|found| found.completion < limit)
+    Some(timeline(problem, jobs.clone())).filter(|found| found.completion < limit)
 }

@@ -53,6 +53,7 @@ impl<K: Clone> Kept<K> {
 
 impl Run<'_> {
     /// What a message costs, and what it shares with others.
+    #[inline]
     pub(super) fn cost(&mut self, link: Link, bytes: usize) -> (Cost, Option<(Pipe, f64)>) {
         let kept = self.known.of(link.from, link.to);
         if let Some(known) = kept.filter(|known| (known.peer, known.bytes) == (link.to, bytes)) {

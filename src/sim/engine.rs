@@ -111,6 +111,7 @@ impl Machine<'_> {
     }
 
     /// When a receive is posted, if that is known. Those of a stream are posted in order.
+    #[inline]
     fn posted(&mut self, receive: u32) -> Option<f64> {
         let stream = self.program.stream(receive as usize) as usize;
         loop {
@@ -146,6 +147,7 @@ impl Machine<'_> {
 }
 
 /// When all was complete that an operation comes after, or one that is not.
+#[inline]
 fn known(program: &Program, windows: &[OpId], done: &[f64], op: OpId) -> std::result::Result<f64, OpId> {
     let later = |latest: f64, &d: &OpId| {
         let t = done[d as usize];
