@@ -207,6 +207,10 @@ impl Team {
 /// MPI's reason.
 pub fn free_at_the_end() -> Result<()> {
     unsafe extern "C" fn ended(_: MPI_Comm, _: c_int, _: *mut c_void, _: *mut c_void) -> c_int {
+        // two threads that first called at the same time have both set it
+        if has_ended() {
+            return ffi::MPI_SUCCESS as c_int;
+        }
         // all processes come here: what was begun and not waited for can complete
         under_way::finish_all();
         ENDED.store(true, Ordering::Relaxed);
@@ -234,7 +238,6 @@ pub fn free_at_the_end() -> Result<()> {
         // it goes with the attribute
         check("MPI_Comm_free_keyval", native::PMPI_Comm_free_keyval(&mut key))?;
     }
-    // a second thread that comes here at the same time has it set twice, which frees nothing twice
     let _ = SET.set(());
     Ok(())
 }
