@@ -366,7 +366,7 @@ fn undecided(session: &Session, candidates: &[Candidate]) -> Vec<Experiment> {
     let mut best: Vec<Experiment> = best_of_each(session, candidates, 1.0 + CLOSE).into_iter().map(|(c, _)| experiment(c)).collect();
     let runs = |e: &Experiment| session.samples().get(e).map_or(&[][..], |sample| &sample.seconds);
     let slowest = best.first().map_or(0.0, |e| runs(e).iter().copied().fold(0.0, f64::max));
-    best.retain(|e| runs(e).iter().any(|&time| time < slowest));
+    best.retain(|e| runs(e).iter().any(|&time| time <= slowest));
     if best.len() > 1 { best } else { Vec::new() }
 }
 
