@@ -12,7 +12,7 @@ use crate::plan::{
     self, Flow, Location, Predictions, TwoLevelCandidate, TwoLevelCandidates, TwoLevelChoice, TwoLevelParameters, choice_name, two_level,
 };
 use crate::policy::{CompiledPolicy, Evidence, NO_OTHER, PER_GROUP, Policy, TwoLevelRow};
-use crate::schedule::pieces;
+use crate::schedule::{WINDOW, pieces};
 use crate::score::Ratios;
 use crate::stats;
 use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, TwoLevel};
@@ -237,7 +237,8 @@ impl Search<'_> {
         self.race(session, "neighbours of the best two-level schedules", bytes, candidates)
     }
 
-    /// The next larger window inside groups, and sends to one peer after the other, or to all at once.
+    /// The next larger window inside groups, and none at all: ranks that wait for a processor are late by more than links are, and a window
+    /// that only keeps links busy stalls behind them. And sends to one peer after the other, or to all at once.
     fn other_flows(&self, bytes: usize, choice: TwoLevelParameters) -> Result<Vec<Flow>> {
         let (flow, two_level) = (choice.flow, two_level(self.policy, self.members, 0, bytes, choice)?);
         let piece = if choice.segment > 0 { choice.segment } else { bytes };
@@ -251,6 +252,9 @@ impl Search<'_> {
         if choice.inter_group.has_trees() {
             let wider = wider(window, pieces(bytes, choice.segment)).take(1).filter(|_| window > 0);
             others.extend(wider.map(|intra_in_flight| Flow { intra_in_flight, ..flow }));
+            if choice.segment > 0 {
+                others.push(Flow { in_flight: WINDOW, intra_in_flight: WINDOW, ..flow });
+            }
             others.push(Flow { peers: usize::from(flow.peers == 0), ..flow });
         }
         if two_level.groups.iter().any(|ranks| choice.intra_group.branches(ranks.len())) {
