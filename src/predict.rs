@@ -260,7 +260,7 @@ impl<'a> Run<'a> {
     /// When each rank had received so many bytes of the message, from its first.
     fn received(&self, bytes: usize) -> Vec<f64> {
         let of = |m: &Machine| {
-            let within = |action| matches!(action, Action::Recv { span, .. } if span.offset + span.len <= bytes);
+            let within = |action| matches!(action, Action::Recv { span, .. } if span.end() <= bytes);
             let ops = m.program.actions().zip(&self.done[m.first..]).filter(|(action, _)| within(*action));
             ops.map(|(_, &done)| done).fold(0.0, f64::max)
         };

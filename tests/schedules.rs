@@ -173,6 +173,9 @@ fn each_fault_of_copies_and_combinings_is_named() {
     assert!(say(&|p| p.copy(scratch(0, 8), output(0, 8), &[])).contains("reads byte 0 of its scratch, where nothing lies"));
     assert!(say(&|p| p.copy(input(0, 9), output(0, 9), &[])).contains("outside the 8 bytes"));
     assert!(say(&|p| p.copy(input(0, 6), output(0, 6), &[])).contains("ends without"));
+    // their last byte's number has more digits than a number has
+    assert!(say(&|p| p.copy(input(0, 8), output(usize::MAX - 3, 8), &[])).contains("outside the 8 bytes"));
+    assert!(say(&|p| p.copy(input(0, 8), scratch(usize::MAX - 3, 8), &[])).contains("outside the"));
     let twice = |p: &mut Program| {
         p.copy(input(0, 8), output(0, 8), &[]);
         p.combine(input(0, 8), output(0, 8), &[])

@@ -71,7 +71,7 @@ mod tests {
             let spans: Vec<Span> = (0..count).map(|k| blocks.one(k)).collect();
             assert!(spans.iter().all(|s| s.offset % element == 0 && s.len % element == 0), "{bytes} {count}");
             assert_eq!(spans.iter().map(|s| s.len).sum::<usize>(), bytes);
-            assert!(spans.windows(2).all(|w| w[0].offset + w[0].len == w[1].offset && w[0].len >= w[1].len));
+            assert!(spans.windows(2).all(|w| w[0].end() == w[1].offset && w[0].len >= w[1].len));
             assert_eq!(blocks.all(), Span::output(0, bytes));
         }
     }

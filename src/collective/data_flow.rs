@@ -159,7 +159,7 @@ impl DataFlow {
             self.note(span.buffer, next..begin, op);
             next = end;
         }
-        self.note(span.buffer, next..span.offset + span.len, op);
+        self.note(span.buffer, next..span.end(), op);
     }
 
     /// Bytes that nothing used so far are read.
@@ -180,7 +180,7 @@ impl DataFlow {
                 after.extend(used.written.into_iter().chain(used.read));
             }
         }
-        self.of(span.buffer).insert(span.offset, Use { end: span.offset + span.len, written: Some(op), read: Vec::new() });
+        self.of(span.buffer).insert(span.offset, Use { end: span.end(), written: Some(op), read: Vec::new() });
     }
 
     /// The uses of a buffer.
@@ -190,12 +190,12 @@ impl DataFlow {
 
     /// Who used a span that was used as it is, and not in parts or as a part: most are.
     fn used(&mut self, span: Span) -> Option<&mut Use> {
-        self.of(span.buffer).get_mut(&span.offset).filter(|used| used.end == span.offset + span.len)
+        self.of(span.buffer).get_mut(&span.offset).filter(|used| used.end == span.end())
     }
 
     /// Splits what lies across the ends of a span, and says where what lies in it begins.
     fn split(&mut self, span: Span) -> Vec<usize> {
-        let (begin, end, uses) = (span.offset, span.offset + span.len, self.of(span.buffer));
+        let (begin, end, uses) = (span.offset, span.end(), self.of(span.buffer));
         for at in [begin, end] {
             if let Some((_, used)) = uses.range_mut(..at).next_back()
                 && used.end > at

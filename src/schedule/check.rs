@@ -92,7 +92,7 @@ fn operations(me: Rank, program: &Program, Layout { input, output }: Layout) -> 
                 }
                 Buffer::Control => continue,
             };
-            if span.offset + span.len > bytes {
+            if span.end() > bytes.min(isize::MAX as usize) {
                 return fault(format!("operation {k} of rank {me} lies outside the {bytes} bytes"));
             }
         }

@@ -45,7 +45,7 @@ impl Memory {
     /// What lies in a span, in as few pieces as possible; or the first byte in which nothing lies.
     pub fn read(&self, span: Span) -> Result<Vec<Piece>, usize> {
         let (mut found, mut next): (Vec<Piece>, usize) = (Vec::new(), span.offset);
-        let end = span.offset + span.len;
+        let end = span.end();
         for p in self.within(span.buffer, span.offset, end) {
             if p.at > next {
                 return Err(next);

@@ -116,12 +116,14 @@ impl Span {
         Span { buffer: whole.buffer, offset: whole.offset + self.offset, len: self.len }
     }
 
+    /// The byte after its last one; one that ends where no memory can is beyond every buffer.
+    pub fn end(&self) -> usize {
+        self.offset.saturating_add(self.len)
+    }
+
     /// True if a byte lies in both.
     pub fn overlaps(&self, other: &Span) -> bool {
-        self.buffer == other.buffer
-            && self.offset < other.offset + other.len
-            && other.offset < self.offset + self.len
-            && self.len.min(other.len) > 0
+        self.buffer == other.buffer && self.offset < other.end() && other.offset < self.end() && self.len.min(other.len) > 0
     }
 
     /// A control message, of at most [`CONTROL_BYTES`].

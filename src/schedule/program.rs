@@ -179,7 +179,7 @@ impl Program {
     /// Sees to it that there is as much scratch.
     fn needs(&mut self, span: Span) {
         if span.buffer == Buffer::Scratch {
-            self.scratch = self.scratch.max(span.offset + span.len);
+            self.scratch = self.scratch.max(span.end());
         }
     }
 

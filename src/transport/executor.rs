@@ -378,15 +378,19 @@ impl<R: Copy> Executor<R> {
     fn place(&mut self, op: usize, span: Span) -> Result<*mut u8> {
         let place = match span.buffer {
             Buffer::Input | Buffer::Output => self.buffers.place(span),
-            Buffer::Scratch if span.offset + span.len <= size_of_val(self.scratch.as_slice()) => {
+            Buffer::Scratch if span.end() <= size_of_val(self.scratch.as_slice()) => {
                 Some(self.scratch.as_mut_ptr().cast::<u8>().wrapping_add(span.offset))
             }
             Buffer::Control if span.len <= CONTROL_BYTES => Some(self.control.as_mut_ptr().wrapping_add(op * CONTROL_BYTES)),
             Buffer::Scratch | Buffer::Control => None,
         };
         place.ok_or_else(|| {
-            let Span { buffer, offset, len } = span;
-            Error::invalid(format!("execute operation {op}: bytes {offset} to {} lie outside its {}", offset + len, buffer.name()))
+            Error::invalid(format!(
+                "execute operation {op}: bytes {} to {} lie outside its {}",
+                span.offset,
+                span.end(),
+                span.buffer.name()
+            ))
         })
     }
 

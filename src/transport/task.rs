@@ -84,7 +84,7 @@ impl Buffers {
             Buffer::Output => (self.output, self.output_len),
             Buffer::Scratch | Buffer::Control => return None,
         };
-        (span.offset + span.len <= len).then(|| begin.wrapping_add(span.offset))
+        (span.end() <= len).then(|| begin.wrapping_add(span.offset))
     }
 }
 

@@ -29,7 +29,7 @@ fn program(part: &Part) -> Result<Program> {
     // of this group: what came, one group after the other
     let mine = part.ranks().len() * shape.bytes;
     let came = Span::scratch(flow.scratch() + packed.len(), part.groups.len() * mine);
-    let result = Span::scratch(came.offset + came.len, mine);
+    let result = Span::scratch(came.end(), mine);
     if part.parent.is_none() {
         let home = |group: usize| packed.home(group, vector);
         for group in 0..part.groups.len() {

@@ -50,7 +50,7 @@ fn pack(flow: &mut DataFlow, spans: impl Iterator<Item = Span>, into: Span) -> S
     let mut rows: Vec<Span> = Vec::new();
     for span in spans {
         match rows.last_mut() {
-            Some(row) if row.buffer == span.buffer && row.offset + row.len == span.offset => row.len += span.len,
+            Some(row) if row.buffer == span.buffer && row.end() == span.offset => row.len += span.len,
             _ => rows.push(span),
         }
     }
