@@ -8,7 +8,7 @@ use super::private::Group;
 use super::team::{free_at_the_end, has_ended};
 use super::{no_copy, rank, world_rank};
 use crate::error::Result;
-use crate::transport::mpi::{check, check_launcher};
+use crate::transport::mpi::{check, check_launcher, is_initialized};
 use crate::transport::native;
 use mpi::ffi;
 use mpi::raw::AsRaw;
@@ -167,7 +167,7 @@ pub(super) unsafe fn give_up_all() {
             (*attached).state = State::Native;
             (*attached).known = Memory::default();
             // MPI is in the middle of deleting that one's attributes
-            if (*attached).comm != ffi::RSMPI_COMM_SELF {
+            if (*attached).comm != ffi::RSMPI_COMM_SELF && is_initialized() {
                 native::PMPI_Comm_delete_attr((*attached).comm, key);
             }
         }

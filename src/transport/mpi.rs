@@ -211,16 +211,21 @@ pub fn abort(reason: &str) -> ! {
     std::process::exit(101)
 }
 
+/// True if MPI says that it has begun. Under SMPI not any more when MPI_Finalize deletes attributes, where no call may follow.
+pub(crate) fn is_initialized() -> bool {
+    let mut initialized: c_int = 0;
+    // SAFETY: MPI_Initialized may be called at any time
+    unsafe { native::PMPI_Initialized(&mut initialized) };
+    initialized != 0
+}
+
 /// Makes a panic on any rank end the job: unwinding would run MPI_Finalize, which waits for the others for ever. Install before
 /// MPI is initialised, in every program.
 pub fn abort_on_panic() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         print(info);
-        let mut running: c_int = 0;
-        // SAFETY: MPI_Initialized may be called at any time
-        unsafe { native::PMPI_Initialized(&mut running) };
-        if running != 0 {
+        if is_initialized() {
             abort("a rank panicked, the job ends");
         }
     }));
