@@ -132,7 +132,7 @@ fn what_was_measured_from_rank_0_is_no_reason_for_another_root() {
         assert!(followed.contains("measured 22.8 ms") && followed.contains("next best: line in 4KiB"), "{followed}");
     }
     assert!(!last.contains("measured") && !last.contains("next best"), "{last}");
-    assert!(last.contains("chosen by prediction: the policy's row for it was made from rank 0"), "{last}");
+    assert!(last.contains("chosen by prediction: the policy's row for it was made from rank 0, among all its ranks"), "{last}");
     // the time is that of what is done
     for root in ["0", "25", "77"] {
         for row in json(&["predict", &policy, "--bytes", "128KiB,512KiB,2MiB", "--root", root]).as_array().unwrap() {

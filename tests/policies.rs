@@ -182,6 +182,26 @@ fn rows_that_are_too_wide_for_a_line_are_tables() {
 }
 
 #[test]
+fn what_cannot_be_built_for_its_ranks_is_refused() {
+    let policy = read("policies/icluster2.toml");
+    let (text, allgather) = (policy.to_toml().unwrap(), COLLECTIVES.into_iter().find(|c| c.name == "allgather").unwrap());
+    let (row, ranks) = (&policy.groups[0].choices[allgather][0], policy.groups[0].hosts.len());
+    let begin = text.find("\nallgather = [").unwrap();
+    let odd = |hosts: usize| {
+        let rows = text[begin..].replacen(&format!("\"{}\"", row.algorithm), "\"neighbour_exchange\"", 1);
+        let named = format!("{}{rows}", &text[..begin]);
+        Policy::parse("text", &named.replacen(&format!("icluster2-[1-{ranks}]"), &format!("icluster2-[1-{hosts}]"), 1))
+    };
+    let said = odd(99).unwrap_err().to_string();
+    let line = text[..begin].matches('\n').count() + 3;
+    assert!(
+        said.contains(&format!("text, line {line}: ")) && said.contains("\"neighbour_exchange\" wants an even number of ranks"),
+        "{said}"
+    );
+    odd(98).unwrap();
+}
+
+#[test]
 fn what_is_wrong_is_said_with_its_line() {
     // of the broadcast and the barrier alone
     let mut policy = read("policies/ccgrid2007.toml");
@@ -198,7 +218,8 @@ fn what_is_wrong_is_said_with_its_line() {
     for (from, to, line, words) in [
         ("format = 2", "format = 1\nacross = []", at("format = 2"), "format 1 is not known, this version reads format = 2: tune anew"),
         ("format = 2", "format = 1\nname = \"grid\"", at("format = 2") + 1, "a platform, not a policy"),
-        ("format = 2", "", 1, "missing field `format`"),
+        ("format = 2", "", 1, "does not say its format"),
+        ("format = 2", "format = 3", at("format = 2"), "format 3 is of a newer collwise"),
         (row, &row.replace("direct", "airmail"), at(row), "find the inter-group algorithm \"airmail\": there are star, direct"),
         (row, &row.replace("flat", "scatter_ring"), at(row), "is no tree"),
         (row, &row.replace(", intra_group = \"flat\"", ""), at(row), "needs intra_group"),
@@ -215,6 +236,7 @@ fn what_is_wrong_is_said_with_its_line() {
             at("[[errors.orsay]]"),
             "has no model \"parsec\"",
         ),
+        ("\nplacement = \"", "\nplacement = \"0x", at("\nplacement = ") + 1, "is no placement of ranks"),
         (signal, &signal.replace("at = 0", "at = 7").replace("\n0 = ", "\n7 = "), at(signal) + 1, "a barrier has no message"),
         ("\"dissemination\", radix = 8, intra", "\"native\", radix = 8, intra", at("two_level = [") + 1, "native = true"),
         ("radix = 8, intra_group", "in_flight = 8, intra_group", at("two_level = [") + 1, "no message"),

@@ -1,7 +1,7 @@
 //! Why what is done is done, in words.
 
 use super::table::{percent, percent_or_dash};
-use crate::collective::Collective;
+use crate::collective::{Collective, bcast};
 use crate::plan::{FormPlan, LONGEST_MESSAGE, Location, Plan};
 use crate::policy::{Choice, CompiledPolicy, Decision, Evidence, NO_OTHER, Policy};
 use crate::units;
@@ -68,13 +68,16 @@ pub fn not_replayed(plan: &FormPlan, collective: &Collective) -> Option<String> 
     }
 }
 
-/// Where the policy has rows, but none that was made from such a root.
-pub const FROM_RANK_0: &str = "  chosen by prediction: the policy's row for it was made from rank 0\n";
+/// Where the policy has rows, but none that was made from such a root, or among such ranks.
+pub fn not_as_measured(collective: &Collective) -> String {
+    let made = if collective.rooted { "from rank 0, among" } else { "among" };
+    format!("  chosen by prediction: the policy's row for it was made {made} all its ranks, in their order\n")
+}
 
 /// Why a broadcast crosses groups so.
 pub fn of_crossing(plan: &Plan, at_bytes: usize, e: &Evidence) -> String {
     if !plan.from_row {
-        return FROM_RANK_0.into();
+        return not_as_measured(&bcast::COLLECTIVE);
     }
     let measured = e.measured_s.map_or("not measured".into(), |t| format!("measured {}", units::seconds(t)));
     let mut out = format!("  at {}: predicted {}, {measured}\n", units::bytes(at_bytes), units::seconds(e.predicted_s));
@@ -105,13 +108,13 @@ impl Reasons {
         }
         if let Some(d) = &plan.decision {
             let computed = if d.from_row {
-                ""
+                String::new()
             } else if row.is_some() {
-                FROM_RANK_0
+                not_as_measured(collective)
             } else {
-                "  computed from the models: the policy has no row for it\n"
+                "  computed from the models: the policy has no row for it\n".into()
             };
-            let text = next_best(&d.runner_up, d.margin, Chosen::of(&compiled.policy, group, d, bytes)) + computed;
+            let text = next_best(&d.runner_up, d.margin, Chosen::of(&compiled.policy, group, d, bytes)) + &computed;
             return Reasons { runner_up: Some(d.runner_up.clone()), margin: Some(d.margin), native_s: None, text };
         }
         match compiled.two_level(collective, bytes) {
@@ -121,7 +124,7 @@ impl Reasons {
                 let text = next_best(&e.runner_up, e.margin, Chosen::Fastest) + &native.unwrap_or_default();
                 Reasons { runner_up: Some(e.runner_up.clone()), margin: Some(e.margin), native_s: e.native_s, text }
             }
-            Some(_) => Reasons { text: FROM_RANK_0.into(), ..Reasons::default() },
+            Some(_) => Reasons { text: not_as_measured(collective), ..Reasons::default() },
             None if plan.form.is_native() => Reasons { text: format!("  {}\n", no_row(collective)), ..Reasons::default() },
             None => Reasons { text: "  computed from the models: the policy has no row for it\n".into(), ..Reasons::default() },
         }

@@ -22,9 +22,10 @@ impl Policy {
             return Some((key_path(&[&"provenance", &"ranks"]), format!("there are no {} ranks", self.provenance.ranks)));
         }
         let ranks = self.groups.iter().map(|g| g.hosts.len()).sum();
-        let two_level = || self.collectives.iter().find_map(|(c, all)| rows_fault(c, &all.two_level, ranks));
+        let two_level = || self.collectives.iter().find_map(|(c, all)| rows_fault(c, &all.two_level, ranks, self.groups.len()));
+        let placement = || self.collectives.iter().find_map(|(c, all)| placement_fault(c, all.placement.as_ref()?));
         let ratios = || self.collectives.iter().find_map(|(c, all)| ratios_fault(c, &all.calibration));
-        two_level().or_else(ratios).or_else(|| self.group_fault()).or_else(|| self.link_fault())
+        placement().or_else(two_level).or_else(ratios).or_else(|| self.group_fault()).or_else(|| self.link_fault())
     }
 
     /// What is valid, and keeps it from saying what is asked.
@@ -130,6 +131,13 @@ fn compute_fault(g: &GroupPolicy) -> Option<Fault> {
     Some((key_path(&[&"compute", &g.name, &k]), "compute needs sizes above 0 that ascend, and two times for each".into()))
 }
 
+/// What is wrong with the [placement](crate::policy::OverGroups::placement) of ranks that a collective was measured over.
+fn placement_fault(collective: &Collective, placement: &str) -> Option<Fault> {
+    let is_hash = placement.len() == 16 && placement.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let reason = || format!("\"{placement}\" is no placement of ranks: 16 digits of 0-9 and a-f, as tune writes them");
+    (!is_hash).then(|| (key_path(&[&"collective", &collective.name, &"placement"]), reason()))
+}
+
 /// What is wrong with what predictions of a collective over several groups missed.
 fn ratios_fault(collective: &Collective, calibration: &BTreeMap<String, Ratios>) -> Option<Fault> {
     calibration.iter().find_map(|(name, Ratios { bytes, ratio })| {
@@ -145,7 +153,7 @@ fn ratios_fault(collective: &Collective, calibration: &BTreeMap<String, Ratios>)
 }
 
 /// What is wrong with the rows of a collective over several groups.
-fn rows_fault(collective: &'static Collective, rows: &[TwoLevelRow], ranks: usize) -> Option<Fault> {
+fn rows_fault(collective: &'static Collective, rows: &[TwoLevelRow], ranks: usize, groups: usize) -> Option<Fault> {
     let wrong = |k: usize| {
         let row = &rows[k];
         if !begins(k, |k| rows[k].from_bytes) {
@@ -165,7 +173,7 @@ fn rows_fault(collective: &'static Collective, rows: &[TwoLevelRow], ranks: usiz
         }
         let algorithms = match through(collective) {
             None => segments_fault(collective, row),
-            Some(through) => forms_fault(through, row, ranks),
+            Some(through) => forms_fault(through, row, ranks, groups),
         };
         if row.by_speed && (*collective != bcast::COLLECTIVE || row.is_per_group()) {
             return Some("by_speed is about an algorithm of a broadcast inside groups, or over all ranks, that the row names".into());
@@ -214,7 +222,7 @@ fn segments_fault(collective: &Collective, row: &TwoLevelRow) -> Option<String> 
 }
 
 /// What is wrong with the algorithms of a row that says a form.
-fn forms_fault(through: &Through, row: &TwoLevelRow, ranks: usize) -> Option<String> {
+fn forms_fault(through: &Through, row: &TwoLevelRow, ranks: usize, groups: usize) -> Option<String> {
     let collective = through.collective;
     if row.inter_group == collective.native().name {
         return Some("the library's own runs where native = true, and is no algorithm here".into());
@@ -232,7 +240,7 @@ fn forms_fault(through: &Through, row: &TwoLevelRow, ranks: usize) -> Option<Str
             Err(e) => Some(format!("failed to {e}")),
             Ok(a) if row.segment_bytes > 0 && !a.segmented => Some(format!("\"{}\" cuts nothing into segments", a.name)),
             Ok(_) if row.intra_radix > 0 => Some("it has an intra_radix, and no intra_group".into()),
-            Ok(a) => radix_fault(a, row.radix, ranks),
+            Ok(a) => radix_fault(a, row.radix, ranks).or_else(|| fits_fault(collective, a, ranks, row.at_bytes)),
         };
     };
     if row.segment_bytes > 0 && !through.segmented {
@@ -249,8 +257,16 @@ fn forms_fault(through: &Through, row: &TwoLevelRow, ranks: usize) -> Option<Str
     }
     match through.between(&row.inter_group).and_then(|between| Ok((between, through.tree(inside)?))) {
         Err(e) => Some(format!("failed to {e}")),
-        Ok((between, tree)) => radix_fault(between, row.radix, ranks).or_else(|| radix_fault(tree, row.intra_radix, ranks)),
+        Ok((between, tree)) => radix_fault(between, row.radix, ranks)
+            .or_else(|| radix_fault(tree, row.intra_radix, ranks))
+            .or_else(|| fits_fault(collective, between, groups, row.at_bytes)),
     }
+}
+
+/// What is wrong with an algorithm over so many ranks that it cannot be built for.
+fn fits_fault(collective: &Collective, algorithm: &Algorithm, ranks: usize, bytes: usize) -> Option<String> {
+    let fits = ranks < 2 || (algorithm.fits)(&collective.shape(ranks, 0, bytes));
+    (!fits).then(|| format!("\"{}\" wants {}, and there are {ranks} ranks", algorithm.name, algorithm.wants))
 }
 
 /// What is wrong with a radix that an algorithm over at most so many ranks is said to have.
@@ -298,7 +314,7 @@ fn choices_fault(n: usize, g: &GroupPolicy, collective: &'static Collective, row
         if !g.models.iter().any(|m| m.model == row.model) {
             return Some(format!("the group has no model \"{}\"", row.model));
         }
-        radix_fault(algorithm, row.radix, g.hosts.len())
+        radix_fault(algorithm, row.radix, g.hosts.len()).or_else(|| fits_fault(collective, algorithm, g.hosts.len(), row.at_bytes))
     };
     (0..rows.len()).find_map(|k| Some((key_path(&[&"group", &n, &"choices", &collective.name, &k]), wrong(k)?)))
 }

@@ -22,7 +22,7 @@ type Found<T> = std::result::Result<T, Fault>;
 /// The version alone: a file of another one has other keys. And the name, which a platform has there and no policy.
 #[derive(Deserialize)]
 struct Version {
-    format: u32,
+    format: Option<u32>,
     name: Option<IgnoredAny>,
 }
 
@@ -46,11 +46,16 @@ impl Policy {
             let reason = "this is a platform, not a policy: collwise tune --platform makes one of it".into();
             return Err(faulty((key_path(&[&"name"]), reason)));
         }
-        if format != FORMAT {
-            return Err(faulty((
-                key_path(&[&"format"]),
-                format!("format {format} is not known, this version reads format = {FORMAT}: tune anew"),
-            )));
+        let reason = match format {
+            Some(FORMAT) => None,
+            None => Some(format!("it does not say its format, which is {FORMAT} in policies that this version reads: tune anew")),
+            Some(newer) if newer > FORMAT => {
+                Some(format!("format {newer} is of a newer collwise, this version reads format = {FORMAT}: update it, or tune anew"))
+            }
+            Some(older) => Some(format!("format {older} is not known, this version reads format = {FORMAT}: tune anew")),
+        };
+        if let Some(reason) = reason {
+            return Err(faulty((key_path(&[&"format"]), reason)));
         }
         let policy = parse_toml::<File>(file, text)?.policy().map_err(faulty)?;
         policy.fault().map_or(Ok(policy), |fault| Err(faulty(fault)))
