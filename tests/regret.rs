@@ -235,9 +235,9 @@ fn pmeo2006_holds_where_users_meet_it() {
     holds_where_users_meet_it("pmeo2006", 1);
 }
 
-/// Where the other collectives do not hold yet, and how much they lose in the mean at most: most of it in one call, of 3.3 MiB, or of 259 KiB among eight
-/// ranks, where segments are short that go from rank to rank.
-const NOT_YET: [(&str, &str, f64); 2] = [("pmeo2006", "allreduce", 0.08), ("pmeo2006", "scatter", 0.06)];
+/// Where the other collectives do not hold yet, and how much they lose in the mean at most: most of it in one call, of 259 KiB among eight ranks, where what
+/// goes through coordinators in segments is predicted too fast.
+const NOT_YET: [(&str, &str, f64); 1] = [("pmeo2006", "scatter", 0.06)];
 
 /// The same of each other collective, at most 5 % in the mean.
 fn others_hold_where_users_meet_them(name: &str, cases: usize) {

@@ -16,10 +16,10 @@ use crate::topology::Rank;
 use crate::two_level::{Coordinated, IntraGroup, through};
 
 /// So many operations of candidates are predicted, where no row fits, with one more for each rank and candidate. The first may have as many alone, a few times
-/// over.
+/// over, and leaves the others theirs: where the nearest row has a pipeline of short segments, nothing else would be compared with it.
 const MOST_PREDICTED: usize = 1 << 19;
 const MOST_OF_FIRST: usize = 4 * MOST_PREDICTED;
-/// Among so many ranks it is fewer, and no more for the first: some 40 ms, for which all of them wait.
+/// Among so many ranks it is fewer, and no more for the first and the others together: some 40 ms, for which all of them wait.
 const MANY_RANKS: usize = 512;
 const MOST_AMONG_MANY: usize = 3 << 15;
 /// And so many are built to find out how many there are, which takes a fraction of that for each.
@@ -123,7 +123,8 @@ impl Search<'_> {
 
     /// Predicts a form, if there is room for it, or if it comes first.
     fn try_form(&mut self, weight: &Weight, form: Form, first: bool) -> Result<()> {
-        let Some(left) = self.left.checked_sub(weight.operations).or(first.then_some(0)) else { return Ok(()) };
+        let charged = if first && !self.many { 0 } else { weight.operations };
+        let Some(left) = self.left.checked_sub(charged).or(first.then_some(0)) else { return Ok(()) };
         // what was measured comes first where it is not clearly beaten
         let share = |best: &FormPlan| if Some(&best.form) == self.nearest_row.as_ref() { MORE_OR_LESS } else { 1.0 };
         let limit_s = self.best.as_ref().map_or(f64::INFINITY, |best| share(best) * best.seconds());
