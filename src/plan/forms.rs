@@ -4,7 +4,7 @@
 use super::farthest_first::serves_each;
 use super::form_plan::FormPlan;
 use super::members::host_by_host;
-use super::segments::{few_segments, segments};
+use super::segments::{few_segments, in_segment, segments};
 use super::{Location, PolyModel, group_ranks};
 use crate::collective::{Algorithm, Collective, Parameters, Shape, Size, bcast, placed_program};
 use crate::decide::{all_candidates, even};
@@ -227,7 +227,7 @@ pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static
         by_time(&mut best);
         for plan in best.into_iter().take(MOST_REFINED) {
             let Form::Coordinated(coordinated) = plan.form else { continue };
-            let with = |&segment: &_| Form::Coordinated(Coordinated { segment, ..coordinated.clone() });
+            let with = |&segment: &usize| in_segment(&coordinated, segment);
             all.extend(rest.iter().map(with).filter_map(|form| predicted(form).transpose()).collect::<Result<Vec<_>>>()?);
         }
     }

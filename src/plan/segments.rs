@@ -46,13 +46,15 @@ pub fn in_all_segments(policy: &CompiledPolicy, members: &[Location], form: &For
     let longest = through.map(|through| (through.longest_message)(&coordinated.groups, shape));
     let costs = PolyModel::new(policy, members, coordinated.collective, shape.bytes)?;
     let sizes = longest.map_or(Vec::new(), |longest| segments(coordinated.collective, longest));
-    let with = |segment| {
-        let mut other = Coordinated { segment, ..coordinated.clone() };
-        (other.inside.parameters.in_flight, other.between.parameters.in_flight) = (0, 0);
-        Form::Coordinated(other)
-    };
-    let others = sizes.into_iter().map(with).filter(|other| other.fits(shape));
+    let others = sizes.into_iter().map(|segment| in_segment(coordinated, segment)).filter(|other| other.fits(shape));
     others.map(|other| other.with_flow(&costs, shape)).collect()
+}
+
+/// The same in segments of another size, of which as many are under way as their own links want.
+pub(super) fn in_segment(coordinated: &Coordinated, segment: usize) -> Form {
+    let mut other = Coordinated { segment, ..coordinated.clone() };
+    (other.inside.parameters.in_flight, other.between.parameters.in_flight) = (0, 0);
+    Form::Coordinated(other)
 }
 
 /// The segment that is nearest to a size.
