@@ -86,7 +86,9 @@ pub(super) fn decide_form(
     let placed = || policy.is_as_measured(collective, members.len(), &placement(members));
     // rows were made with the root in the first group
     let from_there = !collective.rooted || members[shape.root].group == 0;
-    if let Some(row) = row.filter(|row| from_there && (row.intra_group.is_some() || placed())) {
+    if let Some(row) =
+        row.filter(|row| from_there && (row.intra_group.is_some() || placed() || is_native(policy, members, collective, row)))
+    {
         let said = from_row(policy, members, collective, row, shape)?;
         // rows are made for operations that commute
         if said.form.fits(shape) {
@@ -177,6 +179,13 @@ fn native_seconds(policy: &CompiledPolicy, collective: &'static Collective, byte
     (!sizes.is_empty()).then(|| stats::interpolate(&sizes, &times, bytes.max(sizes[0])))
 }
 
+/// True if a row has the library's own run among these ranks: those that it was measured with, in their order. Where no algorithm over all ranks was faster
+/// than it, in any order: what one takes by other numbers is predicted alone, and what the library's own takes not even that.
+fn is_native(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, row: &TwoLevelRow) -> bool {
+    let in_any_order = row.intra_group.is_none() && members.len() == policy.policy.provenance.ranks;
+    row.native && (in_any_order || policy.is_as_measured(collective, members.len(), &placement(members)))
+}
+
 /// The form that a row says, with the library's own where that is to run over all ranks.
 fn from_row(
     policy: &CompiledPolicy,
@@ -185,8 +194,7 @@ fn from_row(
     row: &TwoLevelRow,
     shape: &Shape,
 ) -> Result<FormPlan> {
-    let as_measured = || policy.is_as_measured(collective, members.len(), &placement(members));
-    let native = row.evidence.native_s.filter(|_| row.native && as_measured());
+    let native = row.evidence.native_s.filter(|_| is_native(policy, members, collective, row));
     if native.is_some() {
         return Ok(FormPlan { from_row: true, ..FormPlan::predicted(Form::native(collective), native) });
     }
@@ -213,4 +221,32 @@ pub(super) fn form_of(
     let between = (algorithm, Parameters { segment: 0, ..row.parameters() });
     let coordinated = coordinated(costs.policy(), members, collective, shape, inside, between, row.segment_bytes);
     Form::Coordinated(in_bounded_segments(coordinated, shape)?).with_flow(costs, shape)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::collective;
+    use crate::policy::Policy;
+    use std::path::Path;
+
+    #[test]
+    fn the_librarys_own_that_nothing_over_all_ranks_beats_runs_in_any_order_of_them() {
+        let mut policy = Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap();
+        let alltoall = collective("alltoall").unwrap();
+        let row = policy.collectives.get_mut(alltoall).unwrap().two_level.last_mut().unwrap();
+        assert!(row.intra_group.is_none());
+        (row.native, row.evidence.native_s) = (true, Some(0.02));
+        let of = |(group, g): (usize, &crate::policy::GroupPolicy)| (0..g.hosts.len()).map(move |position| Location { group, position });
+        let mut members: Vec<Location> = policy.groups.iter().enumerate().flat_map(of).collect();
+        let policy = CompiledPolicy::new(policy).unwrap();
+        let is_native = |members: &[Location], bytes: usize| {
+            plan_form(&policy, members, alltoall, &alltoall.shape(members.len(), 0, bytes)).unwrap().is_native()
+        };
+        assert!(is_native(&members, 32 << 10));
+        members.sort_by_key(|m| (m.position, m.group));
+        assert!(is_native(&members, 32 << 10));
+        // another row's, and some of them
+        assert!(!is_native(&members, 1 << 10) && !is_native(&members[1..], 32 << 10));
+    }
 }
