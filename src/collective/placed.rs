@@ -33,7 +33,7 @@ pub fn program(
 /// A program with the blocks of places, in one of its buffers, where those of their ranks lie.
 fn by_rank(program: &Program, blocks: Buffer, block: usize, order: &[Rank]) -> Program {
     let mut flow = DataFlow::new();
-    let places = |span: Span| span.offset / block..(span.end()).div_ceil(block);
+    let places = |span: Span| span.offset / block..span.end().div_ceil(block);
     let packs = |span: Span| span.buffer == blocks && places(span).len() > 1;
     let own = |span: Span| {
         let place = span.offset / block;
