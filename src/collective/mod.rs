@@ -6,6 +6,7 @@ pub mod alltoall;
 pub mod barrier;
 pub mod bcast;
 mod blocks;
+mod built;
 mod core;
 pub(crate) mod data_flow;
 pub(crate) mod fold;
@@ -27,6 +28,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
+pub use built::Built;
 pub use placed::program as placed_program;
 pub use step::{NativeCall, Step};
 pub use tree::Node;

@@ -10,7 +10,7 @@ pub use between::{CLOSE, Leap, TO_THE_BYTE, leaps};
 pub use places::{by_speed, ticks};
 pub use rows::{Made, Row, native_seconds, rows};
 
-use crate::collective::{Algorithm, Collective, Parameters, Shape};
+use crate::collective::{Algorithm, Built, Collective, Parameters, Shape};
 use crate::error::{Error, Result};
 use crate::flow::with_flow;
 use crate::model::Among;
@@ -90,6 +90,8 @@ pub struct Knowledge<'a> {
     pub calibration: &'a [Calibration],
     /// What is known of its inside.
     pub inside: Option<&'a Inside>,
+    /// What was built to predict others.
+    pub built: &'a Built,
 }
 
 impl Knowledge<'_> {
@@ -227,7 +229,7 @@ fn predicted(
         return Ok(None);
     }
     let schedule = |bytes: usize| {
-        let schedule = algorithm.bounded_schedule(&Shape { bytes, ..*shape }, &parameters)?;
+        let schedule = knowledge.built.schedule(algorithm, &Shape { bytes, ..*shape }, &parameters)?;
         schedule.ok_or_else(|| Error::invalid(format!("predict {}: its messages are not known", algorithm.name)))
     };
     let repeats = Repeats { segment: collective.repeats(algorithm, &parameters), turn: 1, in_flight: parameters.in_flight };

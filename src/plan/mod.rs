@@ -19,7 +19,7 @@ mod predictions;
 mod segments;
 mod weight;
 
-use crate::collective::{Collective, Shape, bcast};
+use crate::collective::{Built, Collective, Shape, bcast};
 use crate::decide::placed;
 use crate::error::{Error, Result};
 use crate::intercluster::{Problem, Solution, solve, timeline};
@@ -235,18 +235,7 @@ fn pipelined(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: u
 /// # Errors
 /// As [`plan`].
 pub fn whole(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize) -> Result<Plan> {
-    put_together(policy, members, root, bytes, |group, ranks| inside(policy, members, group, ranks, bytes))
-}
-
-/// What is best for the ranks of a group, the first of which has the message; `None` for one rank.
-fn inside(policy: &CompiledPolicy, members: &[Location], group: usize, ranks: &[Rank], bytes: usize) -> Result<Option<Inside>> {
-    if ranks.len() < 2 {
-        return Ok(None);
-    }
-    let positions: Vec<usize> = ranks.iter().map(|&r| members[r].position).collect();
-    let decision = policy.decide(&bcast::COLLECTIVE, group, &positions, bytes)?;
-    let busy = busy(policy, group, &placed(&positions, &decision.places), &decision, bytes)?;
-    Ok(Some((decision, busy)))
+    Predictions::new(policy, members).whole(root, bytes)
 }
 
 fn put_together(
@@ -308,9 +297,9 @@ fn put_together(
 }
 
 /// How long an intra-group broadcast over positions in their places keeps its coordinator from sending.
-fn busy(policy: &CompiledPolicy, group: usize, positions: &[usize], decision: &Decision, bytes: usize) -> Result<f64> {
+fn busy(policy: &CompiledPolicy, group: usize, positions: &[usize], decision: &Decision, bytes: usize, built: &Built) -> Result<f64> {
     let shape = Shape::new(positions.len(), 0, bytes);
-    let schedule = match decision.algorithm.bounded_schedule(&shape, &decision.parameters) {
+    let schedule = match built.schedule(decision.algorithm, &shape, &decision.parameters) {
         Err(Error::TooLarge(_)) => None,
         built => built?,
     };
@@ -381,7 +370,7 @@ impl Plan {
     /// Sets the times of a plan by which the whole message goes from group to group.
     fn time_whole(&mut self, policy: &CompiledPolicy, members: &[Location]) -> Result<()> {
         let bytes = self.shape.bytes;
-        let (mut intra_group, mut local_busy) = (Vec::new(), Vec::new());
+        let (mut intra_group, mut local_busy, built) = (Vec::new(), Vec::new(), Built::default());
         for (g, ranks) in self.groups.iter_mut().zip(&self.two_level.groups) {
             let positions: Vec<usize> = ranks.iter().map(|&r| members[r].position).collect();
             let Some(d) = &mut g.decision else {
@@ -391,7 +380,7 @@ impl Plan {
             };
             d.predicted_s = policy.decided_seconds(g.group, &positions, d, bytes)?;
             intra_group.push(d.predicted_s);
-            local_busy.push(busy(policy, g.group, &positions, d, bytes)?);
+            local_busy.push(busy(policy, g.group, &positions, d, bytes, &built)?);
         }
         self.predicted_s = intra_group[0];
         if let Some((problem, solution)) = &mut self.schedule_between {

@@ -1,7 +1,9 @@
 //! What broadcasts over groups are predicted to take: each is predicted once, however often it is asked about.
 
 use super::across::{predict_within, problem, two_level};
-use super::{Inside, Location, TwoLevelChoice, group_ranks, inside, put_together};
+use super::{Inside, Location, Plan, TwoLevelChoice, busy, group_ranks, put_together};
+use crate::collective::{Built, bcast};
+use crate::decide::placed;
 use crate::error::Result;
 use crate::intercluster::count;
 use crate::policy::CompiledPolicy;
@@ -18,6 +20,7 @@ pub struct Predictions<'a> {
     found: RefCell<FxHashMap<TwoLevel, Found>>,
     /// By size and coordinator, who alone is another one where the root is.
     inside: RefCell<FxHashMap<(usize, Rank), Option<Inside>>>,
+    built: Built,
 }
 
 /// What is known of one, in seconds.
@@ -31,7 +34,7 @@ enum Found {
 impl<'a> Predictions<'a> {
     /// None yet.
     pub fn new(policy: &'a CompiledPolicy, members: &'a [Location]) -> Predictions<'a> {
-        Predictions { policy, members, found: RefCell::default(), inside: RefCell::default() }
+        Predictions { policy, members, found: RefCell::default(), inside: RefCell::default(), built: Built::default() }
     }
 
     /// What they are for.
@@ -47,8 +50,16 @@ impl<'a> Predictions<'a> {
         match choice {
             Some(choice) => self.within(&two_level(self.policy, self.members, root, bytes, *choice)?, limit_s),
             None if limit_s < f64::INFINITY && self.least_whole(root, bytes)? > limit_s => Ok(f64::INFINITY),
-            None => Ok(put_together(self.policy, self.members, root, bytes, |group, ranks| self.inside(group, ranks, bytes))?.predicted_s),
+            None => Ok(self.whole(root, bytes)?.predicted_s),
         }
+    }
+
+    /// As [`super::whole`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn whole(&self, root: Rank, bytes: usize) -> Result<Plan> {
+        put_together(self.policy, self.members, root, bytes, |group, ranks| self.inside(group, ranks, bytes))
     }
 
     /// What is best for the ranks of a group, the first of which has the message; `None` for one rank.
@@ -60,9 +71,17 @@ impl<'a> Predictions<'a> {
         if let Some(known) = self.inside.borrow().get(&key) {
             return Ok(known.clone());
         }
-        let found = inside(self.policy, self.members, group, ranks, bytes)?;
+        let found = if ranks.len() < 2 { None } else { Some(self.among(group, ranks, bytes)?) };
         self.inside.borrow_mut().insert(key, found.clone());
         Ok(found)
+    }
+
+    /// What is best for several ranks of a group.
+    fn among(&self, group: usize, ranks: &[Rank], bytes: usize) -> Result<Inside> {
+        let positions: Vec<usize> = ranks.iter().map(|&r| self.members[r].position).collect();
+        let decision = self.policy.decide_with(&bcast::COLLECTIVE, group, &positions, bytes, &self.built)?;
+        let busy = busy(self.policy, group, &placed(&positions, &decision.places), &decision, bytes, &self.built)?;
+        Ok((decision, busy))
     }
 
     /// The least that a message takes that goes from group to group as a whole, if it takes no time inside them.

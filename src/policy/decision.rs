@@ -1,7 +1,7 @@
 //! Looking a policy up: what to do in a group for a size, for the ranks of it that are there.
 
 use super::{Choice, GroupPolicy, NO_OTHER, Policy, TwoLevelRow};
-use crate::collective::{Algorithm, COLLECTIVES, Collective, Parameters};
+use crate::collective::{Algorithm, Built, COLLECTIVES, Collective, Parameters};
 use crate::decide::{Knowledge, by_speed, candidates_by_speed, even, placed, rank_candidates};
 use crate::error::{Error, Result};
 use crate::flow::in_flight;
@@ -277,6 +277,21 @@ impl CompiledPolicy {
     /// # Errors
     /// The group has no model, or one that lacks parameters, which a parsed policy has not.
     pub fn decide(&self, collective: &'static Collective, group: usize, positions: &[usize], bytes: usize) -> Result<Decision> {
+        self.decide_with(collective, group, positions, bytes, &Built::default())
+    }
+
+    /// As [`CompiledPolicy::decide`], with what was built for other groups.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn decide_with(
+        &self,
+        collective: &'static Collective,
+        group: usize,
+        positions: &[usize],
+        bytes: usize,
+        built: &Built,
+    ) -> Result<Decision> {
         let g = &self.policy.groups[group];
         let row = g.row(collective, bytes);
         // rows were made with the first position as the root
@@ -315,7 +330,7 @@ impl CompiledPolicy {
             };
         }
         let inside = Some(&self.groups[group].inside);
-        let knowledge = Knowledge { models: &g.models, scores: &g.scores, calibration: &g.calibration, inside };
+        let knowledge = Knowledge { models: &g.models, scores: &g.scores, calibration: &g.calibration, inside, built };
         // decided once for all sizes of a class
         let at = if collective.sized() { self.size_class(collective, bytes) } else { 0 };
         let mut candidates = candidates_by_speed(collective, positions.len(), at, self.has_unlike_processors(group));
@@ -382,7 +397,8 @@ impl CompiledPolicy {
             return self.estimated_seconds(decision.collective, group, positions.len(), bytes);
         }
         let inside = Some(&self.groups[group].inside);
-        let knowledge = Knowledge { models: &g.models, scores: &g.scores, calibration: &g.calibration, inside };
+        let built = &Built::default();
+        let knowledge = Knowledge { models: &g.models, scores: &g.scores, calibration: &g.calibration, inside, built };
         let candidate = (decision.algorithm, Parameters { by_speed: false, ..decision.parameters });
         let (_, ranked) = rank_candidates(knowledge, decision.collective, positions, bytes, &[candidate], 1)?;
         Ok(ranked.first().map_or(decision.predicted_s, |c| c.predicted))

@@ -1,7 +1,7 @@
 //! Groups that were measured with one rank: what several ranks there send each other nobody measured.
 
 use super::{CompiledPolicy, Decision, LinkPolicy, NO_OTHER};
-use crate::collective::{Collective, Parameters};
+use crate::collective::{Built, Collective, Parameters};
 use crate::decide::{Knowledge, all_candidates, rank_candidates};
 use crate::error::Result;
 
@@ -45,7 +45,8 @@ impl CompiledPolicy {
 
     pub(super) fn estimated_seconds(&self, collective: &'static Collective, group: usize, ranks: usize, bytes: usize) -> Result<f64> {
         let Some((_, link)) = self.estimated_by(group) else { return Ok(f64::INFINITY) };
-        let knowledge = Knowledge { models: std::slice::from_ref(&link.model), scores: &[], calibration: &[], inside: None };
+        let knowledge =
+            Knowledge { models: std::slice::from_ref(&link.model), scores: &[], calibration: &[], inside: None, built: &Built::default() };
         // each as if it were at the link's other end
         let positions = vec![0; ranks];
         let (_, ranked) = rank_candidates(knowledge, collective, &positions, bytes, &all_candidates(collective, ranks, bytes), 1)?;

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::model::CostModel;
 use crate::schedule::{Action, Program, Schedule};
 use crate::topology::{Link, Rank};
+use std::borrow::Borrow;
 
 /// A pipeline is looked at after so many turns at least, and after twice and three times as many.
 const FULL: usize = 4;
@@ -31,12 +32,12 @@ pub struct Repeats {
 ///
 /// # Errors
 /// As [`super::replay`], and those of `schedule`, which builds what is done with so many bytes in such segments.
-pub fn pipelined(
+pub fn pipelined<S: Borrow<Schedule>>(
     bytes: usize,
     Repeats { segment, turn, in_flight }: Repeats,
     model: &dyn CostModel,
     limit: f64,
-    schedule: impl Fn(usize) -> Result<Schedule>,
+    schedule: impl Fn(usize) -> Result<S>,
 ) -> Result<f64> {
     let full = FULL.min(FULL_SEGMENTS.div_ceil(turn.max(1))).max(in_flight);
     let turn = turn.saturating_mul(segment);
@@ -53,13 +54,13 @@ pub fn pipelined(
             let seen = seen.map_or_else(|| extrapolated(bytes, turn, 1, model, limit, &schedule), |seen| Ok(Some(seen)))?;
             seen.map(|(seconds, _)| seconds).ok_or(too_large)
         }
-        whole => completion_within(&whole?, model, limit),
+        whole => completion_within(whole?.borrow(), model, limit),
     }
 }
 
 /// The least that a message takes: so long all of it keeps the port, until the last send, or the processor that is busiest. Of a message of one turn, which
 /// would be built whole for that, it says nothing.
-fn busy(bytes: usize, turn: usize, model: &dyn CostModel, schedule: impl Fn(usize) -> Result<Schedule>) -> Result<f64> {
+fn busy<S: Borrow<Schedule>>(bytes: usize, turn: usize, model: &dyn CostModel, schedule: impl Fn(usize) -> Result<S>) -> Result<f64> {
     let turns = bytes.checked_div(turn).unwrap_or(0);
     if turns < 2 {
         return Ok(0.0);
@@ -67,6 +68,7 @@ fn busy(bytes: usize, turn: usize, model: &dyn CostModel, schedule: impl Fn(usiz
     let mut busy: Vec<Busy> = Vec::new();
     for (part, times) in [(turn, turns as f64), (bytes - turns * turn, 1.0)].into_iter().filter(|part| part.0 > 0) {
         let part = schedule(part)?;
+        let part = part.borrow();
         busy.resize(part.ranks(), Busy::default());
         part.programs.iter().enumerate().for_each(|(rank, program)| busy[rank].add(rank, program, times, model));
     }
@@ -113,13 +115,13 @@ impl Busy {
 
 /// What a message takes by its first three looks of so many turns of so many bytes, and how much that would differ if the second and the third look
 /// were what all further turns are like; `None` if hardly anything would be left out.
-fn extrapolated(
+fn extrapolated<S: Borrow<Schedule>>(
     bytes: usize,
     turn: usize,
     turns: usize,
     model: &dyn CostModel,
     limit: f64,
-    schedule: impl Fn(usize) -> Result<Schedule>,
+    schedule: impl Fn(usize) -> Result<S>,
 ) -> Result<Option<(f64, f64)>> {
     // whole turns can be left out: what is left over is a part of one, and the last segment a short one
     let left_out = bytes.checked_div(turn).unwrap_or(0).saturating_sub(3 * turns);
@@ -127,7 +129,7 @@ fn extrapolated(
         return Ok(None);
     }
     let first = schedule(bytes - left_out * turn)?;
-    let mut run = Run::new(&first, model)?;
+    let mut run = Run::new(first.borrow(), model)?;
     // more bytes take no less
     if !run.go(limit)? || run.completion() == f64::INFINITY {
         return Ok(Some((f64::INFINITY, 0.0)));

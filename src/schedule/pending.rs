@@ -1,6 +1,7 @@
 //! What one rank may start next: the next operation of each of its lanes that is no receive.
 
-use super::{Cursors, OpId, Program};
+use super::program::NONE;
+use super::{OpId, Program};
 
 /// The next operations of a rank's lanes. A rank may have as many lanes as there are groups: those that may start are known, and each of the others
 /// is looked at again only when what it waits for is complete.
@@ -16,9 +17,8 @@ pub struct Pending {
 impl Pending {
     /// Before anything was started. `known`: when all was complete that an operation comes after, or one that is not complete.
     pub fn new(program: &Program, known: impl Fn(OpId) -> Result<f64, OpId>) -> Pending {
-        let cursors = Cursors::new(program);
-        let mut pending = Pending { ready: Vec::with_capacity(cursors.lanes()), waiting: Vec::new() };
-        cursors.open().for_each(|op| pending.add(op as OpId, &known));
+        let mut pending = Pending { ready: Vec::with_capacity(program.lanes.len()), waiting: Vec::new() };
+        program.lanes.iter().map(|lane| lane.0).filter(|&first| first != NONE).for_each(|first| pending.add(first, &known));
         pending
     }
 

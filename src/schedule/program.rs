@@ -79,6 +79,11 @@ impl Program {
         Program::default()
     }
 
+    /// An empty program that this many operations will be added to.
+    pub fn with_room(operations: usize) -> Program {
+        Program { ops: Ops::Own(Vec::with_capacity(operations)), ..Program::default() }
+    }
+
     /// Adds what follows to a lane.
     pub fn in_lane(&mut self, lane: Lane) {
         self.lane = lane;
@@ -206,6 +211,8 @@ impl Program {
     fn join_lane(&mut self, op: OpId) {
         let lane = usize::from(self.lane);
         if self.lanes.len() <= lane {
+            // most programs have one, and are as many as there are ranks
+            self.lanes.reserve_exact(lane + 1 - self.lanes.len());
             self.lanes.resize(lane + 1, (NONE, NONE));
         }
         match &mut self.lanes[lane] {

@@ -9,7 +9,7 @@ mod over_all;
 mod rows;
 
 use crate::cluster::{Bound, METHODS, Method};
-use crate::collective::{Collective, alltoall, barrier, bcast};
+use crate::collective::{Built, Collective, alltoall, barrier, bcast};
 use crate::contention;
 use crate::decide::Knowledge;
 use crate::discover::{Discovery, FoundGroup, discover};
@@ -130,6 +130,7 @@ struct Group {
     policy: GroupPolicy,
     /// Measured over predicted times of collectives over all of it.
     of_all: Vec<Calibration>,
+    built: Built,
 }
 
 impl Group {
@@ -142,7 +143,7 @@ impl Group {
         rounds.sort_unstable();
         let (ranks, hosts) = rounds.into_iter().map(|(_, rank, host)| (rank, host)).unzip();
         let policy = GroupPolicy::new(&found.name, found.latency_s, hosts);
-        Group { rank_set: RankSet::new(ranks), policy, of_all: Vec::new() }
+        Group { rank_set: RankSet::new(ranks), policy, of_all: Vec::new(), built: Built::default() }
     }
 
     fn know_inside(&mut self) {
@@ -166,7 +167,7 @@ impl Group {
 
     fn knowledge(&self) -> Knowledge<'_> {
         let GroupPolicy { models, scores, .. } = &self.policy;
-        Knowledge { models, scores, calibration: &self.of_all, inside: self.rank_set.inside.as_ref() }
+        Knowledge { models, scores, calibration: &self.of_all, inside: self.rank_set.inside.as_ref(), built: &self.built }
     }
 }
 
