@@ -2,7 +2,7 @@
 
 mod common;
 
-use collwise::collective::{Parameters, Shape, bcast};
+use collwise::collective::{Parameters, Shape, bcast, scatter};
 use collwise::platform::Platform;
 use collwise::qnm::{
     Active, Application, Call, Form, Law, Library, Machine, Network, Partners, Per, Profile, Report, Run, Series, Service, Split, Spread,
@@ -84,6 +84,23 @@ proptest! {
         let at = at.min(bytes.len() - 41);
         bytes.splice(at..at + drop, [with]);
         let _ = Report::parse("f", &String::from_utf8_lossy(&bytes)).map(|r| Run::of(&r));
+    }
+}
+
+/// mpiP lists as senders only processes that sent something, and most programs give the size of a scatter's blocks everywhere, some at the root alone.
+#[test]
+fn a_scatter_whose_root_alone_gives_its_size_has_that_size_in_all_of_its_calls() {
+    let text = text("full.mpiP").replace("Bcast", "Scatter");
+    let (times, sent) = text.split_once("@--- Callsite Message Sent").unwrap();
+    let at_the_root = |line: &&str| !line.starts_with("Scatter") || line.contains(" 0 ") || line.contains(" * ");
+    let sent: Vec<&str> = sent.lines().filter(at_the_root).collect();
+    let all = "*       4      1024      1024      1024      4096";
+    let sent = sent.join("\n").replace(all, "*       1      1024      1024      1024      1024");
+    let everywhere = Report::parse("f", &text).unwrap();
+    let root_alone = Report::parse("f", &format!("{times}@--- Callsite Message Sent{sent}\n")).unwrap();
+    for (report, bytes) in [(everywhere, 4096.0), (root_alone, 1024.0)] {
+        let site = report.sites.iter().find(|s| s.call == "Scatter").unwrap();
+        assert_eq!((site.count, site.bytes, site.size(&scatter::COLLECTIVE)), (Some(4.0), bytes, Some(1024)));
     }
 }
 

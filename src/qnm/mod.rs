@@ -26,7 +26,7 @@ pub use mpip::{Report, Site, Times};
 pub use profile::{Profile, ProfiledSite, report};
 pub use scale::{Form, Guess, Law, Series};
 pub use wall::{Call, Components, Run, Split, Traffic, split};
-pub use wire::{Library, Partners, Wire, partners, wire};
+pub use wire::{Library, Partners, Wire, collective, partners, wire};
 
 use crate::error::{Error, Result};
 use serde::Serialize;

@@ -51,6 +51,8 @@ pub struct Site {
     pub seconds: f64,
     /// Bytes sent.
     pub bytes: f64,
+    /// Bytes of a call of those processes that sent some; none where the report says them of all processes only.
+    pub mean_bytes: Option<f64>,
 }
 
 impl Report {
@@ -305,11 +307,16 @@ impl Reader<'_> {
             return Ok(());
         }
         let count = row.number("Count")?;
-        let value = if table == Table::Time { row.number("Mean")? / 1e3 * count } else { row.number("Sum")? };
+        let mean = row.number("Mean")?;
+        let sum = if table == Table::Sent { row.number("Sum")? } else { mean / 1e3 * count };
         self.sums.seen.remove(&key);
         let site = self.entry(id, call);
-        site.count = Some(count);
-        *(if table == Table::Time { &mut site.seconds } else { &mut site.bytes }) = value;
+        if table == Table::Time {
+            (site.count, site.seconds) = (Some(count), sum);
+        } else {
+            // processes that sent nothing are not counted here
+            (site.count, site.bytes, site.mean_bytes) = (site.count.or(Some(count)), sum, Some(mean));
+        }
         Ok(())
     }
 

@@ -1,7 +1,9 @@
 //! From calls to messages on the wire: mpiP counts one message for a collective call, whatever the library then sends.
 
+use super::Site;
 use super::algorithms::Sent;
 use super::choices::{MPICH, OPEN_MPI, Table, chosen};
+use crate::collective::{COLLECTIVES, Collective, Size};
 use crate::library;
 use serde::Serialize;
 
@@ -58,6 +60,11 @@ pub fn partners(call: &str) -> Option<Partners> {
     [OPEN_MPI, MPICH].iter().any(|tables| table(tables, call).is_some()).then_some(Partners::Anyone)
 }
 
+/// The collective that calls of a name are; `None` for calls of other kinds, such as those that are given a count for each process.
+pub fn collective(call: &str) -> Option<&'static Collective> {
+    COLLECTIVES.into_iter().find(|c| c.function.strip_prefix("MPI_") == Some(call))
+}
+
 /// The table of a collective; that of its blocking form where a library has none for the other.
 fn table<'a>(tables: &'a [Table], call: &str) -> Option<&'a Table> {
     let named = |name: &str| tables.iter().find(|t| t.names.contains(&name));
@@ -90,4 +97,49 @@ pub fn wire(call: &str, ranks: usize, bytes: f64, library: Library) -> Option<Wi
     let p = ranks as f64;
     let Sent { messages, bytes, delays, path_bytes } = if ranks < 2 { Sent::default() } else { chosen(table.choices, p, bytes)(p, bytes) };
     Some(Wire { messages, bytes, delays, path_bytes, partners: Partners::Anyone })
+}
+
+impl Site {
+    /// The size of a call of a collective, which is what is written for it ([`wire`]): the message, or the block for one partner. `None` where the report does
+    /// not tell: mpiP writes nothing for buffers that are in place.
+    pub fn size(&self, collective: &Collective) -> Option<usize> {
+        if !collective.sized() {
+            return Some(0);
+        }
+        // blocks that one process has for all: some programs give their size there alone, and a mean over all processes is no size then
+        let may_differ = collective.rooted && collective.size == Size::Block;
+        let mean = || self.count.filter(|count| *count > 0.0 && !may_differ).map(|count| self.bytes / count);
+        self.mean_bytes.or_else(mean).filter(|bytes| *bytes > 0.0).map(|bytes| bytes.round() as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_all_collectives_are_known_and_others_are_none() {
+        for c in COLLECTIVES {
+            let call = &c.function[4..];
+            assert_eq!((collective(call), partners(call)), (Some(c), Some(Partners::Anyone)), "{call}");
+        }
+        for call in ["Send", "Ibcast", "Alltoallv", "Scatterv", "Reduce_scatter", "Scan"] {
+            assert_eq!(collective(call), None, "{call}");
+        }
+    }
+
+    #[test]
+    fn the_size_of_a_call_is_known_where_the_report_says_it_of_the_processes_that_send() {
+        // of four processes, by aggregates, and by process
+        let site = |bytes: f64, mean_bytes: Option<f64>| Site { count: Some(4.0), bytes, mean_bytes, ..Site::default() };
+        for c in COLLECTIVES.into_iter().filter(|c| c.sized()) {
+            let may_differ = c.rooted && c.size == Size::Block;
+            assert_eq!(site(4000.0, None).size(c), (!may_differ).then_some(1000), "{}", c.name);
+            // one of them sends
+            assert_eq!(site(1000.0, Some(1000.0)).size(c), Some(1000), "{}", c.name);
+            assert_eq!(site(0.0, None).size(c), None, "{}", c.name);
+        }
+        let nothing = COLLECTIVES.into_iter().find(|c| !c.sized()).unwrap();
+        assert_eq!(site(0.0, None).size(nothing), Some(0));
+    }
 }
