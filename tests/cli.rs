@@ -436,21 +436,33 @@ fn app_splits_predicts_and_draws_wall_times() {
 fn app_whatif_says_what_a_policy_would_save() {
     let at = Path::new(".");
     let report = file("tests/data/full.mpiP").display().to_string();
-    let policy = file("policies/icluster2.toml").display().to_string();
-    let answer = &json(&["app", "whatif", &report, "--policy", &policy], at)[0];
-    let saving = &answer["savings"][0];
-    assert_eq!((saving["bytes"].as_u64(), saving["calls"].as_f64()), (Some(1024), Some(1.0)));
-    let (measured, adaptive) = (saving["measured_s"].as_f64().unwrap(), saving["adaptive_s"].as_f64().unwrap());
-    assert!((measured - 2.5e-3).abs() < 1e-9 && adaptive > 0.0 && adaptive < measured);
-    assert!((saving["at_most_s"].as_f64().unwrap() - (measured - adaptive)).abs() < 1e-12);
-    assert!(saving["saved_s"].is_null(), "four of a hundred ranks: nobody measured the library's own there");
+    let policy = |name: &str| file(&format!("policies/{name}.toml")).display().to_string();
+    let answer = &json(&["app", "whatif", &report, "--policy", &policy("icluster2")], at)[0];
+    let savings = answer["savings"].as_array().unwrap();
+    let of = |k: usize| (savings[k]["call"].as_str(), savings[k]["bytes"].as_u64(), savings[k]["calls"].as_f64());
+    assert_eq!([of(0), of(1)], [(Some("Allreduce"), Some(8), Some(1000.0)), (Some("Bcast"), Some(1024), Some(1.0))]);
+    for (saving, took_s) in savings.iter().zip([2.25e-3, 2.5e-3]) {
+        let (measured, adaptive) = (saving["measured_s"].as_f64().unwrap(), saving["adaptive_s"].as_f64().unwrap());
+        assert!((measured - took_s).abs() < 1e-9 && adaptive > 0.0 && adaptive < measured);
+        let most = saving["calls"].as_f64().unwrap() * (measured - adaptive);
+        assert!((saving["at_most_s"].as_f64().unwrap() - most).abs() < 1e-12);
+        assert!(saving["saved_s"].is_null(), "four of a hundred ranks: nobody measured the library's own there");
+    }
+    assert_eq!((answer["untuned_s"].as_f64(), answer["not_known"].as_array().map(Vec::len)), (Some(0.0), Some(0)));
+    let said = ok(&["app", "whatif", &report, "--policy", &policy("icluster2")], at);
+    assert!(
+        said.contains("0x0000000000401b2c") && said.contains("MPI_Allreduce   1000     8B") && !said.contains("other collectives"),
+        "{said}"
+    );
+    fails(&["app", "whatif", &report, "--policy", &platform("hcl16")], at, 1, &["hcl16"]);
+    // broadcasts and barriers are all that this one has rows of
+    let few = policy("ccgrid2007-smpi");
+    let answer = &json(&["app", "whatif", &report, "--policy", &few], at)[0];
+    assert_eq!((answer["savings"].as_array().unwrap().len(), &answer["savings"][0]["call"]), (1, &Value::from("Bcast")));
     assert!((answer["untuned_s"].as_f64().unwrap() - 2.25).abs() < 0.01, "Allreduce");
-    let said = ok(&["app", "whatif", &report, "--policy", &policy], at);
-    assert!(said.contains("0x0000000000401b2c"));
-    // barriers are tuned, too
+    let said = ok(&["app", "whatif", &report, "--policy", &few], at);
     assert!(said.contains("other collectives, of which it is not known what is saved: 2.25 s") && !said.contains("tuned by now"), "{said}");
-    let few = platform("hcl16");
-    fails(&["app", "whatif", &report, "--policy", &few], at, 1, &["hcl16"]);
+    assert!(said.contains("MPI_Allreduce (2.25 s): the policy has no row for it: tune it with --collectives allreduce"), "{said}");
 }
 
 #[test]

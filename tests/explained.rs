@@ -1,4 +1,4 @@
-//! What `explain`, `predict` and `export` say of a policy: what is done, what it takes and why.
+//! What `explain`, `predict`, `export` and `app whatif` say of a policy: what is done, what it takes and why.
 #![cfg(feature = "cli")]
 
 mod common;
@@ -190,4 +190,58 @@ fn what_is_longer_than_mpi_counts_is_the_librarys_own_and_that_is_said() {
     assert_eq!(json(&["explain", &policy, "--collective", "gather", "--bytes", "16MiB"])["native"], false);
     // a broadcast goes in segments
     assert_eq!(json(&["explain", &policy, "--bytes", "3GiB"])["native"], false);
+}
+
+/// What `whatif` says of a report of all ranks of the CCGrid platform, each of which called this ten times, with so many bytes.
+fn whatif_of(folder: &Path, policy: &str, call: &str, bytes: usize) -> Value {
+    let profile = |rank: usize| {
+        let mut p = collwise::qnm::Profile { node: format!("n{rank}"), app_s: 10.0, ..Default::default() };
+        (0..10).for_each(|_| p.note(call, "a.c", 3, 0.05, bytes));
+        p
+    };
+    let profiles: Vec<_> = (0..78).map(profile).collect();
+    let path = folder.join("all.mpiP");
+    std::fs::write(&path, collwise::qnm::report("./app", &profiles).unwrap()).unwrap();
+    json(&["app", "whatif", &path.display().to_string(), "--policy", policy])[0].clone()
+}
+
+#[test]
+fn whatif_knows_all_collectives_and_says_what_explain_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let (at, policy) = (folder.path(), policy("ccgrid2007"));
+    for c in collwise::collective::COLLECTIVES {
+        let bytes = if c.sized() { 1024 } else { 0 };
+        let answer = whatif_of(at, &policy, c.function.strip_prefix("MPI_").unwrap(), bytes);
+        let saving = &answer["savings"][0];
+        assert_eq!((saving["bytes"].as_u64(), saving["calls"].as_f64()), (Some(bytes as u64), Some(10.0)), "{}", c.name);
+        let explained = json(&["explain", &policy, "--collective", c.name, "--bytes", &bytes.to_string()]);
+        assert_eq!(saving["adaptive_s"], explained["predicted_s"], "{}", c.name);
+        assert!(answer["not_known"].as_array().unwrap().is_empty(), "{answer}");
+    }
+    // calls with counts for each process, and those that the report has no bytes of
+    for (call, bytes, why) in [("Alltoallv", 1024, "policies do not say what it takes"), ("Allgather", 0, "how many bytes a call sends")] {
+        let answer = whatif_of(at, &policy, call, bytes);
+        assert!(answer["savings"].as_array().unwrap().is_empty());
+        let unknown = &answer["not_known"][0];
+        assert_eq!(
+            (&unknown["call"], unknown["seconds"].as_f64(), &answer["untuned_s"]),
+            (&Value::from(call), Some(0.5), &unknown["seconds"])
+        );
+        assert!(unknown["why"].as_str().unwrap().contains(why), "{unknown}");
+    }
+}
+
+#[test]
+fn whatif_takes_what_the_librarys_own_took_when_any_collective_was_tuned() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = "predicted_s = 0.00887, measured_s = 0.008873,";
+    let measured = changed(folder.path(), "ccgrid2007", |text| {
+        assert_eq!(text.matches(row).count(), 1);
+        text.replace(row, &format!("{row} native_s = 0.02,"))
+    });
+    let saving = &whatif_of(folder.path(), &measured, "Allreduce", 8)["savings"][0];
+    let of = |name: &str| saving[name].as_f64().unwrap();
+    assert_eq!(of("native_s"), 0.02);
+    assert!((of("saved_s") - 10.0 * (0.02 - of("adaptive_s"))).abs() < 1e-9, "{saving}");
+    assert!((of("at_most_s") - 10.0 * (0.05 - of("adaptive_s"))).abs() < 1e-9, "{saving}");
 }

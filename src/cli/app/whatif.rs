@@ -1,17 +1,18 @@
 //! `collwise app whatif`
 
-use super::super::explain::everybody;
+use super::super::explain::{everybody, or_dash};
+use super::super::reasons::{no_row, too_long};
 use super::super::table::{percent, table};
 use super::super::{Outcome, print, print_json};
-use crate::collective::bcast;
-use crate::plan::{Location, members, placement, plan};
+use crate::collective::Collective;
+use crate::plan::{Location, by_form, members, placement, plan, plan_form};
 use crate::policy::{CompiledPolicy, Policy};
-use crate::qnm::{Partners, Report, Site, partners};
+use crate::qnm::{Partners, Report, Site, collective, partners};
 use crate::units;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Say how much wall time tuned broadcasts would save.
+/// Say how much wall time tuned collectives would save.
 #[derive(clap::Args)]
 pub struct Args {
     /// Reports of mpiP 3.
@@ -30,19 +31,32 @@ pub struct Args {
 struct Saving {
     site: usize,
     place: String,
+    /// Without `MPI_`.
+    call: String,
     /// Calls of a process.
     calls: f64,
+    /// The message, or the block for one partner; 0 where the call has none.
     bytes: usize,
-    /// Seconds of one call in the report, waiting for the root included.
+    /// Seconds of one call in the report, waiting for others included.
     measured_s: f64,
-    /// Seconds of the library's own broadcast, as measured when the policy was tuned, where it was and for as many ranks.
+    /// Seconds of the library's own, as measured when the policy was tuned, where it was and for as many ranks.
     native_s: Option<f64>,
     /// Seconds by the policy.
     adaptive_s: f64,
     /// Seconds of a process in all calls, if they take what the library's own takes without waiting; unknown without that.
     saved_s: Option<f64>,
-    /// As much at most: if no process waited for the root.
+    /// As much at most: if no process waited for others.
     at_most_s: f64,
+}
+
+/// Calls of which it is not known what is saved.
+#[derive(Debug, Serialize)]
+struct NotKnown {
+    /// Without `MPI_`.
+    call: String,
+    /// Seconds of a process, at all sites.
+    seconds: f64,
+    why: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -54,8 +68,9 @@ struct Answer {
     /// Of all sites where it is known.
     saved_s: f64,
     at_most_s: f64,
-    /// Seconds in other collectives: what policies save of these is not known here.
+    /// Seconds of a process in other collectives, and why it is not known what is saved of them.
     untuned_s: f64,
+    not_known: Vec<NotKnown>,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -73,40 +88,82 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
 fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> {
     let ranks = report.ranks();
     let members = placed(report, compiled)?;
-    let as_tuned = compiled.is_as_measured(&bcast::COLLECTIVE, ranks, &placement(&members));
-    let saving = |site: &Site| -> anyhow::Result<Option<Saving>> {
-        let Some(count) = site.count.filter(|c| *c > 0.0) else { return Ok(None) };
-        let bytes = (site.bytes / count).round() as usize;
-        let planned = plan(compiled, &members, 0, bytes)?;
-        let (calls, measured_s) = (count / ranks as f64, site.seconds / count);
-        let adaptive_s = planned.native_s.unwrap_or(planned.predicted_s);
-        let native_s =
-            planned.native_s.or(compiled.two_level(&bcast::COLLECTIVE, bytes).filter(|_| as_tuned).and_then(|row| row.evidence.native_s));
-        // a call cannot have taken longer than it was seen to take
-        let saved = |own_s: f64| calls * (own_s.min(measured_s) - adaptive_s).max(0.0);
-        Ok(Some(Saving {
-            site: site.id,
-            place: site.place.clone(),
-            calls,
-            bytes,
-            measured_s,
-            native_s,
-            adaptive_s,
-            saved_s: native_s.map(saved),
-            at_most_s: if planned.native_s.is_some() { 0.0 } else { saved(measured_s) },
-        }))
-    };
-    let is_tuned = |s: &&Site| s.call == "Bcast";
-    let savings: Vec<Saving> = report.sites.iter().filter(is_tuned).filter_map(|s| saving(s).transpose()).collect::<anyhow::Result<_>>()?;
-    let untuned = |s: &&Site| !is_tuned(s) && partners(&s.call) == Some(Partners::Anyone);
+    let (mut savings, mut not_known) = (Vec::new(), Vec::<NotKnown>::new());
+    for site in report.sites.iter().filter(|s| partners(&s.call) == Some(Partners::Anyone)) {
+        match saving(site, compiled, &members)? {
+            Ok(saving) => savings.push(saving),
+            Err(why) => {
+                let seconds = site.seconds / ranks as f64;
+                match not_known.iter_mut().find(|n| n.call == site.call && n.why == why) {
+                    Some(alike) => alike.seconds += seconds,
+                    None => not_known.push(NotKnown { call: site.call.clone(), seconds, why }),
+                }
+            }
+        }
+    }
     Ok(Answer {
         report: report.file.clone(),
         ranks,
         wall_s: report.mean.app_s,
         saved_s: savings.iter().filter_map(|s| s.saved_s).sum(),
         at_most_s: savings.iter().map(|s| s.at_most_s).sum(),
-        untuned_s: report.sites.iter().filter(untuned).map(|s| s.seconds / ranks as f64).sum(),
+        untuned_s: not_known.iter().map(|n| n.seconds).sum(),
         savings,
+        not_known,
+    })
+}
+
+/// What a site saves, or why that is not known.
+fn saving(site: &Site, compiled: &CompiledPolicy, members: &[Location]) -> anyhow::Result<Result<Saving, String>> {
+    let unknown = |why: &str| Ok(Err(why.to_string()));
+    let Some(collective) = collective(&site.call) else { return unknown("policies do not say what it takes") };
+    let Some(count) = site.count.filter(|c| *c > 0.0) else { return unknown("the report does not say how often it was called") };
+    let Some(bytes) = site.size(collective) else { return unknown("the report does not say how many bytes a call sends") };
+    let (adaptive_s, is_native) = match adaptive(compiled, members, collective, bytes)? {
+        Ok(found) => found,
+        Err(why) => return Ok(Err(why)),
+    };
+    let ranks = members.len();
+    let as_tuned = compiled.is_as_measured(collective, ranks, &placement(members));
+    let row = compiled.two_level(collective, bytes).filter(|_| as_tuned);
+    let native_s = if is_native { Some(adaptive_s) } else { row.and_then(|row| row.evidence.native_s) };
+    let (calls, measured_s) = (count / ranks as f64, site.seconds / count);
+    // a call cannot have taken longer than it was seen to take
+    let saved = |own_s: f64| calls * (own_s.min(measured_s) - adaptive_s).max(0.0);
+    Ok(Ok(Saving {
+        site: site.id,
+        place: site.place.clone(),
+        call: site.call.clone(),
+        calls,
+        bytes,
+        measured_s,
+        native_s,
+        adaptive_s,
+        saved_s: native_s.map(saved),
+        at_most_s: if is_native { 0.0 } else { saved(measured_s) },
+    }))
+}
+
+/// Seconds of a call by the policy, from rank 0, and whether that is the library's own; or why that is not known.
+fn adaptive(
+    compiled: &CompiledPolicy,
+    members: &[Location],
+    collective: &'static Collective,
+    bytes: usize,
+) -> anyhow::Result<Result<(f64, bool), String>> {
+    let (seconds, is_native, is_too_long) = if by_form(collective) {
+        let plan = plan_form(compiled, members, collective, &collective.shape(members.len(), 0, bytes))?;
+        (plan.predicted_s, plan.is_native(), plan.too_long)
+    } else {
+        let plan = plan(compiled, members, 0, bytes)?;
+        let seconds = plan.native_s.unwrap_or(plan.predicted_s);
+        (Some(seconds).filter(|_| !plan.untuned), plan.is_native(), plan.is_too_long())
+    };
+    Ok(match seconds.filter(|_| !is_too_long) {
+        Some(seconds) => Ok((seconds, is_native)),
+        None if is_too_long => Err(too_long()),
+        None if is_native => Err(no_row(collective)),
+        None => Err("what the policy does takes too long to predict".into()),
     })
 }
 
@@ -131,32 +188,38 @@ fn text(answer: &Answer) -> String {
     let mut out = format!("{}: {} processes, {} of wall time\n", answer.report, answer.ranks, units::seconds(answer.wall_s));
     let row = |s: &Saving| {
         let place = if s.place.is_empty() { "-" } else { &s.place };
-        let or_not = |t: Option<f64>| t.map_or("-".into(), units::seconds);
-        let times = [
+        let bytes = if s.bytes == 0 { "-".into() } else { units::bytes(s.bytes) };
+        vec![
+            s.site.to_string(),
+            place.into(),
+            format!("MPI_{}", s.call),
+            format!("{:.0}", s.calls),
+            bytes,
             units::seconds(s.measured_s),
-            or_not(s.native_s),
+            or_dash(s.native_s),
             units::seconds(s.adaptive_s),
-            or_not(s.saved_s),
+            or_dash(s.saved_s),
             units::seconds(s.at_most_s),
-        ];
-        [vec![s.site.to_string(), place.into(), format!("{:.0}", s.calls), units::bytes(s.bytes)], times.to_vec()].concat()
+        ]
     };
     if answer.savings.is_empty() {
-        out += "it does not call MPI_Bcast, and what is saved is known of broadcasts only\n";
+        out += "it calls no collective of which it is known what is saved\n";
     } else {
         let rows: Vec<Vec<String>> = answer.savings.iter().map(row).collect();
-        out += &table(&["site", "place", "calls", "bytes", "in the report", "MPI_Bcast", "adaptive", "saved", "at most"], 2, &rows);
+        let titles = ["site", "place", "call", "calls", "bytes", "in the report", "library's own", "adaptive", "saved", "at most"];
+        out += &table(&titles, 3, &rows);
         let share = |t: f64| percent(t / answer.wall_s);
         let (saved, most) = (answer.saved_s, answer.at_most_s);
         if answer.savings.iter().any(|s| s.saved_s.is_some()) {
             let (saved, part) = (units::seconds(saved), share(saved));
             out +=
-                &format!("saved: {saved}, {part} of wall time, if all go on together; less where those that have it first do not wait\n");
+                &format!("saved: {saved}, {part} of wall time, if all go on together; less where those that are done first do not wait\n");
         }
-        out += &format!("at most, if no process waited for a root that was late: {}, {}\n", units::seconds(most), share(most));
+        out += &format!("at most, if no process waited for others that were late: {}, {}\n", units::seconds(most), share(most));
     }
     if answer.untuned_s > 0.0 {
         out += &format!("other collectives, of which it is not known what is saved: {}\n", units::seconds(answer.untuned_s));
+        answer.not_known.iter().for_each(|n| out += &format!("  MPI_{} ({}): {}\n", n.call, units::seconds(n.seconds), n.why));
     }
     out
 }
