@@ -371,7 +371,7 @@ impl<'a> Run<'a> {
         let Some(stream) = self.streams.number(rank as Rank, program.stream(op)) else { return 0 };
         let sent = &mut self.progress[stream].sent;
         let receive = sent.next;
-        sent.advance(theirs, program.in_flight_at(op));
+        sent.advance(theirs, program.in_flight_said(op));
         receive
     }
 
@@ -379,7 +379,7 @@ impl<'a> Run<'a> {
     /// Receives of a stream are posted in order.
     fn posted(&mut self, rank: u32, op: OpId, now: f64) -> Option<f64> {
         let m = &self.machines[rank as usize];
-        let (program, first, in_flight) = (m.program, m.first, m.program.in_flight_at(op as usize));
+        let (program, first, in_flight) = (m.program, m.first, m.program.in_flight_said(op as usize));
         let stream = self.streams.number(rank as Rank, program.stream(op as usize))?;
         loop {
             let posted = self.progress[stream].posted;
@@ -401,7 +401,7 @@ impl<'a> Run<'a> {
     /// When fewer messages of a send's stream are under way than may be, if that is known.
     fn window(&mut self, rank: u32, op: usize, to: Rank) -> Option<f64> {
         let program = self.machines[rank as usize].program;
-        let in_flight = program.in_flight_at(op);
+        let in_flight = program.in_flight_said(op);
         if in_flight == 0 {
             return Some(0.0);
         }

@@ -59,7 +59,7 @@ impl DataFlow {
         for (k, action) in other.actions().enumerate() {
             let after: Vec<OpId> = other.after(k).iter().filter_map(|&op| added[op as usize]).collect();
             self.in_lane(lane + other.lane(k));
-            self.program.in_flight(other.in_flight_at(k));
+            self.program.in_flight(other.in_flight_said(k));
             let cut = |span: Span| shape.cut(place(span), segment);
             added.push(match action {
                 Action::Send { to, span } => cut(span).filter_map(|piece| self.send_after(rename(to), piece, &after)).last(),

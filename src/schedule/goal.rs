@@ -41,7 +41,7 @@ pub fn goal(schedule: &Schedule, local_s: impl Fn(Rank, Action) -> f64) -> Strin
         let next = |streams: &mut FxHashMap<(Rank, Lane), Vec<usize>>, peer, k: usize| {
             let lane = program.lane(k);
             let stream = streams.entry((peer, lane)).or_default();
-            let (place, in_flight) = (stream.len(), program.in_flight_at(k));
+            let (place, in_flight) = (stream.len(), program.in_flight_said(k));
             stream.push(k);
             let before = place.checked_sub(in_flight).filter(|_| in_flight > 0).map(|before| stream[before]);
             (place as u64 * lanes + u64::from(lane), before)

@@ -2,7 +2,7 @@
 
 use super::op::Op;
 use super::program::{FEW_STREAMS, NONE};
-use super::{OpId, Program, Schedule, WINDOW};
+use super::{OpId, Program, Schedule};
 use crate::error::{Error, Result};
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
@@ -156,10 +156,9 @@ impl Program {
             if !op.is_message() {
                 return NONE;
             }
-            let (stream, said) = (op.stream() as usize, self.in_flight_at(k));
+            let (stream, in_flight) = (op.stream() as usize, self.in_flight_at(k));
             let at = next[stream];
             (messages[at], next[stream]) = (k as OpId, at + 1);
-            let in_flight = if said == 0 { WINDOW } else { said };
             if at - begin[stream] < in_flight { NONE } else { messages[at - in_flight] }
         };
         self.ops.iter().enumerate().map(&mut window).collect()

@@ -20,7 +20,8 @@
 //! k-th message of a stream when the one `in_flight` places before it was received. A small one leaves at once and waits in the
 //! receiver's memory for its receive to be posted; that it may leave early hastens nothing, since receives are posted in order.
 //! Simulator, executor and check start sends and receives by these rules. The replay, whose models know of no handshakes, lets a message leave when
-//! the one `in_flight` places before it was received, and does not hold messages back where a program says nothing.
+//! the one `in_flight` places before it was received, and holds none back where a program says nothing: of small messages none ever are, and [`WINDOW`]
+//! large ones are more than links have under way.
 //!
 //! Where execution takes time (replay and simulator), a rank's processor does one thing at a time: it starts a send, copies, combines, delays,
 //! or takes in a message. It does not idle while anything may start. Messages that wait for it are taken in as they came; where a message waits and a send

@@ -335,9 +335,18 @@ impl Program {
         }
     }
 
-    /// How many messages of its stream are under way, at most, when a send or receive has started; 0: nothing is said.
+    /// How many messages of its stream are under way, at most, when a send or receive has started: [`WINDOW`] where the program says nothing.
     #[inline]
     pub fn in_flight_at(&self, op: usize) -> usize {
+        match self.in_flight_said(op) {
+            0 => WINDOW,
+            said => said,
+        }
+    }
+
+    /// What it says of that; 0: nothing.
+    #[inline]
+    pub fn in_flight_said(&self, op: usize) -> usize {
         let op = &self.ops[op];
         if op.is_message() { self.streams[op.stream() as usize].in_flight.into() } else { 0 }
     }
@@ -421,7 +430,7 @@ impl Program {
                 deps.extend(after);
             }
             self.in_lane(lane + other.lane(k));
-            self.in_flight(other.in_flight_at(k));
+            self.in_flight(other.in_flight_said(k));
             self.push(action, &deps);
         }
         base..self.ops.len() as OpId

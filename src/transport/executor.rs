@@ -2,7 +2,7 @@
 
 use super::{Buffers, Tag, Task, Transport};
 use crate::error::{Error, Result};
-use crate::schedule::{Action, Buffer, CONTROL_BYTES, Cursors, Lane, Program, Span, Trace, WINDOW};
+use crate::schedule::{Action, Buffer, CONTROL_BYTES, Cursors, Lane, Program, Span, Trace};
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -230,7 +230,7 @@ impl<R: Copy> Executor<R> {
             self.incoming[k].oldest = next;
             self.incoming[k].posted -= 1;
         }
-        self.incoming[k].next.is_some_and(|next| self.incoming[k].posted >= may_be_under_way(program, next))
+        self.incoming[k].next.is_some_and(|next| self.incoming[k].posted >= program.in_flight_at(next))
     }
 
     /// The oldest send of the stream of `op`, if as many are under way as may be.
@@ -243,7 +243,7 @@ impl<R: Copy> Executor<R> {
         while started.front().is_some_and(|&oldest| matches!(self.stages[oldest], Stage::Complete)) {
             started.pop_front();
         }
-        started.front().copied().filter(|_| started.len() >= may_be_under_way(program, op))
+        started.front().copied().filter(|_| started.len() >= program.in_flight_at(op))
     }
 
     /// The first operation that `op` comes after and that is not complete.
@@ -333,7 +333,7 @@ impl<R: Copy> Executor<R> {
             Action::Send { to, span } => {
                 let at = self.place(op, span)?;
                 let mut answered = false;
-                if task.program.len() > may_be_under_way(task.program, op) {
+                if task.program.len() > task.program.in_flight_at(op) {
                     let stream = self.outgoing.entry((to, lane)).or_default();
                     answered = stream.unanswered > UNANSWERED;
                     stream.unanswered = if answered { 0 } else { stream.unanswered + span.len };
@@ -411,12 +411,6 @@ impl<R: Copy> Executor<R> {
         let nothing = std::ptr::NonNull::<u8>::dangling().as_ptr();
         Ok(if into.len == 0 { (nothing, nothing) } else { places })
     }
-}
-
-/// How many messages of an operation's stream may be under way when it has started.
-fn may_be_under_way(program: &Program, op: usize) -> usize {
-    let said = program.in_flight_at(op);
-    if said == 0 { WINDOW } else { said }
 }
 
 fn stamp<T: Transport>(trace: &mut Option<&mut Trace>, op: usize, transport: &T, field: impl Fn(&mut Trace) -> &mut Vec<f64>) {
