@@ -2,8 +2,8 @@
 //!
 //! Positions are relative to the root (0 is the root), children in the order in which they are served.
 
-use super::Shape;
-use crate::schedule::{OpId, Program, Span, pieces};
+use super::{Parameters, Shape};
+use crate::schedule::{OpId, Program, Span, growing_segments};
 use crate::topology::Rank;
 use std::ops::Range;
 
@@ -69,11 +69,12 @@ pub fn subtree_of(v: usize, ranks: usize, radix: usize) -> Range<usize> {
 
 /// Sends the message along a tree, segment by segment: a node passes on a segment to all its children before it turns to the
 /// next one, and receives meanwhile.
-pub fn tree_program(me: Rank, shape: &Shape, segment: usize, tree: impl Fn(usize, usize) -> Node) -> Program {
+pub fn tree_program(me: Rank, shape: &Shape, parameters: &Parameters, tree: impl Fn(usize, usize) -> Node) -> Program {
     let node = tree(shape.relative(me), shape.ranks);
     let each = node.children.len() + usize::from(node.parent.is_some());
-    let mut program = Program::with_room(each * pieces(shape.bytes, segment));
-    for span in shape.segments(segment) {
+    let segments = growing_segments(shape.bytes, parameters.segment, parameters.in_flight);
+    let mut program = Program::with_room(each * segments.clone().count());
+    for span in segments {
         let got = node.parent.map(|p| program.recv(shape.absolute(p), span, &[]));
         for &child in &node.children {
             program.send(shape.absolute(child), span, got.as_slice());

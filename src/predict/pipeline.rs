@@ -148,3 +148,17 @@ fn extrapolated<S: Borrow<Schedule>>(
     let (before, all) = (at_the_pace(&few, &more), at_the_pace(&more, &most));
     Ok(Some((all, (all - before).abs())))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::{WINDOW, growing_segments, segments};
+
+    #[test]
+    fn what_is_looked_at_is_in_segments_that_are_alike() {
+        for in_flight in 0..=WINDOW {
+            let longest = (3 * FULL.max(in_flight) + 1) * 512 - 1;
+            assert!(growing_segments(longest, 512, in_flight).eq(segments(longest, 512)), "{in_flight} under way");
+        }
+    }
+}

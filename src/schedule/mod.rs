@@ -256,6 +256,27 @@ pub fn segments(bytes: usize, segment: usize) -> impl Iterator<Item = Span> + Cl
     (0..pieces(bytes, size)).map(move |k| Span::output(k * size, size.min(bytes - (k * size).min(bytes))))
 }
 
+/// Segments grow step by step where they are more than so many, and than so many times the steps: the messages that this takes more, half of the steps,
+/// are few beside all, and what is looked at of a pipeline to predict it is in segments that are alike, as nearly all of it is.
+const MANY: (usize, usize) = (16, 4);
+/// What begins as a whole cache line stays one where segments grow.
+const LINE: usize = 64;
+
+/// As [`segments`], of which at most `in_flight` are under way at once: of many the first ones grow in so many steps. Were they alike, those that begin
+/// together would end together wherever messages share a port fairly, and so would all that follow: nothing would come in while the next
+/// ones' first bytes are on their way.
+pub fn growing_segments(bytes: usize, segment: usize, in_flight: usize) -> impl Iterator<Item = Span> + Clone {
+    let steps = in_flight.min(WINDOW);
+    let steps = if pieces(bytes, segment) > MANY.0.max(MANY.1 * steps) { steps } else { 0 };
+    let length = move |k: usize| (segment * k / steps).max(1).next_multiple_of(LINE).min(segment);
+    let grown: usize = (1..steps).map(length).sum();
+    let growing = (1..steps).scan(0, move |end, k| {
+        *end += length(k);
+        Some(Span::output(*end - length(k), length(k)))
+    });
+    growing.chain(segments(bytes - grown, segment).map(move |s| Span::output(grown + s.offset, s.len)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,6 +292,25 @@ mod tests {
                 next += span.len;
             }
             assert_eq!(next, bytes);
+        }
+    }
+
+    #[test]
+    fn the_first_of_many_segments_grow_to_a_whole_one() {
+        let lengths = |bytes, segment, in_flight| growing_segments(bytes, segment, in_flight).map(|s| s.len).collect::<Vec<_>>();
+        assert_eq!(lengths(4352, 256, 2), [&[128][..], &[256; 16], &[128]].concat());
+        assert_eq!(lengths(5000, 256, 4), [&[64, 128, 192][..], &[256; 18], &[8]].concat());
+        assert_eq!(lengths(5400, 300, 3), [&[128, 256][..], &[300; 16], &[216]].concat());
+        for in_flight in [0, 1, 2, 4, 5, WINDOW] {
+            let many = if in_flight == 5 { 20 } else { 16 };
+            assert!(growing_segments(many * 256, 256, in_flight).eq(segments(many * 256, 256)), "{in_flight} at once");
+            for (bytes, segment) in [(0, 0), (1000, 0), (0, 4), (100, 1), (1 << 16, 512), (100_000, 777)] {
+                let end = growing_segments(bytes, segment, in_flight).fold(0, |end, span| {
+                    assert_eq!(span.offset, end, "{bytes} in {segment}, {in_flight} at once");
+                    span.end()
+                });
+                assert_eq!(end, bytes);
+            }
         }
     }
 

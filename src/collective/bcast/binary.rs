@@ -16,5 +16,5 @@ pub static ALGORITHM: Algorithm = Algorithm {
 };
 
 fn program(me: Rank, shape: &Shape, _: &Parameters) -> Program {
-    tree_program(me, shape, 0, binary)
+    tree_program(me, shape, &Parameters::default(), binary)
 }

@@ -19,5 +19,5 @@ pub static ALGORITHM: Algorithm = Algorithm {
 
 fn program(me: Rank, shape: &Shape, parameters: &Parameters) -> Program {
     let radix = if parameters.radix == 0 { 4 } else { parameters.radix };
-    tree_program(me, shape, 0, |v, n| knomial(v, n, radix))
+    tree_program(me, shape, &Parameters::default(), |v, n| knomial(v, n, radix))
 }

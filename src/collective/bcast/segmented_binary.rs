@@ -16,5 +16,5 @@ pub static ALGORITHM: Algorithm = Algorithm {
 };
 
 fn program(me: Rank, shape: &Shape, parameters: &Parameters) -> Program {
-    tree_program(me, shape, parameters.segment, binary)
+    tree_program(me, shape, parameters, binary)
 }

@@ -16,5 +16,5 @@ pub static ALGORITHM: Algorithm = Algorithm {
 };
 
 fn program(me: Rank, shape: &Shape, parameters: &Parameters) -> Program {
-    tree_program(me, shape, parameters.segment, |v, n| knomial(v, n, 2))
+    tree_program(me, shape, parameters, |v, n| knomial(v, n, 2))
 }

@@ -23,5 +23,5 @@ pub static ALGORITHM: Algorithm = Algorithm {
 };
 
 fn program(me: Rank, shape: &Shape, parameters: &Parameters) -> Program {
-    tree_program(me, shape, parameters.segment, chain)
+    tree_program(me, shape, parameters, chain)
 }

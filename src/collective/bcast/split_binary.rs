@@ -8,7 +8,7 @@
 
 use super::super::tree::binary;
 use super::super::{Algorithm, Parameters, Shape};
-use crate::schedule::{OpId, Program, Span, segments};
+use crate::schedule::{OpId, Program, Span, growing_segments};
 use crate::topology::Rank;
 
 /// Halves down two binary trees, then an exchange.
@@ -30,8 +30,8 @@ fn halves(bytes: usize) -> [(usize, usize); 2] {
 }
 
 /// The segments of a half.
-fn parts(half: (usize, usize), segment: usize) -> impl Iterator<Item = Span> + Clone {
-    segments(half.1, segment).map(move |s| Span::output(s.offset + half.0, s.len))
+fn parts(half: (usize, usize), parameters: &Parameters) -> impl Iterator<Item = Span> + Clone {
+    growing_segments(half.1, parameters.segment, parameters.in_flight).map(move |s| Span::output(s.offset + half.0, s.len))
 }
 
 fn program(me: Rank, shape: &Shape, parameters: &Parameters) -> Program {
@@ -41,14 +41,14 @@ fn program(me: Rank, shape: &Shape, parameters: &Parameters) -> Program {
     let place = |side: usize, index: usize| shape.absolute(2 * index + 1 + side);
     let halves = halves(shape.bytes);
     if v == 0 {
-        root(&mut program, shape, parameters.segment, &halves);
+        root(&mut program, shape, parameters, &halves);
         return program;
     }
     let (side, index) = ((v - 1) % 2, (v - 1) / 2);
     let node = binary(index, sides[side]);
     let parent = node.parent.map_or(shape.root, |p| place(side, p));
     let mut got: Vec<OpId> = Vec::new();
-    for span in parts(halves[side], parameters.segment) {
+    for span in parts(halves[side], parameters) {
         let part = program.recv(parent, span, &[]);
         got.push(part);
         for &child in &node.children {
@@ -75,11 +75,11 @@ fn program(me: Rank, shape: &Shape, parameters: &Parameters) -> Program {
 }
 
 /// The root feeds both trees in turns.
-fn root(program: &mut Program, shape: &Shape, segment: usize, halves: &[(usize, usize); 2]) {
+fn root(program: &mut Program, shape: &Shape, parameters: &Parameters, halves: &[(usize, usize); 2]) {
     if shape.ranks < 2 {
         return;
     }
-    let (mut left, mut right) = (parts(halves[0], segment), parts(halves[1], segment));
+    let (mut left, mut right) = (parts(halves[0], parameters), parts(halves[1], parameters));
     if shape.ranks == 2 {
         for span in left {
             program.send(shape.absolute(1), span, &[]);
