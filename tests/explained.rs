@@ -113,7 +113,7 @@ fn a_collective_without_rows_is_the_librarys_own_in_words() {
     // a broadcast is computed from models all the same
     let folder = tempfile::tempdir().unwrap();
     let untuned = changed(folder.path(), "two-core-vm", |text| {
-        let blocks = text.split("\n\n").filter(|block| !block.starts_with("[group.evidence.bcast]")).map(|block| {
+        let blocks = text.split("\n\n").filter(|block| !block.contains("[evidence.group.vm.bcast]")).map(|block| {
             let Some((before, rest)) = block.split_once("bcast = [\n") else { return block.to_string() };
             before.to_string() + rest.split_once("]\n").map_or("", |(_, after)| after)
         });

@@ -177,7 +177,7 @@ fn rows_that_are_too_wide_for_a_line_are_tables() {
     row.evidence.runner_up = "x".repeat(2 * WIDTH);
     let text = policy.to_toml().unwrap();
     assert_eq!(long_line(&text), None);
-    assert!(text.contains("\n[collective.barrier.evidence.0]\npredicted_s = "), "{text}");
+    assert!(text.contains("\n[evidence.over_groups.barrier.0]\npredicted_s = "), "{text}");
     assert_eq!(Policy::parse("text", &text).unwrap(), policy);
 }
 
@@ -211,10 +211,13 @@ fn what_is_wrong_is_said_with_its_line() {
     let text = policy.to_toml().unwrap();
     let at = |part: &str| text[..text.find(part).unwrap_or_else(|| panic!("{part}"))].matches('\n').count() + 1;
     let row = "  { from = 0, at = 1, inter_group = \"direct\", intra_group = \"flat\" },";
-    let signal = &text[text.find("two_level = [").unwrap()..text.find("\n[collective.bcast]").unwrap()];
+    let signal = &text[text.find("two_level = [").unwrap()..text.find("\n[evidence.over_groups.bcast]").unwrap()];
+    let evidence = "[evidence.over_groups.barrier]\n";
+    let otherwise = signal.replacen("at = 0", "at = 7", 1).replace(&format!("{evidence}0 = "), &format!("{evidence}7 = "));
+    let orsay = &text[text.find("[evidence.group.orsay.bcast]").unwrap()..text.find("\n[evidence.group.sophia").unwrap()];
     let choice = "  { from = 8, at = 64, algorithm = ";
     let ratio =
-        &text[text.find("[collective.bcast.calibration.direct]").unwrap()..text.find("\n[collective.bcast.calibration.line]").unwrap()];
+        &text[text.find("[calibration_over_groups.bcast.direct]").unwrap()..text.find("\n[calibration_over_groups.bcast.line]").unwrap()];
     for (from, to, line, words) in [
         ("format = 2", "format = 1\nacross = []", at("format = 2"), "format 1 is not known, this version reads format = 2: tune anew"),
         ("format = 2", "format = 1\nname = \"grid\"", at("format = 2") + 1, "a platform, not a policy"),
@@ -229,7 +232,7 @@ fn what_is_wrong_is_said_with_its_line() {
         (row, &row.replace(" },", ", in_flight = 100000 },"), at(row), "in_flight is at most"),
         (row, &row.replace(" },", ", native = true },"), at(row), "needs native_s"),
         (row, &row.replace("at = 1,", "at = 2,"), at(row), "no evidence at 2"),
-        (row, "", at("\n[collective.bcast.evidence]") + 1, "no row was made at 1"),
+        (row, "", at("\n[evidence.over_groups.bcast]") + 1, "no row was made at 1"),
         (
             "[[errors.orsay]]\ncollective = \"bcast\"\nmodels = [\"hockney\"",
             "[[errors.orsay]]\ncollective = \"bcast\"\nmodels = [\"parsec\"",
@@ -237,7 +240,7 @@ fn what_is_wrong_is_said_with_its_line() {
             "has no model \"parsec\"",
         ),
         ("\nplacement = \"", "\nplacement = \"0x", at("\nplacement = ") + 1, "is no placement of ranks"),
-        (signal, &signal.replace("at = 0", "at = 7").replace("\n0 = ", "\n7 = "), at(signal) + 1, "a barrier has no message"),
+        (signal, &otherwise, at(signal) + 1, "a barrier has no message"),
         ("\"dissemination\", radix = 8, intra", "\"native\", radix = 8, intra", at("two_level = [") + 1, "native = true"),
         ("radix = 8, intra_group", "in_flight = 8, intra_group", at("two_level = [") + 1, "no message"),
         ("radix = 8, intra_group", "radix = 8, intra_peers = 1, intra_group", at("two_level = [") + 1, "intra_peers says nothing"),
@@ -254,7 +257,7 @@ fn what_is_wrong_is_said_with_its_line() {
         (choice, &choice.replace("8", "\"8 parsecs\""), at(choice), "\"8 parsecs\" as a size"),
         (choice, &choice.replace("8", "-8"), at(choice), "zero or more"),
         (choice, &choice.replace("8", "0"), at(choice), "begin with 0 and ascend"),
-        ("\n64 = { predicted_s", "\n65 = { predicted_s", at(choice), "no evidence at 64"),
+        (orsay, &orsay.replace("\n64 = {", "\n65 = {"), at(choice), "no evidence at 64"),
         ("\n64 = { predicted_s = ", "\n64 = { predicted_s = -", at("\n64 = {") + 1, "no valid time"),
         ("\"orsay-[1-20]\"", "\"orsay-[1-20\"", at("\"orsay-[1-20]\""), "a '[' wants a ']'"),
         ("\"orsay-[1-20]\"", "\n\"orsay-1\",\n\"orsay-[20-2]\"", at("\"orsay-[1-20]\"") + 2, "ends where it begins"),
@@ -266,15 +269,23 @@ fn what_is_wrong_is_said_with_its_line() {
         let said = Policy::parse("p", &text.replacen(from, to, 1)).unwrap_err().to_string();
         assert!(said.contains(&format!("p, line {line}: ")) && said.contains(words), "{to}: not line {line}, {words}:\n{said}");
     }
+    let sophia = "[evidence.group.sophia.barrier]";
     // the tables of a name that nobody has
     for (from, to, line, words) in [
         ("errors.orsay", "errors.nowhere", at("[[errors.orsay]]"), "there is no group \"nowhere\""),
         ("link_model.sophia.orsay", "link_model.sophia.nowhere", at("between = [\"sophia\", \"orsay\"]") - 1, "[link_model.sophia.orsay]"),
         (
-            "bcast.calibration.path",
-            "bcast.calibration.parsec",
-            at("[collective.bcast.calibration.path]"),
+            "over_groups.bcast.path",
+            "over_groups.bcast.parsec",
+            at("[calibration_over_groups.bcast.path]"),
             "no inter-group algorithm \"parsec\"",
+        ),
+        (sophia, &format!("[evidence.group.nowhere.bcast]\n\n{sophia}"), at(sophia), "there is no group \"nowhere\""),
+        (
+            "calibration_over_groups.bcast",
+            "calibration_over_groups.scatter",
+            at("[calibration_over_groups.bcast.direct]"),
+            "no [collective.scatter]",
         ),
         (ratio, &ratio.replace("= [1.0,", "= [-1.0,"), at(ratio), "a ratio above zero"),
         (ratio, &ratio.replace("= [1,", "= ["), at(ratio), "sizes that ascend"),

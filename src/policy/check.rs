@@ -148,7 +148,7 @@ fn ratios_fault(collective: &Collective, calibration: &BTreeMap<String, Ratios>)
         } else {
             return None;
         };
-        Some((key_path(&[&"collective", &collective.name, &"calibration", &name.as_str()]), reason))
+        Some((key_path(&[&"calibration_over_groups", &collective.name, &name.as_str()]), reason))
     })
 }
 

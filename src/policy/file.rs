@@ -23,6 +23,11 @@ pub(super) struct File {
     pub(super) group: Vec<GroupTable>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) link: Vec<LinkTable>,
+    #[serde(default)]
+    pub(super) evidence: Evidences,
+    /// By collective and algorithm between groups.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) calibration_over_groups: BTreeMap<&'static Collective, BTreeMap<String, Ratios>>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) errors: BTreeMap<String, Vec<ErrorTable>>,
     /// The same, as older versions wrote it: a table for each model.
@@ -48,6 +53,19 @@ pub(super) struct File {
 /// By the size that a row was made at.
 pub(super) type EvidenceTable = BTreeMap<Bytes, Evidence>;
 
+/// By collective.
+pub(super) type EvidenceTables = BTreeMap<&'static Collective, EvidenceTable>;
+
+/// What rows rest on.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Evidences {
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) over_groups: EvidenceTables,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) group: BTreeMap<String, EvidenceTables>,
+}
+
 impl Serialize for Bytes {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         serializer.serialize_str(&bytes_in_file(self.0))
@@ -60,8 +78,11 @@ pub(super) struct CollectiveTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) placement: Option<String>,
     pub(super) two_level: Vec<TwoLevelRow>,
+    /// Here older versions wrote it.
+    #[serde(default, skip_serializing)]
     pub(super) evidence: EvidenceTable,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    /// The same.
+    #[serde(default, skip_serializing)]
     pub(super) calibration: BTreeMap<String, Ratios>,
 }
 
@@ -82,8 +103,9 @@ pub(super) struct GroupTable {
     pub(super) hosts: Vec<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) choices: BTreeMap<&'static Collective, Vec<Choice>>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) evidence: BTreeMap<&'static Collective, EvidenceTable>,
+    /// Here older versions wrote it.
+    #[serde(default, skip_serializing)]
+    pub(super) evidence: EvidenceTables,
 }
 
 fn one() -> f64 {
@@ -150,8 +172,17 @@ impl Serialize for Policy {
 
 impl File {
     pub(super) fn of(policy: &Policy) -> File {
+        let over_groups = policy.collectives.iter();
         let mut file = File {
             format: FORMAT,
+            evidence: Evidences {
+                over_groups: over_groups.clone().map(|(c, all)| (*c, evidence_of(&all.two_level, |r| (r.at_bytes, &r.evidence)))).collect(),
+                group: policy.groups.iter().map(|g| (g.name.clone(), g.evidence())).filter(|(_, tables)| !tables.is_empty()).collect(),
+            },
+            calibration_over_groups: over_groups
+                .filter(|(_, all)| !all.calibration.is_empty())
+                .map(|(c, all)| (*c, all.calibration.clone()))
+                .collect(),
             collective: policy.collectives.iter().map(|(c, rows)| (*c, CollectiveTable::of(rows))).collect(),
             provenance: policy.provenance.clone(),
             group: policy.groups.iter().map(GroupTable::of).collect(),
@@ -185,17 +216,26 @@ impl File {
     }
 }
 
+/// The evidence of rows by the sizes that they were made at.
+fn evidence_of<R>(rows: &[R], of: impl Fn(&R) -> (usize, &Evidence)) -> EvidenceTable {
+    rows.iter().map(|row| (Bytes(of(row).0), of(row).1.clone())).collect()
+}
+
 impl CollectiveTable {
     fn of(rows: &OverGroups) -> CollectiveTable {
-        let evidence = rows.two_level.iter().map(|r| (Bytes(r.at_bytes), r.evidence.clone())).collect();
-        let (placement, calibration) = (rows.placement.clone(), rows.calibration.clone());
-        CollectiveTable { placement, two_level: rows.two_level.clone(), evidence, calibration }
+        let (placement, two_level) = (rows.placement.clone(), rows.two_level.clone());
+        CollectiveTable { placement, two_level, evidence: BTreeMap::new(), calibration: BTreeMap::new() }
+    }
+}
+
+impl GroupPolicy {
+    fn evidence(&self) -> EvidenceTables {
+        self.choices.iter().map(|(c, rows)| (*c, evidence_of(rows, |r| (r.at_bytes, &r.evidence)))).collect()
     }
 }
 
 impl GroupTable {
     fn of(g: &GroupPolicy) -> GroupTable {
-        let evidence = |rows: &Vec<Choice>| rows.iter().map(|r| (Bytes(r.at_bytes), r.evidence.clone())).collect();
         GroupTable {
             name: g.name.clone(),
             latency_s: g.latency_s,
@@ -204,7 +244,7 @@ impl GroupTable {
             losses: g.losses.clone(),
             hosts: hosts::fold(&g.hosts),
             choices: g.choices.clone(),
-            evidence: g.choices.iter().map(|(c, rows)| (*c, evidence(rows))).collect(),
+            evidence: BTreeMap::new(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Reading policies.
 
-use super::file::{CalibrationTable, CollectiveTable, Column, EvidenceTable, File, GroupTable, LinkTable, ModelTable};
+use super::file::{CalibrationTable, CollectiveTable, Column, EvidenceTable, EvidenceTables, File, GroupTable, LinkTable, ModelTable};
 use super::hosts::{self, MOST_HOSTS};
 use super::{Evidence, FORMAT, GroupPolicy, LinkPolicy, OverGroups, Policy};
 use crate::collective::Collective;
@@ -68,7 +68,8 @@ impl File {
         let mut left = MOST_HOSTS;
         let mut groups = Vec::new();
         for (n, table) in self.group.into_iter().enumerate() {
-            let mut g = table.policy(n, left)?;
+            let evidence = self.evidence.group.remove(&table.name).unwrap_or_default();
+            let mut g = table.policy(n, left, evidence)?;
             left -= g.hosts.len();
             g.scores = self.score.remove(&g.name).unwrap_or_default();
             for (k, table) in self.errors.remove(&g.name).unwrap_or_default().into_iter().enumerate() {
@@ -95,6 +96,7 @@ impl File {
             links.push(LinkPolicy { between: [a, b], latency_s, model });
         }
         let nobodys = [
+            ("evidence.group", self.evidence.group.into_keys().next()),
             ("errors", self.errors.into_keys().next()),
             ("score", self.score.into_keys().next()),
             ("calibration", self.calibration.into_keys().next()),
@@ -104,17 +106,29 @@ impl File {
             ("compute", self.compute.into_keys().next()),
         ];
         if let Some((key, name)) = nobodys.into_iter().find_map(|(key, name)| Some((key, name?))) {
-            return Err((key_path(&[&key, &name]), format!("there is no group \"{name}\"")));
+            let path = key.split('.').chain([name.as_str()]).map(String::from).collect();
+            return Err((path, format!("there is no group \"{name}\"")));
         }
         if let Some((a, b)) = self.link_model.into_iter().find_map(|(a, to)| Some((a, to.into_keys().next()?))) {
             return Err((key_path(&[&"link_model", &a, &b]), format!("there is no [[link]] between \"{a}\" and \"{b}\"")));
         }
         let mut collectives = BTreeMap::new();
-        for (collective, CollectiveTable { placement, mut two_level, evidence, calibration }) in self.collective {
+        for (collective, CollectiveTable { placement, mut two_level, mut evidence, mut calibration }) in self.collective {
+            let name = &collective.name;
+            evidence.extend(self.evidence.over_groups.remove(collective).unwrap_or_default());
+            calibration.extend(self.calibration_over_groups.remove(collective).unwrap_or_default());
             let rows = two_level.iter_mut().map(|row| (row.at_bytes, &mut row.evidence));
-            let at = |key: &str| key_path(&[&"collective", &collective.name, &key]);
-            put_together(rows, &evidence, at("two_level"), at("evidence"))?;
+            let to_rows = key_path(&[&"collective", name, &"two_level"]);
+            put_together(rows, &evidence, to_rows, key_path(&[&"evidence", &"over_groups", name]))?;
             collectives.insert(collective, OverGroups { placement, two_level, calibration });
+        }
+        let nobodys = [
+            (key_path(&[&"evidence", &"over_groups"]), self.evidence.over_groups.into_keys().next()),
+            (key_path(&[&"calibration_over_groups"]), self.calibration_over_groups.into_keys().next()),
+        ];
+        if let Some((mut key, collective)) = nobodys.into_iter().find_map(|(key, collective)| Some((key, collective?))) {
+            key.push(collective.name.into());
+            return Err((key, format!("there is no [collective.{}]", collective.name)));
         }
         Ok(Policy { collectives, provenance: self.provenance, groups, links })
     }
@@ -143,20 +157,21 @@ fn put_together<'a>(
 }
 
 impl GroupTable {
-    /// The `n`-th group, of at most so many hosts, as far as it stands here.
-    fn policy(mut self, n: usize, most: usize) -> Found<GroupPolicy> {
+    /// The `n`-th group, of at most so many hosts, as far as it stands here, with what its rows rest on.
+    fn policy(mut self, n: usize, most: usize, evidence: EvidenceTables) -> Found<GroupPolicy> {
         let mut found = Vec::new();
         for (k, pattern) in self.hosts.iter().enumerate() {
             found.extend(hosts::unfold(pattern, most - found.len()).map_err(|why| (key_path(&[&"group", &n, &"hosts", &k]), why))?);
         }
-        let at = |key: &str, collective: &Collective| key_path(&[&"group", &n, &key, &collective.name]);
+        let of_evidence = |collective: &Collective| key_path(&[&"evidence", &"group", &self.name, &collective.name]);
+        self.evidence.extend(evidence);
         for (collective, rows) in &mut self.choices {
             let evidence = self.evidence.remove(collective).unwrap_or_default();
             let rows = rows.iter_mut().map(|row| (row.at_bytes, &mut row.evidence));
-            put_together(rows, &evidence, at("choices", collective), at("evidence", collective))?;
+            put_together(rows, &evidence, key_path(&[&"group", &n, &"choices", &collective.name]), of_evidence(collective))?;
         }
         if let Some(collective) = self.evidence.into_keys().next() {
-            return Err((at("evidence", collective), format!("the group has no choices of {}", collective.name)));
+            return Err((of_evidence(collective), format!("the group has no choices of {}", collective.name)));
         }
         Ok(GroupPolicy {
             port_sharing: self.port_sharing,
