@@ -258,7 +258,7 @@ pub fn segments(bytes: usize, segment: usize) -> impl Iterator<Item = Span> + Cl
 
 /// Segments grow step by step where they are more than so many, and than so many times the steps: the messages that this takes more, half of the steps,
 /// are few beside all, and what is looked at of a pipeline to predict it is in segments that are alike, as nearly all of it is.
-const MANY: (usize, usize) = (16, 4);
+const MANY: (usize, usize) = (32, 8);
 /// What begins as a whole cache line stays one where segments grow.
 const LINE: usize = 64;
 
@@ -298,11 +298,11 @@ mod tests {
     #[test]
     fn the_first_of_many_segments_grow_to_a_whole_one() {
         let lengths = |bytes, segment, in_flight| growing_segments(bytes, segment, in_flight).map(|s| s.len).collect::<Vec<_>>();
-        assert_eq!(lengths(4352, 256, 2), [&[128][..], &[256; 16], &[128]].concat());
-        assert_eq!(lengths(5000, 256, 4), [&[64, 128, 192][..], &[256; 18], &[8]].concat());
-        assert_eq!(lengths(5400, 300, 3), [&[128, 256][..], &[300; 16], &[216]].concat());
+        assert_eq!(lengths(8448, 256, 2), [&[128][..], &[256; 32], &[128]].concat());
+        assert_eq!(lengths(9000, 256, 4), [&[64, 128, 192][..], &[256; 33], &[168]].concat());
+        assert_eq!(lengths(10_200, 300, 3), [&[128, 256][..], &[300; 32], &[216]].concat());
         for in_flight in [0, 1, 2, 4, 5, WINDOW] {
-            let many = if in_flight == 5 { 20 } else { 16 };
+            let many = if in_flight == 5 { 40 } else { 32 };
             assert!(growing_segments(many * 256, 256, in_flight).eq(segments(many * 256, 256)), "{in_flight} at once");
             for (bytes, segment) in [(0, 0), (1000, 0), (0, 4), (100, 1), (1 << 16, 512), (100_000, 777)] {
                 let end = growing_segments(bytes, segment, in_flight).fold(0, |end, span| {
