@@ -295,6 +295,31 @@ fn what_is_wrong_is_said_with_its_line() {
     }
 }
 
+/// Older versions wrote it beside the rows.
+#[test]
+fn evidence_is_read_where_older_versions_wrote_it() {
+    let policy = read("policies/ccgrid2007.toml");
+    let text = policy.to_toml().unwrap();
+    let beside = |from: &str, what: &str| {
+        let moved = text.split(from).enumerate().map(|(k, part)| match part.split_once(']').filter(|_| k > 0) {
+            Some((name, rest)) => {
+                let (collective, algorithm) = name.split_once('.').map_or((name, String::new()), |(c, a)| (c, format!(".{a}")));
+                format!("[collective.{collective}.{what}{algorithm}]{rest}")
+            }
+            None => part.to_string(),
+        });
+        moved.collect::<String>()
+    };
+    for (from, what) in [("[evidence.over_groups.", "evidence"), ("[calibration_over_groups.", "calibration")] {
+        let older = beside(from, what);
+        assert!(older.contains(&format!("[collective.bcast.{what}")) && !older.contains(from));
+        assert_eq!(Policy::parse("text", &older).unwrap(), policy);
+    }
+    let alone = read("policies/two-core-vm.toml");
+    let older = alone.to_toml().unwrap().replace("[evidence.group.vm.", "[group.evidence.");
+    assert_eq!(Policy::parse("text", &older).unwrap(), alone);
+}
+
 /// Older versions wrote a table for each model, and some of these did not say of which collective it is.
 #[test]
 fn scores_are_read_as_older_versions_wrote_them() {
