@@ -273,8 +273,8 @@ impl<'a> Run<'a> {
         let Some(free) = m.in_free else { return };
         // its processor works on a message while the last bytes come in
         let overhead = -self.done[m.first + op as usize];
-        let through = now.max(free + self.port_in(rank, op as usize) - overhead);
-        self.machines[rank as usize].in_free = Some(through + overhead);
+        let through = now.max(rounded(free + self.port_in(rank, op as usize) - overhead));
+        self.machines[rank as usize].in_free = Some(rounded(through + overhead));
         let there = through + self.lost(rank, op, now, through);
         if there > now { self.queue.push(there, event::arrive(rank, op)) } else { self.arrive(rank, op, now) }
     }
@@ -327,7 +327,7 @@ impl<'a> Run<'a> {
                 let (Cost { send_overhead, gap, link_gap, transit, recv_overhead }, pipe) = self.cost(link, span.len);
                 self.done_of(rank, now, gap, send_overhead);
                 let m = &mut self.machines[rank as usize];
-                (m.cpu_free, m.port_free) = (now + send_overhead, now + gap);
+                (m.cpu_free, m.port_free) = (rounded(now + send_overhead), rounded(now + gap));
                 self.done[at] = m.cpu_free;
                 let their = self.send(rank, op, to);
                 self.done[self.machines[to].first + their as usize] = -recv_overhead;
@@ -335,15 +335,15 @@ impl<'a> Run<'a> {
                 if link_gap > gap {
                     let free = self.link_free.entry((rank, to as u32)).or_insert(0.0);
                     leaves = now.max(*free);
-                    *free = leaves + link_gap;
+                    *free = rounded(leaves + link_gap);
                 }
                 if let Some((pipe, busy)) = pipe {
                     let free = self.pipe_free.entry(pipe).or_insert(0.0);
                     leaves = leaves.max(*free);
-                    *free = leaves + busy;
+                    *free = rounded(leaves + busy);
                 }
                 let event = if self.machines[to].in_free.is_some() { event::at_port } else { event::arrive };
-                self.queue.push(leaves + without_noise(transit - recv_overhead).max(0.0), event(to as u32, their));
+                self.queue.push(rounded(leaves + (transit - recv_overhead).max(0.0)), event(to as u32, their));
             }
             Action::Copy { into, .. } => self.busy(rank, op, now + self.model.copy(rank as Rank, into.len)),
             Action::Combine { into, .. } => self.busy(rank, op, now + self.model.combine(rank as Rank, into.len)),
@@ -360,8 +360,8 @@ impl<'a> Run<'a> {
     /// The processor does an operation until then.
     fn busy(&mut self, rank: u32, op: usize, until: f64) {
         let m = &mut self.machines[rank as usize];
-        m.cpu_free = until;
-        self.done[m.first + op] = until;
+        m.cpu_free = rounded(until);
+        self.done[m.first + op] = m.cpu_free;
     }
 
     /// The receive of a message that leaves.
@@ -451,17 +451,18 @@ impl<'a> Run<'a> {
         let cost = -self.done[at];
         self.done_of(rank, now, 0.0, cost);
         let m = &mut self.machines[rank as usize];
-        self.done[at] = now + cost;
+        let done = rounded(now + cost);
+        self.done[at] = done;
         if let Some(start) = &mut self.start {
             start[at] = now;
         }
         if cost > 0.0 {
-            m.cpu_free = now + cost;
+            m.cpu_free = done;
             m.took = true;
         }
         let program = m.program;
         m.pending.complete(op as usize, |op| known(program, &self.done[m.first..], op));
-        self.retry_early(rank, now + cost);
+        self.retry_early(rank, done);
         if let Some(stream) = self.streams.number(rank as Rank, program.stream(op as usize))
             && std::mem::take(&mut self.progress[stream].held)
             && let Some((from, _)) = program.message(op as usize)
@@ -480,13 +481,13 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A difference without its last bits, of which those of its terms are lost: messages that differ in length, and are to be there at once, are there at once,
-/// and come in the order of their receives.
+/// A time without its last bits, which hang on the order in which its parts were added: what is to happen at once happens at once, and comes in the order of
+/// the events.
 #[inline]
-fn without_noise(difference: f64) -> f64 {
-    // the upper 42 bits of 53, by Veltkamp's splitting; of what takes for ever there are none
-    let scaled = difference * 2049.0;
-    if scaled < f64::INFINITY { scaled - (scaled - difference) } else { difference }
+fn rounded(time: f64) -> f64 {
+    // the upper 42 bits of 53, by Veltkamp's splitting; what takes for ever has none
+    let scaled = time * 2049.0;
+    if scaled < f64::INFINITY { scaled - (scaled - time) } else { time }
 }
 
 /// When all was complete that an operation comes after, or one that is not. `done`: of the operations of its program, and maybe of others.
