@@ -115,7 +115,7 @@ struct Machine<'a> {
     first: usize,
     cpu_free: f64,
     port_free: f64,
-    /// When the port has taken in what came last; `None` where all comes from one rank, which sends one message after the other.
+    /// When the port has taken in what came last, or never yet; `None` where all comes from one rank, which sends one message after the other.
     in_free: Option<f64>,
     /// What may start next but receives.
     pending: Pending,
@@ -173,7 +173,7 @@ impl<'a> Run<'a> {
                 first: first - program.len(),
                 cpu_free: 0.0,
                 port_free: 0.0,
-                in_free: program.receives_from_several().then_some(0.0),
+                in_free: program.receives_from_several().then_some(f64::NEG_INFINITY),
                 pending: Pending::new(program, |op| known(program, &done, op)),
                 waiting: VecDeque::new(),
                 took: false,
@@ -487,7 +487,7 @@ impl<'a> Run<'a> {
 fn rounded(time: f64) -> f64 {
     // the upper 42 bits of 53, by Veltkamp's splitting; what takes for ever has none
     let scaled = time * 2049.0;
-    if scaled < f64::INFINITY { scaled - (scaled - time) } else { time }
+    if scaled.is_finite() { scaled - (scaled - time) } else { time }
 }
 
 /// When all was complete that an operation comes after, or one that is not. `done`: of the operations of its program, and maybe of others.

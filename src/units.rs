@@ -189,6 +189,13 @@ pub fn de_seconds_option<'de, D: Deserializer<'de>>(d: D) -> std::result::Result
     de_seconds(d).map(Some)
 }
 
+/// For serde: how much longer something takes than something else, as a share of that.
+pub fn de_margin<'de, D: Deserializer<'de>>(d: D) -> std::result::Result<f64, D::Error> {
+    let margin = f64::deserialize(d)?;
+    let can_be = margin.is_finite() && margin >= -1.0;
+    can_be.then_some(margin).ok_or_else(|| D::Error::custom(format!("a margin of {margin} cannot be: it is a share, -1 at least")))
+}
+
 /// For serde: a list of times in seconds.
 pub fn de_seconds_list<'de, D: Deserializer<'de>>(d: D) -> std::result::Result<Vec<f64>, D::Error> {
     Vec::<f64>::deserialize(d)?.into_iter().map(check_time).collect()

@@ -148,6 +148,18 @@ fn what_was_measured_from_rank_0_is_no_reason_for_another_root() {
 }
 
 #[test]
+fn the_table_of_all_sizes_is_short_whatever_the_segments() {
+    for name in ["hcl16", "icluster2", "ccgrid2007", "pmeo2006"] {
+        for collective in ["bcast", "allreduce", "gather", "reduce"] {
+            let said = ok(&["explain", &policy(name), "--collective", collective]);
+            assert!(said.lines().count() <= 24, "{name}: {said}");
+        }
+    }
+    let said = ok(&["explain", &policy("hcl16")]);
+    assert!(said.lines().any(|line| line.contains("segmented_binary by speed in ") && line.contains("B to ")), "{said}");
+}
+
+#[test]
 fn reasons_say_why_something_is_taken_and_nothing_else() {
     let hcl16 = policy("hcl16");
     let explain = |collective: &str, bytes: &str| ok(&["explain", &hcl16, "--collective", collective, "--bytes", bytes]);

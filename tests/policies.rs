@@ -215,6 +215,7 @@ fn what_is_wrong_is_said_with_its_line() {
     let evidence = "[evidence.over_groups.barrier]\n";
     let otherwise = signal.replacen("at = 0", "at = 7", 1).replace(&format!("{evidence}0 = "), &format!("{evidence}7 = "));
     let orsay = &text[text.find("[evidence.group.orsay.bcast]").unwrap()..text.find("\n[evidence.group.sophia").unwrap()];
+    let any = "{ predicted_s = 1.0, runner_up = \"none\", margin = 0.0 }";
     let choice = "  { from = 8, at = 64, algorithm = ";
     let ratio =
         &text[text.find("[calibration_over_groups.bcast.direct]").unwrap()..text.find("\n[calibration_over_groups.bcast.line]").unwrap()];
@@ -257,6 +258,9 @@ fn what_is_wrong_is_said_with_its_line() {
         (choice, &choice.replace("8", "\"8 parsecs\""), at(choice), "\"8 parsecs\" as a size"),
         (choice, &choice.replace("8", "-8"), at(choice), "zero or more"),
         (choice, &choice.replace("8", "0"), at(choice), "begin with 0 and ascend"),
+        (orsay, &orsay.replace("\n64 = {", &format!("\n\"64B\" = {any}\n64 = {{")), at(orsay), "64 is there twice"),
+        ("margin = ", "margin = -7", at("margin = "), "a share, -1 at least"),
+        ("\nname = \"grenoble-a\"", "\nname = \"orsay\"", at("\nname = \"grenoble-a\"") + 1, "group \"orsay\" is there twice"),
         (orsay, &orsay.replace("\n64 = {", "\n65 = {"), at(choice), "no evidence at 64"),
         ("\n64 = { predicted_s = ", "\n64 = { predicted_s = -", at("\n64 = {") + 1, "no valid time"),
         ("\"orsay-[1-20]\"", "\"orsay-[1-20\"", at("\"orsay-[1-20]\""), "a '[' wants a ']'"),
@@ -280,6 +284,7 @@ fn what_is_wrong_is_said_with_its_line() {
             at("[calibration_over_groups.bcast.path]"),
             "no inter-group algorithm \"parsec\"",
         ),
+        (sophia, &format!("[collective.bcast.evidence]\n1 = {any}\n\n{sophia}"), at(sophia), "this is there twice"),
         (sophia, &format!("[evidence.group.nowhere.bcast]\n\n{sophia}"), at(sophia), "there is no group \"nowhere\""),
         (
             "calibration_over_groups.bcast",
@@ -318,6 +323,11 @@ fn evidence_is_read_where_older_versions_wrote_it() {
     let alone = read("policies/two-core-vm.toml");
     let older = alone.to_toml().unwrap().replace("[evidence.group.vm.", "[group.evidence.");
     assert_eq!(Policy::parse("text", &older).unwrap(), alone);
+    let table = "[group.evidence.bcast]\n";
+    let line = older[..older.find(table).unwrap()].matches('\n').count() + 1;
+    let nobodys = older.replace(table, &format!("{table}77 = {{ predicted_s = 1.0, runner_up = \"none\", margin = 0.0 }}\n"));
+    let said = Policy::parse("text", &nobodys).unwrap_err().to_string();
+    assert!(said.contains(&format!("text, line {line}: no row was made at 77")), "{said}");
 }
 
 /// Older versions wrote a table for each model, and some of these did not say of which collective it is.

@@ -118,6 +118,18 @@ fn of_size(
     Ok((Some(plan.predicted_s), plan.words()))
 }
 
+/// A table of more lines than this is not short: what differs in its segments alone is one way then, as on networks where losses hang on sizes.
+const SHORT: usize = 20;
+
+/// The words for what is done without its segment, and the segment.
+fn without_segment(done: &str) -> (&str, Option<&str>) {
+    let cut = done
+        .rmatch_indices(" in ")
+        .map(|(at, word)| (at, at + word.len()))
+        .find(|&(_, end)| done[end..].starts_with(|c: char| c.is_ascii_digit()));
+    cut.map_or((done, None), |(at, end)| (&done[..at], Some(&done[end..])))
+}
+
 /// A line for each way, with the sizes from which it is taken and up to which, and what both take; beyond all rows, what the largest that was looked at
 /// takes.
 pub fn short(
@@ -126,13 +138,22 @@ pub fn short(
     of: (&'static Collective, usize),
     classes: &[Class],
 ) -> anyhow::Result<String> {
-    let chunks: Vec<&[Class]> = classes.chunk_by(|a, b| a.done == b.done).collect();
+    let mut chunks: Vec<&[Class]> = classes.chunk_by(|a, b| a.done == b.done).collect();
+    if chunks.len() > SHORT {
+        chunks = classes.chunk_by(|a, b| without_segment(&a.done).0 == without_segment(&b.done).0).collect();
+    }
+    let words = |alike: &[Class]| {
+        let (first, last) = (&alike[0].done, &alike[alike.len() - 1].done);
+        let joined = || Some((without_segment(first).1?, without_segment(last).1?));
+        let segments = joined().filter(|(first, last)| first != last).map(|(first, last)| format!(" in {first} to {last}"));
+        segments.map_or_else(|| first.clone(), |segments| without_segment(first).0.to_string() + &segments)
+    };
     let row = |(k, alike): (usize, &&[Class])| {
         let (first, last) = (&alike[0], &alike[alike.len() - 1]);
         let up_to = chunks.get(k + 1).map(|next| next[0].from_bytes.saturating_sub(1));
         let (takes, _) = of_size(compiled, members, of, first.from_bytes)?;
         let to = up_to.map_or(Ok(last.predicted_s), |bytes| of_size(compiled, members, of, bytes).map(|(to, _)| to))?;
-        Ok(vec![units::bytes(first.from_bytes), up_to.map_or("-".into(), units::bytes), first.done.clone(), or_dash(takes), or_dash(to)])
+        Ok(vec![units::bytes(first.from_bytes), up_to.map_or("-".into(), units::bytes), words(alike), or_dash(takes), or_dash(to)])
     };
     let rows = chunks.iter().enumerate().map(row).collect::<anyhow::Result<Vec<_>>>()?;
     Ok(table(&["from", "up to", "what is done", "takes", "to"], 3, &rows))

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Messages of all the schedules that are kept, at most: some 4 MB. Those of groups of tens of ranks are far fewer, and to build one takes half as long as to
+/// Messages of all the schedules that are kept, at most: 4 to 15 MB. Those of groups of tens of ranks are far fewer, and to build one takes half as long as to
 /// replay it.
 const MOST_KEPT: usize = 1 << 16;
 

@@ -49,12 +49,9 @@ impl Policy {
     }
 
     fn group_fault(&self) -> Option<Fault> {
-        let (mut names, mut homes) = (BTreeSet::new(), BTreeMap::new());
+        let mut homes = BTreeMap::new();
         for (n, g) in self.groups.iter().enumerate() {
             let blame = |key: &str, reason: String| Some((key_path(&[&"group", &n, &key]), reason));
-            if !names.insert(&g.name) {
-                return blame("name", format!("group \"{}\" is there twice", g.name));
-            }
             if g.hosts.is_empty() {
                 return blame("hosts", format!("group \"{}\" has no hosts", g.name));
             }

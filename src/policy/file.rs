@@ -8,7 +8,8 @@ use crate::names;
 use crate::score::{Calibration, ModelScore, Ratios};
 use crate::stats::Estimate;
 use crate::units::{self, Bytes, bytes_in_file};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::{Error as _, MapAccess};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// The file.
@@ -51,7 +52,32 @@ pub(super) struct File {
 }
 
 /// By the size that a row was made at.
-pub(super) type EvidenceTable = BTreeMap<Bytes, Evidence>;
+#[derive(Default, Serialize)]
+#[serde(transparent)]
+pub(super) struct EvidenceTable(pub(super) BTreeMap<Bytes, Evidence>);
+
+impl<'de> Deserialize<'de> for EvidenceTable {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> std::result::Result<EvidenceTable, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = EvidenceTable;
+            fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+                f.write_str("what rows rest on, by the sizes that they were made at")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> std::result::Result<EvidenceTable, A::Error> {
+                let mut all = BTreeMap::new();
+                while let Some((at, evidence)) = entries.next_entry::<Bytes, Evidence>()? {
+                    // a size may be written in several ways
+                    if let Some(Bytes(at)) = all.insert(at, evidence).map(|_| at) {
+                        return Err(A::Error::custom(format!("{} is there twice", bytes_in_file(at))));
+                    }
+                }
+                Ok(EvidenceTable(all))
+            }
+        }
+        d.deserialize_map(Visitor)
+    }
+}
 
 /// By collective.
 pub(super) type EvidenceTables = BTreeMap<&'static Collective, EvidenceTable>;
@@ -80,10 +106,10 @@ pub(super) struct CollectiveTable {
     pub(super) two_level: Vec<TwoLevelRow>,
     /// Here older versions wrote it.
     #[serde(default, skip_serializing)]
-    pub(super) evidence: EvidenceTable,
+    pub(super) evidence: Option<EvidenceTable>,
     /// The same.
     #[serde(default, skip_serializing)]
-    pub(super) calibration: BTreeMap<String, Ratios>,
+    pub(super) calibration: Option<BTreeMap<String, Ratios>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -218,13 +244,13 @@ impl File {
 
 /// The evidence of rows by the sizes that they were made at.
 fn evidence_of<R>(rows: &[R], of: impl Fn(&R) -> (usize, &Evidence)) -> EvidenceTable {
-    rows.iter().map(|row| (Bytes(of(row).0), of(row).1.clone())).collect()
+    EvidenceTable(rows.iter().map(|row| (Bytes(of(row).0), of(row).1.clone())).collect())
 }
 
 impl CollectiveTable {
     fn of(rows: &OverGroups) -> CollectiveTable {
         let (placement, two_level) = (rows.placement.clone(), rows.two_level.clone());
-        CollectiveTable { placement, two_level, evidence: BTreeMap::new(), calibration: BTreeMap::new() }
+        CollectiveTable { placement, two_level, evidence: None, calibration: None }
     }
 }
 

@@ -282,6 +282,7 @@ pub struct Evidence {
     /// The next best.
     pub runner_up: String,
     /// How much longer the next best takes, as a share.
+    #[serde(deserialize_with = "units::de_margin")]
     pub margin: f64,
 }
 

@@ -67,6 +67,16 @@ impl File {
     pub(super) fn policy(mut self) -> Found<Policy> {
         let mut left = MOST_HOSTS;
         let mut groups = Vec::new();
+        for (n, table) in self.group.iter().enumerate() {
+            if self.group[..n].iter().any(|g| g.name == table.name) {
+                return Err((key_path(&[&"group", &n, &"name"]), format!("group \"{}\" is there twice", table.name)));
+            }
+        }
+        // before a row is blamed for what stands under another name
+        let nobodys = self.evidence.group.keys().find(|name| self.group.iter().all(|g| g.name != **name));
+        if let Some(name) = nobodys {
+            return Err((key_path(&[&"evidence", &"group", name]), format!("there is no group \"{name}\"")));
+        }
         for (n, table) in self.group.into_iter().enumerate() {
             let evidence = self.evidence.group.remove(&table.name).unwrap_or_default();
             let mut g = table.policy(n, left, evidence)?;
@@ -96,7 +106,6 @@ impl File {
             links.push(LinkPolicy { between: [a, b], latency_s, model });
         }
         let nobodys = [
-            ("evidence.group", self.evidence.group.into_keys().next()),
             ("errors", self.errors.into_keys().next()),
             ("score", self.score.into_keys().next()),
             ("calibration", self.calibration.into_keys().next()),
@@ -106,20 +115,21 @@ impl File {
             ("compute", self.compute.into_keys().next()),
         ];
         if let Some((key, name)) = nobodys.into_iter().find_map(|(key, name)| Some((key, name?))) {
-            let path = key.split('.').chain([name.as_str()]).map(String::from).collect();
-            return Err((path, format!("there is no group \"{name}\"")));
+            return Err((key_path(&[&key, &name]), format!("there is no group \"{name}\"")));
         }
         if let Some((a, b)) = self.link_model.into_iter().find_map(|(a, to)| Some((a, to.into_keys().next()?))) {
             return Err((key_path(&[&"link_model", &a, &b]), format!("there is no [[link]] between \"{a}\" and \"{b}\"")));
         }
         let mut collectives = BTreeMap::new();
-        for (collective, CollectiveTable { placement, mut two_level, mut evidence, mut calibration }) in self.collective {
+        for (collective, CollectiveTable { placement, mut two_level, evidence, calibration }) in self.collective {
             let name = &collective.name;
-            evidence.extend(self.evidence.over_groups.remove(collective).unwrap_or_default());
-            calibration.extend(self.calibration_over_groups.remove(collective).unwrap_or_default());
+            let newer = (self.evidence.over_groups.remove(collective), key_path(&[&"evidence", &"over_groups", name]));
+            let (evidence, to_evidence) = either((evidence, key_path(&[&"collective", name, &"evidence"])), newer)?;
+            let newer = (self.calibration_over_groups.remove(collective), Vec::new());
+            let (calibration, _) = either((calibration, key_path(&[&"collective", name, &"calibration"])), newer)?;
             let rows = two_level.iter_mut().map(|row| (row.at_bytes, &mut row.evidence));
-            let to_rows = key_path(&[&"collective", name, &"two_level"]);
-            put_together(rows, &evidence, to_rows, key_path(&[&"evidence", &"over_groups", name]))?;
+            put_together(rows, &evidence.unwrap_or_default(), key_path(&[&"collective", name, &"two_level"]), to_evidence)?;
+            let calibration = calibration.unwrap_or_default();
             collectives.insert(collective, OverGroups { placement, two_level, calibration });
         }
         let nobodys = [
@@ -134,6 +144,15 @@ impl File {
     }
 }
 
+/// What stands where older versions wrote it, or where it is written now, with the way to it; not both.
+fn either<T>((older, to_older): (Option<T>, Vec<String>), (newer, to_newer): (Option<T>, Vec<String>)) -> Found<(Option<T>, Vec<String>)> {
+    match (older, newer) {
+        (Some(_), Some(_)) => Err((to_older, "this is there twice: here, as older versions wrote it, and behind all decisions".into())),
+        (None, newer) => Ok((newer, to_newer)),
+        (older, None) => Ok((older, to_older)),
+    }
+}
+
 /// Gives each row its evidence. The ways are those to the rows and to the evidence.
 fn put_together<'a>(
     rows: impl Iterator<Item = (usize, &'a mut Evidence)>,
@@ -143,14 +162,14 @@ fn put_together<'a>(
 ) -> Found<()> {
     let mut used = BTreeSet::new();
     for (k, (at, row)) in rows.enumerate() {
-        let Some(found) = evidence.get(&Bytes(at)) else {
+        let Some(found) = evidence.0.get(&Bytes(at)) else {
             to_rows.push(k.to_string());
             return Err((to_rows, format!("there is no evidence at {}, the size that it was made at", bytes_in_file(at))));
         };
         *row = found.clone();
         used.insert(at);
     }
-    match evidence.keys().find(|at| !used.contains(&at.0)) {
+    match evidence.0.keys().find(|at| !used.contains(&at.0)) {
         Some(at) => Err((to_evidence, format!("no row was made at {}", bytes_in_file(at.0)))),
         None => Ok(()),
     }
@@ -158,20 +177,22 @@ fn put_together<'a>(
 
 impl GroupTable {
     /// The `n`-th group, of at most so many hosts, as far as it stands here, with what its rows rest on.
-    fn policy(mut self, n: usize, most: usize, evidence: EvidenceTables) -> Found<GroupPolicy> {
+    fn policy(mut self, n: usize, most: usize, mut evidence: EvidenceTables) -> Found<GroupPolicy> {
         let mut found = Vec::new();
         for (k, pattern) in self.hosts.iter().enumerate() {
             found.extend(hosts::unfold(pattern, most - found.len()).map_err(|why| (key_path(&[&"group", &n, &"hosts", &k]), why))?);
         }
-        let of_evidence = |collective: &Collective| key_path(&[&"evidence", &"group", &self.name, &collective.name]);
-        self.evidence.extend(evidence);
+        let to_older = |collective: &Collective| key_path(&[&"group", &n, &"evidence", &collective.name]);
+        let to_newer = |collective: &Collective| key_path(&[&"evidence", &"group", &self.name, &collective.name]);
         for (collective, rows) in &mut self.choices {
-            let evidence = self.evidence.remove(collective).unwrap_or_default();
+            let (older, newer) = (self.evidence.remove(collective), evidence.remove(collective));
+            let (found, to_evidence) = either((older, to_older(collective)), (newer, to_newer(collective)))?;
             let rows = rows.iter_mut().map(|row| (row.at_bytes, &mut row.evidence));
-            put_together(rows, &evidence, key_path(&[&"group", &n, &"choices", &collective.name]), of_evidence(collective))?;
+            put_together(rows, &found.unwrap_or_default(), key_path(&[&"group", &n, &"choices", &collective.name]), to_evidence)?;
         }
-        if let Some(collective) = self.evidence.into_keys().next() {
-            return Err((of_evidence(collective), format!("the group has no choices of {}", collective.name)));
+        let (older, newer) = (self.evidence.into_keys().next(), evidence.into_keys().next());
+        if let Some((collective, at)) = older.map(|c| (c, to_older(c))).or(newer.map(|c| (c, to_newer(c)))) {
+            return Err((at, format!("the group has no choices of {}", collective.name)));
         }
         Ok(GroupPolicy {
             port_sharing: self.port_sharing,

@@ -6,9 +6,9 @@ use crate::topology::Rank;
 use crate::units;
 use rustc_hash::FxHashMap;
 
-/// A schedule that is replayed, and the replay, hold at most so many bytes for each message where ranks have 20 or more each: a send and a receive of 28
-/// bytes, once for ranks that do the same, their times, and a share of some 500 bytes that are kept for each rank.
-const BYTES_PER_MESSAGE: usize = 100;
+/// A schedule that is replayed, and the replay, hold about so many bytes for each message: a send and a receive of 28 bytes, once for ranks that do the
+/// same, and their times, 60 in all where messages go from rank to rank in tens of segments; up to 230 where each has a stream of its own, as in an alltoall.
+const BYTES_PER_MESSAGE: &str = "60 to 230";
 /// So many messages are held at most: 200 MB, and half a second of replaying. Whoever asks for more has most likely slipped in a unit.
 pub const MOST_MESSAGES: usize = 2_000_000;
 
@@ -40,8 +40,8 @@ impl Schedule {
                 format!(" in {} segments of {}", pieces(bytes, segment), units::bytes(segment))
             };
             Error::TooLarge(format!(
-                "replay {}{cut} over {ranks} ranks: that is at least {counted} messages, at most {MOST_MESSAGES} are held in memory (about \
-                 {BYTES_PER_MESSAGE} bytes each); ask for fewer bytes, longer segments or fewer ranks",
+                "replay {}{cut} over {ranks} ranks: that is at least {counted} messages, at most {MOST_MESSAGES} are held in memory \
+                 ({BYTES_PER_MESSAGE} bytes each); ask for fewer bytes, longer segments or fewer ranks",
                 units::bytes(bytes)
             ))
         };

@@ -70,6 +70,8 @@ struct Answer {
     at_most_s: f64,
     /// Seconds of a process in other collectives, and why it is not known what is saved of them.
     untuned_s: f64,
+    /// True if the policy does not know the report's hosts: what is said is of its first ranks.
+    on_first_ranks: bool,
     not_known: Vec<NotKnown>,
 }
 
@@ -87,7 +89,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> {
     let ranks = report.ranks();
-    let members = placed(report, compiled)?;
+    let (members, on_first_ranks) = placed(report, compiled)?;
     let (mut savings, mut not_known) = (Vec::new(), Vec::<NotKnown>::new());
     for site in report.sites.iter().filter(|s| partners(&s.call) == Some(Partners::Anyone)) {
         match saving(site, compiled, &members)? {
@@ -108,6 +110,7 @@ fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> 
         saved_s: savings.iter().filter_map(|s| s.saved_s).sum(),
         at_most_s: savings.iter().map(|s| s.at_most_s).sum(),
         untuned_s: not_known.iter().map(|n| n.seconds).sum(),
+        on_first_ranks,
         savings,
         not_known,
     })
@@ -167,10 +170,10 @@ fn adaptive(
     })
 }
 
-/// The report's processes in the policy's world: on their hosts, if the policy knows these, else on its first ranks.
-fn placed(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Vec<Location>> {
+/// The report's processes in the policy's world: on their hosts, if the policy knows all of these, else on its first ranks, and which.
+fn placed(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<(Vec<Location>, bool)> {
     if let Ok(members) = members(&compiled.policy, &report.nodes) {
-        return Ok(members);
+        return Ok((members, false));
     }
     let mut all = everybody(&compiled.policy);
     let (ranks, known) = (report.ranks(), all.len());
@@ -181,11 +184,14 @@ fn placed(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Vec<Loca
         );
     }
     all.truncate(ranks);
-    Ok(all)
+    Ok((all, true))
 }
 
 fn text(answer: &Answer) -> String {
     let mut out = format!("{}: {} processes, {} of wall time\n", answer.report, answer.ranks, units::seconds(answer.wall_s));
+    if answer.on_first_ranks {
+        out += "the policy does not have all of its hosts: they are taken to be the policy's first ranks\n";
+    }
     let row = |s: &Saving| {
         let place = if s.place.is_empty() { "-" } else { &s.place };
         let bytes = if s.bytes == 0 { "-".into() } else { units::bytes(s.bytes) };
