@@ -147,11 +147,22 @@ fn first_plan_large(bencher: Bencher, (groups, hosts, bytes): (usize, usize, usi
 /// As above at 1,024 ranks in 32 groups, from a root and among ranks that no row is for: half of each group, from a root in its middle.
 #[divan::bench(args = ["bcast", "barrier", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "reduce_scatter"], consts = [8, 65_536, 4_194_304], sample_count = 3)]
 fn first_plan_where_no_row_fits<const BYTES: usize>(bencher: Bencher, name: &str) {
+    first_plan_of(bencher, name, BYTES, |m| m.position % 2 == 0);
+}
+
+/// The same among 1,040 ranks in 32 groups of 17 to 48: no two have as many.
+#[divan::bench(args = ["bcast", "reduce", "allreduce", "allgather", "reduce_scatter"], consts = [8, 65_536, 4_194_304], sample_count = 3)]
+fn first_plan_among_unlike_groups<const BYTES: usize>(bencher: Bencher, name: &str) {
+    first_plan_of(bencher, name, BYTES, |m| m.position < 17 + m.group);
+}
+
+/// A collective's first call of a size on one rank, among those of 32 groups of 64 that take part, from a root in their middle.
+fn first_plan_of(bencher: Bencher, name: &str, bytes: usize, takes_part: impl Fn(&Location) -> bool) {
     let collective = COLLECTIVES.into_iter().find(|c| c.name == name).unwrap();
     let (policy, members) = large_grid(32, 64);
     let policy = Arc::new(CompiledPolicy::new(policy).unwrap());
-    let members: Vec<Location> = members.into_iter().filter(|m| m.position % 2 == 0).collect();
-    let bytes = if collective.sized() { BYTES } else { 0 };
+    let members: Vec<Location> = members.into_iter().filter(takes_part).collect();
+    let bytes = if collective.sized() { bytes } else { 0 };
     bencher.with_inputs(|| Planner::new(Arc::clone(&policy), members.clone(), 13, 65_535)).bench_local_values(|mut planner| {
         let shape = collective.shape(planner.members().len(), if collective.rooted { 500 } else { 0 }, black_box(bytes));
         planner.planned(collective, &shape).unwrap()
