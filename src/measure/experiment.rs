@@ -138,6 +138,13 @@ pub enum Experiment {
     },
 }
 
+/// As the sample file says it.
+impl std::fmt::Display for Experiment {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| std::fmt::Error)?)
+    }
+}
+
 impl Experiment {
     /// Who takes part; the first one's clock counts (for a collective: the root's).
     pub fn ranks(&self) -> Vec<Rank> {

@@ -31,9 +31,9 @@ impl Probe for Recorded {
     }
 
     fn run(&mut self, batches: &[Vec<Experiment>], _: usize) -> Result<Vec<Runs>> {
+        let Some(missing) = batches.iter().flatten().next() else { return Ok(Vec::new()) };
         Err(Error::data(format!(
-            "find {:?} in the recording: it was not measured; run again under mpirun with the same file to add it",
-            batches.iter().flatten().next()
+            "find {missing} in the recording: it was not measured; run again under mpirun with the same file to add it"
         )))
     }
 

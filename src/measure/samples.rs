@@ -138,7 +138,7 @@ impl Samples {
     /// # Errors
     /// [`Error::Data`].
     pub fn need(&self, experiment: &Experiment) -> Result<f64> {
-        self.median(experiment).ok_or_else(|| Error::data(format!("find a sample of {experiment:?}: it was not measured")))
+        self.median(experiment).ok_or_else(|| Error::data(format!("find a sample of {experiment}: it was not measured")))
     }
 
     /// Reads a sample file; `repair`: without lines that make no sense.

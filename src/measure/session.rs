@@ -218,7 +218,7 @@ impl<'a> Session<'a> {
     pub fn alone(&mut self, experiment: &Experiment) -> Result<f64> {
         let runs = self.probe.run(&[vec![experiment.clone()]], self.rule.least)?;
         let seconds: Vec<f64> = runs.into_iter().flat_map(|r| r.seconds).collect();
-        stats::median(&seconds).ok_or_else(|| Error::data(format!("measure {experiment:?}: the probe gave no time")))
+        stats::median(&seconds).ok_or_else(|| Error::data(format!("measure {experiment}: the probe gave no time")))
     }
 
     /// True if experiments run side by side.
@@ -251,7 +251,7 @@ impl<'a> Session<'a> {
             for (&k, more) in in_turns().flatten().zip(results) {
                 let (experiment, runs) = &mut open[k];
                 if more.seconds.is_empty() || more.seconds.iter().chain([&more.clock_error_s]).any(|t| !t.is_finite()) {
-                    return Err(Error::data(format!("measure {experiment:?}: the probe gave no finite time")));
+                    return Err(Error::data(format!("measure {experiment}: the probe gave no finite time")));
                 }
                 runs.seconds.extend(more.seconds.into_iter().map(|t| t.max(0.0)));
                 runs.clock_error_s = runs.clock_error_s.max(more.clock_error_s).min(MAX_SECONDS);

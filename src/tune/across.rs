@@ -3,6 +3,7 @@
 
 use super::HOLDS;
 use super::chosen::{self, Verdict, choosing, confirm, is_remeasured, verdict};
+use super::missed::{HOPELESS, Missed};
 use super::rows::{OfSize, between_sizes, choice_at, row_of};
 use crate::collective::{Parameters, bcast};
 use crate::decide::{ALIKE, LEAST_ACROSS, all_candidates, wider};
@@ -29,12 +30,11 @@ const MOST_ACROSS: usize = 512;
 pub(super) const BCAST_SIZES: [usize; 11] =
     [1, 1 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
 
-/// Schedules expected to take so many times the best one's time are not measured, nor are neighbours of those measured to.
-const HOPELESS: f64 = 1.35;
+/// Where predictions do not hold, other trees and windows are tried with whatever takes no longer than so many times the fastest.
+const RIVAL: f64 = 1.15;
 
-/// Where the prediction of a schedule does not hold, neighbours that it finds to take so many times as long are not measured either: what it misses, it misses
-/// of both.
-const FAR_SLOWER: f64 = 2.0;
+/// Where the best takes no more than so much longer than what nothing can be faster than, no better one is looked for.
+const LITTLE: f64 = 0.05;
 
 /// The best schedules of routes within so much of the fastest are remeasured: a few runs do not tell them apart.
 const CLOSE: f64 = 0.02;
@@ -51,37 +51,6 @@ pub(super) struct Candidate {
 impl Candidate {
     fn inter_group(&self) -> Option<InterGroupAlgorithm> {
         self.choice.map(|w| w.inter_group)
-    }
-}
-
-/// What was measured of the best schedule of each inter-group algorithm at one size, the fastest first: what a prediction misses, it misses at the next
-/// size too.
-#[derive(Default)]
-struct Measured(Vec<OfAlgorithm>);
-
-struct OfAlgorithm {
-    choice: TwoLevelChoice,
-    /// Measured over predicted.
-    missed: f64,
-    /// Measured over the fastest of all.
-    behind: f64,
-}
-
-impl Measured {
-    fn of(session: &Session, candidates: &[Candidate]) -> Measured {
-        let best = best_of_each(session, candidates, f64::INFINITY);
-        let shortest = best.first().map_or(f64::NAN, |b| b.1);
-        let measured = |(c, time): (&Candidate, f64)| OfAlgorithm {
-            choice: c.choice,
-            missed: time / c.predicted.max(f64::MIN_POSITIVE),
-            behind: time / shortest,
-        };
-        Measured(best.into_iter().map(measured).collect())
-    }
-
-    /// What a prediction of a schedule is multiplied with.
-    fn missed(&self, choice: &TwoLevelChoice) -> f64 {
-        self.0.iter().find(|of| choice_name(&of.choice) == choice_name(choice)).map_or(1.0, |of| of.missed)
     }
 }
 
@@ -138,13 +107,18 @@ struct Search<'a> {
 impl Search<'_> {
     /// Candidates by size, predicted to be fast or close to those that were.
     fn by_prediction(&self, session: &mut Session) -> Result<Vec<Vec<Candidate>>> {
-        let mut before = Measured::default();
+        let mut before = Missed::default();
         let mut by_size: Vec<Vec<Candidate>> = Vec::new();
+        // no message is faster than a shorter one
+        let mut floor = self.latency();
         for bytes in BCAST_SIZES {
             let mut candidates = self.candidates(bytes, &before)?;
             self.race(session, "two-level schedules", bytes, &candidates)?;
-            self.improve(session, bytes, &mut candidates)?;
-            before = Measured::of(session, &candidates);
+            if least(session, &candidates) > floor * (1.0 + LITTLE) {
+                self.improve(session, bytes, &before, &mut candidates)?;
+                floor = f64::max(floor, least(session, &candidates));
+            }
+            before.note(session, bytes, &candidates);
             by_size.push(candidates);
         }
         // a schedule first met at a large size may be the best one at smaller sizes too
@@ -160,6 +134,14 @@ impl Search<'_> {
         let close: Vec<Vec<Experiment>> = by_size.iter().map(|of_size| undecided(session, of_size)).collect();
         session.remeasure(REMEASURE, &close)?;
         Ok(by_size)
+    }
+
+    /// An empty message's time to the farthest group, straight or by way of another one.
+    fn latency(&self) -> f64 {
+        let groups: Vec<usize> = plan::group_ranks(self.members, 0).into_iter().map(|(group, _)| group).collect();
+        let way = |from: usize, to: usize| if from == to { 0.0 } else { self.policy.link_cost(from, to, 0).transit };
+        let shortest = |to: usize| groups.iter().map(|&by| way(groups[0], by) + way(by, to)).fold(f64::INFINITY, f64::min);
+        groups.iter().map(|&to| shortest(to)).fold(0.0, f64::max)
     }
 
     /// Every schedule at every size, and what one would measure who knows of no groups.
@@ -183,15 +165,17 @@ impl Search<'_> {
     /// The best of each inter-group algorithm is tried with other segments, and the fastest of all with other trees and windows too, since their speed is a matter of the
     /// processors and ports that ranks share, which predictions know least of; until each is the best of its neighbours. Where the
     /// prediction holds, only those are tried that it finds faster.
-    fn improve(&self, session: &mut Session, bytes: usize, candidates: &mut Vec<Candidate>) -> Result<()> {
+    fn improve(&self, session: &mut Session, bytes: usize, before: &Missed, candidates: &mut Vec<Candidate>) -> Result<()> {
         let segments = segment_sizes(self.policy, bytes);
         let mut tried: Vec<(InterGroupAlgorithm, bool, f64)> = Vec::new();
         for _ in 0..ROUNDS {
             let best = best_of_each(session, candidates, HOPELESS);
             let best: Vec<(TwoLevelParameters, f64, f64)> =
                 best.into_iter().filter_map(|(c, time)| Some((c.choice?, c.predicted, time))).collect();
+            let least = best.first().map_or(f64::NAN, |b| b.2);
             for (k, (best, predicted, time)) in best.into_iter().enumerate() {
-                let leads = k == 0;
+                let holds = holds(predicted, time);
+                let leads = k == 0 || !holds && time <= least * RIVAL;
                 let known = |&(inter_group, all, before): &(InterGroupAlgorithm, bool, f64)| {
                     inter_group == best.inter_group && (all || !leads) && time > before * (1.0 - ALIKE)
                 };
@@ -199,40 +183,37 @@ impl Search<'_> {
                     continue;
                 }
                 tried.push((best.inter_group, leads, time));
-                let holds = (time - predicted).abs() <= HOLDS * predicted;
-                let limit = limit(predicted, holds);
+                let limit = |choice: TwoLevelParameters| predicted * before.limit(&Some(best), &Some(choice), holds);
                 let in_segments = |&s: &usize| best.inter_group.goes_with(best.intra_group, s > 0);
                 for segment in neighbours(&segments, best.segment).filter(in_segments) {
-                    self.add(
-                        candidates,
-                        bytes,
-                        TwoLevelParameters { segment, flow: Flow { in_flight: 0, intra_in_flight: 0, ..best.flow }, ..best },
-                        limit,
-                    )?;
+                    let choice = TwoLevelParameters { segment, flow: Flow { in_flight: 0, intra_in_flight: 0, ..best.flow }, ..best };
+                    self.add(candidates, bytes, choice, limit(choice))?;
                 }
                 // what one wins tells whether two would
                 let wider = wider(best.flow.in_flight, pieces(bytes, best.segment)).take(1);
                 for in_flight in wider.filter(|_| leads && best.flow.in_flight > 0) {
-                    self.add(candidates, bytes, TwoLevelParameters { flow: Flow { in_flight, ..best.flow }, ..best }, limit)?;
+                    let choice = TwoLevelParameters { flow: Flow { in_flight, ..best.flow }, ..best };
+                    self.add(candidates, bytes, choice, limit(choice))?;
                 }
                 // predictions know the trees inside groups less well than what one algorithm does over all ranks
                 let hopeless = if best.inter_group == InterGroupAlgorithm::OverAll { predicted * HOPELESS } else { f64::INFINITY };
                 for choice in plan::two_level_parameters(self.policy, self.members, best.inter_group, &[best.segment]).filter(|_| leads) {
-                    self.add(
-                        candidates,
-                        bytes,
-                        TwoLevelParameters { flow: Flow { in_flight: best.flow.in_flight, ..choice.flow }, ..choice },
-                        limit.min(hopeless),
-                    )?;
+                    let choice = TwoLevelParameters { flow: Flow { in_flight: best.flow.in_flight, ..choice.flow }, ..choice };
+                    self.add(candidates, bytes, choice, limit(choice).min(hopeless))?;
                 }
             }
             self.race(session, "neighbours of the best two-level schedules", bytes, candidates)?;
         }
-        let fastest = fastest(session, candidates).and_then(|(c, time)| Some((c.choice?, c.predicted, time)));
-        let Some((choice, predicted, time)) = fastest else { return Ok(()) };
-        let limit = limit(predicted, (time - predicted).abs() <= HOLDS * predicted);
-        for flow in self.other_flows(bytes, choice)? {
-            self.add(candidates, bytes, TwoLevelParameters { flow, ..choice }, limit)?;
+        let best = best_of_each(session, candidates, RIVAL);
+        let best: Vec<(TwoLevelParameters, f64, f64)> =
+            best.into_iter().filter_map(|(c, time)| Some((c.choice?, c.predicted, time))).collect();
+        for (k, (choice, predicted, time)) in best.into_iter().enumerate() {
+            let holds = holds(predicted, time);
+            let limit = predicted * before.limit(&Some(choice), &Some(choice), holds);
+            let wanted = |flow: &Flow| k == 0 || !holds && flow.in_flight == WINDOW;
+            for flow in self.other_flows(bytes, choice)?.into_iter().filter(wanted) {
+                self.add(candidates, bytes, TwoLevelParameters { flow, ..choice }, limit)?;
+            }
         }
         self.race(session, "neighbours of the best two-level schedules", bytes, candidates)
     }
@@ -315,7 +296,7 @@ impl Search<'_> {
     }
 
     /// The best schedule of each inter-group algorithm as predicted, and the one that was best at the size before, unless they are hopeless.
-    fn candidates(&self, bytes: usize, before: &Measured) -> Result<Vec<Candidate>> {
+    fn candidates(&self, bytes: usize, before: &Missed) -> Result<Vec<Candidate>> {
         let sizes = segment_sizes(self.policy, bytes);
         let mut all = TwoLevelCandidates::new(Rc::clone(&self.predictions), 0, bytes);
         all.add(None, before.missed(&None), f64::INFINITY)?;
@@ -324,17 +305,18 @@ impl Search<'_> {
                 let missed = before.missed(&choice);
                 let limits = hopeless(&all.best_of_each());
                 // longer than another of the same, or hopeless in both senses
-                let limit = all.best_like(&choice).map_or(f64::INFINITY, |best| best.predicted).min(f64::max(limits.0, limits.1 / missed));
+                let limit =
+                    all.best_like(&choice).map_or(f64::INFINITY, |best| best.expected / missed).min(f64::max(limits.0, limits.1 / missed));
                 all.add(choice, missed, limit)?;
             }
         }
         // an inter-group algorithm of which only poor schedules were tried may be better than these said
         let found = all.best_of_each();
         let limits = hopeless(&found);
-        let hopeful = found.iter().filter(|c| c.predicted <= limits.0 || c.expected <= limits.1);
-        let ahead = before.0.iter().filter(|of| of.behind <= HOPELESS && of.choice.is_some_and(|choice| sizes.contains(&choice.segment)));
+        let hopeful = found.iter().filter(|c| c.expected <= limits.1 || c.predicted <= limits.0 && !before.knows(&c.choice));
+        let ahead = before.ahead().into_iter().filter(|choice| choice.is_some_and(|choice| sizes.contains(&choice.segment)));
         let mut chosen: Vec<Candidate> = Vec::new();
-        for choice in hopeful.map(|c| c.choice).chain(ahead.map(|of| of.choice)) {
+        for choice in hopeful.map(|c| c.choice).chain(ahead) {
             let candidate = self.candidate(bytes, choice)?;
             if chosen.iter().all(|c| c.two_level != candidate.two_level) {
                 chosen.push(candidate);
@@ -344,17 +326,26 @@ impl Search<'_> {
     }
 }
 
+/// The candidates as measured, with their times, the fastest first.
+pub(super) fn by_time<'a>(session: &Session, candidates: &'a [Candidate]) -> Vec<(&'a Candidate, f64)> {
+    let measured = candidates.iter().filter_map(|c| Some((c, session.samples().median(&experiment(c))?)));
+    let mut measured: Vec<(&Candidate, f64)> = measured.collect();
+    measured.sort_by(|a, b| a.1.total_cmp(&b.1));
+    measured
+}
+
 /// The fastest candidate as measured, with its time.
 fn fastest<'a>(session: &Session, candidates: &'a [Candidate]) -> Option<(&'a Candidate, f64)> {
-    let measured = candidates.iter().filter_map(|c| Some((c, session.samples().median(&experiment(c))?)));
-    measured.min_by(|a, b| a.1.total_cmp(&b.1))
+    by_time(session, candidates).into_iter().next()
+}
+
+fn least(session: &Session, candidates: &[Candidate]) -> f64 {
+    fastest(session, candidates).map_or(0.0, |(_, time)| time)
 }
 
 /// The fastest candidate of each inter-group algorithm as measured, the fastest first, without those that take more than so many times the fastest one's.
 fn best_of_each<'a>(session: &Session, candidates: &'a [Candidate], limit: f64) -> Vec<(&'a Candidate, f64)> {
-    let measured = candidates.iter().filter_map(|c| Some((c, session.samples().median(&experiment(c))?)));
-    let mut measured: Vec<(&Candidate, f64)> = measured.collect();
-    measured.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let measured = by_time(session, candidates);
     let limit = measured.first().map_or(0.0, |m| m.1 * limit);
     let mut best: Vec<(&Candidate, f64)> = Vec::new();
     for (candidate, time) in measured.into_iter().take_while(|m| m.1 <= limit) {
@@ -374,9 +365,9 @@ fn undecided(session: &Session, candidates: &[Candidate]) -> Vec<Experiment> {
     if best.len() > 1 { best } else { Vec::new() }
 }
 
-/// What neighbours of a schedule may be predicted to take, by its own prediction, which holds or does not.
-fn limit(predicted: f64, holds: bool) -> f64 {
-    predicted * if holds { 1.0 - ALIKE } else { FAR_SLOWER }
+/// True if a schedule takes what was predicted.
+fn holds(predicted: f64, time: f64) -> bool {
+    (time - predicted).abs() <= HOLDS * predicted
 }
 
 /// The next smaller and the next larger segment size; 0 is the whole message.
@@ -462,20 +453,6 @@ fn made<'a>(session: &Session, bytes: usize, candidates: &'a [Candidate], native
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn of(inter_group: InterGroupAlgorithm) -> TwoLevelParameters {
-        let intra_group = bcast::algorithm("flat").unwrap();
-        TwoLevelParameters { inter_group, segment: 0, flow: Flow::default(), intra_group, by_speed: false }
-    }
-
-    #[test]
-    fn what_was_missed_is_of_its_algorithm_and_other_predictions_are_believed() {
-        let measured = |inter_group, missed| OfAlgorithm { choice: Some(of(inter_group)), missed, behind: 1.0 };
-        let before = Measured(vec![measured(InterGroupAlgorithm::Star, 1.5), measured(InterGroupAlgorithm::Path, 0.5)]);
-        let missed = |inter_group| before.missed(&Some(of(inter_group)));
-        let [star, path, relay] = [InterGroupAlgorithm::Star, InterGroupAlgorithm::Path, InterGroupAlgorithm::Relay].map(missed);
-        assert_eq!((star, path, relay, before.missed(&None)), (1.5, 0.5, 1.0, 1.0));
-    }
 
     #[test]
     fn neighbours_are_the_next_sizes_and_the_whole_message_is_the_largest() {

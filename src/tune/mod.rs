@@ -5,6 +5,7 @@ mod chosen;
 mod inside;
 mod links;
 mod losses;
+mod missed;
 mod over_all;
 mod rows;
 
