@@ -38,6 +38,9 @@ pub struct Args {
     collective: CollectiveArgs,
     #[command(flatten)]
     algorithm: AlgorithmArgs,
+    /// Take messages in when they come, as if each had room of its own; if not given, those that come before the bytes may be written wait.
+    #[arg(long, requires = "algorithm")]
+    eager: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -133,7 +136,10 @@ fn of_model(args: &Args, name: &str) -> anyhow::Result<Outcome> {
     let chosen = args.algorithm.chosen(args.collective.collective)?.context("predict: give --ranks and --algorithm")?;
     let (mut all, mut rows) = (Vec::new(), Vec::new());
     for bytes in args.collective.sizes(&args.bytes)? {
-        let schedule = chosen.schedule("predict", args.root, bytes)?;
+        let mut schedule = chosen.schedule("predict", args.root, bytes)?;
+        if args.eager {
+            schedule = schedule.eager();
+        }
         let t = completion(&schedule, costs.as_ref())?;
         rows.push(vec![units::bytes(bytes), units::seconds(t)]);
         all.push(serde_json::json!({

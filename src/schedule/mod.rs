@@ -34,6 +34,7 @@ mod bounded;
 #[cfg(feature = "tune")]
 mod check;
 mod cursors;
+mod eager;
 mod goal;
 mod matching;
 #[cfg(feature = "tune")]
