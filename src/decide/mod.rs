@@ -10,7 +10,7 @@ pub use between::{CLOSE, Leap, TO_THE_BYTE, leaps};
 pub use places::{by_speed, ticks};
 pub use rows::{Made, Row, native_seconds, rows};
 
-use crate::collective::{Algorithm, Built, Collective, Parameters, Shape};
+use crate::collective::{Algorithm, Alike, Built, Collective, Parameters, Shape};
 use crate::error::{Error, Result};
 use crate::flow::with_flow;
 use crate::model::Among;
@@ -20,7 +20,7 @@ use crate::schedule::{MOST_SEGMENTS, WINDOW};
 pub use crate::score::is_missed;
 use crate::score::{Calibration, ModelScore, best_model};
 use crate::stats::ROUNDING;
-use crate::topology::Rank;
+use crate::topology::{Link, Rank};
 
 /// Segments below this cost more in overheads than they win in overlap on any network this project knows.
 const LEAST_SEGMENT: usize = 512;
@@ -183,27 +183,44 @@ pub fn rank_candidates(
     // what is lost may hang on the last bytes of a part: of whole elements
     let loses = knowledge.inside.is_some_and(Inside::loses);
     let shape = if loses { collective.shape(positions.len(), 0, bytes) } else { Shape::new(positions.len(), 0, bytes) };
-    let mut ranked: Vec<Candidate> = Vec::new();
-    let rank = |ranked: &mut Vec<Candidate>, algorithm, parameters| -> Result<()> {
-        let limit_s = ranked.get(wanted.saturating_sub(1)).map_or(f64::INFINITY, |last| last.predicted);
+    // each with its place in the registry
+    let mut ranked: Vec<(usize, Candidate)> = Vec::new();
+    let rank = |ranked: &mut Vec<(usize, Candidate)>, place, algorithm, parameters| -> Result<()> {
+        let limit_s = ranked.get(wanted.saturating_sub(1)).map_or(f64::INFINITY, |(_, last)| last.predicted);
         let found = predicted(knowledge, collective, &name, &costs, &shape, (algorithm, parameters), limit_s)?;
         if let Some(found) = found {
-            let at = ranked.partition_point(|known| known.predicted <= found.predicted);
-            ranked.insert(at, found);
+            let at = ranked.partition_point(|(before, known)| (known.predicted, *before) <= (found.predicted, place));
+            ranked.insert(at, (place, found));
         }
         Ok(())
     };
-    for &(algorithm, parameters) in candidates {
-        rank(&mut ranked, algorithm, parameters)?;
+    // where losses or processors differ, what is fastest hangs on more than on what messages take
+    let differs = loses || knowledge.inside.is_some_and(Inside::has_unlike_processors);
+    let group = alike(&costs, positions.len(), bytes).filter(|_| !differs && wanted < candidates.len());
+    let fastest = group.as_ref().map_or(Vec::new(), |group| knowledge.built.fastest_like(group));
+    let likely: Vec<usize> = fastest.iter().filter_map(|known| candidates.iter().position(|c| c == known)).collect();
+    let all = likely.is_empty();
+    for place in if all { (0..candidates.len()).collect() } else { likely } {
+        let (algorithm, parameters) = candidates[place];
+        rank(&mut ranked, place, algorithm, parameters)?;
+    }
+    if let Some(group) = group.filter(|_| all) {
+        knowledge.built.keep_fastest(group, ranked.iter().map(|&(place, _)| candidates[place]));
     }
     // local search around the best segment
-    if let Some(best) = ranked.first().filter(|c| c.parameters.segment > 0 && candidates.len() > 8).cloned() {
+    if let Some((_, best)) = ranked.first().filter(|(_, c)| c.parameters.segment > 0 && candidates.len() > 8).cloned() {
         for segment in [best.parameters.segment * 3 / 4, best.parameters.segment * 3 / 2].map(|s| s.next_multiple_of(64)) {
             let parameters = Parameters { by_speed: best.parameters.by_speed, ..Parameters::of(segment, 0) };
-            rank(&mut ranked, best.algorithm, parameters)?;
+            rank(&mut ranked, candidates.len(), best.algorithm, parameters)?;
         }
     }
-    Ok((name, ranked))
+    Ok((name, ranked.into_iter().map(|(_, candidate)| candidate).collect()))
+}
+
+/// What tells whether candidates are as good in this group as in another one; `None` of one rank.
+fn alike(costs: &dyn CostModel, ranks: usize, bytes: usize) -> Option<Alike> {
+    let [none, all] = (ranks > 1).then(|| [0, bytes].map(|bytes| costs.cost(Link { from: 0, to: 1 }, bytes)))?;
+    Some(Alike { ranks, bytes, seconds: [none.transit, none.gap, all.transit, all.gap] })
 }
 
 /// A candidate with its time; `None` of what cannot be predicted, or takes longer than `limit_s`.

@@ -354,19 +354,25 @@ fn hosts(policy: &CompiledPolicy, members: &[Location], groups: &[Vec<Rank>]) ->
 /// # Errors
 /// An algorithm that there is not.
 pub fn predict(policy: &CompiledPolicy, members: &[Location], two_level: &TwoLevel) -> Result<f64> {
-    predict_within(policy, members, two_level, f64::INFINITY)
+    predict_within(policy, members, two_level, f64::INFINITY, usize::MAX)
 }
 
-/// As [`predict`]; what takes longer than `limit_s` takes for ever.
+/// As [`predict`]; what takes longer than `limit_s` takes for ever. What has more messages than `most`, or would be looked at for more, is too large.
 ///
 /// # Errors
-/// As there.
-pub fn predict_within(policy: &CompiledPolicy, members: &[Location], two_level: &TwoLevel, limit_s: f64) -> Result<f64> {
+/// As there; [`Error::TooLarge`].
+pub fn predict_within(policy: &CompiledPolicy, members: &[Location], two_level: &TwoLevel, limit_s: f64, most: usize) -> Result<f64> {
     let costs = PolyModel::new(policy, members, &bcast::COLLECTIVE, two_level.bytes)?;
     if limit_s.is_finite() && two_level.inter_group == InterGroup::Relay && least(two_level, &costs)? > limit_s * ROUNDING {
         return Ok(f64::INFINITY);
     }
-    let of = |bytes| TwoLevel { bytes, ..two_level.clone() }.schedule(members.len());
+    let of = |bytes| {
+        let part = TwoLevel { bytes, ..two_level.clone() };
+        if part.message_count() > most {
+            return Err(Error::TooLarge(format!("predict {} messages: {most} are left to be replayed", part.message_count())));
+        }
+        part.schedule(members.len())
+    };
     pipelined(two_level.bytes, repeats(two_level), &costs, limit_s, of)
 }
 

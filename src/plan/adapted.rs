@@ -3,12 +3,12 @@
 
 use super::across::{Flow, TwoLevelParameters, two_level_parameters};
 use super::candidates::{TwoLevelCandidates, TwoLevelChoice, choice_name};
+use super::fastest::MANY_RANKS;
 use super::{Location, Predictions, about_whole, choice_of};
 use crate::collective::bcast;
 use crate::decide::{AS_GOOD, LEAST_ACROSS};
 use crate::error::Result;
 use crate::policy::{CompiledPolicy, TwoLevelRow};
-use crate::predict::EVENTS;
 use crate::topology::Rank;
 use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, inter_group_algorithm};
 use std::rc::Rc;
@@ -17,6 +17,9 @@ use std::rc::Rc;
 pub(super) const MORE_OR_LESS: f64 = 0.98;
 /// Inter-group algorithms in which many messages are between groups at once: what predictions of them miss says nothing of others.
 const SHARING: [InterGroupAlgorithm; 2] = [InterGroupAlgorithm::OverAll, InterGroupAlgorithm::Relay];
+/// Inter-group algorithms in which a whole message goes from coordinator to coordinator: of such trees the best is taken where each group does what is best
+/// for it.
+const ALONG_TREES: [InterGroupAlgorithm; 3] = [InterGroupAlgorithm::Star, InterGroupAlgorithm::Tree, InterGroupAlgorithm::Path];
 /// So many rows of near sizes say what predictions miss here.
 const REACH: usize = 4;
 /// What was measured of an inter-group algorithm at sizes at most so many times as far says something of it here.
@@ -30,6 +33,8 @@ const MOST_OF_ROWS: usize = 8;
 const MOST_RANKS: usize = 1 << 14;
 /// And as long as predictions have replayed no more events than this: some 20 ms.
 const MOST_EVENTS: u64 = 1 << 18;
+/// Among many ranks fewer, of which each takes longer: more is built for it, and what is built is larger than caches are.
+const MOST_EVENTS_AMONG_MANY: u64 = 1 << 17;
 /// Where the row says no segment such schedules are tried first in segments of about an eighth of the message, no longer than this.
 const LONGEST_FIRST: usize = 64 << 10;
 
@@ -63,8 +68,7 @@ struct Search<'a> {
     /// By how much a schedule that no row says must be predicted to be faster, as a share.
     unsure: f64,
     candidates: TwoLevelCandidates<'a>,
-    /// The events that were replayed before.
-    begun: u64,
+    predictions: Rc<Predictions<'a>>,
 }
 
 impl<'a> Search<'a> {
@@ -82,8 +86,9 @@ impl<'a> Search<'a> {
         let of_rows = near.iter().filter_map(|(_, row)| Some(row.evidence.measured_s? / row.evidence.predicted_s));
         let missed = known.map(|ratios| ratios.at(bytes)).chain(of_rows.take(REACH)).map(|ratio| (ratio - 1.0).abs());
         let unsure = missed.filter(|share| share.is_finite()).fold(0.0, f64::max);
-        let candidates = TwoLevelCandidates::new(Rc::clone(predictions), root, bytes);
-        Ok(Search { policy, members, bytes, about_whole: about_whole(policy, members), own, near, unsure, candidates, begun: EVENTS.get() })
+        predictions.replay_at_most(if members.len() >= MANY_RANKS { MOST_EVENTS_AMONG_MANY } else { MOST_EVENTS });
+        let (candidates, predictions) = (TwoLevelCandidates::new(Rc::clone(predictions), root, bytes), Rc::clone(predictions));
+        Ok(Search { policy, members, bytes, about_whole: about_whole(policy, members), own, near, unsure, candidates, predictions })
     }
 
     /// What the row says, with any tree, and what rows of near sizes say.
@@ -112,7 +117,7 @@ impl<'a> Search<'a> {
                     if left == 0 || !self.has_time() {
                         return Ok(());
                     }
-                    if !self.candidates.contains(&choice) {
+                    if !self.candidates.contains(&choice) && !self.is_worse_than_whole(choice) {
                         left -= 1;
                         self.try_choice(choice)?;
                     }
@@ -143,9 +148,15 @@ impl<'a> Search<'a> {
         self.candidates.add(choice, factor, limit)
     }
 
-    /// True if more may be predicted: by a count that is the same on all ranks.
+    /// True if more may be predicted.
     fn has_time(&self) -> bool {
-        EVENTS.get() - self.begun < MOST_EVENTS
+        self.predictions.events_left() > 0
+    }
+
+    /// True among many ranks of a whole message along a tree of one kind: each group's own (`None`) has the best of all trees between groups and inside them.
+    fn is_worse_than_whole(&self, choice: TwoLevelChoice) -> bool {
+        let along_a_tree = |c: TwoLevelParameters| ALONG_TREES.contains(&c.inter_group) && (c.segment == 0 || c.segment >= self.bytes);
+        self.members.len() >= MANY_RANKS && choice.is_some_and(along_a_tree)
     }
 
     /// Schedules that were tried, beside each group's own.

@@ -1,17 +1,24 @@
 //! What broadcasts over groups are predicted to take: each is predicted once, however often it is asked about.
 
 use super::across::{predict_within, problem, two_level};
+use super::fastest::MANY_RANKS;
 use super::{Inside, Location, Plan, TwoLevelChoice, busy, group_ranks, put_together};
 use crate::collective::{Built, bcast};
 use crate::decide::placed;
 use crate::error::Result;
 use crate::intercluster::count;
 use crate::policy::CompiledPolicy;
+use crate::predict::EVENTS;
 use crate::schedule::pieces;
 use crate::topology::Rank;
 use crate::two_level::{InterGroup, TwoLevel};
 use rustc_hash::FxHashMap;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+
+/// A message is sent and arrives.
+const EVENTS_OF_MESSAGE: u64 = 2;
+/// However few may be left, a schedule may have so many messages for each rank: a pipeline is looked at for 12 segments, or more where it has few.
+const MOST_EACH: usize = 32;
 
 /// Predictions for the members of one communicator.
 pub struct Predictions<'a> {
@@ -21,6 +28,8 @@ pub struct Predictions<'a> {
     /// By size and coordinator, who alone is another one where the root is.
     inside: RefCell<FxHashMap<(usize, Rank), Option<Inside>>>,
     built: Built,
+    /// They replay events as long as this thread has replayed fewer than so many in all.
+    end: Cell<u64>,
 }
 
 /// What is known of one, in seconds.
@@ -34,7 +43,18 @@ enum Found {
 impl<'a> Predictions<'a> {
     /// None yet.
     pub fn new(policy: &'a CompiledPolicy, members: &'a [Location]) -> Predictions<'a> {
-        Predictions { policy, members, found: RefCell::default(), inside: RefCell::default(), built: Built::default() }
+        let built = if members.len() >= MANY_RANKS { Built::for_many_ranks() } else { Built::default() };
+        Predictions { policy, members, found: RefCell::default(), inside: RefCell::default(), built, end: Cell::new(u64::MAX) }
+    }
+
+    /// From now on no more than so many events are replayed, but for what was begun.
+    pub(super) fn replay_at_most(&self, events: u64) {
+        self.end.set(EVENTS.get() + events);
+    }
+
+    /// How many events may still be replayed: a count that is the same on all ranks.
+    pub(super) fn events_left(&self) -> u64 {
+        self.end.get().saturating_sub(EVENTS.get())
     }
 
     /// What they are for.
@@ -102,7 +122,9 @@ impl<'a> Predictions<'a> {
             Some(found @ Found::Takes(_)) => found,
             Some(found @ Found::TakesLongerThan(least)) if limit_s <= least => found,
             _ => {
-                let seconds = predict_within(self.policy, self.members, &relieved, limit_s)?;
+                let left = usize::try_from(self.events_left() / EVENTS_OF_MESSAGE).unwrap_or(usize::MAX);
+                let most = left.max(MOST_EACH * self.members.len());
+                let seconds = predict_within(self.policy, self.members, &relieved, limit_s, most)?;
                 let found = if seconds <= limit_s { Found::Takes(seconds) } else { Found::TakesLongerThan(limit_s) };
                 self.found.borrow_mut().insert(relieved, found);
                 found
@@ -137,7 +159,7 @@ fn relieved(two_level: &TwoLevel) -> TwoLevel {
 mod tests {
     use super::*;
     use crate::collective::bcast;
-    use crate::plan::{Flow, TwoLevelParameters};
+    use crate::plan::{Flow, TwoLevelParameters, predict};
     use crate::policy::Policy;
     use crate::two_level::INTER_GROUP_ALGORITHMS;
     use std::path::Path;
@@ -155,7 +177,7 @@ mod tests {
                     let choice = TwoLevelParameters { inter_group, segment, flow, intra_group, by_speed: false };
                     let two_level = two_level(&policy, &members, 0, 200_000, choice).unwrap();
                     let found = Predictions::new(&policy, &members).within(&two_level, f64::INFINITY).unwrap();
-                    assert_eq!(found, predict_within(&policy, &members, &two_level, f64::INFINITY).unwrap(), "{two_level:?}");
+                    assert_eq!(found, predict(&policy, &members, &two_level).unwrap(), "{two_level:?}");
                     relieved_of += usize::from(relieved(&two_level) != two_level);
                 }
             }
