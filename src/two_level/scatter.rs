@@ -1,6 +1,6 @@
 //! The scatter through coordinators: the root sends each the blocks of its group, packed, in one message, and they deal them out.
 
-use super::blocks::{DOWN, Packed, UP, blocks_of_a_group, deal, exchange, trees};
+use super::blocks::{BETWEEN, DOWN, Packed, UP, blocks_of_a_group, deal, exchange, trees};
 use super::coordinated::{Part, Through};
 use crate::collective::data_flow::DataFlow;
 use crate::collective::scatter;
@@ -35,7 +35,8 @@ fn program(part: &Part) -> Result<Program> {
             _ => home(part.group),
         })?;
     }
-    flow.in_lane(DOWN);
+    // what goes far leaves first, also where the blocks of the root's own group are granted before it is its turn
+    flow.in_lane(if at_root { BETWEEN } else { DOWN });
     let own = Span::output(0, shape.bytes);
     deal(&mut flow, part, home(part.group), shape.bytes, (!shape.in_place || me != shape.root).then_some(own));
     Ok(flow.done())
