@@ -95,6 +95,10 @@ impl CostModel for Computing {
         self.messages.pipe(link, bytes)
     }
 
+    fn port_in(&self, link: Link, bytes: usize) -> f64 {
+        self.messages.port_in(link, bytes)
+    }
+
     fn processor(&self, rank: Rank, bytes: usize) -> f64 {
         self.messages.processor(rank, bytes)
     }

@@ -122,6 +122,13 @@ impl CostModel for Tiers {
         }
     }
 
+    fn port_in(&self, link: Link, bytes: usize) -> f64 {
+        match &self.host {
+            Some(host) if self.hosts[link.from] == self.hosts[link.to] => host.port_in(Link { from: 0, to: 1 }, bytes),
+            _ => self.network.port_in(link, bytes) * self.port_sharing,
+        }
+    }
+
     fn processor(&self, rank: Rank, bytes: usize) -> f64 {
         self.network.processor(rank, bytes)
     }
@@ -150,6 +157,10 @@ impl CostModel for Unlike {
             recv_overhead,
             ..known
         }
+    }
+
+    fn port_in(&self, _: Link, bytes: usize) -> f64 {
+        self.processors.port(bytes)
     }
 
     fn processor(&self, rank: Rank, bytes: usize) -> f64 {

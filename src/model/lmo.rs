@@ -50,6 +50,11 @@ impl CostModel for Lmo {
         Cost { send_overhead: send, gap: send.max(self.processors.port(bytes)), transit, link_gap: 0.0, recv_overhead: receive }
     }
 
+    /// A send's gap is the processor's where that takes longer, and says nothing of the port then.
+    fn port_in(&self, _: Link, bytes: usize) -> f64 {
+        self.processors.port(bytes)
+    }
+
     fn processor(&self, rank: Rank, bytes: usize) -> f64 {
         self.processors.seconds(rank, bytes)
     }

@@ -90,8 +90,14 @@ impl CostModel for PolyModel<'_> {
         if let Some(model) = self.models[a.group].filter(|_| a.group == b.group) {
             return model.port_in(Link { from: a.position, to: b.position }, bytes);
         }
-        let back = |bytes| self.cost(Link { from: link.to, to: link.from }, bytes).gap;
-        (back(bytes) - back(0)).max(0.0)
+        let back = |bytes| self.cost(Link { from: link.to, to: link.from }, bytes);
+        let (full, empty) = (back(bytes), back(0));
+        let (port, long) = (full.gap - empty.gap, full.link_gap - empty.link_gap);
+        // where links share their port in part, their gaps say less of short messages than what comes in from hosts of the same group
+        let hosts = &self.policy.policy.groups[b.group].hosts;
+        let near = self.models[b.group].zip(hosts.iter().position(|host| Some(host) != hosts.get(b.position)));
+        let inside = near.map_or(0.0, |(model, from)| model.port_in(Link { from, to: b.position }, bytes).min(long));
+        port.max(inside).max(0.0)
     }
 
     fn loss(&self, link: Link, bytes: usize) -> Option<Loss> {
