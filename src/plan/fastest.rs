@@ -42,7 +42,8 @@ pub(super) fn fastest(
     let many = shape.ranks >= MANY_RANKS;
     let (most, most_of_first) = if many { (MOST_AMONG_MANY, MOST_AMONG_MANY) } else { (MOST_PREDICTED, MOST_OF_FIRST) };
     let nearest_row = candidates.first().cloned();
-    let mut search = Search { costs, members, shape, nearest_row, many, built: MOST_BUILT, left: most, tried: Vec::new(), best: None };
+    let mut search =
+        Search { costs, members, shape, nearest_row, many, built: MOST_BUILT, left: most, tried: Vec::new(), best: None, led: Vec::new() };
     let (mut seen, mut weighed): (Vec<Form>, Vec<(Weight, Form)>) = (Vec::new(), Vec::new());
     for form in candidates.into_iter().filter(|form| form.fits(shape)) {
         if seen.contains(&form) {
@@ -111,6 +112,8 @@ struct Search<'a> {
     left: usize,
     tried: Vec<Form>,
     best: Option<FormPlan>,
+    /// Those that were the best so far when they were predicted, the last one last.
+    led: Vec<Form>,
 }
 
 impl Search<'_> {
@@ -140,17 +143,22 @@ impl Search<'_> {
         if let Some(seconds) = seconds(&form, &self.costs, self.members, (self.shape, weight.look), limit_s)?
             && seconds < limit_s
         {
+            self.led.push(form.clone());
             self.best = Some(FormPlan::predicted(form, Some(seconds)));
         }
         Ok(())
     }
 
-    /// Tries the best one in segments of other sizes, as far as there is room.
+    /// Tries the best one in segments of other sizes, as far as there is room, and the one before it that does something else between coordinators: in some
+    /// segments the turns of one go wrong, and not those of the other.
     fn other_segments(&mut self, policy: &CompiledPolicy) -> Result<()> {
-        let Some(best) = self.best.as_ref().map(|best| best.form.clone()) else { return Ok(()) };
-        for form in in_all_segments(policy, self.members, &best, self.shape)? {
-            let Some(weight) = self.weigh(&form, self.left)? else { break };
-            self.try_form(&weight, form, false)?;
+        let Some(best) = self.led.last().cloned() else { return Ok(()) };
+        let other = self.led.iter().rev().find(|form| !form.is_like(&best)).cloned();
+        for leader in std::iter::once(best).chain(other) {
+            for form in in_all_segments(policy, self.members, &leader, self.shape)? {
+                let Some(weight) = self.weigh(&form, self.left)? else { break };
+                self.try_form(&weight, form, false)?;
+            }
         }
         Ok(())
     }
@@ -185,7 +193,7 @@ pub(super) fn seconds(
 }
 
 /// A rank in the middle of a root's group.
-fn another(members: &[Location], root: Rank) -> Rank {
+pub(super) fn another(members: &[Location], root: Rank) -> Rank {
     let alike: Vec<Rank> = (0..members.len()).filter(|&r| members[r].group == members[root].group).collect();
     alike[alike.len() / 2]
 }

@@ -1,6 +1,7 @@
 //! What is done in a collective that has forms: what a row says, or where no row fits, the form that is predicted to be the fastest.
 
-use super::fastest::{fastest, seconds};
+use super::farthest_first::serves_each;
+use super::fastest::{another as another_root, fastest, seconds};
 use super::forms::{coordinated, in_bounded_segments};
 use super::{Form, LONGEST_MESSAGE, Location, PolyModel, placement, stand_in, untuned};
 use crate::collective::{Collective, Parameters, Shape};
@@ -9,6 +10,9 @@ use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, Decision, TwoLevelRow, bounded};
 use crate::stats;
 use crate::two_level::through;
+
+/// Above its own size a row holds up to so many times that: rows are made fourfold, and end halfway between two.
+const REACH: usize = 2;
 
 /// A form, with what it should take.
 #[derive(Debug, Clone)]
@@ -46,7 +50,17 @@ pub(super) fn class_of(policy: &CompiledPolicy, members: &[Location], collective
     let (at, element) = (policy.size_class(collective, shape.bytes), shape.elements.bytes);
     // a root may be in place where others are not, and all must decide alike; of whole elements, and not none where there are some
     let bytes = if shape.bytes == 0 { 0 } else { (at / element).max(1) * element };
-    Ok(Shape { bytes, root: stand_in(policy, members, collective, shape.root)?, in_place: false, ..*shape })
+    let first = stand_in(policy, members, collective, shape.root)?;
+    // rows were made from the first of the first group
+    let another = shape.root != first && members[first].group == 0 && hangs_on_root(collective, policy.two_level(collective, at));
+    let root = if another { another_root(members, first) } else { first };
+    Ok(Shape { bytes, root, in_place: false, ..*shape })
+}
+
+/// True if who crosses groups in what a row says hangs on which rank of its group the root is: in a tree over all ranks.
+fn hangs_on_root(collective: &'static Collective, row: Option<&TwoLevelRow>) -> bool {
+    let tree = |row: &TwoLevelRow| row.intra_group.is_none() && collective.algorithm(&row.inter_group).is_ok_and(|a| !serves_each(a));
+    collective.rooted && row.is_some_and(tree)
 }
 
 /// Decides what is done for a shape.
@@ -84,11 +98,13 @@ pub(super) fn decide_form(
     let row = policy.two_level(collective, shape.bytes).filter(|_| (0..policy.policy.groups.len()).all(about_whole));
     // an algorithm over all ranks goes by their numbers: where others have these, it crosses groups elsewhere
     let placed = || policy.is_as_measured(collective, members.len(), &placement(members));
-    // rows were made with the root in the first group
+    // rows were made with the root in the first group, trees over all ranks from the first of it, and the last one says nothing of much larger sizes
     let from_there = !collective.rooted || members[shape.root].group == 0;
-    if let Some(row) =
-        row.filter(|row| from_there && (row.intra_group.is_some() || placed() || is_native(policy, members, collective, row)))
-    {
+    let first = || members[..shape.root].iter().all(|m| m.group != 0);
+    let near = |row: &TwoLevelRow| shape.bytes <= row.at_bytes || row.times_apart(shape.bytes) <= REACH;
+    let over_all = |row: &TwoLevelRow| placed() && (first() || !hangs_on_root(collective, Some(row)));
+    let holds = |row: &TwoLevelRow| near(row) && (row.intra_group.is_some() || over_all(row));
+    if let Some(row) = row.filter(|row| from_there && (holds(row) || is_native(policy, members, collective, row))) {
         let said = from_row(policy, members, collective, row, shape)?;
         // rows are made for operations that commute
         if said.form.fits(shape) {
