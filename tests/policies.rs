@@ -5,7 +5,7 @@ mod common;
 use collwise::collective::{COLLECTIVES, Collective, Parameters, Shape, bcast};
 use collwise::model::{Among, Cost, Fitted};
 use collwise::plan::{Location, plan, plan_form};
-use collwise::policy::{CompiledPolicy, Policy};
+use collwise::policy::{CompiledPolicy, GroupPolicy, Policy};
 use collwise::predict::completion;
 use collwise::topology::Link;
 use std::path::PathBuf;
@@ -352,4 +352,21 @@ fn scores_are_read_as_older_versions_wrote_them() {
     let said = Policy::parse("p", &cut).unwrap_err().to_string();
     let line = 1 + text[..text.find("[[errors.").unwrap()].matches('\n').count();
     assert!(said.contains(&format!("p, line {line}: ")) && said.contains("a value for each of the models"), "{said}");
+}
+
+/// From another root such a tree crosses groups elsewhere, and the last row's size is the largest that anything was measured at.
+#[test]
+fn a_row_of_a_tree_over_all_ranks_holds_from_its_own_root_and_at_sizes_near_its_own() {
+    let mut policy = read("policies/pmeo2006.toml");
+    let of = |(group, g): (usize, &GroupPolicy)| (0..g.hosts.len()).map(move |position| Location { group, position });
+    let members: Vec<Location> = policy.groups.iter().enumerate().flat_map(of).collect();
+    let [reduce, gather] = ["reduce", "gather"].map(|name| COLLECTIVES.into_iter().find(|c| c.name == name).unwrap());
+    let last = policy.collectives.get_mut(reduce).unwrap().two_level.last_mut().unwrap();
+    (last.inter_group, last.intra_group, last.segment_bytes) = ("binomial".into(), None, 0);
+    let largest = [reduce, gather].map(|c| policy.two_level(c).last().unwrap().at_bytes);
+    let policy = CompiledPolicy::new(policy).unwrap();
+    let from_row =
+        |c: &'static Collective, root, bytes| plan_form(&policy, &members, c, &c.shape(members.len(), root, bytes)).unwrap().from_row;
+    assert!(from_row(reduce, 0, largest[0]) && !from_row(reduce, 5, largest[0]), "a neighbour's tree crosses groups elsewhere");
+    assert!(from_row(gather, 0, largest[1]) && from_row(gather, 0, 2 * largest[1]) && !from_row(gather, 0, 8 * largest[1]));
 }
