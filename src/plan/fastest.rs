@@ -19,9 +19,9 @@ use crate::two_level::{Coordinated, IntraGroup, through};
 /// over, and leaves the others theirs: where the nearest row has a pipeline of short segments, nothing else would be compared with it.
 const MOST_PREDICTED: usize = 1 << 19;
 const MOST_OF_FIRST: usize = 4 * MOST_PREDICTED;
-/// Among so many ranks it is fewer, and no more for the first and the others together: some 40 ms, for which all of them wait.
+/// Among so many ranks it is fewer, and no more for the first and the others together: some 30 ms, for which all of them wait.
 pub(super) const MANY_RANKS: usize = 512;
-const MOST_AMONG_MANY: usize = 3 << 15;
+const MOST_AMONG_MANY: usize = 5 << 14;
 /// And so many are built to find out how many there are, which takes a fraction of that for each.
 const MOST_BUILT: usize = 1 << 21;
 
@@ -153,7 +153,8 @@ impl Search<'_> {
     /// segments the turns of one go wrong, and not those of the other.
     fn other_segments(&mut self, policy: &CompiledPolicy) -> Result<()> {
         let Some(best) = self.led.last().cloned() else { return Ok(()) };
-        let other = self.led.iter().rev().find(|form| !form.is_like(&best)).cloned();
+        // among many ranks there is no time for it
+        let other = self.led.iter().rev().find(|form| !self.many && !form.is_like(&best)).cloned();
         for leader in std::iter::once(best).chain(other) {
             for form in in_all_segments(policy, self.members, &leader, self.shape)? {
                 let Some(weight) = self.weigh(&form, self.left)? else { break };
