@@ -16,9 +16,8 @@
 # Where messages are empty (barriers, handshakes, one byte split in two) they have their gap here, and none keeps the receiver's port; LogGOPSim, which would
 # take G off, gets them with a byte. Where several come to one port, g is o (barriers up trees, the byte), for which the processor keeps them waiting and
 # not the port, or o is 0 (handshakes), so that they keep no processor when the port may send again.
-# Of messages that come to a port at the same time, or with 8 bytes more or less, LogGP does not say which is first. Where two times differ, LogGOPSim runs
-# again with ranks that begin a nanosecond after each other, or what 8 bytes take if the last begins less than a thousandth of the time later, in both
-# orders; the closest of its times is taken, and there is no difference if they are on both sides of ours (allreduce/direct_scatter varies by 8 %).
+# Of messages that come to a port at the same time LogGP does not say which is first. Where two times differ, both are found again with ranks that begin
+# after each other, by a nanosecond or by what 8 bytes take, in both orders (`predict --skew`), and those two that differ least are compared.
 set -euo pipefail
 [ $# -ge 1 ] || { sed -n 's/^#   \(scripts.*\)/usage: \1/p' "$0"; exit 2; }
 root=$(dirname "$(dirname "$(readlink -f "$0")")")
@@ -100,28 +99,30 @@ skewed() {
     "$programs/txt2bin" -i "$goal.skewed" -o "$goal.skewed.bin"
 }
 
-# Sets an element of `closest` to LogGOPSim's time, with a gap per byte, that is closest to so many nanoseconds, or to these if its times are on both sides.
-simulate_closest() {
-    local best step order least most
-    simulate "$goal.bin" "$2"
-    best=$simulated least=$simulated most=$simulated
-    for step in 1 $((8 * $2)); do
+# Sets an element of `theirs` and of `ours` to LogGOPSim's time, with a gap per byte, and ours, of one size and these charges; of those of ranks that begin
+# together and one after the other the pair that differs least, where those that begin together differ.
+settle() {
+    local k=$1 perbyte=$2 size=$3 mine=$4 step order skew
+    simulate "$goal.bin" "$perbyte"
+    theirs[k]=$simulated ours[k]=$mine
+    for step in 1 $((8 * perbyte)); do
         for order in 1 -1; do
-            # they are within a thousandth, or the last rank would begin so much later
-            ((1000 * (best > $3 ? best - $3 : $3 - best) > best && step > 0 && 1000 * step * ranks < best)) || continue
+            # they are within a thousandth
+            ((step > 0 && 1000 * (theirs[k] > ours[k] ? theirs[k] - ours[k] : ours[k] - theirs[k]) > theirs[k])) || continue
+            skew=$((step * order))
+            predict mine --bytes "$size" "${charges[@]}" --skew="$skew"
             skewed $step $order
-            simulate "$goal.skewed.bin" "$2"
-            (((simulated > $3 ? simulated - $3 : $3 - simulated) >= (best > $3 ? best - $3 : $3 - best))) || best=$simulated
-            least=$((simulated < least ? simulated : least)) most=$((simulated > most ? simulated : most))
+            simulate "$goal.skewed.bin" "$perbyte"
+            # |a - b| / b by products, which are whole
+            (((simulated > mine ? simulated - mine : mine - simulated) * theirs[k] \
+                >= (theirs[k] > ours[k] ? theirs[k] - ours[k] : ours[k] - theirs[k]) * simulated)) || theirs[k]=$simulated ours[k]=$mine
         done
     done
-    (($3 < least || $3 > most)) || best=$3
-    closest[$1]=$best
 }
 
 # A line for each run of an algorithm: its name, LogGOPSim's and our nanoseconds with G = 0, LogGOPSim's, those of loggp and ours with G > 0, and which run.
 compare() {
-    local name=$1/$2 cut=$3 goal=$4 overhead=$o gap=$g o g sizes ranks part of_part k what bytes empty charges simulated closest without with loggp
+    local name=$1/$2 cut=$3 goal=$4 overhead=$o gap=$g o g sizes ranks part of_part k what bytes size empty charges uncharged simulated theirs ours without with loggp
     case $1 in
         barrier) sizes=(0:0) ;;
         bcast | reduce | allreduce) sizes=("${cases[@]}") ;;
@@ -144,6 +145,7 @@ compare() {
             charged 0 "$empty"
             # some algorithms are for some numbers of ranks alone
             predict without --bytes "$bytes" "${charges[@]}" || continue
+            uncharged=("${charges[@]}")
             charged "$G" "$empty"
             predict with --bytes "$bytes" "${charges[@]}"
             predict loggp --bytes "$bytes" --model loggp --param "L=$L" --param "o=$o" --param "g=$g" --param "G=$G"
@@ -151,9 +153,12 @@ compare() {
                 "$collwise" export --to goal "${what[@]}" --bytes "${of_part[k]%:*}" -o "$goal"
                 [ "$empty" = 0 ] || sed -i 's/ 0b / 1b /' "$goal"
                 "$programs/txt2bin" -i "$goal" -o "$goal.bin"
-                simulate_closest 0 0 "${without[k]}"
-                simulate_closest 1 "$G" "${with[k]}"
-                echo "$name ${closest[0]} ${without[k]} ${closest[1]} ${loggp[k]} ${with[k]} $ranks:${of_part[k]}"
+                size=${of_part[k]%:*}
+                settle 1 "$G" "$size" "${with[k]}"
+                charges=("${uncharged[@]}")
+                settle 0 0 "$size" "${without[k]}"
+                charged "$G" "$empty"
+                echo "$name ${theirs[0]} ${ours[0]} ${theirs[1]} ${loggp[k]} ${ours[1]} $ranks:${of_part[k]}"
             done
         done
     done

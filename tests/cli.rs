@@ -350,6 +350,12 @@ fn every_collective_is_predicted_and_exported() {
         ["--param", "transit=0.001,1.001", "--collective", "reduce", "--algorithm", "rabenseifner", "--ranks", "6", "--bytes", "1MiB"];
     let seconds = |more: &[&str]| json(&[&["predict"], &tables[..], &late, more].concat(), at)[0]["predicted_s"].as_f64().unwrap();
     assert!((seconds(&[]) - seconds(&["--eager"]) - 0.25).abs() < 2e-3);
+    // the root of a chain comes first or last of six
+    let chain = of("bcast", "chain", "6", "8");
+    let skewed = |skew: &str| json(&[&chain[..], &["--skew", skew]].concat(), at)[0]["predicted_s"].as_f64().unwrap();
+    assert_eq!(skewed("0.5"), 2.5, "the message is there before the last one begins");
+    assert!((skewed("-0.5") - skewed("0") - 2.5).abs() < 1e-9);
+    fails(&[&chain[..], &["--skew", "1e9"]].concat(), at, 2, &["give seconds, 1e6 at most"]);
     fails(&of("allgather", "neighbour_exchange", "7", "8"), at, 1, &["neighbour_exchange over 7 ranks: it wants an even number of ranks"]);
     fails(&of("alltoall", "direct", "1000", "9000000000GiB"), at, 1, &["no memory holds that"]);
 }

@@ -41,6 +41,9 @@ pub struct Args {
     /// Take messages in when they come, as if each had room of its own; if not given, those that come before the bytes may be written wait.
     #[arg(long, requires = "algorithm")]
     eager: bool,
+    /// Let each rank begin so many seconds after the one before it, or, if negative, before it.
+    #[arg(long, value_name = "SECONDS", requires = "algorithm", allow_negative_numbers = true, value_parser = seconds)]
+    skew: Option<f64>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -140,6 +143,9 @@ fn of_model(args: &Args, name: &str) -> anyhow::Result<Outcome> {
         if args.eager {
             schedule = schedule.eager();
         }
+        if let Some(step_s) = args.skew {
+            schedule = schedule.skewed(step_s);
+        }
         let t = completion(&schedule, costs.as_ref())?;
         rows.push(vec![units::bytes(bytes), units::seconds(t)]);
         all.push(serde_json::json!({
@@ -152,6 +158,12 @@ fn of_model(args: &Args, name: &str) -> anyhow::Result<Outcome> {
         print(&table(&["bytes", "predicted"], 0, &rows))?
     }
     Ok(Outcome::Done)
+}
+
+/// Seconds that clocks can count.
+fn seconds(text: &str) -> Result<f64, String> {
+    let read = text.parse::<f64>().ok().filter(|seconds| seconds.abs() <= units::MAX_SECONDS);
+    read.ok_or_else(|| format!("give seconds, {:e} at most", units::MAX_SECONDS))
 }
 
 /// Reads NAME=VALUE pairs; what the model keeps as a table takes a list.

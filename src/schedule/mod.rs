@@ -42,6 +42,7 @@ mod memory;
 mod op;
 mod pending;
 mod program;
+mod skewed;
 mod specification;
 #[cfg(feature = "tune")]
 mod symbolic;
