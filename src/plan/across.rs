@@ -376,6 +376,16 @@ pub fn predict_within(policy: &CompiledPolicy, members: &[Location], two_level: 
     pipelined(two_level.bytes, repeats(two_level), &costs, limit_s, of)
 }
 
+/// How long a broadcast keeps the rank that has most to do; of the library's own inside groups nothing is known.
+///
+/// # Errors
+/// An algorithm that there is not.
+pub fn busiest(policy: &CompiledPolicy, members: &[Location], two_level: &TwoLevel) -> Result<f64> {
+    let costs = PolyModel::new(policy, members, &bcast::COLLECTIVE, two_level.bytes)?;
+    let mut busy = two_level.ranks().into_iter().map(|rank| Ok(Busy::of(rank, &two_level.program(rank)?, &costs).least()));
+    busy.try_fold(0.0, |most, busy: Result<f64>| Ok(f64::max(most, busy?)))
+}
+
 /// The least that a relay takes: so long it keeps the busiest coordinator. One over tens of groups has no turns that tell it, and its schedule is large.
 fn least(two_level: &TwoLevel, costs: &PolyModel) -> Result<f64> {
     if two_level.message_count() > MOST_MESSAGES {

@@ -33,7 +33,7 @@ use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
 use across::segment_of;
-pub use across::{Flow, TwoLevelParameters, predict, seconds, two_level, two_level_parameters, unlike_processors};
+pub use across::{Flow, TwoLevelParameters, busiest, predict, seconds, two_level, two_level_parameters, unlike_processors};
 pub use beyond::Beyond;
 pub use candidates::{TwoLevelCandidate, TwoLevelCandidates, TwoLevelChoice, choice_name};
 pub use form_plan::{FormPlan, plan_form};

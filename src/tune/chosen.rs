@@ -1,6 +1,6 @@
 //! Which of some schedules that were measured is taken, and what it takes: found by runs that did not choose it.
 
-use crate::decide::beats_native;
+use crate::decide::{ALIKE, beats_native};
 use crate::error::Result;
 use crate::measure::{DRIFTED, Experiment, Samples, Session, Stop};
 use crate::stats;
@@ -26,6 +26,22 @@ pub(super) fn fastest(samples: &Samples, rivals: &[Experiment]) -> Option<usize>
     let some = rivals.iter().any(|e| is_remeasured(samples, e));
     let known = (0..rivals.len()).filter(|&k| !some || is_remeasured(samples, &rivals[k]));
     known.filter_map(|k| Some((k, choosing(samples, &rivals[k])?))).min_by(|a, b| a.1.total_cmp(&b.1)).map(|(k, _)| k)
+}
+
+/// The places of those that runs do not tell from the fastest: hardly slower, and not in each run.
+pub(super) fn as_fast(samples: &Samples, rivals: &[Experiment], fastest: usize) -> Vec<usize> {
+    let most = |k: usize| Some(choosing(samples, &rivals[k])? * (1.0 + ALIKE)).zip(slowest(samples, &rivals[k]));
+    let Some((limit_s, slowest_s)) = most(fastest) else { return Vec::new() };
+    let remeasured = is_remeasured(samples, &rivals[fastest]);
+    let is = |k: usize| {
+        let overlaps = runs(samples, &rivals[k]).is_some_and(|runs| runs.iter().any(|&time| time <= slowest_s));
+        overlaps && choosing(samples, &rivals[k]).is_some_and(|time| time <= limit_s) && is_remeasured(samples, &rivals[k]) == remeasured
+    };
+    (0..rivals.len()).filter(|&k| is(k)).collect()
+}
+
+fn slowest(samples: &Samples, experiment: &Experiment) -> Option<f64> {
+    Some(runs(samples, experiment)?.iter().copied().fold(0.0, f64::max))
 }
 
 /// The place of the fastest by the first runs of each alone: what is searched next hangs on nothing that comes later, so that a recording, or a resumed
@@ -122,6 +138,16 @@ mod tests {
         let (b, c) = (Sample { remeasured: vec![1.4], ..b }, Sample { remeasured: vec![1.3], ..c });
         assert_eq!(fastest(&samples([a, b, c]), &rivals), Some(2));
         assert_eq!(fastest(&Samples::default(), &rivals), None);
+    }
+
+    #[test]
+    fn what_is_hardly_slower_and_not_in_each_run_is_as_fast() {
+        let rivals: Vec<Experiment> = (0..5).map(experiment).collect();
+        let of = |out, seconds: &[f64]| sample(out, seconds, Stop::Precise);
+        let all = samples([of(0, &[1.0, 1.001]), of(1, &[1.002, 1.003]), of(2, &[1.0, 1.008]), of(3, &[1.0, 1.1]), of(4, &[0.9, 1.1])]);
+        assert_eq!(as_fast(&all, &rivals, 0), [0, 2, 4], "one is slower in each run, one by too much");
+        let remeasured = Sample { remeasured: vec![1.0], ..of(0, &[1.0]) };
+        assert_eq!(as_fast(&samples([remeasured, of(1, &[1.0])]), &rivals, 0), [0], "few runs say little beside many");
     }
 
     #[test]
