@@ -352,6 +352,8 @@ fn every_collective_is_predicted_and_exported() {
     assert!((seconds(&[]) - seconds(&["--eager"]) - 0.25).abs() < 2e-3);
     // the root of a chain comes first or last of six
     let chain = of("bcast", "chain", "6", "8");
+    ok(&[&chain[..], &["--most-messages", "5"]].concat(), at);
+    fails(&[&chain[..], &["--most-messages", "4"]].concat(), at, 1, &["at least 5 messages, at most 4 are held", "--most-messages allows"]);
     let skewed = |skew: &str| json(&[&chain[..], &["--skew", skew]].concat(), at)[0]["predicted_s"].as_f64().unwrap();
     assert_eq!(skewed("0.5"), 2.5, "the message is there before the last one begins");
     assert!((skewed("-0.5") - skewed("0") - 2.5).abs() < 1e-9);

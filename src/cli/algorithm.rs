@@ -1,7 +1,7 @@
 //! The options by which one algorithm is named without a policy, for `predict` and `export`.
 
 use crate::collective::{Algorithm, Collective, Parameters, Size, bcast, collective};
-use crate::schedule::{Schedule, WINDOW};
+use crate::schedule::{MOST_MESSAGES, Schedule, WINDOW};
 use crate::units;
 use anyhow::{Context, bail};
 
@@ -26,6 +26,9 @@ pub struct AlgorithmArgs {
     /// To how many peers at once a rank sends; to all if not given.
     #[arg(long, requires = "algorithm", value_parser = clap::value_parser!(u16).range(1..=WINDOW as i64), value_name = "PEERS")]
     peers: Option<u16>,
+    /// Messages of its schedule, at most: whoever wants more needs 60 to 230 bytes for each.
+    #[arg(long, requires = "algorithm", value_name = "MESSAGES", default_value_t = MOST_MESSAGES as u32, value_parser = clap::value_parser!(u32).range(1..))]
+    most_messages: u32,
 }
 
 /// The collective that is asked about.
@@ -64,6 +67,7 @@ pub struct Chosen {
     /// Over so many ranks.
     pub ranks: usize,
     parameters: Parameters,
+    most_messages: usize,
 }
 
 impl AlgorithmArgs {
@@ -96,14 +100,14 @@ impl AlgorithmArgs {
             peers: self.peers.unwrap_or(0).into(),
             by_speed: false,
         };
-        Ok(Some(Chosen { collective, algorithm, ranks: ranks as usize, parameters }))
+        Ok(Some(Chosen { collective, algorithm, ranks: ranks as usize, parameters, most_messages: self.most_messages as usize }))
     }
 }
 
 impl Chosen {
     /// Its schedule for a message from a root; `aim` is what it is wanted for, as in "failed to predict".
     pub fn schedule(&self, aim: &str, root: usize, bytes: usize) -> anyhow::Result<Schedule> {
-        let Chosen { collective, algorithm, ranks, parameters } = self;
+        let Chosen { collective, algorithm, ranks, parameters, most_messages } = self;
         if root >= *ranks {
             bail!("{aim} {} from rank {root} of {ranks} ranks", collective.one());
         }
@@ -113,7 +117,7 @@ impl Chosen {
             bail!("{aim} {} of {} over {ranks} ranks: no memory holds that", collective.one(), units::bytes(bytes));
         }
         let shape = collective.shape(*ranks, root, bytes);
-        let schedule = algorithm.bounded_schedule(&shape, parameters)?;
+        let schedule = algorithm.schedule_within(&shape, parameters, *most_messages)?;
         schedule.with_context(|| format!("{aim} {}: the messages of the MPI library's own are not known", algorithm.name))
     }
 }

@@ -20,7 +20,7 @@ mod step;
 mod tree;
 
 use crate::error::{Error, Result};
-use crate::schedule::{Elements, Layout, Program, Schedule, Span, Specification, pieces, segments};
+use crate::schedule::{Elements, Layout, MOST_MESSAGES, Program, Schedule, Span, Specification, pieces, segments};
 use crate::topology::Rank;
 use crate::units;
 use serde::de::Error as _;
@@ -423,14 +423,22 @@ impl Algorithm {
     /// # Errors
     /// [`Error::TooLarge`], or [`Error::Invalid`] if it does not fit the shape.
     pub fn bounded_schedule(&self, shape: &Shape, parameters: &Parameters) -> Result<Option<Schedule>> {
+        self.schedule_within(shape, parameters, MOST_MESSAGES)
+    }
+
+    /// As [`Algorithm::bounded_schedule`], with at most so many messages.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn schedule_within(&self, shape: &Shape, parameters: &Parameters, most: usize) -> Result<Option<Schedule>> {
         let Some(builder) = self.builder else { return Ok(None) };
         if !(self.fits)(shape) {
             return Err(Error::invalid(format!("build {} over {} ranks: it wants {}", self.name, shape.ranks, self.wants)));
         }
         let segment = if self.segmented { parameters.segment } else { 0 };
         let at_least = (shape.ranks.max(2) - 1).saturating_mul(self.heard_in(shape.bytes, segment));
-        Schedule::bounded(shape.ranks, (shape.bytes, segment), at_least, |me| Ok(parameters.hold_back(builder(me, shape, parameters))))
-            .map(Some)
+        let program = |me| Ok(parameters.hold_back(builder(me, shape, parameters)));
+        Schedule::bounded(shape.ranks, (shape.bytes, segment), (at_least, most), program).map(Some)
     }
 
     /// In how many messages a rank other than the root hears the whole message, at least.

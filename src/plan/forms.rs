@@ -11,7 +11,7 @@ use crate::decide::{all_candidates, even};
 use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, bounded};
 use crate::predict::completion;
-use crate::schedule::{Program, Schedule};
+use crate::schedule::{MOST_MESSAGES, Program, Schedule};
 use crate::topology::Rank;
 use crate::two_level::{Coordinated, IntraGroup, first_rank, through};
 
@@ -160,12 +160,12 @@ impl Form {
         match self {
             Form::Flat(_, algorithm, parameters) | Form::Placed(_, algorithm, parameters, _) => {
                 let segment = if algorithm.segmented { parameters.segment } else { 0 };
-                Schedule::bounded(shape.ranks, (shape.bytes, segment), 0, |me| self.program(me, shape))
+                Schedule::bounded(shape.ranks, (shape.bytes, segment), (0, MOST_MESSAGES), |me| self.program(me, shape))
             }
             Form::Coordinated(c) => {
                 let places = c.places(shape.ranks);
                 let program = |me: Rank| places[me].map_or(Ok(Program::new()), |place| c.program_at(place, shape));
-                Schedule::bounded(shape.ranks, (shape.bytes, c.segment), c.message_count(shape.bytes)?, program)
+                Schedule::bounded(shape.ranks, (shape.bytes, c.segment), (c.message_count(shape.bytes)?, MOST_MESSAGES), program)
             }
         }
     }

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 /// A schedule that is replayed, and the replay, hold about so many bytes for each message: a send and a receive of 28 bytes, once for ranks that do the
 /// same, and their times, 60 in all where messages go from rank to rank in tens of segments; up to 230 where each has a stream of its own, as in an alltoall.
 const BYTES_PER_MESSAGE: &str = "60 to 230";
-/// So many messages are held at most: 200 MB, and half a second of replaying. Whoever asks for more has most likely slipped in a unit.
+/// So many messages are held at most, if nothing else is said: 200 MB, and half a second of replaying. Whoever asks for more has most likely slipped in a unit.
 pub const MOST_MESSAGES: usize = 2_000_000;
 
 /// Messages are tried in so many segments where nothing else bounds them: a pipeline is then filled for a small part of its time, and more would only
@@ -23,14 +23,14 @@ pub fn pieces(bytes: usize, segment: usize) -> usize {
 
 impl Schedule {
     /// Builds each rank's program for a message of `bytes`, cut into segments of `segment` (0: whole), as long as they hold at most
-    /// [`MOST_MESSAGES`] in all. `at_least` is a number of messages known beforehand, so that no single program is too large.
+    /// `most` messages in all. `at_least` is a number of messages known beforehand, so that no single program is too large.
     ///
     /// # Errors
     /// [`Error::TooLarge`], with what makes it so and what to do; or the error of a program.
     pub fn bounded(
         ranks: usize,
         (bytes, segment): (usize, usize),
-        at_least: usize,
+        (at_least, most): (usize, usize),
         program: impl Fn(Rank) -> Result<Program>,
     ) -> Result<Schedule> {
         let refused = |counted: usize| {
@@ -40,12 +40,12 @@ impl Schedule {
                 format!(" in {} segments of {}", pieces(bytes, segment), units::bytes(segment))
             };
             Error::TooLarge(format!(
-                "replay {}{cut} over {ranks} ranks: that is at least {counted} messages, at most {MOST_MESSAGES} are held in memory \
-                 ({BYTES_PER_MESSAGE} bytes each); ask for fewer bytes, longer segments or fewer ranks",
+                "replay {}{cut} over {ranks} ranks: that is at least {counted} messages, at most {most} are held in memory \
+                 ({BYTES_PER_MESSAGE} bytes each); ask for fewer bytes, longer segments or fewer ranks (--most-messages allows one algorithm more)",
                 units::bytes(bytes)
             ))
         };
-        if at_least > MOST_MESSAGES {
+        if at_least > most {
             return Err(refused(at_least));
         }
         let (mut programs, mut messages) = (Vec::<Program>::with_capacity(ranks), 0);
@@ -59,7 +59,7 @@ impl Schedule {
             }
             program.shrink();
             messages += program.messages();
-            if messages > MOST_MESSAGES {
+            if messages > most {
                 return Err(refused(messages));
             }
             programs.push(program);

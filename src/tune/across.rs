@@ -159,9 +159,9 @@ impl Search<'_> {
         Ok(by_size)
     }
 
-    /// The best of each inter-group algorithm is tried with other segments, and the fastest of all with other trees and windows too, since their speed is a matter of the
-    /// processors and ports that ranks share, which predictions know least of; until each is the best of its neighbours. Where the
-    /// prediction holds, only those are tried that it finds faster.
+    /// The best of each inter-group algorithm is tried with other segments, and the fastest of all with other trees and windows too, since their speed is
+    /// a matter of the processors and ports that ranks share, which predictions know least of; until each is the best of its neighbours. Where the
+    /// prediction holds, only those are tried that it finds faster; where it does not, trees and windows with all that are near the fastest.
     fn improve(&self, session: &mut Session, bytes: usize, before: &Missed, candidates: &mut Vec<Candidate>) -> Result<()> {
         let segments = segment_sizes(self.policy, bytes);
         let mut tried: Vec<(InterGroupAlgorithm, bool, f64)> = Vec::new();

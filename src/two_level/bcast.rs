@@ -6,7 +6,7 @@ use super::{IntraGroup, Named};
 use crate::collective::{NativeCall, Parameters, Shape, Step, bcast};
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
-use crate::schedule::{Lane, OpId, Program, Schedule, Specification, pieces, segments};
+use crate::schedule::{Lane, MOST_MESSAGES, OpId, Program, Schedule, Specification, pieces, segments};
 use crate::topology::{Rank, check_ranks};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -303,7 +303,7 @@ impl TwoLevel {
             (Some((k, position)), None) => Ok(self.program_at(k, position, &hosts[k])),
         };
         let segment = self.shortest_segment();
-        Schedule::bounded(ranks, (self.bytes, segment), self.messages_at_least(), program)
+        Schedule::bounded(ranks, (self.bytes, segment), (self.messages_at_least(), MOST_MESSAGES), program)
     }
 
     /// The bytes of the shortest segment that the message is cut into anywhere; 0: none.
