@@ -41,7 +41,7 @@ fn changed(folder: &Path, name: &str, change: impl Fn(&str) -> String) -> String
 
 #[test]
 fn a_root_that_is_not_there_is_refused_whatever_is_planned() {
-    for (name, ranks) in [("hcl16", 16), ("ccgrid2007", 78)] {
+    for (name, ranks) in [("hcl16", 16), ("ccgrid2007", 78), ("two-core-vm", 8)] {
         let (policy, root) = (policy(name), ranks.to_string());
         for collective in collwise::collective::COLLECTIVES.into_iter().filter(|c| c.rooted) {
             let of = ["--collective", collective.name, "--root", &root];
@@ -53,6 +53,31 @@ fn a_root_that_is_not_there_is_refused_whatever_is_planned() {
                 assert!(said.contains(&format!("plan {} from rank {root} of {ranks} ranks", collective.one())), "{said}");
             }
         }
+    }
+}
+
+/// Eight hosts of one switch whose processors are alike, on which messages to one port are lost.
+const LOSES: &str = "format = 1\nname = \"loses\"\n[hosts]\ngap_s = 1e-6\ngap_s_per_byte = 8.5e-9\neager_limit_bytes = 131072\nsend_overhead_s = 4e-5\n\
+     send_overhead_s_per_byte = 1e-8\nrecv_overhead_s = 4e-5\nrecv_overhead_s_per_byte = 1e-8\n[tcp]\nscatter_leap_bytes = 65536\nscatter_leap_s = 1e-3\n\
+     gather_low_bytes = 4096\ngather_high_bytes = 65536\ngather_escalation_s = 0.2\ngather_escalation_share = 0.05\n\
+     [[group]]\nname = \"a\"\ncount = 8\nlatency_s = 1.5e-4\n";
+
+#[test]
+fn where_messages_are_lost_the_same_is_done_from_every_root() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(at("p.toml"), LOSES).unwrap();
+    let policy = at("policy.toml");
+    ok(&["tune", "--platform", &at("p.toml"), "--collectives", "gather,scatter,reduce", "-o", &policy]);
+    for collective in ["gather", "scatter", "reduce"] {
+        let from = |root: &str| ok(&["explain", &policy, "--collective", collective, "--root", root]);
+        let first = from("0");
+        assert!(!first.contains("library's own"), "{first}");
+        for root in ["3", "7"] {
+            assert_eq!(from(root), first, "{collective}");
+        }
+        let replayed = &json(&["predict", &policy, "--collective", collective, "--root", "3", "--bytes", "1KiB"])[0];
+        assert!(replayed["replayed_s"].as_f64().is_some_and(|seconds| seconds > 0.0), "{replayed}");
     }
 }
 

@@ -10,6 +10,7 @@ use crate::plan::{Flow, FormPlan, Location, OWN, Plan, by_form, plan, plan_form}
 use crate::policy::{CompiledPolicy, Policy};
 use crate::two_level::{InterGroup, InterGroupAlgorithm};
 use crate::units;
+use anyhow::ensure;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -54,6 +55,8 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
             if args.json { print_json(&json(&compiled.policy, &plan))? } else { print(&text(&compiled.policy, &plan)?)? }
         }
         None => {
+            // where there are no rows nothing is planned that would say it
+            ensure!(args.root < members.len(), "plan {} from rank {} of {} ranks", collective.one(), args.root, members.len());
             let classes = classes(&compiled, &members, collective, args.root)?;
             if classes.is_empty() {
                 return without_rows(args);

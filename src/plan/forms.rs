@@ -32,6 +32,11 @@ pub enum Form {
     Coordinated(Coordinated),
 }
 
+/// True of ranks that follow each other.
+fn in_turn(order: &[Rank]) -> bool {
+    order.iter().enumerate().all(|(k, &rank)| rank == (order[0] + k) % order.len())
+}
+
 /// So many of the best through coordinators are tried in segments of all sizes.
 const MOST_REFINED: usize = 8;
 
@@ -80,6 +85,13 @@ impl Form {
     /// A collective that does not go through coordinators, or the policy lacks a link.
     pub(super) fn for_shape(&self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Result<Form> {
         match self {
+            // what is lost hangs on who sends when: ranks do in turn from this root on what they were to do from the one that stands for its class
+            Form::Placed(collective, algorithm, p, order)
+                if in_turn(order) && policy.loses(members[0].group) && members.iter().all(|m| m.group == members[0].group) =>
+            {
+                let order = (0..shape.ranks).map(|place| shape.absolute(place)).collect();
+                Ok(Form::Placed(collective, algorithm, even(*p, shape.bytes), order))
+            }
             // it was decided for another root of the same group
             Form::Placed(collective, algorithm, parameters, order) if serves_each(algorithm) && order.first() != Some(&shape.root) => {
                 let costs = PolyModel::new(policy, members, collective, shape.bytes)?;
