@@ -111,7 +111,7 @@ impl<'a> Predictions<'a> {
         Ok(count(&problem(self.policy, &coordinators, bytes, no_time(), no_time())?))
     }
 
-    /// As [`predict_within`]: what takes longer than `limit_s` takes for ever.
+    /// As [`super::predict`]: what takes longer than `limit_s` takes for ever.
     ///
     /// # Errors
     /// As there.
