@@ -28,6 +28,7 @@ use losses::Losing;
 pub use losses::may_lose;
 use progress::Progress;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 
 /// What a replay finds.
@@ -113,6 +114,9 @@ struct Machine<'a> {
     program: &'a Program,
     /// Where its operations begin among those of all ranks.
     first: usize,
+    /// Where the streams that it sends, and those that it receives, begin among those of all ranks.
+    sends: u32,
+    receives: u32,
     cpu_free: f64,
     port_free: f64,
     /// When the port has taken in what came last, or never yet; `None` where all comes from one rank, which sends one message after the other.
@@ -124,7 +128,7 @@ struct Machine<'a> {
     /// True if what the processor did last was to take in a message: then a send goes next if both may.
     took: bool,
     /// Messages that came before their receive was posted.
-    early: Vec<u32>,
+    early: SmallVec<[u32; 4]>,
     /// When something may start next; one such event is enough.
     turn_at: f64,
     /// The operation but receives that may start first, and when, as far as is known: whatever changes it looks ahead anew.
@@ -136,9 +140,7 @@ struct Run<'a> {
     schedule: &'a Schedule,
     model: &'a dyn CostModel,
     machines: Vec<Machine<'a>>,
-    streams: Streams,
-    /// By the number of a stream.
-    progress: Vec<Progress>,
+    progress: Progress,
     /// By operation of all ranks: when it was complete, or [`OPEN`]; of a message under way, the overhead that its receive will pay, negated.
     done: Vec<f64>,
     /// As `done`, if it is wanted.
@@ -165,36 +167,38 @@ impl<'a> Run<'a> {
     fn new(schedule: &'a Schedule, model: &'a dyn CostModel) -> Result<Run<'a>> {
         let streams = Streams::new(schedule)?;
         let done = vec![OPEN; schedule.ops()];
-        let mut first = 0;
-        let machine = |program: &'a Program| {
+        let (mut first, mut receives) = (0, 0);
+        let machine = |(rank, program): (Rank, &'a Program)| {
             first += program.len();
+            receives += program.streams_received();
             Machine {
                 program,
                 first: first - program.len(),
+                sends: streams.at(rank, 0) as u32,
+                receives: (receives - program.streams_received()) as u32,
                 cpu_free: 0.0,
                 port_free: 0.0,
                 in_free: program.receives_from_several().then_some(f64::NEG_INFINITY),
                 pending: Pending::new(program, |op| known(program, &done, op)),
                 waiting: VecDeque::new(),
                 took: false,
-                early: Vec::new(),
+                early: SmallVec::new(),
                 turn_at: f64::INFINITY,
                 ahead: (f64::INFINITY, 0),
             }
         };
-        let machines: Vec<Machine> = schedule.programs.iter().map(machine).collect();
+        let machines: Vec<Machine> = schedule.programs.iter().enumerate().map(machine).collect();
         let several = machines.iter().any(|m| m.in_free.is_some());
         Ok(Run {
             schedule,
             model,
-            known: Kept::new(schedule.programs.iter().map(Program::streams_sent)),
-            known_in: Kept::new(machines.iter().map(|m| if m.in_free.is_some() { costs::PEERS } else { 0 })),
+            known: Kept::new(model, schedule.programs.iter().map(Program::streams_sent)),
+            known_in: Kept::new(model, machines.iter().map(|m| if m.in_free.is_some() { costs::PEERS } else { 0 })),
             limit: f64::INFINITY,
             is_over: false,
             left: Vec::new(),
-            losing: Losing::new(if several { schedule.ranks() } else { 0 }),
-            progress: schedule.programs.iter().flat_map(Program::streams).map(Progress::new).collect(),
-            streams,
+            losing: Losing::new(if several && model.loses() { schedule.ranks() } else { 0 }),
+            progress: Progress::new(schedule, streams),
             machines,
             done,
             start: None,
@@ -364,54 +368,6 @@ impl<'a> Run<'a> {
         self.done[m.first + op] = m.cpu_free;
     }
 
-    /// The receive of a message that leaves.
-    fn send(&mut self, rank: u32, op: usize, to: Rank) -> OpId {
-        let (program, theirs) = (self.machines[rank as usize].program, self.machines[to].program);
-        // every send has another end
-        let Some(stream) = self.streams.number(rank as Rank, program.stream(op)) else { return 0 };
-        let sent = &mut self.progress[stream].sent;
-        let receive = sent.next;
-        sent.advance(theirs, program.in_flight_said(op));
-        receive
-    }
-
-    /// When a receive was posted, if it is by now, or else when that is to be looked at again; `None` if what it waits for is not complete.
-    /// Receives of a stream are posted in order.
-    fn posted(&mut self, rank: u32, op: OpId, now: f64) -> Option<f64> {
-        let m = &self.machines[rank as usize];
-        let (program, first, in_flight) = (m.program, m.first, m.program.in_flight_said(op as usize));
-        let stream = self.streams.number(rank as Rank, program.stream(op as usize))?;
-        loop {
-            let posted = self.progress[stream].posted;
-            if posted.next > op {
-                return Some(now);
-            }
-            let mut ready = known(program, &self.done[first..], posted.next).ok()?;
-            if let Some(window) = posted.waits_for(in_flight) {
-                let received = self.done[first + window as usize];
-                ready = is_complete(received).then(|| ready.max(received))?;
-            }
-            if ready > now {
-                return Some(ready);
-            }
-            self.progress[stream].posted.advance(program, in_flight);
-        }
-    }
-
-    /// When fewer messages of a send's stream are under way than may be, if that is known.
-    fn window(&mut self, rank: u32, op: usize, to: Rank) -> Option<f64> {
-        let program = self.machines[rank as usize].program;
-        let in_flight = program.in_flight_said(op);
-        if in_flight == 0 {
-            return Some(0.0);
-        }
-        let stream = &mut self.progress[self.streams.number(rank as Rank, program.stream(op))?];
-        let Some(window) = stream.sent.waits_for(in_flight) else { return Some(0.0) };
-        let received = self.done[self.machines[to].first + window as usize];
-        stream.held = !is_complete(received);
-        (!stream.held).then_some(received)
-    }
-
     /// The operation but receives that may start first, and when; of those that may start by `now`, the first in the program.
     fn next(&mut self, rank: u32, now: f64) -> Option<(f64, usize)> {
         let mut first: Option<(f64, usize)> = None;
@@ -463,10 +419,7 @@ impl<'a> Run<'a> {
         let program = m.program;
         m.pending.complete(op as usize, |op| known(program, &self.done[m.first..], op));
         self.retry_early(rank, done);
-        if let Some(stream) = self.streams.number(rank as Rank, program.stream(op as usize))
-            && std::mem::take(&mut self.progress[stream].held)
-            && let Some((from, _)) = program.message(op as usize)
-        {
+        if let Some(from) = self.no_longer_held(rank, op as usize) {
             self.look_ahead(from as u32, now);
         }
     }

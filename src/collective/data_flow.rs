@@ -4,6 +4,7 @@
 use super::Shape;
 use crate::schedule::{Action, Buffer, Lane, OpId, Program, Span};
 use crate::topology::Rank;
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
 /// Who used the bytes of a span last.
@@ -12,7 +13,7 @@ struct Use {
     end: usize,
     written: Option<OpId>,
     /// Since then.
-    read: Vec<OpId>,
+    read: SmallVec<[OpId; 4]>,
 }
 
 /// A program under construction. Nothing is done with spans of no bytes.
@@ -165,7 +166,7 @@ impl DataFlow {
     /// Bytes that nothing used so far are read.
     fn note(&mut self, buffer: Buffer, bytes: std::ops::Range<usize>, op: OpId) {
         if !bytes.is_empty() {
-            self.of(buffer).insert(bytes.start, Use { end: bytes.end, written: None, read: vec![op] });
+            self.of(buffer).insert(bytes.start, Use { end: bytes.end, written: None, read: SmallVec::from_slice(&[op]) });
         }
     }
 
@@ -173,14 +174,14 @@ impl DataFlow {
     fn write(&mut self, span: Span, op: OpId, after: &mut Vec<OpId>) {
         if let Some(used) = self.used(span) {
             after.extend(used.written.replace(op));
-            return after.append(&mut used.read);
+            return after.extend(used.read.drain(..));
         }
         for begin in self.split(span) {
             if let Some(used) = self.of(span.buffer).remove(&begin) {
                 after.extend(used.written.into_iter().chain(used.read));
             }
         }
-        self.of(span.buffer).insert(span.offset, Use { end: span.end(), written: Some(op), read: Vec::new() });
+        self.of(span.buffer).insert(span.offset, Use { end: span.end(), written: Some(op), read: SmallVec::new() });
     }
 
     /// The uses of a buffer.
@@ -194,7 +195,7 @@ impl DataFlow {
     }
 
     /// Splits what lies across the ends of a span, and says where what lies in it begins.
-    fn split(&mut self, span: Span) -> Vec<usize> {
+    fn split(&mut self, span: Span) -> SmallVec<[usize; 8]> {
         let (begin, end, uses) = (span.offset, span.end(), self.of(span.buffer));
         for at in [begin, end] {
             if let Some((_, used)) = uses.range_mut(..at).next_back()

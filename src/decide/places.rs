@@ -63,6 +63,10 @@ struct Alike<'a> {
 }
 
 impl CostModel for Alike<'_> {
+    fn same_on_all_links(&self) -> bool {
+        true
+    }
+
     fn cost(&self, _: Link, bytes: usize) -> Cost {
         self.costs.cost(self.link, bytes)
     }

@@ -18,6 +18,14 @@ impl Among<'_> {
 }
 
 impl CostModel for Among<'_> {
+    fn same_on_all_links(&self) -> bool {
+        self.inner.same_on_all_links()
+    }
+
+    fn loses(&self) -> bool {
+        self.inner.loses()
+    }
+
     fn cost(&self, link: Link, bytes: usize) -> Cost {
         self.inner.cost(self.inside(link), bytes)
     }

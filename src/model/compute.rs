@@ -87,6 +87,10 @@ pub(super) fn of_position(compute: &[Compute], position: Rank) -> Option<&Comput
 }
 
 impl CostModel for Computing {
+    fn same_on_all_links(&self) -> bool {
+        self.messages.same_on_all_links()
+    }
+
     fn cost(&self, link: Link, bytes: usize) -> Cost {
         self.messages.cost(link, bytes)
     }

@@ -26,6 +26,10 @@ struct Hockney {
 }
 
 impl CostModel for Hockney {
+    fn same_on_all_links(&self) -> bool {
+        true
+    }
+
     fn cost(&self, _: Link, bytes: usize) -> Cost {
         let t = self.alpha + self.beta * bytes as f64;
         Cost { send_overhead: t, gap: t, transit: t, link_gap: 0.0, recv_overhead: 0.0 }

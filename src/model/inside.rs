@@ -114,6 +114,10 @@ struct Tiers {
 }
 
 impl CostModel for Tiers {
+    fn same_on_all_links(&self) -> bool {
+        self.host.is_none() && self.network.same_on_all_links()
+    }
+
     fn cost(&self, link: Link, bytes: usize) -> Cost {
         match &self.host {
             // fitted on a pair, whichever it was

@@ -37,6 +37,10 @@ struct LogGP {
 }
 
 impl CostModel for LogGP {
+    fn same_on_all_links(&self) -> bool {
+        true
+    }
+
     fn cost(&self, _: Link, bytes: usize) -> Cost {
         let long = bytes.saturating_sub(1) as f64 * self.big_g;
         Cost {

@@ -32,6 +32,10 @@ struct LogP {
 }
 
 impl CostModel for LogP {
+    fn same_on_all_links(&self) -> bool {
+        true
+    }
+
     fn cost(&self, _: Link, bytes: usize) -> Cost {
         let packets = bytes.div_ceil(self.w).max(1) as f64;
         let pace = self.o.max(self.g);

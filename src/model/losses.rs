@@ -45,6 +45,14 @@ pub(super) struct Losing {
 }
 
 impl CostModel for Losing {
+    fn same_on_all_links(&self) -> bool {
+        self.messages.same_on_all_links()
+    }
+
+    fn loses(&self) -> bool {
+        true
+    }
+
     fn loss(&self, link: Link, bytes: usize) -> Option<Loss> {
         let Losses { from_bytes, to_bytes, share, wait_s } = self.losses;
         let of = |position: Rank| self.hosts.get(position);
@@ -82,6 +90,10 @@ impl CostModel for Losing {
 pub struct Lossless<'a>(pub &'a dyn CostModel);
 
 impl CostModel for Lossless<'_> {
+    fn same_on_all_links(&self) -> bool {
+        self.0.same_on_all_links()
+    }
+
     fn cost(&self, link: Link, bytes: usize) -> Cost {
         self.0.cost(link, bytes)
     }

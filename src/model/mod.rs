@@ -73,6 +73,17 @@ pub trait CostModel: Send + Sync {
         (self.cost(back, bytes).gap - self.cost(back, 0).gap).max(0.0)
     }
 
+    /// True if what a message costs and how long it keeps a port is the same on all links, and it goes through nothing that others go through too: whoever
+    /// replays millions of messages asks once.
+    fn same_on_all_links(&self) -> bool {
+        false
+    }
+
+    /// True if messages may be lost: where not, nobody asks of which.
+    fn loses(&self) -> bool {
+        false
+    }
+
     /// What may happen to a message on a link that meets another sender's at the receiver's port; `None`: nothing.
     fn loss(&self, _link: Link, _bytes: usize) -> Option<Loss> {
         None
@@ -98,6 +109,10 @@ pub trait CostModel: Send + Sync {
 pub struct Free;
 
 impl CostModel for Free {
+    fn same_on_all_links(&self) -> bool {
+        true
+    }
+
     fn cost(&self, _: Link, _: usize) -> Cost {
         Cost::default()
     }

@@ -48,6 +48,10 @@ struct PLogP {
 }
 
 impl CostModel for PLogP {
+    fn same_on_all_links(&self) -> bool {
+        true
+    }
+
     fn cost(&self, _: Link, bytes: usize) -> Cost {
         let at = |table: &[f64]| interpolate(&self.sizes, table, bytes);
         // os and or above g do occur on real networks, above all where a send waits for a handshake: such waiting keeps neither

@@ -44,6 +44,10 @@ struct Tables {
 }
 
 impl CostModel for Tables {
+    fn same_on_all_links(&self) -> bool {
+        true
+    }
+
     fn cost(&self, _: Link, bytes: usize) -> Cost {
         let place = Place::of(&self.sizes, bytes);
         let at = |table: &[f64]| place.at(table);

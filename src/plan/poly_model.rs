@@ -73,6 +73,10 @@ pub fn crossing(policy: &CompiledPolicy, from: Location, to: Location, bytes: us
 }
 
 impl CostModel for PolyModel<'_> {
+    fn loses(&self) -> bool {
+        self.models.iter().flatten().any(|model| model.loses())
+    }
+
     fn cost(&self, link: Link, bytes: usize) -> Cost {
         let (a, b) = (self.members[link.from], self.members[link.to]);
         if a.group != b.group {

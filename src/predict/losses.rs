@@ -18,7 +18,7 @@ const NEAR: f64 = 0.02;
 /// What is lost in a replay.
 #[derive(Debug)]
 pub(super) struct Losing {
-    /// By rank, if any receives from several: who sent what came in last, and until when it did.
+    /// By rank, if any receives from several and messages are lost: who sent what came in last, and until when it did.
     last: Vec<(Rank, f64)>,
     /// True if a message came in, by a port that several send to, that may be lost where it meets another one.
     pub may_lose: bool,
@@ -49,6 +49,9 @@ impl Losing {
 impl Run<'_> {
     /// Seconds that a message comes later, whose last bytes are at a rank's port now and through it at another time, since it was lost.
     pub(super) fn lost(&mut self, rank: u32, op: u32, now: f64, through: f64) -> f64 {
+        if self.losing.last.is_empty() {
+            return 0.0; // none ever is
+        }
         let Some((from, bytes)) = self.machines[rank as usize].program.message(op as usize) else { return 0.0 };
         let (other, until) = std::mem::replace(&mut self.losing.last[rank as usize], (from, through));
         let Some(loss) = self.model.loss(Link { from, to: rank as Rank }, bytes) else { return 0.0 };
@@ -111,6 +114,10 @@ mod tests {
 
         fn port_in(&self, _: Link, bytes: usize) -> f64 {
             1e-6 * bytes as f64
+        }
+
+        fn loses(&self) -> bool {
+            true
         }
 
         fn loss(&self, link: Link, bytes: usize) -> Option<Loss> {

@@ -1,48 +1,158 @@
 //! How far the streams of messages are.
 
-use crate::schedule::{NONE, OpId, Program};
+use super::Run;
+use crate::schedule::{NONE, OpId, Program, Schedule, Streams};
+use crate::topology::Rank;
 
-/// How far a stream is at one of its ends.
+/// Set on the receive of a message that was sent: the next one goes to the receive after it. Programs have fewer operations.
+const SENT: OpId = 1 << 31;
+
+/// How far all streams are.
+pub(super) struct Progress {
+    /// Of each stream that is sent the receive of its first message, then that of the last one that was sent, marked as [`SENT`].
+    sent: Vec<OpId>,
+    /// Of each stream that is received the next receive to be posted; [`NONE`] after the last one.
+    posted: Vec<OpId>,
+    /// Of each stream that is received what is under way; empty where nothing limits that.
+    windows: Vec<Window>,
+}
+
+/// A stream of which so many messages may be under way, at one of its ends.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct End {
+struct End {
     /// So many messages were sent, or so many receives posted.
     count: u32,
-    /// The receive of the next one; [`NONE`] after the last one.
-    pub next: OpId,
-    /// The receive that must be complete before that, once there are as many as may be under way.
+    /// The receive that must be complete before the next one, once there are as many as may be under way.
     window: OpId,
+}
+
+/// What of a stream is under way.
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    sent: End,
+    posted: End,
+    /// True if its sender waits until a message is received.
+    held: bool,
 }
 
 impl End {
     /// The next message was sent, or the next receive posted.
-    pub(super) fn advance(&mut self, receiver: &Program, in_flight: usize) {
-        let after = |receive: OpId| receiver.next(receive as usize).map_or(NONE, |next| next as OpId);
-        self.next = after(self.next);
+    fn advance(&mut self, receiver: &Program, in_flight: usize) {
         self.count += 1;
         if in_flight > 0 && self.count as usize > in_flight {
-            self.window = after(self.window);
+            self.window = after(receiver, self.window);
         }
     }
 
     /// What must be complete before the next one, since as many are under way as may be.
-    pub(super) fn waits_for(&self, in_flight: usize) -> Option<OpId> {
+    fn waits_for(&self, in_flight: usize) -> Option<OpId> {
         (in_flight > 0 && self.count as usize >= in_flight).then_some(self.window)
     }
 }
 
-/// A stream.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Progress {
-    pub sent: End,
-    pub posted: End,
-    /// True if its sender waits until a message is received.
-    pub held: bool,
+/// The next receive of the same stream.
+#[inline]
+fn after(receiver: &Program, receive: OpId) -> OpId {
+    receiver.next(receive as usize).map_or(NONE, |next| next as OpId)
 }
 
 impl Progress {
-    /// Of a stream with this first receive.
-    pub(super) fn new(first: OpId) -> Progress {
-        let end = End { count: 0, next: first, window: first };
-        Progress { sent: end, posted: end, held: false }
+    /// Nothing was sent.
+    pub(super) fn new(schedule: &Schedule, streams: Streams) -> Progress {
+        let firsts = || schedule.programs.iter().flat_map(Program::streams);
+        let limited = schedule.programs.iter().any(Program::limits_messages);
+        let window = |first: OpId| {
+            let end = End { count: 0, window: first };
+            Window { sent: end, posted: end, held: false }
+        };
+        Progress {
+            sent: streams.first,
+            posted: firsts().collect(),
+            windows: if limited { firsts().map(window).collect() } else { Vec::new() },
+        }
+    }
+}
+
+impl Run<'_> {
+    /// The receive of the next message of a stream that a rank sends.
+    #[inline]
+    fn receive(&self, stream: usize, to: Rank) -> OpId {
+        let known = self.progress.sent[stream];
+        if known & SENT == 0 { known } else { after(self.machines[to].program, known & !SENT) }
+    }
+
+    /// The receive of a message that leaves.
+    #[inline]
+    pub(super) fn send(&mut self, rank: u32, op: usize, to: Rank) -> OpId {
+        let m = &self.machines[rank as usize];
+        let stream = (m.sends + m.program.stream(op)) as usize;
+        let receive = self.receive(stream, to);
+        self.progress.sent[stream] = receive | SENT;
+        if !self.progress.windows.is_empty() {
+            let (theirs, in_flight) = (&self.machines[to], m.program.in_flight_said(op));
+            let window = &mut self.progress.windows[(theirs.receives + theirs.program.stream(receive as usize)) as usize];
+            window.sent.advance(theirs.program, in_flight);
+        }
+        receive
+    }
+
+    /// When a receive was posted, if it is by now, or else when that is to be looked at again; `None` if what it waits for is not complete.
+    /// Receives of a stream are posted in order.
+    #[inline]
+    pub(super) fn posted(&mut self, rank: u32, op: OpId, now: f64) -> Option<f64> {
+        let m = &self.machines[rank as usize];
+        let (program, first) = (m.program, m.first);
+        let stream = (m.receives + program.stream(op as usize)) as usize;
+        let in_flight = if self.progress.windows.is_empty() { 0 } else { program.in_flight_said(op as usize) };
+        loop {
+            let next = self.progress.posted[stream];
+            if next > op {
+                return Some(now);
+            }
+            let mut ready = super::known(program, &self.done[first..], next).ok()?;
+            if in_flight > 0
+                && let Some(window) = self.progress.windows[stream].posted.waits_for(in_flight)
+            {
+                let received = self.done[first + window as usize];
+                ready = super::is_complete(received).then(|| ready.max(received))?;
+            }
+            if ready > now {
+                return Some(ready);
+            }
+            self.progress.posted[stream] = after(program, next);
+            if in_flight > 0 {
+                self.progress.windows[stream].posted.advance(program, in_flight);
+            }
+        }
+    }
+
+    /// When fewer messages of a send's stream are under way than may be, if that is known.
+    #[inline]
+    pub(super) fn window(&mut self, rank: u32, op: usize, to: Rank) -> Option<f64> {
+        if self.progress.windows.is_empty() {
+            return Some(0.0);
+        }
+        let (m, theirs) = (&self.machines[rank as usize], &self.machines[to]);
+        let in_flight = m.program.in_flight_said(op);
+        if in_flight == 0 {
+            return Some(0.0);
+        }
+        let receive = self.receive((m.sends + m.program.stream(op)) as usize, to);
+        let stream = &mut self.progress.windows[(theirs.receives + theirs.program.stream(receive as usize)) as usize];
+        let Some(window) = stream.sent.waits_for(in_flight) else { return Some(0.0) };
+        let received = self.done[theirs.first + window as usize];
+        stream.held = !super::is_complete(received);
+        (!stream.held).then_some(received)
+    }
+
+    /// A message of a stream was received: gives the rank that waits for that before it sends more, if it does.
+    #[inline]
+    pub(super) fn no_longer_held(&mut self, rank: u32, op: usize) -> Option<Rank> {
+        if self.progress.windows.is_empty() {
+            return None;
+        }
+        let m = &self.machines[rank as usize];
+        let stream = &mut self.progress.windows[(m.receives + m.program.stream(op)) as usize];
+        if std::mem::take(&mut stream.held) { m.program.message(op).map(|(from, _)| from) } else { None }
     }
 }

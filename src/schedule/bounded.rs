@@ -6,9 +6,10 @@ use crate::topology::Rank;
 use crate::units;
 use rustc_hash::FxHashMap;
 
-/// A schedule that is replayed, and the replay, hold about so many bytes for each message: a send and a receive of 28 bytes, once for ranks that do the
-/// same, and their times, 60 in all where messages go from rank to rank in tens of segments; up to 230 where each has a stream of its own, as in an alltoall.
-const BYTES_PER_MESSAGE: &str = "60 to 230";
+/// A schedule that is replayed, and the replay, hold about so many bytes for each message: a send and a receive of 20 bytes, once for ranks that do the
+/// same, and their times, 45 in all where messages go from rank to rank in tens of segments; 100 where each has a stream of its own, as in an alltoall, and
+/// half as many more where what it brings is combined.
+const BYTES_PER_MESSAGE: &str = "50 to 150";
 /// So many messages are held at most, if nothing else is said: 200 MB, and half a second of replaying. Whoever asks for more has most likely slipped in a unit.
 pub const MOST_MESSAGES: usize = 2_000_000;
 
@@ -55,7 +56,7 @@ impl Schedule {
             let mut program = program(me)?;
             match last.insert(program.len(), me).map(|last| &mut programs[last].ops).filter(|ops| **ops == program.ops) {
                 Some(ops) => program.ops = ops.shared(),
-                None => program.ops.own().shrink_to_fit(),
+                None => fit(program.ops.own()),
             }
             program.shrink();
             messages += program.messages();
@@ -68,11 +69,24 @@ impl Schedule {
     }
 }
 
+/// What takes more than so many bytes is copied to where it fits. Cut off where it is, it would leave rests in which no other program's finds room.
+const LONG: usize = 16 << 10;
+
+/// Gives back the room for more.
+fn fit<T: Copy>(list: &mut Vec<T>) {
+    if size_of_val(list.as_slice()) < LONG {
+        list.shrink_to_fit();
+    } else if list.len() < list.capacity() {
+        *list = list.as_slice().to_vec();
+    }
+}
+
 impl Program {
     /// Gives back the room for more of what is kept beside the operations.
     fn shrink(&mut self) {
-        self.after.shrink_to_fit();
-        self.streams.shrink_to_fit();
+        fit(&mut self.words);
+        self.sends.shrink_to_fit();
+        self.receives.shrink_to_fit();
         self.lanes.shrink_to_fit();
         self.building = None;
     }

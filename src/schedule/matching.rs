@@ -1,19 +1,19 @@
 //! Which send meets which receive.
 
-use super::op::Op;
-use super::program::{FEW_STREAMS, NONE};
-use super::{OpId, Program, Schedule};
+use super::op::{Kind, Op};
+use super::stream::{FEW_STREAMS, Key};
+use super::{NONE, OpId, Program, Schedule};
 use crate::error::{Error, Result};
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
 
-/// The streams of messages of all ranks, numbered.
+/// Where the streams of messages of all ranks meet.
 #[derive(Debug, Clone)]
 pub struct Streams {
-    /// Where the streams of each rank begin among those of all, each here once for each end.
+    /// Where the streams that each rank sends begin among those of all.
     begin: Vec<u32>,
-    /// The number of each at both its ends, among those that are received; [`NONE`] where nobody receives it.
-    number: Vec<u32>,
+    /// Of each stream the first receive at its other end; [`NONE`] where nobody receives it.
+    pub(crate) first: Vec<OpId>,
 }
 
 impl Streams {
@@ -30,77 +30,112 @@ impl Streams {
         let wrong = |what: String| Err(Error::invalid(format!("check the schedule: {what}")));
         let streams = Streams::paired(schedule);
         // the next receive of each stream
-        let mut next: Vec<u32> = schedule.programs.iter().flat_map(Program::streams).collect();
+        let (mut next, mut messages) = (streams.first.clone(), 0usize);
         for (me, program) in schedule.programs.iter().enumerate() {
             for (k, op) in program.ops.iter().enumerate().filter(|(_, op)| op.sends()) {
-                let to = program.streams[op.stream() as usize].peer as Rank;
+                let to = program.sends[op.place() as usize].peer as Rank;
                 if to >= schedule.ranks() {
                     return wrong(format!("rank {me} sends to rank {to}, there are {} ranks", schedule.ranks()));
                 }
-                let received = streams.number(me, op.stream()).filter(|&s| next[s] != NONE);
-                let Some(stream) = received else { return wrong(format!("a message from rank {me} to rank {to} is never received")) };
-                let theirs = next[stream] as usize;
-                let receive = &schedule.programs[to].ops[theirs];
-                let (sent, expected) = (op.len, receive.len);
+                let next = &mut next[streams.at(me, op.place())];
+                if *next == NONE {
+                    return wrong(format!("a message from rank {me} to rank {to} is never received"));
+                }
+                let (theirs, receiver) = (*next as usize, &schedule.programs[to]);
+                let (sent, expected) = (program.bytes(k), receiver.bytes(theirs));
                 if sent != expected {
                     return wrong(format!("rank {me} sends {sent} bytes to rank {to}, which expects {expected}"));
                 }
-                next[stream] = receive.next;
+                *next = receiver.ops[theirs].next;
+                messages += 1;
                 met((me, k), (to, theirs));
             }
         }
-        for (me, program) in schedule.programs.iter().enumerate() {
-            let waits = |s: u32| streams.number(me, s).is_some_and(|number| next[number] != NONE);
-            let waits = program.streams.iter().zip(0..).find(|&(stream, s)| stream.receives && waits(s));
-            if let Some((stream, _)) = waits {
-                return wrong(format!("rank {me} waits for a message that rank {} never sends", stream.peer));
-            }
+        if messages < schedule.programs.iter().map(Program::receives).sum::<usize>() {
+            let (me, peer) = streams.never_sent(schedule, &next);
+            return wrong(format!("rank {me} waits for a message that rank {peer} never sends"));
         }
         Ok(streams)
     }
 
-    /// Numbers the streams, in the order of those that receive them, and finds where each is sent.
+    /// A rank that waits for more messages than are sent to it, and whose they would be. `next`: the next receive of each stream when all were sent.
+    fn never_sent(&self, schedule: &Schedule, next: &[OpId]) -> (Rank, u32) {
+        let streams = schedule.programs.iter().enumerate().flat_map(|(me, p)| p.receives.iter().map(move |incoming| (me, incoming.stream)));
+        let waits = |(me, stream): &(Rank, super::stream::Stream)| {
+            let theirs = schedule.programs.get(stream.peer as Rank).map_or(&[][..], |p| &p.sends[..]);
+            let place = theirs.iter().position(|sent| sent.key() == (*me as u32, stream.lane));
+            place.is_none_or(|place| next[self.at(stream.peer as Rank, place as u32)] != NONE)
+        };
+        streams.into_iter().find(waits).map_or((0, 0), |(me, stream)| (me, stream.peer))
+    }
+
+    /// Finds where each stream is received.
     fn paired(schedule: &Schedule) -> Streams {
         let mut begin = Vec::with_capacity(schedule.ranks() + 1);
         begin.push(0);
         for program in &schedule.programs {
-            begin.push(begin[begin.len() - 1] + program.streams.len() as u32);
+            begin.push(begin[begin.len() - 1] + program.sends.len() as u32);
         }
-        let mut received = 0..;
-        let receives = schedule.programs.iter().flat_map(|p| &p.streams).map(|s| if s.receives { received.next() } else { None });
-        let mut streams = Streams { number: receives.map(|number| number.unwrap_or(NONE)).collect(), begin };
-        // receives of ranks that have many streams
-        let mut many = FxHashMap::default();
-        for (to, program) in schedule.programs.iter().enumerate().filter(|(_, p)| p.streams.len() >= FEW_STREAMS) {
-            many.extend(program.streams.iter().zip(0u32..).filter(|(s, _)| s.receives).map(|(s, k)| ((s.peer, to as u32, s.lane), k)));
-        }
+        let first = vec![NONE; begin[schedule.ranks()] as usize];
+        let mut streams = Streams { begin, first };
+        // how many streams go to each rank that receives many
+        let mut many: Vec<u32> = Vec::new();
         for (me, program) in schedule.programs.iter().enumerate() {
-            for (k, sends) in program.streams.iter().enumerate().filter(|(_, s)| !s.receives) {
-                let Some(theirs) = schedule.programs.get(sends.peer as usize).map(|p| &p.streams) else { continue };
-                let found = if theirs.len() < FEW_STREAMS {
-                    theirs.iter().position(|s| s.key() == (me as u32, sends.lane, true)).map(|s| s as u32)
-                } else {
-                    many.get(&(me as u32, sends.peer, sends.lane)).copied()
-                };
-                if let Some(found) = found {
-                    let (mine, theirs) = (streams.at(me, k as u32), streams.at(sends.peer as Rank, found));
-                    streams.number[mine] = streams.number[theirs];
+            for (sent, at) in program.sends.iter().zip(streams.begin[me]..) {
+                let Some(theirs) = schedule.programs.get(sent.peer as usize).map(|p| &p.receives) else { continue };
+                if theirs.len() >= FEW_STREAMS {
+                    many.resize(schedule.ranks(), 0);
+                    many[sent.peer as usize] += 1;
+                } else if let Some(met) = theirs.iter().find(|incoming| incoming.stream.key() == (me as u32, sent.lane)) {
+                    streams.first[at as usize] = met.first;
                 }
             }
+        }
+        if !many.is_empty() {
+            streams.pair_many(schedule, many);
         }
         streams
     }
 
-    /// The place of a rank's stream among those of all.
-    #[inline]
-    fn at(&self, rank: Rank, stream: u32) -> usize {
-        (self.begin[rank] + stream) as usize
+    /// Finds where streams to ranks that receive many are received, of which there are so many. Receiver by receiver: what is looked up stays near.
+    fn pair_many(&mut self, schedule: &Schedule, mut many: Vec<u32>) {
+        let end = many.iter_mut().fold(0, |sum, n| {
+            *n += sum;
+            *n
+        });
+        // who sends them, and where each is among those of all
+        let mut to_one = vec![(0, 0); end as usize];
+        for (me, program) in schedule.programs.iter().enumerate().rev() {
+            for (sent, at) in program.sends.iter().zip(self.begin[me]..) {
+                let to = sent.peer as usize;
+                if schedule.programs.get(to).is_some_and(|p| p.receives.len() >= FEW_STREAMS) {
+                    many[to] -= 1;
+                    to_one[many[to] as usize] = (me as u32, at);
+                }
+            }
+        }
+        let mut receives: FxHashMap<Key, OpId> = FxHashMap::default();
+        for (to, program) in schedule.programs.iter().enumerate() {
+            let end = many.get(to + 1).copied().unwrap_or(end);
+            let sent = &to_one[many[to] as usize..end as usize];
+            if sent.is_empty() {
+                continue;
+            }
+            receives.clear();
+            receives.extend(program.receives.iter().map(|incoming| (incoming.stream.key(), incoming.first)));
+            for &(from, at) in sent {
+                let lane = schedule.programs[from as usize].sends[(at - self.begin[from as usize]) as usize].lane;
+                if let Some(&first) = receives.get(&(from, lane)) {
+                    self.first[at as usize] = first;
+                }
+            }
+        }
     }
 
-    /// The number of one of a rank's streams, the same as at its other end.
+    /// The place of a stream that a rank sends among those of all.
     #[inline]
-    pub fn number(&self, rank: Rank, stream: u32) -> Option<usize> {
-        Some(self.number[self.at(rank, stream)]).filter(|&s| s != NONE).map(|s| s as usize)
+    pub fn at(&self, rank: Rank, stream: u32) -> usize {
+        (self.begin[rank] + stream) as usize
     }
 }
 
@@ -147,17 +182,19 @@ pub fn matching(schedule: &Schedule) -> Result<Matching> {
 impl Program {
     /// For each operation, the one of its stream that must be complete before it may start, since no more may be under way, or [`OpId::MAX`].
     pub fn windows(&self) -> Vec<OpId> {
+        let place = |op: &Op| match op.kind() {
+            Kind::Send => Some(op.place() as usize),
+            Kind::Recv => Some(self.sends.len() + op.place() as usize),
+            _ => None,
+        };
         // messages by stream, each stream's from its place on
-        let mut begin = vec![0; self.streams.len() + 1];
-        self.ops.iter().filter(|op| op.is_message()).for_each(|op| begin[op.stream() as usize + 1] += 1);
+        let mut begin = vec![0; self.sends.len() + self.receives.len() + 1];
+        self.ops.iter().filter_map(place).for_each(|stream| begin[stream + 1] += 1);
         (1..begin.len()).for_each(|k| begin[k] += begin[k - 1]);
         let (mut next, mut messages) = (begin.clone(), vec![NONE; begin[begin.len() - 1]]);
         let mut window = |(k, op): (usize, &Op)| {
-            if !op.is_message() {
-                return NONE;
-            }
-            let (stream, in_flight) = (op.stream() as usize, self.in_flight_at(k));
-            let at = next[stream];
+            let Some(stream) = place(op) else { return NONE };
+            let (at, in_flight) = (next[stream], self.in_flight_at(k));
             (messages[at], next[stream]) = (k as OpId, at + 1);
             if at - begin[stream] < in_flight { NONE } else { messages[at - in_flight] }
         };
@@ -166,13 +203,26 @@ impl Program {
 
     /// How many streams it sends.
     pub fn streams_sent(&self) -> usize {
-        self.streams.iter().filter(|stream| !stream.receives).count()
+        self.sends.len()
+    }
+
+    /// How many streams it receives.
+    pub fn streams_received(&self) -> usize {
+        self.receives.len()
+    }
+
+    /// True if it says of a stream how many of its messages are under way.
+    pub fn limits_messages(&self) -> bool {
+        self.sends.iter().chain(self.receives.iter().map(|incoming| &incoming.stream)).any(|stream| stream.in_flight > 0)
     }
 
     /// True if messages come from several ranks.
     pub fn receives_from_several(&self) -> bool {
-        let mut receives = self.streams.iter().filter(|stream| stream.receives);
-        let first = receives.next();
-        receives.any(|stream| first.is_some_and(|first| stream.peer != first.peer))
+        self.receives.iter().any(|incoming| incoming.stream.peer != self.receives[0].stream.peer)
+    }
+
+    /// The number of messages that it receives.
+    fn receives(&self) -> usize {
+        self.ops.iter().filter(|op| op.kind() == Kind::Recv).count()
     }
 }

@@ -44,6 +44,7 @@ mod pending;
 mod program;
 mod skewed;
 mod specification;
+mod stream;
 #[cfg(feature = "tune")]
 mod symbolic;
 

@@ -2,22 +2,23 @@
 
 use super::program::NONE;
 use super::{OpId, Program};
+use smallvec::SmallVec;
 
 /// The next operations of a rank's lanes. A rank may have as many lanes as there are groups: those that may start are known, and each of the others
 /// is looked at again only when what it waits for is complete.
 #[derive(Debug, Clone, Default)]
 pub struct Pending {
     /// What is not waited for: operations, and when all was complete that they come after.
-    ready: Vec<(OpId, f64)>,
+    ready: SmallVec<[(OpId, f64); 1]>,
     /// What waits for an operation, behind that operation, in order. Each lane is here at most once: those few take less room than a place for each
     /// operation that may be waited for.
-    waiting: Vec<(OpId, OpId)>,
+    waiting: SmallVec<[(OpId, OpId); 2]>,
 }
 
 impl Pending {
     /// Before anything was started. `known`: when all was complete that an operation comes after, or one that is not complete.
     pub fn new(program: &Program, known: impl Fn(OpId) -> Result<f64, OpId>) -> Pending {
-        let mut pending = Pending { ready: Vec::with_capacity(program.lanes.len()), waiting: Vec::new() };
+        let mut pending = Pending { ready: SmallVec::with_capacity(program.lanes.len()), waiting: SmallVec::new() };
         program.lanes.iter().map(|lane| lane.0).filter(|&first| first != NONE).for_each(|first| pending.add(first, &known));
         pending
     }

@@ -1,72 +1,33 @@
-//! What one rank does, kept in few bytes, and how far it has come.
+//! What one rank does, kept in few bytes.
 
-use super::op::{Kind, Op, Ops, SEVERAL};
+use super::op::{Kind, Op, Ops, SEVERAL, TWO, buffer, in_words, of_words};
+use super::stream::{Building, Incoming, Stream};
 use super::{Action, Buffer, Lane, OpId, Span, WINDOW};
 use crate::topology::Rank;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 
 /// No operation: behind all that there are.
 pub(crate) const NONE: OpId = OpId::MAX;
-
-/// What a copy or a combining reads beside what it writes, and its lane.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Read {
-    buffer: Buffer,
-    offset: usize,
-    lane: Lane,
-}
-
-/// So few streams are searched faster than looked up.
-pub(super) const FEW_STREAMS: usize = 16;
-
-/// The messages to or from one peer in one lane.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Stream {
-    pub peer: u32,
-    pub lane: Lane,
-    pub receives: bool,
-    /// Messages under way; 0: nothing is said.
-    in_flight: u8,
-    pub first: OpId,
-    last: OpId,
-}
-
-/// A stream's peer and lane, and whether it is received.
-type Key = (u32, Lane, bool);
-
-impl Stream {
-    #[inline]
-    pub fn key(&self) -> Key {
-        (self.peer, self.lane, self.receives)
-    }
-}
-
-/// What a program is built with: few programs of millions need it, and none of them for long.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Building {
-    /// Where each stream is in `Program::streams`, if they are many.
-    stream_of: FxHashMap<Key, u32>,
-    /// Of each lane the last send to each peer, of those that go to few peers at once, the latest one last.
-    last_sends: Vec<Vec<(u32, OpId)>>,
-}
 
 /// What one rank does.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Program {
     pub(super) ops: Ops,
-    /// What operations come after, of those that come after several: how many, and which.
-    pub(super) after: Vec<OpId>,
+    /// What has no room in operations: of those that come after several how many, and which; what copies and combinings read; spans beyond 4 GiB.
+    pub(super) words: Vec<u32>,
     /// The first and the last operation of each lane that is no receive.
-    pub(super) lanes: Vec<(OpId, OpId)>,
-    pub(super) streams: Vec<Stream>,
-    /// What copies and combinings read.
-    reads: Vec<Read>,
+    pub(super) lanes: SmallVec<[(OpId, OpId); 2]>,
+    /// Streams that it sends.
+    pub(super) sends: SmallVec<[Stream; 2]>,
+    /// Streams that it receives.
+    pub(super) receives: SmallVec<[Incoming; 1]>,
     /// What is known while it is built.
     pub(super) building: Option<Box<Building>>,
     /// The lane that operations are added to.
-    lane: Lane,
+    pub(super) lane: Lane,
     /// How many messages are under way of streams that are added.
-    in_flight: u8,
+    pub(super) in_flight: u8,
     /// To how many peers at once sends that are added go; 0: to all.
     peers: u8,
     /// Bytes of scratch that its operations use.
@@ -114,7 +75,7 @@ impl Program {
 
     /// True if it sends to several peers in one lane.
     pub fn branches(&self) -> bool {
-        let mut lanes: Vec<Lane> = self.streams.iter().filter(|s| !s.receives).map(|s| s.lane).collect();
+        let mut lanes: Vec<Lane> = self.sends.iter().map(|stream| stream.lane).collect();
         lanes.sort_unstable();
         lanes.windows(2).any(|two| two[0] == two[1])
     }
@@ -122,40 +83,63 @@ impl Program {
     /// The same program with so many messages of each stream under way, as [`Program::in_flight`].
     pub fn with_in_flight(mut self, messages: usize) -> Program {
         self.in_flight(messages);
-        self.streams.iter_mut().for_each(|stream| stream.in_flight = messages.min(WINDOW) as u8);
+        self.streams_mut().for_each(|stream| stream.in_flight = messages.min(WINDOW) as u8);
         self
     }
 
     /// The same program with so many messages of each stream to or from some ranks under way.
     pub fn with_in_flight_to(mut self, is_one: impl Fn(Rank) -> bool, messages: usize) -> Program {
-        let streams = self.streams.iter_mut().filter(|stream| is_one(stream.peer as Rank));
+        let streams = self.streams_mut().filter(|stream| is_one(stream.peer as Rank));
         streams.for_each(|stream| stream.in_flight = messages.min(WINDOW) as u8);
         self
+    }
+
+    /// Its streams, at the ends that are its own.
+    fn streams_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
+        self.sends.iter_mut().chain(self.receives.iter_mut().map(|incoming| &mut incoming.stream))
     }
 
     /// Adds an operation that comes after others of the same rank. What a copy or a combining reads is as long as what it writes.
     pub fn push(&mut self, action: Action, after: &[OpId]) -> OpId {
         let id = self.ops.len() as OpId;
-        let (kind, stream, span) = match action {
-            Action::Send { to, span } => (Kind::Send, self.join_stream(to, false, id), span),
-            Action::Recv { from, span } => (Kind::Recv, self.join_stream(from, true, id), span),
-            Action::Copy { from, into } => (Kind::Copy, self.read(from), into),
-            Action::Combine { left, into } => (Kind::Combine, self.read(left), into),
-            Action::Delay { seconds } => {
-                (Kind::Delay, u32::from(self.lane), Span { offset: seconds.to_bits() as usize, ..Span::control(0) })
+        let op = match action {
+            Action::Send { to, span } => {
+                let place = self.join_outgoing(to as u32);
+                let turn = if self.peers > 0 { self.turn(to as u32, id) } else { None };
+                match turn.filter(|turn| !after.contains(turn)) {
+                    Some(turn) => self.op(Kind::Send, place, span, &[after, &[turn]].concat()),
+                    None => self.op(Kind::Send, place, span, after),
+                }
             }
+            Action::Recv { from, span } => {
+                let place = self.join_incoming(from as u32, id);
+                self.op(Kind::Recv, place, span, after)
+            }
+            Action::Copy { from, into } => self.op_that_reads(Kind::Copy, from, into, after),
+            Action::Combine { left, into } => self.op_that_reads(Kind::Combine, left, into, after),
+            Action::Delay { seconds } => Op::delay(self.lane.into(), seconds, self.store(after)),
         };
-        self.needs(span);
-        let turn = if kind == Kind::Send && self.peers > 0 { self.turn(self.streams[stream as usize].peer, id) } else { None };
-        let after = match turn.filter(|turn| !after.contains(turn)) {
-            Some(turn) => self.store(&[after, &[turn]].concat()),
-            None => self.store(after),
-        };
-        self.ops.own().push(Op::new(kind, stream, span, after));
-        if kind != Kind::Recv {
+        self.ops.own().push(op);
+        if op.kind() != Kind::Recv {
             self.join_lane(id);
         }
         id
+    }
+
+    /// An operation on a span.
+    fn op(&mut self, kind: Kind, place: u32, span: Span, after: &[OpId]) -> Op {
+        self.needs(span);
+        let after = self.store(after);
+        Op::new(kind, place, span, after, &mut self.words)
+    }
+
+    /// An operation that reads one span and writes another one.
+    fn op_that_reads(&mut self, kind: Kind, from: Span, into: Span, after: &[OpId]) -> Op {
+        self.needs(from);
+        let place = self.words.len() as u32;
+        let [high, low] = in_words(from.offset as u64);
+        self.words.extend([(from.buffer as u32) << Lane::BITS | u32::from(self.lane), high, low]);
+        self.op(kind, place, into, after)
     }
 
     /// The send that must be complete before the next one to a peer begins, since it would go to one too many at once.
@@ -172,13 +156,6 @@ impl Program {
         last.drain(..(last.len() + 1).saturating_sub(peers));
         last.push((peer, send));
         turn
-    }
-
-    /// Keeps what a copy or a combining reads.
-    fn read(&mut self, span: Span) -> u32 {
-        self.needs(span);
-        self.reads.push(Read { buffer: span.buffer, offset: span.offset, lane: self.lane });
-        self.reads.len() as u32 - 1
     }
 
     /// Sees to it that there is as much scratch.
@@ -199,10 +176,12 @@ impl Program {
             [] => NONE,
             [one] => *one,
             several => {
-                let at = self.after.len() as u32;
-                self.after.push(several.len() as u32);
-                self.after.extend_from_slice(several);
-                SEVERAL + at
+                let at = self.words.len() as u32;
+                if several.len() > 2 {
+                    self.words.push(several.len() as u32);
+                }
+                self.words.extend_from_slice(several);
+                if several.len() > 2 { SEVERAL | at } else { SEVERAL | TWO | at }
             }
         }
     }
@@ -211,8 +190,6 @@ impl Program {
     fn join_lane(&mut self, op: OpId) {
         let lane = usize::from(self.lane);
         if self.lanes.len() <= lane {
-            // most programs have one, and are as many as there are ranks
-            self.lanes.reserve_exact(lane + 1 - self.lanes.len());
             self.lanes.resize(lane + 1, (NONE, NONE));
         }
         match &mut self.lanes[lane] {
@@ -222,30 +199,6 @@ impl Program {
                 *last = op;
             }
         }
-    }
-
-    /// An operation is the last one of its stream.
-    fn join_stream(&mut self, peer: Rank, receives: bool, op: OpId) -> u32 {
-        let new = Stream { peer: peer as u32, lane: self.lane, receives, in_flight: self.in_flight, first: op, last: op };
-        let known = if self.streams.len() < FEW_STREAMS {
-            self.streams.iter().position(|s| s.key() == new.key()).unwrap_or(self.streams.len())
-        } else {
-            let known = &mut self.building.get_or_insert_default().stream_of;
-            if known.is_empty() {
-                known.extend(self.streams.iter().zip(0..).map(|(s, k)| (s.key(), k)));
-            }
-            *known.entry(new.key()).or_insert(self.streams.len() as u32) as usize
-        };
-        match self.streams.get_mut(known) {
-            Some(stream) => {
-                if receives {
-                    self.ops.own()[stream.last as usize].next = op;
-                }
-                stream.last = op;
-            }
-            None => self.streams.push(new),
-        }
-        known as u32
     }
 
     /// Adds a send.
@@ -282,10 +235,10 @@ impl Program {
     /// Bytes in memory.
     pub fn memory(&self) -> usize {
         size_of_val(&*self.ops)
-            + size_of_val(self.after.as_slice())
+            + size_of_val(self.words.as_slice())
             + size_of_val(self.lanes.as_slice())
-            + size_of_val(self.streams.as_slice())
-            + size_of_val(self.reads.as_slice())
+            + size_of_val(self.sends.as_slice())
+            + size_of_val(self.receives.as_slice())
     }
 
     /// What an operation does.
@@ -296,42 +249,60 @@ impl Program {
 
     #[inline]
     fn act(&self, op: &Op) -> Action {
-        let peer = || self.streams[op.stream() as usize].peer as Rank;
-        let read = || {
-            let Read { buffer, offset, .. } = self.reads[op.stream() as usize];
-            Span { buffer, offset, len: op.len as usize }
-        };
+        let span = op.span(&self.words);
         match op.kind() {
-            Kind::Send => Action::Send { to: peer(), span: op.span() },
-            Kind::Recv => Action::Recv { from: peer(), span: op.span() },
-            Kind::Copy => Action::Copy { from: read(), into: op.span() },
-            Kind::Combine => Action::Combine { left: read(), into: op.span() },
-            Kind::Delay => Action::Delay { seconds: f64::from_bits(op.offset) },
+            Kind::Send => Action::Send { to: self.sends[op.place() as usize].peer as Rank, span },
+            Kind::Recv => Action::Recv { from: self.receives[op.place() as usize].stream.peer as Rank, span },
+            Kind::Copy => Action::Copy { from: self.read(op, span.len), into: span },
+            Kind::Combine => Action::Combine { left: self.read(op, span.len), into: span },
+            Kind::Delay => Action::Delay { seconds: op.seconds() },
         }
+    }
+
+    /// What a copy or a combining of so many bytes reads.
+    fn read(&self, op: &Op, len: usize) -> Span {
+        let at = &self.words[op.place() as usize..];
+        Span { buffer: buffer(at[0] >> Lane::BITS), offset: of_words(&at[1..]) as usize, len }
+    }
+
+    /// The stream of a message at this end.
+    #[inline]
+    fn stream_of(&self, op: &Op) -> Option<&Stream> {
+        match op.kind() {
+            Kind::Send => Some(&self.sends[op.place() as usize]),
+            Kind::Recv => Some(&self.receives[op.place() as usize].stream),
+            _ => None,
+        }
+    }
+
+    /// Bytes that an operation sends, receives or writes.
+    #[inline]
+    pub fn bytes(&self, op: usize) -> usize {
+        self.ops[op].span(&self.words).len
     }
 
     /// The peer of a send or receive, and how many bytes it is of.
     #[inline]
     pub fn message(&self, op: usize) -> Option<(Rank, usize)> {
         let op = &self.ops[op];
-        op.is_message().then(|| (self.streams[op.stream() as usize].peer as Rank, op.len as usize))
+        self.stream_of(op).map(|stream| (stream.peer as Rank, op.span(&self.words).len))
     }
 
     /// The receiver of a send.
     #[inline]
     pub fn sends_to(&self, op: usize) -> Option<Rank> {
         let op = &self.ops[op];
-        op.sends().then(|| self.streams[op.stream() as usize].peer as Rank)
+        op.sends().then(|| self.sends[op.place() as usize].peer as Rank)
     }
 
     /// The lane of an operation.
     #[inline]
     pub fn lane(&self, op: usize) -> Lane {
         let op = &self.ops[op];
-        match op.kind() {
-            Kind::Send | Kind::Recv => self.streams[op.stream() as usize].lane,
-            Kind::Copy | Kind::Combine => self.reads[op.stream() as usize].lane,
-            Kind::Delay => op.stream() as Lane,
+        match (self.stream_of(op), op.kind()) {
+            (Some(stream), _) => stream.lane,
+            (None, Kind::Delay) => op.place() as Lane,
+            (None, _) => self.words[op.place() as usize] as Lane,
         }
     }
 
@@ -347,8 +318,7 @@ impl Program {
     /// What it says of that; 0: nothing.
     #[inline]
     pub fn in_flight_said(&self, op: usize) -> usize {
-        let op = &self.ops[op];
-        if op.is_message() { self.streams[op.stream() as usize].in_flight.into() } else { 0 }
+        self.stream_of(&self.ops[op]).map_or(0, |stream| stream.in_flight.into())
     }
 
     /// The operations that one comes after.
@@ -358,26 +328,21 @@ impl Program {
             &NONE => &[],
             one if *one < SEVERAL => std::slice::from_ref(one),
             at => {
-                let at = (at - SEVERAL) as usize;
-                &self.after[at + 1..][..self.after[at] as usize]
+                let words = &self.words[(at & !(SEVERAL | TWO)) as usize..];
+                if at & TWO != 0 { &words[..2] } else { &words[1..][..words[0] as usize] }
             }
         }
     }
 
-    /// The place of an operation's stream among those of its program.
+    /// The place of a message's stream among those that its program sends, or among those that it receives.
     #[inline]
     pub fn stream(&self, op: usize) -> u32 {
-        self.ops[op].stream()
+        self.ops[op].place()
     }
 
-    /// The first operation of each stream.
-    pub fn first_of_streams(&self) -> impl Iterator<Item = OpId> + '_ {
-        self.streams.iter().map(|s| s.first)
-    }
-
-    /// The first receive of each stream of receives.
+    /// The first receive of each stream that it receives.
     pub fn streams(&self) -> impl Iterator<Item = OpId> + '_ {
-        self.streams.iter().filter(|s| s.receives).map(|s| s.first)
+        self.receives.iter().map(|stream| stream.first)
     }
 
     /// The next operation of the same lane that is no receive, or the next receive of the same stream.
@@ -393,9 +358,7 @@ impl Program {
 
     /// The same program with other names for the ranks.
     pub fn renamed(mut self, rename: impl Fn(Rank) -> Rank) -> Program {
-        for stream in &mut self.streams {
-            stream.peer = rename(stream.peer as usize) as u32;
-        }
+        self.streams_mut().for_each(|stream| stream.peer = rename(stream.peer as Rank) as u32);
         self.building = None;
         self
     }

@@ -245,7 +245,7 @@ impl Simulator {
                 in_free: 0.0,
                 in_from: usize::MAX,
                 start: vec![0.0; program.len()],
-                posting: program.first_of_streams().map(|first| (first, 0.0)).collect(),
+                posting: program.streams().map(|first| (first, 0.0)).collect(),
                 early: Vec::new(),
                 waiting: VecDeque::new(),
                 leaving: VecDeque::new(),
