@@ -200,11 +200,11 @@ fn random_coordinated(seed: u64, segment: usize) -> Coordinated {
         .into_iter()
         .filter(|a| (a.fits)(&through.collective.shape(sizes.len(), 0, if through.collective.sized() { 8 } else { 0 })))
         .collect();
-    let trees = (through.trees)();
-    let (tree, between) = (trees[one_of(trees.len())], between[one_of(between.len())]);
+    let inside = (through.inside)();
+    let (inside, between) = (inside[one_of(inside.len())], between[one_of(between.len())]);
     let part = |algorithm, radix| IntraGroup { algorithm, parameters: Parameters::of(0, radix) };
     let segment = if through.segmented { segment } else { 0 };
-    Coordinated { collective: through.collective, groups, inside: part(tree, one_of(5)), between: part(between, one_of(5)), segment }
+    Coordinated { collective: through.collective, groups, inside: part(inside, one_of(5)), between: part(between, one_of(5)), segment }
 }
 
 proptest! {
@@ -226,6 +226,62 @@ proptest! {
         for (after, output) in specification.after.iter().zip(&outputs) {
             for p in after {
                 prop_assert!(output[p.at..p.at + p.len] == common::value(elements, 7, &p.of, p.from, p.len), "{coordinated:?} {shape:?}");
+            }
+        }
+    }
+}
+
+/// Between counterparts of groups of every number of ranks, alike and unlike, in their order and dealt out.
+#[test]
+fn alltoalls_between_counterparts_deliver() {
+    let collective = collective("alltoall").unwrap();
+    let through = through(collective).unwrap();
+    let part = |algorithm, radix| IntraGroup { algorithm, parameters: Parameters::of(0, radix) };
+    for ranks in 1..=33 {
+        for (k, groups) in [1, 2, 3, 5, ranks].into_iter().filter(|&groups| groups <= ranks).enumerate() {
+            let alike: Vec<Vec<usize>> = (0..groups).map(|g| (g * ranks / groups..(g + 1) * ranks / groups).collect()).collect();
+            let dealt: Vec<Vec<usize>> = (0..groups).map(|g| (g..ranks).step_by(groups).collect()).collect();
+            // one rank in each but the last
+            let unlike: Vec<Vec<usize>> = (0..groups).map(|g| if g + 1 < groups { vec![g] } else { (g..ranks).rev().collect() }).collect();
+            for (n, groups) in [alike, dealt, unlike].into_iter().enumerate() {
+                for (inside, between) in (through.inside)().into_iter().flat_map(|i| (through.between)().into_iter().map(move |b| (i, b))) {
+                    let (inside, between) = (part(inside, 0), part(between, 2));
+                    for (bytes, segment) in [(0, 0), (1, 0), (13, 0), (13, 5), (9, 40)] {
+                        let c =
+                            Coordinated { collective, groups: groups.clone(), inside: inside.clone(), between: between.clone(), segment };
+                        if !c.by_counterparts() {
+                            continue;
+                        }
+                        let shape = Shape { in_place: (k + n + bytes) % 2 == 0, ..c.shape(bytes) };
+                        let (schedule, specification) = (c.schedule(&shape).unwrap(), (collective.specification)(&shape));
+                        check(&schedule, &specification).unwrap_or_else(|e| panic!("{c:?} {shape:?}: {e}"));
+                        // every block goes far once, in one message of each rank to each other group
+                        let of = |rank: usize| c.groups.iter().position(|group| group.contains(&rank)).unwrap();
+                        for (me, program) in schedule.programs.iter().enumerate() {
+                            let far = |action: &Action| matches!(action, Action::Send { to, .. } if of(*to) != of(me));
+                            let bytes_sent = program
+                                .actions()
+                                .filter(far)
+                                .map(|action| if let Action::Send { span, .. } = action { span.len } else { 0 });
+                            assert_eq!(bytes_sent.sum::<usize>(), (ranks - c.groups[of(me)].len()) * bytes);
+                            let messages = if bytes > 0 { c.groups.len() - 1 } else { 0 };
+                            assert!(segment > 0 || program.actions().filter(far).count() == messages, "{c:?}");
+                        }
+                        if ranks % 8 == 5 {
+                            let (inputs, mut outputs): (Vec<_>, Vec<_>) =
+                                (0..ranks).map(|me| common::filled(&specification, me, 7)).unzip();
+                            run_with(&schedule, &inputs, &mut outputs, common::schedules::operation(shape.elements)).unwrap();
+                            for (p, output) in
+                                specification.after.iter().zip(&outputs).flat_map(|(after, o)| after.iter().map(move |p| (p, o)))
+                            {
+                                assert!(
+                                    output[p.at..p.at + p.len] == common::value(shape.elements, 7, &p.of, p.from, p.len),
+                                    "{c:?} {shape:?}"
+                                );
+                            }
+                        }
+                    }
+                }
             }
         }
     }

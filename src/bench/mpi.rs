@@ -319,7 +319,7 @@ fn two_level(group_of: &[usize], root: Rank, bytes: usize) -> Result<TwoLevel> {
 fn through_coordinators(group_of: &[usize], collective: &'static Collective, root: Rank) -> Result<Coordinated> {
     let through = through(collective).ok_or_else(|| Error::invalid(format!("{} does not go through coordinators", collective.one())))?;
     let groups = groups(group_of, if collective.rooted { root } else { 0 })?;
-    let (inside, between) = (through.tree(barrier::FLAT.name)?, (through.between)()[0]);
+    let (inside, between) = (through.inside(barrier::FLAT.name)?, (through.between)()[0]);
     Ok(Coordinated { collective, groups, inside: IntraGroup::of(inside), between: IntraGroup::of(between), segment: 0 })
 }
 

@@ -56,15 +56,31 @@ impl DataFlow {
         rename: impl Fn(Rank) -> Rank,
         place: impl Fn(Span) -> Span,
     ) {
+        self.embed_messages(other, shape, (lane, segment), |peer, span| [(rename(peer), place(span))], &place);
+    }
+
+    /// As [`DataFlow::embed`], where each message may be several, each with its peer, or none.
+    pub fn embed_messages<M: IntoIterator<Item = (Rank, Span)>>(
+        &mut self,
+        other: &Program,
+        shape: &Shape,
+        (lane, segment): (Lane, usize),
+        messages: impl Fn(Rank, Span) -> M,
+        place: impl Fn(Span) -> Span,
+    ) {
         let mut added: Vec<Option<OpId>> = Vec::with_capacity(other.len());
         for (k, action) in other.actions().enumerate() {
             let after: Vec<OpId> = other.after(k).iter().filter_map(|&op| added[op as usize]).collect();
             self.in_lane(lane + other.lane(k));
             self.program.in_flight(other.in_flight_said(k));
             let cut = |span: Span| shape.cut(place(span), segment);
+            let pieces = |peer: Rank, span: Span| {
+                let all = messages(peer, span).into_iter();
+                all.flat_map(|(peer, whole)| shape.cut(whole, segment).map(move |piece| (peer, piece)))
+            };
             added.push(match action {
-                Action::Send { to, span } => cut(span).filter_map(|piece| self.send_after(rename(to), piece, &after)).last(),
-                Action::Recv { from, span } => cut(span).filter_map(|piece| self.recv_after(rename(from), piece, &after)).last(),
+                Action::Send { to, span } => pieces(to, span).filter_map(|(to, piece)| self.send_after(to, piece, &after)).last(),
+                Action::Recv { from, span } => pieces(from, span).filter_map(|(from, piece)| self.recv_after(from, piece, &after)).last(),
                 Action::Copy { from, into } => {
                     let pairs = cut(from).zip(cut(into)).filter(|(from, into)| from != into);
                     pairs.filter_map(|(from, into)| self.add_between(from, into, &after, Program::copy)).last()

@@ -83,7 +83,7 @@ fn candidates(costs: &PolyModel, members: &[Location], collective: &'static Coll
     let mut all: Vec<Form> = rows.into_iter().map(|row| form_of(costs, members, collective, row, shape)).collect::<Result<_>>()?;
     let nearest = all.iter().find_map(Form::coordinated).cloned();
     for (nearest, through) in nearest.into_iter().filter_map(|nearest| Some((nearest, through(collective)?))) {
-        let trees = (through.trees)().into_iter().flat_map(with_radices);
+        let trees = (through.inside)().into_iter().flat_map(with_radices);
         let with = |(algorithm, parameters)| Coordinated { inside: IntraGroup { algorithm, parameters }, ..nearest.clone() };
         all.extend(trees.map(with).map(Form::Coordinated));
     }
@@ -199,8 +199,8 @@ pub(super) fn another(members: &[Location], root: Rank) -> Rank {
     alike[alike.len() / 2]
 }
 
-/// Through coordinators with any algorithm between them and in segments that no row may have: as a whole and just below the handshake; with the tree of the
-/// nearest row, or the first there is.
+/// Over groups with any algorithm between them and in segments that no row may have: as a whole and just below the handshake; with the tree of the nearest
+/// row, or the first there is, and with what is no tree.
 fn through_nearest(
     policy: &CompiledPolicy,
     members: &[Location],
@@ -209,16 +209,19 @@ fn through_nearest(
     nearest: Option<&Coordinated>,
 ) -> Vec<Form> {
     let Some(through) = through(collective) else { return Vec::new() };
-    let known = nearest.map(|c| (c.inside.algorithm, c.inside.parameters));
-    let Some(inside) = known.or_else(|| (through.trees)().into_iter().flat_map(with_radices).next()) else { return Vec::new() };
-    let groups = coordinated(policy, members, collective, shape, inside, inside, 0).groups;
+    let (trees, others): (Vec<_>, Vec<_>) = (through.inside)().into_iter().flat_map(with_radices).partition(|(a, _)| a.tree.is_some());
+    let known = nearest.map(|c| (c.inside.algorithm, c.inside.parameters)).filter(|(a, _)| a.tree.is_some());
+    let Some(tree) = known.or_else(|| trees.first().copied()) else { return Vec::new() };
+    let groups = coordinated(policy, members, collective, shape, tree, tree, 0).groups;
     let segments = if through.segmented { few_segments(collective, (through.longest_message)(&groups, shape)) } else { vec![0] };
-    let between = (through.between)().into_iter().flat_map(with_radices);
-    let with = |between| {
-        let coordinated = move |&segment: &usize| coordinated(policy, members, collective, shape, inside, between, segment);
-        segments.iter().map(coordinated).map(Form::Coordinated).collect::<Vec<_>>()
-    };
-    between.flat_map(with).collect()
+    let mut all = Vec::new();
+    for inside in std::iter::once(tree).chain(others) {
+        for between in (through.between)().into_iter().flat_map(with_radices) {
+            let coordinated = |&segment: &usize| coordinated(policy, members, collective, shape, inside, between, segment);
+            all.extend(segments.iter().map(coordinated).map(Form::Coordinated));
+        }
+    }
+    all
 }
 
 #[cfg(test)]
@@ -240,7 +243,7 @@ mod tests {
             let shape = collective.shape(members.len(), 0, bytes);
             let costs = PolyModel::new(&policy, &members, collective, bytes).unwrap();
             let through = through(collective).unwrap();
-            let inside: Vec<(&'static Algorithm, Parameters)> = (through.trees)().into_iter().flat_map(with_radices).collect();
+            let inside: Vec<(&'static Algorithm, Parameters)> = (through.inside)().into_iter().flat_map(with_radices).collect();
             let between = (through.between)().into_iter().flat_map(with_radices);
             for (k, between) in between.enumerate() {
                 let form =

@@ -233,7 +233,7 @@ pub(super) fn form_of(
     let algorithm = collective.algorithm(&row.inter_group)?;
     let Some(inside) = &row.intra_group else { return Form::Flat(collective, algorithm, row.parameters()).with_flow(costs, shape) };
     let through = through(collective).ok_or_else(|| Error::invalid(format!("{} does not go through coordinators", collective.one())))?;
-    let inside = (through.tree(inside)?, row.intra_parameters());
+    let inside = (through.inside(inside)?, row.intra_parameters());
     let between = (algorithm, Parameters { segment: 0, ..row.parameters() });
     let coordinated = coordinated(costs.policy(), members, collective, shape, inside, between, row.segment_bytes);
     Form::Coordinated(in_bounded_segments(coordinated, shape)?).with_flow(costs, shape)

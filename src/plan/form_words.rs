@@ -23,7 +23,8 @@ impl Form {
                     0 => String::new(),
                     many => format!(", {many} under way"),
                 };
-                format!("{} between coordinators, {} inside{segment}{in_flight}", part(&c.between), part(&c.inside))
+                let who = if c.by_counterparts() { "counterparts" } else { "coordinators" };
+                format!("{} between {who}, {} inside{segment}{in_flight}", part(&c.between), part(&c.inside))
             }
         }
     }

@@ -58,7 +58,9 @@ impl Form {
     pub fn is_like(&self, other: &Form) -> bool {
         match (self, other) {
             (Form::Flat(_, a, _), Form::Flat(_, b, _)) | (Form::Placed(_, a, ..), Form::Placed(_, b, ..)) => a == b,
-            (Form::Coordinated(a), Form::Coordinated(b)) => a.between.algorithm == b.between.algorithm,
+            (Form::Coordinated(a), Form::Coordinated(b)) => {
+                a.between.algorithm == b.between.algorithm && a.by_counterparts() == b.by_counterparts()
+            }
             _ => false,
         }
     }
@@ -123,7 +125,9 @@ impl Form {
     pub fn largest_message(&self, shape: &Shape) -> usize {
         let (collective, ranks) = match self {
             Form::Flat(collective, ..) | Form::Placed(collective, ..) => (collective, 1),
-            Form::Coordinated(c) if c.collective.size == Size::Block => (&c.collective, c.groups.iter().map(Vec::len).max().unwrap_or(1)),
+            Form::Coordinated(c) if c.collective.size == Size::Block && !c.by_counterparts() => {
+                (&c.collective, c.groups.iter().map(Vec::len).max().unwrap_or(1))
+            }
             Form::Coordinated(c) => (&c.collective, 1),
         };
         let layout = (collective.layout)(shape, shape.root);
@@ -226,7 +230,7 @@ pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static
         let (first, rest): (Vec<usize>, Vec<usize>) = segments.iter().partition(|s| few.contains(s));
         let between: Vec<_> = (through.between)().into_iter().flat_map(with_radices).collect();
         let mut best: Vec<FormPlan> = Vec::new();
-        for inside in (through.trees)().into_iter().flat_map(with_radices) {
+        for inside in (through.inside)().into_iter().flat_map(with_radices) {
             for &between in &between {
                 let with = |&segment: &_| Form::Coordinated(coordinated(policy, members, collective, shape, inside, between, segment));
                 let mut found: Vec<FormPlan> =
@@ -316,7 +320,7 @@ mod tests {
         let through = through(collective).unwrap();
         let groups: Vec<Vec<Rank>> = group_ranks(members, first_rank(shape)).into_iter().map(|(_, ranks)| ranks).collect();
         let mut all: Vec<Form> = collective.built().flat_map(with_radices).map(|(a, p)| Form::Flat(collective, a, p)).collect();
-        for inside in (through.trees)().into_iter().flat_map(with_radices) {
+        for inside in (through.inside)().into_iter().flat_map(with_radices) {
             for between in (through.between)().into_iter().flat_map(with_radices) {
                 let segment = if through.segmented { segment } else { 0 };
                 let part = |(algorithm, parameters)| IntraGroup { algorithm, parameters };

@@ -40,13 +40,13 @@ impl Form {
         let look = Some(LOOK * self.segment_of_all(whole)).filter(|&look| looks && look > 0 && 2 * look < whole.bytes);
         let shape = &Shape { bytes: look.unwrap_or(whole.bytes), ..*whole };
         let (leading, others): (Vec<(Rank, usize)>, Vec<Rank>) = match self {
-            Form::Coordinated(c) => {
+            Form::Coordinated(c) if !c.by_counterparts() => {
                 let largest = c.groups.iter().skip(1).max_by_key(|ranks| ranks.len());
                 let each = largest.map(|ranks| (ranks[0], c.groups.len() - 1));
                 let others = c.groups.iter().flat_map(|ranks| &ranks[1..]).copied().collect();
                 (each.into_iter().chain([(c.groups[0][0], 1)]).collect(), others)
             }
-            Form::Flat(..) | Form::Placed(..) => (vec![(shape.root, 1)], (1..shape.ranks).map(|v| shape.absolute(v)).collect()),
+            _ => (vec![(shape.root, 1)], (1..shape.ranks).map(|v| shape.absolute(v)).collect()),
         };
         // those that are sampled stand for a share of the others each; they have the fewest operations, and come first
         let samples = others.len().min(SAMPLED);

@@ -252,10 +252,10 @@ fn forms_fault(through: &Through, row: &TwoLevelRow, ranks: usize, groups: usize
     if row.intra_segment_bytes > 0 {
         return Some("its segments pass through all levels: intra_segment says nothing".into());
     }
-    match through.between(&row.inter_group).and_then(|between| Ok((between, through.tree(inside)?))) {
+    match through.between(&row.inter_group).and_then(|between| Ok((between, through.inside(inside)?))) {
         Err(e) => Some(format!("failed to {e}")),
-        Ok((between, tree)) => radix_fault(between, row.radix, ranks)
-            .or_else(|| radix_fault(tree, row.intra_radix, ranks))
+        Ok((between, inside)) => radix_fault(between, row.radix, ranks)
+            .or_else(|| radix_fault(inside, row.intra_radix, ranks))
             .or_else(|| fits_fault(collective, between, groups, row.at_bytes)),
     }
 }

@@ -215,6 +215,7 @@ fn segment(form: &Form) -> usize {
 #[derive(PartialEq)]
 enum Kind {
     Flat,
+    ByCounterparts,
     InSegments,
     InOnePiece,
 }
@@ -222,6 +223,7 @@ enum Kind {
 fn kind(form: &Form) -> Kind {
     match form {
         Form::Flat(..) | Form::Placed(..) => Kind::Flat,
+        Form::Coordinated(c) if c.by_counterparts() => Kind::ByCounterparts,
         Form::Coordinated(c) if c.segment > 0 => Kind::InSegments,
         Form::Coordinated(_) => Kind::InOnePiece,
     }
@@ -234,7 +236,8 @@ fn finalists(mut forms: Vec<FormPlan>) -> Vec<FormPlan> {
     let bets: Vec<bool> = (0..forms.len()).map(|k| before(&forms, k) < 2).collect();
     let mut bets = bets.into_iter();
     forms.retain(|_| bets.next().unwrap_or(true));
-    let first = [Kind::Flat, Kind::InSegments, Kind::InOnePiece].map(|of| forms.iter().position(|plan| kind(&plan.form) == of));
+    let first = [Kind::Flat, Kind::ByCounterparts, Kind::InSegments, Kind::InOnePiece]
+        .map(|of| forms.iter().position(|plan| kind(&plan.form) == of));
     let wanted = |k: usize| k < FINALISTS || first.contains(&Some(k));
     forms.into_iter().enumerate().filter(|(k, _)| wanted(*k)).map(|(_, plan)| plan).collect()
 }

@@ -10,7 +10,7 @@ use crate::schedule::{Buffer, Program, Span};
 
 pub(super) static THROUGH: Through = Through {
     collective: &allgather::COLLECTIVE,
-    trees,
+    inside: trees,
     between: || vec![allgather::DIRECT, allgather::RING],
     segmented: true,
     fits: |_, _| true,

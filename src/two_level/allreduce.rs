@@ -9,7 +9,7 @@ use crate::schedule::{Buffer, Lane, OpId, Program, Span};
 
 pub(super) static THROUGH: Through = Through {
     collective: &allreduce::COLLECTIVE,
-    trees: || bcast::trees().collect(),
+    inside: || bcast::trees().collect(),
     between: || allreduce::COLLECTIVE.built().collect(),
     segmented: true,
     fits: Coordinated::keeps_order,

@@ -1,8 +1,9 @@
 //! The alltoall through coordinators: each collects what its group gives, sends each other group's part in one message, and deals out what came. For short
-//! blocks: every byte passes the coordinators.
+//! blocks: every byte passes the coordinators. (Or [between counterparts](super::counterparts).)
 
 use super::blocks::{DOWN, Packed, UP, blocks_of_a_group, collect, deal, exchange, largest, runs, trees};
 use super::coordinated::{Part, Through};
+use super::counterparts;
 use crate::collective::alltoall;
 use crate::collective::data_flow::DataFlow;
 use crate::error::Result;
@@ -10,15 +11,18 @@ use crate::schedule::{Buffer, Program, Span};
 
 /// Longer blocks are sent directly: a coordinator's port, and its memory, would hold up all of its group's.
 const LONGEST_BLOCK: usize = 16 << 10;
-/// What a coordinator may take: all that its group gives, as it goes out, and as it came.
+/// What a rank may take; a coordinator all that its group gives, as it goes out, and as it came.
 const MOST_MEMORY: usize = 128 << 20;
 
 pub(super) static THROUGH: Through = Through {
     collective: &alltoall::COLLECTIVE,
-    trees,
+    inside: || [trees(), vec![alltoall::ROTATED]].concat(),
     between: || vec![alltoall::DIRECT, alltoall::ROTATED, alltoall::PAIRWISE, alltoall::SPREAD],
     segmented: true,
     fits: |c, shape| {
+        if c.by_counterparts() {
+            return counterparts::memory(&c.groups, shape) <= MOST_MEMORY;
+        }
         let memory = largest(&c.groups).saturating_mul(shape.ranks).saturating_mul(shape.bytes).saturating_mul(3);
         shape.bytes <= LONGEST_BLOCK && memory <= MOST_MEMORY
     },
@@ -27,6 +31,9 @@ pub(super) static THROUGH: Through = Through {
 };
 
 fn program(part: &Part) -> Result<Program> {
+    if part.by_counterparts {
+        return counterparts::program(part);
+    }
     let (shape, mut flow) = (part.shape, DataFlow::new());
     let (m, members, all) = (shape.bytes, part.ranks().len(), shape.ranks * shape.bytes);
     let own = if shape.in_place { Span::output(0, all) } else { Span::input(0, all) };

@@ -7,7 +7,7 @@ use crate::schedule::{Action, OpId, Program, Span};
 
 pub(super) static THROUGH: Through = Through {
     collective: &barrier::COLLECTIVE,
-    trees: || barrier::ALGORITHMS.iter().copied().filter(|a: &&Algorithm| a.tree.is_some()).collect(),
+    inside: || barrier::ALGORITHMS.iter().copied().filter(|a: &&Algorithm| a.tree.is_some()).collect(),
     between: || barrier::COLLECTIVE.built().collect(),
     segmented: false,
     fits: |_, _| true,

@@ -15,16 +15,17 @@ pub const MOST_LANES: usize = allreduce::BETWEEN as usize + MOST_AT_ONCE * MOST_
 const MOST_BETWEEN: usize = 2;
 /// Segments that coordinators work on at the same time, at most, each with lanes and memory of its own: links that could have more under way are kept
 /// busy by longer ones.
-const MOST_AT_ONCE: usize = 16;
+pub(super) const MOST_AT_ONCE: usize = 16;
 
 /// How a collective goes through coordinators.
 #[derive(Debug)]
 pub struct Through {
     /// Which one.
     pub collective: &'static Collective,
-    /// The trees that it may take inside groups.
-    pub trees: fn() -> Vec<&'static Algorithm>,
-    /// What coordinators may do, the textbook's first.
+    /// What it may take inside groups: trees to and from coordinators, and what is no tree where each rank exchanges with its counterparts in other groups
+    /// instead ([`Coordinated::by_counterparts`]).
+    pub inside: fn() -> Vec<&'static Algorithm>,
+    /// What coordinators, or counterparts, may do, the textbook's first.
     pub between: fn() -> Vec<&'static Algorithm>,
     /// True if levels can overlap, segment by segment.
     pub segmented: bool,
@@ -62,12 +63,12 @@ fn through_coordinators(collective: &Collective) -> Result<&'static Through> {
 }
 
 impl Through {
-    /// Finds one of its trees.
+    /// Finds what it may take inside groups.
     ///
     /// # Errors
     /// [`Error::Invalid`] with the names there are.
-    pub fn tree(&self, name: &str) -> Result<&'static Algorithm> {
-        find((self.trees)(), name, "is no tree")
+    pub fn inside(&self, name: &str) -> Result<&'static Algorithm> {
+        find((self.inside)(), name, "is nothing that is done inside groups")
     }
 
     /// Finds what its coordinators may do.
@@ -100,7 +101,7 @@ pub struct Coordinated {
     /// Ranks by group, in each group the coordinator first; where there is a root, it is the first of the first group, or, where an operation does not
     /// commute, the first rank is ([`first_rank`]).
     pub groups: Vec<Vec<Rank>>,
-    /// The tree inside each group.
+    /// The tree inside each group, or what is done there instead.
     pub inside: IntraGroup,
     /// What the coordinators do, on as many segments at once as its messages `in_flight`; 0: nothing is said.
     pub between: IntraGroup,
@@ -126,7 +127,7 @@ impl TryFrom<InFile> for Coordinated {
     fn try_from(file: InFile) -> Result<Coordinated> {
         let InFile { collective, groups, inside, between, segment } = file;
         let through = through_coordinators(collective)?;
-        let (inside, between) = (inside.find(|name| through.tree(name))?, between.find(|name| through.between(name))?);
+        let (inside, between) = (inside.find(|name| through.inside(name))?, between.find(|name| through.between(name))?);
         Ok(Coordinated { collective, groups, inside, between, segment })
     }
 }
@@ -147,6 +148,7 @@ pub(super) struct Part<'a> {
     inside: Parameters,
     between: &'a IntraGroup,
     pub segment: usize,
+    pub by_counterparts: bool,
 }
 
 impl Part<'_> {
@@ -184,7 +186,7 @@ impl Part<'_> {
         if self.between.parameters.in_flight == 0 { WINDOW } else { self.between.parameters.in_flight }
     }
 
-    /// What this rank, a coordinator, does between coordinators, who are known by their groups.
+    /// What this rank, a coordinator or a counterpart, does between groups: those that it exchanges with are known by these.
     pub fn between(&self, shape: &Shape) -> Result<Program> {
         between(self.between, self.group, shape)
     }
@@ -220,12 +222,18 @@ impl Coordinated {
         let own = self.ranks();
         // blocks and roots are those of ranks: all of those below some number take part
         check_ranks(&own, own.len().min(ranks))?;
-        through.tree(self.inside.algorithm.name)?;
+        through.inside(self.inside.algorithm.name)?;
         through.between(self.between.algorithm.name).map(drop)
     }
 
     fn through(&self) -> Result<&'static Through> {
         through_coordinators(self.collective)
+    }
+
+    /// True if no coordinator stands between: each rank exchanges with its counterpart in each other group what it has for all ranks there, and the ranks of a
+    /// group exchange inside what came.
+    pub fn by_counterparts(&self) -> bool {
+        self.inside.algorithm.tree.is_none()
     }
 
     /// Bytes of the longest message that its segments cut.
@@ -257,14 +265,21 @@ impl Coordinated {
             Size::Block => ranks,
             Size::Message | Size::Nothing => 0,
         };
+        if self.by_counterparts() {
+            return Ok(copies.saturating_mul(pieces(bytes, self.segment)));
+        }
         let pieces = pieces(self.longest_message(&self.shape(bytes))?, self.segment);
         Ok(once.saturating_mul(pieces).saturating_add(copies))
     }
 
     /// How many lanes its programs have, at most.
     pub fn lanes(&self) -> usize {
+        let between = self.between.algorithm.lanes;
+        if self.by_counterparts() {
+            return allreduce::BETWEEN as usize + between + self.groups.len().min(MOST_AT_ONCE);
+        }
         let at_once = if self.segment == 0 { 1 } else { at_once(&self.between) };
-        at_once * self.between.algorithm.lanes + allreduce::BETWEEN as usize
+        at_once * between + allreduce::BETWEEN as usize
     }
 
     /// What the coordinators do for one segment.
@@ -315,7 +330,8 @@ impl Coordinated {
     /// As [`Coordinated::program`].
     pub fn program_at(&self, (group, position): (usize, usize), shape: &Shape) -> Result<Program> {
         let (through, ranks) = (self.through()?, &self.groups[group]);
-        let Some(tree) = self.inside.algorithm.tree else { return Ok(Program::new()) };
+        // without a tree each rank stands for itself
+        let tree = self.inside.algorithm.tree.unwrap_or(|_, _, _| Node { parent: None, children: Vec::new() });
         let Node { parent, children } = tree(position, ranks.len(), self.inside.parameters.radix);
         let program = (through.program)(&Part {
             shape,
@@ -328,6 +344,7 @@ impl Coordinated {
             children: children.into_iter().map(|c| ranks[c]).collect(),
             between: &self.between,
             segment: self.segment,
+            by_counterparts: self.by_counterparts(),
         })?;
         Ok(program.with_in_flight_to(|rank| ranks.contains(&rank), self.inside.parameters.in_flight))
     }

@@ -7,6 +7,7 @@ mod barrier;
 mod bcast;
 mod blocks;
 mod coordinated;
+mod counterparts;
 mod gather;
 mod hosts;
 mod inter_group;

@@ -11,7 +11,7 @@ use crate::schedule::{Buffer, Program, Span};
 
 pub(super) static THROUGH: Through = Through {
     collective: &reduce::COLLECTIVE,
-    trees: || bcast::trees().collect(),
+    inside: || bcast::trees().collect(),
     between: || reduce::COLLECTIVE.built().filter(|a| !a.segmented).collect(),
     segmented: true,
     fits: Coordinated::keeps_order,

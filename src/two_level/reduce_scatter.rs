@@ -11,7 +11,7 @@ use crate::schedule::{Buffer, Program, Span};
 
 pub(super) static THROUGH: Through = Through {
     collective: &reduce_scatter::COLLECTIVE,
-    trees,
+    inside: trees,
     between: || vec![reduce_scatter::DIRECT],
     segmented: true,
     fits: Coordinated::keeps_order,

@@ -9,7 +9,7 @@ use crate::schedule::{Buffer, Program, Span};
 
 pub(super) static THROUGH: Through = Through {
     collective: &scatter::COLLECTIVE,
-    trees,
+    inside: trees,
     between: || vec![scatter::FLAT],
     segmented: true,
     fits: |_, _| true,
