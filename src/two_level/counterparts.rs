@@ -1,6 +1,6 @@
-//! The alltoall between counterparts (the locality-aware one of Bienz, Olson and Gropp 2022, and Traeff's over lanes, 2020): each rank exchanges with the one at
-//! its position in each other group one message, which holds its blocks for all ranks of that group, and the ranks of each group exchange inside what came.
-//! All ranks of a group share what goes far, and each block goes far once.
+//! The alltoall between counterparts (over lanes, Träff and Hunold, CLUSTER 2020; locality-aware, Bienz, Schafer and Skjellum, EuroMPI 2023): each rank exchanges
+//! with the one at its position in each other group one message, which holds its blocks for all ranks of that group, and the ranks of each group exchange inside
+//! what came. All ranks of a group share what goes far, and each block goes far once.
 //!
 //! Of groups of unlike sizes, what a rank sends goes to its position modulo their size. The group's own blocks are exchanged while what goes far is under way.
 //! As a whole, what a rank passes on to another one is one message, as soon as all of it came; in segments each block goes on as soon as it came.
