@@ -7,9 +7,9 @@ use crate::units;
 use rustc_hash::FxHashMap;
 
 /// A schedule that is replayed, and the replay, hold about so many bytes for each message: a send and a receive of 20 bytes, once for ranks that do the
-/// same, and their times, 45 in all where messages go from rank to rank in tens of segments; 100 where each has a stream of its own, as in an alltoall, and
+/// same, and their times, 40 in all where messages go from rank to rank in tens of segments; 100 where each has a stream of its own, as in an alltoall, and
 /// half as many more where what it brings is combined.
-const BYTES_PER_MESSAGE: &str = "50 to 150";
+const BYTES_PER_MESSAGE: &str = "40 to 150";
 /// So many messages are held at most, if nothing else is said: 200 MB, and half a second of replaying. Whoever asks for more has most likely slipped in a unit.
 pub const MOST_MESSAGES: usize = 2_000_000;
 
