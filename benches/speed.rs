@@ -1,6 +1,6 @@
 //! How fast the parts are: `cargo bench`. Build, predict, simulate, schedule between groups, look up.
 
-use collwise::collective::{COLLECTIVES, Parameters, Shape, bcast};
+use collwise::collective::{COLLECTIVES, Parameters, Shape, bcast, collective};
 use collwise::intercluster::{HEURISTICS, Problem, solve};
 use collwise::model::{CostModel, Values, model};
 use collwise::plan::{Location, Planner, plan};
@@ -53,6 +53,15 @@ fn replay_a_million_messages(bencher: Bencher) {
     assert_eq!(schedule.messages(), 1_000_000);
     let costs = loggp();
     bencher.counter(divan::counter::ItemsCount::new(1_000_000usize)).bench_local(|| completion(&schedule, costs.as_ref()).unwrap());
+}
+
+/// The replay of an alltoall among 1,400 ranks, 2 million messages: each has a stream of its own, and all ranks take turns.
+#[divan::bench(args = ["pairwise", "rotated", "direct"], sample_count = 3)]
+fn replay_an_alltoall(bencher: Bencher, algorithm: &str) {
+    let alltoall = collective("alltoall").unwrap();
+    let schedule = alltoall.algorithm(algorithm).unwrap().schedule(&alltoall.shape(1400, 0, 8), &Parameters::of(0, 0)).unwrap();
+    let costs = loggp();
+    bencher.counter(divan::counter::ItemsCount::new(schedule.messages())).bench_local(|| completion(&schedule, costs.as_ref()).unwrap());
 }
 
 /// Its run on a simulated cluster.

@@ -370,3 +370,26 @@ fn a_row_of_a_tree_over_all_ranks_holds_from_its_own_root_and_at_sizes_near_its_
     assert!(from_row(reduce, 0, largest[0]) && !from_row(reduce, 5, largest[0]), "a neighbour's tree crosses groups elsewhere");
     assert!(from_row(gather, 0, largest[1]) && from_row(gather, 0, 2 * largest[1]) && !from_row(gather, 0, 8 * largest[1]));
 }
+
+/// What models say of all their links at once holds for each.
+#[test]
+fn links_of_models_are_the_same_and_lossless_where_they_say_so() {
+    let (mut same, mut unlike) = (0, 0);
+    for path in stored() {
+        let policy = CompiledPolicy::new(Policy::read(&path).unwrap()).unwrap();
+        for (g, group) in policy.policy.groups.iter().enumerate().filter(|(_, group)| group.hosts.len() > 2) {
+            for costs in group.models.iter().filter_map(|fitted| policy.group_costs(g, &fitted.model)) {
+                let last = group.hosts.len() - 1;
+                let links = [(0, 1), (1, 0), (0, last), (last, 1)].map(|(from, to)| Link { from, to });
+                *if costs.same_on_all_links() { &mut same } else { &mut unlike } += 1;
+                for bytes in [0, 1, 1000, 65_537, 3 << 20] {
+                    let of = |link| (costs.cost(link, bytes), costs.port_in(link, bytes), costs.pipe(link, bytes).is_some());
+                    let first = of(links[0]);
+                    assert!(!costs.same_on_all_links() || links.iter().all(|&link| of(link) == first && !first.2), "{}", path.display());
+                    assert!(costs.loses() || links.iter().all(|&link| costs.loss(link, bytes).is_none()), "{}", path.display());
+                }
+            }
+        }
+    }
+    assert!(same > 0 && unlike > 0, "{same} and {unlike}");
+}

@@ -1,5 +1,6 @@
 //! Schedules for sizes that somebody asks for: counted while they are built, so that none takes more memory than a machine has.
 
+use super::op::PLACES;
 use super::{Program, Schedule};
 use crate::error::{Error, Result};
 use crate::topology::Rank;
@@ -58,6 +59,12 @@ impl Schedule {
                 Some(ops) => program.ops = ops.shared(),
                 None => fit(program.ops.own()),
             }
+            if !program.is_addressable() {
+                return Err(Error::TooLarge(format!(
+                    "replay {} over {ranks} ranks: rank {me} copies, combines or waits more often than operations can name; ask for longer segments or fewer ranks",
+                    units::bytes(bytes)
+                )));
+            }
             program.shrink();
             messages += program.messages();
             if messages > most {
@@ -89,6 +96,11 @@ impl Program {
         self.receives.shrink_to_fit();
         self.lanes.shrink_to_fit();
         self.building = None;
+    }
+
+    /// True if its operations can name all that has no room in them, and all streams.
+    fn is_addressable(&self) -> bool {
+        self.words.len().max(self.sends.len()).max(self.receives.len()) <= PLACES
     }
 
     /// The number of messages that it sends.

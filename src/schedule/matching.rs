@@ -60,13 +60,14 @@ impl Streams {
 
     /// A rank that waits for more messages than are sent to it, and whose they would be. `next`: the next receive of each stream when all were sent.
     fn never_sent(&self, schedule: &Schedule, next: &[OpId]) -> (Rank, u32) {
-        let streams = schedule.programs.iter().enumerate().flat_map(|(me, p)| p.receives.iter().map(move |incoming| (me, incoming.stream)));
+        let mut streams =
+            schedule.programs.iter().enumerate().flat_map(|(me, p)| p.receives.iter().map(move |incoming| (me, incoming.stream)));
         let waits = |(me, stream): &(Rank, super::stream::Stream)| {
             let theirs = schedule.programs.get(stream.peer as Rank).map_or(&[][..], |p| &p.sends[..]);
             let place = theirs.iter().position(|sent| sent.key() == (*me as u32, stream.lane));
             place.is_none_or(|place| next[self.at(stream.peer as Rank, place as u32)] != NONE)
         };
-        streams.into_iter().find(waits).map_or((0, 0), |(me, stream)| (me, stream.peer))
+        streams.find(waits).map_or((0, 0), |(me, stream)| (me, stream.peer))
     }
 
     /// Finds where each stream is received.

@@ -42,6 +42,8 @@ const KIND: u32 = 29;
 const BUFFER: u32 = 27;
 /// Set where a span begins beyond 4 GiB, or is longer.
 const WIDE: u32 = 1 << 26;
+/// Places in a list that an operation can name.
+pub(super) const PLACES: usize = WIDE as usize;
 
 /// A number in two words.
 pub(super) fn in_words(number: u64) -> [u32; 2] {

@@ -399,3 +399,32 @@ impl Program {
         base..self.ops.len() as OpId
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_room_in_an_operation_is_kept_beside_it() {
+        let (near, far) = (Span::scratch(3, 5), Span { buffer: Buffer::Output, offset: 5 << 30, len: 9 << 30 });
+        let actions = [
+            Action::Send { to: 1, span: far },
+            Action::Recv { from: 2, span: Span { len: 1, ..far } },
+            Action::Copy { from: Span { offset: 7 << 30, ..far }, into: Span { offset: 0, ..far } },
+            Action::Combine { left: near, into: Span { len: near.len, ..far } },
+            Action::Delay { seconds: 1.25e-6 },
+            Action::Copy { from: near, into: Span::input(9, 5) },
+        ];
+        let mut program = Program::new();
+        program.in_lane(3);
+        // each comes after all before it: none, one, two and more
+        for (k, &action) in actions.iter().enumerate() {
+            let after: Vec<OpId> = (0..k as OpId).collect();
+            assert_eq!(program.push(action, &after), k as OpId);
+        }
+        for (k, &action) in actions.iter().enumerate() {
+            assert_eq!((program.action(k), program.lane(k), program.after(k).len()), (action, 3, k));
+            assert!(program.after(k).iter().copied().eq(0..k as OpId));
+        }
+    }
+}
