@@ -44,12 +44,12 @@ fn predict(bencher: Bencher, ranks: usize) {
     bencher.counter(divan::counter::ItemsCount::new(schedule.messages())).bench(|| completion(&schedule, costs.as_ref()).unwrap());
 }
 
-/// The replay of a million messages: 16 segments down a chain of 62,501 ranks.
-#[divan::bench(sample_count = 3)]
-fn replay_a_million_messages(bencher: Bencher) {
-    let shape = Shape::new(62_501, 0, 64 << 10);
-    let parameters = Parameters::of(4 << 10, 0);
-    let schedule = bcast::algorithm("segmented_chain").unwrap().schedule(&shape, &parameters).unwrap();
+/// The replay of a million messages: 16 segments down a chain or a binary tree of 62,501 ranks, or one down a binomial tree of a million and one.
+#[divan::bench(args = ["segmented_chain", "segmented_binary", "binomial"], sample_count = 3)]
+fn replay_a_million_messages(bencher: Bencher, algorithm: &str) {
+    let (ranks, segment) = if algorithm == "binomial" { (1_000_001, 0) } else { (62_501, 4 << 10) };
+    let (shape, parameters) = (Shape::new(ranks, 0, 64 << 10), Parameters::of(segment, 0));
+    let schedule = bcast::algorithm(algorithm).unwrap().schedule_within(&shape, &parameters, 1_000_000).unwrap().unwrap();
     assert_eq!(schedule.messages(), 1_000_000);
     let costs = loggp();
     bencher.counter(divan::counter::ItemsCount::new(1_000_000usize)).bench_local(|| completion(&schedule, costs.as_ref()).unwrap());

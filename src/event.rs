@@ -3,6 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+/// When something happens, and what, as a word.
+pub type Event = (f64, u64);
+
 /// Events, each a word, in order of time; those of one time in order of the word, so that every run and every rank sees the same order.
 #[derive(Debug)]
 pub struct EventQueue {
@@ -25,9 +28,20 @@ impl EventQueue {
 
     /// Takes the earliest event.
     #[inline]
-    pub fn pop(&mut self) -> Option<(f64, u64)> {
-        self.heap.pop().map(|Reverse(first)| (f64::from_bits((first >> 64) as u64), first as u64))
+    pub fn pop(&mut self) -> Option<Event> {
+        self.heap.pop().map(|Reverse(first)| event(first))
     }
+
+    /// The earliest event.
+    #[inline]
+    pub fn peek(&self) -> Option<Event> {
+        self.heap.peek().map(|&Reverse(first)| event(first))
+    }
+}
+
+#[inline]
+fn event(word: u128) -> Event {
+    (f64::from_bits((word >> 64) as u64), word as u64)
 }
 
 #[cfg(test)]

@@ -6,10 +6,15 @@
 //! the message is usable at the receiver `transit` after it left, later where the receiver's port is still busy with messages of other ranks, since
 //! it takes in one after the other, and the last `recv_overhead` of that runs on the receiver's processor and waits while that is busy. Where a message
 //! waits and a send may start, the processor takes turns ([`crate::schedule`]).
+//!
+//! Where no rank hears, also by way of others, from those that it sends to, as in a broadcast, scatter, gather or reduce, ranks are replayed one after the other:
+//! when it is a rank's turn all is known that comes to it. Else all are replayed at once, by time. Both find the same.
 
 mod costs;
 mod left;
 mod losses;
+mod machine;
+mod order;
 mod pipeline;
 mod progress;
 #[cfg(test)]
@@ -20,16 +25,16 @@ pub use pipeline::{Busy, Repeats, pipelined};
 use crate::error::{Error, Result};
 use crate::event::EventQueue;
 use crate::model::{Cost, CostModel, Free, Pipe};
-use crate::schedule::{Action, OpId, Pending, Program, Schedule, Streams, Trace};
+use crate::schedule::{Action, OpId, Program, Schedule, Streams, Trace};
 use crate::topology::{Link, Rank};
 use costs::{Kept, Known, KnownIn};
 use left::Left;
 use losses::Losing;
 pub use losses::may_lose;
+use machine::{Machine, OPEN, Place, is_complete, known};
+use order::OnTheWay;
 use progress::Progress;
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
-use std::collections::VecDeque;
 
 /// What a replay finds.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,13 +72,11 @@ pub(crate) fn completion_within(schedule: &Schedule, model: &dyn CostModel, limi
 /// [`Error::Invalid`] if messages do not match or ranks wait for each other in a circle.
 pub fn replay(schedule: &Schedule, model: &dyn CostModel) -> Result<Replay> {
     let mut run = Run::new(schedule, model)?;
-    run.start = Some(vec![0.0; run.done.len()]);
+    run.record = Some(Record::new(schedule));
     run.go(f64::INFINITY)?;
-    let start = run.start.unwrap_or_default();
-    let port_free = run.machines.iter().map(|m| m.port_free.max(m.cpu_free)).collect();
-    let ops = run.machines.iter().map(|m| m.first..m.first + m.program.len());
+    let Record { start, port_free } = run.record.take().unwrap_or_default();
     let trace = |ops: std::ops::Range<usize>| Trace { start: start[ops.clone()].to_vec(), end: run.done[ops].to_vec() };
-    Ok(Replay { port_free, traces: ops.map(trace).collect() })
+    Ok(Replay { port_free, traces: (0..schedule.ranks()).map(|rank| trace(run.ops(rank))).collect() })
 }
 
 thread_local! {
@@ -102,49 +105,38 @@ mod event {
     pub const PORT: u64 = 1 << 62;
 }
 
-/// Not complete: what is, has a time, whose sign is positive.
-const OPEN: f64 = f64::NEG_INFINITY;
-
-fn is_complete(time: f64) -> bool {
-    time.is_sign_positive()
+/// What is kept where more is wanted than when all is complete.
+#[derive(Default)]
+struct Record {
+    /// When each operation of all ranks started.
+    start: Vec<f64>,
+    /// As [`Replay::port_free`].
+    port_free: Vec<f64>,
 }
 
-/// One rank's state.
-struct Machine<'a> {
-    program: &'a Program,
-    /// Where its operations begin among those of all ranks.
-    first: usize,
-    /// Where the streams that it sends, and those that it receives, begin among those of all ranks.
-    sends: u32,
-    receives: u32,
-    cpu_free: f64,
-    port_free: f64,
-    /// When the port has taken in what came last, or never yet; `None` where all comes from one rank, which sends one message after the other.
-    in_free: Option<f64>,
-    /// What may start next but receives.
-    pending: Pending,
-    /// Messages that wait for the processor, first come, first served.
-    waiting: VecDeque<u32>,
-    /// True if what the processor did last was to take in a message: then a send goes next if both may.
-    took: bool,
-    /// Messages that came before their receive was posted.
-    early: SmallVec<[u32; 4]>,
-    /// When something may start next; one such event is enough.
-    turn_at: f64,
-    /// The operation but receives that may start first, and when, as far as is known: whatever changes it looks ahead anew.
-    ahead: (f64, OpId),
+impl Record {
+    fn new(schedule: &Schedule) -> Record {
+        Record { start: vec![0.0; schedule.ops()], port_free: vec![0.0; schedule.ranks()] }
+    }
 }
 
 /// The state of all ranks.
 struct Run<'a> {
     schedule: &'a Schedule,
     model: &'a dyn CostModel,
+    places: Vec<Place>,
+    /// What each rank is at, or, where they are replayed one after the other, the one whose turn it is.
     machines: Vec<Machine<'a>>,
+    /// What of a rank's number is its place among them: all of it, or nothing.
+    own: u32,
+    /// Messages to ranks whose turn has not come; `None` where all are replayed at once.
+    on_the_way: Option<OnTheWay>,
+    /// True if ranks cannot be replayed one after the other, as was not known before.
+    by_time: bool,
     progress: Progress,
     /// By operation of all ranks: when it was complete, or [`OPEN`]; of a message under way, the overhead that its receive will pay, negated.
     done: Vec<f64>,
-    /// As `done`, if it is wanted.
-    start: Option<Vec<f64>>,
+    record: Option<Record>,
     /// What messages cost that were sent last.
     known: Kept<Known>,
     /// How long ports took that in which came last.
@@ -158,102 +150,83 @@ struct Run<'a> {
     losing: Losing,
     /// When the links are free on which a stream is slower than its sender's port.
     link_free: FxHashMap<(u32, u32), f64>,
-    /// When what several links share is free.
-    pipe_free: FxHashMap<Pipe, f64>,
+    /// When what several links share is free, and the rank that went through it last.
+    pipe_free: FxHashMap<Pipe, (f64, u32)>,
     queue: EventQueue,
 }
 
 impl<'a> Run<'a> {
     fn new(schedule: &'a Schedule, model: &'a dyn CostModel) -> Result<Run<'a>> {
         let streams = Streams::new(schedule)?;
-        let done = vec![OPEN; schedule.ops()];
         let (mut first, mut receives) = (0, 0);
-        let machine = |(rank, program): (Rank, &'a Program)| {
+        let place = |(rank, program): (Rank, &Program)| {
+            let (place_first, place_receives) = (first, receives);
             first += program.len();
-            receives += program.streams_received();
-            Machine {
-                program,
-                first: first - program.len(),
-                sends: streams.at(rank, 0) as u32,
-                receives: (receives - program.streams_received()) as u32,
-                cpu_free: 0.0,
-                port_free: 0.0,
-                in_free: program.receives_from_several().then_some(f64::NEG_INFINITY),
-                pending: Pending::new(program, |op| known(program, &done, op)),
-                waiting: VecDeque::new(),
-                took: false,
-                early: SmallVec::new(),
-                turn_at: f64::INFINITY,
-                ahead: (f64::INFINITY, 0),
-            }
+            receives += program.streams_received() as u32;
+            let several = program.receives_from_several();
+            Place { first: place_first, sends: streams.at(rank, 0) as u32, receives: place_receives, several }
         };
-        let machines: Vec<Machine> = schedule.programs.iter().enumerate().map(machine).collect();
-        let several = machines.iter().any(|m| m.in_free.is_some());
+        let places: Vec<Place> = schedule.programs.iter().enumerate().map(place).collect();
+        let several = places.iter().any(|place| place.several);
         Ok(Run {
             schedule,
             model,
             known: Kept::new(model, schedule.programs.iter().map(Program::streams_sent)),
-            known_in: Kept::new(model, machines.iter().map(|m| if m.in_free.is_some() { costs::PEERS } else { 0 })),
+            known_in: Kept::new(model, places.iter().map(|place| if place.several { costs::PEERS } else { 0 })),
             limit: f64::INFINITY,
             is_over: false,
             left: Vec::new(),
             losing: Losing::new(if several && model.loses() { schedule.ranks() } else { 0 }),
             progress: Progress::new(schedule, streams),
-            machines,
-            done,
-            start: None,
+            places,
+            machines: Vec::new(),
+            own: 0,
+            on_the_way: None,
+            by_time: false,
+            done: vec![OPEN; schedule.ops()],
+            record: None,
             link_free: FxHashMap::default(),
             pipe_free: FxHashMap::default(),
             queue: EventQueue::with_capacity(0),
         })
     }
 
+    /// Where a rank's operations are among those of all.
+    fn ops(&self, rank: Rank) -> std::ops::Range<usize> {
+        let first = self.places[rank].first;
+        first..first + self.schedule.programs[rank].len()
+    }
+
     /// True if all was replayed; false if that takes longer than `limit`.
     fn go(&mut self, limit: f64) -> Result<bool> {
-        if limit < f64::INFINITY {
-            self.limit = limit;
-            self.weigh();
-        }
-        if !self.replay_until(limit) {
+        let within = match self.one_after_the_other(limit)? {
+            Some(within) => within,
+            None => self.all_at_once(limit),
+        };
+        if !within {
             return Ok(false);
         }
         let mut waits = self.incomplete();
         // after what takes for ever nothing starts: whether it ever could is seen where nothing takes any time
         if waits.is_some() && self.completion() == f64::INFINITY {
             let mut free = Run::new(self.schedule, &Free)?;
-            free.replay_until(f64::INFINITY);
+            free.all_at_once(f64::INFINITY);
             waits = free.incomplete();
         }
         waits.map_or(Ok(true), |rank| Err(Error::invalid(format!("replay the schedule: rank {rank} waits for ever"))))
     }
 
-    /// Replays what there is to replay; false if that takes longer than `limit`.
-    fn replay_until(&mut self, limit: f64) -> bool {
-        for rank in 0..self.machines.len() {
-            self.look_ahead(rank as u32, 0.0);
+    /// Keeps what is wanted of a rank that was replayed.
+    fn put_down(&mut self, rank: u32) {
+        if let Some(record) = &mut self.record {
+            let m = &self.machines[(rank & self.own) as usize];
+            record.port_free[rank as usize] = m.port_free.max(m.cpu_free);
         }
-        let mut events = 0;
-        let mut within = true;
-        while let Some((now, event)) = self.queue.pop() {
-            events += 1;
-            within = now <= limit && !self.is_over;
-            if !within {
-                break;
-            }
-            let (rank, op) = ((event & !event::TURN & !event::PORT) >> 32, event as u32);
-            match event {
-                turn if turn & event::TURN != 0 => self.turn(rank as u32, now),
-                port if port & event::PORT != 0 => self.come_in(rank as u32, op, now),
-                _ => self.arrive(rank as u32, op, now),
-            }
-        }
-        EVENTS.set(EVENTS.get() + events);
-        within
     }
 
     /// A rank with an operation that is not complete.
     fn incomplete(&self) -> Option<usize> {
-        self.machines.iter().position(|m| self.done[m.first..][..m.program.len()].iter().any(|&t| !is_complete(t)))
+        (0..self.places.len()).find(|&rank| self.done[self.ops(rank)].iter().any(|&t| !is_complete(t)))
     }
 
     /// When the last operation of all was complete.
@@ -263,22 +236,22 @@ impl<'a> Run<'a> {
 
     /// When each rank had received so many bytes of the message, from its first.
     fn received(&self, bytes: usize) -> Vec<f64> {
-        let of = |m: &Machine| {
+        let of = |(program, place): (&Program, &Place)| {
             let within = |action| matches!(action, Action::Recv { span, .. } if span.end() <= bytes);
-            let ops = m.program.actions().zip(&self.done[m.first..]).filter(|(action, _)| within(*action));
+            let ops = program.actions().zip(&self.done[place.first..]).filter(|(action, _)| within(*action));
             ops.map(|(_, &done)| done).fold(0.0, f64::max)
         };
-        self.machines.iter().map(of).collect()
+        self.schedule.programs.iter().zip(&self.places).map(of).collect()
     }
 
     /// The last bytes of a message reach a port that several ranks send to: it takes in one message after the other.
     fn come_in(&mut self, rank: u32, op: u32, now: f64) {
-        let m = &self.machines[rank as usize];
+        let m = &self.machines[(rank & self.own) as usize];
         let Some(free) = m.in_free else { return };
         // its processor works on a message while the last bytes come in
-        let overhead = -self.done[m.first + op as usize];
+        let overhead = -self.done[m.place.first + op as usize];
         let through = now.max(rounded(free + self.port_in(rank, op as usize) - overhead));
-        self.machines[rank as usize].in_free = Some(rounded(through + overhead));
+        self.machines[(rank & self.own) as usize].in_free = Some(rounded(through + overhead));
         let there = through + self.lost(rank, op, now, through);
         if there > now { self.queue.push(there, event::arrive(rank, op)) } else { self.arrive(rank, op, now) }
     }
@@ -286,8 +259,8 @@ impl<'a> Run<'a> {
     /// A message is there but for the receiver's overhead.
     fn arrive(&mut self, rank: u32, op: u32, now: f64) {
         let posted = self.posted(rank, op, now);
-        let m = &mut self.machines[rank as usize];
-        let cost = -self.done[m.first + op as usize];
+        let m = &mut self.machines[(rank & self.own) as usize];
+        let cost = -self.done[m.place.first + op as usize];
         match posted {
             None => return m.early.push(op),
             Some(posted) if posted > now => return self.queue.push(posted, event::arrive(rank, op)),
@@ -300,7 +273,7 @@ impl<'a> Run<'a> {
 
     /// The processor does one thing that may start now.
     fn turn(&mut self, rank: u32, now: f64) {
-        let m = &mut self.machines[rank as usize];
+        let m = &mut self.machines[(rank & self.own) as usize];
         if m.turn_at != now {
             return; // an earlier one has done its work
         }
@@ -319,22 +292,22 @@ impl<'a> Run<'a> {
 
     /// Starts an operation that is no receive.
     fn begin(&mut self, rank: u32, op: usize, now: f64) {
-        let m = &mut self.machines[rank as usize];
-        let (program, at) = (m.program, m.first + op);
+        let m = &mut self.machines[(rank & self.own) as usize];
+        let (program, at) = (m.program, m.place.first + op);
         m.took = false;
-        if let Some(start) = &mut self.start {
-            start[at] = now;
+        if let Some(record) = &mut self.record {
+            record.start[at] = now;
         }
         match program.action(op) {
             Action::Send { to, span } => {
                 let link = Link { from: rank as Rank, to };
                 let (Cost { send_overhead, gap, link_gap, transit, recv_overhead }, pipe) = self.cost(link, span.len);
                 self.done_of(rank, now, gap, send_overhead);
-                let m = &mut self.machines[rank as usize];
+                let m = &mut self.machines[(rank & self.own) as usize];
                 (m.cpu_free, m.port_free) = (rounded(now + send_overhead), rounded(now + gap));
                 self.done[at] = m.cpu_free;
                 let their = self.send(rank, op, to);
-                self.done[self.machines[to].first + their as usize] = -recv_overhead;
+                self.done[self.places[to].first + their as usize] = -recv_overhead;
                 let mut leaves = now;
                 if link_gap > gap {
                     let free = self.link_free.entry((rank, to as u32)).or_insert(0.0);
@@ -342,20 +315,29 @@ impl<'a> Run<'a> {
                     *free = rounded(leaves + link_gap);
                 }
                 if let Some((pipe, busy)) = pipe {
-                    let free = self.pipe_free.entry(pipe).or_insert(0.0);
+                    let (free, last) = self.pipe_free.entry(pipe).or_insert((0.0, rank));
                     leaves = leaves.max(*free);
-                    *free = rounded(leaves + busy);
+                    self.by_time |= *last != rank && self.on_the_way.is_some();
+                    (*free, *last) = (rounded(leaves + busy), rank);
                 }
-                let event = if self.machines[to].in_free.is_some() { event::at_port } else { event::arrive };
-                self.queue.push(rounded(leaves + (transit - recv_overhead).max(0.0)), event(to as u32, their));
+                let event = if self.places[to].several { event::at_port } else { event::arrive };
+                let (there, event) = (rounded(leaves + (transit - recv_overhead).max(0.0)), event(to as u32, their));
+                match &mut self.on_the_way {
+                    None => self.queue.push(there, event),
+                    Some(on_the_way) => {
+                        // at one time messages come before all else, also those of ranks that others follow
+                        self.by_time |= there <= now;
+                        on_the_way.add(to, there, event);
+                    }
+                }
             }
             Action::Copy { into, .. } => self.busy(rank, op, now + self.model.copy(rank as Rank, into.len)),
             Action::Combine { into, .. } => self.busy(rank, op, now + self.model.combine(rank as Rank, into.len)),
             Action::Delay { seconds } => self.busy(rank, op, now + seconds),
             Action::Recv { .. } => {}
         }
-        let m = &mut self.machines[rank as usize];
-        let known = |op| known(program, &self.done[m.first..], op);
+        let m = &mut self.machines[(rank & self.own) as usize];
+        let known = |op| known(program, &self.done[m.place.first..], op);
         m.pending.start(program, op, known);
         m.pending.complete(op, known);
         self.retry_early(rank, self.done[at]);
@@ -363,16 +345,16 @@ impl<'a> Run<'a> {
 
     /// The processor does an operation until then.
     fn busy(&mut self, rank: u32, op: usize, until: f64) {
-        let m = &mut self.machines[rank as usize];
+        let m = &mut self.machines[(rank & self.own) as usize];
         m.cpu_free = rounded(until);
-        self.done[m.first + op] = m.cpu_free;
+        self.done[m.place.first + op] = m.cpu_free;
     }
 
     /// The operation but receives that may start first, and when; of those that may start by `now`, the first in the program.
     fn next(&mut self, rank: u32, now: f64) -> Option<(f64, usize)> {
         let mut first: Option<(f64, usize)> = None;
-        for k in 0..self.machines[rank as usize].pending.ready().len() {
-            let m = &self.machines[rank as usize];
+        for k in 0..self.machines[(rank & self.own) as usize].pending.ready().len() {
+            let m = &self.machines[(rank & self.own) as usize];
             let (op, ready) = m.pending.ready()[k];
             let (op, mut start) = (op as usize, ready.max(now).max(m.cpu_free));
             if let Some(to) = m.program.sends_to(op) {
@@ -390,34 +372,36 @@ impl<'a> Run<'a> {
     /// Sees to it that the processor turns to what may start first, when it may.
     fn look_ahead(&mut self, rank: u32, now: f64) {
         let ahead = self.next(rank, now).map_or((f64::INFINITY, 0), |(start, op)| (start, op as OpId));
-        let m = &mut self.machines[rank as usize];
+        let m = &mut self.machines[(rank & self.own) as usize];
         m.ahead = ahead;
         let send = ahead.0;
         let take = if m.waiting.is_empty() { f64::INFINITY } else { m.cpu_free.max(now) };
         let first = send.min(take);
         if first < m.turn_at {
             m.turn_at = first;
-            self.queue.push(first, event::turn(rank));
+            if self.on_the_way.is_none() {
+                self.queue.push(first, event::turn(rank));
+            }
         }
     }
 
     /// A message's overhead is paid, and the message usable after it.
     fn take(&mut self, rank: u32, op: u32, now: f64) {
-        let at = self.machines[rank as usize].first + op as usize;
+        let at = self.machines[(rank & self.own) as usize].place.first + op as usize;
         let cost = -self.done[at];
         self.done_of(rank, now, 0.0, cost);
-        let m = &mut self.machines[rank as usize];
+        let m = &mut self.machines[(rank & self.own) as usize];
         let done = rounded(now + cost);
         self.done[at] = done;
-        if let Some(start) = &mut self.start {
-            start[at] = now;
+        if let Some(record) = &mut self.record {
+            record.start[at] = now;
         }
         if cost > 0.0 {
             m.cpu_free = done;
             m.took = true;
         }
         let program = m.program;
-        m.pending.complete(op as usize, |op| known(program, &self.done[m.first..], op));
+        m.pending.complete(op as usize, |op| known(program, &self.done[m.place.first..], op));
         self.retry_early(rank, done);
         if let Some(from) = self.no_longer_held(rank, op as usize) {
             self.look_ahead(from as u32, now);
@@ -426,8 +410,8 @@ impl<'a> Run<'a> {
 
     /// Something is complete at `time`: receives may be posted then for which messages came early.
     fn retry_early(&mut self, rank: u32, time: f64) {
-        let Run { machines, queue, .. } = self;
-        let early = &mut machines[rank as usize].early;
+        let Run { machines, queue, own, .. } = self;
+        let early = &mut machines[(rank & *own) as usize].early;
         if !early.is_empty() {
             early.drain(..).for_each(|op| queue.push(time, event::arrive(rank, op)));
         }
@@ -441,13 +425,4 @@ fn rounded(time: f64) -> f64 {
     // the upper 42 bits of 53, by Veltkamp's splitting; what takes for ever has none
     let scaled = time * 2049.0;
     if scaled.is_finite() { scaled - (scaled - time) } else { time }
-}
-
-/// When all was complete that an operation comes after, or one that is not. `done`: of the operations of its program, and maybe of others.
-#[inline]
-fn known(program: &Program, done: &[f64], op: OpId) -> std::result::Result<f64, OpId> {
-    program.after(op as usize).iter().try_fold(0.0, |latest: f64, &d| {
-        let t = done[d as usize];
-        if is_complete(t) { Ok(latest.max(t)) } else { Err(d) }
-    })
 }

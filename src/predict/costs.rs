@@ -73,7 +73,7 @@ impl Run<'_> {
 
     /// How long the bytes of a message keep the port of the rank that receives it.
     pub(super) fn port_in(&mut self, rank: u32, op: usize) -> f64 {
-        let Some((from, bytes)) = self.machines[rank as usize].program.message(op) else { return 0.0 };
+        let Some((from, bytes)) = self.schedule.programs[rank as usize].message(op) else { return 0.0 };
         let same = self.known_in.begin.is_empty();
         let kept = self.known_in.of(rank as Rank, from);
         if let Some(known) = kept.as_ref().filter(|known| known.bytes == bytes && (same || known.peer == from)) {

@@ -16,9 +16,8 @@ pub(super) struct Left {
 impl Run<'_> {
     /// Finds what each rank has to do.
     pub(super) fn weigh(&mut self) {
-        self.left = vec![Left::default(); self.machines.len()];
-        for rank in 0..self.machines.len() {
-            let program = self.machines[rank].program;
+        self.left = vec![Left::default(); self.places.len()];
+        for (rank, program) in self.schedule.programs.iter().enumerate() {
             let (mut port, mut longest) = (0.0, 0.0);
             for op in 0..program.len() {
                 let Some((to, bytes)) = program.sends_to(op).and(program.message(op)) else { continue };

@@ -44,15 +44,20 @@ impl Losing {
             random: stats::random(0),
         }
     }
+
+    /// True if messages may be lost.
+    pub(super) fn is_possible(&self) -> bool {
+        !self.last.is_empty()
+    }
 }
 
 impl Run<'_> {
     /// Seconds that a message comes later, whose last bytes are at a rank's port now and through it at another time, since it was lost.
     pub(super) fn lost(&mut self, rank: u32, op: u32, now: f64, through: f64) -> f64 {
-        if self.losing.last.is_empty() {
+        if !self.losing.is_possible() {
             return 0.0; // none ever is
         }
-        let Some((from, bytes)) = self.machines[rank as usize].program.message(op as usize) else { return 0.0 };
+        let Some((from, bytes)) = self.schedule.programs[rank as usize].message(op as usize) else { return 0.0 };
         let (other, until) = std::mem::replace(&mut self.losing.last[rank as usize], (from, through));
         let Some(loss) = self.model.loss(Link { from, to: rank as Rank }, bytes) else { return 0.0 };
         let losing = &mut self.losing;

@@ -71,6 +71,11 @@ impl Progress {
             windows: if limited { firsts().map(window).collect() } else { Vec::new() },
         }
     }
+
+    /// True if senders wait for receivers.
+    pub(super) fn is_limited(&self) -> bool {
+        !self.windows.is_empty()
+    }
 }
 
 impl Run<'_> {
@@ -78,20 +83,20 @@ impl Run<'_> {
     #[inline]
     fn receive(&self, stream: usize, to: Rank) -> OpId {
         let known = self.progress.sent[stream];
-        if known & SENT == 0 { known } else { after(self.machines[to].program, known & !SENT) }
+        if known & SENT == 0 { known } else { after(&self.schedule.programs[to], known & !SENT) }
     }
 
     /// The receive of a message that leaves.
     #[inline]
     pub(super) fn send(&mut self, rank: u32, op: usize, to: Rank) -> OpId {
-        let m = &self.machines[rank as usize];
-        let stream = (m.sends + m.program.stream(op)) as usize;
+        let m = &self.machines[(rank & self.own) as usize];
+        let stream = (m.place.sends + m.program.stream(op)) as usize;
         let receive = self.receive(stream, to);
         self.progress.sent[stream] = receive | SENT;
-        if !self.progress.windows.is_empty() {
-            let (theirs, in_flight) = (&self.machines[to], m.program.in_flight_said(op));
-            let window = &mut self.progress.windows[(theirs.receives + theirs.program.stream(receive as usize)) as usize];
-            window.sent.advance(theirs.program, in_flight);
+        if self.progress.is_limited() {
+            let (theirs, in_flight) = (&self.schedule.programs[to], m.program.in_flight_said(op));
+            let window = &mut self.progress.windows[(self.places[to].receives + theirs.stream(receive as usize)) as usize];
+            window.sent.advance(theirs, in_flight);
         }
         receive
     }
@@ -100,10 +105,10 @@ impl Run<'_> {
     /// Receives of a stream are posted in order.
     #[inline]
     pub(super) fn posted(&mut self, rank: u32, op: OpId, now: f64) -> Option<f64> {
-        let m = &self.machines[rank as usize];
-        let (program, first) = (m.program, m.first);
-        let stream = (m.receives + program.stream(op as usize)) as usize;
-        let in_flight = if self.progress.windows.is_empty() { 0 } else { program.in_flight_said(op as usize) };
+        let m = &self.machines[(rank & self.own) as usize];
+        let (program, first) = (m.program, m.place.first);
+        let stream = (m.place.receives + program.stream(op as usize)) as usize;
+        let in_flight = if !self.progress.is_limited() { 0 } else { program.in_flight_said(op as usize) };
         loop {
             let next = self.progress.posted[stream];
             if next > op {
@@ -129,16 +134,16 @@ impl Run<'_> {
     /// When fewer messages of a send's stream are under way than may be, if that is known.
     #[inline]
     pub(super) fn window(&mut self, rank: u32, op: usize, to: Rank) -> Option<f64> {
-        if self.progress.windows.is_empty() {
+        if !self.progress.is_limited() {
             return Some(0.0);
         }
-        let (m, theirs) = (&self.machines[rank as usize], &self.machines[to]);
+        let (m, theirs) = (&self.machines[(rank & self.own) as usize], self.places[to]);
         let in_flight = m.program.in_flight_said(op);
         if in_flight == 0 {
             return Some(0.0);
         }
-        let receive = self.receive((m.sends + m.program.stream(op)) as usize, to);
-        let stream = &mut self.progress.windows[(theirs.receives + theirs.program.stream(receive as usize)) as usize];
+        let receive = self.receive((m.place.sends + m.program.stream(op)) as usize, to);
+        let stream = &mut self.progress.windows[(theirs.receives + self.schedule.programs[to].stream(receive as usize)) as usize];
         let Some(window) = stream.sent.waits_for(in_flight) else { return Some(0.0) };
         let received = self.done[theirs.first + window as usize];
         stream.held = !super::is_complete(received);
@@ -148,11 +153,11 @@ impl Run<'_> {
     /// A message of a stream was received: gives the rank that waits for that before it sends more, if it does.
     #[inline]
     pub(super) fn no_longer_held(&mut self, rank: u32, op: usize) -> Option<Rank> {
-        if self.progress.windows.is_empty() {
+        if !self.progress.is_limited() {
             return None;
         }
-        let m = &self.machines[rank as usize];
-        let stream = &mut self.progress.windows[(m.receives + m.program.stream(op)) as usize];
+        let m = &self.machines[(rank & self.own) as usize];
+        let stream = &mut self.progress.windows[(m.place.receives + m.program.stream(op)) as usize];
         if std::mem::take(&mut stream.held) { m.program.message(op).map(|(from, _)| from) } else { None }
     }
 }

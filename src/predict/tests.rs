@@ -41,3 +41,66 @@ fn who_waits_in_a_circle_waits_for_ever_also_where_a_message_takes_for_ever() {
         assert!(said.contains("rank 2 waits for ever"), "{said}");
     }
 }
+
+/// Each link has its own costs, some of which are of streams slower than the port; what goes from two ranks to two others goes through one pipe.
+struct Unlike {
+    pipes: bool,
+}
+
+impl CostModel for Unlike {
+    fn cost(&self, link: Link, bytes: usize) -> Cost {
+        let (a, b) = (1.0 + (link.from * 7 % 5) as f64, 1.0 + (link.to * 3 % 4) as f64);
+        let stream = 1e-9 * bytes as f64;
+        Cost {
+            send_overhead: a * 1e-6,
+            gap: a * 1e-6 + stream,
+            link_gap: a * b * stream,
+            transit: (a + 2.0 * b) * 1e-6 + a * b * stream,
+            recv_overhead: b * 1e-6,
+        }
+    }
+
+    fn combine(&self, rank: Rank, bytes: usize) -> f64 {
+        1e-10 * ((1 + rank % 3) * bytes) as f64
+    }
+
+    fn pipe(&self, link: Link, bytes: usize) -> Option<(Pipe, f64)> {
+        self.pipes.then_some(((link.from / 2, link.to / 2), 3e-9 * bytes as f64))
+    }
+}
+
+#[test]
+fn ranks_one_after_the_other_do_what_they_do_all_at_once() {
+    let loggp = crate::model::Values::of(&[("L", 5e-6), ("o", 6e-6), ("g", 3e-6), ("G", 1e-9)]);
+    let loggp = crate::model::model("loggp").unwrap().costs(&loggp).unwrap();
+    let models: [(&dyn CostModel, bool); 4] =
+        [(loggp.as_ref(), true), (&Unlike { pipes: false }, true), (&Unlike { pipes: true }, false), (&Free, false)];
+    let mut in_order = [0; 4];
+    for collective in crate::collective::COLLECTIVES {
+        let algorithms = collective.algorithms.iter();
+        for (algorithm, ranks, bytes) in algorithms.flat_map(|a| [2, 3, 8, 13, 24].map(|p| [0, 1, 3000].map(|m| (a, p, m))).concat()) {
+            let shape = collective.shape(ranks, ranks / 3, bytes);
+            let schedule = algorithm.bounded_schedule(&shape, &crate::collective::Parameters::of(512, 0));
+            let Ok(Some(schedule)) = schedule else { continue };
+            for (k, (model, all)) in models.into_iter().enumerate() {
+                let new = || {
+                    let mut run = Run::new(&schedule, model).unwrap();
+                    run.record = Some(Record::new(&schedule));
+                    run
+                };
+                let (mut one, mut all_at_once) = (new(), new());
+                assert!(all_at_once.all_at_once(f64::INFINITY));
+                let replayed = one.one_after_the_other(f64::INFINITY).unwrap();
+                let ordered = order::senders_first(&schedule).is_some();
+                assert!(replayed == ordered.then_some(true) || !all, "{} among {ranks}", algorithm.name);
+                in_order[k] += usize::from(replayed.is_some());
+                // where they have to be replayed by time nothing was done yet
+                let done = if replayed.is_some() { one.done } else { one.all_at_once(f64::INFINITY).then_some(one.done).unwrap() };
+                assert_eq!(done, all_at_once.done, "{} among {ranks}, {bytes} B", algorithm.name);
+                let [one, all] = [one.record, all_at_once.record].map(Option::unwrap);
+                assert!(one.port_free == all.port_free && one.start == all.start, "{} among {ranks}", algorithm.name);
+            }
+        }
+    }
+    assert!(in_order[0] > 200 && in_order[1] == in_order[0] && (1..in_order[0]).contains(&in_order[2]), "{in_order:?}");
+}

@@ -340,6 +340,11 @@ impl Program {
         self.ops[op].place()
     }
 
+    /// Who its streams go to.
+    pub fn receivers(&self) -> impl Iterator<Item = Rank> + '_ {
+        self.sends.iter().map(|stream| stream.peer as Rank)
+    }
+
     /// The first receive of each stream that it receives.
     pub fn streams(&self) -> impl Iterator<Item = OpId> + '_ {
         self.receives.iter().map(|stream| stream.first)

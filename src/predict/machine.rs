@@ -1,0 +1,74 @@
+//! What one rank is at.
+
+use crate::schedule::{OpId, Pending, Program};
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+
+/// Not complete: what is, has a time, whose sign is positive.
+pub(super) const OPEN: f64 = f64::NEG_INFINITY;
+
+pub(super) fn is_complete(time: f64) -> bool {
+    time.is_sign_positive()
+}
+
+/// Where what is kept of a rank is among that of all.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// Where its operations begin.
+    pub first: usize,
+    /// Where the streams that it sends begin, and those that it receives.
+    pub sends: u32,
+    pub receives: u32,
+    /// True if messages come from several ranks.
+    pub several: bool,
+}
+
+/// One rank's state.
+pub(super) struct Machine<'a> {
+    pub program: &'a Program,
+    pub place: Place,
+    pub cpu_free: f64,
+    pub port_free: f64,
+    /// When the port has taken in what came last, or never yet; `None` where all comes from one rank, which sends one message after the other.
+    pub in_free: Option<f64>,
+    /// What may start next but receives.
+    pub pending: Pending,
+    /// Messages that wait for the processor, first come, first served.
+    pub waiting: VecDeque<u32>,
+    /// True if what the processor did last was to take in a message: then a send goes next if both may.
+    pub took: bool,
+    /// Messages that came before their receive was posted.
+    pub early: SmallVec<[u32; 4]>,
+    /// When something may start next; one such event is enough.
+    pub turn_at: f64,
+    /// The operation but receives that may start first, and when, as far as is known: whatever changes it looks ahead anew.
+    pub ahead: (f64, OpId),
+}
+
+impl<'a> Machine<'a> {
+    /// Nothing was done yet.
+    pub(super) fn new(program: &'a Program, place: Place, done: &[f64]) -> Machine<'a> {
+        Machine {
+            program,
+            place,
+            cpu_free: 0.0,
+            port_free: 0.0,
+            in_free: place.several.then_some(f64::NEG_INFINITY),
+            pending: Pending::new(program, |op| known(program, &done[place.first..], op)),
+            waiting: VecDeque::new(),
+            took: false,
+            early: SmallVec::new(),
+            turn_at: f64::INFINITY,
+            ahead: (f64::INFINITY, 0),
+        }
+    }
+}
+
+/// When all was complete that an operation comes after, or one that is not. `done`: of the operations of its program, and maybe of others.
+#[inline]
+pub(super) fn known(program: &Program, done: &[f64], op: OpId) -> std::result::Result<f64, OpId> {
+    program.after(op as usize).iter().try_fold(0.0, |latest: f64, &d| {
+        let t = done[d as usize];
+        if is_complete(t) { Ok(latest.max(t)) } else { Err(d) }
+    })
+}

@@ -1,0 +1,190 @@
+//! In what order ranks are replayed: one after the other where each can come after all that send to it, so that what a rank needs is near and a
+//! million ranks need room for one; else all at once, by time.
+
+use super::machine::Machine;
+use super::{EVENTS, Record, Run, event};
+use crate::error::Result;
+use crate::event::Event;
+use crate::schedule::Schedule;
+
+/// Ranks in an order in which each comes after all that send to it, one that it sends to right behind it where that may be; `None` where there is no such order.
+/// Of the message streams of a schedule each end has another.
+pub(super) fn senders_first(schedule: &Schedule) -> Option<Vec<u32>> {
+    let mut unheard: Vec<u32> = schedule.programs.iter().map(|program| program.streams_received() as u32).collect();
+    let mut next: Vec<u32> = (0..unheard.len() as u32).rev().filter(|&rank| unheard[rank as usize] == 0).collect();
+    let mut order = Vec::with_capacity(unheard.len());
+    while let Some(rank) = next.pop() {
+        order.push(rank);
+        for to in schedule.programs[rank as usize].receivers() {
+            unheard[to] -= 1;
+            if unheard[to] == 0 {
+                next.push(to as u32);
+            }
+        }
+    }
+    (order.len() == unheard.len()).then_some(order)
+}
+
+/// There is no other message.
+const NONE: u32 = u32::MAX;
+
+/// Messages to ranks whose turn has not come.
+#[derive(Debug)]
+pub(super) struct OnTheWay {
+    /// Of each rank the last one that goes to it.
+    last: Vec<u32>,
+    /// When a message is there, as which event, and the one to the same rank before it.
+    messages: Vec<(f64, u64, u32)>,
+    /// The last place among them that is free again, as those before it are named there.
+    free: u32,
+}
+
+impl OnTheWay {
+    /// Nothing was sent.
+    pub(super) fn new(ranks: usize) -> OnTheWay {
+        OnTheWay { last: vec![NONE; ranks], messages: Vec::new(), free: NONE }
+    }
+
+    /// A message goes to a rank.
+    #[inline]
+    pub(super) fn add(&mut self, to: usize, time: f64, event: u64) {
+        let message = (time, event, self.last[to]);
+        if let Some(place) = self.messages.get_mut(self.free as usize) {
+            self.last[to] = self.free;
+            self.free = place.2;
+            *place = message;
+        } else {
+            self.last[to] = self.messages.len() as u32;
+            self.messages.push(message);
+        }
+    }
+
+    /// It is the turn of a rank: gives what comes to it, the first one last.
+    pub(super) fn bring(&mut self, rank: u32, messages: &mut Vec<Event>) {
+        let mut at = std::mem::replace(&mut self.last[rank as usize], NONE);
+        messages.clear();
+        while let Some(place) = self.messages.get_mut(at as usize) {
+            messages.push((place.0, place.1));
+            let before = std::mem::replace(&mut place.2, self.free);
+            (self.free, at) = (at, before);
+        }
+        messages.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
+    }
+}
+
+impl Run<'_> {
+    /// Replays ranks one after the other, as far as that takes no longer than `limit`, or else is false. `None` if they have to be replayed by time: there
+    /// is no order of them, or what one does hangs on what others do at the same time.
+    pub(super) fn one_after_the_other(&mut self, limit: f64) -> Result<Option<bool>> {
+        if self.progress.is_limited() || self.losing.is_possible() {
+            return Ok(None);
+        }
+        let Some(order) = senders_first(self.schedule) else { return Ok(None) };
+        self.within(limit);
+        self.on_the_way = Some(OnTheWay::new(self.schedule.ranks()));
+        let mut messages = Vec::new();
+        for rank in order {
+            let place = self.places[rank as usize];
+            let machine = Machine::new(&self.schedule.programs[rank as usize], place, &self.done);
+            self.machines.clear();
+            self.machines.push(machine);
+            if let Some(on_the_way) = &mut self.on_the_way {
+                on_the_way.bring(rank, &mut messages);
+            }
+            self.look_ahead(rank, 0.0);
+            let within = self.replay_one(rank, &mut messages, limit);
+            if self.by_time {
+                let record = self.record.take().map(|_| Record::new(self.schedule));
+                *self = Run { record, ..Run::new(self.schedule, self.model)? };
+                return Ok(None);
+            }
+            if !within {
+                return Ok(Some(false));
+            }
+            self.put_down(rank);
+        }
+        Ok(Some(true))
+    }
+
+    /// Replays all ranks by time, as far as that takes no longer than `limit`, or else is false.
+    pub(super) fn all_at_once(&mut self, limit: f64) -> bool {
+        self.within(limit);
+        let programs = self.schedule.programs.iter().zip(&self.places);
+        self.machines = programs.map(|(program, &place)| Machine::new(program, place, &self.done)).collect();
+        self.own = u32::MAX;
+        let ranks = 0..self.machines.len() as u32;
+        ranks.clone().for_each(|rank| self.look_ahead(rank, 0.0));
+        let within = self.replay_events(limit);
+        ranks.for_each(|rank| self.put_down(rank));
+        within
+    }
+
+    /// All is to be complete within `limit`.
+    fn within(&mut self, limit: f64) {
+        if limit < f64::INFINITY {
+            self.limit = limit;
+            self.weigh();
+        }
+    }
+
+    /// Replays the rank whose turn it is, to which these messages come, the first one last; false if that takes longer than `limit`.
+    fn replay_one(&mut self, rank: u32, messages: &mut Vec<Event>, limit: f64) -> bool {
+        let mut events = 0;
+        let mut within = true;
+        while within {
+            let turn = self.machines[0].turn_at;
+            // what came early, or waits for the port, comes again
+            let again = self.queue.peek();
+            let next = match (messages.last().copied(), again) {
+                (Some(message), Some(again)) => Some(if again < message { again } else { message }),
+                (one, other) => one.or(other),
+            };
+            // at one time messages are there before the processor turns to one
+            let message = next.filter(|&(there, _)| there <= turn);
+            let now = message.map_or(turn, |(there, _)| there);
+            if message.is_none() && turn == f64::INFINITY {
+                break;
+            }
+            events += 1;
+            within = now <= limit && !self.is_over && !self.by_time;
+            if !within {
+                break;
+            }
+            match message {
+                None => self.turn(rank, now),
+                Some((_, event)) => {
+                    if message == again {
+                        self.queue.pop()
+                    } else {
+                        messages.pop()
+                    };
+                    let op = event as u32;
+                    if event & event::PORT != 0 { self.come_in(rank, op, now) } else { self.arrive(rank, op, now) }
+                }
+            }
+        }
+        EVENTS.set(EVENTS.get() + events);
+        within
+    }
+
+    /// Replays what is in the queue; false if that takes longer than `limit`.
+    fn replay_events(&mut self, limit: f64) -> bool {
+        let mut events = 0;
+        let mut within = true;
+        while let Some((now, event)) = self.queue.pop() {
+            events += 1;
+            within = now <= limit && !self.is_over && !self.by_time;
+            if !within {
+                break;
+            }
+            let (rank, op) = ((event & !event::TURN & !event::PORT) >> 32, event as u32);
+            match event {
+                turn if turn & event::TURN != 0 => self.turn(rank as u32, now),
+                port if port & event::PORT != 0 => self.come_in(rank as u32, op, now),
+                _ => self.arrive(rank as u32, op, now),
+            }
+        }
+        EVENTS.set(EVENTS.get() + events);
+        within
+    }
+}
