@@ -29,8 +29,9 @@ impl Inside {
     /// From the host of each position by name, and the models of the group; of copying and combining nothing is known.
     pub fn new(hosts: &[String], host: Option<Fitted>, port_sharing: f64, models: &[Fitted]) -> Inside {
         let mut first = std::collections::HashMap::new();
-        let hosts = hosts.iter().enumerate().map(|(k, name)| *first.entry(name).or_insert(k)).collect();
-        Inside { hosts, host, port_sharing, processors: Processors::unlike(models), compute: Vec::new(), losses: None }
+        let hosts: Vec<usize> = hosts.iter().enumerate().map(|(k, name)| *first.entry(name).or_insert(k)).collect();
+        let processors = Processors::unlike(models, &hosts);
+        Inside { hosts, host, port_sharing, processors, compute: Vec::new(), losses: None }
     }
 
     /// The same where it is known what copying and combining takes: one for all positions, or one for each.
