@@ -5,12 +5,15 @@ use super::Experiment;
 use crate::error::Result;
 use crate::schedule::Action;
 use crate::topology::Rank;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 
 /// Runs that take longer than so many seconds need no warm caches, once their paths are warm.
 const NO_WARM_CACHES_S: f64 = 1e-3;
+
+/// What a new connection sends before it hears anything from the other side, 10 segments of Ethernet (RFC 6928): no window has to grow for that.
+const INITIAL_WINDOW: usize = 10 * 1460;
 
 /// What a first run warms: connections and their windows between two ranks, or all that one collective uses.
 type Path = (Vec<Rank>, Option<Experiment>);
@@ -19,8 +22,10 @@ type Path = (Vec<Rank>, Option<Experiment>);
 #[derive(Default)]
 pub(super) struct Warmth {
     paths: FxHashMap<Path, Carried>,
-    /// From one rank to another: the most bytes that a collective sent in one run.
+    /// From one rank to another: the most bytes that were sent in one run.
     pairs: FxHashMap<(Rank, Rank), usize>,
+    /// Collectives that ranks ran by the library's own.
+    native: FxHashSet<Option<(&'static str, Vec<Rank>)>>,
     /// What the shortest run of a collective over some ranks took, by size.
     shortest_s: FxHashMap<(&'static str, Vec<Rank>), BTreeMap<usize, f64>>,
 }
@@ -61,12 +66,19 @@ impl Warmth {
         let warm = self.paths.entry(path(experiment)).or_insert(Carried { bytes: 0, messages: 0, shortest_s: f64::INFINITY });
         let mut carried = experiment.bytes() <= warm.bytes && experiment.messages() <= warm.messages;
         (warm.bytes, warm.messages) = (warm.bytes.max(experiment.bytes()), warm.messages.max(experiment.messages()));
+        let shortest_s = warm.shortest_s;
         let is_long = |seconds: f64| (NO_WARM_CACHES_S..f64::INFINITY).contains(&seconds);
-        let is_long = is_long(warm.shortest_s) || self.shorter(experiment).is_some_and(is_long);
-        if is_new && experiment.is_collective() {
-            carried = self.carries(experiment)?;
+        let is_long = is_long(shortest_s)
+            || self.shorter(experiment).is_some_and(is_long)
+            || self.back_s(experiment).is_some_and(is_long)
+            || experiment.is_collective() && self.is_far(&experiment.ranks());
+        // what a message between two ranks warms is warm for their collectives
+        if is_new || !carried {
+            let carries = self.carries(experiment)?;
+            carried = if experiment.is_collective() { carries } else { carried };
         }
-        Ok(is_overhead(experiment) || !carried || !is_long)
+        // overheads are short, but between runs that wait for a long way caches get cold whatever ran first
+        Ok(!carried || !is_long)
     }
 
     /// What an experiment took.
@@ -87,11 +99,25 @@ impl Warmth {
         by_size.range(..=experiment.bytes()).next_back().map(|(_, seconds)| *seconds)
     }
 
-    /// Notes what each pair of ranks is sent in a run of a collective; true if each was sent as much in a run before. Of the library's own nobody
-    /// knows.
+    /// What the shortest experiment of the other one of two ranks took: the way back is as long.
+    fn back_s(&self, experiment: &Experiment) -> Option<f64> {
+        let (mut ranks, of) = path(experiment);
+        ranks.reverse();
+        (of.is_none() && ranks.len() == 2).then(|| self.paths.get(&(ranks, None))).flatten().map(|path| path.shortest_s)
+    }
+
+    /// True if all that some ranks do together takes long, since a message to one of them does.
+    fn is_far(&self, ranks: &[Rank]) -> bool {
+        let pair = |of: &Rank| self.paths.get(&(vec![ranks[0], *of], None)).or_else(|| self.paths.get(&(vec![*of, ranks[0]], None)));
+        let far = 2.0 * NO_WARM_CACHES_S; // out and back
+        ranks.iter().filter_map(pair).any(|path| (far..f64::INFINITY).contains(&path.shortest_s))
+    }
+
+    /// Notes what each pair of ranks is sent in a run; true if each was sent as much in a run before, or no more than needs no window. Of the
+    /// library's own nobody knows: the same ranks ran it before, of whatever size, and of a run that is slow for a cold path another one tells.
     fn carries(&mut self, experiment: &Experiment) -> Result<bool> {
         if experiment.is_native() {
-            return Ok(false);
+            return Ok(!self.native.insert(collective(experiment)));
         }
         let ranks = experiment.ranks();
         let mut sent: FxHashMap<(Rank, Rank), usize> = FxHashMap::default();
@@ -105,7 +131,7 @@ impl Warmth {
         let mut all = true;
         for (pair, bytes) in sent {
             let most = self.pairs.entry(pair);
-            all &= matches!(&most, Entry::Occupied(most) if *most.get() >= bytes);
+            all &= matches!(&most, Entry::Occupied(most) if bytes <= (*most.get()).max(INITIAL_WINDOW));
             let most = most.or_default();
             *most = bytes.max(*most);
         }
@@ -131,18 +157,57 @@ mod tests {
             warmth.took(e, took);
             warms_up
         };
-        assert!(ask(&broadcast("flat", 1000, 0), 2e-3), "nothing was sent yet");
-        assert!(!ask(&broadcast("flat", 1000, 0), 2e-3));
-        assert!(!ask(&broadcast("segmented_flat", 1000, 100), 2e-3), "as many bytes to the same ranks, in other pieces");
-        assert!(ask(&broadcast("chain", 1000, 0), 2e-3), "other pairs");
-        assert!(ask(&broadcast("flat", 1001, 0), 2e-3), "more bytes");
-        assert!(!ask(&broadcast("segmented_chain", 1000, 100), 0.5e-3), "broadcasts over these ranks take long");
-        assert!(ask(&broadcast("segmented_chain", 1000, 200), 2e-3), "now one was short");
-        assert!(ask(&broadcast("native", 1001, 0), 2e-3) && !ask(&broadcast("native", 1001, 0), 2e-3), "what it sends is not known");
+        assert!(ask(&broadcast("flat", 100_000, 0), 2e-3), "nothing was sent yet");
+        assert!(!ask(&broadcast("flat", 100_000, 0), 2e-3));
+        assert!(!ask(&broadcast("segmented_flat", 100_000, 100), 2e-3), "as many bytes to the same ranks, in other pieces");
+        assert!(ask(&broadcast("chain", 100_000, 0), 2e-3), "other pairs");
+        assert!(ask(&broadcast("flat", 100_001, 0), 2e-3), "more bytes");
+        assert!(!ask(&broadcast("segmented_chain", 100_000, 100), 0.5e-3), "broadcasts over these ranks take long");
+        assert!(ask(&broadcast("segmented_chain", 100_000, 200), 2e-3), "now one was short");
+        let short = |bytes| broadcast("native", bytes, 0);
+        assert!(ask(&short(100_001), 2e-3) && !ask(&short(100_001), 2e-3), "what it sends is not known");
+        let long = |bytes| Experiment::Collective {
+            collective: &bcast::COLLECTIVE,
+            ranks: vec![2, 5],
+            root: 0,
+            bytes,
+            algorithm: "native".into(),
+            parameters: Parameters::default(),
+        };
+        assert!(ask(&long(10), 2e-3) && !ask(&long(100_000), 2e-3), "it is long and ran before");
     }
 
     #[test]
-    fn pairs_are_warm_for_what_they_carried_and_overheads_always_warm_up() {
+    fn where_a_pair_is_far_apart_collectives_need_no_warm_caches() {
+        for (way_s, warms_up) in [(1.5e-3, true), (2.5e-3, false)] {
+            let mut warmth = Warmth::default();
+            for b in [5, 7, 9] {
+                let trip = Experiment::RoundTrip { a: b, b: 2, out: 0, back: 0 };
+                assert!(warmth.warms_up(&trip).unwrap());
+                warmth.took(&trip, if b == 9 { way_s } else { 1e-4 });
+            }
+            assert_eq!(warmth.warms_up(&broadcast("flat", 1, 0)).unwrap(), warms_up);
+        }
+    }
+
+    #[test]
+    fn what_pairs_sent_each_other_is_warm_for_collectives_and_little_needs_no_window() {
+        let mut warmth = Warmth::default();
+        let mut ask = |e: &Experiment| {
+            let warms_up = warmth.warms_up(e).unwrap();
+            warmth.took(e, 2e-3);
+            warms_up
+        };
+        assert!(ask(&broadcast("flat", 1, 0)));
+        assert!(!ask(&broadcast("flat", INITIAL_WINDOW, 0)), "it is sent at once");
+        for b in [5, 7, 9] {
+            assert!(ask(&Experiment::SaturationTrain { a: 2, b, bytes: 100_000, count: 2, delay_ns: 0 }));
+        }
+        assert!(!ask(&broadcast("flat", 200_000, 0)) && ask(&broadcast("chain", 200_000, 0)), "others sent nothing");
+    }
+
+    #[test]
+    fn pairs_are_warm_for_what_they_carried_and_overheads_where_the_way_is_long() {
         let mut warmth = Warmth::default();
         let trip = |out| Experiment::RoundTrip { a: 0, b: 1, out, back: 0 };
         let mut ask = |e: &Experiment| {
@@ -152,6 +217,12 @@ mod tests {
         };
         assert_eq!([trip(10), trip(10), trip(9), trip(11)].map(|e| ask(&e)), [true, false, false, true]);
         let overhead = Experiment::SendTime { a: 0, b: 1, bytes: 5 };
-        assert!(ask(&overhead) && ask(&overhead));
+        assert!(!ask(&overhead), "the way is long");
+        let back = Experiment::RoundTrip { a: 1, b: 0, out: 9, back: 0 };
+        assert!(ask(&back) && !ask(&back));
+        let (near, overhead) = (Experiment::RoundTrip { a: 0, b: 2, out: 9, back: 0 }, Experiment::SendTime { a: 0, b: 2, bytes: 5 });
+        assert!(warmth.warms_up(&near).unwrap());
+        warmth.took(&near, 5e-5);
+        assert!(warmth.warms_up(&overhead).unwrap() && warmth.warms_up(&overhead).unwrap());
     }
 }
