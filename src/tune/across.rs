@@ -2,6 +2,7 @@
 //! broadcast.
 
 use super::HOLDS;
+use super::bound::{Floor, least_between};
 use super::chosen::{self, Verdict, choosing, confirm, is_remeasured, verdict};
 use super::missed::{HOPELESS, Missed};
 use super::rows::{OfSize, between_sizes, choice_at, row_of};
@@ -32,9 +33,6 @@ pub(super) const BCAST_SIZES: [usize; 11] =
 
 /// Where predictions do not hold, other trees and windows are tried with whatever takes no longer than so many times the fastest.
 const RIVAL: f64 = 1.15;
-
-/// Where the best takes no more than so much longer than what nothing can be faster than, no better one is looked for.
-const LITTLE: f64 = 0.05;
 
 /// The best schedules of routes within so much of the fastest are remeasured: a few runs do not tell them apart.
 const CLOSE: f64 = 0.02;
@@ -106,14 +104,14 @@ impl Search<'_> {
     fn by_prediction(&self, session: &mut Session) -> Result<Vec<Vec<Candidate>>> {
         let mut before = Missed::default();
         let mut by_size: Vec<Vec<Candidate>> = Vec::new();
-        // no message is faster than a shorter one
-        let mut floor = self.latency();
+        let mut floor = Floor::default();
         for bytes in BCAST_SIZES {
             let mut candidates = self.candidates(bytes, &before)?;
             self.race(session, "two-level schedules", bytes, &candidates)?;
-            if least(session, &candidates) > floor * (1.0 + LITTLE) {
+            floor.rise(least_between(self.policy, self.members, bytes));
+            if !floor.is_near(least(session, &candidates)) {
                 self.improve(session, bytes, &before, &mut candidates)?;
-                floor = f64::max(floor, least(session, &candidates));
+                floor.found(least(session, &candidates));
             }
             before.note(session, bytes, &candidates);
             by_size.push(candidates);
@@ -131,14 +129,6 @@ impl Search<'_> {
         let close: Vec<Vec<Experiment>> = by_size.iter().map(|of_size| undecided(session, of_size)).collect();
         session.remeasure(REMEASURE, &close)?;
         Ok(by_size)
-    }
-
-    /// An empty message's time to the farthest group, straight or by way of another one.
-    fn latency(&self) -> f64 {
-        let groups: Vec<usize> = plan::group_ranks(self.members, 0).into_iter().map(|(group, _)| group).collect();
-        let way = |from: usize, to: usize| if from == to { 0.0 } else { self.policy.link_cost(from, to, 0).transit };
-        let shortest = |to: usize| groups.iter().map(|&by| way(groups[0], by) + way(by, to)).fold(f64::INFINITY, f64::min);
-        groups.iter().map(|&to| shortest(to)).fold(0.0, f64::max)
     }
 
     /// Every schedule at every size, and what one would measure who knows of no groups.
@@ -369,13 +359,20 @@ fn best_of_each<'a>(session: &Session, candidates: &'a [Candidate], limit: f64) 
     best
 }
 
-/// The schedules too close to the fastest one to be told from it by a few runs: of which each run was slower than all of the fastest, that is told.
+/// The schedules too close to the fastest one to be told from it by a few runs: of which each run was slower than all of the fastest, that is told. Where no
+/// run of any of them tells it from the others, it does not matter which is taken.
 fn undecided(session: &Session, candidates: &[Candidate]) -> Vec<Experiment> {
     let mut best: Vec<Experiment> = best_of_each(session, candidates, 1.0 + CLOSE).into_iter().map(|(c, _)| experiment(c)).collect();
     let runs = |e: &Experiment| session.samples().get(e).map_or(&[][..], |sample| &sample.seconds);
     let slowest = best.first().map_or(0.0, |e| runs(e).iter().copied().fold(0.0, f64::max));
     best.retain(|e| runs(e).iter().any(|&time| time <= slowest));
-    if best.len() > 1 { best } else { Vec::new() }
+    if best.len() > 1 && !are_alike(best.iter().flat_map(runs)) { best } else { Vec::new() }
+}
+
+/// True if the longest run takes hardly longer than the shortest.
+fn are_alike<'a>(runs: impl Iterator<Item = &'a f64>) -> bool {
+    let (shortest, longest) = runs.fold((f64::INFINITY, 0.0), |(least, most), &time| (f64::min(least, time), f64::max(most, time)));
+    longest <= shortest * (1.0 + ALIKE)
 }
 
 /// True if a schedule takes what was predicted.
@@ -470,5 +467,10 @@ mod tests {
     fn neighbours_are_the_next_sizes_and_the_whole_message_is_the_largest() {
         let of = |segment| neighbours(&[4096, 8192, 0], segment).collect::<Vec<_>>();
         assert_eq!((of(4096), of(8192), of(0), of(5)), (vec![8192], vec![4096, 0], vec![8192], vec![]));
+    }
+
+    #[test]
+    fn runs_within_a_percent_are_alike() {
+        assert!(are_alike([1.0, 1.009, 1.004].iter()) && !are_alike([1.0, 1.011, 1.0].iter()));
     }
 }
