@@ -5,7 +5,7 @@ mod common;
 use collwise::collective::{COLLECTIVES, Collective, Parameters, Shape, bcast};
 use collwise::model::{Among, Cost, Fitted};
 use collwise::plan::{Location, plan, plan_form};
-use collwise::policy::{CompiledPolicy, GroupPolicy, Policy};
+use collwise::policy::{CompiledPolicy, GroupPolicy, Policy, TwoLevelRow};
 use collwise::predict::completion;
 use collwise::topology::Link;
 use std::path::PathBuf;
@@ -392,4 +392,23 @@ fn links_of_models_are_the_same_and_lossless_where_they_say_so() {
         }
     }
     assert!(same > 0 && unlike > 0, "{same} and {unlike}");
+}
+
+/// The ways of forms over groups that were predicted to be the fastest between sizes were once taken there without a run of any.
+#[test]
+fn forms_over_groups_are_of_a_way_that_was_measured() {
+    let mut between = 0;
+    for path in ["ccgrid2007", "pmeo2006", "icluster2", "hcl16"].map(|name| format!("policies/{name}.toml")) {
+        let policy = read(&path);
+        for collective in COLLECTIVES.into_iter().filter(|c| *c != &bcast::COLLECTIVE) {
+            let rows = policy.two_level(collective);
+            let way = |row: &TwoLevelRow| (row.inter_group.clone(), row.radix, row.segment_bytes, row.intra_group.clone(), row.intra_radix);
+            let measured: Vec<_> = rows.iter().filter(|row| row.evidence.measured_s.is_some()).map(way).collect();
+            for row in rows.iter().filter(|row| row.evidence.measured_s.is_none() && !row.native) {
+                assert!(measured.contains(&way(row)), "{path}: {} from {} B: {:?}", collective.name, row.from_bytes, way(row));
+                between += 1;
+            }
+        }
+    }
+    assert!(between > 0);
 }

@@ -36,8 +36,11 @@ pub fn choose(
             let forms = forms(&compiled, members, collective, &collective.shape(members.len(), 0, bytes))?;
             of_sizes.extend(of_size(session, &compiled, members, collective, bytes, finalists(forms))?);
         }
-        let between = between(&compiled, members, collective, &of_sizes)?;
-        all.insert(collective, rows_of(&compiled, members, collective, &of_sizes, between)?);
+        for (bytes, forms) in between(&compiled, members, collective, &of_sizes)? {
+            of_sizes.extend(of_size(session, &compiled, members, collective, bytes, forms)?);
+        }
+        of_sizes.sort_by_key(|size| size.row.at_bytes);
+        all.insert(collective, rows_of(&compiled, members, collective, &of_sizes)?);
     }
     Ok(all)
 }
@@ -45,24 +48,32 @@ pub fn choose(
 /// Sizes further apart than this have one between them at which another form may be the fastest.
 const FAR_APART: usize = 2;
 
-/// The form that is predicted to be the fastest in the middle between two sizes that are far apart, where it is clearly faster than what was taken at either.
+/// What is measured in the middle between two sizes that are far apart, where another form is predicted to be clearly faster than what was taken at either: that
+/// form, and those, since what is predicted to be the fastest may have been measured not to be at these sizes.
 fn between(
     policy: &CompiledPolicy,
     members: &[Location],
     collective: &'static Collective,
     of_sizes: &[OfSize],
-) -> Result<Vec<(usize, Form)>> {
+) -> Result<Vec<(usize, Vec<FormPlan>)>> {
     let mut found = Vec::new();
     for pair in of_sizes.windows(2) {
         let (low, high) = (pair[0].row.at_bytes, pair[1].row.at_bytes);
-        if low > 0 && high / low > FAR_APART {
-            let middle = halfway(low, high);
-            let shape = collective.shape(members.len(), 0, middle);
-            let mut taken =
-                pair.iter().filter_map(|size| size.measured.first()).map(|(plan, _)| seconds(&plan.form, policy, members, &shape));
-            let taken_s = taken.try_fold(f64::INFINITY, |least, seconds| Ok::<_, Error>(seconds?.min(least)))?;
-            let best = forms(policy, members, collective, &shape)?.into_iter().next();
-            found.extend(best.filter(|plan| plan.seconds() * (1.0 + ALIKE) < taken_s).map(|plan| (middle, plan.form)));
+        if low == 0 || high / low <= FAR_APART {
+            continue;
+        }
+        let middle = halfway(low, high);
+        let shape = collective.shape(members.len(), 0, middle);
+        let Some(best) = forms(policy, members, collective, &shape)?.into_iter().next() else { continue };
+        let mut plans = vec![best];
+        for (taken, _) in pair.iter().filter_map(|size| size.measured.first()) {
+            if plans.iter().all(|plan| plan.form != taken.form) {
+                plans.push(FormPlan::predicted(taken.form.clone(), Some(seconds(&taken.form, policy, members, &shape)?)));
+            }
+        }
+        let taken_s = plans[1..].iter().map(FormPlan::seconds).fold(f64::INFINITY, f64::min);
+        if plans.len() > 1 && plans[0].seconds() * (1.0 + ALIKE) < taken_s {
+            found.push((middle, plans));
         }
     }
     Ok(found)
@@ -145,7 +156,6 @@ fn rows_of(
     members: &[Location],
     collective: &'static Collective,
     of_sizes: &[OfSize],
-    between: Vec<(usize, Form)>,
 ) -> Result<Vec<TwoLevelRow>> {
     if !collective.sized() {
         return Ok(of_sizes.iter().map(|s| s.row.clone()).collect());
@@ -156,9 +166,7 @@ fn rows_of(
         measured: s.measured.iter().map(|(plan, time)| (plan.form.clone(), plan.seconds(), *time)).collect(),
         native_s: s.row.evidence.native_s,
     });
-    let of_middle = |(bytes, form)| Made { bytes, taken: Some(form), measured: Vec::new(), native_s: None };
-    let mut made: Vec<Made<Form>> = made.chain(between.into_iter().map(of_middle)).collect();
-    made.sort_by_key(|m| m.bytes);
+    let made: Vec<Made<Form>> = made.collect();
     let predict = |form: &Form, bytes: usize, _: f64| seconds(form, policy, members, &collective.shape(members.len(), 0, bytes));
     let found = rows(&made, &leaps_of(policy, of_sizes.last().map_or(0, |s| s.row.at_bytes)), CLOSE, predict, Form::is_like)?;
     let row = |row: crate::decide::Row<Form>| {
@@ -277,7 +285,7 @@ mod tests {
             OfSize { measured: vec![(plan, own_s)], row }
         };
         let made = [of_size(8, 9.3e-3, 26e-3), of_size(1 << 10, 8.9e-3, 8.5e-3), of_size(32 << 10, 10.5e-3, 10e-3)];
-        let rows = rows_of(&policy, &members, &alltoall::COLLECTIVE, &made, Vec::new()).unwrap();
+        let rows = rows_of(&policy, &members, &alltoall::COLLECTIVE, &made).unwrap();
         let at = |bytes: usize| rows.iter().rfind(|row| row.from_bytes <= bytes).unwrap().native;
         assert_eq!([8, 64, 512, 1 << 10, 10 << 10].map(at), [false, false, false, true, true]);
     }
