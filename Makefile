@@ -66,10 +66,11 @@ netem-test: build
 	scripts/on-uml.sh --check
 	$(CARGO) test --release -p collwise-testbed --test netem -- --ignored
 
+# without MPI the library and the command line are tested; what the other tests run is the same code with and without it
 check: setup
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
 	$(CARGO) clippy $(NO_MPI) --all-targets -- -D warnings
 	$(CARGO) clippy --no-default-features --features mpi -- -D warnings
-	$(CARGO) test $(NO_MPI) --release
+	$(CARGO) test $(NO_MPI) --release --lib --bins --test cli --test names

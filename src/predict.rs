@@ -8,7 +8,8 @@
 //! waits and a send may start, the processor takes turns ([`crate::schedule`]).
 //!
 //! Where no rank hears, also by way of others, from those that it sends to, as in a broadcast, scatter, gather or reduce, ranks are replayed one after the other:
-//! when it is a rank's turn all is known that comes to it. Else all are replayed at once, by time. Both find the same.
+//! when it is a rank's turn all is known that comes to it. Else all are replayed at once, by time, and so is what hangs on what others do at the same time: a pipe
+//! that several ranks go through, streams whose senders wait for receivers, messages that are lost or take no time. Both find the same.
 
 mod costs;
 mod left;
@@ -60,7 +61,7 @@ pub fn completion(schedule: &Schedule, model: &dyn CostModel) -> Result<f64> {
     completion_within(schedule, model, f64::INFINITY)
 }
 
-/// As [`completion`], if it takes no longer than `limit`; else it is not replayed to its end, and takes for ever.
+/// As [`completion`], if it takes no longer than `limit`; else longer than that, or for ever, since it need not be replayed to its end.
 pub(crate) fn completion_within(schedule: &Schedule, model: &dyn CostModel, limit: f64) -> Result<f64> {
     let mut run = Run::new(schedule, model)?;
     if run.go(limit)? { losses::mean(&run, schedule, model, limit) } else { Ok(f64::INFINITY) }
@@ -315,10 +316,9 @@ impl<'a> Run<'a> {
                     *free = rounded(leaves + link_gap);
                 }
                 if let Some((pipe, busy)) = pipe {
-                    let (free, last) = self.pipe_free.entry(pipe).or_insert((0.0, rank));
+                    let free = self.goes_through(pipe, rank);
                     leaves = leaves.max(*free);
-                    self.by_time |= *last != rank && self.on_the_way.is_some();
-                    (*free, *last) = (rounded(leaves + busy), rank);
+                    *free = rounded(leaves + busy);
                 }
                 let event = if self.places[to].several { event::at_port } else { event::arrive };
                 let (there, event) = (rounded(leaves + (transit - recv_overhead).max(0.0)), event(to as u32, their));
@@ -341,6 +341,14 @@ impl<'a> Run<'a> {
         m.pending.start(program, op, known);
         m.pending.complete(op, known);
         self.retry_early(rank, self.done[at]);
+    }
+
+    /// When a pipe is free that a rank goes through. If others do too, what each finds hangs on when they do.
+    fn goes_through(&mut self, pipe: Pipe, rank: u32) -> &mut f64 {
+        let (free, last) = self.pipe_free.entry(pipe).or_insert((0.0, rank));
+        self.by_time |= *last != rank && self.on_the_way.is_some();
+        *last = rank;
+        free
     }
 
     /// The processor does an operation until then.

@@ -11,7 +11,7 @@ use crate::policy::{CompiledPolicy, Decision, TwoLevelRow, bounded};
 use crate::stats;
 use crate::two_level::through;
 
-/// Above its own size a row holds up to so many times that: rows are made fourfold, and end halfway between two.
+/// Above its own size a row holds up to so many times that: rows are made fourfold or nearer, and end halfway between two.
 const REACH: usize = 2;
 
 /// A form, with what it should take.

@@ -21,8 +21,11 @@ impl Run<'_> {
             let (mut port, mut longest) = (0.0, 0.0);
             for op in 0..program.len() {
                 let Some((to, bytes)) = program.sends_to(op).and(program.message(op)) else { continue };
-                let (cost, _) = self.cost(Link { from: rank, to }, bytes);
+                let (cost, pipe) = self.cost(Link { from: rank, to }, bytes);
                 (port, longest) = (port + cost.gap, f64::max(longest, cost.gap));
+                if let Some((pipe, _)) = pipe {
+                    self.goes_through(pipe, rank as u32);
+                }
                 self.left[rank].cpu += cost.send_overhead;
                 self.left[to].cpu += cost.recv_overhead;
             }

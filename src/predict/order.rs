@@ -1,5 +1,5 @@
-//! In what order ranks are replayed: one after the other where each can come after all that send to it, so that what a rank needs is near and a
-//! million ranks need room for one; else all at once, by time.
+//! In what order ranks are replayed: one after the other where each can come after all that send to it, so that what a rank needs is near, and of a
+//! million ranks one has a machine; else all at once, by time.
 
 use super::machine::Machine;
 use super::{EVENTS, Record, Run, event};
@@ -80,10 +80,14 @@ impl Run<'_> {
             return Ok(None);
         }
         let Some(order) = senders_first(self.schedule) else { return Ok(None) };
-        self.within(limit);
         self.on_the_way = Some(OnTheWay::new(self.schedule.ranks()));
+        // with a limit it is known from here on who goes through a pipe: what a rank finds before others do might be cut off wrongly
+        self.within(limit);
         let mut messages = Vec::new();
         for rank in order {
+            if self.by_time {
+                break;
+            }
             let place = self.places[rank as usize];
             let machine = Machine::new(&self.schedule.programs[rank as usize], place, &self.done);
             self.machines.clear();
@@ -93,15 +97,15 @@ impl Run<'_> {
             }
             self.look_ahead(rank, 0.0);
             let within = self.replay_one(rank, &mut messages, limit);
-            if self.by_time {
-                let record = self.record.take().map(|_| Record::new(self.schedule));
-                *self = Run { record, ..Run::new(self.schedule, self.model)? };
-                return Ok(None);
-            }
-            if !within {
+            if !within && !self.by_time {
                 return Ok(Some(false));
             }
             self.put_down(rank);
+        }
+        if self.by_time {
+            let record = self.record.take().map(|_| Record::new(self.schedule));
+            *self = Run { record, ..Run::new(self.schedule, self.model)? };
+            return Ok(None);
         }
         Ok(Some(true))
     }

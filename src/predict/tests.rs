@@ -104,3 +104,43 @@ fn ranks_one_after_the_other_do_what_they_do_all_at_once() {
     }
     assert!(in_order[0] > 200 && in_order[1] == in_order[0] && (1..in_order[0]).contains(&in_order[2]), "{in_order:?}");
 }
+
+/// Rank 0's messages and rank 4's go through one pipe, which rank 4's keep busy for long; what rank 0 sends keeps its receiver's processor.
+struct OnePipe;
+
+impl CostModel for OnePipe {
+    fn cost(&self, link: Link, _: usize) -> Cost {
+        let (transit, recv_overhead) = match (link.from, link.to) {
+            (0, 2) => (11.0, 10.0),
+            (1, 2) => (2.5, 1.0),
+            (2, 3) => (20.0, 0.0),
+            _ => (1.0, 0.0),
+        };
+        Cost { transit, recv_overhead, ..Cost::default() }
+    }
+
+    fn pipe(&self, link: Link, _: usize) -> Option<(Pipe, f64)> {
+        [0, 4].contains(&link.from).then_some(((0, 1), if link.from == 4 { 5.0 } else { 0.0 }))
+    }
+}
+
+#[test]
+fn a_limit_holds_of_what_all_ranks_do() {
+    let message = Span::output(0, 8);
+    let mut programs = vec![Program::new(); 6];
+    let late = programs[0].push(Action::Delay { seconds: 0.1 }, &[]);
+    programs[0].send(2, message, &[late]);
+    programs[1].send(2, message, &[]);
+    programs[2].recv(0, Span::output(8, 8), &[]);
+    let got = programs[2].recv(1, message, &[]);
+    programs[2].send(3, message, &[got]);
+    programs[3].recv(2, message, &[]);
+    programs[4].send(5, message, &[]);
+    programs[5].recv(4, message, &[]);
+    let schedule = Schedule { programs };
+    // rank 0's message waits for rank 4's, and rank 1's comes before it
+    for limit in [f64::INFINITY, 25.0] {
+        let seconds = completion_within(&schedule, &OnePipe, limit).unwrap();
+        assert!((seconds / 22.5 - 1.0).abs() < 1e-9, "{seconds} s, within {limit}");
+    }
+}

@@ -8,9 +8,9 @@ use crate::units;
 use rustc_hash::FxHashMap;
 
 /// A schedule that is replayed, and the replay, hold about so many bytes for each message: a send and a receive of 20 bytes, once for ranks that do the
-/// same, and their times, 40 in all where messages go from rank to rank in tens of segments; 100 where each has a stream of its own, as in an alltoall, and
-/// half as many more where what it brings is combined.
-const BYTES_PER_MESSAGE: &str = "40 to 150";
+/// same, and their times, 27 in all where messages go from rank to rank in tens of segments; 100 where each has a stream of its own, as in an alltoall, and
+/// half as many more where what it brings is combined; 200 where each rank has one message.
+const BYTES_PER_MESSAGE: &str = "27 to 200";
 /// So many messages are held at most, if nothing else is said: 200 MB, and half a second of replaying. Whoever asks for more has most likely slipped in a unit.
 pub const MOST_MESSAGES: usize = 2_000_000;
 

@@ -37,7 +37,10 @@ pub fn choose(
             of_sizes.extend(of_size(session, &compiled, members, collective, bytes, finalists(forms))?);
         }
         for (bytes, forms) in between(&compiled, members, collective, &of_sizes)? {
-            of_sizes.extend(of_size(session, &compiled, members, collective, bytes, forms)?);
+            // recordings of before these were measured have none
+            if session.can_measure() || has_all(session, &forms, members.len(), bytes) {
+                of_sizes.extend(of_size(session, &compiled, members, collective, bytes, forms)?);
+            }
         }
         of_sizes.sort_by_key(|size| size.row.at_bytes);
         all.insert(collective, rows_of(&compiled, members, collective, &of_sizes)?);
@@ -47,6 +50,8 @@ pub fn choose(
 
 /// Sizes further apart than this have one between them at which another form may be the fastest.
 const FAR_APART: usize = 2;
+/// That one is of whole numbers, as all that reductions are measured with.
+const NUMBER: usize = 8;
 
 /// What is measured in the middle between two sizes that are far apart, where another form is predicted to be clearly faster than what was taken at either: that
 /// form, and those, since what is predicted to be the fastest may have been measured not to be at these sizes.
@@ -62,21 +67,28 @@ fn between(
         if low == 0 || high / low <= FAR_APART {
             continue;
         }
-        let middle = halfway(low, high);
+        let middle = halfway(low, high) / NUMBER * NUMBER;
         let shape = collective.shape(members.len(), 0, middle);
         let Some(best) = forms(policy, members, collective, &shape)?.into_iter().next() else { continue };
-        let mut plans = vec![best];
-        for (taken, _) in pair.iter().filter_map(|size| size.measured.first()) {
-            if plans.iter().all(|plan| plan.form != taken.form) {
-                plans.push(FormPlan::predicted(taken.form.clone(), Some(seconds(&taken.form, policy, members, &shape)?)));
+        let mut taken: Vec<FormPlan> = Vec::new();
+        for (plan, _) in pair.iter().filter_map(|size| size.measured.first()) {
+            let form = &plan.form;
+            let seconds = if form.fits(&shape) { seconds(form, policy, members, &shape)? } else { f64::INFINITY };
+            if seconds.is_finite() && taken.iter().all(|known| known.form != *form) {
+                taken.push(FormPlan::predicted(form.clone(), Some(seconds)));
             }
         }
-        let taken_s = plans[1..].iter().map(FormPlan::seconds).fold(f64::INFINITY, f64::min);
-        if plans.len() > 1 && plans[0].seconds() * (1.0 + ALIKE) < taken_s {
-            found.push((middle, plans));
+        let taken_s = taken.iter().map(FormPlan::seconds).fold(f64::INFINITY, f64::min);
+        if best.seconds() * (1.0 + ALIKE) < taken_s {
+            found.push((middle, [vec![best], taken].concat()));
         }
     }
     Ok(found)
+}
+
+/// True if all forms were measured at a size.
+fn has_all(session: &Session, forms: &[FormPlan], ranks: usize, bytes: usize) -> bool {
+    forms.iter().all(|plan| session.samples().get(&experiment(&plan.form, ranks, bytes)).is_some())
 }
 
 /// What a form should take; for ever, if it is too large to predict.
