@@ -75,7 +75,7 @@ pub struct Collective {
 }
 
 /// Bytes of a number of double precision, which most programs combine.
-const NUMBER: usize = 8;
+pub(crate) const NUMBER: usize = 8;
 
 /// What the size of a collective is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

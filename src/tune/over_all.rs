@@ -1,7 +1,7 @@
 //! Collectives over all groups that have forms: those predicted to be fast are measured beside the library's own.
 
 use super::chosen::{Verdict, choosing, confirm, fastest, verdict};
-use crate::collective::{Algorithm, Collective, Parameters, Shape};
+use crate::collective::{Algorithm, Collective, NUMBER, Parameters, Shape};
 use crate::decide::{self, ALIKE, AS_GOOD, CLOSE, Made, halfway, native_seconds, rows};
 use crate::error::{Error, Result};
 use crate::measure::{Experiment, Session};
@@ -50,8 +50,6 @@ pub fn choose(
 
 /// Sizes further apart than this have one between them at which another form may be the fastest.
 const FAR_APART: usize = 2;
-/// That one is of whole numbers, as all that reductions are measured with.
-const NUMBER: usize = 8;
 
 /// What is measured in the middle between two sizes that are far apart, where another form is predicted to be clearly faster than what was taken at either: that
 /// form, and those, since what is predicted to be the fastest may have been measured not to be at these sizes.
@@ -67,6 +65,7 @@ fn between(
         if low == 0 || high / low <= FAR_APART {
             continue;
         }
+        // reductions are measured with whole numbers
         let middle = halfway(low, high) / NUMBER * NUMBER;
         let shape = collective.shape(members.len(), 0, middle);
         let Some(best) = forms(policy, members, collective, &shape)?.into_iter().next() else { continue };
