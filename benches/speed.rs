@@ -55,11 +55,11 @@ fn replay_a_million_messages(bencher: Bencher, algorithm: &str) {
     bencher.counter(divan::counter::ItemsCount::new(1_000_000usize)).bench_local(|| completion(&schedule, costs.as_ref()).unwrap());
 }
 
-/// The replay of an alltoall among 1,400 ranks, 2 million messages: each has a stream of its own, and all ranks take turns.
-#[divan::bench(args = ["pairwise", "rotated", "direct"], sample_count = 3)]
-fn replay_an_alltoall(bencher: Bencher, algorithm: &str) {
-    let alltoall = collective("alltoall").unwrap();
-    let schedule = alltoall.algorithm(algorithm).unwrap().schedule(&alltoall.shape(1400, 0, 8), &Parameters::of(0, 0)).unwrap();
+/// The replay of exchanges among so many ranks, one to two million messages. In all but the direct one, which goes to rank 0 first, all ranks do alike.
+#[divan::bench(args = [("alltoall", "pairwise", 1400), ("alltoall", "rotated", 1400), ("alltoall", "direct", 1400), ("reduce_scatter", "pairwise", 1400), ("allgather", "ring", 1400), ("allreduce", "recursive_doubling", 65_536), ("barrier", "dissemination", 65_536)], sample_count = 3)]
+fn replay_an_exchange(bencher: Bencher, (of, algorithm, ranks): (&str, &str, usize)) {
+    let collective = collective(of).unwrap();
+    let schedule = collective.algorithm(algorithm).unwrap().schedule(&collective.shape(ranks, 0, 8), &Parameters::of(0, 0)).unwrap();
     let costs = loggp();
     bencher.counter(divan::counter::ItemsCount::new(schedule.messages())).bench_local(|| completion(&schedule, costs.as_ref()).unwrap());
 }

@@ -9,7 +9,10 @@
 //!
 //! Where no rank hears, also by way of others, from those that it sends to, as in a broadcast, scatter, gather or reduce, ranks are replayed one after the other:
 //! when it is a rank's turn all is known that comes to it. Else all are replayed at once, by time, and so is what hangs on what others do at the same time: a pipe
-//! that several ranks go through, streams whose senders wait for receivers, messages that are lost or take no time. Both find the same.
+//! that several ranks go through, streams whose senders wait for receivers, messages that are lost or take no time. Of ranks that do alike ([`schedule::alike`]),
+//! where all links are alike, one is replayed for all. All three find the same.
+//!
+//! [`schedule::alike`]: crate::schedule::alike
 
 mod costs;
 mod left;
@@ -32,7 +35,7 @@ use costs::{Kept, Known, KnownIn};
 use left::Left;
 use losses::Losing;
 pub use losses::may_lose;
-use machine::{Machine, OPEN, Place, is_complete, known};
+use machine::{Machine, Place, is_complete, known};
 use order::OnTheWay;
 use progress::Progress;
 use rustc_hash::FxHashMap;
@@ -132,7 +135,9 @@ struct Run<'a> {
     own: u32,
     /// Messages to ranks whose turn has not come; `None` where all are replayed at once.
     on_the_way: Option<OnTheWay>,
-    /// True if ranks cannot be replayed one after the other, as was not known before.
+    /// True if some ranks stand for others that do alike.
+    stand_for_all: bool,
+    /// True if ranks cannot be replayed so, but all have to be by time, as was not known before.
     by_time: bool,
     progress: Progress,
     /// By operation of all ranks: when it was complete, or [`OPEN`]; of a message under way, the overhead that its receive will pay, negated.
@@ -165,7 +170,7 @@ impl<'a> Run<'a> {
             first += program.len();
             receives += program.streams_received() as u32;
             let several = program.receives_from_several();
-            Place { first: place_first, sends: streams.at(rank, 0) as u32, receives: place_receives, several }
+            Place { first: place_first, sends: streams.at(rank, 0) as u32, receives: place_receives, several, one: rank as u32 }
         };
         let places: Vec<Place> = schedule.programs.iter().enumerate().map(place).collect();
         let several = places.iter().any(|place| place.several);
@@ -183,8 +188,9 @@ impl<'a> Run<'a> {
             machines: Vec::new(),
             own: 0,
             on_the_way: None,
+            stand_for_all: false,
             by_time: false,
-            done: vec![OPEN; schedule.ops()],
+            done: Vec::new(),
             record: None,
             link_free: FxHashMap::default(),
             pipe_free: FxHashMap::default(),
@@ -202,7 +208,10 @@ impl<'a> Run<'a> {
     fn go(&mut self, limit: f64) -> Result<bool> {
         let within = match self.one_after_the_other(limit)? {
             Some(within) => within,
-            None => self.all_at_once(limit),
+            None => match self.one_for_all(limit)? {
+                Some(within) => within,
+                None => self.all_at_once(limit),
+            },
         };
         if !within {
             return Ok(false);
@@ -220,7 +229,7 @@ impl<'a> Run<'a> {
     /// Keeps what is wanted of a rank that was replayed.
     fn put_down(&mut self, rank: u32) {
         if let Some(record) = &mut self.record {
-            let m = &self.machines[(rank & self.own) as usize];
+            let m = &self.machines[(self.places[rank as usize].one & self.own) as usize];
             record.port_free[rank as usize] = m.port_free.max(m.cpu_free);
         }
     }
@@ -320,15 +329,14 @@ impl<'a> Run<'a> {
                     leaves = leaves.max(*free);
                     *free = rounded(leaves + busy);
                 }
-                let event = if self.places[to].several { event::at_port } else { event::arrive };
-                let (there, event) = (rounded(leaves + (transit - recv_overhead).max(0.0)), event(to as u32, their));
+                let Place { several, one, .. } = self.places[to];
+                let event = if several { event::at_port } else { event::arrive };
+                let (there, event) = (rounded(leaves + (transit - recv_overhead).max(0.0)), event(one, their));
+                // at one time messages come before all else, also those of ranks that others follow, and ranks in their order
+                self.by_time |= there <= now && (self.on_the_way.is_some() || self.stand_for_all);
                 match &mut self.on_the_way {
                     None => self.queue.push(there, event),
-                    Some(on_the_way) => {
-                        // at one time messages come before all else, also those of ranks that others follow
-                        self.by_time |= there <= now;
-                        on_the_way.add(to, there, event);
-                    }
+                    Some(on_the_way) => on_the_way.add(to, there, event),
                 }
             }
             Action::Copy { into, .. } => self.busy(rank, op, now + self.model.copy(rank as Rank, into.len)),

@@ -18,6 +18,9 @@ impl Run<'_> {
     pub(super) fn weigh(&mut self) {
         self.left = vec![Left::default(); self.places.len()];
         for (rank, program) in self.schedule.programs.iter().enumerate() {
+            if self.places[rank].one as usize != rank {
+                continue; // another one stands for it
+            }
             let (mut port, mut longest) = (0.0, 0.0);
             for op in 0..program.len() {
                 let Some((to, bytes)) = program.sends_to(op).and(program.message(op)) else { continue };
@@ -27,7 +30,7 @@ impl Run<'_> {
                     self.goes_through(pipe, rank as u32);
                 }
                 self.left[rank].cpu += cost.send_overhead;
-                self.left[to].cpu += cost.recv_overhead;
+                self.left[self.places[to].one as usize].cpu += cost.recv_overhead;
             }
             // how long the last one keeps it matters to nobody
             self.left[rank].port = port - longest;

@@ -21,6 +21,8 @@ pub(super) struct Place {
     pub receives: u32,
     /// True if messages come from several ranks.
     pub several: bool,
+    /// The rank that is replayed for it, whose place this is: itself, or one that does alike.
+    pub one: u32,
 }
 
 /// One rank's state.

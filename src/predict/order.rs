@@ -1,11 +1,11 @@
 //! In what order ranks are replayed: one after the other where each can come after all that send to it, so that what a rank needs is near, and of a
-//! million ranks one has a machine; else all at once, by time.
+//! million ranks one has a machine; else all at once, by time, of those that do alike one for all.
 
-use super::machine::Machine;
+use super::machine::{Machine, OPEN};
 use super::{EVENTS, Record, Run, event};
 use crate::error::Result;
 use crate::event::Event;
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, alike};
 
 /// Ranks in an order in which each comes after all that send to it, one that it sends to right behind it where that may be; `None` where there is no such order.
 /// Of the message streams of a schedule each end has another.
@@ -24,6 +24,9 @@ pub(super) fn senders_first(schedule: &Schedule) -> Option<Vec<u32>> {
     }
     (order.len() == unheard.len()).then_some(order)
 }
+
+/// So many operations are looked at, to see who does alike, in the time of an event.
+const OPERATIONS_OF_EVENT: usize = 8;
 
 /// There is no other message.
 const NONE: u32 = u32::MAX;
@@ -81,6 +84,7 @@ impl Run<'_> {
         }
         let Some(order) = senders_first(self.schedule) else { return Ok(None) };
         self.on_the_way = Some(OnTheWay::new(self.schedule.ranks()));
+        self.done = vec![OPEN; self.schedule.ops()];
         // with a limit it is known from here on who goes through a pipe: what a rank finds before others do might be cut off wrongly
         self.within(limit);
         let mut messages = Vec::new();
@@ -102,24 +106,56 @@ impl Run<'_> {
             }
             self.put_down(rank);
         }
-        if self.by_time {
-            let record = self.record.take().map(|_| Record::new(self.schedule));
-            *self = Run { record, ..Run::new(self.schedule, self.model)? };
+        if self.by_time { self.anew() } else { Ok(Some(true)) }
+    }
+
+    /// As if nothing was done yet.
+    fn anew(&mut self) -> Result<Option<bool>> {
+        let record = self.record.take().map(|_| Record::new(self.schedule));
+        *self = Run { record, ..Run::new(self.schedule, self.model)? };
+        Ok(None)
+    }
+
+    /// Of ranks that do alike ([`alike`]) replays one for all, as far as that takes no longer than `limit`, or else is false. `None` if few do, or if what
+    /// one does hangs on what others do at the same time.
+    pub(super) fn one_for_all(&mut self, limit: f64) -> Result<Option<bool>> {
+        if !self.model.same_on_all_links() || self.losing.is_possible() {
             return Ok(None);
         }
-        Ok(Some(true))
+        EVENTS.set(EVENTS.get() + (self.schedule.ops() / OPERATIONS_OF_EVENT) as u64);
+        let model = self.model;
+        let seconds = |rank, combines, bytes| if combines { model.combine(rank, bytes) } else { model.copy(rank, bytes) };
+        let Some(ones) = alike(self.schedule, &self.progress.sent, seconds) else { return Ok(None) };
+        let mut first = 0;
+        for (rank, one) in ones.into_iter().map(|one| one as usize).enumerate() {
+            if one == rank {
+                self.places[rank].first = first;
+                first += self.schedule.programs[rank].len();
+            } else {
+                self.places[rank] = self.places[one];
+            }
+        }
+        self.stand_for_all = true;
+        let within = self.replay_ones(first, limit);
+        if self.by_time { self.anew() } else { Ok(Some(within)) }
     }
 
     /// Replays all ranks by time, as far as that takes no longer than `limit`, or else is false.
     pub(super) fn all_at_once(&mut self, limit: f64) -> bool {
+        self.replay_ones(self.schedule.ops(), limit)
+    }
+
+    /// Replays by time those ranks that stand for themselves and maybe others, which have so many operations.
+    fn replay_ones(&mut self, operations: usize, limit: f64) -> bool {
+        self.done = vec![OPEN; operations];
         self.within(limit);
-        let programs = self.schedule.programs.iter().zip(&self.places);
-        self.machines = programs.map(|(program, &place)| Machine::new(program, place, &self.done)).collect();
         self.own = u32::MAX;
-        let ranks = 0..self.machines.len() as u32;
-        ranks.clone().for_each(|rank| self.look_ahead(rank, 0.0));
+        let ones: Vec<u32> = self.places.iter().zip(0..).filter(|&(place, rank)| place.one == rank).map(|(_, rank)| rank).collect();
+        let programs = self.schedule.programs.iter().zip(&self.places).take(ones.last().map_or(0, |&last| last as usize + 1));
+        self.machines = programs.map(|(program, &place)| Machine::new(program, place, &self.done)).collect();
+        ones.iter().for_each(|&rank| self.look_ahead(rank, 0.0));
         let within = self.replay_events(limit);
-        ranks.for_each(|rank| self.put_down(rank));
+        (0..self.places.len() as u32).for_each(|rank| self.put_down(rank));
         within
     }
 

@@ -10,7 +10,7 @@ const SENT: OpId = 1 << 31;
 /// How far all streams are.
 pub(super) struct Progress {
     /// Of each stream that is sent the receive of its first message, then that of the last one that was sent, marked as [`SENT`].
-    sent: Vec<OpId>,
+    pub(super) sent: Streams,
     /// Of each stream that is received the next receive to be posted; [`NONE`] after the last one.
     posted: Vec<OpId>,
     /// Of each stream that is received what is under way; empty where nothing limits that.
@@ -65,11 +65,7 @@ impl Progress {
             let end = End { count: 0, window: first };
             Window { sent: end, posted: end, held: false }
         };
-        Progress {
-            sent: streams.first,
-            posted: firsts().collect(),
-            windows: if limited { firsts().map(window).collect() } else { Vec::new() },
-        }
+        Progress { sent: streams, posted: firsts().collect(), windows: if limited { firsts().map(window).collect() } else { Vec::new() } }
     }
 
     /// True if senders wait for receivers.
@@ -82,7 +78,7 @@ impl Run<'_> {
     /// The receive of the next message of a stream that a rank sends.
     #[inline]
     fn receive(&self, stream: usize, to: Rank) -> OpId {
-        let known = self.progress.sent[stream];
+        let known = self.progress.sent.first[stream];
         if known & SENT == 0 { known } else { after(&self.schedule.programs[to], known & !SENT) }
     }
 
@@ -92,7 +88,7 @@ impl Run<'_> {
         let m = &self.machines[(rank & self.own) as usize];
         let stream = (m.place.sends + m.program.stream(op)) as usize;
         let receive = self.receive(stream, to);
-        self.progress.sent[stream] = receive | SENT;
+        self.progress.sent.first[stream] = receive | SENT;
         if self.progress.is_limited() {
             let (theirs, in_flight) = (&self.schedule.programs[to], m.program.in_flight_said(op));
             let window = &mut self.progress.windows[(self.places[to].receives + theirs.stream(receive as usize)) as usize];
@@ -158,6 +154,6 @@ impl Run<'_> {
         }
         let m = &self.machines[(rank & self.own) as usize];
         let stream = &mut self.progress.windows[(m.place.receives + m.program.stream(op)) as usize];
-        if std::mem::take(&mut stream.held) { m.program.message(op).map(|(from, _)| from) } else { None }
+        if std::mem::take(&mut stream.held) { m.program.message(op).map(|(from, _)| self.places[from].one as Rank) } else { None }
     }
 }

@@ -105,6 +105,79 @@ fn ranks_one_after_the_other_do_what_they_do_all_at_once() {
     assert!(in_order[0] > 200 && in_order[1] == in_order[0] && (1..in_order[0]).contains(&in_order[2]), "{in_order:?}");
 }
 
+/// All links and processors are alike; combining and copying take time.
+struct Alike;
+
+impl CostModel for Alike {
+    fn same_on_all_links(&self) -> bool {
+        true
+    }
+
+    fn cost(&self, _: Link, bytes: usize) -> Cost {
+        let stream = 1e-9 * bytes as f64;
+        Cost { send_overhead: 2e-6, gap: 3e-6 + stream, link_gap: 3e-6 + 2.0 * stream, transit: 2e-5 + 2.0 * stream, recv_overhead: 1e-6 }
+    }
+
+    fn copy(&self, _: Rank, bytes: usize) -> f64 {
+        2e-10 * bytes as f64
+    }
+
+    fn combine(&self, _: Rank, bytes: usize) -> f64 {
+        5e-10 * bytes as f64
+    }
+}
+
+#[test]
+fn where_ranks_do_alike_one_of_them_does_what_all_do() {
+    let mut found = std::collections::BTreeMap::new();
+    for collective in crate::collective::COLLECTIVES {
+        let algorithms = collective.algorithms.iter();
+        for (algorithm, ranks, in_flight) in algorithms.flat_map(|a| [8, 13, 24, 32].map(|p| [0, 2].map(|n| (a, p, n))).concat()) {
+            let parameters = crate::collective::Parameters { in_flight, ..crate::collective::Parameters::of(512, 0) };
+            let schedule = algorithm.bounded_schedule(&collective.shape(ranks, ranks / 3, 3000), &parameters);
+            let Ok(Some(schedule)) = schedule else { continue };
+            for model in [&Alike as &dyn CostModel, &Free] {
+                let new = || {
+                    let mut run = Run::new(&schedule, model).unwrap();
+                    run.record = Some(Record::new(&schedule));
+                    run
+                };
+                let (mut one, mut all) = (new(), new());
+                assert!(all.all_at_once(f64::INFINITY));
+                let replayed = one.one_for_all(f64::INFINITY).unwrap();
+                if replayed.is_none() {
+                    // nothing was done yet
+                    assert!(one.all_at_once(f64::INFINITY));
+                }
+                *found.entry((algorithm.name, model.cost(Link { from: 0, to: 1 }, 0).transit > 0.0)).or_insert(0) +=
+                    usize::from(replayed.is_some());
+                let [one_record, all_record] = [one.record.as_ref(), all.record.as_ref()].map(Option::unwrap);
+                assert_eq!(one_record.port_free, all_record.port_free, "{} among {ranks}", algorithm.name);
+                for rank in 0..ranks {
+                    let ops = [one.ops(rank), all.ops(rank)];
+                    assert_eq!(one.done[ops[0].clone()], all.done[ops[1].clone()], "rank {rank} of {ranks}, {}", algorithm.name);
+                    assert_eq!(
+                        one_record.start[ops[0].clone()],
+                        all_record.start[ops[1].clone()],
+                        "rank {rank} of {ranks}, {}",
+                        algorithm.name
+                    );
+                }
+                // only what takes longer than there is time may be cut off
+                let seconds = all.completion();
+                let within = |limit| completion_within(&schedule, model, limit).unwrap();
+                assert!(within(seconds) == seconds && within(seconds * 0.99) >= seconds && within(seconds * 0.5) >= seconds);
+            }
+        }
+    }
+    let times = |name, takes_time| found.get(&(name, takes_time)).copied().unwrap_or(0);
+    for name in ["ring", "pairwise", "dissemination", "neighbour_exchange", "recursive_doubling", "rotated"] {
+        assert!(times(name, true) >= 2, "{name}: {found:?}");
+    }
+    // where messages take no time, what a rank does hangs on the others' order
+    assert!(found.iter().all(|(&(_, takes_time), &times)| takes_time || times == 0), "{found:?}");
+}
+
 /// Rank 0's messages and rank 4's go through one pipe, which rank 4's keep busy for long; what rank 0 sends keeps its receiver's processor.
 struct OnePipe;
 

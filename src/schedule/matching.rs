@@ -22,11 +22,6 @@ impl Streams {
     /// # Errors
     /// [`Error::Invalid`] if a message has no other end, or ends that differ in length.
     pub fn new(schedule: &Schedule) -> Result<Streams> {
-        Streams::meeting(schedule, |_, _| ())
-    }
-
-    /// As [`Streams::new`]; each message's two ends, as ranks and operations, are told to `met`.
-    fn meeting(schedule: &Schedule, mut met: impl FnMut((Rank, usize), (Rank, usize))) -> Result<Streams> {
         let wrong = |what: String| Err(Error::invalid(format!("check the schedule: {what}")));
         let streams = Streams::paired(schedule);
         // the next receive of each stream
@@ -48,7 +43,6 @@ impl Streams {
                 }
                 *next = receiver.ops[theirs].next;
                 messages += 1;
-                met((me, k), (to, theirs));
             }
         }
         if messages < schedule.programs.iter().map(Program::receives).sum::<usize>() {
@@ -56,6 +50,23 @@ impl Streams {
             return wrong(format!("rank {me} waits for a message that rank {peer} never sends"));
         }
         Ok(streams)
+    }
+
+    /// Tells of each message of the schedule its two ends, as ranks and operations, sender by sender.
+    pub(super) fn each(&self, schedule: &Schedule, mut met: impl FnMut((Rank, usize), (Rank, usize))) {
+        // of each stream the receive of its last message; of one that comes alone nothing is looked up
+        let mut last = vec![NONE; self.first.len()];
+        for (me, program) in schedule.programs.iter().enumerate() {
+            for (k, op) in program.ops.iter().enumerate().filter(|(_, op)| op.sends()) {
+                let (stream, to) = (self.at(me, op.place()), program.sends[op.place() as usize].peer as Rank);
+                let theirs = match last[stream] {
+                    NONE => self.first[stream],
+                    last => schedule.programs[to].ops[last as usize].next,
+                };
+                last[stream] = theirs;
+                met((me, k), (to, theirs as usize));
+            }
+        }
     }
 
     /// A rank that waits for more messages than are sent to it, and whose they would be. `next`: the next receive of each stream when all were sent.
@@ -173,10 +184,10 @@ pub fn matching(schedule: &Schedule) -> Result<Matching> {
     };
     let begin: Vec<usize> = schedule.programs.iter().map(begin).collect();
     let mut partner = vec![NOBODY; all];
-    Streams::meeting(schedule, |(me, send), (to, receive)| {
+    Streams::new(schedule)?.each(schedule, |(me, send), (to, receive)| {
         partner[begin[me] + send] = (to as u32, receive as OpId);
         partner[begin[to] + receive] = (me as u32, send as OpId);
-    })?;
+    });
     Ok(Matching { begin, partner })
 }
 

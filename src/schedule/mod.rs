@@ -30,6 +30,7 @@
 //!
 //! Lanes let a rank pass on what comes from one sender while it waits for another.
 
+mod alike;
 mod bounded;
 #[cfg(feature = "tune")]
 mod check;
@@ -51,6 +52,7 @@ mod symbolic;
 use crate::topology::Rank;
 use serde::{Deserialize, Serialize};
 
+pub use alike::alike;
 pub use bounded::{MOST_MESSAGES, MOST_SEGMENTS, pieces};
 #[cfg(feature = "tune")]
 pub use check::{check, completes};

@@ -324,7 +324,12 @@ impl Program {
     /// The operations that one comes after.
     #[inline]
     pub fn after(&self, op: usize) -> &[OpId] {
-        match &self.ops[op].after {
+        self.after_of(&self.ops[op])
+    }
+
+    #[inline]
+    pub(super) fn after_of<'a>(&'a self, op: &'a Op) -> &'a [OpId] {
+        match &op.after {
             &NONE => &[],
             one if *one < SEVERAL => std::slice::from_ref(one),
             at => {

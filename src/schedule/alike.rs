@@ -1,0 +1,161 @@
+//! Ranks that do alike: the same operations on as many bytes, one after the other as the same comes before, with partners that do alike too. Where links and
+//! processors are alike, they do so at the same times, and one of them stands for all: in a ring or among partners of an exchange all ranks may.
+//!
+//! Found by refinement: ranks are told apart by what they do themselves, then by from and to which of those that are told apart their messages go, until that
+//! tells no more apart.
+
+use super::op::Kind;
+use super::stream::Stream;
+use super::{Program, Schedule, Streams};
+use crate::topology::Rank;
+use rustc_hash::FxHashMap;
+
+/// Ranks that are told apart by partners of partners of partners do hardly alike: most that are not alike are told apart by then.
+const ROUNDS: usize = 4;
+
+/// One rank is to stand for so many in the mean: fewer are no gain where finding them comes to nothing as often.
+const WORTH: usize = 8;
+
+/// A number that hangs on all bits of two (the finalizer of MurmurHash3, Appleby 2011).
+#[inline]
+fn mixed(a: u64, b: u64) -> u64 {
+    let mut x = a.rotate_left(25) ^ b.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    x = (x ^ x >> 33).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
+    x = (x ^ x >> 33).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
+    x ^ x >> 33
+}
+
+/// Of each rank the first one that does alike; `None` where few do. `seconds`: how long a rank copies or combines so many bytes.
+pub fn alike(schedule: &Schedule, streams: &Streams, seconds: impl Fn(Rank, bool, usize) -> f64) -> Option<Vec<u32>> {
+    if schedule.ranks() < WORTH {
+        return None;
+    }
+    let programs = schedule.programs.iter().enumerate();
+    let mut told: Vec<u64> = programs.map(|(rank, program)| program.told_by(|combines, bytes| seconds(rank, combines, bytes))).collect();
+    let mut ones = first_of_each(&told);
+    for _ in 0..ROUNDS {
+        if ones.1 * WORTH > told.len() {
+            break;
+        }
+        // the sum hangs on no order: each message is added at both ends
+        let mut sums = vec![0u64; told.len()];
+        streams.each(schedule, |(me, send), (to, receive)| {
+            let ends = (send as u64) << 32 | receive as u64;
+            sums[me] = sums[me].wrapping_add(mixed(told[to], ends));
+            sums[to] = sums[to].wrapping_add(mixed(told[me], !ends));
+        });
+        told.iter_mut().zip(sums).for_each(|(told, sum)| *told = mixed(*told, sum));
+        let finer = first_of_each(&told);
+        if finer.1 == ones.1 {
+            return Some(finer.0);
+        }
+        ones = finer;
+    }
+    None
+}
+
+/// Of each rank the first one of the same number, and how many numbers there are.
+fn first_of_each(told: &[u64]) -> (Vec<u32>, usize) {
+    let mut firsts = FxHashMap::default();
+    let first = told.iter().zip(0..).map(|(&told, rank)| *firsts.entry(told).or_insert(rank)).collect();
+    (first, firsts.len())
+}
+
+impl Program {
+    /// A number of all that it does but where the bytes are and who its partners are.
+    fn told_by(&self, seconds: impl Fn(bool, usize) -> f64) -> u64 {
+        let mut told = self.ops.len() as u64;
+        for op in self.ops.iter() {
+            let (kind, bytes) = (op.kind(), op.span(&self.words).len);
+            let takes = match kind {
+                Kind::Send | Kind::Recv => bytes as u64,
+                Kind::Copy | Kind::Combine => seconds(kind == Kind::Combine, bytes).to_bits(),
+                Kind::Delay => op.seconds().to_bits(),
+            };
+            let stream = if matches!(kind, Kind::Send | Kind::Recv) { op.place() } else { 0 };
+            told = mixed(mixed(told, takes), u64::from(op.next) << 32 | u64::from(stream << 3) | kind as u64);
+            for &after in self.after_of(op) {
+                told = mixed(told, after.into());
+            }
+        }
+        let receives = || self.receives.iter().map(|incoming| &incoming.stream);
+        same_peers(receives(), same_peers(self.sends.iter(), told))
+    }
+}
+
+/// A number with that of which of some streams have one peer, and how many of their messages are under way.
+fn same_peers<'a>(streams: impl Iterator<Item = &'a Stream> + Clone, told: u64) -> u64 {
+    let mut lanes = streams.clone().map(|stream| stream.lane);
+    let first_lane = lanes.next();
+    // in one lane each has a peer of its own
+    let several = lanes.any(|lane| Some(lane) != first_lane);
+    let mut first: FxHashMap<u32, u64> = FxHashMap::default();
+    streams.zip(0..).fold(told, |told, (stream, place)| {
+        let same = if several { *first.entry(stream.peer).or_insert(place) } else { place };
+        if same != place || stream.in_flight > 0 { mixed(told, same << 8 | u64::from(stream.in_flight)) } else { mixed(told, u64::MAX) }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::{Action, Span};
+
+    fn found(schedule: &Schedule) -> Option<Vec<u32>> {
+        alike(schedule, &Streams::new(schedule).unwrap(), |_, _, bytes| bytes as f64)
+    }
+
+    /// Each of so many ranks sends to the one after it, and passes on what it got.
+    fn ring(ranks: usize) -> Schedule {
+        let message = Span::output(0, 8);
+        Schedule::build(ranks, |rank| {
+            let mut program = Program::new();
+            let got = program.recv((rank + ranks - 1) % ranks, message, &[]);
+            program.send((rank + 1) % ranks, message, &[]);
+            program.send((rank + 1) % ranks, Span::scratch(0, 8), &[got]);
+            program.recv((rank + ranks - 1) % ranks, Span::scratch(0, 8), &[]);
+            program
+        })
+    }
+
+    #[test]
+    fn in_a_ring_all_do_alike() {
+        assert_eq!(found(&ring(9)), Some(vec![0; 9]));
+    }
+
+    #[test]
+    fn what_one_rank_does_beside_the_others_tells_its_neighbours_apart_as_far_as_that_goes() {
+        let mut schedule = ring(64);
+        schedule.programs[7].push(Action::Delay { seconds: 1.0 }, &[]);
+        // one by one those beside it: never stable within so few rounds
+        assert_eq!(found(&schedule), None);
+        // where pairs exchange messages, only its partner is apart from the others
+        let message = Span::output(0, 8);
+        let mut pairs = Schedule::build(32, |rank| {
+            let mut program = Program::new();
+            program.send(rank ^ 1, message, &[]);
+            program.recv(rank ^ 1, message, &[]);
+            program
+        });
+        pairs.programs[5].push(Action::Delay { seconds: 1.0 }, &[]);
+        let apart = |rank| if rank == 4 || rank == 5 { rank } else { 0 };
+        assert_eq!(found(&pairs), Some((0..32).map(apart).collect()));
+    }
+
+    #[test]
+    fn who_has_one_partner_is_not_alike_to_who_has_two() {
+        // ranks below 16: two lanes to one partner; the others: to two
+        let message = Span::output(0, 8);
+        let schedule = Schedule::build(32, |rank| {
+            let mut program = Program::new();
+            for lane in [0, 1] {
+                program.in_lane(lane);
+                let other = if rank < 16 { rank ^ 1 } else { rank ^ [1, 2][lane as usize] };
+                program.send(other, message, &[]);
+                program.recv(other, message, &[]);
+            }
+            program
+        });
+        assert_eq!(found(&schedule), Some((0..32).map(|rank| rank / 16 * 16).collect()));
+    }
+}
