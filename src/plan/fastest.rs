@@ -4,7 +4,7 @@ use super::adapted::MORE_OR_LESS;
 use super::form_flow::busiest_of_all;
 use super::form_plan::form_of;
 use super::forms::{coordinated, with_radices};
-use super::segments::{BELOW_HANDSHAKE, few_segments, in_all_segments};
+use super::segments::{BELOW_HANDSHAKE, few_segments, in_segments_of_all_sizes};
 use super::weight::Weight;
 use super::{Form, FormPlan, Location, PolyModel};
 use crate::collective::{Collective, Parameters, Shape, Size};
@@ -68,7 +68,7 @@ pub(super) fn fastest(
         let first = k == 0 && weight.operations <= most_of_first;
         search.try_form(&weight, form, first)?;
     }
-    search.other_segments(policy)?;
+    search.other_segments()?;
     let best = search.best;
     let faster = |nearest_s: f64| best.as_ref().is_none_or(|best| nearest_s < best.seconds());
     let unpredicted = nearest.filter(|&(too_large, nearest_s, _)| best.is_none() || (too_large && faster(nearest_s)));
@@ -151,12 +151,12 @@ impl Search<'_> {
 
     /// Tries the best one in segments of other sizes, as far as there is room, and the one before it that does something else between coordinators: in some
     /// segments the turns of one go wrong, and not those of the other.
-    fn other_segments(&mut self, policy: &CompiledPolicy) -> Result<()> {
+    fn other_segments(&mut self) -> Result<()> {
         let Some(best) = self.led.last().cloned() else { return Ok(()) };
         // among many ranks there is no time for it
         let other = self.led.iter().rev().find(|form| !self.many && !form.is_like(&best)).cloned();
         for leader in std::iter::once(best).chain(other) {
-            for form in in_all_segments(policy, self.members, &leader, self.shape)? {
+            for form in in_segments_of_all_sizes(&leader, self.shape) {
                 let Some(weight) = self.weigh(&form, self.left)? else { break };
                 self.try_form(&weight, form, false)?;
             }

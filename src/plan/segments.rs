@@ -36,18 +36,23 @@ pub(super) fn few_segments(collective: &Collective, longest: usize) -> Vec<usize
     all.into_iter().filter(|&s| s == 0 || s == near || s == BELOW_HANDSHAKE).collect()
 }
 
-/// Where it goes through coordinators, the same in segments of all sizes.
+/// Where it goes through coordinators, the same in segments of all sizes, of which as many are under way as their links want.
 ///
 /// # Errors
 /// The policy lacks a link, or an algorithm that there is not.
 pub fn in_all_segments(policy: &CompiledPolicy, members: &[Location], form: &Form, shape: &Shape) -> Result<Vec<Form>> {
-    let Some(coordinated) = form.coordinated() else { return Ok(Vec::new()) };
+    let others = in_segments_of_all_sizes(form, shape);
+    let costs = PolyModel::new(policy, members, form.collective(), shape.bytes)?;
+    others.into_iter().map(|other| other.with_flow(&costs, shape)).collect()
+}
+
+/// As [`in_all_segments`], where it is left open how many are under way.
+pub(super) fn in_segments_of_all_sizes(form: &Form, shape: &Shape) -> Vec<Form> {
+    let Some(coordinated) = form.coordinated() else { return Vec::new() };
     let through = through(coordinated.collective).filter(|through| through.segmented);
     let longest = through.map(|through| (through.longest_message)(&coordinated.groups, shape));
-    let costs = PolyModel::new(policy, members, coordinated.collective, shape.bytes)?;
     let sizes = longest.map_or(Vec::new(), |longest| segments(coordinated.collective, longest));
-    let others = sizes.into_iter().map(|segment| in_segment(coordinated, segment)).filter(|other| other.fits(shape));
-    others.map(|other| other.with_flow(&costs, shape)).collect()
+    sizes.into_iter().map(|segment| in_segment(coordinated, segment)).filter(|other| other.fits(shape)).collect()
 }
 
 /// The same in segments of another size, of which as many are under way as their own links want.
