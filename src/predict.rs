@@ -140,7 +140,7 @@ struct Run<'a> {
     /// True if ranks cannot be replayed so, but all have to be by time, as was not known before.
     by_time: bool,
     progress: Progress,
-    /// By operation of all ranks: when it was complete, or [`OPEN`]; of a message under way, the overhead that its receive will pay, negated.
+    /// By operation of all ranks that are replayed: when it was complete, or [`OPEN`]; of a message under way, the overhead that its receive will pay, negated.
     done: Vec<f64>,
     record: Option<Record>,
     /// What messages cost that were sent last.
@@ -297,6 +297,9 @@ impl<'a> Run<'a> {
         } else if start <= now {
             self.begin(rank, send as usize, now);
         }
+        // a message that is taken in now, after some ranks' turn and before that of others, may let its sender go on
+        let comes_now = |(there, event): (f64, u64)| there <= now && event & event::TURN == 0;
+        self.by_time |= self.stand_for_all && self.progress.is_limited() && self.queue.peek().is_some_and(comes_now);
         self.look_ahead(rank, now);
     }
 
@@ -332,7 +335,7 @@ impl<'a> Run<'a> {
                 let Place { several, one, .. } = self.places[to];
                 let event = if several { event::at_port } else { event::arrive };
                 let (there, event) = (rounded(leaves + (transit - recv_overhead).max(0.0)), event(one, their));
-                // at one time messages come before all else, also those of ranks that others follow, and ranks in their order
+                // at one time messages come before all else and ranks have their turns in order: what comes now finds those that are replayed alone elsewhere
                 self.by_time |= there <= now && (self.on_the_way.is_some() || self.stand_for_all);
                 match &mut self.on_the_way {
                     None => self.queue.push(there, event),

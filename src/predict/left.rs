@@ -14,7 +14,7 @@ pub(super) struct Left {
 }
 
 impl Run<'_> {
-    /// Finds what each rank has to do.
+    /// Finds what each rank that is replayed has to do.
     pub(super) fn weigh(&mut self) {
         self.left = vec![Left::default(); self.places.len()];
         for (rank, program) in self.schedule.programs.iter().enumerate() {

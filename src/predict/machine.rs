@@ -14,7 +14,7 @@ pub(super) fn is_complete(time: f64) -> bool {
 /// Where what is kept of a rank is among that of all.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
-    /// Where its operations begin.
+    /// Where its operations begin among those of all that are replayed.
     pub first: usize,
     /// Where the streams that it sends begin, and those that it receives.
     pub sends: u32,

@@ -178,6 +178,43 @@ fn where_ranks_do_alike_one_of_them_does_what_all_do() {
     assert!(found.iter().all(|(&(_, takes_time), &times)| takes_time || times == 0), "{found:?}");
 }
 
+/// A message takes a second a byte, of its sender too.
+struct Bytes;
+
+impl CostModel for Bytes {
+    fn same_on_all_links(&self) -> bool {
+        true
+    }
+
+    fn cost(&self, _: Link, bytes: usize) -> Cost {
+        let time = bytes as f64;
+        Cost { send_overhead: time, gap: time, transit: time, ..Cost::default() }
+    }
+}
+
+#[test]
+fn who_may_go_on_by_what_is_taken_in_at_its_own_turn_does_not_stand_for_others() {
+    let (two, one) = (Span::output(0, 2), Span::output(2, 1));
+    let ranks = 8;
+    let schedule = Schedule::build(ranks, |rank| {
+        let (next, before) = ((rank + 1) % ranks, (rank + ranks - 1) % ranks);
+        let mut program = Program::new();
+        program.in_flight(1);
+        program.send(next, two, &[]);
+        program.send(next, one, &[]);
+        program.in_lane(1);
+        let copy = program.copy(Span::scratch(0, 1), Span::scratch(1, 1), &[]);
+        program.in_lane(0);
+        program.recv(before, two, &[copy]);
+        program.recv(before, one, &[]);
+        program
+    });
+    let mut all = Run::new(&schedule, &Bytes).unwrap();
+    assert!(all.all_at_once(f64::INFINITY));
+    // the copies take no time: the last rank's receiver is done with its first message when its own turn comes, and those of the others are not
+    assert_eq!((all.completion(), completion(&schedule, &Bytes).unwrap()), (4.0, 4.0));
+}
+
 /// Rank 0's messages and rank 4's go through one pipe, which rank 4's keep busy for long; what rank 0 sends keeps its receiver's processor.
 struct OnePipe;
 

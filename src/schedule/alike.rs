@@ -10,7 +10,7 @@ use super::{Program, Schedule, Streams};
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
 
-/// Ranks that are told apart by partners of partners of partners do hardly alike: most that are not alike are told apart by then.
+/// Where so many rounds tell ever more apart, as a root does those around it, none are taken to do alike.
 const ROUNDS: usize = 4;
 
 /// One rank is to stand for so many in the mean: fewer are no gain where finding them comes to nothing as often.
@@ -74,9 +74,8 @@ impl Program {
             };
             let stream = if matches!(kind, Kind::Send | Kind::Recv) { op.place() } else { 0 };
             told = mixed(mixed(told, takes), u64::from(op.next) << 32 | u64::from(stream << 3) | kind as u64);
-            for &after in self.after_of(op) {
-                told = mixed(told, after.into());
-            }
+            let after = self.after_of(op);
+            told = after.iter().fold(mixed(told, after.len() as u64), |told, &after| mixed(told, after.into()));
         }
         let receives = || self.receives.iter().map(|incoming| &incoming.stream);
         same_peers(receives(), same_peers(self.sends.iter(), told))
