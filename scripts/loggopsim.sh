@@ -27,21 +27,20 @@ programs=$1 collwise=${COLLWISE:-$root/target/release/collwise}
 shift
 [ -x "$collwise" ] || { echo "loggopsim.sh: failed to run $collwise: build it first"; exit 1; }
 
-# Builds the two programs from their source.
+# Builds the two programs from their source; stops at the first thing that fails.
 build() {
-    mkdir -p "$programs"
-    [ -d "$programs/source" ] || git clone --depth 1 https://github.com/spcl/LogGOPSim.git "$programs/source"
-    local here=$programs/source/src/LogGOPSim
-    (
-        cd "$here"
-        gengetopt -F loggopsim_cmdline -i loggopsim_cmdline.ggo
-        gengetopt -F txt2bin_cmdline -i txt2bin_cmdline.ggo
-        re2c -o txt2bin.cpp txt2bin.re
-        gcc -O2 -w -c loggopsim_cmdline.c txt2bin_cmdline.c
-        g++ -std=c++17 -O2 -w txt2bin.cpp txt2bin_cmdline.o -o txt2bin
-        g++ -std=c++17 -O2 -w LogGOPSim.cpp loggopsim_cmdline.o -o LogGOPSim -lcgraph
-    ) >&2
-    cp "$here/LogGOPSim" "$here/txt2bin" "$programs"
+    mkdir -p "$programs" &&
+        { [ -d "$programs/source" ] || git clone --depth 1 https://github.com/spcl/LogGOPSim.git "$programs/source"; } &&
+        (
+            cd "$programs/source/src/LogGOPSim" &&
+                gengetopt -F loggopsim_cmdline -i loggopsim_cmdline.ggo &&
+                gengetopt -F txt2bin_cmdline -i txt2bin_cmdline.ggo &&
+                re2c -o txt2bin.cpp txt2bin.re &&
+                gcc -O2 -w -c loggopsim_cmdline.c txt2bin_cmdline.c &&
+                g++ -std=c++17 -O2 -w txt2bin.cpp txt2bin_cmdline.o -o txt2bin &&
+                g++ -std=c++17 -O2 -w LogGOPSim.cpp loggopsim_cmdline.o -o LogGOPSim -lcgraph
+        ) >&2 &&
+        cp "$programs/source/src/LogGOPSim/LogGOPSim" "$programs/source/src/LogGOPSim/txt2bin" "$programs"
 }
 if ! [ -x "$programs/LogGOPSim" ] || ! [ -x "$programs/txt2bin" ]; then
     build || { echo "loggopsim.sh: failed to build LogGOPSim in $programs"; exit 1; }
