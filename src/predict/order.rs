@@ -122,10 +122,10 @@ impl Run<'_> {
         if !self.model.same_on_all_links() || self.losing.is_possible() {
             return Ok(None);
         }
-        EVENTS.set(EVENTS.get() + (self.schedule.ops() / OPERATIONS_OF_EVENT) as u64);
         let model = self.model;
         let seconds = |rank, combines, bytes| if combines { model.combine(rank, bytes) } else { model.copy(rank, bytes) };
         let Some(ones) = alike(self.schedule, &self.progress.sent, seconds) else { return Ok(None) };
+        EVENTS.set(EVENTS.get() + (self.schedule.ops() / OPERATIONS_OF_EVENT) as u64);
         let mut first = 0;
         for (rank, one) in ones.into_iter().map(|one| one as usize).enumerate() {
             if one == rank {
