@@ -8,6 +8,7 @@
 //! Both take turns; times are medians. On a simulated platform the clock is the same everywhere, and a time is exact: from the
 //! root's start to the last rank's end. Elsewhere it is the slowest rank's time after a barrier.
 
+use collwise::library::Library;
 use collwise::run::AdaptiveCollectives;
 use collwise::units;
 use mpi::collective::SystemOperation;
@@ -83,7 +84,7 @@ fn verify(data: &[u8], mark: u8) -> Result<(), String> {
 
 /// Runs a collective on all ranks and gives its time.
 fn timed(world: &SimpleCommunicator, collective: impl FnOnce() -> collwise::error::Result<()>) -> collwise::error::Result<f64> {
-    let one_clock = collwise::transport::mpi::library_version().contains("SMPI");
+    let one_clock = Library::of(&collwise::transport::mpi::library_version()) == Library::Smpi;
     world.barrier();
     if one_clock {
         // nobody may start late: the root goes when all have said that they are there

@@ -10,9 +10,11 @@ pub enum Library {
     Simulator,
     /// SimGrid's, whose time is virtual.
     Smpi,
+    /// Open MPI.
+    OpenMpi,
     /// MPICH and its kin.
     Mpich,
-    /// Open MPI, or one that is not known.
+    /// One that is not known.
     Other,
 }
 
@@ -23,7 +25,7 @@ impl Library {
     /// use collwise::library::{Library, SIMULATOR};
     /// assert_eq!(Library::of("SMPI Version 3.32"), Library::Smpi);
     /// assert_eq!(Library::of("MPICH Version:\t4.0.2"), Library::Mpich);
-    /// assert_eq!(Library::of("Open MPI v4.1.4"), Library::Other);
+    /// assert_eq!(Library::of("Open MPI v4.1.4"), Library::OpenMpi);
     /// assert_eq!(Library::of(SIMULATOR), Library::Simulator);
     /// ```
     pub fn of(text: &str) -> Library {
@@ -32,6 +34,7 @@ impl Library {
             SIMULATOR => Library::Simulator,
             _ if says("SMPI") => Library::Smpi,
             _ if ["MPICH", "MVAPICH", "Intel(R) MPI"].into_iter().any(says) => Library::Mpich,
+            _ if says("Open MPI") => Library::OpenMpi,
             _ => Library::Other,
         }
     }

@@ -65,7 +65,7 @@ impl Constants {
     fn of(version: &str) -> Result<Constants, String> {
         match Library::of(version) {
             Library::Mpich => Ok(Constants::mpich()),
-            Library::Other if version.contains("Open MPI") => Constants::open_mpi(),
+            Library::OpenMpi => Constants::open_mpi(),
             _ => Err("its handles are not known".into()),
         }
     }

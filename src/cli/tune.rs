@@ -95,7 +95,7 @@ fn head(policy: &Policy) -> String {
     let launcher = match Library::of(&p.library) {
         Library::Simulator => String::new(),
         Library::Smpi => format!("smpi/smpirun.sh platforms/{}.toml slot ", p.platform),
-        Library::Mpich | Library::Other => format!("mpirun -n {} ", p.ranks),
+        Library::OpenMpi | Library::Mpich | Library::Other => format!("mpirun -n {} ", p.ranks),
     };
     let made_by = format!("Made by: {launcher}collwise {}", command.join(" "));
     let what = format!("What collwise decided for {} ({} ranks, {}), and why.", p.platform, p.ranks, one_line(&p.library));

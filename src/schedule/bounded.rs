@@ -1,6 +1,6 @@
 //! Schedules for sizes that somebody asks for: counted while they are built, so that none takes more memory than a machine has.
 
-use super::op::PLACES;
+use super::op::{Kind, PLACES};
 use super::{Program, Schedule};
 use crate::error::{Error, Result};
 use crate::topology::Rank;
@@ -11,6 +11,8 @@ use rustc_hash::FxHashMap;
 /// same, and their times, 27 in all where messages go from rank to rank in tens of segments; 100 where each has a stream of its own, as in an alltoall, and
 /// half as many more where what it brings is combined; 200 where each rank has one message.
 const BYTES_PER_MESSAGE: &str = "27 to 200";
+/// And so many operations for each of those that are held at most: an alltoall by Bruck's algorithm copies thousands of blocks for a message.
+const OPERATIONS: usize = 8;
 /// So many messages are held at most, if nothing else is said: 200 MB, and half a second of replaying. Whoever asks for more has most likely slipped in a unit.
 pub const MOST_MESSAGES: usize = 2_000_000;
 
@@ -50,7 +52,7 @@ impl Schedule {
         if at_least > most {
             return Err(refused(at_least));
         }
-        let (mut programs, mut messages) = (Vec::<Program>::with_capacity(ranks), 0);
+        let (mut programs, mut messages, mut operations) = (Vec::<Program>::with_capacity(ranks), 0, 0);
         // the last rank with so many operations: most ranks of a tree do the same
         let mut last: FxHashMap<usize, Rank> = FxHashMap::default();
         for me in 0..ranks {
@@ -66,9 +68,18 @@ impl Schedule {
                 )));
             }
             program.shrink();
-            messages += program.messages();
+            (messages, operations) = (messages + program.messages(), operations + program.len());
             if messages > most {
                 return Err(refused(messages));
+            }
+            if operations / OPERATIONS > most {
+                return Err(Error::TooLarge(format!(
+                    "replay {} over {ranks} ranks: the first {} of them do {operations} operations, most of them copies, and at most {} are held in memory (20 to 40 \
+                     bytes each); ask for fewer ranks or another algorithm (--most-messages, which {OPERATIONS} operations come with, allows one algorithm more)",
+                    units::bytes(bytes),
+                    me + 1,
+                    most.saturating_mul(OPERATIONS)
+                )));
             }
             programs.push(program);
         }
@@ -101,6 +112,11 @@ impl Program {
     /// True if its operations can name all that has no room in them, and all streams.
     fn is_addressable(&self) -> bool {
         self.words.len().max(self.sends.len()).max(self.receives.len()) <= PLACES
+    }
+
+    /// True if it copies or combines.
+    pub fn works(&self) -> bool {
+        self.ops.iter().any(|op| matches!(op.kind(), Kind::Copy | Kind::Combine))
     }
 
     /// The number of messages that it sends.
