@@ -135,7 +135,7 @@ fn a_collective_without_rows_is_the_librarys_own_in_words() {
     let said = String::from_utf8(collwise(&predict).stderr).unwrap();
     assert_eq!(said, format!("collwise: not replayed: {words}\n"));
     assert_eq!(json(&predict)[0]["not_replayed"], words);
-    // a broadcast is computed from models all the same
+    // and a broadcast
     let folder = tempfile::tempdir().unwrap();
     let untuned = changed(folder.path(), "two-core-vm", |text| {
         let blocks = text.split("\n\n").filter(|block| !block.contains("[evidence.group.vm.bcast]")).map(|block| {
@@ -145,7 +145,16 @@ fn a_collective_without_rows_is_the_librarys_own_in_words() {
         blocks.collect::<Vec<_>>().join("\n\n")
     });
     let said = ok(&["explain", &untuned]);
-    assert!(said.starts_with("computed from the models") && said.contains("tune it with --collectives bcast"), "{said}");
+    assert!(said.starts_with("the MPI library's own") && said.contains("tune it with --collectives bcast"), "{said}");
+    let predict = ["predict", &untuned, "--bytes", "1KiB"];
+    let words = "the policy has no row for it: tune it with --collectives bcast";
+    assert_eq!(String::from_utf8(collwise(&predict).stderr).unwrap(), format!("collwise: not replayed: {words}\n"));
+    let said = json(&predict);
+    assert!(said[0]["predicted_s"].is_null() && said[0]["replayed_s"].is_null() && said[0]["not_replayed"] == words, "{said}");
+    assert!(json(&["explain", &untuned, "--bytes", "1KiB"])["predicted_s"].is_null());
+    // beyond what was measured the library's own is taken, and what it takes is said
+    let said = json(&["predict", &policy, "--bytes", "64MiB"]);
+    assert!(said[0]["predicted_s"] == said[0]["native_s"] && said[0]["replayed_s"].is_null(), "{said}");
 }
 
 #[test]

@@ -70,12 +70,11 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
 /// What is done with all sizes where the policy has no rows.
 fn without_rows(args: &Args) -> anyhow::Result<Outcome> {
     let collective = args.collective.collective;
-    let done = if by_form(collective) { OWN } else { "computed from the models for each size, which --bytes shows" };
     if args.json {
-        let done = format!("{done}: {}", no_row(collective));
+        let done = format!("{OWN}: {}", no_row(collective));
         print_json(&[serde_json::json!({ "from_bytes": 0, "at_bytes": null, "predicted_s": null, "done": done })])?;
     } else {
-        print(&format!("{done}\n  {}\n", no_row(collective)))?;
+        print(&format!("{OWN}\n  {}\n", no_row(collective)))?;
     }
     Ok(Outcome::Done)
 }
@@ -118,7 +117,7 @@ fn of_size(
         return Ok((plan.predicted_s, form_words(&plan)));
     }
     let plan = plan(compiled, members, root, bytes)?;
-    Ok((Some(plan.predicted_s), plan.words()))
+    Ok((plan.seconds(), plan.words()))
 }
 
 /// A table of more lines than this is not short: what differs in its segments alone is one way then, as on networks where losses hang on sizes.
@@ -233,7 +232,7 @@ pub fn json(policy: &Policy, plan: &Plan) -> serde_json::Value {
         }
     };
     serde_json::json!({
-        "bytes": plan.shape.bytes, "root": plan.shape.root, "predicted_s": plan.predicted_s, "native": plan.is_native(), "native_s": plan.native_s,
+        "bytes": plan.shape.bytes, "root": plan.shape.root, "predicted_s": (!plan.untuned).then_some(plan.predicted_s), "native": plan.is_native(), "native_s": plan.native_s,
         "from_row": (plan.groups.len() > 1 || plan.decided.is_some()).then_some(plan.from_row),
         "measured_up_to_bytes": plan.beyond.map(|b| b.measured_bytes),
         "inter_group": plan.decided.map(|w| w.inter_group.name()), "segment_bytes": plan.choice().map(|w| w.segment),
@@ -248,7 +247,7 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
     if plan.untuned {
         let Shape { bytes, root, ranks, .. } = plan.shape;
         writeln!(out, "broadcast of {} from rank {root} to {ranks} ranks: -\n{OWN}", units::bytes(bytes))?;
-        writeln!(out, "  the policy has no row for it: tune it with --collectives {}", bcast::COLLECTIVE.name)?;
+        writeln!(out, "  {}", no_row(&bcast::COLLECTIVE))?;
         return Ok(out);
     }
     let name = |k: usize| policy.groups[plan.groups[k].group].name.clone();

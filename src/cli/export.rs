@@ -9,7 +9,7 @@ use crate::model::CostModel;
 use crate::plan::{Location, PolyModel, by_form, plan, plan_form};
 use crate::platform::{Placement, Platform, simgrid};
 use crate::policy::{CompiledPolicy, Policy};
-use crate::schedule::{Action, Schedule, goal};
+use crate::schedule::{Action, Program, Schedule, goal};
 use crate::topology::Rank;
 use crate::units;
 use anyhow::{Context, bail};
@@ -95,7 +95,13 @@ fn to_goal(args: &Args) -> anyhow::Result<String> {
     let given: Vec<usize> = args.bytes.into_iter().collect();
     let bytes = args.collective.sizes(&given)?[0];
     if let Some(chosen) = args.algorithm.chosen(collective)? {
-        return Ok(goal(&chosen.schedule("export", args.root, bytes)?, |_, _| 0.0));
+        let schedule = chosen.schedule("export", args.root, bytes)?;
+        if schedule.programs.iter().any(Program::works) {
+            eprintln!(
+                "collwise: copying and combining take no time there: of an algorithm alone nobody says what they take, a policy does"
+            );
+        }
+        return Ok(goal(&schedule, |_, _| 0.0));
     }
     let path = args.file.as_ref().context("export to GOAL: give a policy, or --algorithm with --ranks")?;
     let compiled = CompiledPolicy::new(Policy::read(path)?)?;
@@ -107,8 +113,8 @@ fn to_goal(args: &Args) -> anyhow::Result<String> {
         Action::Combine { into, .. } => costs.combine(rank, into.len),
         _ => 0.0,
     };
-    let works = |rank: Rank| schedule.programs[rank].actions().any(|action| local(rank, action) == f64::INFINITY);
-    if let Some(rank) = (0..schedule.ranks()).find(|&rank| works(rank)) {
+    let unknown = |rank: Rank| schedule.programs[rank].actions().any(|action| local(rank, action) == f64::INFINITY);
+    if let Some(rank) = (0..schedule.ranks()).find(|&rank| unknown(rank)) {
         let group = &compiled.policy.groups[members[rank].group].name;
         bail!("export {} under {}: it does not say what copying and combining take in \"{group}\"", collective.name, path.display());
     }

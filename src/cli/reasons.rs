@@ -68,6 +68,16 @@ pub fn not_replayed(plan: &FormPlan, collective: &Collective) -> Option<String> 
     }
 }
 
+/// Why a planned broadcast has no messages to replay, if it has none.
+pub fn broadcast_not_replayed(plan: &Plan) -> Option<String> {
+    let native = plan.is_native() || (0..plan.groups.len()).any(|k| plan.two_level.local_native(k));
+    match plan {
+        _ if plan.untuned => Some(no_row(&bcast::COLLECTIVE)),
+        _ if plan.is_too_long() => Some(too_long()),
+        _ => native.then(|| "the MPI library's own broadcast has no messages to replay".into()),
+    }
+}
+
 /// Where the policy has rows, but none that was made from such a root, or among such ranks.
 pub fn not_as_measured(collective: &Collective) -> String {
     let made = if collective.rooted { "from rank 0, among" } else { "among" };

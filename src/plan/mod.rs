@@ -320,6 +320,11 @@ impl Plan {
         native || beyond || (self.groups.len() == 1 && self.two_level.local_native(0))
     }
 
+    /// What a call takes, as far as is known: the library's own, where that is used.
+    pub fn seconds(&self) -> Option<f64> {
+        Some(self.native_s.unwrap_or(self.predicted_s)).filter(|_| !self.untuned)
+    }
+
     /// True if a message of it might be longer than [`LONGEST_MESSAGE`].
     pub fn is_too_long(&self) -> bool {
         self.largest_message() > LONGEST_MESSAGE

@@ -159,8 +159,7 @@ fn adaptive(
         (plan.predicted_s, plan.is_native(), plan.too_long)
     } else {
         let plan = plan(compiled, members, 0, bytes)?;
-        let seconds = plan.native_s.unwrap_or(plan.predicted_s);
-        (Some(seconds).filter(|_| !plan.untuned), plan.is_native(), plan.is_too_long())
+        (plan.seconds(), plan.is_native(), plan.is_too_long())
     };
     Ok(match seconds.filter(|_| !is_too_long) {
         Some(seconds) => Ok((seconds, is_native)),
