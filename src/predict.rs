@@ -208,7 +208,7 @@ impl<'a> Run<'a> {
     fn go(&mut self, limit: f64) -> Result<bool> {
         let within = match self.one_after_the_other(limit)? {
             Some(within) => within,
-            None => match self.one_for_all(limit)? {
+            None => match if self.places.len() < order::FEW { None } else { self.one_for_all(limit)? } {
                 Some(within) => within,
                 None => self.all_at_once(limit),
             },

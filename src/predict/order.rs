@@ -25,6 +25,9 @@ pub(super) fn senders_first(schedule: &Schedule) -> Option<Vec<u32>> {
     (order.len() == unheard.len()).then_some(order)
 }
 
+/// Among fewer ranks what all of them need is near, and replaying them takes hardly longer than finding out which do alike.
+pub(super) const FEW: usize = 64;
+
 /// So many operations are looked at, to see who does alike, in the time of an event.
 const OPERATIONS_OF_EVENT: usize = 8;
 

@@ -164,7 +164,8 @@ fn where_ranks_do_alike_one_of_them_does_what_all_do() {
                     );
                 }
                 // only what takes longer than there is time may be cut off
-                let seconds = all.completion();
+                let (seconds, limited) = (all.completion(), |limit| new().one_for_all(limit).unwrap());
+                assert_eq!(limited(seconds), replayed);
                 let within = |limit| completion_within(&schedule, model, limit).unwrap();
                 assert!(within(seconds) == seconds && within(seconds * 0.99) >= seconds && within(seconds * 0.5) >= seconds);
             }
@@ -209,10 +210,11 @@ fn who_may_go_on_by_what_is_taken_in_at_its_own_turn_does_not_stand_for_others()
         program.recv(before, one, &[]);
         program
     });
-    let mut all = Run::new(&schedule, &Bytes).unwrap();
-    assert!(all.all_at_once(f64::INFINITY));
+    let mut run = Run::new(&schedule, &Bytes).unwrap();
     // the copies take no time: the last rank's receiver is done with its first message when its own turn comes, and those of the others are not
-    assert_eq!((all.completion(), completion(&schedule, &Bytes).unwrap()), (4.0, 4.0));
+    assert_eq!(run.one_for_all(f64::INFINITY).unwrap(), None);
+    assert!(run.all_at_once(f64::INFINITY));
+    assert_eq!(run.completion(), 4.0);
 }
 
 /// Rank 0's messages and rank 4's go through one pipe, which rank 4's keep busy for long; what rank 0 sends keeps its receiver's processor.
