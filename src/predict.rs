@@ -10,7 +10,7 @@
 //! Where no rank hears, also by way of others, from those that it sends to, as in a broadcast, scatter, gather or reduce, ranks are replayed one after the other:
 //! when it is a rank's turn all is known that comes to it. Else all are replayed at once, by time, and so is what hangs on what others do at the same time: a pipe
 //! that several ranks go through, streams whose senders wait for receivers, messages that are lost or take no time. Of ranks that do alike ([`schedule::alike`]),
-//! where all links are alike, one is replayed for all. All three find the same.
+//! where all links are alike, one is replayed for all if there are many. All three find the same.
 //!
 //! [`schedule::alike`]: crate::schedule::alike
 

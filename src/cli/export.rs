@@ -2,6 +2,7 @@
 
 use super::algorithm::{AlgorithmArgs, CollectiveArgs};
 use super::explain::everybody;
+use super::reasons::FREE_WORK;
 use super::{Outcome, print};
 use crate::collective::bcast;
 use crate::files::write_text;
@@ -97,9 +98,7 @@ fn to_goal(args: &Args) -> anyhow::Result<String> {
     if let Some(chosen) = args.algorithm.chosen(collective)? {
         let schedule = chosen.schedule("export", args.root, bytes)?;
         if schedule.programs.iter().any(Program::works) {
-            eprintln!(
-                "collwise: copying and combining take no time there: of an algorithm alone nobody says what they take, a policy does"
-            );
+            eprintln!("{FREE_WORK}");
         }
         return Ok(goal(&schedule, |_, _| 0.0));
     }

@@ -3,13 +3,13 @@
 use super::algorithm::{AlgorithmArgs, CollectiveArgs};
 use super::explain::everybody;
 use super::explain::or_dash;
-use super::reasons::{broadcast_not_replayed, not_replayed};
+use super::reasons::{FREE_WORK, broadcast_not_replayed, not_replayed};
 use super::table::table;
 use super::{Outcome, print, print_json};
 use crate::error::Error;
 use crate::model::{Values, model};
-use crate::plan::{Location, PolyModel, by_form, plan, plan_form};
-use crate::policy::{CompiledPolicy, Policy};
+use crate::plan::{Location, PlannedGroup, PolyModel, by_form, plan, plan_form};
+use crate::policy::{CompiledPolicy, Decision, Policy};
 use crate::predict::completion;
 use crate::schedule::Program;
 use crate::units;
@@ -83,16 +83,11 @@ fn of_policy(args: &Args, path: &std::path::Path) -> anyhow::Result<Outcome> {
             },
         };
         notes.extend(obstacle.clone());
-        let groups: Vec<(String, Option<f64>)> = plan
-            .groups
-            .iter()
-            .map(|g| {
-                (
-                    compiled.policy.groups[g.group].name.clone(),
-                    g.decision.as_ref().filter(|_| plan.groups.len() == 1 || !plan.is_native()).map(|d| d.predicted_s),
-                )
-            })
-            .collect();
+        // where the library's own runs over all, nothing else does inside groups
+        let runs = |d: &&Decision| !plan.is_native() || plan.groups.len() == 1 && d.algorithm.is_native() && !plan.untuned;
+        let inside = |g: &PlannedGroup| g.decision.as_ref().filter(runs).map(|d| d.predicted_s);
+        let groups: Vec<(String, Option<f64>)> =
+            plan.groups.iter().map(|g| (compiled.policy.groups[g.group].name.clone(), inside(g))).collect();
         let mut row = vec![units::bytes(bytes), or_dash(plan.seconds()), replayed.map_or("-".into(), units::seconds)];
         row.extend(compiled.policy.groups.iter().map(|p| or_dash(groups.iter().find(|g| g.0 == p.name).and_then(|g| g.1))));
         rows.push(row);
@@ -168,7 +163,7 @@ fn of_model(args: &Args, name: &str) -> anyhow::Result<Outcome> {
         print(&table(&["bytes", "predicted"], 0, &rows))?
     }
     if works {
-        eprintln!("collwise: copying and combining take no time here: a model of messages alone says nothing of them, a policy does");
+        eprintln!("{FREE_WORK}");
     }
     Ok(Outcome::Done)
 }

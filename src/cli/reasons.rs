@@ -68,6 +68,10 @@ pub fn not_replayed(plan: &FormPlan, collective: &Collective) -> Option<String> 
     }
 }
 
+/// What is left out where an algorithm is looked at alone.
+pub const FREE_WORK: &str =
+    "collwise: copying and combining are taken to be free: of an algorithm alone nobody says what they take, a policy does";
+
 /// Why a planned broadcast has no messages to replay, if it has none.
 pub fn broadcast_not_replayed(plan: &Plan) -> Option<String> {
     let native = plan.is_native() || (0..plan.groups.len()).any(|k| plan.two_level.local_native(k));

@@ -42,6 +42,13 @@ fn who_waits_in_a_circle_waits_for_ever_also_where_a_message_takes_for_ever() {
     }
 }
 
+/// A replay of which all is kept.
+fn recorded<'a>(schedule: &'a Schedule, model: &'a dyn CostModel) -> Run<'a> {
+    let mut run = Run::new(schedule, model).unwrap();
+    run.record = Some(Record::new(schedule));
+    run
+}
+
 /// Each link has its own costs, some of which are of streams slower than the port; what goes from two ranks to two others goes through one pipe.
 struct Unlike {
     pipes: bool,
@@ -83,11 +90,7 @@ fn ranks_one_after_the_other_do_what_they_do_all_at_once() {
             let schedule = algorithm.bounded_schedule(&shape, &crate::collective::Parameters::of(512, 0));
             let Ok(Some(schedule)) = schedule else { continue };
             for (k, (model, all)) in models.into_iter().enumerate() {
-                let new = || {
-                    let mut run = Run::new(&schedule, model).unwrap();
-                    run.record = Some(Record::new(&schedule));
-                    run
-                };
+                let new = || recorded(&schedule, model);
                 let (mut one, mut all_at_once) = (new(), new());
                 assert!(all_at_once.all_at_once(f64::INFINITY));
                 let replayed = one.one_after_the_other(f64::INFINITY).unwrap();
@@ -137,11 +140,7 @@ fn where_ranks_do_alike_one_of_them_does_what_all_do() {
             let schedule = algorithm.bounded_schedule(&collective.shape(ranks, ranks / 3, 3000), &parameters);
             let Ok(Some(schedule)) = schedule else { continue };
             for model in [&Alike as &dyn CostModel, &Free] {
-                let new = || {
-                    let mut run = Run::new(&schedule, model).unwrap();
-                    run.record = Some(Record::new(&schedule));
-                    run
-                };
+                let new = || recorded(&schedule, model);
                 let (mut one, mut all) = (new(), new());
                 assert!(all.all_at_once(f64::INFINITY));
                 let replayed = one.one_for_all(f64::INFINITY).unwrap();

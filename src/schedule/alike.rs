@@ -91,7 +91,7 @@ fn same_peers<'a>(streams: impl Iterator<Item = &'a Stream> + Clone, told: u64) 
     let mut first: FxHashMap<u32, u64> = FxHashMap::default();
     streams.zip(0..).fold(told, |told, (stream, place)| {
         let same = if several { *first.entry(stream.peer).or_insert(place) } else { place };
-        if same != place || stream.in_flight > 0 { mixed(told, same << 8 | u64::from(stream.in_flight)) } else { mixed(told, u64::MAX) }
+        mixed(told, same << 8 | u64::from(stream.in_flight))
     })
 }
 

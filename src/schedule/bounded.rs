@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 /// A schedule that is replayed, and the replay, hold about so many bytes for each message: a send and a receive of 20 bytes, once for ranks that do the
 /// same, and their times, 27 in all where messages go from rank to rank in tens of segments; 100 where each has a stream of its own, as in an alltoall, and
-/// half as many more where what it brings is combined; 200 where each rank has one message.
+/// a quarter more where what it brings is combined; 200 where each rank has one message.
 const BYTES_PER_MESSAGE: &str = "27 to 200";
 /// And so many operations for each of those that are held at most: an alltoall by Bruck's algorithm copies thousands of blocks for a message.
 const OPERATIONS: usize = 8;
