@@ -23,6 +23,7 @@ mod pipeline;
 mod progress;
 #[cfg(test)]
 mod tests;
+mod under_way;
 
 pub use pipeline::{Busy, Repeats, pipelined};
 
@@ -140,6 +141,8 @@ struct Run<'a> {
     /// True if ranks cannot be replayed so, but all have to be by time, as was not known before.
     by_time: bool,
     progress: Progress,
+    /// Of each stream that is sent how many messages of it may be under way, where its program says nothing; empty where any number.
+    unsaid: Vec<u32>,
     /// By operation of all ranks that are replayed: when it was complete, or [`OPEN`]; of a message under way, the overhead that its receive will pay, negated.
     done: Vec<f64>,
     record: Option<Record>,
@@ -183,7 +186,8 @@ impl<'a> Run<'a> {
             is_over: false,
             left: Vec::new(),
             losing: Losing::new(if several && model.loses() { schedule.ranks() } else { 0 }),
-            progress: Progress::new(schedule, streams),
+            progress: Progress::new(schedule, streams, &places),
+            unsaid: Vec::new(),
             places,
             machines: Vec::new(),
             own: 0,
@@ -206,13 +210,13 @@ impl<'a> Run<'a> {
 
     /// True if all was replayed; false if that takes longer than `limit`.
     fn go(&mut self, limit: f64) -> Result<bool> {
-        let within = match self.one_after_the_other(limit)? {
-            Some(within) => within,
-            None => match if self.places.len() < order::FEW { None } else { self.one_for_all(limit)? } {
-                Some(within) => within,
-                None => self.all_at_once(limit),
-            },
-        };
+        let mut within = self.in_any_order(limit)?;
+        let unsaid = if within { self.unsaid() } else { Vec::new() };
+        if self.exceeds(&unsaid)? {
+            self.unsaid = unsaid;
+            self.anew()?;
+            within = self.in_any_order(limit)?;
+        }
         if !within {
             return Ok(false);
         }
@@ -224,6 +228,15 @@ impl<'a> Run<'a> {
             waits = free.incomplete();
         }
         waits.map_or(Ok(true), |rank| Err(Error::invalid(format!("replay the schedule: rank {rank} waits for ever"))))
+    }
+
+    /// Replays ranks in whatever order is possible; false if that takes longer than `limit`.
+    fn in_any_order(&mut self, limit: f64) -> Result<bool> {
+        if let Some(within) = self.one_after_the_other(limit)? {
+            return Ok(within);
+        }
+        let within = if self.places.len() < order::FEW { None } else { self.one_for_all(limit)? };
+        Ok(within.unwrap_or_else(|| self.all_at_once(limit)))
     }
 
     /// Keeps what is wanted of a rank that was replayed.

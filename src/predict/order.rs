@@ -109,14 +109,19 @@ impl Run<'_> {
             }
             self.put_down(rank);
         }
-        if self.by_time { self.anew() } else { Ok(Some(true)) }
+        if self.by_time { self.anew().map(|()| None) } else { Ok(Some(true)) }
     }
 
     /// As if nothing was done yet.
-    fn anew(&mut self) -> Result<Option<bool>> {
+    pub(super) fn anew(&mut self) -> Result<()> {
         let record = self.record.take().map(|_| Record::new(self.schedule));
-        *self = Run { record, ..Run::new(self.schedule, self.model)? };
-        Ok(None)
+        let unsaid = std::mem::take(&mut self.unsaid);
+        *self = Run { record, unsaid, ..Run::new(self.schedule, self.model)? };
+        if !self.unsaid.is_empty() {
+            let in_flight = |stream: usize, said| if said > 0 { said } else { self.unsaid[stream] as usize };
+            self.progress.limit(self.schedule, &self.places, in_flight);
+        }
+        Ok(())
     }
 
     /// Of ranks that do alike ([`alike`]) replays one for all, as far as that takes no longer than `limit`, or else is false. `None` if few do, or if what
@@ -140,7 +145,7 @@ impl Run<'_> {
         }
         self.stand_for_all = true;
         let within = self.replay_ones(first, limit);
-        if self.by_time { self.anew() } else { Ok(Some(within)) }
+        if self.by_time { self.anew().map(|()| None) } else { Ok(Some(within)) }
     }
 
     /// Replays all ranks by time, as far as that takes no longer than `limit`, or else is false.

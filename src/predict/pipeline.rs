@@ -3,7 +3,7 @@
 use super::{Run, completion_within};
 use crate::error::{Error, Result};
 use crate::model::CostModel;
-use crate::schedule::{Action, Program, Schedule};
+use crate::schedule::{Action, Program, Schedule, in_flight_unsaid};
 use crate::topology::{Link, Rank};
 use std::borrow::Borrow;
 
@@ -22,7 +22,7 @@ pub struct Repeats {
     pub segment: usize,
     /// After so many of them.
     pub turn: usize,
-    /// So many turns may be under way on each link; 0: all.
+    /// So many turns may be under way on each link; 0: nothing is said ([`in_flight_unsaid`]).
     pub in_flight: usize,
 }
 
@@ -34,24 +34,25 @@ pub struct Repeats {
 /// As [`super::replay`], and those of `schedule`, which builds what is done with so many bytes in such segments.
 pub fn pipelined<S: Borrow<Schedule>>(
     bytes: usize,
-    Repeats { segment, turn, in_flight }: Repeats,
+    repeats: Repeats,
     model: &dyn CostModel,
     limit: f64,
     schedule: impl Fn(usize) -> Result<S>,
 ) -> Result<f64> {
+    let Repeats { segment, turn, in_flight } = repeats;
     let full = FULL.min(FULL_SEGMENTS.div_ceil(turn.max(1))).max(in_flight);
     let turn = turn.saturating_mul(segment);
     if limit.is_finite() && busy(bytes, turn, model, &schedule)? * (1.0 - KNOWN) > limit {
         return Ok(f64::INFINITY);
     }
-    let seen = extrapolated(bytes, turn, full, model, limit, &schedule)?;
+    let seen = extrapolated(bytes, repeats, full, model, limit, &schedule)?;
     if let Some((seconds, _)) = seen.filter(|(seconds, unsure)| *unsure <= KNOWN * seconds) {
         return Ok(seconds);
     }
     match schedule(bytes) {
         // the best that can be known of it
         Err(too_large @ Error::TooLarge(_)) => {
-            let seen = seen.map_or_else(|| extrapolated(bytes, turn, 1, model, limit, &schedule), |seen| Ok(Some(seen)))?;
+            let seen = seen.map_or_else(|| extrapolated(bytes, repeats, 1, model, limit, &schedule), |seen| Ok(Some(seen)))?;
             seen.map(|(seconds, _)| seconds).ok_or(too_large)
         }
         whole => completion_within(whole?.borrow(), model, limit),
@@ -113,16 +114,17 @@ impl Busy {
     }
 }
 
-/// What a message takes by its first three looks of so many turns of so many bytes, and how much that would differ if the second and the third look
+/// What a message takes by its first three looks of so many turns, and how much that would differ if the second and the third look
 /// were what all further turns are like; `None` if hardly anything would be left out.
 fn extrapolated<S: Borrow<Schedule>>(
     bytes: usize,
-    turn: usize,
+    repeats: Repeats,
     turns: usize,
     model: &dyn CostModel,
     limit: f64,
-    schedule: impl Fn(usize) -> Result<S>,
+    schedule: &impl Fn(usize) -> Result<S>,
 ) -> Result<Option<(f64, f64)>> {
+    let turn = repeats.turn.saturating_mul(repeats.segment);
     // whole turns can be left out: what is left over is a part of one, and the last segment a short one
     let left_out = bytes.checked_div(turn).unwrap_or(0).saturating_sub(3 * turns);
     if left_out <= turns {
@@ -137,6 +139,11 @@ fn extrapolated<S: Borrow<Schedule>>(
     // what is lost depends on all of it
     if run.losing.may_lose {
         return Ok(None);
+    }
+    // what is under way where nothing is said may be too little for the links, as is seen only once it is
+    let unsaid = in_flight_unsaid(repeats.segment);
+    if repeats.in_flight == 0 && turns < unsaid && run.wants_more(unsaid)? {
+        return extrapolated(bytes, repeats, unsaid, model, limit, schedule);
     }
     let [few, more, most] = [1, 2, 3].map(|looks| run.received(looks * turns * turn));
     let ends = run.received(bytes);

@@ -1,6 +1,7 @@
 //! How far the streams of messages are.
 
 use super::Run;
+use super::machine::Place;
 use crate::schedule::{NONE, OpId, Program, Schedule, Streams};
 use crate::topology::Rank;
 
@@ -20,6 +21,8 @@ pub(super) struct Progress {
 /// A stream of which so many messages may be under way, at one of its ends.
 #[derive(Debug, Clone, Copy)]
 struct End {
+    /// So many messages may be under way; 0: any number.
+    in_flight: u32,
     /// So many messages were sent, or so many receives posted.
     count: u32,
     /// The receive that must be complete before the next one, once there are as many as may be under way.
@@ -37,35 +40,49 @@ struct Window {
 
 impl End {
     /// The next message was sent, or the next receive posted.
-    fn advance(&mut self, receiver: &Program, in_flight: usize) {
+    fn advance(&mut self, receiver: &Program) {
         self.count += 1;
-        if in_flight > 0 && self.count as usize > in_flight {
+        if self.in_flight > 0 && self.count > self.in_flight {
             self.window = after(receiver, self.window);
         }
     }
 
     /// What must be complete before the next one, since as many are under way as may be.
-    fn waits_for(&self, in_flight: usize) -> Option<OpId> {
-        (in_flight > 0 && self.count as usize >= in_flight).then_some(self.window)
+    fn waits_for(&self) -> Option<OpId> {
+        (self.in_flight > 0 && self.count >= self.in_flight).then_some(self.window)
     }
 }
 
 /// The next receive of the same stream.
 #[inline]
-fn after(receiver: &Program, receive: OpId) -> OpId {
+pub(super) fn after(receiver: &Program, receive: OpId) -> OpId {
     receiver.next(receive as usize).map_or(NONE, |next| next as OpId)
 }
 
 impl Progress {
-    /// Nothing was sent.
-    pub(super) fn new(schedule: &Schedule, streams: Streams) -> Progress {
-        let firsts = || schedule.programs.iter().flat_map(Program::streams);
-        let limited = schedule.programs.iter().any(Program::limits_messages);
-        let window = |first: OpId| {
-            let end = End { count: 0, window: first };
-            Window { sent: end, posted: end, held: false }
-        };
-        Progress { sent: streams, posted: firsts().collect(), windows: if limited { firsts().map(window).collect() } else { Vec::new() } }
+    /// Nothing was sent, and as many messages may be under way as programs say.
+    pub(super) fn new(schedule: &Schedule, streams: Streams, places: &[Place]) -> Progress {
+        let posted = schedule.programs.iter().flat_map(Program::streams).collect();
+        let mut progress = Progress { sent: streams, posted, windows: Vec::new() };
+        if schedule.programs.iter().any(Program::limits_messages) {
+            progress.limit(schedule, places, |_, said| said);
+        }
+        progress
+    }
+
+    /// Lets so many messages of each stream be under way as it is told for what its sender's, and its receiver's program says. The streams that are sent are
+    /// numbered as in `sent`.
+    pub(super) fn limit(&mut self, schedule: &Schedule, places: &[Place], in_flight: impl Fn(usize, usize) -> usize) {
+        let end = |first: OpId| End { in_flight: 0, count: 0, window: first };
+        self.windows = self.posted.iter().map(|&first| Window { sent: end(first), posted: end(first), held: false }).collect();
+        for (program, place) in schedule.programs.iter().zip(places) {
+            for (stream, (to, said)) in (place.sends as usize..).zip(program.outgoing()) {
+                let (receive, theirs) = (self.sent.first[stream] as usize, &schedule.programs[to]);
+                let window = &mut self.windows[(places[to].receives + theirs.stream(receive)) as usize];
+                window.sent.in_flight = in_flight(stream, said) as u32;
+                window.posted.in_flight = in_flight(stream, theirs.in_flight_said(receive)) as u32;
+            }
+        }
     }
 
     /// True if senders wait for receivers.
@@ -90,9 +107,9 @@ impl Run<'_> {
         let receive = self.receive(stream, to);
         self.progress.sent.first[stream] = receive | SENT;
         if self.progress.is_limited() {
-            let (theirs, in_flight) = (&self.schedule.programs[to], m.program.in_flight_said(op));
+            let theirs = &self.schedule.programs[to];
             let window = &mut self.progress.windows[(self.places[to].receives + theirs.stream(receive as usize)) as usize];
-            window.sent.advance(theirs, in_flight);
+            window.sent.advance(theirs);
         }
         receive
     }
@@ -104,16 +121,13 @@ impl Run<'_> {
         let m = &self.machines[(rank & self.own) as usize];
         let (program, first) = (m.program, m.place.first);
         let stream = (m.place.receives + program.stream(op as usize)) as usize;
-        let in_flight = if !self.progress.is_limited() { 0 } else { program.in_flight_said(op as usize) };
         loop {
             let next = self.progress.posted[stream];
             if next > op {
                 return Some(now);
             }
             let mut ready = super::known(program, &self.done[first..], next).ok()?;
-            if in_flight > 0
-                && let Some(window) = self.progress.windows[stream].posted.waits_for(in_flight)
-            {
+            if let Some(window) = self.progress.windows.get(stream).and_then(|window| window.posted.waits_for()) {
                 let received = self.done[first + window as usize];
                 ready = super::is_complete(received).then(|| ready.max(received))?;
             }
@@ -121,8 +135,8 @@ impl Run<'_> {
                 return Some(ready);
             }
             self.progress.posted[stream] = after(program, next);
-            if in_flight > 0 {
-                self.progress.windows[stream].posted.advance(program, in_flight);
+            if let Some(window) = self.progress.windows.get_mut(stream) {
+                window.posted.advance(program);
             }
         }
     }
@@ -134,13 +148,9 @@ impl Run<'_> {
             return Some(0.0);
         }
         let (m, theirs) = (&self.machines[(rank & self.own) as usize], self.places[to]);
-        let in_flight = m.program.in_flight_said(op);
-        if in_flight == 0 {
-            return Some(0.0);
-        }
         let receive = self.receive((m.place.sends + m.program.stream(op)) as usize, to);
         let stream = &mut self.progress.windows[(theirs.receives + self.schedule.programs[to].stream(receive as usize)) as usize];
-        let Some(window) = stream.sent.waits_for(in_flight) else { return Some(0.0) };
+        let Some(window) = stream.sent.waits_for() else { return Some(0.0) };
         let received = self.done[theirs.first + window as usize];
         stream.held = !super::is_complete(received);
         (!stream.held).then_some(received)

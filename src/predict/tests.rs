@@ -255,3 +255,65 @@ fn a_limit_holds_of_what_all_ranks_do() {
         assert!((seconds / 22.5 - 1.0).abs() < 1e-9, "{seconds} s, within {limit}");
     }
 }
+
+/// A link on which a thousand messages fit behind each other.
+struct Long;
+
+impl CostModel for Long {
+    fn cost(&self, _: Link, bytes: usize) -> Cost {
+        Cost { send_overhead: 1e-6, gap: 1e-9 * bytes as f64, transit: 1e-6 * bytes as f64, recv_overhead: 1e-6, ..Cost::default() }
+    }
+}
+
+#[test]
+fn no_more_is_under_way_than_may_be_where_programs_say_nothing() {
+    // of large messages 64, of small ones as many as make up 4 MiB
+    for (bytes, most) in [(256 << 10, 64), (16 << 10, 256)] {
+        for (windows, in_flight) in [(1, 0), (3, 0), (3, 2), (3, 64)] {
+            let messages = windows * most;
+            let mut programs = vec![Program::new(), Program::new(), Program::new()];
+            for k in 0..messages {
+                let span = Span::output(k * bytes, bytes);
+                programs[0].send(1, span, &[]);
+                let got = programs[1].recv(0, span, &[]);
+                programs[1].send(2, span, &[got]);
+                programs[2].recv(1, span, &[]);
+            }
+            let Cost { gap, transit, .. } = Long.cost(Link { from: 0, to: 1 }, bytes);
+            // a message leaves when the one a window before it is received; those of the first one leave one after the other
+            let window = if in_flight > 0 { in_flight } else { most };
+            let want = (messages / window + 1) as f64 * transit + (window - 1) as f64 * gap;
+            let programs = programs.into_iter().map(|program| program.with_in_flight(in_flight)).collect();
+            let found = completion(&Schedule { programs }, &Long).unwrap();
+            assert!((found / want - 1.0).abs() < 1e-3, "{messages} of {bytes} bytes, {in_flight} said: {found}, want {want}");
+        }
+    }
+}
+
+#[test]
+fn a_pipeline_on_long_links_is_known_by_its_first_windows() {
+    let chain = |segment: usize| {
+        move |bytes: usize| {
+            let mut programs = vec![Program::new(), Program::new(), Program::new()];
+            for span in crate::schedule::segments(bytes, segment) {
+                programs[0].send(1, span, &[]);
+                let got = programs[1].recv(0, span, &[]);
+                programs[1].send(2, span, &[got]);
+                programs[2].recv(1, span, &[]);
+            }
+            Ok(Schedule { programs })
+        }
+    };
+    for (bytes, segment) in [(1 << 30, 256 << 10), (1000 << 20, 16 << 10)] {
+        let whole = completion(&chain(segment)(bytes).unwrap(), &Long).unwrap();
+        let seen = std::cell::Cell::new(0);
+        let schedule = |bytes: usize| {
+            seen.set(bytes.max(seen.get()));
+            chain(segment)(bytes)
+        };
+        let repeats = Repeats { segment, turn: 1, in_flight: 0 };
+        let found = pipelined(bytes, repeats, &Long, f64::INFINITY, schedule).unwrap();
+        assert!((found / whole - 1.0).abs() < 0.01, "{bytes} in {segment}: {found}, replayed {whole}");
+        assert!(seen.get() < bytes / 2);
+    }
+}

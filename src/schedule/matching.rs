@@ -53,7 +53,7 @@ impl Streams {
     }
 
     /// Tells of each message of the schedule its two ends, as ranks and operations, sender by sender.
-    pub(super) fn each(&self, schedule: &Schedule, mut met: impl FnMut((Rank, usize), (Rank, usize))) {
+    pub fn each(&self, schedule: &Schedule, mut met: impl FnMut((Rank, usize), (Rank, usize))) {
         // of each stream the receive of its last message; of one that comes alone nothing is looked up
         let mut last = vec![NONE; self.first.len()];
         for (me, program) in schedule.programs.iter().enumerate() {

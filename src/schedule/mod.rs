@@ -18,10 +18,10 @@
 //!
 //! A message that a transport sends with a handshake (a large one over MPI, any message under SMPI) moves when both its ends have started: the
 //! k-th message of a stream when the one `in_flight` places before it was received. A small one leaves at once and waits in the
-//! receiver's memory for its receive to be posted; that it may leave early hastens nothing, since receives are posted in order.
+//! receiver's memory for its receive to be posted; that it may leave early hastens nothing, since receives are posted in order. Where a program says nothing,
+//! so many of them are under way as [`in_flight_unsaid`] says: more a receiver does not keep.
 //! Simulator, executor and check start sends and receives by these rules. The replay, whose models know of no handshakes, lets a message leave when
-//! the one `in_flight` places before it was received, and holds none back where a program says nothing: of small messages none ever are, and [`WINDOW`]
-//! large ones are more than links have under way.
+//! the one `in_flight` places before it was received, or [`in_flight_unsaid`] places where a program says nothing.
 //!
 //! Where execution takes time (replay and simulator), a rank's processor does one thing at a time: it starts a send, copies, combines, delays,
 //! or takes in a message. It does not idle while anything may start. Messages that wait for it are taken in as they came; where a message waits and a send
@@ -200,6 +200,16 @@ pub type Lane = u16;
 /// buffers posted, few enough that matching stays short. Those beyond would find no buffer, and be kept, copied and searched by the MPI
 /// library (1 GiB in segments of 8 KiB took 42 times as long as in one piece).
 pub const WINDOW: usize = 64;
+
+/// Bytes that a stream may send before its receiver must have begun to receive what follows them. Small messages leave at once and wait in the
+/// receiver's memory, however many there are: it keeps no more than these and what may be under way.
+pub const UNANSWERED: usize = 4 << 20;
+
+/// How many messages of so many bytes are under way in a stream where a program says nothing: [`WINDOW`], and of small ones, which leave before their
+/// receives are posted, as many as make up [`UNANSWERED`].
+pub fn in_flight_unsaid(bytes: usize) -> usize {
+    (UNANSWERED / bytes.max(1)).max(WINDOW)
+}
 
 /// Bytes of a control message at most: whoever carries out a program keeps so many for each of its operations.
 pub const CONTROL_BYTES: usize = 1;

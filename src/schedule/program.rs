@@ -350,6 +350,11 @@ impl Program {
         self.sends.iter().map(|stream| stream.peer as Rank)
     }
 
+    /// Who each stream goes to that it sends, and how many messages of it are under way at most; 0: nothing is said.
+    pub fn outgoing(&self) -> impl Iterator<Item = (Rank, usize)> + '_ {
+        self.sends.iter().map(|stream| (stream.peer as Rank, stream.in_flight.into()))
+    }
+
     /// The first receive of each stream that it receives.
     pub fn streams(&self) -> impl Iterator<Item = OpId> + '_ {
         self.receives.iter().map(|stream| stream.first)

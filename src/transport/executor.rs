@@ -2,7 +2,7 @@
 
 use super::{Buffers, Tag, Task, Transport};
 use crate::error::{Error, Result};
-use crate::schedule::{Action, Buffer, CONTROL_BYTES, Cursors, Lane, Program, Span, Trace};
+use crate::schedule::{Action, Buffer, CONTROL_BYTES, Cursors, Lane, Program, Span, Trace, UNANSWERED};
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -26,10 +26,6 @@ struct Incoming {
     /// How many were posted from there on.
     posted: usize,
 }
-
-/// Bytes that a stream may send before its receiver must have begun to receive what follows them. Small messages leave at once and wait in the receiver's
-/// memory, however many there are: it keeps no more than these and what may be under way.
-const UNANSWERED: usize = 4 << 20;
 
 /// The sends of a stream.
 #[derive(Debug, Default)]
