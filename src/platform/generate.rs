@@ -73,8 +73,9 @@ pub fn generate(wanted: Wanted) -> Result<Platform> {
         recv_overhead_s_per_byte: Some(0.7e-9),
         gap_s: Some(8e-6),
         gap_s_per_byte: Some(8.5e-9),
+        copy_s_per_byte: Some(0.6e-9),
+        combine_s_per_byte: Some(1e-9),
         eager_limit_bytes: Some(65_536),
-        ..HostParameters::default()
     };
     Ok(Platform {
         format: 1,
