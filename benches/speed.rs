@@ -119,7 +119,7 @@ fn grid() -> (CompiledPolicy, Vec<Location>) {
 #[divan::bench(args = [1, 65_536, 4_194_304])]
 fn first_plan(bencher: Bencher, bytes: usize) {
     let (policy, members) = grid();
-    bencher.bench_local(|| plan(&policy, &members, 0, black_box(bytes)).unwrap());
+    bencher.bench_local(|| plan(&policy, &members, &bcast::COLLECTIVE, &Shape::new(members.len(), 0, black_box(bytes))).unwrap());
 }
 
 /// As many groups as this, each as the CCGrid platform's first, with its links between any two.

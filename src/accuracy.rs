@@ -1,7 +1,7 @@
 //! How well collectives were predicted: each one that tuning measured, those broadcasts that go over all groups under each model, and what it would
 //! have cost to trust the predictions alone.
 
-use crate::collective::{Collective, Parameters, bcast};
+use crate::collective::{Collective, Parameters, Shape, bcast};
 use crate::decide::placed;
 use crate::error::Result;
 use crate::measure::{Experiment, Samples};
@@ -189,8 +189,9 @@ pub fn regrets(compiled: &CompiledPolicy, members: &[Location], samples: &Sample
     };
     let mut choices = Vec::new();
     for row in policy.two_level(&bcast::COLLECTIVE) {
-        let two_level = plan(compiled, members, 0, row.at_bytes)?.two_level;
-        let now = if row.native { None } else { second(&Experiment::TwoLevel { two_level }) };
+        let plan = plan(compiled, members, &bcast::COLLECTIVE, &Shape::new(members.len(), 0, row.at_bytes))?;
+        let chosen = plan.routed().map(|routed| Experiment::TwoLevel { two_level: routed.two_level.clone() });
+        let now = chosen.filter(|_| !row.native).and_then(|chosen| second(&chosen));
         choices.extend(regret(None, row.at_bytes, now.or(if row.native { row.evidence.native_s } else { row.evidence.measured_s })));
     }
     for (k, group) in policy.groups.iter().enumerate() {

@@ -5,15 +5,13 @@ use crate::collective::{Algorithm, Collective, Parameters, Shape};
 use crate::decide::{by_speed, candidates_by_speed, placed};
 use crate::error::{Error, Result};
 use crate::model::Among;
-use crate::plan::{
-    Form, Location, PolyModel, by_form, forms, in_all_segments, plan, plan_form, two_level, two_level_parameters, unlike_processors,
-};
+use crate::plan::{Form, Location, PolyModel, forms, in_all_segments, plan, two_level, two_level_parameters, unlike_processors};
 use crate::policy::CompiledPolicy;
 use crate::schedule::{Program, Schedule};
 use crate::sim::{Disturbance, Simulator};
 use crate::stats::Random;
 use crate::topology::Rank;
-use crate::two_level::INTER_GROUP_ALGORITHMS;
+use crate::two_level::{INTER_GROUP_ALGORITHMS, has_routes};
 use crate::units;
 use rand::{Rng, SeedableRng};
 use serde::Serialize;
@@ -356,17 +354,12 @@ fn meet(
     let (root, bytes) = (*root, *bytes);
     let members: Vec<Location> = ranks.iter().map(|&r| members[r]).collect();
     let shape = collective.shape(ranks.len(), root, bytes);
-    let (chosen, schedule) = if by_form(collective) {
-        let form = plan_form(policy, &members, collective, &shape)?.form;
-        (form.words(), form.schedule(&shape)?)
-    } else {
-        let plan = plan(policy, &members, root, bytes)?;
-        (plan.words(), plan.schedule()?)
-    };
+    let plan = plan(policy, &members, collective, &shape)?;
+    let (chosen, schedule) = (plan.words(), plan.form.schedule(&shape)?);
     let mut best = Best::new(simulator, ranks, chosen.clone());
     best.against(|| chosen.clone(), &schedule, ranks)?;
     let chosen_s = best.seconds;
-    if by_form(collective) {
+    if !has_routes(collective) {
         best.against_every_form(collective, &shape, policy, &members)?;
         if unlike_processors(policy, &members) {
             best.against_every_algorithm(collective, &shape, policy, &members)?;

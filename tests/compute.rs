@@ -5,7 +5,7 @@ mod common;
 use collwise::collective::{Collective, Parameters, allgather, allreduce, bcast, reduce};
 use collwise::measure::{Session, SimulatedProbe};
 use collwise::model::CostModel;
-use collwise::plan::{Location, PolyModel, plan_form};
+use collwise::plan::{Location, PolyModel, plan};
 use collwise::platform::{Placement, Platform};
 use collwise::policy::{CompiledPolicy, Policy};
 use collwise::predict::completion;
@@ -84,7 +84,7 @@ fn of_an_older_policy_it_is_not_known_and_what_needs_it_is_left_to_the_library()
     let everybody = members(&policy);
     let decided = |policy: &Policy, members: &[Location], collective: &'static Collective| {
         let compiled = CompiledPolicy::new(policy.clone()).unwrap();
-        let plan = plan_form(&compiled, members, collective, &collective.shape(members.len(), 0, 64_000)).unwrap();
+        let plan = plan(&compiled, members, collective, &collective.shape(members.len(), 0, 64_000)).unwrap();
         (plan.form.is_native(), plan.predicted_s.is_some())
     };
     assert_eq!(decided(&policy, &everybody[..4], &allreduce::COLLECTIVE), (false, true));

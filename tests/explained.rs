@@ -231,7 +231,7 @@ fn what_is_longer_than_mpi_counts_is_the_librarys_own_and_that_is_said() {
     let said = ok(&[&["explain", &policy], &of[..]].concat());
     assert!(said.contains("\nthe MPI library's own\n") && said.contains("which MPI does not count"), "{said}");
     assert_eq!(json(&[&["explain", &policy], &of[..]].concat())["native"], true);
-    assert!(refused(&[&["export", &policy, "--to", "goal"], &of[..]].concat()).contains("it is the MPI library's own"));
+    assert!(refused(&[&["export", &policy, "--to", "goal"], &of[..]].concat()).contains("which MPI does not count"));
     let predicted = json(&[&["predict", &policy], &of[..]].concat());
     assert!(predicted[0]["predicted_s"].is_null() && predicted[0]["not_replayed"].as_str().unwrap().contains("does not count"));
     assert_eq!(json(&["explain", &policy, "--collective", "gather", "--bytes", "16MiB"])["native"], false);

@@ -4,7 +4,7 @@ mod common;
 
 use collwise::collective::{COLLECTIVES, Collective, Parameters, Shape, bcast};
 use collwise::model::{Among, Cost, Fitted};
-use collwise::plan::{Location, plan, plan_form};
+use collwise::plan::{Location, plan};
 use collwise::policy::{CompiledPolicy, GroupPolicy, Policy, TwoLevelRow};
 use collwise::predict::completion;
 use collwise::topology::Link;
@@ -98,10 +98,13 @@ fn predictions(policy: &CompiledPolicy) -> Vec<(String, f64)> {
     let of = |(group, g): (usize, &collwise::policy::GroupPolicy)| (0..g.hosts.len()).map(move |position| Location { group, position });
     let members: Vec<Location> = policy.policy.groups.iter().enumerate().flat_map(of).collect();
     for bytes in [1, 3000, 100_000, 1 << 20, 4 << 20] {
-        all.push((format!("all {bytes}"), plan(policy, &members, 0, bytes).unwrap().predicted_s));
+        all.push((
+            format!("all {bytes}"),
+            plan(policy, &members, &bcast::COLLECTIVE, &Shape::new(members.len(), 0, bytes)).unwrap().seconds(),
+        ));
     }
     for collective in COLLECTIVES.into_iter().filter(|c| c.tuned && !c.sized()) {
-        all.push((collective.name.into(), plan_form(policy, &members, collective, &Shape::new(members.len(), 0, 0)).unwrap().seconds()));
+        all.push((collective.name.into(), plan(policy, &members, collective, &Shape::new(members.len(), 0, 0)).unwrap().seconds()));
     }
     all
 }
@@ -365,8 +368,7 @@ fn a_row_of_a_tree_over_all_ranks_holds_from_its_own_root_and_at_sizes_near_its_
     (last.inter_group, last.intra_group, last.segment_bytes) = ("binomial".into(), None, 0);
     let largest = [reduce, gather].map(|c| policy.two_level(c).last().unwrap().at_bytes);
     let policy = CompiledPolicy::new(policy).unwrap();
-    let from_row =
-        |c: &'static Collective, root, bytes| plan_form(&policy, &members, c, &c.shape(members.len(), root, bytes)).unwrap().from_row;
+    let from_row = |c: &'static Collective, root, bytes| plan(&policy, &members, c, &c.shape(members.len(), root, bytes)).unwrap().from_row;
     assert!(from_row(reduce, 0, largest[0]) && !from_row(reduce, 5, largest[0]), "a neighbour's tree crosses groups elsewhere");
     assert!(from_row(gather, 0, largest[1]) && from_row(gather, 0, 2 * largest[1]) && !from_row(gather, 0, 8 * largest[1]));
 }

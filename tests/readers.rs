@@ -6,7 +6,7 @@ mod common;
 
 use collwise::accuracy::{accuracy, by_place, regrets};
 use collwise::cluster::{Bound, METHODS};
-use collwise::collective::{Parameters, bcast};
+use collwise::collective::{Parameters, Shape, bcast};
 use collwise::discover::{discover, discover_matrix};
 use collwise::intercluster::{Problem, exact, gantt, lower_bound, solve};
 use collwise::measure::{Experiment, Probe, Recorded, Samples, Session, Settings, SimulatedProbe};
@@ -210,9 +210,11 @@ fn use_policy(policy: Policy) {
         if pieces(bytes, least) * members.len() > MOST_MESSAGES {
             continue;
         }
-        let Ok(plan) = plan(&compiled, members, members.len() - 1, bytes) else { continue };
-        plan.two_level.validate(members.len()).unwrap();
-        use_hierarchy(&plan.two_level, members.len(), &compiled, members);
+        let shape = Shape::new(members.len(), members.len() - 1, bytes);
+        let Ok(plan) = plan(&compiled, members, &bcast::COLLECTIVE, &shape) else { continue };
+        let two_level = &plan.routed().unwrap().two_level;
+        two_level.validate(members.len()).unwrap();
+        use_hierarchy(two_level, members.len(), &compiled, members);
     }
     let machine = Machine::of_policy(&compiled, 2).unwrap();
     let placed = machine.place(6, Spread::Cyclic).unwrap();

@@ -4,9 +4,9 @@
 mod common;
 
 use collwise::accuracy::{by_place, regrets};
-use collwise::collective::{COLLECTIVES, bcast};
+use collwise::collective::{COLLECTIVES, Shape, bcast};
 use collwise::measure::{Probe, Session, SimulatedProbe};
-use collwise::plan::{TwoLevelParameters, by_form, members, plan, two_level};
+use collwise::plan::{TwoLevelParameters, members, plan, two_level};
 use collwise::platform::generate::{Wanted, generate};
 use collwise::platform::{Placement, Platform};
 use collwise::policy::{CompiledPolicy, Policy};
@@ -14,6 +14,7 @@ use collwise::regret::{met, regret};
 use collwise::schedule::{Program, Schedule, Trace};
 use collwise::sim::Disturbance;
 use collwise::tune::{TuneOptions, tune};
+use collwise::two_level::has_routes;
 use common::unlike_processors;
 use std::path::Path;
 
@@ -109,7 +110,8 @@ fn where_groups_are_smaller_than_those_tuned_the_tree_inside_them_is_chosen_anew
         };
         for bytes in [20, 40_000, 200_000, 700_000, 2_500_000] {
             let row = policy.two_level(&bcast::COLLECTIVE, bytes).unwrap();
-            let chosen = seconds(plan(&policy, &members, 0, bytes).unwrap().schedule().unwrap());
+            let shape = Shape::new(members.len(), 0, bytes);
+            let chosen = seconds(plan(&policy, &members, &bcast::COLLECTIVE, &shape).unwrap().form.schedule(&shape).unwrap());
             let of_tree = |local| {
                 let way = TwoLevelParameters::of(row, local).unwrap();
                 seconds(two_level(&policy, &members, 0, bytes, way).unwrap().schedule(members.len()).unwrap())
@@ -184,7 +186,7 @@ fn messages_that_are_lost_are_avoided() {
 fn other_collectives_hold_where_users_meet_them() {
     let platform = generate(Wanted { sites: 3, hosts: 14, seed: 5 }).unwrap();
     let mut means = Vec::new();
-    for collective in COLLECTIVES.into_iter().filter(|c| c.tuned && by_form(c)) {
+    for collective in COLLECTIVES.into_iter().filter(|c| c.tuned && !has_routes(c)) {
         let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
         let (_, policy) =
             tune(&mut Session::new(&mut probe), TuneOptions { collectives: &[collective], ..TuneOptions::default() }).unwrap();
@@ -242,7 +244,7 @@ fn others_hold_where_users_meet_them(name: &str, cases: usize) {
     let policy = CompiledPolicy::new(Policy::read(&file("policies")).unwrap()).unwrap();
     let members = members(&policy.policy, &probe.settings().hosts).unwrap();
     let mut wrong = Vec::new();
-    for collective in COLLECTIVES.into_iter().filter(|c| c.tuned && by_form(c)) {
+    for collective in COLLECTIVES.into_iter().filter(|c| c.tuned && !has_routes(c)) {
         let cases = if collective.sized() { cases } else { cases.min(4) };
         let mut cases = met(&policy, probe.simulator(), &members, collective, cases, 1).unwrap();
         cases.sort_by(|a, b| b.regret.unwrap().total_cmp(&a.regret.unwrap()));
@@ -306,10 +308,11 @@ fn what_is_measured_by_the_speed_of_processors_is_what_runs() {
     let rows: Vec<_> = compiled.policy.groups[0].rows(&bcast::COLLECTIVE).iter().filter(|r| r.by_speed).collect();
     assert!(rows.len() > 5, "{rows:?}");
     for row in rows {
-        let plan = plan(&compiled, &members, 0, row.at_bytes).unwrap();
-        let ranks = &plan.two_level.groups[0];
+        let shape = Shape::new(members.len(), 0, row.at_bytes);
+        let plan = plan(&compiled, &members, &bcast::COLLECTIVE, &shape).unwrap();
+        let ranks = &plan.routed().unwrap().two_level.groups[0];
         assert!(ranks[0] == 0 && !ranks.is_sorted(), "{ranks:?}");
-        let traces = probe.simulator().run(&plan.schedule().unwrap(), &mut Disturbance::new(Default::default(), 1)).unwrap();
+        let traces = probe.simulator().run(&plan.form.schedule(&shape).unwrap(), &mut Disturbance::new(Default::default(), 1)).unwrap();
         let (runs, measured) = (traces.iter().map(Trace::finish).fold(0.0, f64::max), row.evidence.measured_s);
         assert!(measured.is_none_or(|measured| (runs / measured - 1.0).abs() < 1e-3), "{row:?} takes {runs}");
     }

@@ -4,6 +4,7 @@
 
 mod common;
 
+use collwise::collective::Shape;
 use collwise::collective::bcast::COLLECTIVE;
 use collwise::plan::{members, plan};
 use collwise::platform::{Placement, Platform};
@@ -145,14 +146,16 @@ fn sends_follow_the_schedule(platform: &Platform, policy: Policy, traces: &Path)
     let places = members(&policy, &hosts).unwrap();
     let compiled = CompiledPolicy::new(policy).unwrap();
     for bytes in [1usize, 65_536, 4 << 20] {
-        let plan = plan(&compiled, &places, 0, bytes).unwrap();
+        let shape = Shape::new(places.len(), 0, bytes);
+        let plan = plan(&compiled, &places, &COLLECTIVE, &shape).unwrap();
+        let two_level = &plan.routed().unwrap().two_level;
         let mut reached = vec![0; hosts.len()];
         for rank in 0..hosts.len() {
             let text = std::fs::read_to_string(traces.join(format!("rank-{rank}.jsonl"))).unwrap();
             let line = text.lines().map(|l| serde_json::from_str::<serde_json::Value>(l).unwrap()).find(|l| l["bytes"] == bytes).unwrap();
             let actions: Vec<Action> = serde_json::from_value(line["actions"].clone()).unwrap();
             let start: Vec<f64> = serde_json::from_value(line["start_s"].clone()).unwrap();
-            let program = plan.program(rank).unwrap();
+            let program = plan.form.program(rank, &shape).unwrap();
             assert_eq!(actions, program.actions().collect::<Vec<_>>(), "{bytes} bytes, rank {rank}");
             let mut last: BTreeMap<u16, f64> = BTreeMap::new();
             for (k, action) in actions.iter().enumerate() {
@@ -164,8 +167,8 @@ fn sends_follow_the_schedule(platform: &Platform, policy: Policy, traces: &Path)
         }
         // every rank but the root was sent the message once; inside some groups that is left to the library's own
         let wanted = |rank: usize| {
-            let k = plan.two_level.group_of(rank).unwrap();
-            let by_library = plan.two_level.local_native(k) && plan.two_level.groups[k][0] != rank;
+            let k = two_level.group_of(rank).unwrap();
+            let by_library = two_level.local_native(k) && two_level.groups[k][0] != rank;
             if rank == 0 || by_library { 0 } else { bytes }
         };
         assert_eq!(reached, (0..hosts.len()).map(wanted).collect::<Vec<_>>(), "{bytes} bytes");

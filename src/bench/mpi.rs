@@ -10,7 +10,6 @@ use super::report::{Report, Row, group_of_host};
 use crate::collective::{Collective, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scatter};
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
-use crate::plan::by_form;
 use crate::platform::Platform;
 use crate::run::{AdaptiveCollectives, groups_in_use};
 use crate::schedule::Program;
@@ -19,7 +18,7 @@ use crate::transport::clocks::Clocks;
 use crate::transport::library;
 use crate::transport::mpi::{MpiTransport, check, gather_names, library_version, now};
 use crate::transport::{Control, Executor, Ping, Task, Transport, native};
-use crate::two_level::{Coordinated, InterGroup, IntraGroup, TwoLevel, through};
+use crate::two_level::{Coordinated, InterGroup, IntraGroup, TwoLevel, has_routes, through};
 use crate::units;
 use mpi::collective::SystemOperation;
 use mpi::ffi;
@@ -198,7 +197,7 @@ impl<'a> Comparison<'a> {
     /// All contestants on one size; the rows are right on rank 0.
     fn size(&mut self, root: Rank, bytes: usize, settings: &Settings, offset: f64) -> Result<Vec<Row>> {
         let shape = self.collective.shape(self.groups.len(), root, bytes);
-        let two_level = if !by_form(self.collective) {
+        let two_level = if has_routes(self.collective) {
             two_level(&self.groups, root, bytes)?.program(self.transport.rank())?
         } else {
             through_coordinators(&self.groups, self.collective, root)?.program(self.transport.rank(), &shape)?

@@ -6,7 +6,7 @@ use super::table::{percent, table};
 use super::{Outcome, print, print_json};
 use crate::collective::{Collective, Shape, bcast};
 use crate::intercluster::{Job, Sent, gantt};
-use crate::plan::{Flow, FormPlan, Location, OWN, Plan, by_form, plan, plan_form};
+use crate::plan::{Flow, Location, OWN, Plan, Routed, plan};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::two_level::{InterGroup, InterGroupAlgorithm};
 use crate::units;
@@ -47,13 +47,9 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     match args.bytes {
         given if !collective.sized() => {
             args.collective.sizes(given.as_slice())?;
-            form(args, &compiled, &members, 0)?;
+            one_size(args, &compiled, &members, 0)?;
         }
-        Some(bytes) if by_form(collective) => form(args, &compiled, &members, bytes)?,
-        Some(bytes) => {
-            let plan = plan(&compiled, &members, args.root, bytes)?;
-            if args.json { print_json(&json(&compiled.policy, &plan))? } else { print(&text(&compiled.policy, &plan)?)? }
-        }
+        Some(bytes) => one_size(args, &compiled, &members, bytes)?,
         None => {
             // where there are no rows nothing is planned that would say it
             ensure!(args.root < members.len(), "plan {} from rank {} of {} ranks", collective.one(), args.root, members.len());
@@ -112,12 +108,8 @@ fn of_size(
     (collective, root): (&'static Collective, usize),
     bytes: usize,
 ) -> anyhow::Result<(Option<f64>, String)> {
-    if by_form(collective) {
-        let plan = plan_form(compiled, members, collective, &collective.shape(members.len(), root, bytes))?;
-        return Ok((plan.predicted_s, form_words(&plan)));
-    }
-    let plan = plan(compiled, members, root, bytes)?;
-    Ok((plan.seconds(), plan.words()))
+    let plan = plan(compiled, members, collective, &collective.shape(members.len(), root, bytes))?;
+    Ok((plan.predicted_s, plan.words()))
 }
 
 /// A table of more lines than this is not short: what differs in its segments alone is one way then, as on networks where losses hang on sizes.
@@ -178,15 +170,13 @@ pub fn or_dash(seconds: Option<f64>) -> String {
     seconds.map_or("-".into(), units::seconds)
 }
 
-/// What is done, in a line.
-pub fn form_words(plan: &FormPlan) -> String {
-    if plan.is_native() { OWN.into() } else { plan.form.words() }
-}
-
-/// What is done by a form, for a size.
-fn form(args: &Args, compiled: &CompiledPolicy, members: &[Location], bytes: usize) -> anyhow::Result<()> {
+/// What is done for a size.
+fn one_size(args: &Args, compiled: &CompiledPolicy, members: &[Location], bytes: usize) -> anyhow::Result<()> {
     let collective = args.collective.collective;
-    let plan = plan_form(compiled, members, collective, &collective.shape(members.len(), args.root, bytes))?;
+    let plan = plan(compiled, members, collective, &collective.shape(members.len(), args.root, bytes))?;
+    if let Some(routed) = plan.routed() {
+        return if args.json { print_json(&json(&compiled.policy, &plan, routed)) } else { print(&text(&compiled.policy, &plan, routed)?) };
+    }
     let Reasons { runner_up, margin, native_s, text } = Reasons::of(compiled, members, collective, bytes, &plan);
     if args.json {
         return print_json(&serde_json::json!({
@@ -196,29 +186,29 @@ fn form(args: &Args, compiled: &CompiledPolicy, members: &[Location], bytes: usi
     }
     let size = if collective.sized() { format!(" of {}", units::bytes(bytes)) } else { String::new() };
     let ranks = members.len();
-    print(&format!("{}{size} of {ranks} ranks: {}\n{}\n{text}", collective.name, or_dash(plan.predicted_s), form_words(&plan)))
+    print(&format!("{}{size} of {ranks} ranks: {}\n{}\n{text}", collective.name, or_dash(plan.predicted_s), plan.words()))
 }
 
 /// The plan as JSON.
-pub fn json(policy: &Policy, plan: &Plan) -> serde_json::Value {
-    let name = |k: usize| policy.groups[plan.groups[k].group].name.clone();
-    let groups: Vec<_> = plan
+fn json(policy: &Policy, plan: &Plan, routed: &Routed) -> serde_json::Value {
+    let name = |k: usize| policy.groups[routed.groups[k].group].name.clone();
+    let groups: Vec<_> = routed
         .groups
         .iter()
         .enumerate()
         .map(|(k, g)| {
             let d = g.decision.as_ref();
             serde_json::json!({
-                "group": name(k), "ranks": plan.two_level.groups[k].len(), "coordinator": plan.two_level.groups[k][0],
+                "group": name(k), "ranks": routed.two_level.groups[k].len(), "coordinator": routed.two_level.groups[k][0],
                 "algorithm": d.map(|d| d.algorithm.name), "segment_bytes": d.map(|d| d.parameters.segment),
                 "radix": d.map(|d| d.parameters.radix), "in_flight": d.map(|d| d.parameters.in_flight), "peers": d.map(|d| d.parameters.peers), "by_speed": d.map(|d| d.parameters.by_speed), "model": d.map(|d| &d.model),
                 "predicted_s": d.map(|d| d.predicted_s), "estimated_by": d.map(|d| &d.estimated_by), "runner_up": d.map(|d| &d.runner_up), "margin": d.map(|d| d.margin),
             })
         })
         .collect();
-    let solution = plan.schedule_between.as_ref().map(|(_, s)| s);
+    let solution = routed.schedule_between.as_ref().map(|(_, s)| s);
     let timed = |s: &Sent| serde_json::json!({ "from": name(s.from), "to": name(s.to), "start_s": s.start_s, "arrive_s": s.arrive_s });
-    let sends: Vec<_> = match (solution, &plan.two_level.inter_group) {
+    let sends: Vec<_> = match (solution, &routed.two_level.inter_group) {
         (Some(s), _) => s.best.sends.iter().map(timed).collect(),
         (None, InterGroup::Tree(jobs)) => jobs
             .iter()
@@ -232,56 +222,57 @@ pub fn json(policy: &Policy, plan: &Plan) -> serde_json::Value {
         }
     };
     serde_json::json!({
-        "bytes": plan.shape.bytes, "root": plan.shape.root, "predicted_s": (!plan.untuned).then_some(plan.predicted_s), "native": plan.is_native(), "native_s": plan.native_s,
-        "from_row": (plan.groups.len() > 1 || plan.decided.is_some()).then_some(plan.from_row),
-        "measured_up_to_bytes": plan.beyond.map(|b| b.measured_bytes),
-        "inter_group": plan.decided.map(|w| w.inter_group.name()), "segment_bytes": plan.choice().map(|w| w.segment),
-        "in_flight": plan.choice().map(|w| w.flow.in_flight), "peers": plan.choice().map(|w| w.flow.peers), "by_speed": plan.choice().map(|w| w.by_speed),
-        "intra_group": plan.decided.map(|_| plan.two_level.intra_group[0].algorithm),
+        "collective": plan.form.collective().name, "ranks": routed.shape.ranks, "form": plan.form.words(),
+        "bytes": routed.shape.bytes, "root": routed.shape.root, "predicted_s": (!routed.untuned).then_some(routed.predicted_s), "native": plan.is_native(), "native_s": routed.native_s,
+        "from_row": (routed.groups.len() > 1 || routed.decided.is_some()).then_some(routed.from_row),
+        "measured_up_to_bytes": routed.beyond.map(|b| b.measured_bytes),
+        "inter_group": routed.decided.map(|w| w.inter_group.name()), "segment_bytes": routed.choice().map(|w| w.segment),
+        "in_flight": routed.choice().map(|w| w.flow.in_flight), "peers": routed.choice().map(|w| w.flow.peers), "by_speed": routed.choice().map(|w| w.by_speed),
+        "intra_group": routed.decided.map(|_| routed.two_level.intra_group[0].algorithm),
         "heuristic": solution.map(|s| s.heuristic), "sends": sends, "groups": groups,
     })
 }
 
-fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
+fn text(policy: &Policy, plan: &Plan, routed: &Routed) -> anyhow::Result<String> {
     let mut out = String::new();
-    if plan.untuned {
-        let Shape { bytes, root, ranks, .. } = plan.shape;
+    if routed.untuned {
+        let Shape { bytes, root, ranks, .. } = routed.shape;
         writeln!(out, "broadcast of {} from rank {root} to {ranks} ranks: -\n{OWN}", units::bytes(bytes))?;
         writeln!(out, "  {}", no_row(&bcast::COLLECTIVE))?;
         return Ok(out);
     }
-    let name = |k: usize| policy.groups[plan.groups[k].group].name.clone();
+    let name = |k: usize| policy.groups[routed.groups[k].group].name.clone();
     writeln!(
         out,
         "broadcast of {} from rank {} to {} ranks: {}",
-        units::bytes(plan.shape.bytes),
-        plan.shape.root,
-        plan.shape.ranks,
-        units::seconds(plan.predicted_s)
+        units::bytes(routed.shape.bytes),
+        routed.shape.root,
+        routed.shape.ranks,
+        units::seconds(routed.predicted_s)
     )?;
-    if let Some(beyond) = &plan.beyond {
+    if let Some(beyond) = &routed.beyond {
         let (largest, own, native) = (units::bytes(beyond.measured_bytes), units::seconds(beyond.own_s), units::seconds(beyond.native_s));
         writeln!(out, "larger than the {largest} that were measured: there this takes {own}, the MPI library's own {native}")?;
     }
-    if let Some(t) = plan.native_s {
+    if let Some(t) = routed.native_s {
         writeln!(out, "the MPI library's own broadcast over all ranks takes {}, and is used", units::seconds(t))?;
     }
-    if plan.is_too_long() {
+    if plan.too_long {
         writeln!(out, "{}", too_long())?;
     }
-    let crosses = plan.groups.len() > 1 || plan.decided.is_some();
-    let row = policy.two_level(&bcast::COLLECTIVE).iter().rev().find(|r| r.from_bytes <= plan.shape.bytes).filter(|_| crosses);
+    let crosses = routed.groups.len() > 1 || routed.decided.is_some();
+    let row = policy.two_level(&bcast::COLLECTIVE).iter().rev().find(|r| r.from_bytes <= routed.shape.bytes).filter(|_| crosses);
     if let Some(row) = row {
-        let crosses = plan.decided.map_or("\nthe whole message, inside each group as it is best there\n".into(), |choice| {
-            crossing(plan, choice.inter_group, &name)
+        let crosses = routed.decided.map_or("\nthe whole message, inside each group as it is best there\n".into(), |choice| {
+            crossing(routed, choice.inter_group, &name)
         });
-        out += &(crosses + &of_crossing(plan, row.at_bytes, &row.evidence));
+        out += &(crosses + &of_crossing(routed, row.at_bytes, &row.evidence));
     }
-    if plan.decided.is_some() {
+    if routed.decided.is_some() {
         return Ok(out);
     }
-    for (k, g) in plan.groups.iter().enumerate() {
-        let ranks = plan.two_level.groups[k].len();
+    for (k, g) in routed.groups.iter().enumerate() {
+        let ranks = routed.two_level.groups[k].len();
         let Some(d) = &g.decision else {
             writeln!(out, "\n{}: one rank, nothing to do inside", name(k))?;
             continue;
@@ -309,13 +300,13 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
             continue;
         }
         writeln!(out, "  by model {}{error}", d.model)?;
-        out += &next_best(&d.runner_up, d.margin, Chosen::of(policy, g.group, d, plan.shape.bytes));
+        out += &next_best(&d.runner_up, d.margin, Chosen::of(policy, g.group, d, routed.shape.bytes));
         if !d.from_row {
             writeln!(out, "  computed from the models: no row is for {ranks} ranks")?;
         }
     }
-    if let Some((problem, solution)) = &plan.schedule_between {
-        let names: Vec<String> = (0..plan.groups.len()).map(name).collect();
+    if let Some((problem, solution)) = &routed.schedule_between {
+        let names: Vec<String> = (0..routed.groups.len()).map(name).collect();
         writeln!(out, "\nbetween the groups ({}):\n{}", solution.heuristic, gantt(problem, &solution.best, &names))?;
     }
     Ok(out)
@@ -325,10 +316,10 @@ fn text(policy: &Policy, plan: &Plan) -> anyhow::Result<String> {
 const BY_SPEED: &str = ", the fastest processors where most is sent";
 
 /// How segments cross the groups.
-fn crossing(plan: &Plan, inter_group: InterGroupAlgorithm, name: &impl Fn(usize) -> String) -> String {
-    let h = &plan.two_level;
-    let (segment, flow) = plan.choice().map_or((0, Flow::default()), |w| (w.segment, w.flow));
-    let by_speed = plan.decided.is_some_and(|w| w.by_speed);
+fn crossing(routed: &Routed, inter_group: InterGroupAlgorithm, name: &impl Fn(usize) -> String) -> String {
+    let h = &routed.two_level;
+    let (segment, flow) = routed.choice().map_or((0, Flow::default()), |w| (w.segment, w.flow));
+    let by_speed = routed.decided.is_some_and(|w| w.by_speed);
     let segments = if segment == 0 { 1 } else { h.bytes.div_ceil(segment).max(1) };
     let over_all = inter_group == InterGroupAlgorithm::OverAll;
     let pieces = if segments > 1 {
@@ -338,7 +329,7 @@ fn crossing(plan: &Plan, inter_group: InterGroupAlgorithm, name: &impl Fn(usize)
     };
     if over_all {
         let order = if by_speed { BY_SPEED } else { ", group after group" };
-        return format!("\n{} over all {} ranks{order}, in {pieces}\n", h.intra_group[0].algorithm.name, plan.shape.ranks);
+        return format!("\n{} over all {} ranks{order}, in {pieces}\n", h.intra_group[0].algorithm.name, routed.shape.ranks);
     }
     let by_speed = if by_speed { BY_SPEED } else { "" };
     let inside = h.intra_group[0].algorithm.name;

@@ -2,12 +2,12 @@
 
 use super::algorithm::{AlgorithmArgs, CollectiveArgs};
 use super::explain::everybody;
-use super::reasons::FREE_WORK;
+use super::reasons::{FREE_WORK, not_replayed};
 use super::{Outcome, print};
 use crate::collective::bcast;
 use crate::files::write_text;
 use crate::model::CostModel;
-use crate::plan::{Location, PolyModel, by_form, plan, plan_form};
+use crate::plan::{Location, PolyModel, plan};
 use crate::platform::{Placement, Platform, simgrid};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::schedule::{Action, Program, Schedule, goal};
@@ -123,21 +123,10 @@ fn to_goal(args: &Args) -> anyhow::Result<String> {
 /// What is done under a policy.
 fn scheduled(args: &Args, path: &Path, compiled: &CompiledPolicy, members: &[Location], bytes: usize) -> anyhow::Result<Schedule> {
     let collective = args.collective.collective;
-    if by_form(collective) {
-        let shape = collective.shape(members.len(), args.root, bytes);
-        let plan = plan_form(compiled, members, collective, &shape)?;
-        if plan.is_native() {
-            bail!("export the {} under {}: it is the MPI library's own, whose messages are not known", collective.name, path.display());
-        }
-        return Ok(plan.form.bounded_schedule(&shape)?);
+    let shape = collective.shape(members.len(), args.root, bytes);
+    let plan = plan(compiled, members, collective, &shape)?;
+    if let Some(why) = not_replayed(&plan, collective) {
+        bail!("export the {} of {} under {}: {why}", collective.name, units::bytes(bytes), path.display());
     }
-    let plan = plan(compiled, members, args.root, bytes)?;
-    if plan.is_native() || (0..plan.groups.len()).any(|k| plan.two_level.local_native(k)) {
-        bail!(
-            "export the broadcast of {} under {}: the MPI library's own is part of it, whose messages are not known",
-            units::bytes(bytes),
-            path.display()
-        );
-    }
-    Ok(plan.two_level.schedule(members.len())?)
+    Ok(plan.form.bounded_schedule(&shape)?)
 }

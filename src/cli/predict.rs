@@ -3,12 +3,13 @@
 use super::algorithm::{AlgorithmArgs, CollectiveArgs};
 use super::explain::everybody;
 use super::explain::or_dash;
-use super::reasons::{FREE_WORK, broadcast_not_replayed, not_replayed};
+use super::reasons::{FREE_WORK, not_replayed};
 use super::table::table;
 use super::{Outcome, print, print_json};
+use crate::collective::{Collective, Shape};
 use crate::error::Error;
 use crate::model::{Values, model};
-use crate::plan::{Location, PlannedGroup, PolyModel, by_form, plan, plan_form};
+use crate::plan::{Location, Plan, PlannedGroup, plan};
 use crate::policy::{CompiledPolicy, Decision, Policy};
 use crate::predict::completion;
 use crate::schedule::Program;
@@ -64,78 +65,59 @@ fn of_policy(args: &Args, path: &std::path::Path) -> anyhow::Result<Outcome> {
     args.algorithm.chosen(args.collective.collective)?;
     let compiled = CompiledPolicy::new(Policy::read(path)?)?;
     let members = everybody(&compiled.policy);
-    if by_form(args.collective.collective) {
-        return of_forms(args, &compiled, &members);
-    }
-    let (mut all, mut rows) = (Vec::new(), Vec::new());
-    let mut notes = BTreeSet::new();
+    let collective = args.collective.collective;
+    let (mut all, mut rows, mut notes) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let names: Vec<&str> = compiled.policy.groups.iter().map(|g| g.name.as_str()).collect();
     for bytes in args.collective.sizes(&args.bytes)? {
-        let plan = plan(&compiled, &members, args.root, bytes)?;
-        // the whole plan under the poly-model, message by message
-        let (replayed, obstacle) = match broadcast_not_replayed(&plan) {
-            Some(why) => (None, Some(why)),
-            None => match plan.two_level.schedule(members.len()) {
-                Ok(schedule) => {
-                    (Some(completion(&schedule, &PolyModel::new(&compiled, &members, args.collective.collective, bytes)?)?), None)
-                }
-                Err(Error::TooLarge(why)) => (None, Some(format!("failed to {why}"))),
-                Err(e) => return Err(e.into()),
-            },
-        };
-        notes.extend(obstacle.clone());
-        // where the library's own runs over all, nothing else does inside groups
-        let runs = |d: &&Decision| !plan.is_native() || plan.groups.len() == 1 && d.algorithm.is_native() && !plan.untuned;
-        let inside = |g: &PlannedGroup| g.decision.as_ref().filter(runs).map(|d| d.predicted_s);
-        let groups: Vec<(String, Option<f64>)> =
-            plan.groups.iter().map(|g| (compiled.policy.groups[g.group].name.clone(), inside(g))).collect();
-        let mut row = vec![units::bytes(bytes), or_dash(plan.seconds()), replayed.map_or("-".into(), units::seconds)];
-        row.extend(compiled.policy.groups.iter().map(|p| or_dash(groups.iter().find(|g| g.0 == p.name).and_then(|g| g.1))));
+        let shape = collective.shape(members.len(), args.root, bytes);
+        let plan = plan(&compiled, &members, collective, &shape)?;
+        let (replayed, obstacle) = replayed(&compiled, &members, collective, &shape, &plan)?;
+        let size = if collective.sized() { units::bytes(bytes) } else { "-".into() };
+        let mut row = vec![size, or_dash(plan.predicted_s), or_dash(replayed)];
+        let mut object = serde_json::json!({ "collective": collective.name, "bytes": bytes, "predicted_s": plan.predicted_s, "replayed_s": replayed, "not_replayed": obstacle, "form": plan.form.words() });
+        if let Some(routed) = plan.routed() {
+            // where the library's own runs over all, nothing else does inside groups
+            let runs = |d: &&Decision| !plan.is_native() || routed.groups.len() == 1 && d.algorithm.is_native() && !routed.untuned;
+            let seconds = |g: &PlannedGroup| g.decision.as_ref().filter(runs).map(|d| d.predicted_s);
+            let inside = |group: usize| routed.groups.iter().find(|g| g.group == group).and_then(seconds);
+            row.extend((0..names.len()).map(|group| or_dash(inside(group))));
+            let groups = routed.groups.iter().map(|g| (names[g.group].to_string(), seconds(g).into()));
+            object["groups_s"] = groups.collect::<serde_json::Map<_, _>>().into();
+            object["native_s"] = routed.native_s.into();
+        }
+        notes.extend(obstacle);
         rows.push(row);
-        let groups: serde_json::Map<_, _> = groups.into_iter().map(|(name, t)| (name, t.into())).collect();
-        all.push(serde_json::json!({ "bytes": bytes, "predicted_s": plan.seconds(), "replayed_s": replayed, "not_replayed": obstacle, "native_s": plan.native_s, "groups_s": groups }));
+        all.push(object);
     }
     if args.json {
         print_json(&all)?;
     } else {
-        let names: Vec<&str> = compiled.policy.groups.iter().map(|g| g.name.as_str()).collect();
-        print(&table(&[&["bytes", "in all", "replayed"][..], &names].concat(), 0, &rows))?;
+        let header = [&["bytes", "in all", "replayed"][..], &names].concat();
+        let columns = rows.iter().map(Vec::len).max().unwrap_or(header.len());
+        print(&table(&header[..columns], 0, &rows))?;
         notes.iter().for_each(|why| eprintln!("collwise: not replayed: {why}"));
     }
     Ok(Outcome::Done)
 }
 
-/// A collective that has forms.
-fn of_forms(args: &Args, compiled: &CompiledPolicy, members: &[Location]) -> anyhow::Result<Outcome> {
-    let collective = args.collective.collective;
-    let (mut all, mut rows, mut notes) = (Vec::new(), Vec::new(), BTreeSet::new());
-    for bytes in args.collective.sizes(&args.bytes)? {
-        let shape = collective.shape(members.len(), args.root, bytes);
-        let plan = plan_form(compiled, members, collective, &shape)?;
-        let (replayed, obstacle) = match not_replayed(&plan, collective) {
-            Some(why) => (None, Some(why)),
-            None => match plan.form.seconds(compiled, members, &shape) {
-                Err(Error::TooLarge(why)) => (None, Some(format!("failed to {why}"))),
-                found => (Some(found?), None),
-            },
-        };
-        notes.extend(obstacle.clone());
-        if replayed == Some(f64::INFINITY) {
-            bail!(
-                "predict {}: the policy, of an older version, does not say what copying and combining takes: tune anew",
-                collective.one()
-            );
+/// What the whole plan takes under the poly-model, message by message, or why that is not known.
+fn replayed(
+    compiled: &CompiledPolicy,
+    members: &[Location],
+    collective: &'static Collective,
+    shape: &Shape,
+    plan: &Plan,
+) -> anyhow::Result<(Option<f64>, Option<String>)> {
+    if let Some(why) = not_replayed(plan, collective) {
+        return Ok((None, Some(why)));
+    }
+    match plan.form.seconds(compiled, members, shape) {
+        Err(Error::TooLarge(why)) => Ok((None, Some(format!("failed to {why}")))),
+        Ok(f64::INFINITY) => {
+            bail!("predict {}: the policy, of an older version, does not say what copying and combining takes: tune anew", collective.one())
         }
-        let size = if collective.sized() { units::bytes(bytes) } else { "-".into() };
-        rows.push(vec![collective.name.into(), size, or_dash(plan.predicted_s), replayed.map_or("-".into(), units::seconds)]);
-        all.push(serde_json::json!({ "bytes": bytes, "predicted_s": plan.predicted_s, "replayed_s": replayed, "not_replayed": obstacle, "form": plan.form.words() }));
+        found => Ok((Some(found?), None)),
     }
-    if args.json {
-        print_json(&all)?;
-    } else {
-        print(&table(&["collective", "bytes", "in all", "replayed"], 1, &rows))?;
-        notes.iter().for_each(|why| eprintln!("collwise: not replayed: {why}"));
-    }
-    Ok(Outcome::Done)
 }
 
 fn of_model(args: &Args, name: &str) -> anyhow::Result<Outcome> {

@@ -2,7 +2,7 @@
 
 use super::table::{percent, percent_or_dash};
 use crate::collective::{Collective, bcast};
-use crate::plan::{FormPlan, LONGEST_MESSAGE, Location, Plan};
+use crate::plan::{LONGEST_MESSAGE, Location, Plan, Routed};
 use crate::policy::{Choice, CompiledPolicy, Decision, Evidence, NO_OTHER, Policy};
 use crate::units;
 
@@ -58,11 +58,12 @@ pub fn no_row(collective: &Collective) -> String {
     format!("the policy has no row for it: tune it with --collectives {}", collective.name)
 }
 
-/// Why a form has no messages to replay, if it has none.
-pub fn not_replayed(plan: &FormPlan, collective: &Collective) -> Option<String> {
+/// Why what is planned has no messages to replay, if it has none.
+pub fn not_replayed(plan: &Plan, collective: &Collective) -> Option<String> {
     match plan.predicted_s {
         _ if plan.too_long => Some(too_long()),
-        _ if !plan.form.is_native() => None,
+        _ if !plan.form.has_native() => None,
+        Some(_) if !plan.form.is_native() => Some("the MPI library's own is part of it, which has no messages to replay".into()),
         Some(_) => Some(format!("the MPI library's own {} has no messages to replay", collective.name)),
         None => Some(no_row(collective)),
     }
@@ -72,16 +73,6 @@ pub fn not_replayed(plan: &FormPlan, collective: &Collective) -> Option<String> 
 pub const FREE_WORK: &str =
     "collwise: copying and combining are taken to be free: of an algorithm alone nobody says what they take, a policy does";
 
-/// Why a planned broadcast has no messages to replay, if it has none.
-pub fn broadcast_not_replayed(plan: &Plan) -> Option<String> {
-    let native = plan.is_native() || (0..plan.groups.len()).any(|k| plan.two_level.local_native(k));
-    match plan {
-        _ if plan.untuned => Some(no_row(&bcast::COLLECTIVE)),
-        _ if plan.is_too_long() => Some(too_long()),
-        _ => native.then(|| "the MPI library's own broadcast has no messages to replay".into()),
-    }
-}
-
 /// Where the policy has rows, but none that was made from such a root, or among such ranks.
 pub fn not_as_measured(collective: &Collective) -> String {
     let made = if collective.rooted { "from rank 0, among" } else { "among" };
@@ -89,7 +80,7 @@ pub fn not_as_measured(collective: &Collective) -> String {
 }
 
 /// Why a broadcast crosses groups so.
-pub fn of_crossing(plan: &Plan, at_bytes: usize, e: &Evidence) -> String {
+pub fn of_crossing(plan: &Routed, at_bytes: usize, e: &Evidence) -> String {
     if !plan.from_row {
         return not_as_measured(&bcast::COLLECTIVE);
     }
@@ -114,7 +105,7 @@ pub struct Reasons {
 
 impl Reasons {
     /// Of a plan for messages of this size among these ranks.
-    pub fn of(compiled: &CompiledPolicy, members: &[Location], collective: &'static Collective, bytes: usize, plan: &FormPlan) -> Reasons {
+    pub fn of(compiled: &CompiledPolicy, members: &[Location], collective: &'static Collective, bytes: usize, plan: &Plan) -> Reasons {
         let group = members[0].group;
         let row = compiled.policy.groups[group].row(collective, bytes);
         if plan.too_long {

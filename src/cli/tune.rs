@@ -2,7 +2,7 @@
 
 use super::clocks::clocks;
 use super::discover::describe;
-use super::explain::{classes, everybody, form_words, or_dash, short, span};
+use super::explain::{classes, everybody, or_dash, short, span};
 use super::source::{GroupingArgs, SourceArgs};
 use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
@@ -11,9 +11,10 @@ use crate::error::{Error, Result};
 use crate::files::write_text;
 use crate::library::Library;
 use crate::measure::{ClockErrors, Spent};
-use crate::plan::{by_form, plan_form};
+use crate::plan::plan;
 use crate::policy::{CompiledPolicy, Policy};
 use crate::tune::{TuneOptions, tune};
+use crate::two_level::has_routes;
 use crate::units;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -141,9 +142,9 @@ fn over_all(policy: &Policy, verbose: bool) -> anyhow::Result<String> {
     // the broadcast first, and one group's rows too
     let by_name = policy.collectives.keys().chain(policy.groups.iter().flat_map(|g| g.choices.keys())).copied();
     let mut collectives: Vec<&Collective> = by_name.collect::<BTreeSet<_>>().into_iter().collect();
-    collectives.sort_by_key(|c| (by_form(c), c.sized(), c.name));
+    collectives.sort_by_key(|c| (!has_routes(c), c.sized(), c.name));
     for collective in collectives {
-        if !by_form(collective) {
+        if has_routes(collective) {
             text += &format!(
                 "broadcast over all groups:\n{}\n",
                 short(&compiled, &members, (collective, 0), &classes(&compiled, &members, collective, 0)?)?
@@ -158,8 +159,8 @@ fn over_all(policy: &Policy, verbose: bool) -> anyhow::Result<String> {
             };
             continue;
         }
-        let plan = plan_form(&compiled, &members, collective, &collective.shape(members.len(), 0, 0))?;
-        text += &format!("{}: {}, takes {}\n", collective.name, form_words(&plan), or_dash(plan.predicted_s));
+        let plan = plan(&compiled, &members, collective, &collective.shape(members.len(), 0, 0))?;
+        text += &format!("{}: {}, takes {}\n", collective.name, plan.words(), or_dash(plan.predicted_s));
     }
     Ok(text + "\n")
 }

@@ -4,7 +4,8 @@
 use super::across::{Flow, TwoLevelParameters, two_level_parameters};
 use super::candidates::{TwoLevelCandidates, TwoLevelChoice, choice_name};
 use super::fastest::MANY_RANKS;
-use super::{Location, Predictions, about_whole, choice_of};
+use super::routed::choice_of;
+use super::{Location, Predictions, about_whole};
 use crate::collective::bcast;
 use crate::decide::{AS_GOOD, LEAST_ACROSS};
 use crate::error::Result;

@@ -3,7 +3,7 @@
 //! What limits large messages (memory, the library's own flow control) did not show at the sizes that were measured, so that a gain
 //! must not hang on it.
 
-use super::{Location, Plan, PolyModel, placement, seconds};
+use super::{Location, PolyModel, Routed, placement, seconds};
 use crate::collective::{Parameters, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::policy::CompiledPolicy;
@@ -37,7 +37,7 @@ impl Beyond {
 }
 
 /// Weighs a plan at the largest size that was measured against the library's own broadcast.
-pub(super) fn weigh(policy: &CompiledPolicy, members: &[Location], plan: &Plan) -> Result<Beyond> {
+pub(super) fn weigh(policy: &CompiledPolicy, members: &[Location], plan: &Routed) -> Result<Beyond> {
     let bytes = plan.shape.bytes;
     let row = policy.two_level(&bcast::COLLECTIVE, bytes).filter(|_| plan.groups.len() > 1 || plan.decided.is_some());
     // it was measured from rank 0, which is in the first group; from others another way may be taken
@@ -51,7 +51,7 @@ pub(super) fn weigh(policy: &CompiledPolicy, members: &[Location], plan: &Plan) 
     Ok(Beyond { measured_bytes: bytes, own_s, native_s: plan.native_s.unwrap_or(native_s) })
 }
 
-fn predicted(policy: &CompiledPolicy, members: &[Location], plan: &Plan) -> Result<f64> {
+fn predicted(policy: &CompiledPolicy, members: &[Location], plan: &Routed) -> Result<f64> {
     let Some(choice) = plan.decided else { return Ok(plan.predicted_s) };
     match seconds(policy, members, plan.shape.root, plan.shape.bytes, choice) {
         Err(Error::TooLarge(_)) => Ok(plan.predicted_s),

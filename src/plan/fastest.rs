@@ -1,12 +1,12 @@
 //! Where no row fits, the form that is predicted to be the fastest, in a bounded time.
 
 use super::adapted::MORE_OR_LESS;
+use super::decided::form_of;
 use super::form_flow::busiest_of_all;
-use super::form_plan::form_of;
 use super::forms::{coordinated, with_radices};
 use super::segments::{BELOW_HANDSHAKE, few_segments, in_segments_of_all_sizes};
 use super::weight::Weight;
-use super::{Form, FormPlan, Location, PolyModel};
+use super::{Form, Location, Plan, PolyModel};
 use crate::collective::{Collective, Parameters, Shape, Size};
 use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, TwoLevelRow};
@@ -36,7 +36,7 @@ pub(super) fn fastest(
     members: &[Location],
     collective: &'static Collective,
     shape: &Shape,
-) -> Result<Option<FormPlan>> {
+) -> Result<Option<Plan>> {
     let costs = PolyModel::new(policy, members, collective, shape.bytes)?;
     let candidates = candidates(&costs, members, collective, shape)?;
     let many = shape.ranks >= MANY_RANKS;
@@ -72,7 +72,7 @@ pub(super) fn fastest(
     let best = search.best;
     let faster = |nearest_s: f64| best.as_ref().is_none_or(|best| nearest_s < best.seconds());
     let unpredicted = nearest.filter(|&(too_large, nearest_s, _)| best.is_none() || (too_large && faster(nearest_s)));
-    Ok(unpredicted.map(|(_, _, form)| FormPlan::predicted(form, None)).or(best))
+    Ok(unpredicted.map(|(_, _, form)| Plan::predicted(form, None)).or(best))
 }
 
 /// The forms that are compared; the first is what the row of the nearest size says.
@@ -111,7 +111,7 @@ struct Search<'a> {
     /// So many may be predicted.
     left: usize,
     tried: Vec<Form>,
-    best: Option<FormPlan>,
+    best: Option<Plan>,
     /// Those that were the best so far when they were predicted, the last one last.
     led: Vec<Form>,
 }
@@ -129,7 +129,7 @@ impl Search<'_> {
         let charged = if first && !self.many { 0 } else { weight.operations };
         let Some(left) = self.left.checked_sub(charged).or(first.then_some(0)) else { return Ok(()) };
         // what was measured comes first where it is not clearly beaten
-        let share = |best: &FormPlan| if Some(&best.form) == self.nearest_row.as_ref() { MORE_OR_LESS } else { 1.0 };
+        let share = |best: &Plan| if Some(&best.form) == self.nearest_row.as_ref() { MORE_OR_LESS } else { 1.0 };
         let limit_s = self.best.as_ref().map_or(f64::INFINITY, |best| share(best) * best.seconds());
         if weight.least_s > limit_s * ROUNDING {
             return Ok(());
@@ -144,7 +144,7 @@ impl Search<'_> {
             && seconds < limit_s
         {
             self.led.push(form.clone());
-            self.best = Some(FormPlan::predicted(form, Some(seconds)));
+            self.best = Some(Plan::predicted(form, Some(seconds)));
         }
         Ok(())
     }

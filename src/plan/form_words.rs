@@ -26,6 +26,7 @@ impl Form {
                 let who = if c.by_counterparts() { "counterparts" } else { "coordinators" };
                 format!("{} between {who}, {} inside{segment}{in_flight}", part(&c.between), part(&c.inside))
             }
+            Form::Routed(routed) => routed.words(),
         }
     }
 }

@@ -1,207 +1,27 @@
-//! Collectives over several groups in one of two forms: one algorithm over all ranks, or through the coordinators of the groups. (The broadcast has
-//! inter-group algorithms of its own.)
+//! All forms that a collective may have over several groups, but routes ([`super::two_level_parameters`]).
 
-use super::farthest_first::serves_each;
-use super::form_plan::FormPlan;
+use super::decided::Plan;
 use super::members::host_by_host;
 use super::segments::{few_segments, in_segment, segments};
-use super::{Location, PolyModel, group_ranks};
-use crate::collective::{Algorithm, Collective, Parameters, Shape, Size, bcast, placed_program};
-use crate::decide::{all_candidates, even};
+use super::{Form, Location, PolyModel, group_ranks};
+use crate::collective::{Algorithm, Collective, Parameters, Shape};
+use crate::decide::all_candidates;
 use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, bounded};
 use crate::predict::completion;
-use crate::schedule::{MOST_MESSAGES, Program, Schedule};
 use crate::topology::Rank;
 use crate::two_level::{Coordinated, IntraGroup, first_rank, through};
 
-/// True if a collective is planned in one of these forms: all are but the broadcast, which has two-level schedules of its own. One that does not go
-/// through coordinators has its algorithms over all ranks.
-pub fn by_form(collective: &Collective) -> bool {
-    *collective != bcast::COLLECTIVE
-}
-
-/// A form of a collective.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Form {
-    /// One algorithm over all ranks; or the library's own.
-    Flat(&'static Collective, &'static Algorithm, Parameters),
-    /// The same where ranks take their places by the speed of their processors, or by how far they are: the rank of each, the root's first.
-    Placed(&'static Collective, &'static Algorithm, Parameters, Vec<Rank>),
-    /// Through coordinators.
-    Coordinated(Coordinated),
-}
-
-/// True of ranks that follow each other.
-fn in_turn(order: &[Rank]) -> bool {
-    order.iter().enumerate().all(|(k, &rank)| rank == (order[0] + k) % order.len())
-}
-
 /// So many of the best through coordinators are tried in segments of all sizes.
 const MOST_REFINED: usize = 8;
-
-impl Form {
-    /// The collective that it is of.
-    pub(super) fn collective(&self) -> &'static Collective {
-        match self {
-            Form::Flat(collective, ..) | Form::Placed(collective, ..) => collective,
-            Form::Coordinated(c) => c.collective,
-        }
-    }
-
-    /// The library's own.
-    pub(super) fn native(collective: &'static Collective) -> Form {
-        Form::Flat(collective, collective.native(), Parameters::default())
-    }
-
-    /// True if what predictions of one miss tells of the other: the same algorithms, whatever their parameters.
-    pub fn is_like(&self, other: &Form) -> bool {
-        match (self, other) {
-            (Form::Flat(_, a, _), Form::Flat(_, b, _)) | (Form::Placed(_, a, ..), Form::Placed(_, b, ..)) => a == b,
-            (Form::Coordinated(a), Form::Coordinated(b)) => {
-                a.between.algorithm == b.between.algorithm && a.by_counterparts() == b.by_counterparts()
-            }
-            _ => false,
-        }
-    }
-
-    /// True if two go through coordinators, and differ by what these do at most.
-    fn is_alike_inside(&self, other: &Form) -> bool {
-        let (Form::Coordinated(a), Form::Coordinated(b)) = (self, other) else { return false };
-        a.inside == b.inside && a.segment == b.segment
-    }
-
-    /// How it goes through coordinators, if it does.
-    pub(super) fn coordinated(&self) -> Option<&Coordinated> {
-        if let Form::Coordinated(c) = self { Some(c) } else { None }
-    }
-
-    /// True if everybody calls the library's own.
-    pub fn is_native(&self) -> bool {
-        matches!(self, Form::Flat(_, algorithm, _) if algorithm.is_native())
-    }
-
-    /// The same where a shape of another size or root is asked for.
-    ///
-    /// # Errors
-    /// A collective that does not go through coordinators, or the policy lacks a link.
-    pub(super) fn for_shape(&self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Result<Form> {
-        match self {
-            // what is lost hangs on who sends when: ranks do in turn from this root on what they were to do from the one that stands for its class
-            Form::Placed(collective, algorithm, p, order)
-                if in_turn(order) && policy.loses(members[0].group) && members.iter().all(|m| m.group == members[0].group) =>
-            {
-                let order = (0..shape.ranks).map(|place| shape.absolute(place)).collect();
-                Ok(Form::Placed(collective, algorithm, even(*p, shape.bytes), order))
-            }
-            // it was decided for another root of the same group
-            Form::Placed(collective, algorithm, parameters, order) if serves_each(algorithm) && order.first() != Some(&shape.root) => {
-                let costs = PolyModel::new(policy, members, collective, shape.bytes)?;
-                Form::Flat(collective, algorithm, *parameters).with_flow(&costs, shape)
-            }
-            Form::Flat(..) | Form::Placed(..) if !policy.loses(members[0].group) => Ok(self.clone()),
-            Form::Flat(collective, algorithm, p) => Ok(Form::Flat(collective, algorithm, even(*p, shape.bytes))),
-            Form::Placed(collective, algorithm, p, order) => Ok(Form::Placed(collective, algorithm, even(*p, shape.bytes), order.clone())),
-            Form::Coordinated(c) => {
-                let c = Coordinated { groups: groups_of(policy, members, shape), ..c.clone() };
-                Ok(Form::Coordinated(in_bounded_segments(c, shape)?))
-            }
-        }
-    }
-
-    /// True if it does what a shape asks for.
-    pub fn fits(&self, shape: &Shape) -> bool {
-        match self {
-            Form::Flat(_, algorithm, _) => (algorithm.fits)(shape),
-            // places are in another order than ranks
-            Form::Placed(collective, algorithm, _, order) => {
-                (algorithm.fits)(shape) && order.first() == Some(&shape.root) && (shape.elements.commute || !collective.combines)
-            }
-            Form::Coordinated(coordinated) => coordinated.fits(shape),
-        }
-    }
-
-    /// Bytes of a message, at most: what a rank gives or gets, or, through coordinators, what all of a group do.
-    pub fn largest_message(&self, shape: &Shape) -> usize {
-        let (collective, ranks) = match self {
-            Form::Flat(collective, ..) | Form::Placed(collective, ..) => (collective, 1),
-            Form::Coordinated(c) if c.collective.size == Size::Block && !c.by_counterparts() => {
-                (&c.collective, c.groups.iter().map(Vec::len).max().unwrap_or(1))
-            }
-            Form::Coordinated(c) => (&c.collective, 1),
-        };
-        let layout = (collective.layout)(shape, shape.root);
-        layout.input.max(layout.output).saturating_mul(ranks)
-    }
-
-    /// How many lanes its programs have, at most.
-    pub fn lanes(&self) -> usize {
-        match self {
-            Form::Flat(_, algorithm, _) | Form::Placed(_, algorithm, ..) => algorithm.lanes,
-            Form::Coordinated(coordinated) => coordinated.lanes(),
-        }
-    }
-
-    /// What a rank sends and receives.
-    ///
-    /// # Errors
-    /// An algorithm that there is not, or the library's own, whose messages are not known.
-    pub fn program(&self, me: Rank, shape: &Shape) -> Result<Program> {
-        match self {
-            Form::Flat(_, algorithm, parameters) => {
-                let program = algorithm.program(me, shape, &bounded(*parameters, shape.bytes));
-                program.ok_or_else(|| Error::invalid(format!("build the program of {}: its messages are not known", algorithm.name)))
-            }
-            Form::Placed(collective, algorithm, parameters, order) => {
-                let program = placed_program(collective, algorithm, me, shape, &bounded(*parameters, shape.bytes), order);
-                program.ok_or_else(|| Error::invalid(format!("build the program of {}: rank {me} has no place in it", algorithm.name)))
-            }
-            Form::Coordinated(coordinated) => coordinated.program(me, shape),
-        }
-    }
-
-    /// The programs of all ranks.
-    ///
-    /// # Errors
-    /// As [`Form::program`].
-    pub fn schedule(&self, shape: &Shape) -> Result<Schedule> {
-        Ok(Schedule { programs: (0..shape.ranks).map(|me| self.program(me, shape)).collect::<Result<_>>()? })
-    }
-
-    /// As [`Form::schedule`], counted while it is built.
-    ///
-    /// # Errors
-    /// [`Error::TooLarge`], or as [`Form::program`].
-    pub fn bounded_schedule(&self, shape: &Shape) -> Result<Schedule> {
-        match self {
-            Form::Flat(_, algorithm, parameters) | Form::Placed(_, algorithm, parameters, _) => {
-                let segment = if algorithm.segmented { parameters.segment } else { 0 };
-                Schedule::bounded(shape.ranks, (shape.bytes, segment), (0, MOST_MESSAGES), |me| self.program(me, shape))
-            }
-            Form::Coordinated(c) => {
-                let places = c.places(shape.ranks);
-                let program = |me: Rank| places[me].map_or(Ok(Program::new()), |place| c.program_at(place, shape));
-                Schedule::bounded(shape.ranks, (shape.bytes, c.segment), (c.message_count(shape.bytes)?, MOST_MESSAGES), program)
-            }
-        }
-    }
-
-    /// What it should take.
-    ///
-    /// # Errors
-    /// The policy lacks a link, or as [`Form::bounded_schedule`].
-    pub fn seconds(&self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Result<f64> {
-        completion(&self.bounded_schedule(shape)?, &PolyModel::new(policy, members, self.collective(), shape.bytes)?)
-    }
-}
 
 /// Every form that fits over several groups, with what it should take, the fastest first.
 ///
 /// # Errors
 /// The policy lacks a link, or an algorithm that there is not.
-pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Vec<FormPlan>> {
+pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Vec<Plan>> {
     let costs = PolyModel::new(policy, members, collective, shape.bytes)?;
-    let predicted = |form: Form| -> Result<Option<FormPlan>> {
+    let predicted = |form: Form| -> Result<Option<Plan>> {
         if !form.fits(shape) {
             return Ok(None);
         }
@@ -209,32 +29,31 @@ pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static
         match form.bounded_schedule(shape) {
             Ok(schedule) => {
                 let predicted_s = completion(&schedule, &costs)?;
-                Ok(Some(FormPlan::predicted(form, Some(predicted_s))))
+                Ok(Some(Plan::predicted(form, Some(predicted_s))))
             }
             // what nobody can predict is not chosen
             Err(Error::TooLarge(_)) => Ok(None),
             Err(e) => Err(e),
         }
     };
-    let by_time = |all: &mut Vec<FormPlan>| {
+    let by_time = |all: &mut Vec<Plan>| {
         all.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
         // of few coordinators some algorithms are one
         all.dedup_by(|b, a| a.seconds().to_bits() == b.seconds().to_bits() && a.form.is_alike_inside(&b.form));
     };
     let flat = all_candidates(collective, members.len(), shape.bytes).into_iter();
-    let mut all: Vec<FormPlan> = flat.filter_map(|(a, p)| predicted(Form::Flat(collective, a, p)).transpose()).collect::<Result<_>>()?;
+    let mut all: Vec<Plan> = flat.filter_map(|(a, p)| predicted(Form::Flat(collective, a, p)).transpose()).collect::<Result<_>>()?;
     if let Some(through) = through(collective) {
         let longest = (through.longest_message)(&groups_of(policy, members, shape), shape);
         let segments = if through.segmented { segments(collective, longest) } else { vec![0] };
         let few = few_segments(collective, longest);
         let (first, rest): (Vec<usize>, Vec<usize>) = segments.iter().partition(|s| few.contains(s));
         let between: Vec<_> = (through.between)().into_iter().flat_map(with_radices).collect();
-        let mut best: Vec<FormPlan> = Vec::new();
+        let mut best: Vec<Plan> = Vec::new();
         for inside in (through.inside)().into_iter().flat_map(with_radices) {
             for &between in &between {
                 let with = |&segment: &_| Form::Coordinated(coordinated(policy, members, collective, shape, inside, between, segment));
-                let mut found: Vec<FormPlan> =
-                    first.iter().map(with).filter_map(|form| predicted(form).transpose()).collect::<Result<_>>()?;
+                let mut found: Vec<Plan> = first.iter().map(with).filter_map(|form| predicted(form).transpose()).collect::<Result<_>>()?;
                 all.extend(found.iter().cloned());
                 by_time(&mut found);
                 best.extend(found.into_iter().take(1));
@@ -270,7 +89,7 @@ pub(super) fn with_radices(algorithm: &'static Algorithm) -> Vec<(&'static Algor
 }
 
 /// The groups that a shape goes through, each host by host where ranks need not be combined in their order.
-fn groups_of(policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Vec<Vec<Rank>> {
+pub(super) fn groups_of(policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Vec<Vec<Rank>> {
     let mut groups: Vec<Vec<Rank>> = group_ranks(members, first_rank(shape)).into_iter().map(|(_, ranks)| ranks).collect();
     if shape.elements.commute {
         groups.iter_mut().for_each(|ranks| host_by_host(policy, members, ranks));
@@ -294,12 +113,13 @@ pub(super) fn coordinated(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::COLLECTIVES;
+    use crate::collective::{COLLECTIVES, Size};
     use crate::model::Free;
-    use crate::plan::plan_form;
+    use crate::plan::plan;
     use crate::plan::segments::BELOW_HANDSHAKE;
     use crate::policy::Policy;
     use crate::schedule::check;
+    use crate::two_level::has_routes;
     use std::path::Path;
 
     #[test]
@@ -336,7 +156,7 @@ mod tests {
     fn operations_are_estimated_whatever_the_groups_are() {
         for sizes in [&[16, 16, 16, 16][..], &[32, 32], &[3, 40, 1, 20], &[20, 1, 1]] {
             let members = in_groups(sizes);
-            for collective in COLLECTIVES.into_iter().filter(|c| by_form(c)) {
+            for collective in COLLECTIVES.into_iter().filter(|c| !has_routes(c)) {
                 let bytes = if collective.sized() { 4096 } else { 0 };
                 for (root, segment) in [(0, 0), (members.len() - 1, 1024)] {
                     let shape = collective.shape(members.len(), if collective.rooted { root } else { 0 }, bytes);
@@ -355,7 +175,7 @@ mod tests {
     #[test]
     fn blocks_pass_coordinators_in_no_more_segments_than_other_messages() {
         let (members, bytes) = (in_groups(&[16; 4]), 16 << 20);
-        for collective in COLLECTIVES.into_iter().filter(|c| by_form(c) && c.size == Size::Block) {
+        for collective in COLLECTIVES.into_iter().filter(|c| !has_routes(c) && c.size == Size::Block) {
             let shape = collective.shape(members.len(), 0, bytes);
             for form in all_forms(&members, collective, &shape, BELOW_HANDSHAKE) {
                 let Some(c) = form.coordinated().map(|c| in_bounded_segments(c.clone(), &shape).unwrap()) else { continue };
@@ -386,14 +206,14 @@ mod tests {
         };
         // where nothing was tuned, inside a group neither, the library's own runs
         let inside: Vec<Location> = (0..5).map(|position| Location { group: 0, position }).collect();
-        for collective in COLLECTIVES.into_iter().filter(|c| by_form(c) && policy.policy.two_level(c).is_empty()) {
+        for collective in COLLECTIVES.into_iter().filter(|c| !has_routes(c) && policy.policy.two_level(c).is_empty()) {
             for members in [&inside, &everybody] {
-                assert!(plan_form(&policy, members, collective, &collective.shape(members.len(), 0, 1000)).unwrap().form.is_native());
+                assert!(plan(&policy, members, collective, &collective.shape(members.len(), 0, 1000)).unwrap().form.is_native());
             }
         }
         // every form from several roots, in place and not, and for odd sizes
         let few: Vec<Location> = (0..11).map(|k| everybody[(k * 17 + 3) % everybody.len()]).collect();
-        for collective in COLLECTIVES.into_iter().filter(|c| by_form(c)) {
+        for collective in COLLECTIVES.into_iter().filter(|c| !has_routes(c)) {
             for (k, bytes) in [0, 1, 13, 1000, 12_001].into_iter().enumerate().filter(|(_, bytes)| collective.sized() || *bytes == 0) {
                 for (root, in_place) in [(0, k % 2 == 0), (3 + k, true), (10, false)] {
                     let root = if collective.rooted { root } else { 0 };
@@ -406,12 +226,12 @@ mod tests {
                 }
             }
         }
-        for collective in COLLECTIVES.into_iter().filter(|c| c.tuned && by_form(c)) {
+        for collective in COLLECTIVES.into_iter().filter(|c| c.tuned && !has_routes(c)) {
             for (members, bytes) in [(&everybody, 8), (&some, 8), (&some, 40_008)] {
                 let ranks = members.len();
                 let shape = collective.shape(ranks, 0, if collective.sized() { bytes } else { 0 });
                 let all = forms_of(members, collective, &shape);
-                let plan = plan_form(&policy, members, collective, &shape).unwrap();
+                let plan = plan(&policy, members, collective, &shape).unwrap();
                 if policy.policy.two_level(collective).is_empty() {
                     assert!(plan.form.is_native());
                     continue;

@@ -26,13 +26,15 @@ impl<K: Copy + Eq + Hash, V> Oldest<K, V> {
         self.values.get(key).map(|(value, _)| value)
     }
 
-    /// The value of a key; one of this weight is made and kept if there is none.
+    /// The value of a key; one is made, weighed and kept if there is none.
     ///
     /// # Errors
     /// Of making it.
-    pub fn get_or_keep<E>(&mut self, key: K, weight: usize, make: impl FnOnce() -> Result<V, E>) -> Result<&V, E> {
+    pub fn get_or_keep<E>(&mut self, key: K, weight: impl Fn(&V) -> usize, make: impl FnOnce() -> Result<V, E>) -> Result<&V, E> {
         if !self.values.contains_key(&key) {
-            self.keep(key, make()?, weight);
+            let value = make()?;
+            let weight = weight(&value);
+            self.keep(key, value, weight);
         }
         Ok(&self.values[&key].0)
     }
@@ -69,11 +71,11 @@ mod tests {
         let mut kept = Oldest::new(10);
         (0..4).for_each(|k| kept.keep(k, k * 10, 3));
         assert_eq!((0..4).map(|k| kept.get(&k).copied()).collect::<Vec<_>>(), [None, Some(10), Some(20), Some(30)]);
-        assert_eq!(kept.get_or_keep(3, 3, || Err("made anew")), Ok(&30));
+        assert_eq!(kept.get_or_keep(3, |_| 3, || Err("made anew")), Ok(&30));
         // one that is too heavy alone stays until the next comes
-        assert_eq!(kept.get_or_keep(4, 11, || Ok::<i32, ()>(40)), Ok(&40));
+        assert_eq!(kept.get_or_keep(4, |_| 11, || Ok::<i32, ()>(40)), Ok(&40));
         assert_eq!((kept.get(&3), kept.get(&4), kept.weight()), (None, Some(&40), 11));
-        assert_eq!(kept.get_or_keep(5, 1, || Err("no")), Err("no"));
+        assert_eq!(kept.get_or_keep(5, |_| 1, || Err("no")), Err("no"));
         assert_eq!((kept.get(&4), kept.get(&5), kept.weight()), (Some(&40), None, 11));
         kept.keep(5, 50, 1);
         assert_eq!((kept.get(&4), kept.get(&5), kept.weight()), (None, Some(&50), 1));

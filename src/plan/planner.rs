@@ -1,9 +1,9 @@
 //! Plans of one communicator as they are asked for: decided once for each root and class of sizes, then only cut to size.
 
-use super::form_plan::{FormPlan, class_of, decide_form};
+use super::Location;
+use super::decided::{Class, Decided, Plan, decide};
 use super::oldest::Oldest;
-use super::{Choice, Location, Plan, by_form, stand_in};
-use crate::collective::{Collective, Shape, Step, bcast};
+use crate::collective::{Collective, Shape, Step};
 use crate::error::Result;
 use crate::policy::CompiledPolicy;
 use crate::topology::Rank;
@@ -14,8 +14,8 @@ const MOST_BYTES: usize = 16 << 20;
 /// Plans of classes are kept as long as they name so many ranks together (about 8 MB): a dozen classes from every root of 200 ranks.
 const MOST_RANKS: usize = 1 << 19;
 
-/// What was decided is kept for so many classes and groups of the root: all that twenty groups meet.
-const MOST_CHOICES: usize = 1 << 10;
+/// What is decided of routes, which name no ranks, is as large as that of so many.
+const CHOICE: usize = MOST_RANKS >> 10;
 
 /// What one rank does for one size and root.
 #[derive(Debug)]
@@ -36,22 +36,19 @@ pub struct Planner {
     me: Rank,
     /// So many lanes of messages are told apart.
     lanes: usize,
-    /// What was decided, by class of sizes, whether the size is above all that were measured, and who stands in for the root.
-    choices: Oldest<(usize, bool, Rank), Choice>,
-    /// Who sends to whom, by that and the root.
-    plans: Oldest<(usize, bool, Rank), Plan>,
-    /// What was decided of collectives that have forms, by the shape that stands for a class.
-    forms: Oldest<Asked, FormPlan>,
+    /// What was decided for a class.
+    decided: Oldest<Class, Decided>,
+    /// Who sends to whom along routes, by that and the root.
+    routed: Oldest<(Class, Rank), Plan>,
     planned: Oldest<Asked, Arc<Planned>>,
 }
 
 impl Planner {
     /// A planner for rank `me` of a communicator with these members, where so many lanes of messages are told apart.
     pub fn new(policy: Arc<CompiledPolicy>, members: Vec<Location>, me: Rank, lanes: usize) -> Planner {
-        let (choices, planned) = (Oldest::new(MOST_CHOICES), Oldest::new(MOST_BYTES));
         let most = MOST_RANKS.max(16 * members.len());
-        let (plans, forms) = (Oldest::new(most), Oldest::new(most));
-        Planner { policy, members, me, lanes, choices, plans, forms, planned }
+        let (decided, routed, planned) = (Oldest::new(most), Oldest::new(most), Oldest::new(MOST_BYTES));
+        Planner { policy, members, me, lanes, decided, routed, planned }
     }
 
     /// The members.
@@ -62,13 +59,13 @@ impl Planner {
     /// What this rank does. Every rank of the communicator comes to the same plan.
     ///
     /// # Errors
-    /// As [`super::plan`] and [`super::plan_form`], the first time; after that it is the library's own.
+    /// As [`super::plan`], the first time; after that it is the library's own.
     pub fn planned(&mut self, collective: &'static Collective, shape: &Shape) -> Result<Arc<Planned>> {
         let asked = (*shape, collective);
         if let Some(planned) = self.planned.get(&asked) {
             return Ok(Arc::clone(planned));
         }
-        let planned = if by_form(collective) { self.form(collective, shape) } else { self.broadcast(shape) };
+        let planned = self.plan(collective, shape);
         // what cannot be planned is the library's own from then on
         let (planned, failed) = planned.map_or_else(|e| (Planned::Native, Err(e)), |planned| (planned, Ok(())));
         let planned = Arc::new(planned);
@@ -76,37 +73,25 @@ impl Planner {
         failed.map(|()| planned)
     }
 
-    /// What this rank does in a broadcast.
-    fn broadcast(&mut self, shape: &Shape) -> Result<Planned> {
-        let plan = self.plan(shape.bytes, shape.root)?.for_bytes(shape.bytes);
-        let native = plan.is_native() || plan.two_level.lanes() > self.lanes;
-        Ok(if native { Planned::Native } else { Planned::Run(plan.two_level.steps(self.me)?) })
-    }
-
-    /// What this rank does in a collective that has forms.
-    fn form(&mut self, collective: &'static Collective, shape: &Shape) -> Result<Planned> {
-        let Planner { policy, members, forms, .. } = self;
-        let asked = class_of(policy, members, collective, shape)?;
-        let decided = forms.get_or_keep((asked, collective), members.len(), || decide_form(policy, members, collective, &asked))?;
-        let plan = decided.for_shape(policy, members, collective, shape)?;
+    fn plan(&mut self, collective: &'static Collective, shape: &Shape) -> Result<Planned> {
+        let Planner { policy, members, decided, routed, .. } = self;
+        let class = Class::of(policy, members, collective, shape)?;
+        let weight = |decided: &Decided| if let Decided::Form(_) = decided { members.len() } else { CHOICE };
+        let plan = match decided.get_or_keep(class, weight, || decide(policy, members, &class))? {
+            Decided::Form(plan) => plan,
+            Decided::Routes(choice) => {
+                let from_root = || choice.plan(policy, members, shape.root).map(Plan::from);
+                routed.get_or_keep((class, shape.root), |_| members.len(), from_root)?
+            }
+        };
+        let plan = plan.for_shape(policy, members, shape)?;
         let native = plan.is_native() || plan.form.lanes() > self.lanes;
-        Ok(if native { Planned::Native } else { Planned::Run(vec![Step::Program(plan.form.program(self.me, shape)?)]) })
-    }
-
-    /// The plan for the class of a size.
-    fn plan(&mut self, bytes: usize, root: Rank) -> Result<&Plan> {
-        let Planner { policy, members, choices, plans, .. } = self;
-        let stand_in = stand_in(policy, members, &bcast::COLLECTIVE, root)?;
-        let (class, above) = (policy.size_class(&bcast::COLLECTIVE, bytes), bytes > policy.largest_measured(&bcast::COLLECTIVE));
-        plans.get_or_keep((class, above, root), members.len(), || {
-            let choice = choices.get_or_keep((class, above, stand_in), 1, || Choice::new(policy, members, stand_in, bytes))?;
-            choice.plan(policy, members, root)
-        })
+        Ok(if native { Planned::Native } else { Planned::Run(plan.form.steps(self.me, shape)?) })
     }
 
     /// Lets go of all but what was decided: nobody asks at the moment, and if somebody does again, plans and programs follow from it soon.
     pub fn rest(&mut self) {
-        self.plans.clear();
+        self.routed.clear();
         self.planned.clear();
     }
 
@@ -128,9 +113,10 @@ impl Planned {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::COLLECTIVES;
-    use crate::plan::{plan, plan_form};
+    use crate::collective::{COLLECTIVES, bcast};
+    use crate::plan::plan;
     use crate::policy::Policy;
+    use crate::two_level::has_routes;
     use std::path::Path;
 
     /// All hosts of the CCGrid platform but one.
@@ -146,10 +132,11 @@ mod tests {
         for me in [0, 13, 40, 76] {
             let mut planner = planner(me);
             for (bytes, root) in [(1, 0), (5000, 40), (92_000, 3), (70_000, 3), (3 << 20, 0), (1 << 20, 76), (100 << 20, 0)] {
-                let said = plan(&planner.policy, &planner.members, root, bytes).unwrap();
-                match &*planner.planned(&bcast::COLLECTIVE, &Shape::new(77, root, bytes)).unwrap() {
+                let shape = Shape::new(77, root, bytes);
+                let said = plan(&planner.policy, &planner.members, &bcast::COLLECTIVE, &shape).unwrap();
+                match &*planner.planned(&bcast::COLLECTIVE, &shape).unwrap() {
                     Planned::Native => assert!(said.is_native()),
-                    Planned::Run(steps) => assert_eq!(steps[0], Step::Program(said.program(me).unwrap()), "{bytes} from {root} at {me}"),
+                    Planned::Run(steps) => assert_eq!(*steps, said.form.steps(me, &shape).unwrap(), "{bytes} from {root} at {me}"),
                 }
             }
         }
@@ -165,7 +152,7 @@ mod tests {
         let gather = COLLECTIVES.into_iter().find(|c| c.name == "gather").unwrap();
         for (bytes, too_long) in [(16 << 20, false), (40 << 20, true)] {
             let shape = gather.shape(77, 0, bytes);
-            let said = plan_form(&planner.policy, &planner.members, gather, &shape).unwrap();
+            let said = plan(&planner.policy, &planner.members, gather, &shape).unwrap();
             let native = matches!(*planner.planned(gather, &shape).unwrap(), Planned::Native);
             assert_eq!((said.too_long, said.is_native(), native), (too_long, too_long, too_long), "{bytes}");
         }
@@ -181,7 +168,7 @@ mod tests {
         let policy = Arc::new(CompiledPolicy::new(policy).unwrap());
         let mut planner = Planner::new(policy, members, 0, 1);
         // what was not tuned is the library's own anyway
-        for collective in COLLECTIVES.into_iter().filter(|c| !by_form(c) || !c.sized()) {
+        for collective in COLLECTIVES.into_iter().filter(|c| has_routes(c) || !c.sized()) {
             let shape = collective.shape(5, 0, if collective.sized() { 1000 } else { 0 });
             let said = planner.planned(collective, &shape).unwrap_err().to_string();
             assert!(said.contains("no model of that group"), "{said}");
@@ -196,7 +183,7 @@ mod tests {
             planner.planned(&bcast::COLLECTIVE, &Shape::new(77, 0, 3_200_000 + k * 64)).unwrap();
             assert!(planner.memory() <= MOST_BYTES);
         }
-        assert_eq!(planner.choices.weight(), 1);
+        assert_eq!(planner.decided.weight(), CHOICE);
         // the last ones are still there, the first ones went
         let known = |k: usize| planner.planned.get(&(Shape::new(77, 0, 3_200_000 + k * 64), &bcast::COLLECTIVE)).is_some();
         assert!(known(3999) && known(3950) && !known(0));
@@ -205,30 +192,33 @@ mod tests {
     #[test]
     fn the_oldest_decision_goes_where_there_are_too_many_and_no_other() {
         let mut planner = planner(13);
-        let classes = [5000, 92_000].map(|bytes| (planner.policy.size_class(&bcast::COLLECTIVE, bytes), false));
+        let class = |planner: &Planner, bytes: usize, root: Rank| {
+            Class::of(&planner.policy, &planner.members, &bcast::COLLECTIVE, &Shape::new(77, root, bytes)).unwrap()
+        };
         let ask = |planner: &mut Planner, bytes| drop(planner.planned(&bcast::COLLECTIVE, &Shape::new(77, 1, bytes)).unwrap());
-        let first = stand_in(&planner.policy, &planner.members, &bcast::COLLECTIVE, 1).unwrap();
+        let classes = [5000, 92_000].map(|bytes| class(&planner, bytes, 1));
         // as if so many had been decided, and planned, from roots that there are not
-        let choice = Choice::new(&planner.policy, &planner.members, first, 5000).unwrap();
-        let plan = choice.plan(&planner.policy, &planner.members, 1).unwrap();
-        (1..MOST_CHOICES).for_each(|k| planner.choices.keep((0, false, 1000 + k), choice.clone(), 1));
-        let most = MOST_RANKS / planner.members.len();
-        (1..most).for_each(|k| planner.plans.keep((0, false, 1000 + k), plan.clone(), 77));
-        let gone = |planner: &Planner, most: usize| {
-            let (choices, plans): (Vec<_>, Vec<_>) = (1..most)
-                .map(|k| (0, false, 1000 + k))
-                .map(|key| (planner.choices.get(&key).is_none(), planner.plans.get(&key).is_none()))
-                .unzip();
-            [choices, plans].map(|gone| gone.iter().filter(|&&gone| gone).count())
+        let elsewhere = |k: usize| Class { shape: Shape { root: 1000 + k, ..classes[0].shape }, ..classes[0] };
+        let decided = |planner: &Planner| decide(&planner.policy, &planner.members, &classes[0]).unwrap();
+        let Decided::Routes(choice) = decided(&planner) else { panic!("a broadcast goes along routes") };
+        let plan = Plan::from(choice.plan(&planner.policy, &planner.members, 1).unwrap());
+        let (most_decided, most_routed) = (MOST_RANKS / CHOICE, MOST_RANKS / planner.members.len());
+        for k in 1..most_decided {
+            let decided = decided(&planner);
+            planner.decided.keep(elsewhere(k), decided, CHOICE);
+        }
+        (1..most_routed).for_each(|k| planner.routed.keep((elsewhere(k), 1), plan.clone(), 77));
+        let gone = |planner: &Planner| {
+            let decided = (1..most_decided).filter(|&k| planner.decided.get(&elsewhere(k)).is_none()).count();
+            [decided, (1..most_routed).filter(|&k| planner.routed.get(&(elsewhere(k), 1)).is_none()).count()]
         };
         ask(&mut planner, 5000);
-        assert_eq!(gone(&planner, MOST_CHOICES), [0, 0]);
+        assert_eq!(gone(&planner), [0, 0]);
         ask(&mut planner, 92_000);
-        assert_eq!(gone(&planner, MOST_CHOICES), [1, 1]);
-        for (class, above) in classes {
-            assert!(planner.choices.get(&(class, above, first)).is_some() && planner.plans.get(&(class, above, 1)).is_some());
+        assert_eq!(gone(&planner), [1, 1]);
+        for class in classes {
+            assert!(planner.decided.get(&class).is_some() && planner.routed.get(&(class, 1)).is_some());
         }
-        assert_eq!(planner.choices.weight(), MOST_CHOICES);
     }
 
     #[test]
@@ -239,11 +229,11 @@ mod tests {
             shapes.iter().map(|shape| format!("{:?}", planner.planned(&bcast::COLLECTIVE, shape).unwrap())).collect()
         };
         let before = all(&mut planner);
-        let decided = planner.choices.weight();
+        let decided = planner.decided.weight();
         planner.rest();
-        assert_eq!((planner.choices.weight(), planner.plans.weight(), planner.memory()), (decided, 0, 0));
+        assert_eq!((planner.decided.weight(), planner.routed.weight(), planner.memory()), (decided, 0, 0));
         assert_eq!(all(&mut planner), before);
-        assert_eq!(planner.choices.weight(), decided);
+        assert_eq!(planner.decided.weight(), decided);
     }
 
     #[test]
@@ -251,15 +241,19 @@ mod tests {
         let policy = planner(0).policy;
         let largest = policy.largest_measured(&bcast::COLLECTIVE);
         let one_host = |group: usize, ranks: usize| -> Vec<Location> { (0..ranks).map(|position| Location { group, position }).collect() };
+        let planned = |members: &[Location], bytes: usize| {
+            let plan = plan(&policy, members, &bcast::COLLECTIVE, &Shape::new(members.len(), 0, bytes)).unwrap();
+            (plan.is_native(), plan.routed().unwrap().clone())
+        };
         // one message from one rank to another is what any library sends
-        let two = plan(&policy, &one_host(0, 2), 0, largest + 1).unwrap();
-        assert!(two.is_native() && two.beyond.is_some(), "{:?}", two.beyond);
-        assert!(plan(&policy, &one_host(0, 2), 0, largest).unwrap().beyond.is_none());
+        let (is_native, two) = planned(&one_host(0, 2), largest + 1);
+        assert!(is_native && two.beyond.is_some(), "{:?}", two.beyond);
+        assert!(planned(&one_host(0, 2), largest).1.beyond.is_none());
         let everybody: Vec<Location> =
             (0..policy.policy.groups.len()).flat_map(|g| one_host(g, policy.policy.groups[g].hosts.len())).collect();
-        let all = plan(&policy, &everybody, 0, 4 * largest).unwrap();
+        let (is_native, all) = planned(&everybody, 4 * largest);
         let beyond = all.beyond.unwrap();
-        assert!(!all.is_native() && beyond.native_s > 1.5 * beyond.own_s, "{beyond:?}");
+        assert!(!is_native && beyond.native_s > 1.5 * beyond.own_s, "{beyond:?}");
         assert!((3.0..4.1).contains(&(all.predicted_s / beyond.own_s)), "{} of {beyond:?}", all.predicted_s);
     }
 }

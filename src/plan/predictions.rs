@@ -2,7 +2,8 @@
 
 use super::across::{predict_within, problem, two_level};
 use super::fastest::MANY_RANKS;
-use super::{Inside, Location, Plan, TwoLevelChoice, busy, group_ranks, put_together};
+use super::routed::{Inside, Routed, busy, put_together};
+use super::{Location, TwoLevelChoice, group_ranks};
 use crate::collective::{Built, bcast};
 use crate::decide::placed;
 use crate::error::Result;
@@ -78,7 +79,7 @@ impl<'a> Predictions<'a> {
     ///
     /// # Errors
     /// As there.
-    pub(super) fn whole(&self, root: Rank, bytes: usize) -> Result<Plan> {
+    pub(super) fn whole(&self, root: Rank, bytes: usize) -> Result<Routed> {
         put_together(self.policy, self.members, root, bytes, |group, ranks| self.inside(group, ranks, bytes))
     }
 

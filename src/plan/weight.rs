@@ -73,13 +73,8 @@ impl Form {
     /// Bytes of the segments that all of its message goes in, one after the other by the same ways; 0: it goes in other pieces too.
     fn segment_of_all(&self, shape: &Shape) -> usize {
         match self {
-            Form::Coordinated(c) => {
-                if c.collective.size == Size::Message {
-                    c.segment
-                } else {
-                    0
-                }
-            }
+            Form::Coordinated(_) | Form::Routed(_) if self.collective().size == Size::Message => self.segment(),
+            Form::Coordinated(_) | Form::Routed(_) => 0,
             Form::Flat(collective, algorithm, parameters) | Form::Placed(collective, algorithm, parameters, _) => {
                 collective.repeats(algorithm, &bounded(*parameters, shape.bytes))
             }

@@ -42,7 +42,7 @@ fn shortest_segment(row: &Choice, bytes: usize) -> usize {
 }
 
 /// What to do, and why.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     /// The collective.
     pub collective: &'static Collective,

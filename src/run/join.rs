@@ -8,12 +8,12 @@ use super::team::{KEPT, Place, Team, tags_of, teams};
 use super::{rank, world_rank};
 use crate::collective::COLLECTIVES;
 use crate::error::{Error, Result};
-use crate::plan::{Planner, by_form, members};
+use crate::plan::{Planner, members};
 use crate::policy::CompiledPolicy;
 use crate::topology::Rank;
 use crate::transport::mpi::{check, gather_texts};
 use crate::transport::native;
-use crate::two_level::MOST_LANES;
+use crate::two_level::{MOST_LANES, has_routes};
 use mpi::ffi::{self, MPI_Comm};
 use std::os::raw::c_int;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -58,7 +58,7 @@ impl Prepared {
     fn lanes(&self) -> i64 {
         let policy = &self.policy.policy;
         let forms =
-            policy.collectives.iter().any(|(collective, over)| collective.sized() && by_form(collective) && !over.two_level.is_empty());
+            policy.collectives.iter().any(|(collective, over)| collective.sized() && !has_routes(collective) && !over.two_level.is_empty());
         // and what takes the library's place in a step has some
         let instead = COLLECTIVES.iter().map(|c| c.fallback.lanes).max().unwrap_or(1);
         (policy.groups.len() - 1).max(if forms { MOST_LANES } else { instead }) as i64

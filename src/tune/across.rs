@@ -5,7 +5,7 @@ use super::HOLDS;
 use super::bound::{Floor, least_between};
 use super::chosen::{self, Verdict, choosing, confirm, is_remeasured, verdict};
 use super::missed::{HOPELESS, Missed};
-use super::rows::{OfSize, between_sizes, choice_at, row_of};
+use super::rows::{OfSize, between_sizes, choice_at, row_of_routes};
 use crate::collective::{Parameters, bcast};
 use crate::decide::{ALIKE, LEAST_ACROSS, all_candidates, wider};
 use crate::error::Result;
@@ -456,7 +456,7 @@ fn made<'a>(session: &Session, bytes: usize, candidates: &'a [Candidate], taken:
         margin: runner_up.map_or(0.0, |(_, t)| stats::margin(*t, time)),
     };
     let measured = std::iter::once((best, own_s)).chain(others.iter().map(|&(k, t)| (&candidates[k], t))).collect();
-    Some(OfSize { measured, row: row_of(&choice_at(best, bytes), 0, bytes, evidence, native) })
+    Some(OfSize { measured, row: row_of_routes(&choice_at(best, bytes), 0, bytes, evidence, native) })
 }
 
 #[cfg(test)]

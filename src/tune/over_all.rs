@@ -1,15 +1,17 @@
 //! Collectives over all groups that have forms: those predicted to be fast are measured beside the library's own.
 
 use super::chosen::{Verdict, choosing, confirm, fastest, verdict};
+use super::rows::row_of_routes;
 use crate::collective::{Algorithm, Collective, NUMBER, Parameters, Shape};
 use crate::decide::{self, ALIKE, AS_GOOD, CLOSE, Made, halfway, native_seconds, rows};
 use crate::error::{Error, Result};
 use crate::measure::{Experiment, Session};
-use crate::plan::{Form, FormPlan, by_form, forms};
+use crate::plan::{Form, Plan, forms};
 use crate::plan::{Location, leaps_of};
 use crate::policy::{CompiledPolicy, Evidence, NO_OTHER, Policy, TwoLevelRow};
 use crate::schedule::pieces;
 use crate::stats;
+use crate::two_level::has_routes;
 use std::collections::BTreeMap;
 
 /// So many of the best predicted forms are measured, and the best one of each [kind](Kind) is.
@@ -30,7 +32,7 @@ pub fn choose(
 ) -> Result<BTreeMap<&'static Collective, Vec<TwoLevelRow>>> {
     let compiled = CompiledPolicy::new(policy.clone())?;
     let mut all = BTreeMap::new();
-    for &collective in collectives.iter().filter(|c| by_form(c)) {
+    for &collective in collectives.iter().filter(|c| !has_routes(c)) {
         let mut of_sizes = Vec::new();
         for bytes in collective.tuned_sizes(&FORM_SIZES, members.len()) {
             let forms = forms(&compiled, members, collective, &collective.shape(members.len(), 0, bytes))?;
@@ -58,7 +60,7 @@ fn between(
     members: &[Location],
     collective: &'static Collective,
     of_sizes: &[OfSize],
-) -> Result<Vec<(usize, Vec<FormPlan>)>> {
+) -> Result<Vec<(usize, Vec<Plan>)>> {
     let mut found = Vec::new();
     for pair in of_sizes.windows(2) {
         let (low, high) = (pair[0].row.at_bytes, pair[1].row.at_bytes);
@@ -69,15 +71,15 @@ fn between(
         let middle = halfway(low, high) / NUMBER * NUMBER;
         let shape = collective.shape(members.len(), 0, middle);
         let Some(best) = forms(policy, members, collective, &shape)?.into_iter().next() else { continue };
-        let mut taken: Vec<FormPlan> = Vec::new();
+        let mut taken: Vec<Plan> = Vec::new();
         for (plan, _) in pair.iter().filter_map(|size| size.measured.first()) {
             let form = &plan.form;
             let seconds = if form.fits(&shape) { seconds(form, policy, members, &shape)? } else { f64::INFINITY };
             if seconds.is_finite() && taken.iter().all(|known| known.form != *form) {
-                taken.push(FormPlan::predicted(form.clone(), Some(seconds)));
+                taken.push(Plan::predicted(form.clone(), Some(seconds)));
             }
         }
-        let taken_s = taken.iter().map(FormPlan::seconds).fold(f64::INFINITY, f64::min);
+        let taken_s = taken.iter().map(Plan::seconds).fold(f64::INFINITY, f64::min);
         if best.seconds() * (1.0 + ALIKE) < taken_s {
             found.push((middle, [vec![best], taken].concat()));
         }
@@ -86,7 +88,7 @@ fn between(
 }
 
 /// True if all forms were measured at a size.
-fn has_all(session: &Session, forms: &[FormPlan], ranks: usize, bytes: usize) -> bool {
+fn has_all(session: &Session, forms: &[Plan], ranks: usize, bytes: usize) -> bool {
     forms.iter().all(|plan| session.samples().get(&experiment(&plan.form, ranks, bytes)).is_some())
 }
 
@@ -100,7 +102,7 @@ fn seconds(form: &Form, policy: &CompiledPolicy, members: &[Location], shape: &S
 
 /// The forms that were measured for a size, the first one to be taken, and the row that was made of it.
 struct OfSize {
-    measured: Vec<(FormPlan, f64)>,
+    measured: Vec<(Plan, f64)>,
     row: TwoLevelRow,
 }
 
@@ -111,7 +113,7 @@ fn of_size(
     members: &[Location],
     collective: &'static Collective,
     bytes: usize,
-    mut forms: Vec<FormPlan>,
+    mut forms: Vec<Plan>,
 ) -> Result<Option<OfSize>> {
     let ranks = members.len();
     let mut experiments: Vec<Experiment> = forms.iter().map(|plan| experiment(&plan.form, ranks, bytes)).collect();
@@ -128,7 +130,7 @@ fn of_size(
         session.race(purpose, &[[&experiments[..], &others].concat()])?;
     }
     let found = forms.into_iter().zip(&experiments).filter_map(|(plan, e)| Some((plan, e, choosing(session.samples(), e)?)));
-    let mut found: Vec<(FormPlan, &Experiment, f64)> = found.collect();
+    let mut found: Vec<(Plan, &Experiment, f64)> = found.collect();
     found.sort_by(|a, b| a.2.total_cmp(&b.2));
     let Some(least) = found.first().map(|fastest| fastest.2) else { return Ok(None) };
     let as_good = 0..found.iter().take_while(|f| f.2 <= least * AS_GOOD).count();
@@ -150,7 +152,7 @@ fn of_size(
 }
 
 /// The same with twice as much under way between coordinators, where that is held back.
-fn wider(policy: &CompiledPolicy, members: &[Location], form: &Form, shape: &Shape) -> Result<Option<FormPlan>> {
+fn wider(policy: &CompiledPolicy, members: &[Location], form: &Form, shape: &Shape) -> Result<Option<Plan>> {
     let Form::Coordinated(c) = form else { return Ok(None) };
     let more = decide::wider(c.between.parameters.in_flight, pieces(shape.bytes, c.segment)).next();
     let Some(in_flight) = more.filter(|&more| more > 0) else { return Ok(None) };
@@ -158,7 +160,7 @@ fn wider(policy: &CompiledPolicy, members: &[Location], form: &Form, shape: &Sha
     wider.between.parameters.in_flight = in_flight;
     let form = Form::Coordinated(wider);
     let predicted_s = Some(seconds(&form, policy, members, shape)?);
-    Ok(Some(FormPlan::predicted(form, predicted_s)))
+    Ok(Some(Plan::predicted(form, predicted_s)))
 }
 
 /// Rows for all sizes: those that were made, and others between them where another form is predicted to be the best.
@@ -218,16 +220,13 @@ fn row_of(form: &Form, from_bytes: usize, at_bytes: usize, evidence: Evidence, n
             intra_radix: c.inside.parameters.radix,
             ..row
         },
+        Form::Routed(routed) => row_of_routes(&routed.decided, from_bytes, at_bytes, row.evidence, native),
     }
 }
 
 /// Bytes of a form's segments.
 fn segment(form: &Form) -> usize {
-    let said = match form {
-        Form::Flat(_, _, parameters) | Form::Placed(_, _, parameters, _) => parameters.segment,
-        Form::Coordinated(coordinated) => coordinated.segment,
-    };
-    if said == 0 { usize::MAX } else { said }
+    if form.segment() == 0 { usize::MAX } else { form.segment() }
 }
 
 /// What a form is, as far as models may favour the wrong one: what many small messages take of a busy processor they do not know.
@@ -243,15 +242,15 @@ fn kind(form: &Form) -> Kind {
     match form {
         Form::Flat(..) | Form::Placed(..) => Kind::Flat,
         Form::Coordinated(c) if c.by_counterparts() => Kind::ByCounterparts,
-        Form::Coordinated(c) if c.segment > 0 => Kind::InSegments,
-        Form::Coordinated(_) => Kind::InOnePiece,
+        Form::Coordinated(_) | Form::Routed(_) if form.segment() > 0 => Kind::InSegments,
+        Form::Coordinated(_) | Form::Routed(_) => Kind::InOnePiece,
     }
 }
 
 /// The best forms, the best of each kind among them, and at most two that are one algorithm over all ranks: they should be different bets.
-fn finalists(mut forms: Vec<FormPlan>) -> Vec<FormPlan> {
-    let is_flat = |plan: &FormPlan| kind(&plan.form) == Kind::Flat;
-    let before = |all: &[FormPlan], k: usize| all[..k].iter().filter(|plan| is_flat(plan) && plan.form.is_like(&all[k].form)).count();
+fn finalists(mut forms: Vec<Plan>) -> Vec<Plan> {
+    let is_flat = |plan: &Plan| kind(&plan.form) == Kind::Flat;
+    let before = |all: &[Plan], k: usize| all[..k].iter().filter(|plan| is_flat(plan) && plan.form.is_like(&all[k].form)).count();
     let bets: Vec<bool> = (0..forms.len()).map(|k| before(&forms, k) < 2).collect();
     let mut bets = bets.into_iter();
     forms.retain(|_| bets.next().unwrap_or(true));
@@ -274,6 +273,7 @@ fn experiment(form: &Form, ranks: usize, bytes: usize) -> Experiment {
         Form::Flat(collective, algorithm, parameters) => one(collective, algorithm, parameters, (0..ranks).collect()),
         Form::Placed(collective, algorithm, parameters, order) => one(collective, algorithm, parameters, order.clone()),
         Form::Coordinated(coordinated) => Experiment::Coordinated { coordinated: coordinated.clone(), bytes },
+        Form::Routed(routed) => Experiment::TwoLevel { two_level: routed.two_level.clone() },
     }
 }
 
@@ -306,7 +306,7 @@ mod tests {
         let policy = CompiledPolicy::new(Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
         let members: Vec<Location> = (0..policy.policy.groups.len()).map(|group| Location { group, position: 0 }).collect();
         let shape = allreduce::COLLECTIVE.shape(members.len(), 0, 1 << 20);
-        let in_segments = |plan: FormPlan| if let Form::Coordinated(c) = plan.form { Some(c).filter(|c| c.segment > 0) } else { None };
+        let in_segments = |plan: Plan| if let Form::Coordinated(c) = plan.form { Some(c).filter(|c| c.segment > 0) } else { None };
         let mut narrow = forms(&policy, &members, &allreduce::COLLECTIVE, &shape).unwrap().into_iter().find_map(in_segments).unwrap();
         narrow.between.parameters.in_flight = 2;
         let narrow = Form::Coordinated(narrow);

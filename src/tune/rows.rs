@@ -42,7 +42,7 @@ pub(super) fn between_sizes(predictions: &Predictions, root: Rank, of_sizes: &[O
                 let native_s = (!sizes.is_empty()).then(|| stats::interpolate(&sizes, &native, row.at));
                 let native = native_s.is_some_and(|native| !beats_native(row.seconds, native, None));
                 let evidence = Evidence { predicted_s: row.seconds, native_s, runner_up: NO_OTHER.into(), ..Evidence::default() };
-                row_of(&row.taken.flatten(), row.from, row.at, evidence, native)
+                row_of_routes(&row.taken.flatten(), row.from, row.at, evidence, native)
             }
         });
     }
@@ -60,8 +60,8 @@ pub(super) fn choice_at(candidate: &Candidate, bytes: usize) -> TwoLevelChoice {
     })
 }
 
-/// The row of a schedule.
-pub(super) fn row_of(choice: &TwoLevelChoice, from_bytes: usize, at_bytes: usize, evidence: Evidence, native: bool) -> TwoLevelRow {
+/// The row of a broadcast's schedule.
+pub(super) fn row_of_routes(choice: &TwoLevelChoice, from_bytes: usize, at_bytes: usize, evidence: Evidence, native: bool) -> TwoLevelRow {
     let flow = choice.map_or(Flow::default(), |w| w.flow);
     TwoLevelRow {
         from_bytes,

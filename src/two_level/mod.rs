@@ -15,7 +15,7 @@ mod reduce;
 mod reduce_scatter;
 mod scatter;
 
-use crate::collective::{Algorithm, Parameters};
+use crate::collective::{Algorithm, Collective, Parameters};
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -24,6 +24,15 @@ use std::hash::{Hash, Hasher};
 pub use bcast::{InterGroup, TwoLevel};
 pub use coordinated::{Coordinated, MOST_LANES, Through, first_rank, through};
 pub use inter_group::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, inter_group_algorithm};
+
+/// Collectives whose messages take routes of their own between groups ([`InterGroupAlgorithm`]), along which they pass as a whole or in segments. The others
+/// go through coordinators ([`through`]).
+static ROUTED: [&Collective; 1] = [&crate::collective::bcast::COLLECTIVE];
+
+/// True if messages of a collective take routes of their own between groups.
+pub fn has_routes(collective: &Collective) -> bool {
+    ROUTED.contains(&collective)
+}
 
 /// An algorithm with its parameters. Of which collective it is one, whoever has it knows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -5,7 +5,7 @@ use super::super::reasons::{no_row, too_long};
 use super::super::table::{percent, table};
 use super::super::{Outcome, print, print_json};
 use crate::collective::Collective;
-use crate::plan::{Location, by_form, members, placement, plan, plan_form};
+use crate::plan::{Location, members, placement, plan};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::qnm::{Partners, Report, Site, collective, partners};
 use crate::units;
@@ -154,17 +154,11 @@ fn adaptive(
     collective: &'static Collective,
     bytes: usize,
 ) -> anyhow::Result<Result<(f64, bool), String>> {
-    let (seconds, is_native, is_too_long) = if by_form(collective) {
-        let plan = plan_form(compiled, members, collective, &collective.shape(members.len(), 0, bytes))?;
-        (plan.predicted_s, plan.is_native(), plan.too_long)
-    } else {
-        let plan = plan(compiled, members, 0, bytes)?;
-        (plan.seconds(), plan.is_native(), plan.is_too_long())
-    };
-    Ok(match seconds.filter(|_| !is_too_long) {
-        Some(seconds) => Ok((seconds, is_native)),
-        None if is_too_long => Err(too_long()),
-        None if is_native => Err(no_row(collective)),
+    let plan = plan(compiled, members, collective, &collective.shape(members.len(), 0, bytes))?;
+    Ok(match plan.predicted_s {
+        Some(seconds) => Ok((seconds, plan.is_native())),
+        None if plan.too_long => Err(too_long()),
+        None if plan.is_native() => Err(no_row(collective)),
         None => Err("what the policy does takes too long to predict".into()),
     })
 }

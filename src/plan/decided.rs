@@ -1,22 +1,23 @@
-//! What is done in a collective that has forms: what a row says, or where no row fits, the form that is predicted to be the fastest.
+//! What is planned for a collective: what a row says, or where no row fits, what is predicted to be the fastest.
 
 use super::farthest_first::serves_each;
 use super::fastest::{another as another_root, fastest, seconds};
 use super::forms::{coordinated, in_bounded_segments};
-use super::{Form, LONGEST_MESSAGE, Location, PolyModel, placement, stand_in, untuned};
+use super::routed::{Choice, Routed};
+use super::{Form, LONGEST_MESSAGE, Location, OWN, PolyModel, placement, stand_in, untuned};
 use crate::collective::{Collective, Parameters, Shape};
 use crate::decide::placed;
 use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, Decision, TwoLevelRow, bounded};
 use crate::stats;
-use crate::two_level::through;
+use crate::two_level::{has_routes, through};
 
 /// Above its own size a row holds up to so many times that: rows are made fourfold or nearer, and end halfway between two.
 const REACH: usize = 2;
 
-/// A form, with what it should take.
+/// A plan.
 #[derive(Debug, Clone)]
-pub struct FormPlan {
+pub struct Plan {
     /// What is done.
     pub form: Form,
     /// The time it should take, in seconds; `None` of the library's own where it was not measured, and of what takes too long to predict.
@@ -29,32 +30,56 @@ pub struct FormPlan {
     pub too_long: bool,
 }
 
-/// Plans a collective that has these forms. The same input gives the same plan on every rank. It is decided at one size of a class
-/// ([`CompiledPolicy::size_class`]), for all sizes of it and all roots in one group whose processors are alike; its time is that of the size asked for.
+/// Plans a collective. The same input gives the same plan on every rank.
+///
+/// It is decided at one size of a class ([`CompiledPolicy::size_class`]), for all sizes of it and all roots in one group whose processors are alike, so that
+/// a new size costs no new decision ([`super::Planner`]); its time is that of the size asked for.
 ///
 /// # Errors
 /// The root is outside, the policy lacks a link, or an algorithm that there is not.
-pub fn plan_form(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<FormPlan> {
-    let asked = class_of(policy, members, collective, shape)?;
-    let plan = decide_form(policy, members, collective, &asked)?.for_shape(policy, members, collective, shape)?;
-    let predicted_s = if shape.bytes == asked.bytes { plan.predicted_s } else { plan.seconds_at(policy, members, collective, shape)? };
-    // of the library's own instead of it nothing is known
-    Ok(FormPlan { predicted_s: predicted_s.filter(|_| !plan.too_long), ..plan })
+pub fn plan(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Plan> {
+    let class = Class::of(policy, members, collective, shape)?;
+    let plan = match decide(policy, members, &class)? {
+        Decided::Form(plan) => plan.for_shape(policy, members, shape)?,
+        Decided::Routes(choice) => choice.plan(policy, members, shape.root).map(Plan::from)?.for_shape(policy, members, shape)?,
+    };
+    plan.timed(policy, members, &class, shape)
 }
 
-/// The shape that stands for the class of another one.
-///
-/// # Errors
-/// The root is outside.
-pub(super) fn class_of(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Shape> {
-    let (at, element) = (policy.size_class(collective, shape.bytes), shape.elements.bytes);
-    // a root may be in place where others are not, and all must decide alike; of whole elements, and not none where there are some
-    let bytes = if shape.bytes == 0 { 0 } else { (at / element).max(1) * element };
-    let first = stand_in(policy, members, collective, shape.root)?;
-    // rows were made from the first of the first group
-    let another = shape.root != first && members[first].group == 0 && hangs_on_root(collective, policy.two_level(collective, at));
-    let root = if another { another_root(members, first) } else { first };
-    Ok(Shape { bytes, root, in_place: false, ..*shape })
+/// Sizes and roots for which the same is decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Class {
+    pub collective: &'static Collective,
+    /// What stands for it.
+    pub shape: Shape,
+    /// True if its sizes are above all that were measured, where that makes a difference.
+    pub above: bool,
+}
+
+/// What is decided for a class.
+pub(super) enum Decided {
+    /// A form, which is the same from all roots but for who has which part in it.
+    Form(Plan),
+    /// Routes, on which it hangs on the root who sends to whom.
+    Routes(Choice),
+}
+
+impl Class {
+    /// The one that a shape is in.
+    ///
+    /// # Errors
+    /// The root is outside.
+    pub(super) fn of(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Class> {
+        let (at, element) = (policy.size_class(collective, shape.bytes), shape.elements.bytes);
+        // a root may be in place where others are not, and all must decide alike; of whole elements, and not none where there are some
+        let bytes = if shape.bytes == 0 { 0 } else { (at / element).max(1) * element };
+        let first = stand_in(policy, members, collective, shape.root)?;
+        // rows were made from the first of the first group
+        let another = shape.root != first && members[first].group == 0 && hangs_on_root(collective, policy.two_level(collective, at));
+        let root = if another { another_root(members, first) } else { first };
+        let above = has_routes(collective) && shape.bytes > policy.largest_measured(collective);
+        Ok(Class { collective, shape: Shape { bytes, root, in_place: false, ..*shape }, above })
+    }
 }
 
 /// True if who crosses groups in what a row says hangs on which rank of its group the root is: in a tree over all ranks.
@@ -63,19 +88,21 @@ fn hangs_on_root(collective: &'static Collective, row: Option<&TwoLevelRow>) -> 
     collective.rooted && row.is_some_and(tree)
 }
 
-/// Decides what is done for a shape.
+/// Decides what is done for a class.
 ///
 /// # Errors
-/// As [`plan_form`].
-pub(super) fn decide_form(
-    policy: &CompiledPolicy,
-    members: &[Location],
-    collective: &'static Collective,
-    shape: &Shape,
-) -> Result<FormPlan> {
+/// As [`plan`].
+pub(super) fn decide(policy: &CompiledPolicy, members: &[Location], class: &Class) -> Result<Decided> {
+    if has_routes(class.collective) {
+        return Ok(Decided::Routes(Choice::new(policy, members, class.shape.root, class.shape.bytes, class.above)?));
+    }
+    Ok(Decided::Form(decide_form(policy, members, class.collective, &class.shape)?))
+}
+
+fn decide_form(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Plan> {
     let group = members[0].group;
     // where nothing was tuned of it, nobody knows that the library's own is slower
-    let native = FormPlan::unknown(collective);
+    let native = Plan::unknown(collective);
     // (what a barrier without rows does is predicted)
     if collective.sized() && untuned(policy, members, collective) {
         return Ok(native);
@@ -92,7 +119,7 @@ pub(super) fn decide_form(
         };
         let predicted_s = Some(decided.predicted_s).filter(|s| s.is_finite());
         let from_row = decided.from_row;
-        return Ok(FormPlan { from_row, decision: Some(decided), ..FormPlan::predicted(form, predicted_s) }.or_native(collective, shape));
+        return Ok(Plan { from_row, decision: Some(decided), ..Plan::predicted(form, predicted_s) }.or_native(shape));
     }
     let about_whole = |k: usize| policy.is_about_whole(k, members.iter().filter(|m| m.group == k).count());
     let row = policy.two_level(collective, shape.bytes).filter(|_| (0..policy.policy.groups.len()).all(about_whole));
@@ -119,20 +146,30 @@ fn positions(members: &[Location], shape: &Shape) -> Vec<usize> {
     (0..members.len()).map(|v| members[shape.absolute(v)].position).collect()
 }
 
-impl FormPlan {
+impl Plan {
     /// The library's own, of which nothing is known.
-    fn unknown(collective: &'static Collective) -> FormPlan {
-        FormPlan::predicted(Form::native(collective), None)
+    fn unknown(collective: &'static Collective) -> Plan {
+        Plan::predicted(Form::native(collective), None)
     }
 
     /// A form that prediction chose.
-    pub fn predicted(form: Form, predicted_s: Option<f64>) -> FormPlan {
-        FormPlan { form, predicted_s, from_row: false, decision: None, too_long: false }
+    pub fn predicted(form: Form, predicted_s: Option<f64>) -> Plan {
+        Plan { form, predicted_s, from_row: false, decision: None, too_long: false }
+    }
+
+    /// The routes that it goes along, if it does.
+    pub fn routed(&self) -> Option<&Routed> {
+        if let Form::Routed(routed) = &self.form { Some(routed) } else { None }
     }
 
     /// True if everybody calls the library's own.
     pub fn is_native(&self) -> bool {
         self.form.is_native() || self.too_long
+    }
+
+    /// What is done, in a line.
+    pub fn words(&self) -> String {
+        if self.is_native() { OWN.into() } else { self.form.words() }
     }
 
     /// The time it should take; for ever, where it is not known.
@@ -144,30 +181,30 @@ impl FormPlan {
     ///
     /// # Errors
     /// As [`Form::for_shape`].
-    pub(super) fn for_shape(
-        &self,
-        policy: &CompiledPolicy,
-        members: &[Location],
-        collective: &'static Collective,
-        shape: &Shape,
-    ) -> Result<FormPlan> {
+    pub(super) fn for_shape(&self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Result<Plan> {
         let form = self.form.for_shape(policy, members, shape)?;
         let too_long = !form.is_native() && form.largest_message(shape) > LONGEST_MESSAGE;
-        let FormPlan { predicted_s, from_row, .. } = *self;
-        Ok(FormPlan { form, predicted_s, from_row, decision: self.decision.clone(), too_long }.or_native(collective, shape))
+        let Plan { predicted_s, from_row, .. } = *self;
+        Ok(Plan { form, predicted_s, from_row, decision: self.decision.clone(), too_long }.or_native(shape))
+    }
+
+    /// The same with its time, which may be that of another size than the one that stands for its class.
+    fn timed(self, policy: &CompiledPolicy, members: &[Location], class: &Class, shape: &Shape) -> Result<Plan> {
+        if let Form::Routed(routed) = self.form {
+            let timed = Plan::from(routed.timed(policy, members)?);
+            return Ok(Plan { predicted_s: timed.predicted_s.filter(|_| !self.too_long), too_long: self.too_long, ..timed });
+        }
+        let predicted_s = if shape.bytes == class.shape.bytes { self.predicted_s } else { self.seconds_at(policy, members, shape)? };
+        // of the library's own instead of it nothing is known
+        Ok(Plan { predicted_s: predicted_s.filter(|_| !self.too_long), ..self })
     }
 
     /// What it should take for a shape of another size than the one that stands for its class.
-    fn seconds_at(
-        &self,
-        policy: &CompiledPolicy,
-        members: &[Location],
-        collective: &'static Collective,
-        shape: &Shape,
-    ) -> Result<Option<f64>> {
+    fn seconds_at(&self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Result<Option<f64>> {
         if self.predicted_s.is_none() {
             return Ok(None);
         }
+        let collective = self.form.collective();
         if let Some(d) = &self.decision {
             let positions = placed(&positions(members, shape), &d.places);
             let d = Decision { parameters: bounded(d.parameters, shape.bytes), ..d.clone() };
@@ -183,8 +220,15 @@ impl FormPlan {
     }
 
     /// The library's own, where this was made for an operation that commutes and the shape's does not.
-    fn or_native(self, collective: &'static Collective, shape: &Shape) -> FormPlan {
-        if self.form.fits(shape) { self } else { FormPlan::unknown(collective) }
+    fn or_native(self, shape: &Shape) -> Plan {
+        if self.form.fits(shape) { self } else { Plan::unknown(self.form.collective()) }
+    }
+}
+
+impl From<Routed> for Plan {
+    fn from(routed: Routed) -> Plan {
+        let (predicted_s, from_row) = (routed.seconds(), routed.from_row);
+        Plan { from_row, ..Plan::predicted(Form::Routed(Box::new(routed)), predicted_s) }
     }
 }
 
@@ -209,14 +253,14 @@ fn from_row(
     collective: &'static Collective,
     row: &TwoLevelRow,
     shape: &Shape,
-) -> Result<FormPlan> {
+) -> Result<Plan> {
     let native = row.evidence.native_s.filter(|_| is_native(policy, members, collective, row));
     if native.is_some() {
-        return Ok(FormPlan { from_row: true, ..FormPlan::predicted(Form::native(collective), native) });
+        return Ok(Plan { from_row: true, ..Plan::predicted(Form::native(collective), native) });
     }
     let predicted_s = Some(policy.two_level_seconds(collective, shape.bytes));
     let costs = PolyModel::new(policy, members, collective, shape.bytes)?;
-    Ok(FormPlan { from_row: true, ..FormPlan::predicted(form_of(&costs, members, collective, row, shape)?, predicted_s) })
+    Ok(Plan { from_row: true, ..Plan::predicted(form_of(&costs, members, collective, row, shape)?, predicted_s) })
 }
 
 /// The form that a row says, with what follows from the links where it says nothing.
@@ -257,7 +301,7 @@ mod tests {
         let mut members: Vec<Location> = policy.groups.iter().enumerate().flat_map(of).collect();
         let policy = CompiledPolicy::new(policy).unwrap();
         let is_native = |members: &[Location], bytes: usize| {
-            plan_form(&policy, members, alltoall, &alltoall.shape(members.len(), 0, bytes)).unwrap().is_native()
+            plan(&policy, members, alltoall, &alltoall.shape(members.len(), 0, bytes)).unwrap().is_native()
         };
         assert!(is_native(&members, 32 << 10));
         members.sort_by_key(|m| (m.position, m.group));

@@ -1,0 +1,224 @@
+//! The forms of collectives: one algorithm over all ranks, through the coordinators of groups, or along routes between them.
+
+use super::farthest_first::serves_each;
+use super::forms::{groups_of, in_bounded_segments};
+use super::routed::Routed;
+use super::{Location, PolyModel};
+use crate::collective::{Algorithm, Collective, Parameters, Shape, Size, Step, bcast, placed_program};
+use crate::decide::even;
+use crate::error::{Error, Result};
+use crate::policy::{CompiledPolicy, bounded};
+use crate::predict::completion;
+use crate::schedule::{MOST_MESSAGES, Program, Schedule};
+use crate::topology::Rank;
+use crate::two_level::Coordinated;
+
+/// A form of a collective.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Form {
+    /// One algorithm over all ranks; or the library's own.
+    Flat(&'static Collective, &'static Algorithm, Parameters),
+    /// The same where ranks take their places by the speed of their processors, or by how far they are: the rank of each, the root's first.
+    Placed(&'static Collective, &'static Algorithm, Parameters, Vec<Rank>),
+    /// Through coordinators.
+    Coordinated(Coordinated),
+    /// Along routes between groups.
+    Routed(Box<Routed>),
+}
+
+/// True of ranks that follow each other.
+fn in_turn(order: &[Rank]) -> bool {
+    order.iter().enumerate().all(|(k, &rank)| rank == (order[0] + k) % order.len())
+}
+
+impl Form {
+    /// The collective that it is of.
+    pub fn collective(&self) -> &'static Collective {
+        match self {
+            Form::Flat(collective, ..) | Form::Placed(collective, ..) => collective,
+            Form::Coordinated(c) => c.collective,
+            Form::Routed(_) => &bcast::COLLECTIVE,
+        }
+    }
+
+    /// The library's own.
+    pub(super) fn native(collective: &'static Collective) -> Form {
+        Form::Flat(collective, collective.native(), Parameters::default())
+    }
+
+    /// True if what predictions of one miss tells of the other: the same algorithms, whatever their parameters.
+    pub fn is_like(&self, other: &Form) -> bool {
+        match (self, other) {
+            (Form::Flat(_, a, _), Form::Flat(_, b, _)) | (Form::Placed(_, a, ..), Form::Placed(_, b, ..)) => a == b,
+            (Form::Coordinated(a), Form::Coordinated(b)) => {
+                a.between.algorithm == b.between.algorithm && a.by_counterparts() == b.by_counterparts()
+            }
+            _ => false,
+        }
+    }
+
+    /// True if two go through coordinators, and differ by what these do at most.
+    pub(super) fn is_alike_inside(&self, other: &Form) -> bool {
+        let (Form::Coordinated(a), Form::Coordinated(b)) = (self, other) else { return false };
+        a.inside == b.inside && a.segment == b.segment
+    }
+
+    /// How it goes through coordinators, if it does.
+    pub(super) fn coordinated(&self) -> Option<&Coordinated> {
+        if let Form::Coordinated(c) = self { Some(c) } else { None }
+    }
+
+    /// True if everybody calls the library's own.
+    pub fn is_native(&self) -> bool {
+        match self {
+            Form::Flat(_, algorithm, _) => algorithm.is_native(),
+            Form::Routed(routed) => routed.is_native(),
+            Form::Placed(..) | Form::Coordinated(_) => false,
+        }
+    }
+
+    /// True if the library's own is done over all ranks, or inside a group: nobody knows its messages.
+    pub fn has_native(&self) -> bool {
+        let inside = |routed: &Routed| (0..routed.groups.len()).any(|k| routed.two_level.local_native(k));
+        self.is_native() || matches!(self, Form::Routed(routed) if inside(routed))
+    }
+
+    /// The same where a shape of another size or root is asked for.
+    ///
+    /// # Errors
+    /// A collective that does not go through coordinators, or the policy lacks a link.
+    pub(super) fn for_shape(&self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Result<Form> {
+        match self {
+            // what is lost hangs on who sends when: ranks do in turn from this root on what they were to do from the one that stands for its class
+            Form::Placed(collective, algorithm, p, order)
+                if in_turn(order) && policy.loses(members[0].group) && members.iter().all(|m| m.group == members[0].group) =>
+            {
+                let order = (0..shape.ranks).map(|place| shape.absolute(place)).collect();
+                Ok(Form::Placed(collective, algorithm, even(*p, shape.bytes), order))
+            }
+            // it was decided for another root of the same group
+            Form::Placed(collective, algorithm, parameters, order) if serves_each(algorithm) && order.first() != Some(&shape.root) => {
+                let costs = PolyModel::new(policy, members, collective, shape.bytes)?;
+                Form::Flat(collective, algorithm, *parameters).with_flow(&costs, shape)
+            }
+            Form::Flat(..) | Form::Placed(..) if !policy.loses(members[0].group) => Ok(self.clone()),
+            Form::Flat(collective, algorithm, p) => Ok(Form::Flat(collective, algorithm, even(*p, shape.bytes))),
+            Form::Placed(collective, algorithm, p, order) => Ok(Form::Placed(collective, algorithm, even(*p, shape.bytes), order.clone())),
+            Form::Coordinated(c) => {
+                let c = Coordinated { groups: groups_of(policy, members, shape), ..c.clone() };
+                Ok(Form::Coordinated(in_bounded_segments(c, shape)?))
+            }
+            Form::Routed(routed) => Ok(Form::Routed(Box::new(routed.for_bytes(shape.bytes)))),
+        }
+    }
+
+    /// True if it does what a shape asks for.
+    pub fn fits(&self, shape: &Shape) -> bool {
+        match self {
+            Form::Flat(_, algorithm, _) => (algorithm.fits)(shape),
+            // places are in another order than ranks
+            Form::Placed(collective, algorithm, _, order) => {
+                (algorithm.fits)(shape) && order.first() == Some(&shape.root) && (shape.elements.commute || !collective.combines)
+            }
+            Form::Coordinated(coordinated) => coordinated.fits(shape),
+            Form::Routed(routed) => (routed.shape.ranks, routed.shape.root) == (shape.ranks, shape.root),
+        }
+    }
+
+    /// Bytes of a message, at most: what a rank gives or gets, or, through coordinators, what all of a group do.
+    pub fn largest_message(&self, shape: &Shape) -> usize {
+        let (collective, ranks) = match self {
+            Form::Flat(collective, ..) | Form::Placed(collective, ..) => (collective, 1),
+            Form::Coordinated(c) if c.collective.size == Size::Block && !c.by_counterparts() => {
+                (&c.collective, c.groups.iter().map(Vec::len).max().unwrap_or(1))
+            }
+            Form::Coordinated(c) => (&c.collective, 1),
+            Form::Routed(routed) => return routed.largest_message(),
+        };
+        let layout = (collective.layout)(shape, shape.root);
+        layout.input.max(layout.output).saturating_mul(ranks)
+    }
+
+    /// Bytes of its segments; 0: whole messages.
+    pub fn segment(&self) -> usize {
+        match self {
+            Form::Flat(_, _, parameters) | Form::Placed(_, _, parameters, _) => parameters.segment,
+            Form::Coordinated(coordinated) => coordinated.segment,
+            Form::Routed(routed) => routed.two_level.segment,
+        }
+    }
+
+    /// How many lanes its programs have, at most.
+    pub fn lanes(&self) -> usize {
+        match self {
+            Form::Flat(_, algorithm, _) | Form::Placed(_, algorithm, ..) => algorithm.lanes,
+            Form::Coordinated(coordinated) => coordinated.lanes(),
+            Form::Routed(routed) => routed.two_level.lanes(),
+        }
+    }
+
+    /// What a rank does, step by step.
+    ///
+    /// # Errors
+    /// As [`Form::program`].
+    pub fn steps(&self, me: Rank, shape: &Shape) -> Result<Vec<Step>> {
+        match self {
+            Form::Routed(routed) => routed.two_level.steps(me),
+            _ => Ok(vec![Step::Program(self.program(me, shape)?)]),
+        }
+    }
+
+    /// What a rank sends and receives; what the library does inside groups comes after it.
+    ///
+    /// # Errors
+    /// An algorithm that there is not, or the library's own, whose messages are not known.
+    pub fn program(&self, me: Rank, shape: &Shape) -> Result<Program> {
+        match self {
+            Form::Flat(_, algorithm, parameters) => {
+                let program = algorithm.program(me, shape, &bounded(*parameters, shape.bytes));
+                program.ok_or_else(|| Error::invalid(format!("build the program of {}: its messages are not known", algorithm.name)))
+            }
+            Form::Placed(collective, algorithm, parameters, order) => {
+                let program = placed_program(collective, algorithm, me, shape, &bounded(*parameters, shape.bytes), order);
+                program.ok_or_else(|| Error::invalid(format!("build the program of {}: rank {me} has no place in it", algorithm.name)))
+            }
+            Form::Coordinated(coordinated) => coordinated.program(me, shape),
+            Form::Routed(routed) => routed.two_level.program(me),
+        }
+    }
+
+    /// The programs of all ranks.
+    ///
+    /// # Errors
+    /// As [`Form::program`].
+    pub fn schedule(&self, shape: &Shape) -> Result<Schedule> {
+        Ok(Schedule { programs: (0..shape.ranks).map(|me| self.program(me, shape)).collect::<Result<_>>()? })
+    }
+
+    /// As [`Form::schedule`], counted while it is built.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`], or as [`Form::program`].
+    pub fn bounded_schedule(&self, shape: &Shape) -> Result<Schedule> {
+        match self {
+            Form::Flat(_, algorithm, parameters) | Form::Placed(_, algorithm, parameters, _) => {
+                let segment = if algorithm.segmented { parameters.segment } else { 0 };
+                Schedule::bounded(shape.ranks, (shape.bytes, segment), (0, MOST_MESSAGES), |me| self.program(me, shape))
+            }
+            Form::Coordinated(c) => {
+                let places = c.places(shape.ranks);
+                let program = |me: Rank| places[me].map_or(Ok(Program::new()), |place| c.program_at(place, shape));
+                Schedule::bounded(shape.ranks, (shape.bytes, c.segment), (c.message_count(shape.bytes)?, MOST_MESSAGES), program)
+            }
+            Form::Routed(routed) => routed.two_level.schedule(shape.ranks),
+        }
+    }
+
+    /// What it should take.
+    ///
+    /// # Errors
+    /// The policy lacks a link, or as [`Form::bounded_schedule`].
+    pub fn seconds(&self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Result<f64> {
+        completion(&self.bounded_schedule(shape)?, &PolyModel::new(policy, members, self.collective(), shape.bytes)?)
+    }
+}
