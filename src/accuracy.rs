@@ -1,7 +1,7 @@
-//! How well collectives were predicted: each one that tuning measured, those broadcasts that go over all groups under each model, and what it would
-//! have cost to trust the predictions alone.
+//! How well collectives were predicted: each one that tuning measured, those of one that go over all groups under each model, and what it would have cost to
+//! trust the predictions alone.
 
-use crate::collective::{Collective, Parameters, Shape, bcast};
+use crate::collective::{Collective, Parameters};
 use crate::decide::placed;
 use crate::error::Result;
 use crate::measure::{Experiment, Samples};
@@ -31,11 +31,16 @@ pub struct SizeAccuracy {
 /// The name under which the selected model is listed.
 pub const SELECTED: &str = "selected";
 
-/// Compares predictions with the broadcasts over all groups among some samples.
+/// Compares predictions with what was measured of a collective over all of several groups.
 ///
 /// # Errors
 /// An algorithm that there is not.
-pub fn accuracy(policy: &CompiledPolicy, members: &[Location], samples: &Samples) -> Result<Vec<SizeAccuracy>> {
+pub fn accuracy(
+    policy: &CompiledPolicy,
+    members: &[Location],
+    samples: &Samples,
+    collective: &'static Collective,
+) -> Result<Vec<SizeAccuracy>> {
     let mut names: Vec<String> = vec![SELECTED.into()];
     for model in policy.policy.groups.iter().flat_map(|g| &g.models) {
         if !names.contains(&model.model) {
@@ -44,19 +49,21 @@ pub fn accuracy(policy: &CompiledPolicy, members: &[Location], samples: &Samples
     }
     let mut by_size: BTreeMap<usize, Vec<Predicted>> = BTreeMap::new();
     for sample in samples.iter() {
-        let Experiment::TwoLevel { two_level } = &sample.experiment else { continue };
+        let experiment = &sample.experiment;
+        let among: Vec<Location> = experiment.ranks().into_iter().map(|rank| members[rank]).collect();
+        let over_all = among.len() == members.len() && among.iter().any(|m| m.group != among[0].group);
         let (Some(measured), Some(halves)) = (stats::median(&sample.all()), halves(&sample.all())) else { continue };
         // no model knows the library's own
-        if sample.experiment.is_native() {
+        if experiment.collective() != Some(collective) || !over_all || experiment.is_native() {
             continue;
         }
-        let schedule = two_level.schedule(members.len())?;
+        let (schedule, bytes) = (experiment.schedule()?, experiment.bytes());
         let predict = |name: &String| {
             let model = Some(name.as_str()).filter(|n| *n != SELECTED);
-            completion(&schedule, &PolyModel::with(policy, members, &bcast::COLLECTIVE, two_level.bytes, model)?)
+            completion(&schedule, &PolyModel::with(policy, &among, collective, bytes, model)?)
         };
         let predicted = names.iter().map(predict).collect::<Result<_>>()?;
-        by_size.entry(two_level.bytes).or_default().push(Predicted { measured, halves, predicted });
+        by_size.entry(bytes).or_default().push(Predicted { measured, halves, predicted });
     }
     let of_size = |(bytes, schedules): (usize, Vec<Predicted>)| {
         let errors = |k: usize| schedules.iter().filter_map(|w| Some(excess(w.predicted[k], w.measured)?.abs())).collect::<Vec<_>>();
@@ -148,7 +155,7 @@ pub struct ChoiceRegret {
     pub group: Option<String>,
     /// The size that it was made at.
     pub bytes: usize,
-    /// How many broadcasts of this size were measured there.
+    /// How many schedules for this size were measured there.
     pub measured: usize,
     /// How much longer it took than the fastest of them, as a share; below 0 where noise makes it so. `None` where that one was measured to
     /// take no time.
@@ -161,11 +168,16 @@ pub struct ChoiceRegret {
 ///
 /// # Errors
 /// The policy lacks a link.
-pub fn regrets(compiled: &CompiledPolicy, members: &[Location], samples: &Samples) -> Result<Vec<ChoiceRegret>> {
+pub fn regrets(
+    compiled: &CompiledPolicy,
+    members: &[Location],
+    samples: &Samples,
+    collective: &'static Collective,
+) -> Result<Vec<ChoiceRegret>> {
     let policy = &compiled.policy;
     // (group, size) -> how many; of the fastest, the first half and the second
     let mut measured: BTreeMap<(Option<usize>, usize), (usize, [f64; 2])> = BTreeMap::new();
-    for sample in samples.iter().filter(|s| s.experiment.collective() == Some(&bcast::COLLECTIVE)) {
+    for sample in samples.iter().filter(|s| s.experiment.collective() == Some(collective)) {
         let (ranks, Some(times)) = (sample.experiment.ranks(), halves(&sample.all())) else { continue };
         let group = members[ranks[0]].group;
         let place = if ranks.len() == members.len() && policy.groups.len() > 1 {
@@ -188,17 +200,16 @@ pub fn regrets(compiled: &CompiledPolicy, members: &[Location], samples: &Sample
         Some(ChoiceRegret { group: group.map(|g| policy.groups[g].name.clone()), bytes, measured, regret })
     };
     let mut choices = Vec::new();
-    for row in policy.two_level(&bcast::COLLECTIVE) {
-        let plan = plan(compiled, members, &bcast::COLLECTIVE, &Shape::new(members.len(), 0, row.at_bytes))?;
-        let chosen = plan.routed().map(|routed| Experiment::TwoLevel { two_level: routed.two_level.clone() });
-        let now = chosen.filter(|_| !row.native).and_then(|chosen| second(&chosen));
+    for row in policy.two_level(collective) {
+        let shape = collective.shape(members.len(), 0, row.at_bytes);
+        let now = if row.native { None } else { second(&plan(compiled, members, collective, &shape)?.form.experiment(&shape)) };
         choices.extend(regret(None, row.at_bytes, now.or(if row.native { row.evidence.native_s } else { row.evidence.measured_s })));
     }
     for (k, group) in policy.groups.iter().enumerate() {
         let mut ranks: Vec<Rank> = (0..members.len()).filter(|&r| members[r].group == k).collect();
         ranks.sort_by_key(|&r| members[r].position);
-        for row in group.rows(&bcast::COLLECTIVE) {
-            let (collective, bytes, algorithm) = (&bcast::COLLECTIVE, row.at_bytes, row.algorithm.clone());
+        for row in group.rows(collective) {
+            let (bytes, algorithm) = (row.at_bytes, row.algorithm.clone());
             // whoever measured it had the ranks in their places
             let positions: Vec<usize> = (0..ranks.len()).collect();
             let ranks = placed(&ranks, &compiled.decide(collective, k, &positions, bytes)?.places);

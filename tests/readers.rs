@@ -6,7 +6,7 @@ mod common;
 
 use collwise::accuracy::{accuracy, by_place, regrets};
 use collwise::cluster::{Bound, METHODS};
-use collwise::collective::{Parameters, Shape, bcast};
+use collwise::collective::{COLLECTIVES, Parameters, Shape, bcast};
 use collwise::discover::{discover, discover_matrix};
 use collwise::intercluster::{Problem, exact, gantt, lower_bound, solve};
 use collwise::measure::{Experiment, Probe, Recorded, Samples, Session, Settings, SimulatedProbe};
@@ -245,7 +245,10 @@ fn use_samples(settings: Settings, samples: Samples, tunes: bool) {
     // what replays long is replayed long
     let long = |e: &Experiment| matches!(e, Experiment::TwoLevel { two_level } if two_level.message_count() > MOST_MESSAGES);
     if !samples.iter().any(|s| long(&s.experiment)) {
-        let _ = (accuracy(compiled, &members, &samples), by_place(compiled, &members, &samples), regrets(compiled, &members, &samples));
+        let _ = by_place(compiled, &members, &samples);
+        for collective in COLLECTIVES {
+            let _ = (accuracy(compiled, &members, &samples, collective), regrets(compiled, &members, &samples, collective));
+        }
     }
     if tunes {
         let native = samples.iter().any(|s| s.experiment.is_native());

@@ -81,7 +81,7 @@ fn measuring_what_is_predicted_to_be_fast_takes_a_tenth_of_measuring_everything_
         tune(&mut session, TuneOptions { exhaustive: true, ..Default::default() }).unwrap();
         let rest = session.elapsed() - tuned;
         let members = members(&policy, &platform.host_names()).unwrap();
-        let choices = regrets(&CompiledPolicy::new(policy).unwrap(), &members, session.samples()).unwrap();
+        let choices = regrets(&CompiledPolicy::new(policy).unwrap(), &members, session.samples(), &bcast::COLLECTIVE).unwrap();
         assert!(choices.iter().filter(|c| c.group.is_none()).count() >= 10 && choices.iter().all(|c| c.measured > 5), "{choices:?}");
         let mean = choices.iter().map(|c| c.regret.unwrap()).sum::<f64>() / choices.len() as f64;
         println!("seed {seed}: {tuned:.0} s, everything else {rest:.0} s, mean regret {:.2} %", mean * 100.0);

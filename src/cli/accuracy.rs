@@ -1,9 +1,11 @@
 //! `collwise accuracy`
 
+use super::algorithm::CollectiveArgs;
 use super::clocks::clocks;
 use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
 use crate::accuracy::{ChoiceRegret, PlaceAccuracy, SELECTED, SizeAccuracy, accuracy, by_place, regrets};
+use crate::collective::Collective;
 use crate::contention::{Contention, contention};
 use crate::error::Error;
 use crate::measure::Samples;
@@ -20,6 +22,8 @@ pub struct Args {
     policy: PathBuf,
     /// The samples beside it.
     samples: PathBuf,
+    #[command(flatten)]
+    collective: CollectiveArgs,
     /// Read over lines of the samples that make no sense.
     #[arg(long)]
     repair: bool,
@@ -30,12 +34,13 @@ pub struct Args {
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let compiled = CompiledPolicy::new(Policy::read(&args.policy)?)?;
+    let collective = args.collective.collective;
     let (settings, samples) = Samples::read(&args.samples, args.repair)?;
     let members = members(&compiled.policy, &settings.hosts)?;
-    let sizes = accuracy(&compiled, &members, &samples)?;
+    let sizes = accuracy(&compiled, &members, &samples, collective)?;
     let places = by_place(&compiled, &members, &samples)?;
     let contended = contention(&compiled, &members, &samples)?;
-    let choices = regrets(&compiled, &members, &samples)?;
+    let choices = regrets(&compiled, &members, &samples, collective)?;
     if places.is_empty() {
         let file = args.samples.display();
         return Err(Error::data(format!("compare predictions: {file} has no collectives but the library's own")).into());
@@ -50,14 +55,14 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let mut text = if sizes.is_empty() { String::new() } else { of_sizes(&sizes) };
     text += &of_places(&places);
     text += &of_contention(&contended);
-    text += &regret("all groups", choices.iter().filter(|c| c.group.is_none()));
-    text += &regret("one group", choices.iter().filter(|c| c.group.is_some()));
+    text += &regret(collective, "all groups", choices.iter().filter(|c| c.group.is_none()));
+    text += &regret(collective, "one group", choices.iter().filter(|c| c.group.is_some()));
     text += &clocks(samples.clock_errors());
     print(&text)?;
     Ok(Outcome::Done)
 }
 
-/// Broadcasts over all groups, by size and model.
+/// One collective over all groups, by size and model.
 fn of_sizes(sizes: &[SizeAccuracy]) -> String {
     let models: Vec<&String> = sizes[0].error.keys().filter(|n| *n != SELECTED).collect();
     let mut header = vec!["bytes", "schedules", "regret", SELECTED];
@@ -107,7 +112,7 @@ fn of_contention(places: &[Contention]) -> String {
 }
 
 /// How much longer the policy's choices took than the fastest that was measured, found by other runs than those that are compared.
-fn regret<'a>(over: &str, choices: impl Iterator<Item = &'a ChoiceRegret>) -> String {
+fn regret<'a>(of: &Collective, over: &str, choices: impl Iterator<Item = &'a ChoiceRegret>) -> String {
     let choices: Vec<&ChoiceRegret> = choices.collect();
     if choices.is_empty() {
         return String::new();
@@ -119,8 +124,9 @@ fn regret<'a>(over: &str, choices: impl Iterator<Item = &'a ChoiceRegret>) -> St
     };
     let measured: usize = choices.iter().map(|c| c.measured).sum();
     format!(
-        "the policy's {} choices of broadcasts over {over}: mean regret {}, median {}, at most {}, against {measured} broadcasts measured{unknown}\n",
+        "the policy's {} choices of {} over {over}: mean regret {}, median {}, at most {}, against {measured} schedules measured{unknown}\n",
         choices.len(),
+        of.name,
         // noise of short times is in factors: their mean is above 0 where half of them are below
         percent_or_dash(stats::mean(&regrets)),
         percent_or_dash(stats::median(&regrets)),

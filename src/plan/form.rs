@@ -7,6 +7,7 @@ use super::{Location, PolyModel};
 use crate::collective::{Algorithm, Collective, Parameters, Shape, Size, Step, bcast, placed_program};
 use crate::decide::even;
 use crate::error::{Error, Result};
+use crate::measure::Experiment;
 use crate::policy::{CompiledPolicy, bounded};
 use crate::predict::completion;
 use crate::schedule::{MOST_MESSAGES, Program, Schedule};
@@ -211,6 +212,24 @@ impl Form {
                 Schedule::bounded(shape.ranks, (shape.bytes, c.segment), (c.message_count(shape.bytes)?, MOST_MESSAGES), program)
             }
             Form::Routed(routed) => routed.two_level.schedule(shape.ranks),
+        }
+    }
+
+    /// It, as it is measured.
+    pub fn experiment(&self, shape: &Shape) -> Experiment {
+        let one = |collective, algorithm: &Algorithm, parameters: &Parameters, ranks: Vec<Rank>, root| Experiment::Collective {
+            collective,
+            ranks,
+            root,
+            bytes: shape.bytes,
+            algorithm: algorithm.name.into(),
+            parameters: *parameters,
+        };
+        match self {
+            Form::Flat(collective, algorithm, parameters) => one(collective, algorithm, parameters, (0..shape.ranks).collect(), shape.root),
+            Form::Placed(collective, algorithm, parameters, order) => one(collective, algorithm, parameters, order.clone(), 0),
+            Form::Coordinated(coordinated) => Experiment::Coordinated { coordinated: coordinated.clone(), bytes: shape.bytes },
+            Form::Routed(routed) => Experiment::TwoLevel { two_level: routed.two_level.clone() },
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::chosen::{Verdict, choosing, confirm, fastest, verdict};
 use super::rows::row_of_routes;
-use crate::collective::{Algorithm, Collective, NUMBER, Parameters, Shape};
+use crate::collective::{Collective, NUMBER, Parameters, Shape};
 use crate::decide::{self, ALIKE, AS_GOOD, CLOSE, Made, halfway, native_seconds, rows};
 use crate::error::{Error, Result};
 use crate::measure::{Experiment, Session};
@@ -35,13 +35,15 @@ pub fn choose(
     for &collective in collectives.iter().filter(|c| !has_routes(c)) {
         let mut of_sizes = Vec::new();
         for bytes in collective.tuned_sizes(&FORM_SIZES, members.len()) {
-            let forms = forms(&compiled, members, collective, &collective.shape(members.len(), 0, bytes))?;
-            of_sizes.extend(of_size(session, &compiled, members, collective, bytes, finalists(forms))?);
+            let shape = collective.shape(members.len(), 0, bytes);
+            let forms = forms(&compiled, members, collective, &shape)?;
+            of_sizes.extend(of_size(session, &compiled, members, collective, &shape, finalists(forms))?);
         }
         for (bytes, forms) in between(&compiled, members, collective, &of_sizes)? {
             // recordings of before these were measured have none
-            if session.can_measure() || has_all(session, &forms, members.len(), bytes) {
-                of_sizes.extend(of_size(session, &compiled, members, collective, bytes, forms)?);
+            let shape = collective.shape(members.len(), 0, bytes);
+            if session.can_measure() || has_all(session, &forms, &shape) {
+                of_sizes.extend(of_size(session, &compiled, members, collective, &shape, forms)?);
             }
         }
         of_sizes.sort_by_key(|size| size.row.at_bytes);
@@ -88,8 +90,8 @@ fn between(
 }
 
 /// True if all forms were measured at a size.
-fn has_all(session: &Session, forms: &[Plan], ranks: usize, bytes: usize) -> bool {
-    forms.iter().all(|plan| session.samples().get(&experiment(&plan.form, ranks, bytes)).is_some())
+fn has_all(session: &Session, forms: &[Plan], shape: &Shape) -> bool {
+    forms.iter().all(|plan| session.samples().get(&plan.form.experiment(shape)).is_some())
 }
 
 /// What a form should take; for ever, if it is too large to predict.
@@ -112,20 +114,19 @@ fn of_size(
     policy: &CompiledPolicy,
     members: &[Location],
     collective: &'static Collective,
-    bytes: usize,
+    shape: &Shape,
     mut forms: Vec<Plan>,
 ) -> Result<Option<OfSize>> {
-    let ranks = members.len();
-    let mut experiments: Vec<Experiment> = forms.iter().map(|plan| experiment(&plan.form, ranks, bytes)).collect();
-    let native = experiment(&Form::Flat(collective, collective.native(), Parameters::default()), ranks, bytes);
+    let mut experiments: Vec<Experiment> = forms.iter().map(|plan| plan.form.experiment(shape)).collect();
+    let native = Form::Flat(collective, collective.native(), Parameters::default()).experiment(shape);
     let purpose = if collective.sized() { "forms over all groups" } else { "collectives without a message" };
     let others = if session.has_native() { vec![native.clone()] } else { Vec::new() };
     session.race(purpose, &[[&experiments[..], &others].concat()])?;
     // models do not know what more under way is good for
     let fastest = fastest(session.samples(), &experiments);
-    let more = fastest.map(|k| wider(policy, members, &forms[k].form, &collective.shape(ranks, 0, bytes))).transpose()?.flatten();
+    let more = fastest.map(|k| wider(policy, members, &forms[k].form, shape)).transpose()?.flatten();
     if let Some(more) = more.filter(|more| forms.iter().all(|plan| plan.form != more.form)) {
-        experiments.push(experiment(&more.form, ranks, bytes));
+        experiments.push(more.form.experiment(shape));
         forms.push(more);
         session.race(purpose, &[[&experiments[..], &others].concat()])?;
     }
@@ -147,7 +148,7 @@ fn of_size(
         runner_up: runner_up.map_or(NO_OTHER.into(), |r| r.0.form.words()),
         margin: runner_up.map_or(0.0, |r| stats::margin(r.2, *time).max(0.0)),
     };
-    let row = row_of(&best.form, 0, bytes, evidence, native);
+    let row = row_of(&best.form, 0, shape.bytes, evidence, native);
     Ok(Some(OfSize { measured: found.into_iter().map(|(plan, _, time)| (plan, time)).collect(), row }))
 }
 
@@ -260,23 +261,6 @@ fn finalists(mut forms: Vec<Plan>) -> Vec<Plan> {
     forms.into_iter().enumerate().filter(|(k, _)| wanted(*k)).map(|(_, plan)| plan).collect()
 }
 
-fn experiment(form: &Form, ranks: usize, bytes: usize) -> Experiment {
-    let one = |collective, algorithm: &Algorithm, parameters: &Parameters, ranks| Experiment::Collective {
-        collective,
-        ranks,
-        root: 0,
-        bytes,
-        algorithm: algorithm.name.into(),
-        parameters: *parameters,
-    };
-    match form {
-        Form::Flat(collective, algorithm, parameters) => one(collective, algorithm, parameters, (0..ranks).collect()),
-        Form::Placed(collective, algorithm, parameters, order) => one(collective, algorithm, parameters, order.clone()),
-        Form::Coordinated(coordinated) => Experiment::Coordinated { coordinated: coordinated.clone(), bytes },
-        Form::Routed(routed) => Experiment::TwoLevel { two_level: routed.two_level.clone() },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -320,7 +304,7 @@ mod tests {
     fn what_serves_the_farthest_first_is_measured_so() {
         let algorithm = scatter::COLLECTIVE.fallback;
         let form = Form::Placed(&scatter::COLLECTIVE, algorithm, Parameters::default(), vec![0, 2, 1]);
-        assert_eq!(experiment(&form, 3, 1000).ranks(), [0, 2, 1]);
+        assert_eq!(form.experiment(&scatter::COLLECTIVE.shape(3, 0, 1000)).ranks(), [0, 2, 1]);
         assert_eq!(row_of(&form, 0, 1000, Evidence::default(), false).inter_group, algorithm.name);
     }
 }
