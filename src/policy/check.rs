@@ -3,12 +3,12 @@
 use super::errors::table_of;
 use super::toml_file::{Fault, ascend};
 use super::{Choice, GroupPolicy, PER_GROUP, Policy, TwoLevelRow};
-use crate::collective::{Algorithm, Collective, bcast};
+use crate::collective::{Algorithm, Collective};
 use crate::error::key_path;
 use crate::model::{Compute, LARGEST};
 use crate::schedule::WINDOW;
 use crate::score::Ratios;
-use crate::two_level::{InterGroupAlgorithm, Through, inter_group_algorithm, through};
+use crate::two_level::{InterGroupAlgorithm, Through, has_routes, inter_group_algorithm, through};
 use crate::units::{MAX_BYTES, is_time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -172,8 +172,8 @@ fn rows_fault(collective: &'static Collective, rows: &[TwoLevelRow], ranks: usiz
             None => segments_fault(collective, row),
             Some(through) => forms_fault(through, row, ranks, groups),
         };
-        if row.by_speed && (*collective != bcast::COLLECTIVE || row.is_per_group()) {
-            return Some("by_speed is about an algorithm of a broadcast inside groups, or over all ranks, that the row names".into());
+        if row.by_speed && (!has_routes(collective) || row.is_per_group()) {
+            return Some("by_speed is about a broadcast's algorithm inside groups, or over all ranks, that the row names".into());
         }
         let untimed = row.native && row.evidence.native_s.is_none();
         algorithms.or(untimed.then(|| "native = true needs native_s in its evidence".into()))

@@ -1,7 +1,7 @@
 //! What the network of a group loses of messages that meet others at one receiver: between which sizes, how often, and for how long.
 
 use super::Group;
-use crate::collective::{Collective, Parameters, bcast, gather};
+use crate::collective::{Collective, Parameters, gather};
 use crate::error::Result;
 use crate::fit::predict_with;
 use crate::measure::{Experiment, Session};
@@ -40,8 +40,8 @@ struct Gathers<'a> {
 /// # Errors
 /// The session's, or a model that lacks parameters.
 pub fn find(session: &mut Session, groups: &[Group], collectives: &[&'static Collective]) -> Result<Vec<Option<Losses>>> {
-    // broadcasts send along trees, and what has no bytes is not lost
-    let meets = collectives.iter().any(|c| c.sized() && **c != bcast::COLLECTIVE);
+    // what comes from a root goes along trees, and what has no bytes is not lost
+    let meets = collectives.iter().any(|c| c.sized() && !c.root_begins());
     groups.iter().map(|group| if meets { of_group(session, group) } else { Ok(None) }).collect()
 }
 

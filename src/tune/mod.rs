@@ -23,6 +23,7 @@ use crate::plan::{Location, placement};
 use crate::policy::{GroupPolicy, OverGroups, Policy, Provenance};
 use crate::score::{Calibration, Scores, best_model, score, score_groups};
 use crate::topology::Declared;
+use crate::two_level::has_routes;
 use std::collections::BTreeMap;
 
 /// What took as long as was predicted, within this share, is predicted well, and so are its neighbours.
@@ -102,9 +103,9 @@ pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, P
         let ranks: Vec<Vec<usize>> = rank_sets.iter().map(|r| r.ranks.clone()).collect();
         let members = placed(session.ranks(), &ranks);
         let over_groups = |two_level, calibration| OverGroups { placement: Some(placement(&members)), two_level, calibration };
-        if options.collectives.contains(&&bcast::COLLECTIVE) {
+        for &collective in options.collectives.iter().filter(|c| has_routes(c)) {
             let (rows, calibration) = across::choose(session, &policy, &members, options.exhaustive)?;
-            policy.collectives.insert(&bcast::COLLECTIVE, over_groups(rows, calibration));
+            policy.collectives.insert(collective, over_groups(rows, calibration));
         }
         let rows = over_all::choose(session, &policy, &members, options.collectives)?;
         policy.collectives.extend(rows.into_iter().map(|(collective, rows)| (collective, over_groups(rows, BTreeMap::new()))));
