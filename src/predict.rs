@@ -141,8 +141,8 @@ struct Run<'a> {
     /// True if ranks cannot be replayed so, but all have to be by time, as was not known before.
     by_time: bool,
     progress: Progress,
-    /// Of each stream that is sent how many messages of it may be under way, where its program says nothing; empty where any number.
-    unsaid: Vec<u32>,
+    /// How many messages of each stream that is sent may be under way ([`under_way::limits`]), where that matters.
+    limits: Vec<u32>,
     /// By operation of all ranks that are replayed: when it was complete, or [`OPEN`]; of a message under way, the overhead that its receive will pay, negated.
     done: Vec<f64>,
     record: Option<Record>,
@@ -186,8 +186,8 @@ impl<'a> Run<'a> {
             is_over: false,
             left: Vec::new(),
             losing: Losing::new(if several && model.loses() { schedule.ranks() } else { 0 }),
-            progress: Progress::new(schedule, streams, &places),
-            unsaid: Vec::new(),
+            progress: Progress::new(schedule, streams),
+            limits: Vec::new(),
             places,
             machines: Vec::new(),
             own: 0,
@@ -210,11 +210,17 @@ impl<'a> Run<'a> {
 
     /// True if all was replayed; false if that takes longer than `limit`.
     fn go(&mut self, limit: f64) -> Result<bool> {
+        let limits = under_way::limits(&self.schedule.programs, &self.progress.sent);
+        let streams = if limits.is_empty() { None } else { Some(self.progress.sent.clone()) };
+        // what is lost is as likely in one replay as in another
+        let at_once = self.losing.is_possible() && !limits.is_empty();
+        if at_once {
+            self.hold_back(limits.clone());
+        }
         let mut within = self.in_any_order(limit)?;
-        let unsaid = if within { self.unsaid() } else { Vec::new() };
-        if self.exceeds(&unsaid)? {
-            self.unsaid = unsaid;
+        if within && !at_once && streams.is_some_and(|streams| self.exceeds(&limits, &streams)) {
             self.anew()?;
+            self.hold_back(limits);
             within = self.in_any_order(limit)?;
         }
         if !within {

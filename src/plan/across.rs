@@ -11,7 +11,7 @@ use crate::intercluster::{Job, Problem};
 use crate::model::{Among, Cost, CostModel};
 use crate::policy::{CompiledPolicy, TwoLevelRow};
 use crate::predict::{Busy, Repeats, Replay, pipelined, replay};
-use crate::schedule::{MOST_MESSAGES, WINDOW};
+use crate::schedule::{MOST_MESSAGES, in_flight_unsaid};
 use crate::stats::ROUNDING;
 use crate::topology::Rank;
 use crate::two_level::{InterGroup, InterGroupAlgorithm, IntraGroup, TwoLevel, inter_group_algorithm};
@@ -404,7 +404,7 @@ fn repeats(two_level: &TwoLevel) -> Repeats {
         let segment = if alike { two_level.segment } else { 0 };
         // what comes by several schedules meets late: where nothing is said of how much is under way, as much is as may be
         let in_flight = match two_level.inter_group {
-            InterGroup::Relay if two_level.in_flight == 0 => WINDOW,
+            InterGroup::Relay if two_level.in_flight == 0 => in_flight_unsaid(two_level.segment),
             _ => two_level.in_flight,
         };
         return Repeats { segment, turn: two_level.lanes(), in_flight };

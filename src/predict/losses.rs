@@ -153,6 +153,24 @@ mod tests {
     }
 
     #[test]
+    fn as_much_is_lost_where_nothing_is_said_of_what_is_under_way_as_where_as_many_messages_are_said() {
+        let bytes = 128 << 10;
+        let of = |in_flight: usize| {
+            let mut programs = vec![Program::new(); 3];
+            for k in 0..200 {
+                for rank in 0..2 {
+                    programs[rank].send(2, Span::output(k * bytes, bytes), &[]);
+                    programs[2].recv(rank, Span::output(k * bytes, bytes), &[]);
+                }
+            }
+            let schedule = Schedule { programs: programs.into_iter().map(|program| program.with_in_flight(in_flight)).collect() };
+            completion(&schedule, &Lossy).unwrap()
+        };
+        // 400 messages come in one after the other, and a message that is lost holds up what its sender sends next
+        assert!(of(0) == of(64) && of(64) > 400.0 * 1e-6 * bytes as f64, "{} {}", of(0), of(64));
+    }
+
+    #[test]
     fn what_meets_nothing_or_is_short_is_not_lost() {
         assert!(completion(&to_one(2, 99, 0.0), &Lossy).unwrap() < 1e-3);
         assert!(completion(&to_one(3, 100, 1.1e-4), &Lossy).unwrap() < 1e-3);

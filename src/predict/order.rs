@@ -115,13 +115,18 @@ impl Run<'_> {
     /// As if nothing was done yet.
     pub(super) fn anew(&mut self) -> Result<()> {
         let record = self.record.take().map(|_| Record::new(self.schedule));
-        let unsaid = std::mem::take(&mut self.unsaid);
-        *self = Run { record, unsaid, ..Run::new(self.schedule, self.model)? };
-        if !self.unsaid.is_empty() {
-            let in_flight = |stream: usize, said| if said > 0 { said } else { self.unsaid[stream] as usize };
-            self.progress.limit(self.schedule, &self.places, in_flight);
-        }
+        let limits = std::mem::take(&mut self.limits);
+        *self = Run { record, ..Run::new(self.schedule, self.model)? };
+        self.hold_back(limits);
         Ok(())
+    }
+
+    /// Lets so many messages of each stream be under way ([`super::under_way::limits`]), before anything is done.
+    pub(super) fn hold_back(&mut self, limits: Vec<u32>) {
+        if !limits.is_empty() {
+            self.progress.limit(self.schedule, &self.places, &limits);
+        }
+        self.limits = limits;
     }
 
     /// Of ranks that do alike ([`alike`]) replays one for all, as far as that takes no longer than `limit`, or else is false. `None` if few do, or if what

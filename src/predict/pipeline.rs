@@ -52,7 +52,8 @@ pub fn pipelined<S: Borrow<Schedule>>(
     match schedule(bytes) {
         // the best that can be known of it
         Err(too_large @ Error::TooLarge(_)) => {
-            let seen = seen.map_or_else(|| extrapolated(bytes, repeats, 1, model, limit, &schedule), |seen| Ok(Some(seen)))?;
+            let few = Repeats { in_flight: 1, ..repeats };
+            let seen = seen.map_or_else(|| extrapolated(bytes, few, 1, model, limit, &schedule), |seen| Ok(Some(seen)))?;
             seen.map(|(seconds, _)| seconds).ok_or(too_large)
         }
         whole => completion_within(whole?.borrow(), model, limit),
@@ -142,7 +143,7 @@ fn extrapolated<S: Borrow<Schedule>>(
     }
     // what is under way where nothing is said may be too little for the links, as is seen only once it is
     let unsaid = in_flight_unsaid(repeats.segment);
-    if repeats.in_flight == 0 && turns < unsaid && run.wants_more(unsaid)? {
+    if repeats.in_flight == 0 && bytes / repeats.segment > unsaid && turns < unsaid && run.wants_more(unsaid)? {
         return extrapolated(bytes, repeats, unsaid, model, limit, schedule);
     }
     let [few, more, most] = [1, 2, 3].map(|looks| run.received(looks * turns * turn));

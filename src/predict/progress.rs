@@ -18,11 +18,9 @@ pub(super) struct Progress {
     windows: Vec<Window>,
 }
 
-/// A stream of which so many messages may be under way, at one of its ends.
+/// One of the ends of a stream.
 #[derive(Debug, Clone, Copy)]
 struct End {
-    /// So many messages may be under way; 0: any number.
-    in_flight: u32,
     /// So many messages were sent, or so many receives posted.
     count: u32,
     /// The receive that must be complete before the next one, once there are as many as may be under way.
@@ -32,6 +30,8 @@ struct End {
 /// What of a stream is under way.
 #[derive(Debug, Clone, Copy)]
 struct Window {
+    /// So many messages may be; 0: any number.
+    in_flight: u32,
     sent: End,
     posted: End,
     /// True if its sender waits until a message is received.
@@ -40,16 +40,16 @@ struct Window {
 
 impl End {
     /// The next message was sent, or the next receive posted.
-    fn advance(&mut self, receiver: &Program) {
+    fn advance(&mut self, in_flight: u32, receiver: &Program) {
         self.count += 1;
-        if self.in_flight > 0 && self.count > self.in_flight {
+        if in_flight > 0 && self.count > in_flight {
             self.window = after(receiver, self.window);
         }
     }
 
     /// What must be complete before the next one, since as many are under way as may be.
-    fn waits_for(&self) -> Option<OpId> {
-        (self.in_flight > 0 && self.count >= self.in_flight).then_some(self.window)
+    fn waits_for(&self, in_flight: u32) -> Option<OpId> {
+        (in_flight > 0 && self.count >= in_flight).then_some(self.window)
     }
 }
 
@@ -60,27 +60,20 @@ pub(super) fn after(receiver: &Program, receive: OpId) -> OpId {
 }
 
 impl Progress {
-    /// Nothing was sent, and as many messages may be under way as programs say.
-    pub(super) fn new(schedule: &Schedule, streams: Streams, places: &[Place]) -> Progress {
-        let posted = schedule.programs.iter().flat_map(Program::streams).collect();
-        let mut progress = Progress { sent: streams, posted, windows: Vec::new() };
-        if schedule.programs.iter().any(Program::limits_messages) {
-            progress.limit(schedule, places, |_, said| said);
-        }
-        progress
+    /// Nothing was sent, and any number of messages may be under way.
+    pub(super) fn new(schedule: &Schedule, streams: Streams) -> Progress {
+        Progress { sent: streams, posted: schedule.programs.iter().flat_map(Program::streams).collect(), windows: Vec::new() }
     }
 
-    /// Lets so many messages of each stream be under way as it is told for what its sender's, and its receiver's program says. The streams that are sent are
-    /// numbered as in `sent`.
-    pub(super) fn limit(&mut self, schedule: &Schedule, places: &[Place], in_flight: impl Fn(usize, usize) -> usize) {
-        let end = |first: OpId| End { in_flight: 0, count: 0, window: first };
-        self.windows = self.posted.iter().map(|&first| Window { sent: end(first), posted: end(first), held: false }).collect();
+    /// Lets so many messages of each stream be under way, of which nothing was sent yet. The streams are numbered as in `sent`.
+    pub(super) fn limit(&mut self, schedule: &Schedule, places: &[Place], limits: &[u32]) {
+        let end = |first: OpId| End { count: 0, window: first };
+        let window = |&first| Window { in_flight: 0, sent: end(first), posted: end(first), held: false };
+        self.windows = self.posted.iter().map(window).collect();
         for (program, place) in schedule.programs.iter().zip(places) {
-            for (stream, (to, said)) in (place.sends as usize..).zip(program.outgoing()) {
-                let (receive, theirs) = (self.sent.first[stream] as usize, &schedule.programs[to]);
-                let window = &mut self.windows[(places[to].receives + theirs.stream(receive)) as usize];
-                window.sent.in_flight = in_flight(stream, said) as u32;
-                window.posted.in_flight = in_flight(stream, theirs.in_flight_said(receive)) as u32;
+            for (stream, to) in (place.sends as usize..).zip(program.receivers()) {
+                let receive = self.sent.first[stream] as usize;
+                self.windows[(places[to].receives + schedule.programs[to].stream(receive)) as usize].in_flight = limits[stream];
             }
         }
     }
@@ -109,7 +102,7 @@ impl Run<'_> {
         if self.progress.is_limited() {
             let theirs = &self.schedule.programs[to];
             let window = &mut self.progress.windows[(self.places[to].receives + theirs.stream(receive as usize)) as usize];
-            window.sent.advance(theirs);
+            window.sent.advance(window.in_flight, theirs);
         }
         receive
     }
@@ -127,7 +120,7 @@ impl Run<'_> {
                 return Some(now);
             }
             let mut ready = super::known(program, &self.done[first..], next).ok()?;
-            if let Some(window) = self.progress.windows.get(stream).and_then(|window| window.posted.waits_for()) {
+            if let Some(window) = self.progress.windows.get(stream).and_then(|window| window.posted.waits_for(window.in_flight)) {
                 let received = self.done[first + window as usize];
                 ready = super::is_complete(received).then(|| ready.max(received))?;
             }
@@ -136,7 +129,7 @@ impl Run<'_> {
             }
             self.progress.posted[stream] = after(program, next);
             if let Some(window) = self.progress.windows.get_mut(stream) {
-                window.posted.advance(program);
+                window.posted.advance(window.in_flight, program);
             }
         }
     }
@@ -150,7 +143,7 @@ impl Run<'_> {
         let (m, theirs) = (&self.machines[(rank & self.own) as usize], self.places[to]);
         let receive = self.receive((m.place.sends + m.program.stream(op)) as usize, to);
         let stream = &mut self.progress.windows[(theirs.receives + self.schedule.programs[to].stream(receive as usize)) as usize];
-        let Some(window) = stream.sent.waits_for() else { return Some(0.0) };
+        let Some(window) = stream.sent.waits_for(stream.in_flight) else { return Some(0.0) };
         let received = self.done[theirs.first + window as usize];
         stream.held = !super::is_complete(received);
         (!stream.held).then_some(received)

@@ -49,6 +49,13 @@ fn recorded<'a>(schedule: &'a Schedule, model: &'a dyn CostModel) -> Run<'a> {
     run
 }
 
+/// The same with as many messages under way as may be, whether more would be or not.
+fn held_back<'a>(mut run: Run<'a>) -> Run<'a> {
+    let limits = under_way::limits(&run.schedule.programs, &run.progress.sent);
+    run.hold_back(limits);
+    run
+}
+
 /// Each link has its own costs, some of which are of streams slower than the port; what goes from two ranks to two others goes through one pipe.
 struct Unlike {
     pipes: bool,
@@ -140,7 +147,7 @@ fn where_ranks_do_alike_one_of_them_does_what_all_do() {
             let schedule = algorithm.bounded_schedule(&collective.shape(ranks, ranks / 3, 3000), &parameters);
             let Ok(Some(schedule)) = schedule else { continue };
             for model in [&Alike as &dyn CostModel, &Free] {
-                let new = || recorded(&schedule, model);
+                let new = || held_back(recorded(&schedule, model));
                 let (mut one, mut all) = (new(), new());
                 assert!(all.all_at_once(f64::INFINITY));
                 let replayed = one.one_for_all(f64::INFINITY).unwrap();
@@ -209,7 +216,7 @@ fn who_may_go_on_by_what_is_taken_in_at_its_own_turn_does_not_stand_for_others()
         program.recv(before, one, &[]);
         program
     });
-    let mut run = Run::new(&schedule, &Bytes).unwrap();
+    let mut run = held_back(Run::new(&schedule, &Bytes).unwrap());
     // the copies take no time: the last rank's receiver is done with its first message when its own turn comes, and those of the others are not
     assert_eq!(run.one_for_all(f64::INFINITY).unwrap(), None);
     assert!(run.all_at_once(f64::INFINITY));

@@ -1,51 +1,52 @@
-//! Messages under way where programs do not say how many may be: a replay lets all leave, and where more were under way than are then, it is done again
-//! with as many. In nearly all schedules there never are, and their ranks can be replayed one after the other.
+//! Messages under way: a replay lets all leave, and where more were under way than may be, it is done again with as many. In nearly all schedules there never
+//! are, since as many may be as links want, and their ranks can be replayed one after the other.
 
-use super::Run;
+use super::{Run, progress};
 use crate::error::Result;
-use crate::schedule::{Streams, WINDOW, in_flight_unsaid};
+use crate::schedule::{NONE, Program, Streams, WINDOW, in_flight_unsaid};
+use crate::stats::ROUNDING;
 use crate::topology::{Link, Rank};
 
-/// What is said to be exceeded must be so by more than times are rounded by, which are added in another order than they were.
-const ROUNDING: f64 = 1e-9;
+/// How many messages of each stream that is sent may be under way, if there are more; else 0. Nothing if all are 0.
+pub(super) fn limits(programs: &[Program], streams: &Streams) -> Vec<u32> {
+    let mut limits = Vec::new();
+    let mut sent: Vec<(usize, usize)> = Vec::new();
+    for (rank, program) in programs.iter().enumerate().filter(|(_, program)| program.len() > WINDOW || program.limits_messages()) {
+        sent.clear();
+        sent.resize(program.streams_sent(), (0, 0));
+        for op in (0..program.len()).filter(|&op| program.sends_to(op).is_some()) {
+            let (messages, longest) = &mut sent[program.stream(op) as usize];
+            (*messages, *longest) = (*messages + 1, program.bytes(op).max(*longest));
+        }
+        for (place, (&(messages, longest), (to, said))) in (0..).zip(sent.iter().zip(program.outgoing())) {
+            let stream = streams.at(rank, place);
+            let theirs = programs[to].in_flight_said(streams.first[stream] as usize);
+            let least = [said, theirs].into_iter().filter(|&said| said > 0).min().unwrap_or_else(|| in_flight_unsaid(longest));
+            if messages > least {
+                limits.resize(streams.first.len(), 0);
+                limits[stream] = least as u32;
+            }
+        }
+    }
+    limits
+}
 
 impl Run<'_> {
-    /// Of each stream that is sent how many messages of it may be under way, if nothing is said and there are more; else 0. Nothing if all are 0.
-    pub(super) fn unsaid(&self) -> Vec<u32> {
-        let mut in_flight = Vec::new();
-        let mut streams: Vec<(usize, usize)> = Vec::new();
-        for (rank, program) in self.schedule.programs.iter().enumerate().filter(|(_, program)| program.len() > WINDOW) {
-            streams.clear();
-            streams.resize(program.streams_sent(), (0, 0));
-            for op in (0..program.len()).filter(|&op| program.sends_to(op).is_some()) {
-                let (messages, longest) = &mut streams[program.stream(op) as usize];
-                (*messages, *longest) = (*messages + 1, program.bytes(op).max(*longest));
+    /// True if in what was replayed more messages of a stream were under way than that. `streams`: as they were before.
+    pub(super) fn exceeds(&self, limits: &[u32], streams: &Streams) -> bool {
+        // of each stream how many were sent, and the receive that must have been complete before the next one
+        let mut sent: Vec<(u32, u32)> = streams.first.iter().map(|&first| (0, first)).collect();
+        self.messages(streams).any(|(stream, link, op)| {
+            let (count, before) = &mut sent[stream];
+            *count += 1;
+            if limits[stream] == 0 || *count <= limits[stream] {
+                return false;
             }
-            for (place, (&(messages, longest), (_, said))) in (0..).zip(streams.iter().zip(program.outgoing())) {
-                let most = in_flight_unsaid(longest);
-                if said == 0 && messages > most {
-                    in_flight.resize(self.progress.sent.first.len(), 0);
-                    in_flight[self.progress.sent.at(rank, place)] = most as u32;
-                }
-            }
-        }
-        in_flight
-    }
-
-    /// True if in what was replayed more messages of a stream were under way than that.
-    ///
-    /// # Errors
-    /// As [`Streams::new`].
-    pub(super) fn exceeds(&self, in_flight: &[u32]) -> Result<bool> {
-        if in_flight.is_empty() {
-            return Ok(false);
-        }
-        let leaves_early = |(most, stream): (u32, Vec<(f64, f64)>)| {
-            let mut before = stream.iter().zip(stream.iter().skip(most as usize));
-            before.any(|(&(_, received), &(left, _))| left < received * (1.0 - ROUNDING))
-        };
-        let streams = self.left_and_received(|stream| in_flight[stream] > 0)?;
-        Ok(in_flight.iter().copied().zip(streams).any(leaves_early))
+            let received = self.done[self.places[link.to].first + *before as usize];
+            *before = progress::after(&self.schedule.programs[link.to], *before);
+            let overhead = self.model.cost(link, self.schedule.programs[link.from].bytes(op)).send_overhead;
+            self.done[self.places[link.from].first + op] - overhead < received / ROUNDING
+        })
     }
 
     /// True if so many segments under way, of a message whose first ones were replayed, are fewer than links want: what left last is received later than
@@ -54,33 +55,30 @@ impl Run<'_> {
     /// # Errors
     /// As [`Streams::new`].
     pub(super) fn wants_more(&self, in_flight: usize) -> Result<bool> {
-        let wants = |stream: Vec<(f64, f64)>| match stream[..] {
+        let streams = Streams::new(self.schedule)?;
+        let mut next = streams.first.clone();
+        let mut last: Vec<Option<(f64, f64, f64)>> = vec![None; next.len()];
+        for (stream, link, op) in self.messages(&streams) {
+            let (receiver, bytes) = (&self.schedule.programs[link.to], self.schedule.programs[link.from].bytes(op));
+            let received = self.done[self.places[link.to].first + next[stream] as usize];
+            let left = self.done[self.places[link.from].first + op] - self.model.cost(link, bytes).send_overhead;
+            next[stream] = progress::after(receiver, next[stream]);
             // the last one may be a short one
-            [.., (_, before), (left, received), _] => received - left > (received - before) * in_flight as f64 * (1.0 + ROUNDING),
-            _ => false,
-        };
-        Ok(self.left_and_received(|_| true)?.into_iter().any(wants))
+            if next[stream] != NONE {
+                let pace = last[stream].map_or(f64::INFINITY, |(_, before, _)| received - before);
+                last[stream] = Some((left, received, pace));
+            }
+        }
+        let wants = |(left, received, pace): (f64, f64, f64)| received - left > pace * in_flight as f64 * ROUNDING;
+        Ok(last.into_iter().flatten().any(wants))
     }
 
-    /// Of those streams that are wanted, in the order of their senders, when each message left and was received.
-    fn left_and_received(&self, wanted: impl Fn(usize) -> bool) -> Result<Vec<Vec<(f64, f64)>>> {
-        let streams = Streams::new(self.schedule)?;
-        let mut all = vec![Vec::new(); streams.first.len()];
-        // what the sender's processor had to do for a message: of one of as many bytes on the same link before it it is known
-        let mut known = (Link { from: 0, to: 0 }, 0, 0.0);
-        streams.each(self.schedule, |(from, send), (to, receive)| {
-            let program = &self.schedule.programs[from];
-            let stream = streams.at(from, program.stream(send));
-            // one of those that do alike tells of all
-            if self.places[from].one as Rank != from || !wanted(stream) {
-                return;
-            }
-            let (link, bytes) = (Link { from, to }, program.bytes(send));
-            if (known.0, known.1) != (link, bytes) || from == to {
-                known = (link, bytes, self.model.cost(link, bytes).send_overhead);
-            }
-            all[stream].push((self.done[self.places[from].first + send] - known.2, self.done[self.places[to].first + receive]));
-        });
-        Ok(all)
+    /// Of each message of ranks that were replayed, for themselves and maybe for others: its stream, its link and its send, sender by sender.
+    fn messages<'s>(&'s self, streams: &'s Streams) -> impl Iterator<Item = (usize, Link, usize)> + 's {
+        let ones = self.schedule.programs.iter().enumerate().filter(|&(rank, _)| self.places[rank].one as Rank == rank);
+        ones.flat_map(move |(from, program)| {
+            let message = move |op| Some((streams.at(from, program.stream(op)), Link { from, to: program.sends_to(op)? }, op));
+            (0..program.len()).filter_map(message)
+        })
     }
 }
