@@ -1,7 +1,7 @@
 //! A schedule as GOAL text (Hoefler, Siebert, Lumsdaine: "Group Operation Assembly Language", ICPP 2009), the input of
 //! LogGOPSim, so that another tool can replay the same programs.
 
-use super::{Action, Lane, OpId, Schedule};
+use super::{Action, Lane, OpId, Schedule, in_flight_unsaid};
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
 use std::fmt::Write;
@@ -41,9 +41,11 @@ pub fn goal(schedule: &Schedule, local_s: impl Fn(Rank, Action) -> f64) -> Strin
         let next = |streams: &mut FxHashMap<(Rank, Lane), Vec<usize>>, peer, k: usize| {
             let lane = program.lane(k);
             let stream = streams.entry((peer, lane)).or_default();
-            let (place, in_flight) = (stream.len(), program.in_flight_said(k));
+            let said = program.in_flight_said(k);
+            let in_flight = if said > 0 { said } else { in_flight_unsaid(program.bytes(k)) };
+            let place = stream.len();
             stream.push(k);
-            let before = place.checked_sub(in_flight).filter(|_| in_flight > 0).map(|before| stream[before]);
+            let before = place.checked_sub(in_flight).map(|before| stream[before]);
             (place as u64 * lanes + u64::from(lane), before)
         };
         let mut last_issued = FxHashMap::default();
