@@ -185,6 +185,16 @@ pub fn interpolate(xs: &[usize], ys: &[f64], x: usize) -> f64 {
     Place::of(xs, x).at(ys)
 }
 
+/// As [`interpolate`], but beyond the last point: on the line through it and the last one that is at most half as far, since two that are near each other
+/// say little of what follows; never below the last one.
+pub fn extended(xs: &[usize], ys: &[f64], x: usize) -> f64 {
+    let far = |&last: &usize| xs.partition_point(|&p| p <= last / 2).checked_sub(1);
+    match (xs.last(), ys.last()) {
+        (Some(last), Some(&y)) if x > *last => far(last).map_or(y, |k| interpolate(&[xs[k], *last], &[ys[k], y], x)).max(y),
+        _ => interpolate(xs, ys, x),
+    }
+}
+
 /// The place of a number among ascending ones, for several tables over these.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
@@ -219,6 +229,15 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn beyond_a_table_its_last_doubling_says_what_follows() {
+        let (xs, ys) = ([10, 100, 190, 200], [1.0, 10.0, 19.0, 30.0]);
+        assert_eq!(extended(&xs, &ys, 195), interpolate(&xs, &ys, 195));
+        assert_eq!((extended(&xs, &ys, 200), extended(&xs, &ys, 400)), (30.0, 70.0));
+        assert_eq!((extended(&xs[..1], &ys[..1], 50), extended(&[], &[], 5)), (1.0, 0.0));
+        assert_eq!(extended(&[1, 8], &[4.0, 3.0], 16), 3.0);
+    }
 
     #[test]
     fn quantiles_of_a_hand_sized_sample() {

@@ -10,6 +10,7 @@ use super::report::{Report, Row, group_of_host};
 use crate::collective::{Collective, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scatter};
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
+use crate::plan::LONGEST_MESSAGE;
 use crate::platform::Platform;
 use crate::run::{AdaptiveCollectives, groups_in_use};
 use crate::schedule::Program;
@@ -117,16 +118,13 @@ pub fn check_comparable(world: &SimpleCommunicator, settings: &Settings) -> Resu
     for (root, bytes) in settings.roots.iter().flat_map(all) {
         let collective = settings.collective;
         let layout = (collective.layout)(&collective.shape(ranks, root, bytes), root);
-        if layout.input.max(layout.output) > MOST {
-            let (one, size, most) = (collective.one(), units::bytes(bytes), units::bytes(MOST + 1));
+        if layout.input.max(layout.output) > LONGEST_MESSAGE {
+            let (one, size, most) = (collective.one(), units::bytes(bytes), units::bytes(LONGEST_MESSAGE + 1));
             return Err(Error::invalid(format!("compare {one} of {size} over {ranks} ranks: all that a rank has must be below {most}")));
         }
     }
     known_groups(world).map(|_| ())
 }
-
-/// Bytes that a rank has at most: MPI counts them in an `int`.
-const MOST: usize = i32::MAX as usize;
 
 /// The group of each rank by the policy in use.
 fn known_groups(world: &SimpleCommunicator) -> Result<Vec<usize>> {

@@ -180,7 +180,7 @@ fn one_size(args: &Args, compiled: &CompiledPolicy, members: &[Location], bytes:
     let Reasons { runner_up, margin, native_s, text } = Reasons::of(compiled, members, collective, bytes, &plan);
     if args.json {
         return print_json(&serde_json::json!({
-            "collective": collective.name, "bytes": bytes, "ranks": members.len(), "predicted_s": plan.predicted_s, "form": plan.form.words(),
+            "collective": collective.name, "bytes": bytes, "ranks": members.len(), "predicted_s": plan.predicted_s, "form": plan.words(),
             "native": plan.is_native(), "from_row": plan.from_row, "runner_up": runner_up, "margin": margin, "native_s": native_s,
         }));
     }
@@ -222,8 +222,8 @@ fn json(policy: &Policy, plan: &Plan, routed: &Routed) -> serde_json::Value {
         }
     };
     serde_json::json!({
-        "collective": plan.form.collective().name, "ranks": routed.shape.ranks, "form": plan.form.words(),
-        "bytes": routed.shape.bytes, "root": routed.shape.root, "predicted_s": (!routed.untuned).then_some(routed.predicted_s), "native": plan.is_native(), "native_s": routed.native_s,
+        "collective": plan.form.collective().name, "ranks": routed.shape.ranks, "form": plan.words(),
+        "bytes": routed.shape.bytes, "root": routed.shape.root, "predicted_s": plan.predicted_s, "native": plan.is_native(), "native_s": routed.native_s,
         "from_row": (routed.groups.len() > 1 || routed.decided.is_some()).then_some(routed.from_row),
         "measured_up_to_bytes": routed.beyond.map(|b| b.measured_bytes),
         "inter_group": routed.decided.map(|w| w.inter_group.name()), "segment_bytes": routed.choice().map(|w| w.segment),
@@ -248,14 +248,14 @@ fn text(policy: &Policy, plan: &Plan, routed: &Routed) -> anyhow::Result<String>
         units::bytes(routed.shape.bytes),
         routed.shape.root,
         routed.shape.ranks,
-        units::seconds(routed.predicted_s)
+        or_dash(plan.predicted_s)
     )?;
     if let Some(beyond) = &routed.beyond {
         let (largest, own, native) = (units::bytes(beyond.measured_bytes), units::seconds(beyond.own_s), units::seconds(beyond.native_s));
         writeln!(out, "larger than the {largest} that were measured: there this takes {own}, the MPI library's own {native}")?;
     }
-    if let Some(t) = routed.native_s {
-        writeln!(out, "the MPI library's own broadcast over all ranks takes {}, and is used", units::seconds(t))?;
+    if routed.native_s.is_some() {
+        writeln!(out, "the MPI library's own broadcast over all ranks is used")?;
     }
     if plan.too_long {
         writeln!(out, "{}", too_long())?;

@@ -74,7 +74,7 @@ fn of_policy(args: &Args, path: &std::path::Path) -> anyhow::Result<Outcome> {
         let (replayed, obstacle) = replayed(&compiled, &members, collective, &shape, &plan)?;
         let size = if collective.sized() { units::bytes(bytes) } else { "-".into() };
         let mut row = vec![size, or_dash(plan.predicted_s), or_dash(replayed)];
-        let mut object = serde_json::json!({ "collective": collective.name, "bytes": bytes, "predicted_s": plan.predicted_s, "replayed_s": replayed, "not_replayed": obstacle, "form": plan.form.words() });
+        let mut object = serde_json::json!({ "collective": collective.name, "bytes": bytes, "predicted_s": plan.predicted_s, "replayed_s": replayed, "not_replayed": obstacle, "ranks": members.len(), "form": plan.words() });
         if let Some(routed) = plan.routed() {
             // where the library's own runs over all, nothing else does inside groups
             let runs = |d: &&Decision| !plan.is_native() || routed.groups.len() == 1 && d.algorithm.is_native() && !routed.untuned;

@@ -43,12 +43,22 @@ pub(super) fn weigh(policy: &CompiledPolicy, members: &[Location], plan: &Routed
     // it was measured from rank 0, which is in the first group; from others another way may be taken
     let from_there = members[plan.shape.root].group == 0;
     let measured = row.filter(|_| from_there && policy.is_as_measured(&bcast::COLLECTIVE, members.len(), &placement(members)));
-    let (own_s, native_s) = match measured.and_then(|row| Some((row.evidence.measured_s?, row.evidence.native_s?))) {
+    let over_groups = measured.and_then(|row| Some((row.evidence.measured_s?, row.evidence.native_s?)));
+    let (own_s, native_s) = match over_groups.or_else(|| inside(policy, members, plan)) {
         Some((own_s, native_s)) => (own_s, native_s),
         None => (predicted(policy, members, plan)?, libraries(policy, members, plan.shape)?),
     };
     // a plan that goes native anyway says so itself
     Ok(Beyond { measured_bytes: bytes, own_s, native_s: plan.native_s.unwrap_or(native_s) })
+}
+
+/// What was measured of both inside one group, where all of it is there and the library's own was the next best.
+fn inside(policy: &CompiledPolicy, members: &[Location], plan: &Routed) -> Option<(f64, f64)> {
+    let group = &policy.policy.groups[members[0].group];
+    let whole = plan.groups.len() == 1 && members.len() == group.hosts.len() && members[plan.shape.root].position == 0;
+    let evidence = &group.row(&bcast::COLLECTIVE, plan.shape.bytes).filter(|_| whole)?.evidence;
+    let measured_s = evidence.measured_s.filter(|_| evidence.runner_up == bcast::COLLECTIVE.native().name)?;
+    Some((measured_s, measured_s * (1.0 + evidence.margin)))
 }
 
 fn predicted(policy: &CompiledPolicy, members: &[Location], plan: &Routed) -> Result<f64> {

@@ -72,7 +72,7 @@ impl Class {
     pub(super) fn of(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Class> {
         let (at, element) = (policy.size_class(collective, shape.bytes), shape.elements.bytes);
         // a root may be in place where others are not, and all must decide alike; of whole elements, and not none where there are some
-        let bytes = if shape.bytes == 0 { 0 } else { (at / element).max(1) * element };
+        let bytes = if shape.bytes == 0 && !has_routes(collective) { 0 } else { (at / element).max(1) * element };
         let first = stand_in(policy, members, collective, shape.root)?;
         // rows were made from the first of the first group
         let another = shape.root != first && members[first].group == 0 && hangs_on_root(collective, policy.two_level(collective, at));
@@ -236,7 +236,7 @@ impl From<Routed> for Plan {
 fn native_seconds(policy: &CompiledPolicy, collective: &'static Collective, bytes: usize) -> Option<f64> {
     let rows = policy.policy.two_level(collective).iter();
     let (sizes, times): (Vec<usize>, Vec<f64>) = rows.filter_map(|row| Some((row.at_bytes, row.evidence.native_s?))).unzip();
-    (!sizes.is_empty()).then(|| stats::interpolate(&sizes, &times, bytes.max(sizes[0])))
+    (!sizes.is_empty()).then(|| stats::extended(&sizes, &times, bytes.max(sizes[0])))
 }
 
 /// True if a row has the library's own run among these ranks: those that it was measured with, in their order. Where no algorithm over all ranks was faster

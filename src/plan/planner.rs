@@ -131,7 +131,7 @@ mod tests {
     fn what_runs_is_what_plan_says() {
         for me in [0, 13, 40, 76] {
             let mut planner = planner(me);
-            for (bytes, root) in [(1, 0), (5000, 40), (92_000, 3), (70_000, 3), (3 << 20, 0), (1 << 20, 76), (100 << 20, 0)] {
+            for (bytes, root) in [(0, 40), (1, 0), (5000, 40), (92_000, 3), (70_000, 3), (3 << 20, 0), (1 << 20, 76), (100 << 20, 0)] {
                 let shape = Shape::new(77, root, bytes);
                 let said = plan(&planner.policy, &planner.members, &bcast::COLLECTIVE, &shape).unwrap();
                 match &*planner.planned(&bcast::COLLECTIVE, &shape).unwrap() {

@@ -146,7 +146,7 @@ fn pipelined(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: u
 /// The plan by which the whole message goes from group to group, and each group does what is best for it when it has it.
 ///
 /// # Errors
-/// As [`plan`].
+/// As [`super::plan`].
 pub fn whole(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize) -> Result<Routed> {
     Predictions::new(policy, members).whole(root, bytes)
 }

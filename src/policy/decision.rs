@@ -269,7 +269,7 @@ impl CompiledPolicy {
         let rows = self.policy.two_level(collective);
         let sizes: Vec<usize> = rows.iter().map(|r| r.at_bytes).collect();
         let times: Vec<f64> = rows.iter().map(|r| r.evidence.measured_s.unwrap_or(r.evidence.predicted_s)).collect();
-        if sizes.is_empty() { 0.0 } else { stats::interpolate(&sizes, &times, bytes.max(sizes[0])) }
+        if sizes.is_empty() { 0.0 } else { stats::extended(&sizes, &times, bytes.max(sizes[0])) }
     }
 
     /// What to do in a group for a collective among the given positions of it, the first of which is the root.
@@ -430,7 +430,7 @@ fn scaled(rows: &[Choice], bytes: usize, at: usize, predicted: f64) -> f64 {
     }
     let sizes: Vec<usize> = rows.iter().map(|r| r.at_bytes).collect();
     let times: Vec<f64> = rows.iter().map(|r| r.evidence.seconds()).collect();
-    stats::interpolate(&sizes, &times, bytes.max(sizes[0]))
+    stats::extended(&sizes, &times, bytes.max(sizes[0]))
 }
 
 #[cfg(test)]

@@ -3,13 +3,14 @@
 use super::Layout;
 use super::parts::Parts;
 use crate::error::{Error, Result};
+use crate::plan::LONGEST_MESSAGE;
 use crate::transport::mpi::check;
 use crate::transport::native;
 use mpi::ffi::{self, MPI_Datatype};
 use std::os::raw::{c_int, c_void};
 
-/// MPI counts what it packs in an `int`: so much at a time.
-pub const MOST_AT_ONCE: usize = c_int::MAX as usize;
+/// MPI counts what it packs as it counts what it sends: so much at a time.
+pub const MOST_AT_ONCE: usize = LONGEST_MESSAGE;
 
 /// Into a packed buffer, or out of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
