@@ -212,17 +212,19 @@ impl<'a> Run<'a> {
     fn go(&mut self, limit: f64) -> Result<bool> {
         let limits = under_way::limits(&self.schedule.programs, &self.progress.sent);
         let streams = if limits.is_empty() { None } else { Some(self.progress.sent.clone()) };
-        // what is lost is as likely in one replay as in another
-        let at_once = self.losing.is_possible() && !limits.is_empty();
-        if at_once {
-            self.hold_back(limits.clone());
-        }
-        let mut within = self.in_any_order(limit)?;
-        if within && !at_once && streams.is_some_and(|streams| self.exceeds(&limits, &streams)) {
+        let mut in_order = self.one_after_the_other(limit)?;
+        if in_order == Some(true) && streams.is_some_and(|streams| self.exceeds(&limits, &streams)) {
             self.anew()?;
-            self.hold_back(limits);
-            within = self.in_any_order(limit)?;
+            in_order = None;
         }
+        let within = match in_order {
+            Some(within) => within,
+            None => {
+                self.hold_back(limits);
+                let for_all = if self.places.len() < order::FEW { None } else { self.one_for_all(limit)? };
+                for_all.unwrap_or_else(|| self.all_at_once(limit))
+            }
+        };
         if !within {
             return Ok(false);
         }
@@ -234,15 +236,6 @@ impl<'a> Run<'a> {
             waits = free.incomplete();
         }
         waits.map_or(Ok(true), |rank| Err(Error::invalid(format!("replay the schedule: rank {rank} waits for ever"))))
-    }
-
-    /// Replays ranks in whatever order is possible; false if that takes longer than `limit`.
-    fn in_any_order(&mut self, limit: f64) -> Result<bool> {
-        if let Some(within) = self.one_after_the_other(limit)? {
-            return Ok(within);
-        }
-        let within = if self.places.len() < order::FEW { None } else { self.one_for_all(limit)? };
-        Ok(within.unwrap_or_else(|| self.all_at_once(limit)))
     }
 
     /// Keeps what is wanted of a rank that was replayed.

@@ -82,7 +82,7 @@ impl Run<'_> {
     /// Replays ranks one after the other, as far as that takes no longer than `limit`, or else is false. `None` if they have to be replayed by time: there
     /// is no order of them, or what one does hangs on what others do at the same time.
     pub(super) fn one_after_the_other(&mut self, limit: f64) -> Result<Option<bool>> {
-        if self.progress.is_limited() || self.losing.is_possible() {
+        if self.losing.is_possible() {
             return Ok(None);
         }
         let Some(order) = senders_first(self.schedule) else { return Ok(None) };

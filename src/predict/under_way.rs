@@ -1,5 +1,5 @@
-//! Messages under way: a replay lets all leave, and where more were under way than may be, it is done again with as many. In nearly all schedules there never
-//! are, since as many may be as links want, and their ranks can be replayed one after the other.
+//! Messages under way. Where ranks can be replayed one after the other all messages leave, and if more were under way than may be, it is done again, by time,
+//! with as many: there seldom are, since as many may be as links want.
 
 use super::{Run, progress};
 use crate::error::Result;
@@ -11,7 +11,9 @@ use crate::topology::{Link, Rank};
 pub(super) fn limits(programs: &[Program], streams: &Streams) -> Vec<u32> {
     let mut limits = Vec::new();
     let mut sent: Vec<(usize, usize)> = Vec::new();
-    for (rank, program) in programs.iter().enumerate().filter(|(_, program)| program.len() > WINDOW || program.limits_messages()) {
+    // each stream has one message at least
+    let in_one = |program: &Program| if program.len() > WINDOW { program.messages() + 1 - program.streams_sent() } else { 0 };
+    for (rank, program) in programs.iter().enumerate().filter(|(_, program)| in_one(program) > WINDOW || program.limits_messages()) {
         sent.clear();
         sent.resize(program.streams_sent(), (0, 0));
         for op in (0..program.len()).filter(|&op| program.sends_to(op).is_some()) {
