@@ -30,9 +30,9 @@ impl Beyond {
         self.native_s < self.own_s * (1.0 + MARGIN)
     }
 
-    /// What the library's own takes for a message of this size, if it is taken.
-    pub(super) fn native_at(&self, bytes: usize) -> Option<f64> {
-        self.is_native().then_some(self.native_s * bytes as f64 / self.measured_bytes.max(1) as f64)
+    /// What the library's own takes for a message of this size.
+    pub(super) fn native_at(&self, bytes: usize) -> f64 {
+        self.native_s * bytes as f64 / self.measured_bytes.max(1) as f64
     }
 }
 

@@ -191,8 +191,10 @@ impl Plan {
     /// The same with its time, which may be that of another size than the one that stands for its class.
     fn timed(self, policy: &CompiledPolicy, members: &[Location], class: &Class, shape: &Shape) -> Result<Plan> {
         if let Form::Routed(routed) = self.form {
-            let timed = Plan::from(routed.timed(policy, members)?);
-            return Ok(Plan { predicted_s: timed.predicted_s.filter(|_| !self.too_long), too_long: self.too_long, ..timed });
+            let routed = routed.timed(policy, members)?;
+            let native_s = routed.beyond.map(|beyond| beyond.native_at(shape.bytes));
+            let timed = Plan::from(routed);
+            return Ok(if self.too_long { Plan { predicted_s: native_s, too_long: true, ..timed } } else { timed });
         }
         let predicted_s = if shape.bytes == class.shape.bytes { self.predicted_s } else { self.seconds_at(policy, members, shape)? };
         // of the library's own instead of it nothing is known

@@ -300,7 +300,7 @@ impl Routed {
             self.predicted_s = predict(policy, members, &self.two_level)?;
         }
         if let Some(beyond) = &self.beyond {
-            self.native_s = beyond.native_at(bytes);
+            self.native_s = beyond.is_native().then(|| beyond.native_at(bytes));
         }
         Ok(self)
     }
