@@ -75,6 +75,13 @@ fn a_port_sends_one_message_after_the_other() {
 }
 
 #[test]
+fn a_short_message_does_not_overtake_a_long_one_before_it() {
+    // the processor is at the long one for 65 us when its port takes the short one
+    let long = 50e-6 + 60_000.0 * (OVERHEAD.1 + GAP.1);
+    near(times(&simulator(""), &[(0, 1, 60_000), (0, 1, 100)], 0)[1], long + 6e-6 + 100.0 * 2e-9);
+}
+
+#[test]
 fn flows_between_two_groups_share_the_pipe_and_directions_do_not() {
     let s = simulator("");
     let alone = times(&s, &[(0, 4, 50_000)], 0)[4];

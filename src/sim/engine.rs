@@ -63,6 +63,8 @@ struct Machine<'a> {
     windows: Vec<OpId>,
     cpu_free: f64,
     out_free: f64,
+    /// When the last byte of the message that left last is out: the processor may still be at it when the port takes the next one.
+    out_until: f64,
     in_free: f64,
     /// Who sent what came in last.
     in_from: usize,
@@ -242,6 +244,7 @@ impl Simulator {
                 done,
                 cpu_free: 0.0,
                 out_free: 0.0,
+                out_until: 0.0,
                 in_free: 0.0,
                 in_from: usize::MAX,
                 start: vec![0.0; program.len()],
@@ -382,7 +385,9 @@ impl Run<'_> {
         m.out_free = now + affine(host.gap, bytes);
         m.complete(op as usize, ready);
         let wire = self.network.wire(&self.hosts[me], &self.hosts[to]);
-        let mut out = ready + host.gap.1 * bytes as f64;
+        // bytes leave in the order of messages: a short one does not overtake a long one
+        let mut out = ready.max(m.out_until) + host.gap.1 * bytes as f64;
+        m.out_until = out;
         if let Some((pipe, per_byte)) = wire.pipe {
             let free = &mut self.pipe_free[pipe];
             *free = free.max(ready) + per_byte * bytes as f64;
