@@ -13,7 +13,9 @@ pub(super) fn limits(programs: &[Program], streams: &Streams) -> Vec<u32> {
     let mut sent: Vec<(usize, usize)> = Vec::new();
     // each stream has one message at least
     let in_one = |program: &Program| if program.len() > WINDOW { program.messages() + 1 - program.streams_sent() } else { 0 };
-    for (rank, program) in programs.iter().enumerate().filter(|(_, program)| in_one(program) > WINDOW || program.limits_messages()) {
+    // each of its ends may say it
+    let said = programs.iter().any(Program::limits_messages);
+    for (rank, program) in programs.iter().enumerate().filter(|(_, program)| said || in_one(program) > WINDOW) {
         sent.clear();
         sent.resize(program.streams_sent(), (0, 0));
         for op in (0..program.len()).filter(|&op| program.sends_to(op).is_some()) {
@@ -36,18 +38,19 @@ pub(super) fn limits(programs: &[Program], streams: &Streams) -> Vec<u32> {
 impl Run<'_> {
     /// True if in what was replayed more messages of a stream were under way than that. `streams`: as they were before.
     pub(super) fn exceeds(&self, limits: &[u32], streams: &Streams) -> bool {
-        // of each stream how many were sent, and the receive that must have been complete before the next one
-        let mut sent: Vec<(u32, u32)> = streams.first.iter().map(|&first| (0, first)).collect();
+        // of each stream how many were sent, the receive that must have been complete before the next one, and when all before that were: a short message
+        // may overtake a long one
+        let mut sent: Vec<(u32, u32, f64)> = streams.first.iter().map(|&first| (0, first, 0.0)).collect();
         self.messages(streams).any(|(stream, link, op)| {
-            let (count, before) = &mut sent[stream];
+            let (count, before, all) = &mut sent[stream];
             *count += 1;
             if limits[stream] == 0 || *count <= limits[stream] {
                 return false;
             }
-            let received = self.done[self.places[link.to].first + *before as usize];
+            *all = all.max(self.done[self.places[link.to].first + *before as usize]);
             *before = progress::after(&self.schedule.programs[link.to], *before);
             let overhead = self.model.cost(link, self.schedule.programs[link.from].bytes(op)).send_overhead;
-            self.done[self.places[link.from].first + op] - overhead < received / ROUNDING
+            self.done[self.places[link.from].first + op] - overhead < *all / ROUNDING
         })
     }
 
