@@ -12,6 +12,7 @@
 //! MPI:
 //!
 //! ```
+//! use collwise::collective::bcast;
 //! use collwise::measure::{Session, SimulatedProbe};
 //! use collwise::plan::{members, plan};
 //! use collwise::platform::{Placement, Platform};
@@ -49,13 +50,14 @@
 //! // plan a broadcast of 64 KiB from rank 0: each group has a coordinator, and every message has its sender
 //! let hosts = platform.host_names();
 //! let places = members(&policy, &hosts)?;
-//! let plan = plan(&CompiledPolicy::new(policy)?, &places, 0, 64 << 10)?;
-//! assert_eq!(plan.two_level.groups, [vec![0, 1, 2, 3], vec![4, 5, 6]]);
+//! let shape = bcast::COLLECTIVE.shape(hosts.len(), 0, 64 << 10);
+//! let plan = plan(&CompiledPolicy::new(policy)?, &places, &bcast::COLLECTIVE, &shape)?;
+//! assert_eq!(plan.routed().unwrap().two_level.groups, [vec![0, 1, 2, 3], vec![4, 5, 6]]);
 //!
 //! // run it, here over threads
 //! let mut buffers = vec![vec![0u8; 64 << 10]; hosts.len()];
 //! buffers[0].fill(7);
-//! collwise::transport::threads::run(&plan.schedule()?, &mut buffers)?;
+//! collwise::transport::threads::run(&plan.form.schedule(&shape)?, &mut buffers)?;
 //! assert!(buffers.iter().all(|b| b.iter().all(|&x| x == 7)));
 //! # Ok::<(), collwise::error::Error>(())
 //! ```
