@@ -11,16 +11,15 @@ use crate::topology::{Link, Rank};
 pub(super) fn limits(programs: &[Program], streams: &Streams) -> Vec<u32> {
     let mut limits = Vec::new();
     let mut sent: Vec<(usize, usize)> = Vec::new();
-    // each stream has one message at least
-    let in_one = |program: &Program| if program.len() > WINDOW { program.messages() + 1 - program.streams_sent() } else { 0 };
-    // each of its ends may say it
-    let said = programs.iter().any(Program::limits_messages);
-    for (rank, program) in programs.iter().enumerate().filter(|(_, program)| said || in_one(program) > WINDOW) {
+    // each stream has one message at least, and each of its ends may say something
+    let least = if programs.iter().any(Program::limits_messages) { 1 } else { WINDOW };
+    let most_in_one = |program: &Program| if program.len() > least { program.messages() + 1 - program.streams_sent() } else { 0 };
+    for (rank, program) in programs.iter().enumerate().filter(|(_, program)| most_in_one(program) > least) {
         sent.clear();
         sent.resize(program.streams_sent(), (0, 0));
-        for op in (0..program.len()).filter(|&op| program.sends_to(op).is_some()) {
-            let (messages, longest) = &mut sent[program.stream(op) as usize];
-            (*messages, *longest) = (*messages + 1, program.bytes(op).max(*longest));
+        for (stream, bytes) in program.sent() {
+            let (messages, longest) = &mut sent[stream as usize];
+            (*messages, *longest) = (*messages + 1, bytes.max(*longest));
         }
         for (place, (&(messages, longest), (to, said))) in (0..).zip(sent.iter().zip(program.outgoing())) {
             let stream = streams.at(rank, place);

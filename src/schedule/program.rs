@@ -350,6 +350,11 @@ impl Program {
         self.sends.iter().map(|stream| stream.peer as Rank)
     }
 
+    /// Of each message that it sends the place of its stream among those, and its bytes.
+    pub fn sent(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
+        self.ops.iter().filter(|op| op.sends()).map(|op| (op.place(), op.span(&self.words).len))
+    }
+
     /// Who each stream goes to that it sends, and how many messages of it are under way at most; 0: nothing is said.
     pub fn outgoing(&self) -> impl Iterator<Item = (Rank, usize)> + '_ {
         self.sends.iter().map(|stream| (stream.peer as Rank, stream.in_flight.into()))
