@@ -54,6 +54,7 @@ impl Form {
             (Form::Coordinated(a), Form::Coordinated(b)) => {
                 a.between.algorithm == b.between.algorithm && a.by_counterparts() == b.by_counterparts()
             }
+            (Form::Routed(a), Form::Routed(b)) => a.decided.map(|of| of.inter_group) == b.decided.map(|of| of.inter_group),
             _ => false,
         }
     }
