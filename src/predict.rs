@@ -275,11 +275,30 @@ impl<'a> Run<'a> {
         let through = now.max(rounded(free + self.port_in(rank, op as usize) - overhead));
         self.machines[(rank & self.own) as usize].in_free = Some(rounded(through + overhead));
         let there = through + self.lost(rank, op, now, through);
-        if there > now { self.queue.push(there, event::arrive(rank, op)) } else { self.arrive(rank, op, now) }
+        if there <= now {
+            return self.arrive(rank, op, now);
+        }
+        // as events all that wait at a port would make a heap that no processor has near
+        let coming_in = &mut self.machines[(rank & self.own) as usize].coming_in;
+        let is_next = coming_in.back().is_none_or(|&last| last < (there, op));
+        let is_first = coming_in.is_empty();
+        if is_next {
+            coming_in.push_back((there, op));
+        }
+        if is_first || !is_next {
+            self.queue.push(there, event::arrive(rank, op));
+        }
     }
 
     /// A message is there but for the receiver's overhead.
     fn arrive(&mut self, rank: u32, op: u32, now: f64) {
+        let coming_in = &mut self.machines[(rank & self.own) as usize].coming_in;
+        if coming_in.front().is_some_and(|first| first.1 == op) {
+            coming_in.pop_front();
+            if let Some(&(there, next)) = coming_in.front() {
+                self.queue.push(there, event::arrive(rank, next));
+            }
+        }
         let posted = self.posted(rank, op, now);
         let m = &mut self.machines[(rank & self.own) as usize];
         let cost = -self.done[m.place.first + op as usize];
@@ -323,10 +342,11 @@ impl<'a> Run<'a> {
         if let Some(record) = &mut self.record {
             record.start[at] = now;
         }
-        match program.action(op) {
-            Action::Send { to, span } => {
+        // what is asked for first does not look up where its bytes are
+        match program.sends_to(op).map_or_else(|| Err(program.action(op)), Ok) {
+            Ok(to) => {
                 let link = Link { from: rank as Rank, to };
-                let (Cost { send_overhead, gap, link_gap, transit, recv_overhead }, pipe) = self.cost(link, span.len);
+                let (Cost { send_overhead, gap, link_gap, transit, recv_overhead }, pipe) = self.cost(link, program.bytes(op));
                 self.done_of(rank, now, gap, send_overhead);
                 let m = &mut self.machines[(rank & self.own) as usize];
                 (m.cpu_free, m.port_free) = (rounded(now + send_overhead), rounded(now + gap));
@@ -354,10 +374,10 @@ impl<'a> Run<'a> {
                     Some(on_the_way) => on_the_way.add(to, there, event),
                 }
             }
-            Action::Copy { into, .. } => self.busy(rank, op, now + self.model.copy(rank as Rank, into.len)),
-            Action::Combine { into, .. } => self.busy(rank, op, now + self.model.combine(rank as Rank, into.len)),
-            Action::Delay { seconds } => self.busy(rank, op, now + seconds),
-            Action::Recv { .. } => {}
+            Err(Action::Copy { into, .. }) => self.busy(rank, op, now + self.model.copy(rank as Rank, into.len)),
+            Err(Action::Combine { into, .. }) => self.busy(rank, op, now + self.model.combine(rank as Rank, into.len)),
+            Err(Action::Delay { seconds }) => self.busy(rank, op, now + seconds),
+            Err(Action::Send { .. } | Action::Recv { .. }) => {}
         }
         let m = &mut self.machines[(rank & self.own) as usize];
         let known = |op| known(program, &self.done[m.place.first..], op);

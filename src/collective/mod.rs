@@ -414,8 +414,8 @@ impl Algorithm {
 
     /// The schedule for all ranks; `None` for the library's own collective.
     pub fn schedule(&self, shape: &Shape, parameters: &Parameters) -> Option<Schedule> {
-        let programs = (0..shape.ranks).map(|me| self.program(me, shape, parameters));
-        Some(Schedule { programs: programs.collect::<Option<_>>()? })
+        let builder = self.builder?;
+        Some(Schedule::build(shape.ranks, |me| parameters.hold_back(builder(me, shape, parameters))))
     }
 
     /// As [`Algorithm::schedule`], for a size that somebody asks for: counted while it is built.

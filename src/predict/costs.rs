@@ -73,10 +73,16 @@ impl Run<'_> {
 
     /// How long the bytes of a message keep the port of the rank that receives it.
     pub(super) fn port_in(&mut self, rank: u32, op: usize) -> f64 {
-        let Some((from, bytes)) = self.schedule.programs[rank as usize].message(op) else { return 0.0 };
-        let same = self.known_in.begin.is_empty();
+        let program = &self.schedule.programs[rank as usize];
+        let bytes = program.bytes(op);
+        if self.known_in.begin.is_empty()
+            && let Some(known) = self.known_in.known[0].as_ref().filter(|known| known.bytes == bytes)
+        {
+            return known.seconds; // from whomever it comes
+        }
+        let Some((from, _)) = program.message(op) else { return 0.0 };
         let kept = self.known_in.of(rank as Rank, from);
-        if let Some(known) = kept.as_ref().filter(|known| known.bytes == bytes && (same || known.peer == from)) {
+        if let Some(known) = kept.as_ref().filter(|known| known.bytes == bytes && known.peer == from) {
             return known.seconds;
         }
         let seconds = self.model.port_in(Link { from, to: rank as Rank }, bytes);

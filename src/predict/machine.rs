@@ -33,6 +33,8 @@ pub(super) struct Machine<'a> {
     pub port_free: f64,
     /// When the port has taken in what came last, or never yet; `None` where all comes from one rank, which sends one message after the other.
     pub in_free: Option<f64>,
+    /// Messages that come in one after the other by its port: when they are there, and their receives. Of these the first one is an event.
+    pub coming_in: VecDeque<(f64, OpId)>,
     /// What may start next but receives.
     pub pending: Pending,
     /// Messages that wait for the processor, first come, first served.
@@ -56,6 +58,7 @@ impl<'a> Machine<'a> {
             cpu_free: 0.0,
             port_free: 0.0,
             in_free: place.several.then_some(f64::NEG_INFINITY),
+            coming_in: VecDeque::new(),
             pending: Pending::new(program, |op| known(program, &done[place.first..], op)),
             waiting: VecDeque::new(),
             took: false,

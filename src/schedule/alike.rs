@@ -4,8 +4,8 @@
 //! Found by refinement: ranks are told apart by what they do themselves, then by from and to which of those that are told apart their messages go, until that
 //! tells no more apart.
 
-use super::op::Kind;
-use super::stream::Stream;
+use super::body::Body;
+use super::op::{Kind, of_words};
 use super::{Program, Schedule, Streams};
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
@@ -30,8 +30,14 @@ pub fn alike(schedule: &Schedule, streams: &Streams, seconds: impl Fn(Rank, bool
     if schedule.ranks() < WORTH {
         return None;
     }
-    let programs = schedule.programs.iter().enumerate();
-    let mut told: Vec<u64> = programs.map(|(rank, program)| program.told_by(|combines, bytes| seconds(rank, combines, bytes))).collect();
+    let mut bodies: FxHashMap<*const Body, Told> = FxHashMap::default();
+    let of = |(rank, program): (Rank, &Program)| {
+        let told = bodies.entry(program.body()).or_insert_with(|| Told::of(program.body()));
+        let told_rank = told.with(|combines, bytes| seconds(rank, combines, bytes));
+        let (to, from) = program.parts.peers();
+        if told.has_lanes { same(from, same(to, told_rank)) } else { told_rank }
+    };
+    let mut told: Vec<u64> = schedule.programs.iter().enumerate().map(of).collect();
     let mut ones = first_of_each(&told);
     for _ in 0..ROUNDS {
         if ones.1 * WORTH > told.len() {
@@ -61,38 +67,56 @@ fn first_of_each(told: &[u64]) -> (Vec<u32>, usize) {
     (first, firsts.len())
 }
 
-impl Program {
-    /// A number of all that it does but where the bytes are and who its partners are.
-    fn told_by(&self, seconds: impl Fn(bool, usize) -> f64) -> u64 {
-        let mut told = self.ops.len() as u64;
-        for op in self.ops.iter() {
-            let (kind, bytes) = (op.kind(), op.span(&self.words).len);
-            let takes = match kind {
-                Kind::Send | Kind::Recv => bytes as u64,
-                Kind::Copy | Kind::Combine => seconds(kind == Kind::Combine, bytes).to_bits(),
-                Kind::Delay => op.seconds().to_bits(),
-            };
-            let stream = if matches!(kind, Kind::Send | Kind::Recv) { op.place() } else { 0 };
-            told = mixed(mixed(told, takes), u64::from(op.next) << 32 | u64::from(stream << 3) | kind as u64);
-            let after = self.after_of(op);
-            told = after.iter().fold(mixed(told, after.len() as u64), |told, &after| mixed(told, after.into()));
-        }
-        let receives = || self.receives.iter().map(|incoming| &incoming.stream);
-        same_peers(receives(), same_peers(self.sends.iter(), told))
-    }
+/// A number with that of which of some peers are the same.
+fn same(peers: &[u32], told: u64) -> u64 {
+    let mut first: FxHashMap<u32, u64> = FxHashMap::default();
+    peers.iter().zip(0..).fold(told, |told, (&peer, place)| mixed(told, *first.entry(peer).or_insert(place)))
 }
 
-/// A number with that of which of some streams have one peer, and how many of their messages are under way.
-fn same_peers<'a>(streams: impl Iterator<Item = &'a Stream> + Clone, told: u64) -> u64 {
-    let mut lanes = streams.clone().map(|stream| stream.lane);
-    let first_lane = lanes.next();
-    // in one lane each has a peer of its own
-    let several = lanes.any(|lane| Some(lane) != first_lane);
-    let mut first: FxHashMap<u32, u64> = FxHashMap::default();
-    streams.zip(0..).fold(told, |told, (stream, place)| {
-        let same = if several { *first.entry(stream.peer).or_insert(place) } else { place };
-        mixed(told, same << 8 | u64::from(stream.in_flight))
-    })
+/// A number of all that ranks with a body in common do, but where the bytes are, who their partners are, and how long they work; and how many bytes they
+/// copy or combine.
+#[derive(Default)]
+struct Told {
+    told: u64,
+    works: Vec<(bool, usize)>,
+    /// True if a peer may have several streams, in lanes of their own.
+    has_lanes: bool,
+}
+
+impl Told {
+    fn of(body: &Body) -> Told {
+        let mut of = Told { told: body.ops.len() as u64, works: Vec::new(), has_lanes: false };
+        let told = &mut of.told;
+        for op in &body.ops {
+            let (kind, bytes) = (op.kind(), op.bytes(&body.words));
+            let (stream, takes) = match kind {
+                Kind::Send | Kind::Recv => (op.place(), bytes as u64),
+                Kind::Copy | Kind::Combine => (0, bytes as u64),
+                Kind::Delay => (0, of_words(&body.words[op.place() as usize + 1..])),
+            };
+            let work = (kind == Kind::Combine, bytes);
+            if matches!(kind, Kind::Copy | Kind::Combine) && of.works.last() != Some(&work) {
+                of.works.push(work);
+            }
+            *told = mixed(mixed(*told, takes), u64::from(op.next) << 32 | u64::from(stream << 3) | kind as u64);
+        }
+        for op in 0..body.ops.len() {
+            let after = body.after(op);
+            *told = after.iter().fold(mixed(*told, after.len() as u64), |told, &after| mixed(told, after.into()));
+        }
+        let streams = body.sends.iter().chain(body.receives.iter().map(|incoming| &incoming.stream));
+        let lane = body.sends.first().map(|stream| stream.lane);
+        of.has_lanes = streams.clone().any(|stream| Some(stream.lane) != lane);
+        *told = streams.fold(mixed(*told, body.sends.len() as u64), |told, stream| mixed(told, stream.in_flight.into()));
+        of.works.sort_unstable();
+        of.works.dedup();
+        of
+    }
+
+    /// With how long that takes.
+    fn with(&self, seconds: impl Fn(bool, usize) -> f64) -> u64 {
+        self.works.iter().fold(self.told, |told, &(combines, bytes)| mixed(told, seconds(combines, bytes).to_bits()))
+    }
 }
 
 #[cfg(test)]

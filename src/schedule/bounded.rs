@@ -1,11 +1,11 @@
 //! Schedules for sizes that somebody asks for: counted while they are built, so that none takes more memory than a machine has.
 
+use super::body::Sharing;
 use super::op::{Kind, PLACES};
 use super::{Program, Schedule};
 use crate::error::{Error, Result};
 use crate::topology::Rank;
 use crate::units;
-use rustc_hash::FxHashMap;
 
 /// A schedule that is replayed, and the replay, hold about so many bytes for each message: a send and a receive of 20 bytes, once for ranks that do the
 /// same, and their times, 27 in all where messages go from rank to rank in tens of segments; 100 where each has a stream of its own, as in an alltoall, and
@@ -52,22 +52,15 @@ impl Schedule {
         if at_least > most {
             return Err(refused(at_least));
         }
-        let (mut programs, mut messages, mut operations) = (Vec::<Program>::with_capacity(ranks), 0, 0);
-        // the last rank with so many operations: most ranks of a tree do the same
-        let mut last: FxHashMap<usize, Rank> = FxHashMap::default();
+        let (mut programs, mut messages, mut operations) = (Sharing::with_room(ranks), 0, 0);
         for me in 0..ranks {
-            let mut program = program(me)?;
-            match last.insert(program.len(), me).map(|last| &mut programs[last].ops).filter(|ops| **ops == program.ops) {
-                Some(ops) => program.ops = ops.shared(),
-                None => fit(program.ops.own()),
-            }
+            let program = program(me)?;
             if !program.is_addressable() {
                 return Err(Error::TooLarge(format!(
                     "replay {} over {ranks} ranks: rank {me} copies, combines or waits more often than operations can name; ask for longer segments or fewer ranks",
                     units::bytes(bytes)
                 )));
             }
-            program.shrink();
             (messages, operations) = (messages + program.messages(), operations + program.len());
             if messages > most {
                 return Err(refused(messages));
@@ -83,44 +76,24 @@ impl Schedule {
             }
             programs.push(program);
         }
-        Ok(Schedule { programs })
-    }
-}
-
-/// What takes more than so many bytes is copied to where it fits. Cut off where it is, it would leave rests in which no other program's finds room.
-const LONG: usize = 16 << 10;
-
-/// Gives back the room for more.
-fn fit<T: Copy>(list: &mut Vec<T>) {
-    if size_of_val(list.as_slice()) < LONG {
-        list.shrink_to_fit();
-    } else if list.len() < list.capacity() {
-        *list = list.as_slice().to_vec();
+        Ok(Schedule { programs: programs.programs })
     }
 }
 
 impl Program {
-    /// Gives back the room for more of what is kept beside the operations.
-    fn shrink(&mut self) {
-        fit(&mut self.words);
-        self.sends.shrink_to_fit();
-        self.receives.shrink_to_fit();
-        self.lanes.shrink_to_fit();
-        self.building = None;
-    }
-
     /// True if its operations can name all that has no room in them, and all streams.
     fn is_addressable(&self) -> bool {
-        self.words.len().max(self.sends.len()).max(self.receives.len()) <= PLACES
+        let body = self.body();
+        body.words.len().max(body.sends.len()).max(body.receives.len()) <= PLACES
     }
 
     /// True if it copies or combines.
     pub fn works(&self) -> bool {
-        self.ops.iter().any(|op| matches!(op.kind(), Kind::Copy | Kind::Combine))
+        self.body().ops.iter().any(|op| matches!(op.kind(), Kind::Copy | Kind::Combine))
     }
 
     /// The number of messages that it sends.
     pub fn messages(&self) -> usize {
-        self.ops.iter().filter(|op| op.sends()).count()
+        self.body().ops.iter().filter(|op| op.sends()).count()
     }
 }

@@ -20,7 +20,7 @@ impl Cursors {
     /// Goes to the beginning of a program.
     pub fn restart(&mut self, program: &Program) {
         self.next.clear();
-        self.next.extend(program.lanes.iter().map(|l| l.0).filter(|&op| op != NONE));
+        self.next.extend(program.body().lanes.iter().map(|l| l.0).filter(|&op| op != NONE));
     }
 
     /// The next operation of each lane that has one left, in no order.
@@ -49,7 +49,7 @@ impl Cursors {
     #[inline]
     pub fn advance(&mut self, program: &Program, op: usize) {
         if let Some(k) = self.next.iter().position(|&n| n as usize == op) {
-            match program.ops[op].next {
+            match program.body().ops[op].next {
                 NONE => {
                     self.next.swap_remove(k);
                 }

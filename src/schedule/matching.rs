@@ -1,8 +1,8 @@
 //! Which send meets which receive.
 
 use super::op::{Kind, Op};
-use super::stream::{FEW_STREAMS, Key};
-use super::{NONE, OpId, Program, Schedule};
+use super::stream::{FEW_STREAMS, Incoming};
+use super::{Action, Lane, NONE, OpId, Program, Schedule};
 use crate::error::{Error, Result};
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
@@ -23,30 +23,39 @@ impl Streams {
     /// [`Error::Invalid`] if a message has no other end, or ends that differ in length.
     pub fn new(schedule: &Schedule) -> Result<Streams> {
         let wrong = |what: String| Err(Error::invalid(format!("check the schedule: {what}")));
-        let streams = Streams::paired(schedule);
-        // the next receive of each stream
-        let (mut next, mut messages) = (streams.first.clone(), 0usize);
+        let mut streams = Streams::to_many(schedule);
+        let (mut sent, mut expected) = (0usize, 0usize);
+        let mut next = Vec::new();
         for (me, program) in schedule.programs.iter().enumerate() {
-            for (k, op) in program.ops.iter().enumerate().filter(|(_, op)| op.sends()) {
-                let to = program.sends[op.place() as usize].peer as Rank;
-                if to >= schedule.ranks() {
-                    return wrong(format!("rank {me} sends to rank {to}, there are {} ranks", schedule.ranks()));
+            let body = program.body();
+            streams.find_few(schedule, me);
+            // the next receive of each of its streams
+            next.clear();
+            next.extend_from_slice(&streams.first[streams.at(me, 0)..][..body.sends.len()]);
+            for op in &body.ops {
+                expected += usize::from(op.kind() == Kind::Recv);
+                if !op.sends() {
+                    continue;
                 }
-                let next = &mut next[streams.at(me, op.place())];
+                let to = program.parts.to(op.place());
+                let Some(receiver) = schedule.programs.get(to) else {
+                    return wrong(format!("rank {me} sends to rank {to}, there are {} ranks", schedule.ranks()));
+                };
+                let next = &mut next[op.place() as usize];
                 if *next == NONE {
                     return wrong(format!("a message from rank {me} to rank {to} is never received"));
                 }
-                let (theirs, receiver) = (*next as usize, &schedule.programs[to]);
-                let (sent, expected) = (program.bytes(k), receiver.bytes(theirs));
-                if sent != expected {
-                    return wrong(format!("rank {me} sends {sent} bytes to rank {to}, which expects {expected}"));
+                let (bytes, theirs) = (op.bytes(&body.words), *next as usize);
+                if bytes != receiver.bytes(theirs) {
+                    let expected = receiver.bytes(theirs);
+                    return wrong(format!("rank {me} sends {bytes} bytes to rank {to}, which expects {expected}"));
                 }
-                *next = receiver.ops[theirs].next;
-                messages += 1;
+                *next = receiver.body().ops[theirs].next;
+                sent += 1;
             }
         }
-        if messages < schedule.programs.iter().map(Program::receives).sum::<usize>() {
-            let (me, peer) = streams.never_sent(schedule, &next);
+        if sent < expected {
+            let (me, peer) = never_sent(schedule);
             return wrong(format!("rank {me} waits for a message that rank {peer} never sends"));
         }
         Ok(streams)
@@ -57,11 +66,12 @@ impl Streams {
         // of each stream the receive of its last message; of one that comes alone nothing is looked up
         let mut last = vec![NONE; self.first.len()];
         for (me, program) in schedule.programs.iter().enumerate() {
-            for (k, op) in program.ops.iter().enumerate().filter(|(_, op)| op.sends()) {
-                let (stream, to) = (self.at(me, op.place()), program.sends[op.place() as usize].peer as Rank);
+            let body = program.body();
+            for (k, op) in body.ops.iter().enumerate().filter(|(_, op)| op.sends()) {
+                let (stream, to) = (self.at(me, op.place()), program.parts.to(op.place()));
                 let theirs = match last[stream] {
                     NONE => self.first[stream],
-                    last => schedule.programs[to].ops[last as usize].next,
+                    last => schedule.programs[to].body().ops[last as usize].next,
                 };
                 last[stream] = theirs;
                 met((me, k), (to, theirs as usize));
@@ -69,74 +79,65 @@ impl Streams {
         }
     }
 
-    /// A rank that waits for more messages than are sent to it, and whose they would be. `next`: the next receive of each stream when all were sent.
-    fn never_sent(&self, schedule: &Schedule, next: &[OpId]) -> (Rank, u32) {
-        let mut streams =
-            schedule.programs.iter().enumerate().flat_map(|(me, p)| p.receives.iter().map(move |incoming| (me, incoming.stream)));
-        let waits = |(me, stream): &(Rank, super::stream::Stream)| {
-            let theirs = schedule.programs.get(stream.peer as Rank).map_or(&[][..], |p| &p.sends[..]);
-            let place = theirs.iter().position(|sent| sent.key() == (*me as u32, stream.lane));
-            place.is_none_or(|place| next[self.at(stream.peer as Rank, place as u32)] != NONE)
-        };
-        streams.find(waits).map_or((0, 0), |(me, stream)| (me, stream.peer))
-    }
-
-    /// Finds where each stream is received.
-    fn paired(schedule: &Schedule) -> Streams {
+    /// Finds where those streams are received that go to ranks that receive many.
+    fn to_many(schedule: &Schedule) -> Streams {
         let mut begin = Vec::with_capacity(schedule.ranks() + 1);
         begin.push(0);
         for program in &schedule.programs {
-            begin.push(begin[begin.len() - 1] + program.sends.len() as u32);
+            begin.push(begin[begin.len() - 1] + program.streams_sent() as u32);
         }
         let first = vec![NONE; begin[schedule.ranks()] as usize];
         let mut streams = Streams { begin, first };
-        // how many streams go to each rank that receives many
-        let mut many: Vec<u32> = Vec::new();
-        for (me, program) in schedule.programs.iter().enumerate() {
-            for (sent, at) in program.sends.iter().zip(streams.begin[me]..) {
-                let Some(theirs) = schedule.programs.get(sent.peer as usize).map(|p| &p.receives) else { continue };
-                if theirs.len() >= FEW_STREAMS {
-                    many.resize(schedule.ranks(), 0);
-                    many[sent.peer as usize] += 1;
-                } else if let Some(met) = theirs.iter().find(|incoming| incoming.stream.key() == (me as u32, sent.lane)) {
-                    streams.first[at as usize] = met.first;
-                }
-            }
-        }
-        if !many.is_empty() {
-            streams.pair_many(schedule, many);
+        if schedule.programs.iter().any(|program| program.streams_received() >= FEW_STREAMS) {
+            streams.find_many(schedule);
         }
         streams
     }
 
-    /// Finds where streams to ranks that receive many are received, of which there are so many. Receiver by receiver: what is looked up stays near.
-    fn pair_many(&mut self, schedule: &Schedule, mut many: Vec<u32>) {
-        let end = many.iter_mut().fold(0, |sum, n| {
-            *n += sum;
-            *n
-        });
-        // who sends them, and where each is among those of all
-        let mut to_one = vec![(0, 0); end as usize];
-        for (me, program) in schedule.programs.iter().enumerate().rev() {
-            for (sent, at) in program.sends.iter().zip(self.begin[me]..) {
-                let to = sent.peer as usize;
-                if schedule.programs.get(to).is_some_and(|p| p.receives.len() >= FEW_STREAMS) {
-                    many[to] -= 1;
-                    to_one[many[to] as usize] = (me as u32, at);
-                }
+    /// Finds where those of a rank's streams are received that go to ranks that receive few.
+    fn find_few(&mut self, schedule: &Schedule, me: Rank) {
+        let program = &schedule.programs[me];
+        let at = self.at(me, 0);
+        for ((to, sent), first) in program.receivers().zip(&program.body().sends).zip(&mut self.first[at..]) {
+            let Some(receiver) = schedule.programs.get(to) else { continue };
+            let (theirs, from) = (&receiver.body().receives, receiver.parts.peers().1);
+            let is_it = |&(&from, incoming): &(&u32, &Incoming)| from as Rank == me && incoming.stream.lane == sent.lane;
+            if theirs.len() < FEW_STREAMS
+                && let Some((_, met)) = from.iter().zip(theirs).find(is_it)
+            {
+                *first = met.first;
             }
         }
-        let mut receives: FxHashMap<Key, OpId> = FxHashMap::default();
+    }
+
+    /// Finds where streams to ranks that receive many are received. Receiver by receiver: what is looked up stays near.
+    fn find_many(&mut self, schedule: &Schedule) {
+        let receives_many = |rank: Rank| schedule.programs.get(rank).is_some_and(|p| p.streams_received() >= FEW_STREAMS);
+        // where those begin that go to each rank, among those that go to any of these
+        let mut begin = vec![0usize; schedule.ranks() + 1];
+        for to in schedule.programs.iter().flat_map(Program::receivers).filter(|&to| receives_many(to)) {
+            begin[to + 1] += 1;
+        }
+        (1..begin.len()).for_each(|rank| begin[rank] += begin[rank - 1]);
+        // who sends them, and where each is among those of all
+        let (mut next, mut to_one) = (begin.clone(), vec![(0, 0); begin[schedule.ranks()]]);
+        for (me, program) in schedule.programs.iter().enumerate() {
+            for (to, at) in program.receivers().zip(self.begin[me]..).filter(|&(to, _)| receives_many(to)) {
+                to_one[next[to]] = (me as u32, at);
+                next[to] += 1;
+            }
+        }
+        let mut receives: FxHashMap<(u32, Lane), OpId> = FxHashMap::default();
         for (to, program) in schedule.programs.iter().enumerate() {
-            let end = many.get(to + 1).copied().unwrap_or(end);
-            let sent = &to_one[many[to] as usize..end as usize];
+            let sent = &to_one[begin[to]..begin[to + 1]];
             if sent.is_empty() {
                 continue;
             }
+            let incoming = |(&from, incoming): (&u32, &Incoming)| ((from, incoming.stream.lane), incoming.first);
             receives.clear();
-            receives.extend(program.receives.iter().map(|incoming| (incoming.stream.key(), incoming.first)));
+            receives.extend(program.parts.peers().1.iter().zip(&program.body().receives).map(incoming));
             for &(from, at) in sent {
-                let lane = schedule.programs[from as usize].sends[(at - self.begin[from as usize]) as usize].lane;
+                let lane = schedule.programs[from as usize].body().sends[(at - self.begin[from as usize]) as usize].lane;
                 if let Some(&first) = receives.get(&(from, lane)) {
                     self.first[at as usize] = first;
                 }
@@ -149,6 +150,23 @@ impl Streams {
     pub fn at(&self, rank: Rank, stream: u32) -> usize {
         (self.begin[rank] + stream) as usize
     }
+}
+
+/// A rank that waits for more messages than are sent to it, and whose they would be.
+fn never_sent(schedule: &Schedule) -> (Rank, Rank) {
+    // by sender, receiver and lane how many more messages are sent than received
+    let mut more: FxHashMap<(Rank, Rank, Lane), i64> = FxHashMap::default();
+    for (me, program) in schedule.programs.iter().enumerate() {
+        for op in 0..program.len() {
+            match program.action(op) {
+                Action::Send { to, .. } => *more.entry((me, to, program.lane(op))).or_default() += 1,
+                Action::Recv { from, .. } => *more.entry((from, me, program.lane(op))).or_default() -= 1,
+                _ => {}
+            }
+        }
+    }
+    let first = more.into_iter().filter(|&(_, more)| more < 0).map(|((from, to, _), _)| (to, from)).min();
+    first.unwrap_or_default()
 }
 
 /// For each rank and operation, the rank and operation at the other end of its message. Delays have none.
@@ -194,14 +212,15 @@ pub fn matching(schedule: &Schedule) -> Result<Matching> {
 impl Program {
     /// For each operation, the one of its stream that must be complete before it may start, since no more may be under way, or [`OpId::MAX`].
     pub fn windows(&self) -> Vec<OpId> {
+        let body = self.body();
         let place = |op: &Op| match op.kind() {
             Kind::Send => Some(op.place() as usize),
-            Kind::Recv => Some(self.sends.len() + op.place() as usize),
+            Kind::Recv => Some(body.sends.len() + op.place() as usize),
             _ => None,
         };
         // messages by stream, each stream's from its place on
-        let mut begin = vec![0; self.sends.len() + self.receives.len() + 1];
-        self.ops.iter().filter_map(place).for_each(|stream| begin[stream + 1] += 1);
+        let mut begin = vec![0; body.sends.len() + body.receives.len() + 1];
+        body.ops.iter().filter_map(place).for_each(|stream| begin[stream + 1] += 1);
         (1..begin.len()).for_each(|k| begin[k] += begin[k - 1]);
         let (mut next, mut messages) = (begin.clone(), vec![NONE; begin[begin.len() - 1]]);
         let mut window = |(k, op): (usize, &Op)| {
@@ -210,31 +229,28 @@ impl Program {
             (messages[at], next[stream]) = (k as OpId, at + 1);
             if at - begin[stream] < in_flight { NONE } else { messages[at - in_flight] }
         };
-        self.ops.iter().enumerate().map(&mut window).collect()
+        body.ops.iter().enumerate().map(&mut window).collect()
     }
 
     /// How many streams it sends.
     pub fn streams_sent(&self) -> usize {
-        self.sends.len()
+        self.body().sends.len()
     }
 
     /// How many streams it receives.
     pub fn streams_received(&self) -> usize {
-        self.receives.len()
+        self.body().receives.len()
     }
 
     /// True if it says of a stream how many of its messages are under way.
     pub fn limits_messages(&self) -> bool {
-        self.sends.iter().chain(self.receives.iter().map(|incoming| &incoming.stream)).any(|stream| stream.in_flight > 0)
+        let body = self.body();
+        body.sends.iter().chain(body.receives.iter().map(|incoming| &incoming.stream)).any(|stream| stream.in_flight > 0)
     }
 
     /// True if messages come from several ranks.
     pub fn receives_from_several(&self) -> bool {
-        self.receives.iter().any(|incoming| incoming.stream.peer != self.receives[0].stream.peer)
-    }
-
-    /// The number of messages that it receives.
-    fn receives(&self) -> usize {
-        self.ops.iter().filter(|op| op.kind() == Kind::Recv).count()
+        let from = self.parts.peers().1;
+        from.iter().any(|peer| *peer != from[0])
     }
 }

@@ -31,6 +31,7 @@
 //! Lanes let a rank pass on what comes from one sender while it waits for another.
 
 mod alike;
+mod body;
 mod bounded;
 #[cfg(feature = "tune")]
 mod check;
@@ -224,7 +225,9 @@ pub struct Schedule {
 impl Schedule {
     /// Builds each rank's program.
     pub fn build(ranks: usize, program: impl Fn(Rank) -> Program) -> Schedule {
-        Schedule { programs: (0..ranks).map(program).collect() }
+        let mut programs = body::Sharing::with_room(ranks);
+        (0..ranks).for_each(|rank| programs.push(program(rank)));
+        Schedule { programs: programs.programs }
     }
 
     /// The number of ranks.

@@ -2,7 +2,6 @@
 
 use super::program::NONE;
 use super::{Buffer, OpId, Span};
-use std::sync::Arc;
 
 /// What an operation is, without its place and its peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,19 +16,17 @@ pub(super) enum Kind {
 const KINDS: [Kind; 5] = [Kind::Send, Kind::Recv, Kind::Copy, Kind::Combine, Kind::Delay];
 const BUFFERS: [Buffer; 4] = [Buffer::Input, Buffer::Output, Buffer::Scratch, Buffer::Control];
 
-/// An operation in 20 bytes: predictions hold millions.
+/// An operation in 16 bytes, but for where its span begins: predictions hold millions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Op {
-    /// First byte of the span that is sent, received into or written, and how many there are: two words where [`WIDE`] is not set, else where in
-    /// `Program::words` they are; of a delay the bits of its seconds.
-    offset: u32,
+    /// How many bytes are sent, received into or written; where [`WIDE`] is set, where in `Body::words` their first one and their number are.
     len: u32,
-    /// The operation that it comes after, [`NONE`], or, from [`SEVERAL`] on, where in `Program::words` those are that it comes after.
+    /// The operation that it comes after, [`NONE`], or, from [`SEVERAL`] on, where in `Body::words` those are that it comes after.
     pub after: u32,
     /// The next operation of the same lane that is no receive, the next receive of the same stream; [`NONE`] at its end.
     pub next: OpId,
-    /// Kind, buffer and [`WIDE`] in the upper bits; below, its place in `Program::sends` or `Program::receives`, where in `Program::words` that is which
-    /// it reads, or the lane of a delay.
+    /// Kind, buffer and [`WIDE`] in the upper bits; below, its place in `Body::sends` or `Body::receives`, or where in `Body::words` its lane is, with what
+    /// else there is to say of a copy, a combining or a delay.
     place: u32,
 }
 
@@ -62,24 +59,23 @@ pub(super) fn buffer(number: u32) -> Buffer {
 }
 
 impl Op {
-    /// An operation on a span. What has no room in it is added to the words of its program.
-    pub fn new(kind: Kind, place: u32, span: Span, after: u32, words: &mut Vec<u32>) -> Op {
+    /// An operation on a span, and where that begins. What has no room in it is added to the words of its program.
+    pub fn new(kind: Kind, place: u32, span: Span, after: u32, words: &mut Vec<u32>) -> (Op, u32) {
         let narrow = |bytes: usize| u32::try_from(bytes);
         let (offset, len, wide) = match (narrow(span.offset), narrow(span.len)) {
             (Ok(offset), Ok(len)) => (offset, len, 0),
             _ => {
                 let at = words.len() as u32;
                 words.extend([in_words(span.offset as u64), in_words(span.len as u64)].concat());
-                (at, 0, WIDE)
+                (0, at, WIDE)
             }
         };
-        Op { offset, len, after, next: NONE, place: (kind as u32) << KIND | (span.buffer as u32) << BUFFER | wide | place }
+        (Op { len, after, next: NONE, place: (kind as u32) << KIND | (span.buffer as u32) << BUFFER | wide | place }, offset)
     }
 
     /// A delay.
-    pub fn delay(lane: u32, seconds: f64, after: u32) -> Op {
-        let [offset, len] = in_words(seconds.to_bits());
-        Op { offset, len, after, next: NONE, place: (Kind::Delay as u32) << KIND | lane }
+    pub fn delay(place: u32, after: u32) -> Op {
+        Op { len: 0, after, next: NONE, place: (Kind::Delay as u32) << KIND | place }
     }
 
     #[inline]
@@ -92,78 +88,21 @@ impl Op {
         KINDS[(self.place >> KIND) as usize]
     }
 
-    /// What is sent, received into or written.
+    /// Bytes that are sent, received into or written.
     #[inline]
-    pub fn span(&self, words: &[u32]) -> Span {
-        let buffer = buffer(self.place >> BUFFER);
-        if self.place & WIDE == 0 {
-            Span { buffer, offset: self.offset as usize, len: self.len as usize }
-        } else {
-            let at = &words[self.offset as usize..];
-            Span { buffer, offset: of_words(at) as usize, len: of_words(&at[2..]) as usize }
-        }
+    pub fn bytes(&self, words: &[u32]) -> usize {
+        if self.place & WIDE == 0 { self.len as usize } else { of_words(&words[self.len as usize + 2..]) as usize }
     }
 
-    /// Of a delay: how long it is.
-    pub fn seconds(&self) -> f64 {
-        f64::from_bits(of_words(&[self.offset, self.len]))
+    /// What is sent, received into or written, which begins there.
+    #[inline]
+    pub fn span(&self, words: &[u32], offset: u32) -> Span {
+        let offset = if self.place & WIDE == 0 { offset as usize } else { of_words(&words[self.len as usize..]) as usize };
+        Span { buffer: buffer(self.place >> BUFFER), offset, len: self.bytes(words) }
     }
 
     #[inline]
     pub fn sends(&self) -> bool {
         self.kind() == Kind::Send
-    }
-}
-
-/// The operations of a program: its own while it is built, then maybe those of another one that does the same with other peers.
-#[derive(Debug, Clone)]
-pub(super) enum Ops {
-    Own(Vec<Op>),
-    Shared(Arc<[Op]>),
-}
-
-impl Default for Ops {
-    fn default() -> Ops {
-        Ops::Own(Vec::new())
-    }
-}
-
-impl std::ops::Deref for Ops {
-    type Target = [Op];
-
-    #[inline]
-    fn deref(&self) -> &[Op] {
-        match self {
-            Ops::Own(ops) => ops,
-            Ops::Shared(ops) => ops,
-        }
-    }
-}
-
-impl PartialEq for Ops {
-    fn eq(&self, other: &Ops) -> bool {
-        **self == **other
-    }
-}
-
-impl Ops {
-    /// To add to.
-    #[inline]
-    pub fn own(&mut self) -> &mut Vec<Op> {
-        if let Ops::Shared(shared) = self {
-            *self = Ops::Own(shared.to_vec());
-        }
-        match self {
-            Ops::Own(ops) => ops,
-            Ops::Shared(_) => unreachable!("they are its own by now"),
-        }
-    }
-
-    /// The same operations, which both have from here on.
-    pub fn shared(&mut self) -> Ops {
-        if let Ops::Own(own) = self {
-            *self = Ops::Shared(Arc::from(std::mem::take(own)));
-        }
-        self.clone()
     }
 }

@@ -18,8 +18,8 @@ pub struct Pending {
 impl Pending {
     /// Before anything was started. `known`: when all was complete that an operation comes after, or one that is not complete.
     pub fn new(program: &Program, known: impl Fn(OpId) -> Result<f64, OpId>) -> Pending {
-        let mut pending = Pending { ready: SmallVec::with_capacity(program.lanes.len()), waiting: SmallVec::new() };
-        program.lanes.iter().map(|lane| lane.0).filter(|&first| first != NONE).for_each(|first| pending.add(first, &known));
+        let mut pending = Pending { ready: SmallVec::with_capacity(program.body().lanes.len()), waiting: SmallVec::new() };
+        program.body().lanes.iter().map(|lane| lane.0).filter(|&first| first != NONE).for_each(|first| pending.add(first, &known));
         pending
     }
 

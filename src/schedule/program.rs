@@ -1,37 +1,25 @@
 //! What one rank does, kept in few bytes.
 
-use super::op::{Kind, Op, Ops, SEVERAL, TWO, buffer, in_words, of_words};
-use super::stream::{Building, Incoming, Stream};
-use super::{Action, Buffer, Lane, OpId, Span, WINDOW};
+use super::body::{Body, Own, Parts};
+use super::op::{Kind, Op, SEVERAL, TWO, buffer, in_words, of_words};
+use super::stream::{Known, Stream};
+use super::{Action, Lane, OpId, Span, WINDOW};
 use crate::topology::Rank;
 use rustc_hash::FxHashSet;
-use smallvec::SmallVec;
 
 /// No operation: behind all that there are.
 pub(crate) const NONE: OpId = OpId::MAX;
 
 /// What one rank does.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct Program {
-    pub(super) ops: Ops,
-    /// What has no room in operations: of those that come after several how many, and which; what copies and combinings read; spans beyond 4 GiB.
-    pub(super) words: Vec<u32>,
-    /// The first and the last operation of each lane that is no receive.
-    pub(super) lanes: SmallVec<[(OpId, OpId); 2]>,
-    /// Streams that it sends.
-    pub(super) sends: SmallVec<[Stream; 2]>,
-    /// Streams that it receives.
-    pub(super) receives: SmallVec<[Incoming; 1]>,
-    /// What is known while it is built.
-    pub(super) building: Option<Box<Building>>,
-    /// The lane that operations are added to.
-    pub(super) lane: Lane,
-    /// How many messages are under way of streams that are added.
-    pub(super) in_flight: u8,
-    /// To how many peers at once sends that are added go; 0: to all.
-    peers: u8,
-    /// Bytes of scratch that its operations use.
-    scratch: usize,
+    pub(super) parts: Parts,
+}
+
+impl PartialEq for Program {
+    fn eq(&self, other: &Program) -> bool {
+        self.parts.peers() == other.parts.peers() && self.body() == other.body() && self.parts.places() == other.parts.places()
+    }
 }
 
 impl Program {
@@ -42,24 +30,34 @@ impl Program {
 
     /// An empty program that this many operations will be added to.
     pub fn with_room(operations: usize) -> Program {
-        Program { ops: Ops::Own(Vec::with_capacity(operations)), ..Program::default() }
+        let mut program = Program::new();
+        let own = program.parts.own();
+        own.body.ops.reserve_exact(operations);
+        own.places.offsets.reserve_exact(operations);
+        program
+    }
+
+    /// What it does, but with whom, and where its spans begin.
+    #[inline]
+    pub(super) fn body(&self) -> &Body {
+        self.parts.body()
     }
 
     /// Adds what follows to a lane.
     pub fn in_lane(&mut self, lane: Lane) {
-        self.lane = lane;
+        self.parts.own().lane = lane;
     }
 
     /// Lets streams that begin from here on go with at most so many messages under way (more than [`WINDOW`] are as many as that); 0: nothing
     /// is said of them.
     pub fn in_flight(&mut self, messages: usize) {
-        self.in_flight = messages.min(WINDOW) as u8;
+        self.parts.own().in_flight = messages.min(WINDOW) as u8;
     }
 
     /// Lets each send that is added from here on wait until those of its lane that were added so to all but the last `peers - 1` other peers are
     /// complete; 0: it waits for none. Flows that share a port all end late, one after the other all but the last end earlier.
     pub fn peers(&mut self, peers: usize) {
-        self.peers = peers.min(WINDOW) as u8;
+        self.parts.own().peers = peers.min(WINDOW) as u8;
     }
 
     /// The same program with sends to so many peers at once, as [`Program::peers`].
@@ -75,7 +73,7 @@ impl Program {
 
     /// True if it sends to several peers in one lane.
     pub fn branches(&self) -> bool {
-        let mut lanes: Vec<Lane> = self.sends.iter().map(|stream| stream.lane).collect();
+        let mut lanes: Vec<Lane> = self.body().sends.iter().map(|stream| stream.lane).collect();
         lanes.sort_unstable();
         lanes.windows(2).any(|two| two[0] == two[1])
     }
@@ -83,91 +81,95 @@ impl Program {
     /// The same program with so many messages of each stream under way, as [`Program::in_flight`].
     pub fn with_in_flight(mut self, messages: usize) -> Program {
         self.in_flight(messages);
-        self.streams_mut().for_each(|stream| stream.in_flight = messages.min(WINDOW) as u8);
-        self
+        self.with_in_flight_to(|_| true, messages)
     }
 
     /// The same program with so many messages of each stream to or from some ranks under way.
     pub fn with_in_flight_to(mut self, is_one: impl Fn(Rank) -> bool, messages: usize) -> Program {
-        let streams = self.streams_mut().filter(|stream| is_one(stream.peer as Rank));
-        streams.for_each(|stream| stream.in_flight = messages.min(WINDOW) as u8);
+        let own = self.parts.own();
+        let sent = own.to.iter().zip(&mut own.body.sends);
+        let received = own.from.iter().zip(own.body.receives.iter_mut().map(|incoming| &mut incoming.stream));
+        let streams = sent.chain(received).filter(|&(&peer, _)| is_one(peer as Rank));
+        streams.for_each(|(_, stream)| stream.in_flight = messages.min(WINDOW) as u8);
         self
-    }
-
-    /// Its streams, at the ends that are its own.
-    fn streams_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
-        self.sends.iter_mut().chain(self.receives.iter_mut().map(|incoming| &mut incoming.stream))
     }
 
     /// Adds an operation that comes after others of the same rank. What a copy or a combining reads is as long as what it writes.
     pub fn push(&mut self, action: Action, after: &[OpId]) -> OpId {
-        let id = self.ops.len() as OpId;
-        let op = match action {
+        let id = self.len() as OpId;
+        match action {
             Action::Send { to, span } => {
-                let place = self.join_outgoing(to as u32);
-                let turn = if self.peers > 0 { self.turn(to as u32, id) } else { None };
-                match turn.filter(|turn| !after.contains(turn)) {
-                    Some(turn) => self.op(Kind::Send, place, span, &[after, &[turn]].concat()),
-                    None => self.op(Kind::Send, place, span, after),
+                let place = self.parts.own().join_outgoing(to as u32);
+                match self.turn(place, id).filter(|turn| !after.contains(turn)) {
+                    Some(turn) => self.add(Kind::Send, place, span, &[after, &[turn]].concat()),
+                    None => self.add(Kind::Send, place, span, after),
                 }
             }
             Action::Recv { from, span } => {
-                let place = self.join_incoming(from as u32, id);
-                self.op(Kind::Recv, place, span, after)
+                let place = self.parts.own().join_incoming(from as u32, id);
+                self.add(Kind::Recv, place, span, after);
             }
-            Action::Copy { from, into } => self.op_that_reads(Kind::Copy, from, into, after),
-            Action::Combine { left, into } => self.op_that_reads(Kind::Combine, left, into, after),
-            Action::Delay { seconds } => Op::delay(self.lane.into(), seconds, self.store(after)),
-        };
-        self.ops.own().push(op);
-        if op.kind() != Kind::Recv {
+            Action::Copy { from, into } => self.add_that_reads(Kind::Copy, from, into, after),
+            Action::Combine { left, into } => self.add_that_reads(Kind::Combine, left, into, after),
+            Action::Delay { seconds } => {
+                let after = self.store(after);
+                let own = self.parts.own();
+                let place = own.body.words.len() as u32;
+                let [high, low] = in_words(seconds.to_bits());
+                own.body.words.extend([u32::from(own.lane), high, low]);
+                own.body.ops.push(Op::delay(place, after));
+                own.places.offsets.push(0);
+            }
+        }
+        if !matches!(action, Action::Recv { .. }) {
             self.join_lane(id);
         }
         id
     }
 
-    /// An operation on a span.
-    fn op(&mut self, kind: Kind, place: u32, span: Span, after: &[OpId]) -> Op {
-        self.needs(span);
+    /// Adds an operation on a span.
+    fn add(&mut self, kind: Kind, place: u32, span: Span, after: &[OpId]) {
         let after = self.store(after);
-        Op::new(kind, place, span, after, &mut self.words)
+        let own = self.parts.own();
+        own.needs(span);
+        let (op, offset) = Op::new(kind, place, span, after, &mut own.body.words);
+        own.body.ops.push(op);
+        own.places.offsets.push(offset);
     }
 
-    /// An operation that reads one span and writes another one.
-    fn op_that_reads(&mut self, kind: Kind, from: Span, into: Span, after: &[OpId]) -> Op {
-        self.needs(from);
-        let place = self.words.len() as u32;
-        let [high, low] = in_words(from.offset as u64);
-        self.words.extend([(from.buffer as u32) << Lane::BITS | u32::from(self.lane), high, low]);
-        self.op(kind, place, into, after)
+    /// Adds an operation that reads one span and writes another one.
+    fn add_that_reads(&mut self, kind: Kind, from: Span, into: Span, after: &[OpId]) {
+        let own = self.parts.own();
+        own.needs(from);
+        let place = own.body.words.len() as u32;
+        own.body.words.extend([(from.buffer as u32) << Lane::BITS | u32::from(own.lane), own.places.reads.len() as u32]);
+        own.places.reads.push(from.offset as u64);
+        self.add(kind, place, into, after);
     }
 
-    /// The send that must be complete before the next one to a peer begins, since it would go to one too many at once.
-    fn turn(&mut self, peer: u32, send: OpId) -> Option<OpId> {
-        let (lane, peers) = (usize::from(self.lane), usize::from(self.peers));
-        let lanes = &mut self.building.get_or_insert_default().last_sends;
+    /// The send that must be complete before the next one of a stream begins, since it would go to one peer too many at once.
+    fn turn(&mut self, stream: u32, send: OpId) -> Option<OpId> {
+        let own = self.parts.own();
+        let (lane, peers) = (usize::from(own.lane), usize::from(own.peers));
+        if peers == 0 {
+            return None;
+        }
+        let lanes = &mut own.last_sends;
         if lanes.len() <= lane {
             lanes.resize(lane + 1, Vec::new());
         }
         let last = &mut lanes[lane];
-        last.retain(|l| l.0 != peer);
+        last.retain(|l| l.0 != stream);
         // those before it were waited for when it began
         let turn = last.len().checked_sub(peers).map(|k| last[k].1);
         last.drain(..(last.len() + 1).saturating_sub(peers));
-        last.push((peer, send));
+        last.push((stream, send));
         turn
-    }
-
-    /// Sees to it that there is as much scratch.
-    fn needs(&mut self, span: Span) {
-        if span.buffer == Buffer::Scratch {
-            self.scratch = self.scratch.max(span.end());
-        }
     }
 
     /// Bytes of scratch that its operations use.
     pub fn scratch(&self) -> usize {
-        self.scratch
+        self.parts.places().scratch
     }
 
     /// Keeps what an operation comes after.
@@ -176,11 +178,12 @@ impl Program {
             [] => NONE,
             [one] => *one,
             several => {
-                let at = self.words.len() as u32;
+                let words = &mut self.parts.own().body.words;
+                let at = words.len() as u32;
                 if several.len() > 2 {
-                    self.words.push(several.len() as u32);
+                    words.push(several.len() as u32);
                 }
-                self.words.extend_from_slice(several);
+                words.extend_from_slice(several);
                 if several.len() > 2 { SEVERAL | at } else { SEVERAL | TWO | at }
             }
         }
@@ -188,14 +191,15 @@ impl Program {
 
     /// An operation is the last one of its lane.
     fn join_lane(&mut self, op: OpId) {
-        let lane = usize::from(self.lane);
-        if self.lanes.len() <= lane {
-            self.lanes.resize(lane + 1, (NONE, NONE));
+        let Own { body, lane, .. } = self.parts.own();
+        let lane = usize::from(*lane);
+        if body.lanes.len() <= lane {
+            body.lanes.resize(lane + 1, (NONE, NONE));
         }
-        match &mut self.lanes[lane] {
+        match &mut body.lanes[lane] {
             (first, last) if *first == NONE => (*first, *last) = (op, op),
             (_, last) => {
-                self.ops.own()[*last as usize].next = op;
+                body.ops[*last as usize].next = op;
                 *last = op;
             }
         }
@@ -224,53 +228,54 @@ impl Program {
     /// The number of operations.
     #[inline]
     pub fn len(&self) -> usize {
-        self.ops.len()
+        self.body().ops.len()
     }
 
     /// True if there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.ops.is_empty()
+        self.len() == 0
     }
 
-    /// Bytes in memory.
+    /// Bytes in memory, those that it shares with others among them.
     pub fn memory(&self) -> usize {
-        size_of_val(&*self.ops)
-            + size_of_val(self.words.as_slice())
-            + size_of_val(self.lanes.as_slice())
-            + size_of_val(self.sends.as_slice())
-            + size_of_val(self.receives.as_slice())
+        let (body, places) = (self.body(), self.parts.places());
+        size_of_val(body.ops.as_slice())
+            + size_of_val(body.words.as_slice())
+            + size_of_val(body.lanes.as_slice())
+            + size_of_val(body.sends.as_slice())
+            + size_of_val(body.receives.as_slice())
+            + size_of_val(places.offsets.as_slice())
+            + size_of_val(places.reads.as_slice())
+            + size_of_val(self.parts.peers().0)
+            + size_of_val(self.parts.peers().1)
     }
 
     /// What an operation does.
     #[inline]
     pub fn action(&self, op: usize) -> Action {
-        self.act(&self.ops[op])
-    }
-
-    #[inline]
-    fn act(&self, op: &Op) -> Action {
-        let span = op.span(&self.words);
+        let (body, places) = (self.body(), self.parts.places());
+        let (op, offset) = (&body.ops[op], places.offsets[op]);
+        let span = op.span(&body.words, offset);
+        let words = || &body.words[op.place() as usize..];
+        let read = || {
+            let words = words();
+            Span { buffer: buffer(words[0] >> Lane::BITS), offset: places.reads[words[1] as usize] as usize, len: span.len }
+        };
         match op.kind() {
-            Kind::Send => Action::Send { to: self.sends[op.place() as usize].peer as Rank, span },
-            Kind::Recv => Action::Recv { from: self.receives[op.place() as usize].stream.peer as Rank, span },
-            Kind::Copy => Action::Copy { from: self.read(op, span.len), into: span },
-            Kind::Combine => Action::Combine { left: self.read(op, span.len), into: span },
-            Kind::Delay => Action::Delay { seconds: op.seconds() },
+            Kind::Send => Action::Send { to: self.parts.to(op.place()), span },
+            Kind::Recv => Action::Recv { from: self.parts.from(op.place()), span },
+            Kind::Copy => Action::Copy { from: read(), into: span },
+            Kind::Combine => Action::Combine { left: read(), into: span },
+            Kind::Delay => Action::Delay { seconds: f64::from_bits(of_words(&words()[1..])) },
         }
-    }
-
-    /// What a copy or a combining of so many bytes reads.
-    fn read(&self, op: &Op, len: usize) -> Span {
-        let at = &self.words[op.place() as usize..];
-        Span { buffer: buffer(at[0] >> Lane::BITS), offset: of_words(&at[1..]) as usize, len }
     }
 
     /// The stream of a message at this end.
     #[inline]
     fn stream_of(&self, op: &Op) -> Option<&Stream> {
         match op.kind() {
-            Kind::Send => Some(&self.sends[op.place() as usize]),
-            Kind::Recv => Some(&self.receives[op.place() as usize].stream),
+            Kind::Send => Some(&self.body().sends[op.place() as usize]),
+            Kind::Recv => Some(&self.body().receives[op.place() as usize].stream),
             _ => None,
         }
     }
@@ -278,32 +283,33 @@ impl Program {
     /// Bytes that an operation sends, receives or writes.
     #[inline]
     pub fn bytes(&self, op: usize) -> usize {
-        self.ops[op].span(&self.words).len
+        self.body().ops[op].bytes(&self.body().words)
     }
 
     /// The peer of a send or receive, and how many bytes it is of.
     #[inline]
     pub fn message(&self, op: usize) -> Option<(Rank, usize)> {
-        let op = &self.ops[op];
-        self.stream_of(op).map(|stream| (stream.peer as Rank, op.span(&self.words).len))
+        let op = &self.body().ops[op];
+        let peer = match op.kind() {
+            Kind::Send => self.parts.to(op.place()),
+            Kind::Recv => self.parts.from(op.place()),
+            _ => return None,
+        };
+        Some((peer, op.bytes(&self.body().words)))
     }
 
     /// The receiver of a send.
     #[inline]
     pub fn sends_to(&self, op: usize) -> Option<Rank> {
-        let op = &self.ops[op];
-        op.sends().then(|| self.sends[op.place() as usize].peer as Rank)
+        let op = &self.body().ops[op];
+        op.sends().then(|| self.parts.to(op.place()))
     }
 
     /// The lane of an operation.
     #[inline]
     pub fn lane(&self, op: usize) -> Lane {
-        let op = &self.ops[op];
-        match (self.stream_of(op), op.kind()) {
-            (Some(stream), _) => stream.lane,
-            (None, Kind::Delay) => op.place() as Lane,
-            (None, _) => self.words[op.place() as usize] as Lane,
-        }
+        let op = &self.body().ops[op];
+        self.stream_of(op).map_or_else(|| self.body().words[op.place() as usize] as Lane, |stream| stream.lane)
     }
 
     /// How many messages of its stream are under way, at most, when a send or receive has started: [`WINDOW`] where the program says nothing.
@@ -318,68 +324,63 @@ impl Program {
     /// What it says of that; 0: nothing.
     #[inline]
     pub fn in_flight_said(&self, op: usize) -> usize {
-        self.stream_of(&self.ops[op]).map_or(0, |stream| stream.in_flight.into())
+        self.stream_of(&self.body().ops[op]).map_or(0, |stream| stream.in_flight.into())
     }
 
     /// The operations that one comes after.
     #[inline]
     pub fn after(&self, op: usize) -> &[OpId] {
-        self.after_of(&self.ops[op])
-    }
-
-    #[inline]
-    pub(super) fn after_of<'a>(&'a self, op: &'a Op) -> &'a [OpId] {
-        match &op.after {
-            &NONE => &[],
-            one if *one < SEVERAL => std::slice::from_ref(one),
-            at => {
-                let words = &self.words[(at & !(SEVERAL | TWO)) as usize..];
-                if at & TWO != 0 { &words[..2] } else { &words[1..][..words[0] as usize] }
-            }
-        }
+        self.body().after(op)
     }
 
     /// The place of a message's stream among those that its program sends, or among those that it receives.
     #[inline]
     pub fn stream(&self, op: usize) -> u32 {
-        self.ops[op].place()
+        self.body().ops[op].place()
     }
 
     /// Who its streams go to.
     pub fn receivers(&self) -> impl Iterator<Item = Rank> + '_ {
-        self.sends.iter().map(|stream| stream.peer as Rank)
+        self.parts.peers().0.iter().map(|&peer| peer as Rank)
     }
 
     /// Of each message that it sends the place of its stream among those, and its bytes.
     pub fn sent(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
-        self.ops.iter().filter(|op| op.sends()).map(|op| (op.place(), op.span(&self.words).len))
+        let body = self.body();
+        body.ops.iter().filter(|op| op.sends()).map(|op| (op.place(), op.bytes(&body.words)))
     }
 
     /// Who each stream goes to that it sends, and how many messages of it are under way at most; 0: nothing is said.
     pub fn outgoing(&self) -> impl Iterator<Item = (Rank, usize)> + '_ {
-        self.sends.iter().map(|stream| (stream.peer as Rank, stream.in_flight.into()))
+        self.receivers().zip(self.body().sends.iter().map(|stream| stream.in_flight.into()))
     }
 
     /// The first receive of each stream that it receives.
     pub fn streams(&self) -> impl Iterator<Item = OpId> + '_ {
-        self.receives.iter().map(|stream| stream.first)
+        self.body().receives.iter().map(|stream| stream.first)
     }
 
     /// The next operation of the same lane that is no receive, or the next receive of the same stream.
     #[inline]
     pub fn next(&self, op: usize) -> Option<usize> {
-        Some(self.ops[op].next).filter(|&next| next != NONE).map(|next| next as usize)
+        Some(self.body().ops[op].next).filter(|&next| next != NONE).map(|next| next as usize)
     }
 
     /// The actions in order.
     pub fn actions(&self) -> impl Iterator<Item = Action> + '_ {
-        self.ops.iter().map(|op| self.act(op))
+        (0..self.len()).map(|op| self.action(op))
     }
 
     /// The same program with other names for the ranks.
     pub fn renamed(mut self, rename: impl Fn(Rank) -> Rank) -> Program {
-        self.streams_mut().for_each(|stream| stream.peer = rename(stream.peer as Rank) as u32);
-        self.building = None;
+        let rename = |peer: &mut u32| *peer = rename(*peer as Rank) as u32;
+        match &mut self.parts {
+            Parts::Own(own) => {
+                own.to.iter_mut().chain(&mut own.from).for_each(rename);
+                own.known = Known::default();
+            }
+            Parts::Shared(shared) => shared.peers.iter_mut().for_each(rename),
+        }
         self
     }
 
@@ -398,8 +399,8 @@ impl Program {
         lane: Lane,
         after: &[OpId],
     ) -> std::ops::Range<OpId> {
-        let base = self.ops.len() as OpId;
-        let begins: FxHashSet<OpId> = other.lanes.iter().map(|l| l.0).chain(other.streams()).collect();
+        let base = self.len() as OpId;
+        let begins: FxHashSet<OpId> = other.body().lanes.iter().map(|l| l.0).chain(other.streams()).collect();
         for k in 0..other.len() {
             let mut deps: Vec<OpId> = other.after(k).iter().map(|d| d + base).collect();
             let action = match other.action(k) {
@@ -416,13 +417,14 @@ impl Program {
             self.in_flight(other.in_flight_said(k));
             self.push(action, &deps);
         }
-        base..self.ops.len() as OpId
+        base..self.len() as OpId
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::Buffer;
 
     #[test]
     fn what_has_no_room_in_an_operation_is_kept_beside_it() {
