@@ -8,9 +8,10 @@
 //! waits and a send may start, the processor takes turns ([`crate::schedule`]).
 //!
 //! Where no rank hears, also by way of others, from those that it sends to, as in a broadcast, scatter, gather or reduce, ranks are replayed one after the other:
-//! when it is a rank's turn all is known that comes to it. Else all are replayed at once, by time, and so is what hangs on what others do at the same time: a pipe
-//! that several ranks go through, streams whose senders wait for receivers, messages that are lost or take no time. Of ranks that do alike ([`schedule::alike`]),
-//! where all links are alike, one is replayed for all if there are many. All three find the same.
+//! when it is a rank's turn all is known that comes to it. Else all are replayed at once, many of them each for itself in windows of time that are as long as a
+//! message takes at least; and by time what hangs on what others do at the same time: a pipe that several ranks go through, streams whose senders wait for
+//! receivers, messages that are lost or take no time. Of ranks that do alike ([`schedule::alike`]), where all links are alike, one is replayed for all if there
+//! are many. All four find the same.
 //!
 //! [`schedule::alike`]: crate::schedule::alike
 
@@ -24,6 +25,7 @@ mod progress;
 #[cfg(test)]
 mod tests;
 mod under_way;
+mod windows;
 
 pub use pipeline::{Busy, Repeats, pipelined};
 
@@ -40,6 +42,7 @@ use machine::{Machine, Place, is_complete, known};
 use order::OnTheWay;
 use progress::Progress;
 use rustc_hash::FxHashMap;
+use windows::Window;
 
 /// What a replay finds.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,6 +113,16 @@ mod event {
     pub const PORT: u64 = 1 << 62;
 }
 
+/// How ranks are replayed.
+enum Way {
+    /// All at once.
+    ByTime,
+    /// One after the other; there are messages to ranks whose turn has not come.
+    InOrder(OnTheWay),
+    /// All, each for itself in windows of time.
+    InWindows(Window),
+}
+
 /// What is kept where more is wanted than when all is complete.
 #[derive(Default)]
 struct Record {
@@ -134,8 +147,7 @@ struct Run<'a> {
     machines: Vec<Machine<'a>>,
     /// What of a rank's number is its place among them: all of it, or nothing.
     own: u32,
-    /// Messages to ranks whose turn has not come; `None` where all are replayed at once.
-    on_the_way: Option<OnTheWay>,
+    way: Way,
     /// True if some ranks stand for others that do alike.
     stand_for_all: bool,
     /// True if ranks cannot be replayed so, but all have to be by time, as was not known before.
@@ -191,7 +203,7 @@ impl<'a> Run<'a> {
             places,
             machines: Vec::new(),
             own: 0,
-            on_the_way: None,
+            way: Way::ByTime,
             stand_for_all: false,
             by_time: false,
             done: Vec::new(),
@@ -221,8 +233,12 @@ impl<'a> Run<'a> {
             Some(within) => within,
             None => {
                 self.hold_back(limits);
-                let for_all = if self.places.len() < order::FEW { None } else { self.one_for_all(limit)? };
-                for_all.unwrap_or_else(|| self.all_at_once(limit))
+                let is_few = self.places.len() < order::FEW;
+                let mut within = if is_few { None } else { self.one_for_all(limit)? };
+                if within.is_none() && !is_few {
+                    within = self.in_windows(limit)?;
+                }
+                within.unwrap_or_else(|| self.all_at_once(limit))
             }
         };
         if !within {
@@ -368,10 +384,21 @@ impl<'a> Run<'a> {
                 let event = if several { event::at_port } else { event::arrive };
                 let (there, event) = (rounded(leaves + (transit - recv_overhead).max(0.0)), event(one, their));
                 // at one time messages come before all else and ranks have their turns in order: what comes now finds those that are replayed alone elsewhere
-                self.by_time |= there <= now && (self.on_the_way.is_some() || self.stand_for_all);
-                match &mut self.on_the_way {
-                    None => self.queue.push(there, event),
-                    Some(on_the_way) => on_the_way.add(to, there, event),
+                match &mut self.way {
+                    Way::ByTime => {
+                        self.by_time |= there <= now && self.stand_for_all;
+                        self.queue.push(there, event);
+                    }
+                    Way::InOrder(on_the_way) => {
+                        self.by_time |= there <= now;
+                        on_the_way.add(to, there, event);
+                    }
+                    Way::InWindows(window) => {
+                        self.by_time |= there < window.end;
+                        let theirs = &mut self.machines[to];
+                        theirs.queue.push(there, event);
+                        window.look_at(to as u32, theirs, there);
+                    }
                 }
             }
             Err(Action::Copy { into, .. }) => self.busy(rank, op, now + self.model.copy(rank as Rank, into.len)),
@@ -389,7 +416,7 @@ impl<'a> Run<'a> {
     /// When a pipe is free that a rank goes through. If others do too, what each finds hangs on when they do.
     fn goes_through(&mut self, pipe: Pipe, rank: u32) -> &mut f64 {
         let (free, last) = self.pipe_free.entry(pipe).or_insert((0.0, rank));
-        self.by_time |= *last != rank && self.on_the_way.is_some();
+        self.by_time |= *last != rank && !matches!(self.way, Way::ByTime);
         *last = rank;
         free
     }
@@ -430,7 +457,7 @@ impl<'a> Run<'a> {
         let first = send.min(take);
         if first < m.turn_at {
             m.turn_at = first;
-            if self.on_the_way.is_none() {
+            if matches!(self.way, Way::ByTime) {
                 self.queue.push(first, event::turn(rank));
             }
         }

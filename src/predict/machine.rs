@@ -1,5 +1,6 @@
 //! What one rank is at.
 
+use crate::event::EventQueue;
 use crate::schedule::{OpId, Pending, Program};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -43,6 +44,9 @@ pub(super) struct Machine<'a> {
     pub took: bool,
     /// Messages that came before their receive was posted.
     pub early: SmallVec<[u32; 4]>,
+    /// Its events, and when it is looked at next, where each rank is replayed for itself in windows of time.
+    pub queue: EventQueue,
+    pub next: f64,
     /// When something may start next; one such event is enough.
     pub turn_at: f64,
     /// The operation but receives that may start first, and when, as far as is known: whatever changes it looks ahead anew.
@@ -63,6 +67,8 @@ impl<'a> Machine<'a> {
             waiting: VecDeque::new(),
             took: false,
             early: SmallVec::new(),
+            queue: EventQueue::with_capacity(0),
+            next: f64::INFINITY,
             turn_at: f64::INFINITY,
             ahead: (f64::INFINITY, 0),
         }

@@ -2,7 +2,7 @@
 //! million ranks one has a machine; else all at once, by time, of those that do alike one for all.
 
 use super::machine::{Machine, OPEN};
-use super::{EVENTS, Record, Run, event};
+use super::{EVENTS, Record, Run, Way, event};
 use crate::error::Result;
 use crate::event::Event;
 use crate::schedule::{Schedule, alike};
@@ -86,7 +86,7 @@ impl Run<'_> {
             return Ok(None);
         }
         let Some(order) = senders_first(self.schedule) else { return Ok(None) };
-        self.on_the_way = Some(OnTheWay::new(self.schedule.ranks()));
+        self.way = Way::InOrder(OnTheWay::new(self.schedule.ranks()));
         self.done = vec![OPEN; self.schedule.ops()];
         // with a limit it is known from here on who goes through a pipe: what a rank finds before others do might be cut off wrongly
         self.within(limit);
@@ -99,11 +99,11 @@ impl Run<'_> {
             let machine = Machine::new(&self.schedule.programs[rank as usize], place, &self.done);
             self.machines.clear();
             self.machines.push(machine);
-            if let Some(on_the_way) = &mut self.on_the_way {
+            if let Way::InOrder(on_the_way) = &mut self.way {
                 on_the_way.bring(rank, &mut messages);
             }
             self.look_ahead(rank, 0.0);
-            let within = self.replay_one(rank, &mut messages, limit);
+            let within = self.replay_one(rank, &mut messages, limit, f64::INFINITY);
             if !within && !self.by_time {
                 return Ok(Some(false));
             }
@@ -160,6 +160,14 @@ impl Run<'_> {
 
     /// Replays by time those ranks that stand for themselves and maybe others, which have so many operations.
     fn replay_ones(&mut self, operations: usize, limit: f64) -> bool {
+        self.begin_all(operations, limit);
+        let within = self.replay_events(limit);
+        (0..self.places.len() as u32).for_each(|rank| self.put_down(rank));
+        within
+    }
+
+    /// Lets those ranks begin that stand for themselves and maybe others, which have so many operations.
+    pub(super) fn begin_all(&mut self, operations: usize, limit: f64) {
         self.done = vec![OPEN; operations];
         self.within(limit);
         self.own = u32::MAX;
@@ -167,9 +175,6 @@ impl Run<'_> {
         let programs = self.schedule.programs.iter().zip(&self.places).take(ones.last().map_or(0, |&last| last as usize + 1));
         self.machines = programs.map(|(program, &place)| Machine::new(program, place, &self.done)).collect();
         ones.iter().for_each(|&rank| self.look_ahead(rank, 0.0));
-        let within = self.replay_events(limit);
-        (0..self.places.len() as u32).for_each(|rank| self.put_down(rank));
-        within
     }
 
     /// All is to be complete within `limit`.
@@ -180,12 +185,12 @@ impl Run<'_> {
         }
     }
 
-    /// Replays the rank whose turn it is, to which these messages come, the first one last; false if that takes longer than `limit`.
-    fn replay_one(&mut self, rank: u32, messages: &mut Vec<Event>, limit: f64) -> bool {
+    /// Replays a rank until before `end`, to which these messages come, the first one last, beside those in the queue; false if that takes longer than `limit`.
+    pub(super) fn replay_one(&mut self, rank: u32, messages: &mut Vec<Event>, limit: f64, end: f64) -> bool {
         let mut events = 0;
         let mut within = true;
         while within {
-            let turn = self.machines[0].turn_at;
+            let turn = self.machines[(rank & self.own) as usize].turn_at;
             // what came early, or waits for the port, comes again
             let again = self.queue.peek();
             let next = match (messages.last().copied(), again) {
@@ -195,7 +200,7 @@ impl Run<'_> {
             // at one time messages are there before the processor turns to one
             let message = next.filter(|&(there, _)| there <= turn);
             let now = message.map_or(turn, |(there, _)| there);
-            if message.is_none() && turn == f64::INFINITY {
+            if now >= end {
                 break;
             }
             events += 1;

@@ -84,12 +84,12 @@ impl CostModel for Unlike {
 }
 
 #[test]
-fn ranks_one_after_the_other_do_what_they_do_all_at_once() {
+fn ranks_one_after_the_other_or_in_windows_do_what_they_do_all_at_once() {
     let loggp = crate::model::Values::of(&[("L", 5e-6), ("o", 6e-6), ("g", 3e-6), ("G", 1e-9)]);
     let loggp = crate::model::model("loggp").unwrap().costs(&loggp).unwrap();
     let models: [(&dyn CostModel, bool); 4] =
         [(loggp.as_ref(), true), (&Unlike { pipes: false }, true), (&Unlike { pipes: true }, false), (&Free, false)];
-    let mut in_order = [0; 4];
+    let (mut in_order, mut in_windows) = ([0; 4], [0; 4]);
     for collective in crate::collective::COLLECTIVES {
         let algorithms = collective.algorithms.iter();
         for (algorithm, ranks, bytes) in algorithms.flat_map(|a| [2, 3, 8, 13, 24].map(|p| [0, 1, 3000].map(|m| (a, p, m))).concat()) {
@@ -109,10 +109,23 @@ fn ranks_one_after_the_other_do_what_they_do_all_at_once() {
                 assert_eq!(done, all_at_once.done, "{} among {ranks}, {bytes} B", algorithm.name);
                 let [one, all] = [one.record, all_at_once.record].map(Option::unwrap);
                 assert!(one.port_free == all.port_free && one.start == all.start, "{} among {ranks}", algorithm.name);
+                let mut windows = new();
+                if windows.in_windows(f64::INFINITY).unwrap().is_some() {
+                    in_windows[k] += usize::from(schedule.messages() > 0);
+                    assert_eq!(windows.done, done, "{} among {ranks}, {bytes} B", algorithm.name);
+                    let windows = windows.record.unwrap();
+                    assert!(windows.port_free == all.port_free && windows.start == all.start, "{} among {ranks}", algorithm.name);
+                } else {
+                    // nothing was done yet
+                    assert!(windows.all_at_once(f64::INFINITY) && windows.done == done, "{} among {ranks}", algorithm.name);
+                }
             }
         }
     }
     assert!(in_order[0] > 200 && in_order[1] == in_order[0] && (1..in_order[0]).contains(&in_order[2]), "{in_order:?}");
+    // pipes are one's own only where all else goes by time; where messages take no time there are no windows
+    assert!(in_windows[0] > in_order[0] && in_windows[1] == in_windows[0] && in_windows[2] < in_windows[0], "{in_windows:?}");
+    assert_eq!(in_windows[3], 0);
 }
 
 /// All links and processors are alike; combining and copying take time.
@@ -137,6 +150,11 @@ impl CostModel for Alike {
     }
 }
 
+/// What a replay in windows takes, if it is within a limit.
+fn completion_of(mut run: Run, limit: f64) -> Option<f64> {
+    run.in_windows(limit).unwrap()?.then(|| run.completion())
+}
+
 #[test]
 fn where_ranks_do_alike_one_of_them_does_what_all_do() {
     let mut found = std::collections::BTreeMap::new();
@@ -150,6 +168,12 @@ fn where_ranks_do_alike_one_of_them_does_what_all_do() {
                 let new = || held_back(recorded(&schedule, model));
                 let (mut one, mut all) = (new(), new());
                 assert!(all.all_at_once(f64::INFINITY));
+                let mut windows = new();
+                if in_flight == 0 && windows.in_windows(f64::INFINITY).unwrap().is_some() {
+                    assert_eq!(windows.done, all.done, "{} among {ranks}", algorithm.name);
+                    let cut_off = completion_of(new(), all.completion() * 0.5);
+                    assert!(cut_off.is_none_or(|seconds| seconds == all.completion()), "{} among {ranks}", algorithm.name);
+                }
                 let replayed = one.one_for_all(f64::INFINITY).unwrap();
                 if replayed.is_none() {
                     // nothing was done yet

@@ -344,6 +344,12 @@ impl Program {
         self.parts.peers().0.iter().map(|&peer| peer as Rank)
     }
 
+    /// Who a stream goes to that it sends.
+    #[inline]
+    pub fn to(&self, stream: u32) -> Rank {
+        self.parts.to(stream)
+    }
+
     /// Of each message that it sends the place of its stream among those, and its bytes.
     pub fn sent(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
         let body = self.body();
