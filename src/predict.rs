@@ -39,7 +39,7 @@ use left::Left;
 use losses::Losing;
 pub use losses::may_lose;
 use machine::{Machine, Place, is_complete, known};
-use order::OnTheWay;
+use order::{OnTheWay, Waiting};
 use progress::Progress;
 use rustc_hash::FxHashMap;
 use windows::Window;
@@ -185,7 +185,7 @@ impl<'a> Run<'a> {
             first += program.len();
             receives += program.streams_received() as u32;
             let several = program.receives_from_several();
-            Place { first: place_first, sends: streams.at(rank, 0) as u32, receives: place_receives, several, one: rank as u32 }
+            Place { first: place_first, receives: place_receives, waits: order::NONE, several, one: rank as u32 }
         };
         let places: Vec<Place> = schedule.programs.iter().enumerate().map(place).collect();
         let several = places.iter().any(|place| place.several);
@@ -368,7 +368,6 @@ impl<'a> Run<'a> {
                 (m.cpu_free, m.port_free) = (rounded(now + send_overhead), rounded(now + gap));
                 self.done[at] = m.cpu_free;
                 let their = self.send(rank, op, to);
-                self.done[self.places[to].first + their as usize] = -recv_overhead;
                 let mut leaves = now;
                 if link_gap > gap {
                     let free = self.link_free.entry((rank, to as u32)).or_insert(0.0);
@@ -380,20 +379,23 @@ impl<'a> Run<'a> {
                     leaves = leaves.max(*free);
                     *free = rounded(leaves + busy);
                 }
-                let Place { several, one, .. } = self.places[to];
+                let Place { first, several, one, .. } = self.places[to];
                 let event = if several { event::at_port } else { event::arrive };
                 let (there, event) = (rounded(leaves + (transit - recv_overhead).max(0.0)), event(one, their));
                 // at one time messages come before all else and ranks have their turns in order: what comes now finds those that are replayed alone elsewhere
+                let overhead = &mut self.done[first + their as usize];
                 match &mut self.way {
                     Way::ByTime => {
+                        *overhead = -recv_overhead;
                         self.by_time |= there <= now && self.stand_for_all;
                         self.queue.push(there, event);
                     }
                     Way::InOrder(on_the_way) => {
                         self.by_time |= there <= now;
-                        on_the_way.add(to, there, event);
+                        on_the_way.add(&mut self.places[to].waits, Waiting { there, event, recv_overhead });
                     }
                     Way::InWindows(window) => {
+                        *overhead = -recv_overhead;
                         self.by_time |= there < window.end;
                         let theirs = &mut self.machines[to];
                         theirs.queue.push(there, event);

@@ -17,9 +17,10 @@ pub(super) fn is_complete(time: f64) -> bool {
 pub(super) struct Place {
     /// Where its operations begin among those of all that are replayed.
     pub first: usize,
-    /// Where the streams that it sends begin, and those that it receives.
-    pub sends: u32,
+    /// Where the streams that it receives begin.
     pub receives: u32,
+    /// The last one of the messages that wait for its turn.
+    pub waits: u32,
     /// True if messages come from several ranks.
     pub several: bool,
     /// The rank that is replayed for it, whose place this is: itself, or one that does alike.
@@ -72,6 +73,17 @@ impl<'a> Machine<'a> {
             turn_at: f64::INFINITY,
             ahead: (f64::INFINITY, 0),
         }
+    }
+
+    /// As if it was new, of a program, with the room that it has.
+    pub(super) fn restart(&mut self, program: &'a Program, place: Place, done: &[f64]) {
+        (self.program, self.place) = (program, place);
+        (self.cpu_free, self.port_free, self.in_free) = (0.0, 0.0, place.several.then_some(f64::NEG_INFINITY));
+        self.pending.restart(program, |op| known(program, &done[place.first..], op));
+        self.coming_in.clear();
+        self.waiting.clear();
+        self.early.clear();
+        (self.took, self.turn_at, self.ahead) = (false, f64::INFINITY, (f64::INFINITY, 0));
     }
 }
 

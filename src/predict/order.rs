@@ -32,46 +32,53 @@ pub(super) const FEW: usize = 64;
 const OPERATIONS_OF_EVENT: usize = 8;
 
 /// There is no other message.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
+
+/// A message that waits for its receiver's turn: when it is there, as which event, and the overhead that its receive will pay.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Waiting {
+    pub there: f64,
+    pub event: u64,
+    pub recv_overhead: f64,
+}
 
 /// Messages to ranks whose turn has not come.
 #[derive(Debug)]
 pub(super) struct OnTheWay {
-    /// Of each rank the last one that goes to it.
-    last: Vec<u32>,
-    /// When a message is there, as which event, and the one to the same rank before it.
-    messages: Vec<(f64, u64, u32)>,
+    /// Each with the one to the same rank before it.
+    messages: Vec<(Waiting, u32)>,
     /// The last place among them that is free again, as those before it are named there.
     free: u32,
 }
 
 impl OnTheWay {
     /// Nothing was sent.
-    pub(super) fn new(ranks: usize) -> OnTheWay {
-        OnTheWay { last: vec![NONE; ranks], messages: Vec::new(), free: NONE }
+    fn new() -> OnTheWay {
+        OnTheWay { messages: Vec::new(), free: NONE }
     }
 
-    /// A message goes to a rank.
+    /// A message goes to a rank, of which the last one is known.
     #[inline]
-    pub(super) fn add(&mut self, to: usize, time: f64, event: u64) {
-        let message = (time, event, self.last[to]);
+    pub(super) fn add(&mut self, last: &mut u32, message: Waiting) {
         if let Some(place) = self.messages.get_mut(self.free as usize) {
-            self.last[to] = self.free;
-            self.free = place.2;
-            *place = message;
+            let next_free = place.1;
+            *place = (message, *last);
+            (*last, self.free) = (self.free, next_free);
         } else {
-            self.last[to] = self.messages.len() as u32;
-            self.messages.push(message);
+            self.messages.push((message, *last));
+            *last = self.messages.len() as u32 - 1;
         }
     }
 
-    /// It is the turn of a rank: gives what comes to it, the first one last.
-    pub(super) fn bring(&mut self, rank: u32, messages: &mut Vec<Event>) {
-        let mut at = std::mem::replace(&mut self.last[rank as usize], NONE);
+    /// It is the turn of a rank, of which the last message is known, and the operations: gives what comes to it, the first one last.
+    fn bring(&mut self, last: &mut u32, done: &mut [f64], messages: &mut Vec<Event>) {
+        let mut at = std::mem::replace(last, NONE);
         messages.clear();
-        while let Some(place) = self.messages.get_mut(at as usize) {
-            messages.push((place.0, place.1));
-            let before = std::mem::replace(&mut place.2, self.free);
+        while let Some((message, before)) = self.messages.get_mut(at as usize) {
+            // what the event says first is the operation
+            done[message.event as u32 as usize] = -message.recv_overhead;
+            messages.push((message.there, message.event));
+            let before = std::mem::replace(before, self.free);
             (self.free, at) = (at, before);
         }
         messages.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
@@ -86,7 +93,7 @@ impl Run<'_> {
             return Ok(None);
         }
         let Some(order) = senders_first(self.schedule) else { return Ok(None) };
-        self.way = Way::InOrder(OnTheWay::new(self.schedule.ranks()));
+        self.way = Way::InOrder(OnTheWay::new());
         self.done = vec![OPEN; self.schedule.ops()];
         // with a limit it is known from here on who goes through a pipe: what a rank finds before others do might be cut off wrongly
         self.within(limit);
@@ -95,12 +102,14 @@ impl Run<'_> {
             if self.by_time {
                 break;
             }
-            let place = self.places[rank as usize];
-            let machine = Machine::new(&self.schedule.programs[rank as usize], place, &self.done);
-            self.machines.clear();
-            self.machines.push(machine);
+            let place = &mut self.places[rank as usize];
             if let Way::InOrder(on_the_way) = &mut self.way {
-                on_the_way.bring(rank, &mut messages);
+                on_the_way.bring(&mut place.waits, &mut self.done[place.first..], &mut messages);
+            }
+            let program = &self.schedule.programs[rank as usize];
+            match self.machines.first_mut() {
+                Some(machine) => machine.restart(program, *place, &self.done),
+                None => self.machines.push(Machine::new(program, *place, &self.done)),
             }
             self.look_ahead(rank, 0.0);
             let within = self.replay_one(rank, &mut messages, limit, f64::INFINITY);

@@ -70,8 +70,8 @@ impl Progress {
         let end = |first: OpId| End { count: 0, window: first };
         let window = |&first| Window { in_flight: 0, sent: end(first), posted: end(first), held: false };
         self.windows = self.posted.iter().map(window).collect();
-        for (program, place) in schedule.programs.iter().zip(places) {
-            for (stream, to) in (place.sends as usize..).zip(program.receivers()) {
+        for (rank, program) in schedule.programs.iter().enumerate() {
+            for (stream, to) in (self.sent.at(rank, 0)..).zip(program.receivers()) {
                 let receive = self.sent.first[stream] as usize;
                 self.windows[(places[to].receives + schedule.programs[to].stream(receive)) as usize].in_flight = limits[stream];
             }
@@ -96,7 +96,7 @@ impl Run<'_> {
     #[inline]
     pub(super) fn send(&mut self, rank: u32, op: usize, to: Rank) -> OpId {
         let m = &self.machines[(rank & self.own) as usize];
-        let stream = (m.place.sends + m.program.stream(op)) as usize;
+        let stream = self.progress.sent.at(rank as Rank, m.program.stream(op));
         let receive = self.receive(stream, to);
         self.progress.sent.first[stream] = receive | SENT;
         if self.progress.is_limited() {
@@ -141,7 +141,7 @@ impl Run<'_> {
             return Some(0.0);
         }
         let (m, theirs) = (&self.machines[(rank & self.own) as usize], self.places[to]);
-        let receive = self.receive((m.place.sends + m.program.stream(op)) as usize, to);
+        let receive = self.receive(self.progress.sent.at(rank as Rank, m.program.stream(op)), to);
         let stream = &mut self.progress.windows[(theirs.receives + self.schedule.programs[to].stream(receive as usize)) as usize];
         let Some(window) = stream.sent.waits_for(stream.in_flight) else { return Some(0.0) };
         let received = self.done[theirs.first + window as usize];

@@ -19,8 +19,15 @@ impl Pending {
     /// Before anything was started. `known`: when all was complete that an operation comes after, or one that is not complete.
     pub fn new(program: &Program, known: impl Fn(OpId) -> Result<f64, OpId>) -> Pending {
         let mut pending = Pending { ready: SmallVec::with_capacity(program.body().lanes.len()), waiting: SmallVec::new() };
-        program.body().lanes.iter().map(|lane| lane.0).filter(|&first| first != NONE).for_each(|first| pending.add(first, &known));
+        pending.restart(program, known);
         pending
+    }
+
+    /// As before anything of a program was started.
+    pub fn restart(&mut self, program: &Program, known: impl Fn(OpId) -> Result<f64, OpId>) {
+        self.ready.clear();
+        self.waiting.clear();
+        program.body().lanes.iter().map(|lane| lane.0).filter(|&first| first != NONE).for_each(|first| self.add(first, &known));
     }
 
     /// What may start, and from when on by what it comes after, in no order.
