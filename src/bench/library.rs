@@ -3,87 +3,18 @@
 //! Its parameters are read when a communicator is made, and can be set through the tools interface (MPI_T). The interface is looked up
 //! when it is needed: not every MPI has it.
 
-use crate::collective::{Collective, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scatter};
+use crate::collective::Collective;
 use crate::error::Result;
 use crate::run::duplicate;
 use crate::transport::mpi::symbol;
 use mpi::ffi;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
-/// What Open MPI has for a collective (`ompi_info --param coll tuned --level 9`).
-struct Known {
-    collective: &'static Collective,
-    /// The parameter that takes one of the values.
-    variable: &'static CStr,
-    values: &'static [(&'static str, c_int)],
+/// The parameter by which Open MPI is told an algorithm of a collective.
+fn variable(collective: &Collective) -> CString {
+    let function = collective.function.trim_start_matches("MPI_").to_lowercase();
+    CString::new(format!("coll_tuned_{function}_algorithm")).unwrap_or_default()
 }
-
-const KNOWN: &[Known] = &[
-    Known {
-        collective: &bcast::COLLECTIVE,
-        variable: c"coll_tuned_bcast_algorithm",
-        values: &[
-            ("linear", 1),
-            ("chain", 2),
-            ("pipeline", 3),
-            ("split_binary", 4),
-            ("binary", 5),
-            ("binomial", 6),
-            ("knomial", 7),
-            ("scatter_allgather", 8),
-            ("scatter_allgather_ring", 9),
-        ],
-    },
-    Known {
-        collective: &barrier::COLLECTIVE,
-        variable: c"coll_tuned_barrier_algorithm",
-        values: &[("linear", 1), ("double_ring", 2), ("recursive_doubling", 3), ("bruck", 4), ("tree", 6)],
-    },
-    Known {
-        collective: &allreduce::COLLECTIVE,
-        variable: c"coll_tuned_allreduce_algorithm",
-        values: &[("linear", 1), ("nonoverlapping", 2), ("recursive_doubling", 3), ("ring", 4), ("segmented_ring", 5), ("rabenseifner", 6)],
-    },
-    Known {
-        collective: &reduce::COLLECTIVE,
-        variable: c"coll_tuned_reduce_algorithm",
-        values: &[
-            ("linear", 1),
-            ("chain", 2),
-            ("pipeline", 3),
-            ("binary", 4),
-            ("binomial", 5),
-            ("in-order_binary", 6),
-            ("rabenseifner", 7),
-        ],
-    },
-    Known {
-        collective: &reduce_scatter::COLLECTIVE,
-        variable: c"coll_tuned_reduce_scatter_block_algorithm",
-        values: &[("basic_linear", 1), ("recursive_doubling", 2), ("recursive_halving", 3), ("butterfly", 4)],
-    },
-    Known {
-        collective: &allgather::COLLECTIVE,
-        variable: c"coll_tuned_allgather_algorithm",
-        // that of two ranks alone is left out
-        values: &[("linear", 1), ("bruck", 2), ("recursive_doubling", 3), ("ring", 4), ("neighbor", 5)],
-    },
-    Known {
-        collective: &gather::COLLECTIVE,
-        variable: c"coll_tuned_gather_algorithm",
-        values: &[("basic_linear", 1), ("binomial", 2), ("linear_sync", 3)],
-    },
-    Known {
-        collective: &scatter::COLLECTIVE,
-        variable: c"coll_tuned_scatter_algorithm",
-        values: &[("basic_linear", 1), ("binomial", 2), ("linear_nb", 3)],
-    },
-    Known {
-        collective: &alltoall::COLLECTIVE,
-        variable: c"coll_tuned_alltoall_algorithm",
-        values: &[("linear", 1), ("pairwise", 2), ("modified_bruck", 3), ("linear_sync", 4)],
-    },
-];
 
 /// Parameters that must stand before MPI starts for those above to be heard. They do not change what is chosen where none is set.
 pub const ENVIRONMENT: [(&str, &str); 1] = [("OMPI_MCA_coll_tuned_use_dynamic_rules", "1")];
@@ -103,9 +34,8 @@ pub struct Forced {
 pub fn forced(world: ffi::MPI_Comm, collective: &Collective) -> Result<Vec<Forced>> {
     let mut all = Vec::new();
     let Some(tools) = Tools::open() else { return Ok(all) };
-    let known = KNOWN.iter().find(|k| k.collective == collective);
-    if let Some((known, algorithm)) = known.and_then(|k| Some((k, tools.variable(k.variable)?))) {
-        for &(name, value) in known.values {
+    if let Some(algorithm) = tools.variable(&variable(collective)) {
+        for &(name, value) in collective.open_mpi {
             if tools.write(algorithm, value) {
                 all.push(Forced { name: format!("ompi {name}"), comm: duplicate(world)? });
             }

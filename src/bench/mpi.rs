@@ -7,12 +7,12 @@
 use super::library::{Forced, forced};
 use super::memory::{Memory, NUMBER};
 use super::report::{Report, Row, group_of_host};
-use crate::collective::{Collective, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scatter};
+use crate::collective::{Collective, barrier, bcast};
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
 use crate::plan::LONGEST_MESSAGE;
 use crate::platform::Platform;
-use crate::run::{AdaptiveCollectives, groups_in_use};
+use crate::run::{adaptive_collective, groups_in_use};
 use crate::schedule::Program;
 use crate::topology::Rank;
 use crate::transport::clocks::Clocks;
@@ -57,35 +57,17 @@ enum Contestant {
     TwoLevel,
 }
 
-/// Calls the adaptive collective.
-type Adaptive = fn(&SimpleCommunicator, Rank, &mut Memory) -> Result<()>;
-
-/// A call that combines what the memory holds, numbers or bytes, as [`Operation::measured`](crate::transport::mpi::Operation::measured).
-macro_rules! sums {
-    (|$world:ident, $root:pat_param, $given:ident, $got:ident, $sum:ident| $call:expr) => {
-        |$world, $root, memory| {
-            if memory.elements.bytes == NUMBER {
-                let ($given, $got, $sum) = (memory.input.numbers(), memory.output.numbers(), SystemOperation::sum());
-                $call
-            } else {
-                let ($given, $got, $sum) = (memory.input.bytes(), memory.output.bytes(), SystemOperation::bitwise_xor());
-                $call
-            }
-        }
-    };
+/// Calls the adaptive collective, which combines numbers or bytes as [`Operation::measured`](crate::transport::mpi::Operation::measured) does.
+fn adaptive(collective: &'static Collective, world: &SimpleCommunicator, root: Rank, memory: &mut Memory) -> Result<()> {
+    let Memory { input, output, .. } = memory;
+    if memory.elements.bytes == NUMBER {
+        let op = collective.combines.then(SystemOperation::sum);
+        adaptive_collective(world, collective, root, input.numbers(), output.numbers(), op)
+    } else {
+        let op = collective.combines.then(SystemOperation::bitwise_xor);
+        adaptive_collective(world, collective, root, input.bytes(), output.bytes(), op)
+    }
 }
-
-const ADAPTIVE: [(&Collective, Adaptive); 9] = [
-    (&bcast::COLLECTIVE, |world, root, memory| world.adaptive_bcast(root, memory.output.bytes())),
-    (&barrier::COLLECTIVE, |world, _, _| world.adaptive_barrier()),
-    (&allreduce::COLLECTIVE, sums!(|world, _, given, got, sum| world.adaptive_allreduce(given, got, sum))),
-    (&reduce::COLLECTIVE, sums!(|world, root, given, got, sum| world.adaptive_reduce(root, given, got, sum))),
-    (&reduce_scatter::COLLECTIVE, sums!(|world, _, given, got, sum| world.adaptive_reduce_scatter_block(given, got, sum))),
-    (&allgather::COLLECTIVE, |world, _, memory| world.adaptive_allgather(memory.input.bytes(), memory.output.bytes())),
-    (&gather::COLLECTIVE, |world, root, memory| world.adaptive_gather(root, memory.input.bytes(), memory.output.bytes())),
-    (&scatter::COLLECTIVE, |world, root, memory| world.adaptive_scatter(root, memory.input.bytes(), memory.output.bytes())),
-    (&alltoall::COLLECTIVE, |world, _, memory| world.adaptive_alltoall(memory.input.bytes(), memory.output.bytes())),
-];
 
 /// A comparison on a communicator.
 pub struct Comparison<'a> {
@@ -94,7 +76,6 @@ pub struct Comparison<'a> {
     executor: Executor<ffi::MPI_Request>,
     groups: Vec<usize>,
     collective: &'static Collective,
-    adaptive: Adaptive,
     /// On the root: what it knows about the others'.
     clocks: Clocks,
     contestants: Vec<(String, Contestant)>,
@@ -155,8 +136,6 @@ pub fn compare(world: &SimpleCommunicator, settings: &Settings, mut note: impl F
 impl<'a> Comparison<'a> {
     fn new(world: &'a SimpleCommunicator, settings: &Settings) -> Result<Comparison<'a>> {
         let collective = settings.collective;
-        let adaptive = ADAPTIVE.iter().find(|(c, _)| *c == collective).map(|(_, adaptive)| *adaptive);
-        let adaptive = adaptive.ok_or_else(|| Error::invalid(format!("compare {}: there is no adaptive one", collective.name)))?;
         let private = crate::run::duplicate(world.as_raw())?;
         // SAFETY: `private` was made here and lives until MPI ends
         let transport = unsafe { MpiTransport::new(private)? };
@@ -171,7 +150,7 @@ impl<'a> Comparison<'a> {
             contestants.extend(all.into_iter().map(|Forced { name, comm }| (name, Contestant::Library(comm))));
         }
         let (executor, clocks) = (Executor::default(), Clocks::default());
-        Ok(Comparison { world, transport, executor, groups, collective, adaptive, clocks, contestants })
+        Ok(Comparison { world, transport, executor, groups, collective, clocks, contestants })
     }
 
     /// What to add to this rank's clock to get the root's. All clocks are looked at for each size: between two they drift.
@@ -247,7 +226,7 @@ impl<'a> Comparison<'a> {
         };
         for _ in 0..calls {
             match self.contestants[k].1 {
-                Contestant::Adaptive => (self.adaptive)(self.world, root, memory)?,
+                Contestant::Adaptive => adaptive(self.collective, self.world, root, memory)?,
                 // SAFETY: buffers of the sizes that the collective's layout says
                 Contestant::Library(comm) => unsafe { library::run(self.collective, &memory.arguments(), comm)? },
                 Contestant::TwoLevel => {

@@ -72,6 +72,8 @@ pub struct Collective {
     pub fallback: &'static Algorithm,
     /// Its algorithms; the last one is the library's own.
     pub algorithms: &'static [&'static Algorithm],
+    /// What Open MPI has for it, and by which number it is asked for each (`ompi_info --param coll tuned --level 9`).
+    pub open_mpi: &'static [(&'static str, i32)],
 }
 
 /// Bytes of a number of double precision, which most programs combine.

@@ -18,9 +18,9 @@ pub(super) struct Body {
     /// The first and the last operation of each lane that is no receive.
     pub lanes: SmallVec<[(OpId, OpId); 2]>,
     /// Streams that it sends.
-    pub sends: Vec<Stream>,
+    pub sends: SmallVec<[Stream; 4]>,
     /// Streams that it receives.
-    pub receives: Vec<Incoming>,
+    pub receives: SmallVec<[Incoming; 2]>,
 }
 
 /// Where the spans of a program begin.
@@ -40,9 +40,9 @@ pub(super) struct Own {
     pub body: Body,
     pub places: Places,
     /// Who each stream goes to that it sends.
-    pub to: Vec<u32>,
+    pub to: SmallVec<[u32; 4]>,
     /// Who each stream comes from that it receives.
-    pub from: Vec<u32>,
+    pub from: SmallVec<[u32; 4]>,
     /// The lane that operations are added to.
     pub lane: Lane,
     /// How many messages are under way of streams that are added.
@@ -127,7 +127,13 @@ impl Parts {
         if let Parts::Shared(shared) = self {
             let (to, from) = shared.peers.split_at(shared.body.sends.len());
             let (body, places) = ((*shared.body).clone(), (*shared.places).clone());
-            *self = Parts::Own(Box::new(Own { body, places, to: to.to_vec(), from: from.to_vec(), ..Own::default() }));
+            *self = Parts::Own(Box::new(Own {
+                body,
+                places,
+                to: SmallVec::from_slice(to),
+                from: SmallVec::from_slice(from),
+                ..Own::default()
+            }));
         }
         match self {
             Parts::Own(own) => own,
@@ -215,8 +221,8 @@ impl Program {
         let body = common(own.body, body, |mut body| {
             fit(&mut body.ops);
             fit(&mut body.words);
-            fit(&mut body.sends);
-            fit(&mut body.receives);
+            body.sends.shrink_to_fit();
+            body.receives.shrink_to_fit();
             body.lanes.shrink_to_fit();
             body
         });

@@ -7,10 +7,10 @@ use crate::error::{Error, Result};
 use crate::topology::Rank;
 use crate::units;
 
-/// A schedule that is replayed, and the replay, hold about so many bytes for each message: a send and a receive of 20 bytes, once for ranks that do the
-/// same, and their times, 27 in all where messages go from rank to rank in tens of segments; 100 where each has a stream of its own, as in an alltoall, and
-/// a quarter more where what it brings is combined; 200 where each rank has one message.
-const BYTES_PER_MESSAGE: &str = "27 to 200";
+/// A schedule that is replayed, and the replay, hold about so many bytes for each message. What ranks that do the same do is there once, and of those that do
+/// alike the times of one: 5 in a ring, 20 to 40 where each message has a stream of its own, as in an alltoall in pairs; 70 where no ranks do alike, and 95 where
+/// each rank has one message.
+const BYTES_PER_MESSAGE: &str = "5 to 95";
 /// And so many operations for each of those that are held at most: an alltoall by Bruck's algorithm copies thousands of blocks for a message.
 const OPERATIONS: usize = 8;
 /// So many messages are held at most, if nothing else is said: 200 MB, and half a second of replaying. Whoever asks for more has most likely slipped in a unit.
@@ -67,7 +67,7 @@ impl Schedule {
             }
             if operations / OPERATIONS > most {
                 return Err(Error::TooLarge(format!(
-                    "replay {} over {ranks} ranks: the first {} of them do {operations} operations, most of them copies, and at most {} are held in memory (20 to 40 \
+                    "replay {} over {ranks} ranks: the first {} of them do {operations} operations, most of them copies, and at most {} are held in memory (12 to 36 \
                      bytes each); ask for fewer ranks or another algorithm (--most-messages, which {OPERATIONS} operations come with, allows one algorithm more)",
                     units::bytes(bytes),
                     me + 1,

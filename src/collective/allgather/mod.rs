@@ -44,6 +44,8 @@ pub static COLLECTIVE: Collective = Collective {
     places: |_| None,
     fallback: &bruck::ALGORITHM,
     algorithms: ALGORITHMS,
+    // that of two ranks alone is left out
+    open_mpi: &[("linear", 1), ("bruck", 2), ("recursive_doubling", 3), ("ring", 4), ("neighbor", 5)],
 };
 
 /// A block of each, of which it gets P; in place, its own lies there.

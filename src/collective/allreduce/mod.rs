@@ -50,6 +50,7 @@ pub static COLLECTIVE: Collective = Collective {
     places: |_| None,
     fallback: &direct::ALGORITHM,
     algorithms: ALGORITHMS,
+    open_mpi: &[("linear", 1), ("nonoverlapping", 2), ("recursive_doubling", 3), ("ring", 4), ("segmented_ring", 5), ("rabenseifner", 6)],
 };
 
 fn layout(shape: &Shape, _: Rank) -> Layout {

@@ -42,6 +42,7 @@ pub static COLLECTIVE: Collective = Collective {
     places: |_| None,
     fallback: &rotated::ALGORITHM,
     algorithms: ALGORITHMS,
+    open_mpi: &[("linear", 1), ("pairwise", 2), ("modified_bruck", 3), ("linear_sync", 4)],
 };
 
 /// P blocks of each, and as many for it to get; in place, they lie where the others come.

@@ -28,6 +28,7 @@ pub static COLLECTIVE: Collective = Collective {
     places: |_| None,
     fallback: &dissemination::ALGORITHM,
     algorithms: ALGORITHMS,
+    open_mpi: &[("linear", 1), ("double_ring", 2), ("recursive_doubling", 3), ("bruck", 4), ("tree", 6)],
 };
 
 /// Everybody to one and back, the simplest tree.

@@ -77,6 +77,17 @@ pub static COLLECTIVE: Collective = Collective {
     places: Some,
     fallback: &binomial::ALGORITHM,
     algorithms: ALGORITHMS,
+    open_mpi: &[
+        ("linear", 1),
+        ("chain", 2),
+        ("pipeline", 3),
+        ("split_binary", 4),
+        ("binary", 5),
+        ("binomial", 6),
+        ("knomial", 7),
+        ("scatter_allgather", 8),
+        ("scatter_allgather_ring", 9),
+    ],
 };
 
 /// The chain, the one tree in which every rank sends once.

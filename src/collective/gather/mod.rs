@@ -46,6 +46,7 @@ pub static COLLECTIVE: Collective = Collective {
     places: |a| a.mirrors,
     fallback: &binomial::ALGORITHM,
     algorithms: ALGORITHMS,
+    open_mpi: &[("basic_linear", 1), ("binomial", 2), ("linear_sync", 3)],
 };
 
 /// A block of each, and P of them for the root to get; in place, its own lies there.

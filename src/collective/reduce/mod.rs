@@ -49,6 +49,7 @@ pub static COLLECTIVE: Collective = Collective {
     places: |a| a.mirrors,
     fallback: &binomial::ALGORITHM,
     algorithms: ALGORITHMS,
+    open_mpi: &[("linear", 1), ("chain", 2), ("pipeline", 3), ("binary", 4), ("binomial", 5), ("in-order_binary", 6), ("rabenseifner", 7)],
 };
 
 /// A vector of each, and one for the root to get; in place, what the root gives lies there.

@@ -32,6 +32,7 @@ pub static COLLECTIVE: Collective = Collective {
     places: |_| None,
     fallback: &pairwise::ALGORITHM,
     algorithms: ALGORITHMS,
+    open_mpi: &[("basic_linear", 1), ("recursive_doubling", 2), ("recursive_halving", 3), ("butterfly", 4)],
 };
 
 /// P blocks of each, of which it gets one; in place, what a rank gives lies in its output, in whose beginning it gets its block.

@@ -37,6 +37,7 @@ pub static COLLECTIVE: Collective = Collective {
     places: Some,
     fallback: &binomial::ALGORITHM,
     algorithms: ALGORITHMS,
+    open_mpi: &[("basic_linear", 1), ("binomial", 2), ("linear_nb", 3)],
 };
 
 /// P blocks of the root, and one for each rank to get; in place, the root's own stays where it is.
