@@ -155,7 +155,8 @@ struct Run<'a> {
     progress: Progress,
     /// How many messages of each stream that is sent may be under way ([`under_way::limits`]), where that matters.
     limits: Vec<u32>,
-    /// By operation of all ranks that are replayed: when it was complete, or [`OPEN`]; of a message under way, the overhead that its receive will pay, negated.
+    /// By operation of all ranks that are replayed: when it was complete, or [`OPEN`]; of a message under way, the overhead that its receive will pay, negated, where its
+    /// receiver is or was replayed.
     done: Vec<f64>,
     record: Option<Record>,
     /// What messages cost that were sent last.
@@ -398,7 +399,9 @@ impl<'a> Run<'a> {
                         *overhead = -recv_overhead;
                         self.by_time |= there < window.end;
                         let theirs = &mut self.machines[to];
-                        theirs.queue.push(there, event);
+                        // the queue of the rank that is replayed is the common one
+                        let queue = if to == rank as Rank { &mut self.queue } else { &mut theirs.queue };
+                        queue.push(there, event);
                         window.look_at(to as u32, theirs, there);
                     }
                 }

@@ -1,5 +1,5 @@
 //! In what order ranks are replayed: one after the other where each can come after all that send to it, so that what a rank needs is near, and of a
-//! million ranks one has a machine; else all at once, by time, of those that do alike one for all.
+//! million ranks one has a machine; else all at once, by time or each for itself in windows of it, of those that do alike one for all.
 
 use super::machine::{Machine, OPEN};
 use super::{EVENTS, Record, Run, Way, event};
@@ -209,7 +209,8 @@ impl Run<'_> {
             // at one time messages are there before the processor turns to one
             let message = next.filter(|&(there, _)| there <= turn);
             let now = message.map_or(turn, |(there, _)| there);
-            if now >= end {
+            // also what never comes is taken in
+            if now >= end && (now < f64::INFINITY || message.is_none()) {
                 break;
             }
             events += 1;

@@ -3,7 +3,7 @@
 use super::{Run, completion_within};
 use crate::error::{Error, Result};
 use crate::model::CostModel;
-use crate::schedule::{Action, Program, Schedule, in_flight_unsaid};
+use crate::schedule::{Program, Schedule, in_flight_unsaid};
 use crate::topology::{Link, Rank};
 use std::borrow::Borrow;
 
@@ -95,16 +95,15 @@ impl Busy {
 
     /// Adds a program, so many times.
     fn add(&mut self, rank: Rank, program: &Program, times: f64, model: &dyn CostModel) {
-        for action in program.actions() {
-            match action {
-                Action::Send { to, span } => {
-                    let cost = model.cost(Link { from: rank, to }, span.len);
-                    self.port += times * cost.gap;
-                    self.longest = self.longest.max(cost.gap);
-                    self.processor += times * cost.send_overhead;
-                }
-                Action::Recv { from, span } => self.processor += times * model.cost(Link { from, to: rank }, span.len).recv_overhead,
-                _ => {}
+        for op in 0..program.len() {
+            let Some((peer, bytes)) = program.message(op) else { continue };
+            if program.sends_to(op).is_some() {
+                let cost = model.cost(Link { from: rank, to: peer }, bytes);
+                self.port += times * cost.gap;
+                self.longest = self.longest.max(cost.gap);
+                self.processor += times * cost.send_overhead;
+            } else {
+                self.processor += times * model.cost(Link { from: peer, to: rank }, bytes).recv_overhead;
             }
         }
     }

@@ -42,6 +42,61 @@ fn who_waits_in_a_circle_waits_for_ever_also_where_a_message_takes_for_ever() {
     }
 }
 
+#[test]
+fn what_never_comes_is_waited_for_for_ever_also_where_ranks_are_not_replayed_by_time() {
+    let message = Span::output(0, 8);
+    // rank 0's neighbours alone hear it in order; in a ring all hear each other
+    for (ranks, ring) in [(2, false), (100, true)] {
+        let schedule = Schedule::build(ranks, |rank| {
+            let mut program = Program::new();
+            if ring || rank == 0 {
+                program.send((rank + 1) % ranks, message, &[]);
+            }
+            if ring || rank == 1 {
+                program.recv((rank + ranks - 1) % ranks, message, &[]);
+            }
+            program
+        });
+        assert_eq!(completion(&schedule, &Lost).unwrap(), f64::INFINITY, "{ranks} ranks");
+        assert_eq!(completion_within(&schedule, &Lost, 1.0).unwrap(), f64::INFINITY, "{ranks} ranks");
+    }
+}
+
+/// Messages take hardly any time, but keep the port for some.
+struct Short;
+
+impl CostModel for Short {
+    fn cost(&self, _: Link, _: usize) -> Cost {
+        Cost { gap: 1e-6, transit: 1e-30, ..Cost::default() }
+    }
+}
+
+#[test]
+fn where_windows_are_too_short_to_be_told_from_their_begin_ranks_are_replayed_by_time() {
+    let alltoall = crate::collective::collective("alltoall").unwrap();
+    let direct = alltoall.algorithm("direct").unwrap();
+    let schedule = direct.schedule(&alltoall.shape(64, 0, 8), &crate::collective::Parameters::default()).unwrap();
+    assert!((completion(&schedule, &Short).unwrap() / 62e-6 - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_rank_may_send_to_itself_wherever_it_is_replayed() {
+    let message = Span::output(0, 8);
+    let ranks = 100;
+    let schedule = Schedule::build(ranks, |rank| {
+        let mut program = Program::new();
+        program.send((rank + 1) % ranks, message, &[]);
+        program.recv((rank + ranks - 1) % ranks, message, &[]);
+        program.send(rank, message, &[]);
+        program.recv(rank, message, &[]);
+        program
+    });
+    let model = Unlike { pipes: false };
+    let [mut windows, mut all] = [(); 2].map(|()| recorded(&schedule, &model));
+    assert!(windows.in_windows(f64::INFINITY).unwrap().is_some() && all.all_at_once(f64::INFINITY));
+    assert_eq!(windows.done, all.done);
+}
+
 /// A replay of which all is kept.
 fn recorded<'a>(schedule: &'a Schedule, model: &'a dyn CostModel) -> Run<'a> {
     let mut run = Run::new(schedule, model).unwrap();

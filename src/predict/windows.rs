@@ -6,6 +6,7 @@ use super::{Run, Way};
 use crate::error::Result;
 use crate::event::EventQueue;
 use crate::topology::Link;
+use rustc_hash::FxHashMap;
 
 /// Times are rounded: a window is a little shorter than what it is as long as.
 const SURE: f64 = 0.99;
@@ -70,6 +71,11 @@ impl Run<'_> {
             machine.next = f64::INFINITY;
             if time >= window.end {
                 window.end = time + length * SURE;
+                if window.end <= time {
+                    // so short a window is none among times so long
+                    self.by_time = true;
+                    return None;
+                }
             }
             return Some(rank as u32);
         }
@@ -86,13 +92,17 @@ impl Run<'_> {
         }
     }
 
-    /// Seconds from the start of any send to when its message is there, at least.
+    /// Seconds from the start of any send to when its message is there, at least; 0 where some never are, or several ranks' go through one pipe.
     fn least_on_the_way(&mut self) -> f64 {
         let schedule = self.schedule;
-        let mut least = f64::INFINITY;
+        let (mut least, mut pipes) = (f64::INFINITY, FxHashMap::default());
         for (from, program) in schedule.programs.iter().enumerate() {
             for (stream, bytes) in program.sent() {
-                let cost = self.cost(Link { from, to: program.to(stream) }, bytes).0;
+                let (cost, pipe) = self.cost(Link { from, to: program.to(stream) }, bytes);
+                let is_shared = pipe.is_some_and(|(pipe, _)| *pipes.entry(pipe).or_insert(from) != from);
+                if is_shared || cost.transit == f64::INFINITY {
+                    return 0.0;
+                }
                 least = least.min(cost.transit - cost.recv_overhead);
             }
         }

@@ -477,7 +477,7 @@ fn operation<O: Operation>(op: Option<&O>) -> Option<(ffi::MPI_Op, bool)> {
 ///
 /// # Errors
 /// As its method of [`AdaptiveCollectives`].
-pub fn adaptive_collective<S: Buffer + ?Sized, R: BufferMut + ?Sized, O: Operation>(
+pub(crate) fn adaptive_collective<S: Buffer + ?Sized, R: BufferMut + ?Sized, O: Operation>(
     comm: &impl AsRaw<Raw = ffi::MPI_Comm>,
     collective: &'static Collective,
     root: Rank,

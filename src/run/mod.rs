@@ -38,7 +38,8 @@ mod team;
 mod under_way;
 mod vector;
 
-pub use adaptive::{AdaptiveCollectives, adaptive_collective};
+pub use adaptive::AdaptiveCollectives;
+pub(crate) use adaptive::adaptive_collective;
 pub(crate) use communicator::{duplicate, groups_in_use};
 pub use nonblocking::Pending;
 pub use private::contexts as private_communicators;

@@ -1,9 +1,10 @@
 //! What programs have in common: most ranks of a tree or an exchange do the same with other peers, at other places of their buffers.
 
+use super::OpId;
+use super::building::Own;
 use super::op::{Op, SEVERAL, TWO};
 use super::program::{NONE, Program};
-use super::stream::{Incoming, Known, Stream};
-use super::{Buffer, Lane, OpId, Span};
+use super::stream::{Incoming, Stream};
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -27,31 +28,11 @@ pub(super) struct Body {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Places {
     /// By operation.
-    pub offsets: Vec<u32>,
+    pub offsets: SmallVec<[u32; 8]>,
     /// What copies and combinings read begins there, in their order.
     pub reads: Vec<u64>,
     /// Bytes of scratch that the operations use.
     pub scratch: usize,
-}
-
-/// A program's own, that operations can be added to.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Own {
-    pub body: Body,
-    pub places: Places,
-    /// Who each stream goes to that it sends.
-    pub to: SmallVec<[u32; 4]>,
-    /// Who each stream comes from that it receives.
-    pub from: SmallVec<[u32; 4]>,
-    /// The lane that operations are added to.
-    pub lane: Lane,
-    /// How many messages are under way of streams that are added.
-    pub in_flight: u8,
-    /// To how many peers at once sends that are added go; 0: to all.
-    pub peers: u8,
-    /// Of each lane the last send to each peer, of those that go to few peers at once, the latest one last.
-    pub last_sends: Vec<Vec<(u32, OpId)>>,
-    pub known: Known,
 }
 
 /// What a program is made of.
@@ -174,15 +155,6 @@ impl Body {
     }
 }
 
-impl Own {
-    /// Sees to it that there is as much scratch.
-    pub fn needs(&mut self, span: Span) {
-        if span.buffer == Buffer::Scratch {
-            self.places.scratch = self.places.scratch.max(span.end());
-        }
-    }
-}
-
 /// Programs to which no more is added. They share what they have in common.
 #[derive(Debug, Default)]
 pub(super) struct Sharing {
@@ -227,7 +199,7 @@ impl Program {
             body
         });
         let places = common(own.places, places, |mut places| {
-            fit(&mut places.offsets);
+            places.offsets.shrink_to_fit();
             fit(&mut places.reads);
             places
         });

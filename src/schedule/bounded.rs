@@ -67,7 +67,7 @@ impl Schedule {
             }
             if operations / OPERATIONS > most {
                 return Err(Error::TooLarge(format!(
-                    "replay {} over {ranks} ranks: the first {} of them do {operations} operations, most of them copies, and at most {} are held in memory (12 to 36 \
+                    "replay {} over {ranks} ranks: the first {} of them do {operations} operations, most of them copies, and at most {} are held in memory (12 to 44 \
                      bytes each); ask for fewer ranks or another algorithm (--most-messages, which {OPERATIONS} operations come with, allows one algorithm more)",
                     units::bytes(bytes),
                     me + 1,

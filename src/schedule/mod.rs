@@ -33,6 +33,7 @@
 mod alike;
 mod body;
 mod bounded;
+mod building;
 #[cfg(feature = "tune")]
 mod check;
 mod cursors;

@@ -1,7 +1,8 @@
 //! What one rank does, kept in few bytes.
 
-use super::body::{Body, Own, Parts};
-use super::op::{Kind, Op, SEVERAL, TWO, buffer, in_words, of_words};
+use super::body::{Body, Parts};
+use super::building::Own;
+use super::op::{Kind, Op, buffer, of_words};
 use super::stream::{Known, Stream};
 use super::{Action, Lane, OpId, Span, WINDOW};
 use crate::topology::Rank;
@@ -96,113 +97,12 @@ impl Program {
 
     /// Adds an operation that comes after others of the same rank. What a copy or a combining reads is as long as what it writes.
     pub fn push(&mut self, action: Action, after: &[OpId]) -> OpId {
-        let id = self.len() as OpId;
-        match action {
-            Action::Send { to, span } => {
-                let place = self.parts.own().join_outgoing(to as u32);
-                match self.turn(place, id).filter(|turn| !after.contains(turn)) {
-                    Some(turn) => self.add(Kind::Send, place, span, &[after, &[turn]].concat()),
-                    None => self.add(Kind::Send, place, span, after),
-                }
-            }
-            Action::Recv { from, span } => {
-                let place = self.parts.own().join_incoming(from as u32, id);
-                self.add(Kind::Recv, place, span, after);
-            }
-            Action::Copy { from, into } => self.add_that_reads(Kind::Copy, from, into, after),
-            Action::Combine { left, into } => self.add_that_reads(Kind::Combine, left, into, after),
-            Action::Delay { seconds } => {
-                let after = self.store(after);
-                let own = self.parts.own();
-                let place = own.body.words.len() as u32;
-                let [high, low] = in_words(seconds.to_bits());
-                own.body.words.extend([u32::from(own.lane), high, low]);
-                own.body.ops.push(Op::delay(place, after));
-                own.places.offsets.push(0);
-            }
-        }
-        if !matches!(action, Action::Recv { .. }) {
-            self.join_lane(id);
-        }
-        id
-    }
-
-    /// Adds an operation on a span.
-    fn add(&mut self, kind: Kind, place: u32, span: Span, after: &[OpId]) {
-        let after = self.store(after);
-        let own = self.parts.own();
-        own.needs(span);
-        let (op, offset) = Op::new(kind, place, span, after, &mut own.body.words);
-        own.body.ops.push(op);
-        own.places.offsets.push(offset);
-    }
-
-    /// Adds an operation that reads one span and writes another one.
-    fn add_that_reads(&mut self, kind: Kind, from: Span, into: Span, after: &[OpId]) {
-        let own = self.parts.own();
-        own.needs(from);
-        let place = own.body.words.len() as u32;
-        own.body.words.extend([(from.buffer as u32) << Lane::BITS | u32::from(own.lane), own.places.reads.len() as u32]);
-        own.places.reads.push(from.offset as u64);
-        self.add(kind, place, into, after);
-    }
-
-    /// The send that must be complete before the next one of a stream begins, since it would go to one peer too many at once.
-    fn turn(&mut self, stream: u32, send: OpId) -> Option<OpId> {
-        let own = self.parts.own();
-        let (lane, peers) = (usize::from(own.lane), usize::from(own.peers));
-        if peers == 0 {
-            return None;
-        }
-        let lanes = &mut own.last_sends;
-        if lanes.len() <= lane {
-            lanes.resize(lane + 1, Vec::new());
-        }
-        let last = &mut lanes[lane];
-        last.retain(|l| l.0 != stream);
-        // those before it were waited for when it began
-        let turn = last.len().checked_sub(peers).map(|k| last[k].1);
-        last.drain(..(last.len() + 1).saturating_sub(peers));
-        last.push((stream, send));
-        turn
+        self.parts.own().push(action, after)
     }
 
     /// Bytes of scratch that its operations use.
     pub fn scratch(&self) -> usize {
         self.parts.places().scratch
-    }
-
-    /// Keeps what an operation comes after.
-    fn store(&mut self, after: &[OpId]) -> u32 {
-        match after {
-            [] => NONE,
-            [one] => *one,
-            several => {
-                let words = &mut self.parts.own().body.words;
-                let at = words.len() as u32;
-                if several.len() > 2 {
-                    words.push(several.len() as u32);
-                }
-                words.extend_from_slice(several);
-                if several.len() > 2 { SEVERAL | at } else { SEVERAL | TWO | at }
-            }
-        }
-    }
-
-    /// An operation is the last one of its lane.
-    fn join_lane(&mut self, op: OpId) {
-        let Own { body, lane, .. } = self.parts.own();
-        let lane = usize::from(*lane);
-        if body.lanes.len() <= lane {
-            body.lanes.resize(lane + 1, (NONE, NONE));
-        }
-        match &mut body.lanes[lane] {
-            (first, last) if *first == NONE => (*first, *last) = (op, op),
-            (_, last) => {
-                body.ops[*last as usize].next = op;
-                *last = op;
-            }
-        }
     }
 
     /// Adds a send.
@@ -239,7 +139,8 @@ impl Program {
     /// Bytes in memory, those that it shares with others among them.
     pub fn memory(&self) -> usize {
         let (body, places) = (self.body(), self.parts.places());
-        size_of_val(body.ops.as_slice())
+        let own = if matches!(self.parts, Parts::Own(_)) { size_of::<Own>() } else { 0 };
+        own + size_of_val(body.ops.as_slice())
             + size_of_val(body.words.as_slice())
             + size_of_val(body.lanes.as_slice())
             + size_of_val(body.sends.as_slice())

@@ -1,6 +1,6 @@
 //! The streams of a program: the messages to or from one peer in one lane.
 
-use super::body::Own;
+use super::building::Own;
 use super::{Lane, OpId};
 use rustc_hash::FxHashMap;
 
