@@ -16,6 +16,7 @@
 //! [`schedule::alike`]: crate::schedule::alike
 
 mod costs;
+mod event;
 mod left;
 mod losses;
 mod machine;
@@ -90,27 +91,6 @@ pub fn replay(schedule: &Schedule, model: &dyn CostModel) -> Result<Replay> {
 thread_local! {
     /// How many events were replayed on this thread so far: what predictions cost, on whatever machine.
     pub(crate) static EVENTS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
-}
-
-/// An event in a word. Those of one time come in the order of the words: all messages of that time are there before a processor turns to one.
-mod event {
-    /// A message is there but for the receiver's overhead.
-    pub fn arrive(rank: u32, op: u32) -> u64 {
-        u64::from(rank) << 32 | u64::from(op)
-    }
-
-    /// A processor turns to what may start: a message that waits for it, a send or a delay.
-    pub fn turn(rank: u32) -> u64 {
-        TURN | arrive(rank, 0)
-    }
-
-    /// A message's last bytes are at a port that messages of others come in by too.
-    pub fn at_port(rank: u32, op: u32) -> u64 {
-        PORT | arrive(rank, op)
-    }
-
-    pub const TURN: u64 = 1 << 63;
-    pub const PORT: u64 = 1 << 62;
 }
 
 /// How ranks are replayed.
@@ -271,16 +251,6 @@ impl<'a> Run<'a> {
     /// When the last operation of all was complete.
     fn completion(&self) -> f64 {
         self.done.iter().copied().fold(0.0, f64::max)
-    }
-
-    /// When each rank had received so many bytes of the message, from its first.
-    fn received(&self, bytes: usize) -> Vec<f64> {
-        let of = |(program, place): (&Program, &Place)| {
-            let within = |action| matches!(action, Action::Recv { span, .. } if span.end() <= bytes);
-            let ops = program.actions().zip(&self.done[place.first..]).filter(|(action, _)| within(*action));
-            ops.map(|(_, &done)| done).fold(0.0, f64::max)
-        };
-        self.schedule.programs.iter().zip(&self.places).map(of).collect()
     }
 
     /// The last bytes of a message reach a port that several ranks send to: it takes in one message after the other.

@@ -1,9 +1,10 @@
 //! What a pipeline takes, by its first segments.
 
+use super::machine::Place;
 use super::{Run, completion_within};
 use crate::error::{Error, Result};
 use crate::model::CostModel;
-use crate::schedule::{Program, Schedule, in_flight_unsaid};
+use crate::schedule::{Action, Program, Schedule, in_flight_unsaid};
 use crate::topology::{Link, Rank};
 use std::borrow::Borrow;
 
@@ -154,6 +155,18 @@ fn extrapolated<S: Borrow<Schedule>>(
     };
     let (before, all) = (at_the_pace(&few, &more), at_the_pace(&more, &most));
     Ok(Some((all, (all - before).abs())))
+}
+
+impl Run<'_> {
+    /// When each rank had received so many bytes of the message, from its first.
+    fn received(&self, bytes: usize) -> Vec<f64> {
+        let of = |(program, place): (&Program, &Place)| {
+            let within = |action| matches!(action, Action::Recv { span, .. } if span.end() <= bytes);
+            let ops = program.actions().zip(&self.done[place.first..]).filter(|(action, _)| within(*action));
+            ops.map(|(_, &done)| done).fold(0.0, f64::max)
+        };
+        self.schedule.programs.iter().zip(&self.places).map(of).collect()
+    }
 }
 
 #[cfg(test)]

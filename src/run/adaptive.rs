@@ -472,23 +472,6 @@ fn operation<O: Operation>(op: Option<&O>) -> Option<(ffi::MPI_Op, bool)> {
     op.map(|op| (op.as_raw(), op.is_commutative()))
 }
 
-/// Any adaptive collective, by its description: of items that are given, and others that come. A broadcast's are in `result`, a barrier has none; `root` counts
-/// where there is one, `op` where items are combined.
-///
-/// # Errors
-/// As its method of [`AdaptiveCollectives`].
-pub(crate) fn adaptive_collective<S: Buffer + ?Sized, R: BufferMut + ?Sized, O: Operation>(
-    comm: &impl AsRaw<Raw = ffi::MPI_Comm>,
-    collective: &'static Collective,
-    root: Rank,
-    given: &S,
-    result: &mut R,
-    op: Option<O>,
-) -> Result<()> {
-    let root = if collective.rooted { root } else { 0 };
-    run(comm, collective, root, (Items::of(given), Items::of_mut(result)), op.as_ref())
-}
-
 /// A collective of items that are given, and others that come.
 #[inline(always)]
 fn run<O: Operation>(

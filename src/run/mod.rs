@@ -22,6 +22,7 @@
 #![allow(unsafe_code)] // MPI's C interface
 
 mod adaptive;
+mod any;
 mod call;
 mod communicator;
 mod datatype;
@@ -39,7 +40,7 @@ mod under_way;
 mod vector;
 
 pub use adaptive::AdaptiveCollectives;
-pub(crate) use adaptive::adaptive_collective;
+pub(crate) use any::adaptive_collective;
 pub(crate) use communicator::{duplicate, groups_in_use};
 pub use nonblocking::Pending;
 pub use private::contexts as private_communicators;

@@ -1,0 +1,19 @@
+//! An event in a word. Those of one time come in the order of the words: all messages of that time are there before a processor turns to one.
+
+/// A message is there but for the receiver's overhead.
+pub fn arrive(rank: u32, op: u32) -> u64 {
+    u64::from(rank) << 32 | u64::from(op)
+}
+
+/// A processor turns to what may start: a message that waits for it, a send or a delay.
+pub fn turn(rank: u32) -> u64 {
+    TURN | arrive(rank, 0)
+}
+
+/// A message's last bytes are at a port that messages of others come in by too.
+pub fn at_port(rank: u32, op: u32) -> u64 {
+    PORT | arrive(rank, op)
+}
+
+pub const TURN: u64 = 1 << 63;
+pub const PORT: u64 = 1 << 62;

@@ -1,0 +1,32 @@
+//! Any adaptive collective by its description, for what does the same with all of them.
+
+#[cfg(doc)]
+use super::AdaptiveCollectives;
+use super::call::{self, Call, Items};
+use crate::collective::Collective;
+use crate::error::Result;
+use crate::topology::Rank;
+use mpi::collective::Operation;
+use mpi::ffi;
+use mpi::raw::AsRaw;
+use mpi::traits::{Buffer, BufferMut};
+
+/// An adaptive collective of items that are given, and others that come. A broadcast's are in `result`, a barrier has none; `root` counts where there is one,
+/// and `op` is what items are combined with, where they are.
+///
+/// # Errors
+/// As its method of [`AdaptiveCollectives`].
+pub(crate) fn adaptive_collective<S: Buffer + ?Sized, R: BufferMut + ?Sized, O: Operation>(
+    comm: &impl AsRaw<Raw = ffi::MPI_Comm>,
+    collective: &'static Collective,
+    root: Rank,
+    given: &S,
+    result: &mut R,
+    op: Option<O>,
+) -> Result<()> {
+    let root = if collective.rooted { root } else { 0 };
+    let op = op.map(|op| (op.as_raw(), op.is_commutative()));
+    let call = Call::new(collective, comm.as_raw(), root, (Items::of(given), Items::of_mut(result)), op);
+    // SAFETY: buffers are valid for their items, and borrowed by whoever calls this
+    unsafe { call::run(&call) }
+}
