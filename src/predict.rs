@@ -329,63 +329,69 @@ impl<'a> Run<'a> {
         if let Some(record) = &mut self.record {
             record.start[at] = now;
         }
-        // what is asked for first does not look up where its bytes are
-        match program.sends_to(op).map_or_else(|| Err(program.action(op)), Ok) {
-            Ok(to) => {
-                let link = Link { from: rank as Rank, to };
-                let (Cost { send_overhead, gap, link_gap, transit, recv_overhead }, pipe) = self.cost(link, program.bytes(op));
-                self.done_of(rank, now, gap, send_overhead);
-                let m = &mut self.machines[(rank & self.own) as usize];
-                (m.cpu_free, m.port_free) = (rounded(now + send_overhead), rounded(now + gap));
-                self.done[at] = m.cpu_free;
-                let their = self.send(rank, op, to);
-                let mut leaves = now;
-                if link_gap > gap {
-                    let free = self.link_free.entry((rank, to as u32)).or_insert(0.0);
-                    leaves = now.max(*free);
-                    *free = rounded(leaves + link_gap);
-                }
-                if let Some((pipe, busy)) = pipe {
-                    let free = self.goes_through(pipe, rank);
-                    leaves = leaves.max(*free);
-                    *free = rounded(leaves + busy);
-                }
-                let Place { first, several, one, .. } = self.places[to];
-                let event = if several { event::at_port } else { event::arrive };
-                let (there, event) = (rounded(leaves + (transit - recv_overhead).max(0.0)), event(one, their));
-                // at one time messages come before all else and ranks have their turns in order: what comes now finds those that are replayed alone elsewhere
-                let overhead = &mut self.done[first + their as usize];
-                match &mut self.way {
-                    Way::ByTime => {
-                        *overhead = -recv_overhead;
-                        self.by_time |= there <= now && self.stand_for_all;
-                        self.queue.push(there, event);
-                    }
-                    Way::InOrder(on_the_way) => {
-                        self.by_time |= there <= now;
-                        on_the_way.add(&mut self.places[to].waits, Waiting { there, event, recv_overhead });
-                    }
-                    Way::InWindows(window) => {
-                        *overhead = -recv_overhead;
-                        self.by_time |= there < window.end;
-                        let theirs = &mut self.machines[to];
-                        // the queue of the rank that is replayed is the common one
-                        let queue = if to == rank as Rank { &mut self.queue } else { &mut theirs.queue };
-                        queue.push(there, event);
-                        window.look_at(to as u32, theirs, there);
-                    }
-                }
-            }
-            Err(Action::Copy { into, .. }) => self.busy(rank, op, now + self.model.copy(rank as Rank, into.len)),
-            Err(Action::Combine { into, .. }) => self.busy(rank, op, now + self.model.combine(rank as Rank, into.len)),
-            Err(Action::Delay { seconds }) => self.busy(rank, op, now + seconds),
-            Err(Action::Send { .. } | Action::Recv { .. }) => {}
+        match program.sends_to(op) {
+            // it is not looked up where its bytes are
+            Some(to) => self.leave(rank, op, to, now),
+            None => match program.action(op) {
+                Action::Copy { into, .. } => self.busy(rank, op, now + self.model.copy(rank as Rank, into.len)),
+                Action::Combine { into, .. } => self.busy(rank, op, now + self.model.combine(rank as Rank, into.len)),
+                Action::Delay { seconds } => self.busy(rank, op, now + seconds),
+                Action::Send { .. } | Action::Recv { .. } => {}
+            },
         }
         let m = &mut self.machines[(rank & self.own) as usize];
         let known = |op| known(program, &self.done[m.place.first..], op);
         m.pending.start(program, op, known);
         m.pending.complete(op, known);
         self.retry_early(rank, self.done[at]);
+    }
+
+    /// A message leaves, to a rank.
+    #[inline]
+    fn leave(&mut self, rank: u32, op: usize, to: Rank, now: f64) {
+        let bytes = self.machines[(rank & self.own) as usize].program.bytes(op);
+        let (Cost { send_overhead, gap, link_gap, transit, recv_overhead }, pipe) = self.cost(Link { from: rank as Rank, to }, bytes);
+        self.done_of(rank, now, gap, send_overhead);
+        let m = &mut self.machines[(rank & self.own) as usize];
+        (m.cpu_free, m.port_free) = (rounded(now + send_overhead), rounded(now + gap));
+        self.done[m.place.first + op] = m.cpu_free;
+        let their = self.send(rank, op, to);
+        let mut leaves = now;
+        if link_gap > gap {
+            let free = self.link_free.entry((rank, to as u32)).or_insert(0.0);
+            leaves = now.max(*free);
+            *free = rounded(leaves + link_gap);
+        }
+        if let Some((pipe, busy)) = pipe {
+            let free = self.goes_through(pipe, rank);
+            leaves = leaves.max(*free);
+            *free = rounded(leaves + busy);
+        }
+        let Place { first, several, one, .. } = self.places[to];
+        let event = if several { event::at_port } else { event::arrive };
+        let (there, event) = (rounded(leaves + (transit - recv_overhead).max(0.0)), event(one, their));
+        // at one time messages come before all else and ranks have their turns in order: what comes now finds those that are replayed alone elsewhere
+        let overhead = &mut self.done[first + their as usize];
+        match &mut self.way {
+            Way::ByTime => {
+                *overhead = -recv_overhead;
+                self.by_time |= there <= now && self.stand_for_all;
+                self.queue.push(there, event);
+            }
+            Way::InOrder(on_the_way) => {
+                self.by_time |= there <= now;
+                on_the_way.add(&mut self.places[to].waits, Waiting { there, event, recv_overhead });
+            }
+            Way::InWindows(window) => {
+                *overhead = -recv_overhead;
+                self.by_time |= there < window.end;
+                let theirs = &mut self.machines[to];
+                // the queue of the rank that is replayed is the common one
+                let queue = if to == rank as Rank { &mut self.queue } else { &mut theirs.queue };
+                queue.push(there, event);
+                window.look_at(to as u32, theirs, there);
+            }
+        }
     }
 
     /// When a pipe is free that a rank goes through. If others do too, what each finds hangs on when they do.
