@@ -3,7 +3,7 @@
 use collwise::collective::{COLLECTIVES, Parameters, Shape, bcast, collective};
 use collwise::intercluster::{HEURISTICS, Problem, solve};
 use collwise::model::{CostModel, Values, model};
-use collwise::plan::{Location, Planner, plan};
+use collwise::plan::{Location, Planner, PolyModel, plan};
 use collwise::platform::{Noise, Placement, Platform};
 use collwise::policy::{CompiledPolicy, Policy};
 use collwise::predict::completion;
@@ -139,6 +139,17 @@ fn large_grid(groups: usize, hosts: usize) -> (Policy, Vec<Location>) {
     policy.links = pairs.enumerate().map(link).collect();
     let of = |group| (0..hosts).map(move |position| Location { group, position });
     (policy, (0..groups).flat_map(of).collect())
+}
+
+/// The replay of exchanges among 1,024 ranks in 32 groups, whose links differ, a million messages but for the barrier's 10,240.
+#[divan::bench(args = [("alltoall", "pairwise"), ("alltoall", "rotated"), ("alltoall", "direct"), ("allgather", "ring"), ("barrier", "dissemination")], sample_count = 3)]
+fn replay_an_exchange_over_unlike_links(bencher: Bencher, (of, algorithm): (&str, &str)) {
+    let collective = collective(of).unwrap();
+    let (policy, members) = large_grid(32, 32);
+    let policy = CompiledPolicy::new(policy).unwrap();
+    let schedule = collective.algorithm(algorithm).unwrap().schedule(&collective.shape(1024, 0, 8), &Parameters::of(0, 0)).unwrap();
+    let costs = PolyModel::new(&policy, &members, collective, 8).unwrap();
+    bencher.counter(divan::counter::ItemsCount::new(schedule.messages())).bench_local(|| completion(&schedule, &costs).unwrap());
 }
 
 /// A communicator's first broadcast of a size on one rank, over so many groups of so many hosts: a message that goes the direct way, one in

@@ -151,7 +151,11 @@ compare() {
             predict with --bytes "$bytes" "${charges[@]}"
             predict loggp --bytes "$bytes" --model loggp --param "L=$L" --param "o=$o" --param "g=$g" --param "G=$G"
             for k in "${!of_part[@]}"; do
-                "$collwise" export --to goal "${what[@]}" --bytes "${of_part[k]%:*}" -o "$goal"
+                # it warns each time that combining is free
+                "$collwise" export --to goal "${what[@]}" --bytes "${of_part[k]%:*}" -o "$goal" 2>"$goal.said" || {
+                    cat "$goal.said" >&2
+                    return 1
+                }
                 [ "$empty" = 0 ] || sed -i 's/ 0b / 1b /' "$goal"
                 "$programs/txt2bin" -i "$goal" -o "$goal.bin"
                 size=${of_part[k]%:*}
