@@ -156,9 +156,7 @@ impl Search<'_> {
         let segments = segment_sizes(self.policy, bytes);
         let mut tried: Vec<(InterGroupAlgorithm, bool, f64)> = Vec::new();
         for _ in 0..ROUNDS {
-            let best = best_of_each(session, candidates, HOPELESS);
-            let best: Vec<(TwoLevelParameters, f64, f64)> =
-                best.into_iter().filter_map(|(c, time)| Some((c.choice?, c.predicted, time))).collect();
+            let best = best_ways(session, candidates, HOPELESS);
             let least = best.first().map_or(f64::NAN, |b| b.2);
             for (k, (best, predicted, time)) in best.into_iter().enumerate() {
                 let holds = holds(predicted, time);
@@ -191,10 +189,7 @@ impl Search<'_> {
             }
             self.race(session, "neighbours of the best two-level schedules", bytes, candidates)?;
         }
-        let best = best_of_each(session, candidates, RIVAL);
-        let best: Vec<(TwoLevelParameters, f64, f64)> =
-            best.into_iter().filter_map(|(c, time)| Some((c.choice?, c.predicted, time))).collect();
-        for (k, (choice, predicted, time)) in best.into_iter().enumerate() {
+        for (k, (choice, predicted, time)) in best_ways(session, candidates, RIVAL).into_iter().enumerate() {
             let holds = holds(predicted, time);
             let limit = predicted * before.limit(&Some(choice), &Some(choice), holds);
             let wanted = |flow: &Flow| k == 0 || !holds && flow.in_flight == WINDOW;
@@ -357,6 +352,20 @@ fn best_of_each<'a>(session: &Session, candidates: &'a [Candidate], limit: f64) 
         }
     }
     best
+}
+
+/// The parameters of the fastest schedule on each way between groups, what it was predicted to take and what it takes, as [`best_of_each`]; without those by another
+/// inter-group algorithm that go the same way, whose neighbours are the same.
+fn best_ways(session: &Session, candidates: &[Candidate], limit: f64) -> Vec<(TwoLevelParameters, f64, f64)> {
+    let mut best: Vec<(&Candidate, f64)> = Vec::new();
+    for (candidate, time) in best_of_each(session, candidates, limit) {
+        let (way, groups) = (&candidate.two_level.inter_group, &candidate.two_level.groups);
+        let is_same = |(other, _): &(&Candidate, f64)| other.two_level.inter_group == *way && other.two_level.groups == *groups;
+        if candidate.choice.is_some() && !best.iter().any(is_same) {
+            best.push((candidate, time));
+        }
+    }
+    best.into_iter().filter_map(|(c, time)| Some((c.choice?, c.predicted, time))).collect()
 }
 
 /// The schedules too close to the fastest one to be told from it by a few runs: of which each run was slower than all of the fastest, that is told. Where no
