@@ -197,7 +197,7 @@ impl<'a> Best<'a> {
         members: &[Location],
     ) -> Result<()> {
         let mut fast: Vec<(f64, Form)> = Vec::new();
-        for plan in forms(policy, members, collective, shape)? {
+        for plan in forms(policy, members, collective, shape, f64::INFINITY)? {
             let found = self.within(FAST * self.seconds, || plan.form.words(), &plan.form.schedule(shape)?, self.ranks)?;
             fast.extend(found.map(|seconds| (seconds, plan.form)).filter(|(_, form)| matches!(form, Form::Coordinated(_))));
         }

@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     } else {
         let (inside, stages) = if args.verbose { (inside(&policy), stages(&spent, errors)) } else { Default::default() };
         let over_all = over_all(&policy, args.verbose)?;
-        print(&format!("{}\n{inside}{over_all}{stages}{}", describe(&discovery), total(&policy, &args.output)))?;
+        print(&format!("{}\n{inside}{over_all}{stages}{}", describe(&discovery), total(&policy, &args.output, args.verbose)))?;
     }
     Ok(Outcome::Done)
 }
@@ -173,7 +173,8 @@ fn stages(spent: &[Spent], errors: Option<ClockErrors>) -> String {
 }
 
 /// What measuring took, and where the result is.
-fn total(policy: &Policy, path: &Path) -> String {
+fn total(policy: &Policy, path: &Path, verbose: bool) -> String {
     let took = units::seconds(policy.provenance.measuring_s);
-    format!("measured for {took} (--verbose says what for)\npolicy written to {}\n", path.display())
+    let what_for = if verbose { "" } else { " (--verbose says what for)" };
+    format!("measured for {took}{what_for}\npolicy written to {}\n", path.display())
 }

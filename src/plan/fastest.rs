@@ -11,6 +11,7 @@ use crate::collective::{Collective, Parameters, Shape, Size};
 use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, TwoLevelRow};
 use crate::predict::completion_within;
+use crate::schedule::Schedule;
 use crate::stats::ROUNDING;
 use crate::topology::Rank;
 use crate::two_level::{Coordinated, IntraGroup, through};
@@ -165,9 +166,8 @@ impl Search<'_> {
     }
 }
 
-/// What a form should take; `None` of what is too large to predict. What takes longer than `limit_s` may take for ever. Where it is looked at for its first
-/// segments only, with the bytes of so many, the others take what the later half of these takes, or as long as these keep what is busiest, if that is longer: few
-/// segments may not meet yet where many do.
+/// What a form should take, over all ranks from whichever rank of the root's group; `None` of what is too large to predict. What takes longer than `limit_s`
+/// may take for ever.
 pub(super) fn seconds(
     form: &Form,
     costs: &PolyModel,
@@ -175,22 +175,32 @@ pub(super) fn seconds(
     (shape, look): (&Shape, Option<usize>),
     limit_s: f64,
 ) -> Result<Option<f64>> {
-    let predicted = |shape: &Shape| {
+    let Some(first) = looked_at(form, costs, (shape, look), limit_s)? else { return Ok(None) };
+    // over all ranks, who crosses groups hangs on which of its group the root is
+    let hangs = first < limit_s && matches!(form, Form::Flat(collective, ..) if collective.rooted);
+    if !hangs {
+        return Ok(Some(first));
+    }
+    let other = looked_at(form, costs, (&Shape { root: another(members, shape.root), ..*shape }, look), limit_s)?;
+    Ok(other.map(|other| first.max(other)))
+}
+
+/// What a form should take from one root. Where it is looked at for its first segments only, with the bytes of so many, the others take what the later half of these
+/// takes, or as long as these keep what is busiest, if that is longer: few segments may not meet yet where many do.
+pub(super) fn looked_at(form: &Form, costs: &PolyModel, (shape, look): (&Shape, Option<usize>), limit_s: f64) -> Result<Option<f64>> {
+    let within = |schedule: &Schedule| completion_within(schedule, costs, limit_s);
+    let predicted = || {
         let first = |bytes: usize| form.bounded_schedule(&Shape { bytes, ..*shape });
-        let Some(bytes) = look else { return completion_within(&first(shape.bytes)?, costs, limit_s) };
+        let Some(bytes) = look else { return within(&first(shape.bytes)?) };
         let all = first(bytes)?;
-        let (few, more) = (completion_within(&first(bytes / 2)?, costs, limit_s)?, completion_within(&all, costs, limit_s)?);
+        let (few, more) = (within(&first(bytes / 2)?)?, within(&all)?);
         let halves_left = 2.0 * (shape.bytes - bytes) as f64 / bytes as f64;
         Ok(if more < f64::INFINITY { more + (more - few).max(busiest_of_all(&all, costs) / 2.0) * halves_left } else { more })
     };
-    let first = match predicted(shape) {
-        Err(Error::TooLarge(_)) => return Ok(None),
-        found => found?,
-    };
-    // over all ranks, who crosses groups hangs on which of its group the root is
-    let hangs = first < limit_s && matches!(form, Form::Flat(collective, ..) if collective.rooted);
-    let other = || predicted(&Shape { root: another(members, shape.root), ..*shape });
-    Ok(Some(if hangs { first.max(other()?) } else { first }))
+    match predicted() {
+        Err(Error::TooLarge(_)) => Ok(None),
+        found => found.map(Some),
+    }
 }
 
 /// A rank in the middle of a root's group.

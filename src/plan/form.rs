@@ -27,6 +27,19 @@ pub enum Form {
     Routed(Box<Routed>),
 }
 
+/// What a form is, as far as models may favour the wrong one: what many small messages take of a busy processor they do not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// One algorithm over all ranks.
+    Flat,
+    /// Through coordinators, each rank of a group with its share.
+    ByCounterparts,
+    /// Through coordinators or along routes, in segments.
+    InSegments,
+    /// The same in one piece.
+    InOnePiece,
+}
+
 /// True of ranks that follow each other.
 fn in_turn(order: &[Rank]) -> bool {
     order.iter().enumerate().all(|(k, &rank)| rank == (order[0] + k) % order.len())
@@ -45,6 +58,16 @@ impl Form {
     /// The library's own.
     pub(super) fn native(collective: &'static Collective) -> Form {
         Form::Flat(collective, collective.native(), Parameters::default())
+    }
+
+    /// What it is, as far as models may favour the wrong one.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Form::Flat(..) | Form::Placed(..) => Kind::Flat,
+            Form::Coordinated(c) if c.by_counterparts() => Kind::ByCounterparts,
+            Form::Coordinated(_) | Form::Routed(_) if self.segment() > 0 => Kind::InSegments,
+            Form::Coordinated(_) | Form::Routed(_) => Kind::InOnePiece,
+        }
     }
 
     /// True if what predictions of one miss tells of the other: the same algorithms, whatever their parameters.

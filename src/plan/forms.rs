@@ -1,48 +1,46 @@
 //! All forms that a collective may have over several groups, but routes ([`super::two_level_parameters`]).
 
 use super::decided::Plan;
+use super::fastest::{MANY_RANKS, looked_at};
 use super::members::host_by_host;
 use super::segments::{few_segments, in_segment, segments};
-use super::{Form, Location, PolyModel, group_ranks};
+use super::{Form, Kind, Location, PolyModel, group_ranks};
 use crate::collective::{Algorithm, Collective, Parameters, Shape};
 use crate::decide::all_candidates;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::policy::{CompiledPolicy, bounded};
-use crate::predict::completion;
 use crate::topology::Rank;
 use crate::two_level::{Coordinated, IntraGroup, first_rank, through};
+use std::collections::BTreeMap;
 
 /// So many of the best through coordinators are tried in segments of all sizes.
 const MOST_REFINED: usize = 8;
 
-/// Every form that fits over several groups, with what it should take, the fastest first.
+/// So many operations of forms of a [kind](Kind) are predicted among many ranks, which takes about a second.
+const MOST_OF_KIND: usize = 1 << 22;
+
+/// Every form that fits over several groups, with what it should take, the fastest first. Of each [kind](Kind) those are left out that should take more than
+/// `hopeless` times the fastest, as soon as that is seen, and among many ranks what there is no time for; unless that is infinite.
 ///
 /// # Errors
 /// The policy lacks a link, or an algorithm that there is not.
-pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Vec<Plan>> {
+pub fn forms(
+    policy: &CompiledPolicy,
+    members: &[Location],
+    collective: &'static Collective,
+    shape: &Shape,
+    hopeless: f64,
+) -> Result<Vec<Plan>> {
     let costs = PolyModel::new(policy, members, collective, shape.bytes)?;
-    let predicted = |form: Form| -> Result<Option<Plan>> {
-        if !form.fits(shape) {
-            return Ok(None);
-        }
-        let form = form.with_flow(&costs, shape)?;
-        match form.bounded_schedule(shape) {
-            Ok(schedule) => {
-                let predicted_s = completion(&schedule, &costs)?;
-                Ok(Some(Plan::predicted(form, Some(predicted_s))))
-            }
-            // what nobody can predict is not chosen
-            Err(Error::TooLarge(_)) => Ok(None),
-            Err(e) => Err(e),
-        }
-    };
+    let mut search = Search { costs, shape, hopeless, of_kind: BTreeMap::new() };
+    let mut predicted = |form: Form| search.predicted(form).transpose();
     let by_time = |all: &mut Vec<Plan>| {
         all.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
         // of few coordinators some algorithms are one
         all.dedup_by(|b, a| a.seconds().to_bits() == b.seconds().to_bits() && a.form.is_alike_inside(&b.form));
     };
     let flat = all_candidates(collective, members.len(), shape.bytes).into_iter();
-    let mut all: Vec<Plan> = flat.filter_map(|(a, p)| predicted(Form::Flat(collective, a, p)).transpose()).collect::<Result<_>>()?;
+    let mut all: Vec<Plan> = flat.filter_map(|(a, p)| predicted(Form::Flat(collective, a, p))).collect::<Result<_>>()?;
     if let Some(through) = through(collective) {
         let longest = (through.longest_message)(&groups_of(policy, members, shape), shape);
         let segments = if through.segmented { segments(collective, longest) } else { vec![0] };
@@ -53,7 +51,7 @@ pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static
         for inside in (through.inside)().into_iter().flat_map(with_radices) {
             for &between in &between {
                 let with = |&segment: &_| Form::Coordinated(coordinated(policy, members, collective, shape, inside, between, segment));
-                let mut found: Vec<Plan> = first.iter().map(with).filter_map(|form| predicted(form).transpose()).collect::<Result<_>>()?;
+                let mut found: Vec<Plan> = first.iter().map(with).filter_map(&mut predicted).collect::<Result<_>>()?;
                 all.extend(found.iter().cloned());
                 by_time(&mut found);
                 best.extend(found.into_iter().take(1));
@@ -63,11 +61,66 @@ pub fn forms(policy: &CompiledPolicy, members: &[Location], collective: &'static
         for plan in best.into_iter().take(MOST_REFINED) {
             let Form::Coordinated(coordinated) = plan.form else { continue };
             let with = |&segment: &usize| in_segment(&coordinated, segment);
-            all.extend(rest.iter().map(with).filter_map(|form| predicted(form).transpose()).collect::<Result<Vec<_>>>()?);
+            all.extend(rest.iter().map(with).filter_map(&mut predicted).collect::<Result<Vec<_>>>()?);
         }
     }
     by_time(&mut all);
     Ok(all)
+}
+
+/// The search for the fastest forms.
+struct Search<'a> {
+    costs: PolyModel<'a>,
+    shape: &'a Shape,
+    hopeless: f64,
+    of_kind: BTreeMap<Kind, OfKind>,
+}
+
+/// What is known of forms of a kind.
+struct OfKind {
+    /// What takes longer is hopeless.
+    limit_s: f64,
+    /// So many operations may be predicted yet.
+    left: usize,
+}
+
+impl Search<'_> {
+    /// A form with what it should take, unless it does not fit, is hopeless, or there is no time for it.
+    fn predicted(&mut self, form: Form) -> Result<Option<Plan>> {
+        if !form.fits(self.shape) {
+            return Ok(None);
+        }
+        let form = form.with_flow(&self.costs, self.shape)?;
+        let known = self.of_kind.entry(form.kind()).or_insert(OfKind { limit_s: f64::INFINITY, left: MOST_OF_KIND });
+        let is_many = self.shape.ranks >= MANY_RANKS && self.hopeless < f64::INFINITY;
+        let mut look = None;
+        if is_many {
+            let weight = form.weight(&self.costs, self.shape, known.left, true)?;
+            if weight.least_s > known.limit_s || weight.operations > known.left {
+                return Ok(None);
+            }
+            (known.left, look) = (known.left - weight.operations, weight.look);
+        }
+        // what nobody can predict is not chosen
+        let Some(seconds) = looked_at(&form, &self.costs, (self.shape, look), known.limit_s)? else { return Ok(None) };
+        if seconds > known.limit_s {
+            return Ok(None);
+        }
+        known.limit_s = known.limit_s.min(self.hopeless * seconds);
+        Ok(Some(Plan::predicted(form, Some(seconds))))
+    }
+}
+
+impl Form {
+    /// What it should take, among many ranks about, as it is compared by [`forms`]; for ever, if it is too large to predict.
+    ///
+    /// # Errors
+    /// As [`Form::program`].
+    pub fn about(&self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Result<f64> {
+        let costs = PolyModel::new(policy, members, self.collective(), shape.bytes)?;
+        let look = if shape.ranks >= MANY_RANKS { self.weight(&costs, shape, MOST_OF_KIND, true)?.look } else { None };
+        Ok(looked_at(self, &costs, (shape, look), f64::INFINITY)?.unwrap_or(f64::INFINITY))
+    }
 }
 
 /// The same in as many segments as the longest of its messages may have.
@@ -196,7 +249,7 @@ mod tests {
         // some of the hosts, in an order of their own
         let some: Vec<Location> = (0..25).map(|k| everybody[(k * 31 + 7) % everybody.len()]).collect();
         let forms_of = |members: &[Location], collective: &'static Collective, shape: &Shape| {
-            let all = forms(&policy, members, collective, shape).unwrap();
+            let all = forms(&policy, members, collective, shape, f64::INFINITY).unwrap();
             for plan in &all {
                 let said = || format!("{} {shape:?}: {}", collective.name, plan.form.words());
                 check(&plan.form.schedule(shape).unwrap(), &(collective.specification)(shape))
@@ -278,14 +331,14 @@ mod tests {
                 let root = if collective.rooted { root } else { 0 };
                 let shape = Shape { in_place: k % 2 == 0, ..collective.shape(11, root, bytes) };
                 let shape = Shape { elements: crate::schedule::Elements { commute: false, ..shape.elements }, ..shape };
-                let all = forms(&policy, &in_order, collective, &shape).unwrap();
+                let all = forms(&policy, &in_order, collective, &shape, f64::INFINITY).unwrap();
                 let through: Vec<&Form> = all.iter().map(|p| &p.form).filter(|f| matches!(f, Form::Coordinated(_))).collect();
                 assert!(through.len() > 3, "{} of {bytes} bytes goes through coordinators in {} ways", collective.name, through.len());
                 for plan in &all {
                     check(&plan.form.schedule(&shape).unwrap(), &(collective.specification)(&shape))
                         .unwrap_or_else(|e| panic!("{} {shape:?}: {}: {e}", collective.name, plan.form.words()));
                 }
-                let flat = forms(&policy, &dealt, collective, &shape).unwrap();
+                let flat = forms(&policy, &dealt, collective, &shape, f64::INFINITY).unwrap();
                 assert!(flat.iter().all(|plan| matches!(plan.form, Form::Flat(..))));
             }
         }

@@ -31,7 +31,7 @@ pub use across::{Flow, TwoLevelParameters, busiest, predict, seconds, two_level,
 pub use beyond::Beyond;
 pub use candidates::{TwoLevelCandidate, TwoLevelCandidates, TwoLevelChoice, choice_name};
 pub use decided::{Plan, plan};
-pub use form::Form;
+pub use form::{Form, Kind};
 pub use forms::forms;
 pub use leaps::leaps_of;
 pub use members::{Location, group_ranks, members, placement};

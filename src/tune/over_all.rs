@@ -4,9 +4,9 @@ use super::chosen::{Verdict, choosing, confirm, fastest, verdict};
 use super::rows::row_of_routes;
 use crate::collective::{Collective, NUMBER, Parameters, Shape};
 use crate::decide::{self, ALIKE, AS_GOOD, CLOSE, Made, halfway, native_seconds, rows};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::measure::{Experiment, Session};
-use crate::plan::{Form, Plan, forms};
+use crate::plan::{Form, Kind, Plan, forms};
 use crate::plan::{Location, leaps_of};
 use crate::policy::{CompiledPolicy, Evidence, NO_OTHER, Policy, TwoLevelRow};
 use crate::schedule::pieces;
@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 
 /// So many of the best predicted forms are measured, and the best one of each [kind](Kind) is.
 const FINALISTS: usize = 6;
+/// What is predicted to take so many times the fastest of its [kind](Kind) is not among them, and not predicted to its end.
+const HOPELESS: f64 = 2.0;
 /// The sizes that forms of the other collectives over groups are chosen at: of messages, or of blocks for each rank, from one number on, fourfold, since
 /// each has hundreds of forms, which take long to predict over all ranks. A choice holds for the sizes near its own, the last one for all larger ones.
 const FORM_SIZES: [usize; 8] = [8, 1 << 10, 8 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
@@ -36,7 +38,7 @@ pub fn choose(
         let mut of_sizes = Vec::new();
         for bytes in collective.tuned_sizes(&FORM_SIZES, members.len()) {
             let shape = collective.shape(members.len(), 0, bytes);
-            let forms = forms(&compiled, members, collective, &shape)?;
+            let forms = forms(&compiled, members, collective, &shape, HOPELESS)?;
             of_sizes.extend(of_size(session, &compiled, members, collective, &shape, finalists(forms))?);
         }
         for (bytes, forms) in between(&compiled, members, collective, &of_sizes)? {
@@ -72,11 +74,11 @@ fn between(
         // reductions are measured with whole numbers
         let middle = halfway(low, high) / NUMBER * NUMBER;
         let shape = collective.shape(members.len(), 0, middle);
-        let Some(best) = forms(policy, members, collective, &shape)?.into_iter().next() else { continue };
+        let Some(best) = forms(policy, members, collective, &shape, 1.0)?.into_iter().next() else { continue };
         let mut taken: Vec<Plan> = Vec::new();
         for (plan, _) in pair.iter().filter_map(|size| size.measured.first()) {
             let form = &plan.form;
-            let seconds = if form.fits(&shape) { seconds(form, policy, members, &shape)? } else { f64::INFINITY };
+            let seconds = if form.fits(&shape) { form.about(policy, members, &shape)? } else { f64::INFINITY };
             if seconds.is_finite() && taken.iter().all(|known| known.form != *form) {
                 taken.push(Plan::predicted(form.clone(), Some(seconds)));
             }
@@ -92,14 +94,6 @@ fn between(
 /// True if all forms were measured at a size.
 fn has_all(session: &Session, forms: &[Plan], shape: &Shape) -> bool {
     forms.iter().all(|plan| session.samples().get(&plan.form.experiment(shape)).is_some())
-}
-
-/// What a form should take; for ever, if it is too large to predict.
-fn seconds(form: &Form, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Result<f64> {
-    match form.seconds(policy, members, shape) {
-        Err(Error::TooLarge(_)) => Ok(f64::INFINITY),
-        found => found,
-    }
 }
 
 /// The forms that were measured for a size, the first one to be taken, and the row that was made of it.
@@ -160,7 +154,7 @@ fn wider(policy: &CompiledPolicy, members: &[Location], form: &Form, shape: &Sha
     let mut wider = c.clone();
     wider.between.parameters.in_flight = in_flight;
     let form = Form::Coordinated(wider);
-    let predicted_s = Some(seconds(&form, policy, members, shape)?);
+    let predicted_s = Some(form.about(policy, members, shape)?);
     Ok(Some(Plan::predicted(form, predicted_s)))
 }
 
@@ -181,7 +175,7 @@ fn rows_of(
         native_s: s.row.evidence.native_s,
     });
     let made: Vec<Made<Form>> = made.collect();
-    let predict = |form: &Form, bytes: usize, _: f64| seconds(form, policy, members, &collective.shape(members.len(), 0, bytes));
+    let predict = |form: &Form, bytes: usize, _: f64| form.about(policy, members, &collective.shape(members.len(), 0, bytes));
     let found = rows(&made, &leaps_of(policy, of_sizes.last().map_or(0, |s| s.row.at_bytes)), CLOSE, predict, Form::is_like)?;
     let row = |row: crate::decide::Row<Form>| {
         let nearest = of_sizes.iter().min_by_key(|s| s.row.at_bytes.abs_diff(row.at))?;
@@ -230,33 +224,15 @@ fn segment(form: &Form) -> usize {
     if form.segment() == 0 { usize::MAX } else { form.segment() }
 }
 
-/// What a form is, as far as models may favour the wrong one: what many small messages take of a busy processor they do not know.
-#[derive(PartialEq)]
-enum Kind {
-    Flat,
-    ByCounterparts,
-    InSegments,
-    InOnePiece,
-}
-
-fn kind(form: &Form) -> Kind {
-    match form {
-        Form::Flat(..) | Form::Placed(..) => Kind::Flat,
-        Form::Coordinated(c) if c.by_counterparts() => Kind::ByCounterparts,
-        Form::Coordinated(_) | Form::Routed(_) if form.segment() > 0 => Kind::InSegments,
-        Form::Coordinated(_) | Form::Routed(_) => Kind::InOnePiece,
-    }
-}
-
 /// The best forms, the best of each kind among them, and at most two that are one algorithm over all ranks: they should be different bets.
 fn finalists(mut forms: Vec<Plan>) -> Vec<Plan> {
-    let is_flat = |plan: &Plan| kind(&plan.form) == Kind::Flat;
+    let is_flat = |plan: &Plan| plan.form.kind() == Kind::Flat;
     let before = |all: &[Plan], k: usize| all[..k].iter().filter(|plan| is_flat(plan) && plan.form.is_like(&all[k].form)).count();
     let bets: Vec<bool> = (0..forms.len()).map(|k| before(&forms, k) < 2).collect();
     let mut bets = bets.into_iter();
     forms.retain(|_| bets.next().unwrap_or(true));
     let first = [Kind::Flat, Kind::ByCounterparts, Kind::InSegments, Kind::InOnePiece]
-        .map(|of| forms.iter().position(|plan| kind(&plan.form) == of));
+        .map(|of| forms.iter().position(|plan| plan.form.kind() == of));
     let wanted = |k: usize| k < FINALISTS || first.contains(&Some(k));
     forms.into_iter().enumerate().filter(|(k, _)| wanted(*k)).map(|(_, plan)| plan).collect()
 }
@@ -274,7 +250,7 @@ mod tests {
         let members: Vec<Location> = (0..policy.policy.groups.len()).map(|group| Location { group, position: 0 }).collect();
         let of_size = |bytes: usize, own_s: f64, native_s: f64| {
             let shape = alltoall::COLLECTIVE.shape(members.len(), 0, bytes);
-            let plan = forms(&policy, &members, &alltoall::COLLECTIVE, &shape).unwrap().swap_remove(0);
+            let plan = forms(&policy, &members, &alltoall::COLLECTIVE, &shape, HOPELESS).unwrap().swap_remove(0);
             let evidence = Evidence { measured_s: Some(own_s), native_s: Some(native_s), ..Evidence::default() };
             let row = row_of(&plan.form, 0, bytes, evidence, native_s < own_s);
             OfSize { measured: vec![(plan, own_s)], row }
@@ -291,7 +267,8 @@ mod tests {
         let members: Vec<Location> = (0..policy.policy.groups.len()).map(|group| Location { group, position: 0 }).collect();
         let shape = allreduce::COLLECTIVE.shape(members.len(), 0, 1 << 20);
         let in_segments = |plan: Plan| if let Form::Coordinated(c) = plan.form { Some(c).filter(|c| c.segment > 0) } else { None };
-        let mut narrow = forms(&policy, &members, &allreduce::COLLECTIVE, &shape).unwrap().into_iter().find_map(in_segments).unwrap();
+        let mut narrow =
+            forms(&policy, &members, &allreduce::COLLECTIVE, &shape, HOPELESS).unwrap().into_iter().find_map(in_segments).unwrap();
         narrow.between.parameters.in_flight = 2;
         let narrow = Form::Coordinated(narrow);
         let (wide, seconds) =
