@@ -77,8 +77,9 @@ pub fn fit_one(model: &'static Model, rank_set: &RankSet, samples: &Samples, see
     let mut fitted = model.fit(rank_set, samples, REPLICATES, &mut stats::random(seed));
     let held_out = (model.held_out)(rank_set);
     let residual = |f: &Fitted| {
-        let errors: Vec<f64> =
-            held_out.iter().filter_map(|e| Some((predict(e, f, &rank_set.ranks).ok()? / samples.median(e)? - 1.0).abs())).collect();
+        // what cannot predict one of them is not the best
+        let error = |e: &Experiment, median: f64| predict(e, f, &rank_set.ranks).map_or(f64::INFINITY, |time| (time / median - 1.0).abs());
+        let errors: Vec<f64> = held_out.iter().filter_map(|e| Some(error(e, samples.median(e)?))).collect();
         stats::mean(&errors).unwrap_or(f64::INFINITY)
     };
     if fitted.len() > 1 {

@@ -1,6 +1,6 @@
 //! The options by which one algorithm is named without a policy, for `predict` and `export`.
 
-use crate::collective::{Algorithm, Collective, Parameters, Size, bcast, collective};
+use crate::collective::{Algorithm, Collective, Parameters, bcast, collective};
 use crate::schedule::{MOST_MESSAGES, Schedule, WINDOW};
 use crate::units;
 use anyhow::{Context, bail};
@@ -111,11 +111,7 @@ impl Chosen {
         if root >= *ranks {
             bail!("{aim} {} from rank {root} of {ranks} ranks", collective.one());
         }
-        // blocks of all ranks and some vectors in scratch are counted
-        let most = isize::MAX as usize / 4 / (ranks + 2);
-        if bytes > most && (collective.combines || collective.size == Size::Block) {
-            bail!("{aim} {} of {} over {ranks} ranks: no memory holds that", collective.one(), units::bytes(bytes));
-        }
+        collective.check_memory(*ranks, bytes)?;
         let shape = collective.shape(*ranks, root, bytes);
         let schedule = algorithm.schedule_within(&shape, parameters, *most_messages)?;
         schedule.with_context(|| format!("{aim} {}: the messages of the MPI library's own are not known", algorithm.name))

@@ -53,20 +53,23 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     if args.json {
         print_json(&discovery)?
     } else {
-        print(&describe(&discovery))?
+        print(&describe(&discovery, usize::MAX))?
     }
     Ok(Outcome::Done)
 }
 
-/// The groups and how sure they are.
-pub fn describe(discovery: &Discovery) -> String {
+/// The groups, so many of them at most, and how sure they are.
+pub fn describe(discovery: &Discovery, most: usize) -> String {
     let ratio = |r: Option<f64>| r.map_or("-".into(), |r| format!("{r:.2}"));
     let row = |(g, q): (&crate::discover::FoundGroup, &GroupQuality)| {
         let latency = g.latency_s.map_or("-".into(), units::seconds);
         vec![g.name.clone(), g.ranks.len().to_string(), latency, ratio(q.worst_ratio), ratio(q.p90_p10_ratio), ratio(q.separation)]
     };
-    let rows: Vec<Vec<String>> = discovery.groups.iter().zip(&discovery.quality.groups).map(row).collect();
+    let rows: Vec<Vec<String>> = discovery.groups.iter().zip(&discovery.quality.groups).take(most).map(row).collect();
     let mut text = table(&["group", "ranks", "latency", "worst ratio", "p90/p10", "separation"], 1, &rows);
+    if discovery.groups.len() > most {
+        text += &format!("and {} more groups, which --verbose lists\n", discovery.groups.len() - most);
+    }
     if let Some((rounds, probes)) = discovery.quality.sampled {
         text += &format!("\nsampled: {rounds} rounds of pairs, at most {probes} probes of one host\n");
     }

@@ -80,7 +80,7 @@ fn of_policy(args: &Args, path: &std::path::Path) -> anyhow::Result<Outcome> {
             let runs = |d: &&Decision| !plan.is_native() || routed.groups.len() == 1 && d.algorithm.is_native() && !routed.untuned;
             let seconds = |g: &PlannedGroup| g.decision.as_ref().filter(runs).map(|d| d.predicted_s);
             let inside = |group: usize| routed.groups.iter().find(|g| g.group == group).and_then(seconds);
-            row.extend((0..names.len()).map(|group| or_dash(inside(group))));
+            row.extend(shown(&names).map(|(group, _)| or_dash(inside(group))));
             let groups = routed.groups.iter().map(|g| (names[g.group].to_string(), seconds(g).into()));
             object["groups_s"] = groups.collect::<serde_json::Map<_, _>>().into();
             object["native_s"] = routed.native_s.into();
@@ -92,12 +92,20 @@ fn of_policy(args: &Args, path: &std::path::Path) -> anyhow::Result<Outcome> {
     if args.json {
         print_json(&all)?;
     } else {
-        let header = [&["bytes", "in all", "replayed"][..], &names].concat();
+        let header: Vec<&str> = ["bytes", "in all", "replayed"].into_iter().chain(shown(&names).map(|(_, name)| *name)).collect();
         let columns = rows.iter().map(Vec::len).max().unwrap_or(header.len());
         print(&table(&header[..columns], 0, &rows))?;
         notes.iter().for_each(|why| eprintln!("collwise: not replayed: {why}"));
     }
     Ok(Outcome::Done)
+}
+
+/// So many groups have a column each; what more of them take is in the JSON.
+const MOST_COLUMNS: usize = 12;
+
+/// The groups that have a column, with their names.
+fn shown<'a>(names: &'a [&'a str]) -> impl Iterator<Item = (usize, &'a &'a str)> {
+    names.iter().enumerate().filter(|_| names.len() <= MOST_COLUMNS)
 }
 
 /// What the whole plan takes under the poly-model, message by message, or why that is not known.

@@ -6,7 +6,7 @@ use super::explain::{classes, everybody, or_dash, short, span};
 use super::source::{GroupingArgs, SourceArgs};
 use super::table::{percent_or_dash, table};
 use super::{Outcome, print, print_json};
-use crate::collective::{COLLECTIVES, Collective, bcast, collective};
+use crate::collective::{COLLECTIVES, Collective, collective};
 use crate::error::{Error, Result};
 use crate::files::write_text;
 use crate::library::Library;
@@ -18,6 +18,9 @@ use crate::two_level::has_routes;
 use crate::units;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+
+/// So many groups fit a screen, with what was decided over all of them.
+const GROUPS_ON_A_SCREEN: usize = 20;
 
 /// Measure, group, fit, score and select; write the policy.
 #[derive(clap::Args)]
@@ -62,7 +65,8 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     } else {
         let (inside, stages) = if args.verbose { (inside(&policy), stages(&spent, errors)) } else { Default::default() };
         let over_all = over_all(&policy, args.verbose)?;
-        print(&format!("{}\n{inside}{over_all}{stages}{}", describe(&discovery), total(&policy, &args.output, args.verbose)))?;
+        let most = if args.verbose { usize::MAX } else { GROUPS_ON_A_SCREEN };
+        print(&format!("{}\n{inside}{over_all}{stages}{}", describe(&discovery, most), total(&policy, &args.output, args.verbose)))?;
     }
     Ok(Outcome::Done)
 }
@@ -118,11 +122,16 @@ fn comment(text: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What was decided inside each group, and why.
+/// What was decided inside each group for each collective, and why.
 fn inside(policy: &Policy) -> String {
+    let tuned = |collective: &&'static Collective| policy.groups.iter().any(|g| !g.rows(collective).is_empty());
+    COLLECTIVES.into_iter().filter(tuned).map(|collective| inside_of(policy, collective)).collect()
+}
+
+fn inside_of(policy: &Policy, collective: &'static Collective) -> String {
     let mut rows = Vec::new();
     for g in &policy.groups {
-        for r in g.rows(&bcast::COLLECTIVE) {
+        for r in g.rows(collective) {
             let segment = if r.segment_bytes > 0 { units::bytes(r.segment_bytes) } else { "-".into() };
             let e = &r.evidence;
             let measured = e.measured_s.map_or("-".into(), units::seconds);
@@ -131,7 +140,7 @@ fn inside(policy: &Policy) -> String {
         }
     }
     let header = ["group", "from", "algorithm", "segment", "model", "predicted", "measured", "runner-up", "slower by"];
-    format!("{}\n", table(&header, 3, &rows))
+    format!("{} inside groups:\n{}\n", collective.name, table(&header, 3, &rows))
 }
 
 /// What was decided over all groups, in short: of a broadcast for all sizes, of others too if `verbose`, else what they take.

@@ -116,6 +116,18 @@ impl Collective {
         shape
     }
 
+    /// Refuses sizes that no memory holds, where what ranks have is many times as long: blocks of all of them, and some vectors in scratch.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub fn check_memory(&self, ranks: usize, bytes: usize) -> Result<()> {
+        let most = isize::MAX as usize / 4 / (ranks + 2);
+        if bytes > most && (self.combines || self.size == Size::Block) {
+            return Err(Error::invalid(format!("plan {} of {} over {ranks} ranks: no memory holds that", self.one(), units::bytes(bytes))));
+        }
+        Ok(())
+    }
+
     /// Finds an algorithm by name.
     ///
     /// # Errors

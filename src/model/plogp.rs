@@ -10,7 +10,7 @@ use super::{
 };
 use crate::measure::Experiment;
 use crate::stats::interpolate;
-use crate::topology::Link;
+use crate::topology::{FAR_S, Link};
 
 /// The table of message sizes.
 pub const TABLE_SIZES: &str = "bytes";
@@ -64,8 +64,8 @@ impl CostModel for PLogP {
 /// Sizes at which overheads are not measured but taken from both neighbours: copying is linear between changes of protocol.
 const BETWEEN: [usize; 5] = [1, 1 << 10, 4 << 10, 256 << 10, 1 << 20];
 
-/// A link this long (a round trip, in seconds) makes a handshake that shows in overheads nothing but waiting.
-const LONG_LINK_S: f64 = 1e-3;
+/// A link between sites (a round trip, in seconds) makes a handshake that shows in overheads nothing but waiting.
+const LONG_LINK_S: f64 = 2.0 * FAR_S;
 
 /// True if overheads are measured at a size: not between two others, and not where they would be a handshake's wait.
 pub(super) fn has_overheads(rank_set: &RankSet, bytes: usize, lookup: &Lookup) -> bool {

@@ -38,6 +38,7 @@ pub struct Plan {
 /// # Errors
 /// The root is outside, the policy lacks a link, or an algorithm that there is not.
 pub fn plan(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Plan> {
+    collective.check_memory(members.len(), shape.bytes)?;
     let class = Class::of(policy, members, collective, shape)?;
     let plan = match decide(policy, members, &class)? {
         Decided::Form(plan) => plan.for_shape(policy, members, shape)?,

@@ -1,11 +1,11 @@
 //! How messages cross groups: schedules that the poly-model predicts to be fast are measured over all ranks, beside the library's own
 //! broadcast.
 
-use super::HOLDS;
 use super::bound::{Floor, least_between};
 use super::chosen::{self, Verdict, choosing, confirm, is_remeasured, verdict};
 use super::missed::{HOPELESS, Missed};
 use super::rows::{OfSize, between_sizes, choice_at, row_of_routes};
+use super::{HOLDS, ROUNDS};
 use crate::collective::{Parameters, bcast};
 use crate::decide::{ALIKE, LEAST_ACROSS, all_candidates, wider};
 use crate::error::Result;
@@ -14,18 +14,16 @@ use crate::plan::{
     self, Flow, Location, Predictions, TwoLevelCandidate, TwoLevelCandidates, TwoLevelChoice, TwoLevelParameters, choice_name, two_level,
 };
 use crate::policy::{CompiledPolicy, Evidence, NO_OTHER, PER_GROUP, Policy, TwoLevelRow};
-use crate::schedule::{WINDOW, pieces};
+use crate::schedule::{MOST_SEGMENTS, WINDOW, pieces};
 use crate::score::Ratios;
 use crate::stats;
 use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, TwoLevel};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The neighbours of each inter-group algorithm's best schedule are measured, and those of the best among them, so many times.
-const ROUNDS: usize = 3;
 /// They are at most so many: pipelines across groups are as long as those of two groups and the way between them, so twice as many as are tried
 /// inside one.
-const MOST_ACROSS: usize = 512;
+const MOST_ACROSS: usize = 2 * MOST_SEGMENTS;
 /// The sizes that broadcasts over groups are chosen at, doubled where schedules change, which is between 8 KiB and 1 MiB; a choice holds for the sizes
 /// near its own, the last one for all larger ones. Below 1 KiB latencies between groups are all that counts.
 pub(super) const BCAST_SIZES: [usize; 11] =

@@ -1,7 +1,7 @@
-//! What is done inside each group: the best predicted candidates are measured side by side with the library's own broadcast.
+//! What is done inside each group: the best predicted candidates are measured side by side with the library's own.
 
 use super::chosen::{Verdict, choosing, confirm, fastest, fastest_at_first, verdict};
-use super::{Group, HOLDS};
+use super::{Group, HOLDS, ROUNDS};
 use crate::collective::{Algorithm, Collective, Parameters};
 use crate::decide::{
     ALIKE, CLOSE, Candidate, Knowledge, Leap, Made, Row, TO_THE_BYTE, candidates_by_speed, even, in_other_segments, leaps, placed,
@@ -23,10 +23,8 @@ pub const CHOICE_SIZES: [usize; 13] =
     [1, 64, 512, 2 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
 /// So many of the best predicted candidates are measured.
 const FINALISTS: usize = 4;
-/// The neighbours of the fastest are measured, and those of the fastest among them, so many times.
-const ROUNDS: usize = 3;
 
-/// Chooses for all groups, for these collectives, at all sizes: the best predicted candidates are measured side by side with the library's own broadcast,
+/// Chooses for all groups, for these collectives, at all sizes: the best predicted candidates are measured side by side with the library's own,
 /// and the best measured one is taken. `exhaustive`: all candidates are measured.
 ///
 /// # Errors

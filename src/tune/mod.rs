@@ -29,6 +29,9 @@ use std::collections::BTreeMap;
 /// What took as long as was predicted, within this share, is predicted well, and so are its neighbours.
 const HOLDS: f64 = 0.02;
 
+/// The neighbours of the fastest, over groups of each inter-group algorithm's fastest, are measured, and those of the fastest among them, so many times.
+const ROUNDS: usize = 3;
+
 /// What tuning may be told.
 #[derive(Clone, Copy)]
 pub struct TuneOptions<'a> {
