@@ -1,6 +1,6 @@
 //! A session of measuring: runs what is asked and not known yet, repeats until it is precise, keeps every sample.
 
-mod again;
+mod remeasure;
 
 use super::race::Rivals;
 use super::sample_file::{Held, SampleFile};
@@ -297,7 +297,7 @@ fn whole_fields(batches: &[Vec<usize>], fields: &[Vec<Experiment>], experiments:
 #[cfg(test)]
 mod tests {
     use super::super::samples::fixtures::settings;
-    use super::again::{LONGER, REMEASURE_RUNS};
+    use super::remeasure::{LONGER, REMEASURE_RUNS};
     use super::*;
     use rand::Rng;
 
