@@ -231,9 +231,8 @@ impl Form {
                 Schedule::bounded(shape.ranks, (shape.bytes, segment), (0, MOST_MESSAGES), |me| self.program(me, shape))
             }
             Form::Coordinated(c) => {
-                let places = c.places(shape.ranks);
-                let program = |me: Rank| places[me].map_or(Ok(Program::new()), |place| c.program_at(place, shape));
-                Schedule::bounded(shape.ranks, (shape.bytes, c.segment), (c.message_count(shape.bytes)?, MOST_MESSAGES), program)
+                let messages = (c.message_count(shape.bytes)?, MOST_MESSAGES);
+                Schedule::bounded(shape.ranks, (shape.bytes, c.segment), messages, c.programs(shape.ranks, shape))
             }
             Form::Routed(routed) => routed.two_level.schedule(shape.ranks),
         }

@@ -154,9 +154,9 @@ impl Platform {
         self.links.iter().find(|l| (&l.between[0] == a && &l.between[1] == b) || (&l.between[0] == b && &l.between[1] == a))
     }
 
-    /// The latency between hosts of two groups (of one group: inside it). A group of one has none inside: 0.
+    /// The latency between hosts of two groups (of one group: inside it). A group of one has none inside: 0. What has no link is never reached.
     pub fn group_latency(&self, a: usize, b: usize) -> Seconds {
-        if a == b { self.groups[a].latency_s.unwrap_or(0.0) } else { self.link(a, b).map_or(0.0, |l| l.latency_s) }
+        if a == b { self.groups[a].latency_s.unwrap_or(0.0) } else { self.link(a, b).map_or(f64::INFINITY, |l| l.latency_s) }
     }
 
     /// The latencies of all pairs of hosts.

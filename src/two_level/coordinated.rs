@@ -206,6 +206,10 @@ fn at_once(between: &IntraGroup) -> usize {
     if between.parameters.in_flight == 0 { MOST_AT_ONCE } else { between.parameters.in_flight.min(MOST_AT_ONCE) }
 }
 
+fn in_no_group(me: Rank) -> Error {
+    Error::invalid(format!("build the program of rank {me}: it is in no group"))
+}
+
 impl Coordinated {
     /// Checks one that was read, over so many ranks: everything else here trusts it.
     ///
@@ -304,17 +308,26 @@ impl Coordinated {
         shape.elements.commute || (self.ranks().into_iter().eq(0..shape.ranks) && trees().contains(&self.inside.algorithm))
     }
 
-    /// What a rank sends and receives; nothing for a rank that is in no group.
+    /// What a rank sends and receives.
     ///
     /// # Errors
-    /// An algorithm that there is not, or that does not fit.
+    /// A rank that is in no group, an algorithm that there is not, or that does not fit.
     pub fn program(&self, me: Rank, shape: &Shape) -> Result<Program> {
         let place = self.groups.iter().enumerate().find_map(|(k, group)| Some((k, group.iter().position(|&r| r == me)?)));
-        place.map_or(Ok(Program::new()), |place| self.program_at(place, shape))
+        self.program_at(place.ok_or_else(|| in_no_group(me))?, shape)
+    }
+
+    /// The programs of so many ranks, which are in its groups, as [`Coordinated::program`] builds each; a rank's place is not looked for in all groups.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn programs(&self, ranks: usize, shape: &Shape) -> impl Fn(Rank) -> Result<Program> {
+        let places = self.places(ranks);
+        move |me| self.program_at(places[me].ok_or_else(|| in_no_group(me))?, shape)
     }
 
     /// The group and the position there of each of so many ranks, of those that are in a group.
-    pub fn places(&self, ranks: usize) -> Vec<Option<(usize, usize)>> {
+    fn places(&self, ranks: usize) -> Vec<Option<(usize, usize)>> {
         let mut places = vec![None; ranks];
         for (group, position) in self.groups.iter().enumerate().flat_map(|(k, group)| (0..group.len()).map(move |p| (k, p))) {
             if let Some(place) = places.get_mut(self.groups[group][position]) {
