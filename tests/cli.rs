@@ -133,23 +133,6 @@ fn predict_replays_one_algorithm_under_one_model() {
 }
 
 #[test]
-fn what_is_printed_of_many_groups_fits_a_screen() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    ok(&["generate", "--sites", "40", "--hosts", "80", "--seed", "3", "-o", "many.toml"], at);
-    let told = ok(&["tune", "--platform", "many.toml", "--collectives", "bcast,barrier", "-o", "p.toml"], at);
-    assert!(told.lines().count() <= 40 && told.contains(" more groups, which --verbose lists\n"), "{told}");
-    let predicted = ok(&["predict", "p.toml", "--bytes", "1,1MiB"], at);
-    assert!(predicted.lines().all(|line| line.len() < 80), "{predicted}");
-    let groups = json(&["predict", "p.toml", "--bytes", "1"], at)[0]["groups_s"].as_object().map_or(0, |groups| groups.len());
-    assert!(groups > 12, "{groups}");
-    // what ranks have of all others is longer than any memory
-    for name in ["alltoall", "allgather", "reduce_scatter"] {
-        fails(&["predict", "p.toml", "--collective", name, "--bytes", "18446744073709551608"], at, 1, &["no memory holds that"]);
-    }
-}
-
-#[test]
 fn tune_explain_predict_check_and_compare_over_a_simulated_platform() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();

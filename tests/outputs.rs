@@ -1,4 +1,4 @@
-//! Where the command writes: files are replaced whole, all else is written through, and nothing stays behind.
+//! Where the command writes, and how much: files are replaced whole, all else is written through, nothing stays behind, and of many groups what fits a screen.
 #![cfg(feature = "cli")]
 
 mod common;
@@ -152,4 +152,27 @@ fn a_damaged_sample_file_is_repaired_when_told_to() {
     assert!(tuned.status.success() && said(&tuned).contains("line 5 is dropped"), "{}", said(&tuned));
     let repaired = std::fs::read_to_string(at("s.jsonl")).unwrap();
     assert_eq!(repaired.lines().count(), whole.lines().count(), "what was dropped is measured again, and nothing else");
+}
+
+#[test]
+fn what_is_printed_of_many_groups_fits_a_screen() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let ok = |arguments: &[&str]| {
+        let output = collwise(arguments, at);
+        assert!(output.status.success(), "{}", said(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    ok(&["generate", "--sites", "40", "--hosts", "80", "--seed", "3", "-o", "many.toml"]);
+    let told = ok(&["tune", "--platform", "many.toml", "--collectives", "bcast,barrier", "-o", "p.toml"]);
+    assert!(told.lines().count() <= 40 && told.contains(" more groups, which --verbose lists\n"), "{told}");
+    let predicted = ok(&["predict", "p.toml", "--bytes", "1,1MiB"]);
+    assert!(predicted.lines().all(|line| line.len() < 80), "{predicted}");
+    let all: serde_json::Value = serde_json::from_str(&ok(&["predict", "p.toml", "--bytes", "1", "--json"])).unwrap();
+    assert!(all[0]["groups_s"].as_object().unwrap().len() > 12, "{all}");
+    // what ranks have of all others is longer than any memory
+    for name in ["alltoall", "allgather", "reduce_scatter"] {
+        let output = collwise(&["predict", "p.toml", "--collective", name, "--bytes", "18446744073709551608"], at);
+        assert!(!output.status.success() && said(&output).contains("no memory holds that"), "{}", said(&output));
+    }
 }

@@ -166,11 +166,12 @@ pub(super) fn coordinated(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::{COLLECTIVES, Size};
+    use crate::collective::{COLLECTIVES, Size, collective};
     use crate::model::Free;
     use crate::plan::plan;
     use crate::plan::segments::BELOW_HANDSHAKE;
     use crate::policy::Policy;
+    use crate::predict::EVENTS;
     use crate::schedule::check;
     use crate::two_level::has_routes;
     use std::path::Path;
@@ -294,6 +295,43 @@ mod tests {
                 assert!(plan.seconds() <= all[0].seconds() * 1.2, "{} takes {}", plan.form.words(), plan.seconds());
             }
         }
+    }
+
+    #[test]
+    fn what_is_hopeless_is_left_out_and_the_best_of_each_kind_stays() {
+        let policy = CompiledPolicy::new(Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
+        let members = in_groups(&[6, 5, 4, 1, 5, 4]);
+        for collective in ["reduce", "allreduce", "allgather", "alltoall"].map(|name| collective(name).unwrap()) {
+            for bytes in [8, 40_008] {
+                let shape = collective.shape(members.len(), 0, bytes);
+                let [all, some] = [f64::INFINITY, 1.5].map(|hopeless| forms(&policy, &members, collective, &shape, hopeless).unwrap());
+                let of =
+                    |all: &[Plan], kind: Kind| all.iter().find(|plan| plan.form.kind() == kind).map(|p| (p.form.clone(), p.predicted_s));
+                for kind in [Kind::Flat, Kind::ByCounterparts, Kind::InSegments, Kind::InOnePiece] {
+                    assert_eq!(of(&some, kind), of(&all, kind), "{} of {bytes} bytes", collective.name);
+                }
+                assert!(some.len() < all.len() && some.iter().all(|plan| all.iter().any(|of_all| of_all.form == plan.form)));
+            }
+        }
+    }
+
+    /// All of them, to their end, are 76 million events.
+    #[test]
+    fn among_many_ranks_forms_are_searched_in_bounded_time() {
+        let mut policy = Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap();
+        // a group of one has no model of its inside
+        let several = policy.groups.iter_mut().filter(|g| g.hosts.len() > 1);
+        several.for_each(|g| g.hosts = (0..110).map(|k| format!("{}-{k}", g.name)).collect());
+        let sizes: Vec<usize> = policy.groups.iter().map(|g| g.hosts.len()).collect();
+        let (policy, members) = (CompiledPolicy::new(policy).unwrap(), in_groups(&sizes));
+        let (reduce, before) = (collective("reduce").unwrap(), EVENTS.get());
+        let shape = reduce.shape(members.len(), 0, 1 << 20);
+        let found = forms(&policy, &members, reduce, &shape, 2.0).unwrap();
+        let events = EVENTS.get() - before;
+        let whole = found[0].form.seconds(&policy, &members, &shape).unwrap();
+        println!("{} forms, {events} events, {} s for {whole}", found.len(), found[0].seconds());
+        assert!(events < 10_000_000, "{events} events");
+        assert!((0.5..=1.5).contains(&(found[0].seconds() / whole)), "{} s for {whole}", found[0].seconds());
     }
 
     #[test]

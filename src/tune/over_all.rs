@@ -74,7 +74,7 @@ fn between(
         // reductions are measured with whole numbers
         let middle = halfway(low, high) / NUMBER * NUMBER;
         let shape = collective.shape(members.len(), 0, middle);
-        let Some(best) = forms(policy, members, collective, &shape, 1.0)?.into_iter().next() else { continue };
+        let Some(best) = forms(policy, members, collective, &shape, HOPELESS)?.into_iter().next() else { continue };
         let mut taken: Vec<Plan> = Vec::new();
         for (plan, _) in pair.iter().filter_map(|size| size.measured.first()) {
             let form = &plan.form;
