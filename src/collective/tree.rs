@@ -108,13 +108,13 @@ pub fn rendezvous_program(me: Rank, shape: &Shape, tree: impl Fn(usize, usize) -
 /// Empty messages up a tree, each when those of all children are there, and then down.
 pub fn up_and_down(node: &Node) -> Program {
     let (mut program, token) = (Program::new(), Span::control(0));
-    let mut heard: Vec<OpId> = node.children.iter().map(|&c| program.recv(c, token, &[])).collect();
+    let mut received: Vec<OpId> = node.children.iter().map(|&c| program.recv(c, token, &[])).collect();
     if let Some(parent) = node.parent {
-        program.send(parent, token, &heard);
-        heard = vec![program.recv(parent, token, &[])];
+        program.send(parent, token, &received);
+        received = vec![program.recv(parent, token, &[])];
     }
     for &child in &node.children {
-        program.send(child, token, &heard);
+        program.send(child, token, &received);
     }
     program
 }

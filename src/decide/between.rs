@@ -6,30 +6,30 @@ use crate::error::Result;
 pub const CLOSE: f64 = 1.03;
 /// Where messages of one byte more or less are lost, or not, it is found exactly.
 pub const TO_THE_BYTE: f64 = 1.0;
-/// A leap is at least this share of what a message takes: a handshake is, the next byte of a stream is not.
-const LEAP: f64 = 0.05;
+/// The jump at a protocol change is at least this share of what a message takes: a handshake is, the next byte of a stream is not.
+const LEAST_JUMP: f64 = 0.05;
 
-/// Measured tables know where a leap is to within this factor: there they have a steep line from the last size before it to the first after.
+/// Measured tables know where it is to within this factor: there they have a steep line from the last size before it to the first after.
 const RAMP: f64 = 1.15;
 
-/// Where messages begin to take longer at a leap, as where they begin to wait for a handshake.
+/// Where messages begin to take longer at once, as where they begin to wait for a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Leap {
+pub struct ProtocolChange {
     /// The last size that is known to be before it.
     pub before: usize,
     /// The first size that is known to be after it.
     pub after: usize,
 }
 
-impl Leap {
+impl ProtocolChange {
     /// A size that is not known to be before or after it is taken to be after it.
     pub fn beyond(&self, bytes: usize) -> usize {
         if (self.before + 1..self.after).contains(&bytes) { self.after } else { bytes }
     }
 }
 
-/// The leaps of messages up to `largest`. Between two powers of two there is at most one.
-pub fn leaps(seconds: impl Fn(usize) -> f64, largest: usize) -> Vec<Leap> {
+/// The protocol changes of messages up to `largest`. Between two powers of two there is at most one.
+pub fn protocol_changes(seconds: impl Fn(usize) -> f64, largest: usize) -> Vec<ProtocolChange> {
     let slope = |m: usize| seconds(m + 1) - seconds(m);
     let mut found = Vec::new();
     let mut begin = 1;
@@ -45,8 +45,8 @@ pub fn leaps(seconds: impl Fn(usize) -> f64, largest: usize) -> Vec<Leap> {
         let first = first_where(begin, low, |m| slope(m) > steep);
         let last = first_where(low, end, |m| slope(m) <= steep);
         let height = seconds(last) - seconds(first);
-        if height > LEAP * seconds(first) && last as f64 <= first as f64 * RAMP + 1.0 {
-            found.push(Leap { before: first, after: last });
+        if height > LEAST_JUMP * seconds(first) && last as f64 <= first as f64 * RAMP + 1.0 {
+            found.push(ProtocolChange { before: first, after: last });
         }
         begin = end;
     }
@@ -63,19 +63,19 @@ fn first_where(mut low: usize, mut high: usize, holds: impl Fn(usize) -> bool) -
 }
 
 /// The best candidate for each size from `sizes[0]` up to the last: `(from, candidate)`, neighbours differ. `best` says which it is at a
-/// size, and after it those that are about as good. It is asked at the `sizes`, on both sides of where each leap begins, and in between as closely as
+/// size, and after it those that are about as good. It is asked at the `sizes`, on both sides of where each protocol change begins, and in between as closely as
 /// `close`, or until both are as good, where two that were asked about differ; where they agree, once in their middle.
 ///
 /// # Errors
 /// Those of `best`.
 pub fn best_from<C: PartialEq + Copy>(
     sizes: &[usize],
-    leaps: &[Leap],
+    changes: &[ProtocolChange],
     close: f64,
     mut best: impl FnMut(usize) -> Result<(C, Vec<C>)>,
 ) -> Result<Vec<(usize, C)>> {
     let (Some(&first), Some(&last)) = (sizes.first(), sizes.last()) else { return Ok(Vec::new()) };
-    let beside = leaps.iter().flat_map(|l| [l.before, l.before + 1]).filter(|l| (first..=last).contains(l));
+    let beside = changes.iter().flat_map(|l| [l.before, l.before + 1]).filter(|l| (first..=last).contains(l));
     let mut asked: Vec<usize> = sizes.iter().copied().chain(beside).collect();
     asked.sort_unstable();
     asked.dedup();
@@ -121,16 +121,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leaps_are_found_to_the_byte_and_streams_have_none() {
+    fn protocol_changes_are_found_to_the_byte_and_streams_have_none() {
         let handshakes =
             |at: &'static [usize]| move |m: usize| 1e-5 + 1e-9 * m as f64 + 4e-5 * at.iter().filter(|&&a| m > a).count() as f64;
-        let exactly = |before: usize| Leap { before, after: before + 1 };
-        assert_eq!(leaps(handshakes(&[65_536]), 1 << 22), [exactly(65_536)]);
-        assert_eq!(leaps(handshakes(&[4096, 12_288]), 1 << 22), [exactly(4096), exactly(12_288)]);
-        assert!(leaps(handshakes(&[]), 1 << 22).is_empty());
+        let exactly = |before: usize| ProtocolChange { before, after: before + 1 };
+        assert_eq!(protocol_changes(handshakes(&[65_536]), 1 << 22), [exactly(65_536)]);
+        assert_eq!(protocol_changes(handshakes(&[4096, 12_288]), 1 << 22), [exactly(4096), exactly(12_288)]);
+        assert!(protocol_changes(handshakes(&[]), 1 << 22).is_empty());
         // as tables know it: up to 65,536 bytes without, from 70,000 on with a handshake
         let table = |m: usize| 1e-5 + 1e-9 * m as f64 + 4e-5 * ((m as f64 - 65_536.0) / 4464.0).clamp(0.0, 1.0);
-        assert_eq!(leaps(table, 1 << 22), [Leap { before: 65_536, after: 70_000 }]);
+        assert_eq!(protocol_changes(table, 1 << 22), [ProtocolChange { before: 65_536, after: 70_000 }]);
     }
 
     /// The best of straight lines.
@@ -164,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_best_only_between_two_sizes_is_found_and_rows_end_at_leaps() {
+    fn what_is_best_only_between_two_sizes_is_found_and_rows_end_at_protocol_changes() {
         // the second is best from 100 to 10,000
         let all = [(1.0, 1e-2), (1.99, 1e-4), (2.98, 1e-6)];
         let found = best_from(&[10, 100_000], &[], CLOSE, lines(&all)).unwrap();
         assert_eq!(found.iter().map(|f| f.1).collect::<Vec<_>>(), [0, 1, 2]);
-        let leap = |m: usize| Ok((usize::from(m > 65_536), Vec::new()));
+        let change = |m: usize| Ok((usize::from(m > 65_536), Vec::new()));
         assert_eq!(
-            best_from(&[1 << 16, 1 << 17], &[Leap { before: 65_536, after: 65_537 }], CLOSE, leap).unwrap(),
+            best_from(&[1 << 16, 1 << 17], &[ProtocolChange { before: 65_536, after: 65_537 }], CLOSE, change).unwrap(),
             [(1 << 16, 0), (65_537, 1)]
         );
     }

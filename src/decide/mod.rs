@@ -6,7 +6,7 @@ mod between;
 mod places;
 mod rows;
 
-pub use between::{CLOSE, Leap, TO_THE_BYTE, leaps};
+pub use between::{CLOSE, ProtocolChange, TO_THE_BYTE, protocol_changes};
 pub use places::{by_speed, ticks};
 pub use rows::{Made, Row, native_seconds, rows};
 
@@ -127,13 +127,15 @@ pub fn all_candidates(collective: &Collective, ranks: usize, bytes: usize) -> Ve
     let most = most_tried(ranks);
     for a in collective.built().filter(|a| (a.fits)(&shape)) {
         if a.segmented {
-            let operations = |p: &Parameters| a.program(ranks.min(2) - 1, &shape, p).map_or(0, |program| program.len());
+            // what cannot be built is no candidate
+            let operations = |p: &Parameters| a.program(ranks.min(2) - 1, &shape, p).map(|program| program.len());
             let halves = (1..20).map(|i| bytes >> i).take_while(|&s| s >= LEAST_SEGMENT && bytes.div_ceil(s) <= most);
             // the same sizes for neighbouring messages: calibration is about algorithms, not about odd segments
-            let mut cut = halves.map(|s| Parameters::of(s.next_multiple_of(64), 0)).map(|p| (operations(&p), p)).collect::<Vec<_>>();
+            let mut cut =
+                halves.map(|s| Parameters::of(s.next_multiple_of(64), 0)).filter_map(|p| Some((operations(&p)?, p))).collect::<Vec<_>>();
             // where the pieces are blocks of ranks, long segments cut none
-            let whole = if a.whole { 0 } else { operations(&Parameters::default()) };
-            cut.retain(|&(operations, _)| operations > whole && operations <= MOST_OPERATIONS);
+            let whole = if a.whole { None } else { operations(&Parameters::default()) };
+            cut.retain(|&(operations, _)| operations > whole.unwrap_or(0) && operations <= MOST_OPERATIONS);
             all.extend(cut.into_iter().map(|(_, p)| (a, p)));
         } else {
             all.extend(a.radices_among(ranks).map(|radix| (a, Parameters::of(0, radix))));

@@ -1,6 +1,6 @@
 //! Rows for all sizes: what was taken where choices were made, and between these sizes what is predicted to be the best of what was taken near.
 
-use super::between::{Leap, best_from};
+use super::between::{ProtocolChange, best_from};
 use super::{ALIKE, beats_native, halfway};
 use crate::error::Result;
 use crate::stats;
@@ -33,7 +33,7 @@ pub struct Row<K> {
     pub seconds: f64,
 }
 
-/// Rows from choices that were made at some sizes, in ascending order. `leaps`: where the network changes. Where one row ends and the next begins is found
+/// Rows from choices that were made at some sizes, in ascending order. `changes`: where the network changes. Where one row ends and the next begins is found
 /// to within a factor `close`. `predict`: what one
 /// takes at a size, as models say, or for ever if it takes longer than some seconds; it is corrected by what was measured of it, or at sizes
 /// where it was not, of one that is `alike`.
@@ -42,7 +42,7 @@ pub struct Row<K> {
 /// Those of `predict`.
 pub fn rows<K: PartialEq + Clone>(
     made: &[Made<K>],
-    leaps: &[Leap],
+    changes: &[ProtocolChange],
     close: f64,
     mut predict: impl FnMut(&K, usize, f64) -> Result<f64>,
     alike: impl Fn(&K, &K) -> bool,
@@ -65,7 +65,7 @@ pub fn rows<K: PartialEq + Clone>(
         if let Some(at) = made.get(above).filter(|m| m.bytes == bytes && !m.measured.is_empty()) {
             return Ok((number(&at.taken), Vec::new()));
         }
-        let bytes = leaps.iter().fold(bytes, |bytes, leap| leap.beyond(bytes));
+        let bytes = changes.iter().fold(bytes, |bytes, change| change.beyond(bytes));
         let mut found: Vec<(usize, f64)> = Vec::new();
         for k in near(made, above).into_iter().filter_map(|m| number(&m.taken)) {
             if found.iter().all(|&(known, _)| known != k) {
@@ -82,7 +82,7 @@ pub fn rows<K: PartialEq + Clone>(
         let as_good = found.iter().filter(|&&(k, t)| k != first && t <= own * (1.0 + ALIKE));
         Ok((Some(first), as_good.map(|&(k, _)| Some(k)).collect()))
     };
-    let found = best_from(&sizes, leaps, close, &mut best)?;
+    let found = best_from(&sizes, changes, close, &mut best)?;
     let mut rows = Vec::new();
     for (n, &(from, k)) in found.iter().enumerate() {
         let end = found.get(n + 1).map_or(usize::MAX, |next| next.0);
@@ -158,7 +158,7 @@ mod tests {
     fn rows_end_where_the_network_changes_and_not_half_way_between_sizes() {
         let made =
             [made(1 << 10, Some("whole"), 1.3, None), made(1 << 16, Some("whole"), 1.1, None), made(1 << 20, Some("cut"), 1.2, None)];
-        let found = rows(&made, &[Leap { before: 65_536, after: 65_537 }], CLOSE, predict, |_, _| false).unwrap();
+        let found = rows(&made, &[ProtocolChange { before: 65_536, after: 65_537 }], CLOSE, predict, |_, _| false).unwrap();
         assert_eq!(
             found.iter().map(|r| (r.from, r.at, r.taken)).collect::<Vec<_>>(),
             [(0, 1 << 10, Some("whole")), (1 << 13, 1 << 16, Some("whole")), (65_537, 1 << 20, Some("cut"))]

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// So many hosts find the groups before others are asked, then as many again as there were, and so on. A host may be as far from another
 /// group as that one's members are from each other, and would join it for as long as its own group is not known.
-const PIONEERS: usize = 256;
+const FIRST_HOSTS: usize = 256;
 /// So many hosts that look alike are compared at a time, by a full matrix among them.
 const FOUNDERS: usize = 12;
 /// And so many at least, however often they were probed.
@@ -66,7 +66,7 @@ pub fn sampled(n: usize, method: &Method, bound: Bound, measure: Measure) -> Res
     order.shuffle(&mut search.random);
     let (mut left, mut begin) = (Vec::new(), 0);
     while begin < n {
-        let end = n.min(2 * begin.max(PIONEERS / 2));
+        let end = n.min(2 * begin.max(FIRST_HOSTS / 2));
         let lost = search.classify(order[begin..end].to_vec())?;
         left.extend(if begin == 0 { lost } else { search.ask_again(lost)? });
         left = search.settle(left)?;

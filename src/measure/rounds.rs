@@ -154,11 +154,11 @@ mod tests {
     #[test]
     fn collectives_of_the_same_ranks_follow_each_other() {
         let hosts: Vec<String> = ["a", "a", "a"].iter().map(|s| s.to_string()).collect();
-        let meetings =
+        let barriers =
             |batches: &[Vec<Experiment>]| parts(batches, &hosts, |_| true)[&0].iter().filter(|p| matches!(p, Part::Barrier(_))).count();
-        assert_eq!(meetings(&[vec![broadcast(&[0, 1, 2], 1)], vec![broadcast(&[0, 2, 1], 2)]]), 0, "the root begins both");
-        assert_eq!(meetings(&[vec![broadcast(&[0, 1, 2], 1)], vec![broadcast(&[1, 0, 2], 2)]]), 1, "another root");
-        assert_eq!(meetings(&[vec![broadcast(&[0, 1, 2], 1)], vec![broadcast(&[0, 1], 2)]]), 1, "rank 2 may still be busy");
+        assert_eq!(barriers(&[vec![broadcast(&[0, 1, 2], 1)], vec![broadcast(&[0, 2, 1], 2)]]), 0, "the root begins both");
+        assert_eq!(barriers(&[vec![broadcast(&[0, 1, 2], 1)], vec![broadcast(&[1, 0, 2], 2)]]), 1, "another root");
+        assert_eq!(barriers(&[vec![broadcast(&[0, 1, 2], 1)], vec![broadcast(&[0, 1], 2)]]), 1, "rank 2 may still be busy");
     }
 
     #[test]

@@ -11,12 +11,12 @@ mod form;
 mod form_flow;
 mod form_words;
 mod forms;
-mod leaps;
 mod members;
 mod oldest;
 mod planner;
 mod poly_model;
 mod predictions;
+mod protocol_changes;
 mod routed;
 mod segments;
 mod weight;
@@ -33,11 +33,11 @@ pub use candidates::{TwoLevelCandidate, TwoLevelCandidates, TwoLevelChoice, choi
 pub use decided::{Plan, plan};
 pub use form::{Form, Kind};
 pub use forms::forms;
-pub use leaps::leaps_of;
 pub use members::{Location, group_ranks, members, placement};
 pub use planner::{Planned, Planner};
 pub use poly_model::PolyModel;
 pub use predictions::Predictions;
+pub use protocol_changes::protocol_changes_of;
 pub use routed::{PlannedGroup, Routed, whole};
 pub use segments::in_all_segments;
 

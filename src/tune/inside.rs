@@ -4,8 +4,8 @@ use super::chosen::{Verdict, choosing, confirm, fastest, fastest_at_first, verdi
 use super::{Group, HOLDS, ROUNDS};
 use crate::collective::{Algorithm, Collective, Parameters};
 use crate::decide::{
-    ALIKE, CLOSE, Candidate, Knowledge, Leap, Made, Row, TO_THE_BYTE, candidates_by_speed, even, in_other_segments, leaps, placed,
-    rank_candidates, rows, wider,
+    ALIKE, CLOSE, Candidate, Knowledge, Made, ProtocolChange, Row, TO_THE_BYTE, candidates_by_speed, even, in_other_segments, placed,
+    protocol_changes, rank_candidates, rows, wider,
 };
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
@@ -165,7 +165,7 @@ fn rows_of(session: &Session, group: &Group, fields: &[Field]) -> Result<Vec<Cho
     }
     let mut choices = Vec::new();
     let close = if loses { TO_THE_BYTE } else { CLOSE };
-    for row in rows(&made, &leaps_of(knowledge)?, close, predict, |a, b| a.0 == b.0)? {
+    for row in rows(&made, &protocol_changes_of(knowledge)?, close, predict, |a, b| a.0 == b.0)? {
         choices.push(match taken.iter().find(|c| c.at_bytes == row.at) {
             Some(choice) => Choice { from_bytes: row.from, ..choice.clone() },
             None => between(collective, knowledge, &row),
@@ -219,11 +219,11 @@ fn between(collective: &'static Collective, knowledge: Knowledge, row: &Row<Take
 }
 
 /// Where the group's network changes, by any of its models.
-fn leaps_of(knowledge: Knowledge) -> Result<Vec<Leap>> {
+fn protocol_changes_of(knowledge: Knowledge) -> Result<Vec<ProtocolChange>> {
     let mut all = Vec::new();
     for fitted in knowledge.models {
         let costs = fitted.costs_in(knowledge.inside)?;
-        all.extend(leaps(|bytes| costs.cost(Link { from: 0, to: 1 }, bytes).transit, CHOICE_SIZES[CHOICE_SIZES.len() - 1]));
+        all.extend(protocol_changes(|bytes| costs.cost(Link { from: 0, to: 1 }, bytes).transit, CHOICE_SIZES[CHOICE_SIZES.len() - 1]));
     }
     all.sort_unstable();
     all.dedup();

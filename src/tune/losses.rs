@@ -15,7 +15,7 @@ const SIZES: [usize; 9] = [1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 1
 /// So many send: more meet no more often.
 const MOST_SENDERS: usize = 16;
 /// So many messages meet another one at each size: where one of twenty is lost, nothing is lost of all of them once in 5,000 times.
-const MEETINGS: usize = 170;
+const COLLISIONS: usize = 170;
 /// And so many runs are made at least, since all of one run may be lost at once.
 const LEAST_RUNS: usize = 8;
 /// An end of the region is known to this share of it.
@@ -89,7 +89,7 @@ impl Gathers<'_> {
     }
 
     /// How many messages of a run meet another one: all but the first.
-    fn meetings(&self) -> usize {
+    fn collisions(&self) -> usize {
         self.ranks.len() - 2
     }
 
@@ -97,7 +97,7 @@ impl Gathers<'_> {
     fn run(&mut self, session: &mut Session, sizes: &[usize]) -> Result<bool> {
         let all: Vec<Experiment> = sizes.iter().map(|&bytes| self.experiment(bytes)).collect();
         if session.can_measure() {
-            session.measure_so_often(PURPOSE, &all, MEETINGS.div_ceil(self.meetings()).max(LEAST_RUNS))?;
+            session.measure_so_often(PURPOSE, &all, COLLISIONS.div_ceil(self.collisions()).max(LEAST_RUNS))?;
         }
         for (&bytes, experiment) in sizes.iter().zip(&all) {
             let Some(sample) = session.samples().get(experiment) else { return Ok(false) };
@@ -127,7 +127,7 @@ impl Gathers<'_> {
         let late: Vec<f64> = runs.iter().copied().filter(|&late| late > 0.0).collect();
         // not all runs are late, however many were
         let lost = (late.len() as f64).min(runs.len() as f64 - 0.5) / runs.len() as f64;
-        Some((1.0 - (1.0 - lost).powf(1.0 / self.meetings() as f64), stats::median(&late)?))
+        Some((1.0 - (1.0 - lost).powf(1.0 / self.collisions() as f64), stats::median(&late)?))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::decide::{self, ALIKE, AS_GOOD, CLOSE, Made, halfway, native_seconds, 
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
 use crate::plan::{Form, Kind, Plan, forms};
-use crate::plan::{Location, leaps_of};
+use crate::plan::{Location, protocol_changes_of};
 use crate::policy::{CompiledPolicy, Evidence, NO_OTHER, Policy, TwoLevelRow};
 use crate::schedule::pieces;
 use crate::stats;
@@ -176,7 +176,7 @@ fn rows_of(
     });
     let made: Vec<Made<Form>> = made.collect();
     let predict = |form: &Form, bytes: usize, _: f64| form.about(policy, members, &collective.shape(members.len(), 0, bytes));
-    let found = rows(&made, &leaps_of(policy, of_sizes.last().map_or(0, |s| s.row.at_bytes)), CLOSE, predict, Form::is_like)?;
+    let found = rows(&made, &protocol_changes_of(policy, of_sizes.last().map_or(0, |s| s.row.at_bytes)), CLOSE, predict, Form::is_like)?;
     let row = |row: crate::decide::Row<Form>| {
         let nearest = of_sizes.iter().min_by_key(|s| s.row.at_bytes.abs_diff(row.at))?;
         if nearest.row.at_bytes == row.at {

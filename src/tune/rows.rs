@@ -3,7 +3,7 @@
 use super::across::{BCAST_SIZES, Candidate};
 use crate::decide::{CLOSE, Made, beats_native, rows};
 use crate::error::Result;
-use crate::plan::{Flow, Predictions, TwoLevelChoice, TwoLevelParameters, choice_name, leaps_of};
+use crate::plan::{Flow, Predictions, TwoLevelChoice, TwoLevelParameters, choice_name, protocol_changes_of};
 use crate::policy::{Evidence, NO_OTHER, PER_GROUP, TwoLevelRow};
 use crate::stats;
 use crate::topology::Rank;
@@ -35,7 +35,7 @@ pub(super) fn between_sizes(predictions: &Predictions, root: Rank, of_sizes: &[O
     let (sizes, native): (Vec<usize>, Vec<f64>) = of_sizes.iter().filter_map(|s| Some((s.row.at_bytes, s.row.evidence.native_s?))).unzip();
     let mut found = Vec::new();
     let alike = |a: &TwoLevelChoice, b: &TwoLevelChoice| choice_name(a) == choice_name(b);
-    for row in rows(&made, &leaps_of(predictions.policy(), BCAST_SIZES[BCAST_SIZES.len() - 1]), CLOSE, predict, alike)? {
+    for row in rows(&made, &protocol_changes_of(predictions.policy(), BCAST_SIZES[BCAST_SIZES.len() - 1]), CLOSE, predict, alike)? {
         found.push(match of_sizes.iter().find(|s| s.row.at_bytes == row.at) {
             Some(made) => TwoLevelRow { from_bytes: row.from, ..made.row.clone() },
             None => {

@@ -17,18 +17,18 @@ pub(super) static THROUGH: Through = Through {
 
 fn program(part: &Part) -> Result<Program> {
     let (mut program, token) = (Program::new(), Span::control(0));
-    let mut heard: Vec<OpId> = part.children.iter().map(|&c| program.recv(c, token, &[])).collect();
+    let mut received: Vec<OpId> = part.children.iter().map(|&c| program.recv(c, token, &[])).collect();
     if let Some(parent) = part.parent {
-        program.send(parent, token, &heard);
-        heard = vec![program.recv(parent, token, &[])];
+        program.send(parent, token, &received);
+        received = vec![program.recv(parent, token, &[])];
     } else {
         let first = program.len();
-        program.append(&part.between(&Shape::new(part.groups.len(), 0, 0))?, |g| part.groups[g][0], &heard);
+        program.append(&part.between(&Shape::new(part.groups.len(), 0, 0))?, |g| part.groups[g][0], &received);
         let receives = (first..program.len()).filter(|&op| matches!(program.action(op), Action::Recv { .. }));
-        heard.extend(receives.map(|op| op as OpId));
+        received.extend(receives.map(|op| op as OpId));
     }
     for &child in &part.children {
-        program.send(child, token, &heard);
+        program.send(child, token, &received);
     }
     Ok(program)
 }

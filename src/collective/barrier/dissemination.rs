@@ -18,14 +18,14 @@ pub static ALGORITHM: Algorithm = Algorithm {
 
 fn program(me: Rank, shape: &Shape, parameters: &Parameters) -> Program {
     let (ranks, radix) = (shape.ranks, parameters.radix.max(2));
-    let (mut program, mut heard): (Program, Vec<OpId>) = (Program::new(), Vec::new());
+    let (mut program, mut received): (Program, Vec<OpId>) = (Program::new(), Vec::new());
     let mut distance = 1;
     while distance < ranks {
         let steps = (1..radix).map(|j| j * distance).take_while(|&step| step < ranks);
         for step in steps.clone() {
-            program.send((me + step) % ranks, Span::control(0), &heard);
+            program.send((me + step) % ranks, Span::control(0), &received);
         }
-        heard = steps.map(|step| program.recv((me + ranks - step) % ranks, Span::control(0), &[])).collect();
+        received = steps.map(|step| program.recv((me + ranks - step) % ranks, Span::control(0), &[])).collect();
         distance *= radix;
     }
     program

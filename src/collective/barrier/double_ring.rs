@@ -20,17 +20,17 @@ fn program(me: Rank, shape: &Shape, _: &Parameters) -> Program {
         return program;
     }
     let (before, after) = ((me + ranks - 1) % ranks, (me + 1) % ranks);
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     for round in 0..2 {
         if me > 0 {
-            heard = vec![program.recv(before, token, &[])];
+            received = vec![program.recv(before, token, &[])];
         }
         // the last rank ends the second round
         if round == 0 || after > 0 {
-            program.send(after, token, &heard);
+            program.send(after, token, &received);
         }
         if me == 0 && round == 0 {
-            heard = vec![program.recv(before, token, &[])];
+            received = vec![program.recv(before, token, &[])];
         }
     }
     program
