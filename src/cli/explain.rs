@@ -2,7 +2,7 @@
 
 use super::algorithm::CollectiveArgs;
 use super::reasons::{Chosen, Reasons, next_best, no_row, of_crossing, too_long};
-use super::table::{percent, table};
+use super::table::{GROUPS_ON_A_SCREEN, percent, table};
 use super::{Outcome, print, print_json};
 use crate::collective::{Collective, Shape, bcast};
 use crate::intercluster::{Job, Sent, gantt};
@@ -27,6 +27,9 @@ pub struct Args {
     /// The root, as a rank of all the policy's ranks group by group.
     #[arg(long, default_value_t = 0)]
     root: usize,
+    /// Show all groups, where they are many, and why each does what it does.
+    #[arg(long)]
+    verbose: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -175,7 +178,11 @@ fn one_size(args: &Args, compiled: &CompiledPolicy, members: &[Location], bytes:
     let collective = args.collective.collective;
     let plan = plan(compiled, members, collective, &collective.shape(members.len(), args.root, bytes))?;
     if let Some(routed) = plan.routed() {
-        return if args.json { print_json(&json(&compiled.policy, &plan, routed)) } else { print(&text(&compiled.policy, &plan, routed)?) };
+        return if args.json {
+            print_json(&json(&compiled.policy, &plan, routed))
+        } else {
+            print(&text(&compiled.policy, &plan, routed, args.verbose)?)
+        };
     }
     let Reasons { runner_up, margin, native_s, text } = Reasons::of(compiled, members, collective, bytes, &plan);
     if args.json {
@@ -233,7 +240,7 @@ fn json(policy: &Policy, plan: &Plan, routed: &Routed) -> serde_json::Value {
     })
 }
 
-fn text(policy: &Policy, plan: &Plan, routed: &Routed) -> anyhow::Result<String> {
+fn text(policy: &Policy, plan: &Plan, routed: &Routed, verbose: bool) -> anyhow::Result<String> {
     let mut out = String::new();
     if routed.untuned {
         let Shape { bytes, root, ranks, .. } = routed.shape;
@@ -271,45 +278,48 @@ fn text(policy: &Policy, plan: &Plan, routed: &Routed) -> anyhow::Result<String>
     if routed.decided.is_some() {
         return Ok(out);
     }
-    for (k, g) in routed.groups.iter().enumerate() {
-        let ranks = routed.two_level.groups[k].len();
-        let Some(d) = &g.decision else {
-            writeln!(out, "\n{}: one rank, nothing to do inside", name(k))?;
-            continue;
-        };
-        let segment =
-            if d.parameters.segment > 0 { format!(" in segments of {}", units::bytes(d.parameters.segment)) } else { String::new() };
-        let radix = if d.parameters.radix > 0 { format!(" of radix {}", d.parameters.radix) } else { String::new() };
-        let in_flight = under_way(d.parameters.in_flight, d.parameters.peers);
-        let by_speed = if d.parameters.by_speed { BY_SPEED } else { "" };
-        // what stands in between is closed by a comma
-        let comma = if in_flight.is_empty() { "" } else { "," };
-        writeln!(
-            out,
-            "\n{}: {}{radix}{segment}{in_flight}{comma} over {} ranks{by_speed}: {}",
-            name(k),
-            d.algorithm.name,
-            ranks,
-            units::seconds(d.predicted_s)
-        )?;
-        let error = policy.groups[g.group].scores.iter().find(|s| s.collective == d.collective && s.model == d.model).and_then(|s| s.error);
-        let error = error.map(|e| format!(", which errs by {} on what it was not fitted to", percent(e))).unwrap_or_default();
-        if d.algorithm.is_native() && policy.groups[g.group].models.is_empty() {
-            let estimate = d.estimated_by.as_ref().map(|other| format!(", its time estimated by the link to {other}")).unwrap_or_default();
-            writeln!(out, "  this group was measured with one rank: what several do is left to the MPI library{estimate}")?;
-            continue;
-        }
-        writeln!(out, "  by model {}{error}", d.model)?;
-        out += &next_best(&d.runner_up, d.margin, Chosen::of(policy, g.group, d, routed.shape.bytes));
-        if !d.from_row {
-            writeln!(out, "  computed from the models: no row is for {ranks} ranks")?;
-        }
+    let (groups, brief) = (routed.groups.len(), !verbose && routed.groups.len() > GROUPS_ON_A_SCREEN);
+    if brief {
+        out.push('\n');
+    }
+    for k in 0..if brief { GROUPS_ON_A_SCREEN } else { groups } {
+        let (done, why) = inside(policy, routed, k, &name(k));
+        out += &if brief { done } else { format!("\n{done}{why}") };
+    }
+    if brief {
+        writeln!(out, "and {} more groups, which --verbose lists", groups - GROUPS_ON_A_SCREEN)?;
     }
     if let Some((problem, solution)) = &routed.schedule_between {
         let names: Vec<String> = (0..routed.groups.len()).map(name).collect();
         writeln!(out, "\nbetween the groups ({}):\n{}", solution.heuristic, gantt(problem, &solution.best, &names))?;
     }
     Ok(out)
+}
+
+/// What is done inside a group, in a line, and why, in more.
+fn inside(policy: &Policy, routed: &Routed, k: usize, name: &str) -> (String, String) {
+    let (g, ranks) = (&routed.groups[k], routed.two_level.groups[k].len());
+    let Some(d) = &g.decision else { return (format!("{name}: one rank, nothing to do inside\n"), String::new()) };
+    let segment = if d.parameters.segment > 0 { format!(" in segments of {}", units::bytes(d.parameters.segment)) } else { String::new() };
+    let radix = if d.parameters.radix > 0 { format!(" of radix {}", d.parameters.radix) } else { String::new() };
+    let in_flight = under_way(d.parameters.in_flight, d.parameters.peers);
+    let by_speed = if d.parameters.by_speed { BY_SPEED } else { "" };
+    // what stands in between is closed by a comma
+    let comma = if in_flight.is_empty() { "" } else { "," };
+    let (algorithm, takes) = (d.algorithm.name, units::seconds(d.predicted_s));
+    let done = format!("{name}: {algorithm}{radix}{segment}{in_flight}{comma} over {ranks} ranks{by_speed}: {takes}\n");
+    if d.algorithm.is_native() && policy.groups[g.group].models.is_empty() {
+        let estimate = d.estimated_by.as_ref().map(|other| format!(", its time estimated by the link to {other}")).unwrap_or_default();
+        return (done, format!("  this group was measured with one rank: what several do is left to the MPI library{estimate}\n"));
+    }
+    let error = policy.groups[g.group].scores.iter().find(|s| s.collective == d.collective && s.model == d.model).and_then(|s| s.error);
+    let error = error.map(|e| format!(", which errs by {} on what it was not fitted to", percent(e))).unwrap_or_default();
+    let mut why = format!("  by model {}{error}\n", d.model);
+    why += &next_best(&d.runner_up, d.margin, Chosen::of(policy, g.group, d, routed.shape.bytes));
+    if !d.from_row {
+        why += &format!("  computed from the models: no row is for {ranks} ranks\n");
+    }
+    (done, why)
 }
 
 /// Who has which place, if not all are in their order.

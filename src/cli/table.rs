@@ -2,6 +2,9 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 
+/// So many groups fit a screen, with what was decided over all of them.
+pub const GROUPS_ON_A_SCREEN: usize = 20;
+
 /// A plain table; all columns but the first `left` are aligned to the right.
 pub fn table(header: &[&str], left: usize, rows: &[Vec<String>]) -> String {
     let mut table = Table::new();

@@ -4,7 +4,7 @@ use super::clocks::clocks;
 use super::discover::describe;
 use super::explain::{classes, everybody, or_dash, short, span};
 use super::source::{GroupingArgs, SourceArgs};
-use super::table::{percent_or_dash, table};
+use super::table::{GROUPS_ON_A_SCREEN, percent_or_dash, table};
 use super::{Outcome, print, print_json};
 use crate::collective::{COLLECTIVES, Collective, collective};
 use crate::error::{Error, Result};
@@ -18,9 +18,6 @@ use crate::two_level::has_routes;
 use crate::units;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-
-/// So many groups fit a screen, with what was decided over all of them.
-const GROUPS_ON_A_SCREEN: usize = 20;
 
 /// Measure, group, fit, score and select; write the policy.
 #[derive(clap::Args)]
