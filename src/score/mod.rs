@@ -3,7 +3,7 @@
 #[cfg(feature = "tune")]
 mod measured;
 
-use crate::collective::{Collective, bcast};
+use crate::collective::Collective;
 use crate::stats;
 use crate::units;
 use serde::{Deserialize, Serialize};
@@ -28,8 +28,7 @@ pub fn is_missed(predicted_s: f64, measured_s: f64) -> bool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelScore {
-    /// The collective that it was scored by; policies that do not say it were scored by broadcasts.
-    #[serde(default = "broadcast")]
+    /// The collective that it was scored by.
     pub collective: &'static Collective,
     /// The model.
     pub model: String,
@@ -47,10 +46,6 @@ pub struct ModelScore {
     pub error_by_bytes: Vec<f64>,
     /// Mean error by algorithm.
     pub error_by_algorithm: BTreeMap<String, f64>,
-}
-
-fn broadcast() -> &'static Collective {
-    &bcast::COLLECTIVE
 }
 
 /// What the experiment base knows about an algorithm: measured over predicted time, by size, under a model.
@@ -116,7 +111,7 @@ pub fn best_model<'a>(scores: &'a [ModelScore], collective: &Collective, bytes: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::{barrier, reduce};
+    use crate::collective::{barrier, bcast, reduce};
 
     fn score(model: &str, error: f64, measuring_s: f64) -> ModelScore {
         ModelScore {
