@@ -4,7 +4,7 @@
 use crate::collective::{Parameters, alltoall};
 use crate::error::Result;
 use crate::measure::{Experiment, Samples};
-use crate::model::{CostModel, RankSet};
+use crate::model::{CostModel, PLOGP, RankSet};
 use crate::plan::{Location, PolyModel};
 use crate::policy::CompiledPolicy;
 use crate::score::rank_counts;
@@ -12,9 +12,6 @@ use crate::stats::{self, excess};
 use crate::topology::{Link, Rank};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The model whose terms the bounds are in; in a group without it, the selected one.
-const MODEL: &str = "plogp";
 
 /// The contention of one group, or of all.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -96,7 +93,9 @@ pub fn contention(policy: &CompiledPolicy, members: &[Location], samples: &Sampl
         let Some(measured) = stats::median(&sample.all()).filter(|&time| time > 0.0) else { continue };
         let among: Vec<Location> = ranks.iter().map(|&rank| members[rank]).collect();
         let group = Some(among[0].group).filter(|&group| among.iter().all(|m| m.group == group));
-        let (lower, upper) = bounds(&PolyModel::with(policy, &among, &alltoall::COLLECTIVE, *bytes, Some(MODEL))?, among.len(), *bytes);
+        // in a group without that model, by the selected one
+        let (lower, upper) =
+            bounds(&PolyModel::with(policy, &among, &alltoall::COLLECTIVE, *bytes, Some(PLOGP.name))?, among.len(), *bytes);
         let width = upper.max(lower) - lower;
         places.entry(group).or_default().push(Case { ranks: among.len(), bytes: *bytes, measured, lower, width });
     }

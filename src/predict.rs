@@ -9,8 +9,8 @@
 //!
 //! Where no rank hears, also by way of others, from those that it sends to, as in a broadcast, scatter, gather or reduce, ranks are replayed one after the other:
 //! when it is a rank's turn all is known that comes to it. Else all are replayed at once, many of them each for itself in windows of time that are as long as a
-//! message takes at least; and by time what hangs on what others do at the same time: a pipe that several ranks go through, streams whose senders wait for
-//! receivers, messages that are lost or take no time. Of ranks that do alike ([`schedule::alike`]), where all links are alike, one is replayed for all if there
+//! message takes at least; and by time what hangs on what others do at the same time: streams whose senders wait for receivers, messages that are lost or take
+//! no time. Of ranks that do alike ([`schedule::alike`]), where all links are alike, one is replayed for all if there
 //! are many. All four find the same.
 //!
 //! [`schedule::alike`]: crate::schedule::alike
@@ -36,14 +36,15 @@ use crate::model::{Cost, CostModel, Free, Pipe};
 use crate::schedule::{Action, OpId, Program, Schedule, Streams, Trace};
 use crate::topology::{Link, Rank};
 use costs::{Kept, Known, KnownIn};
+use event::rounded;
 use left::Left;
 use losses::Losing;
 pub use losses::may_lose;
 use machine::{Machine, Place, is_complete, known};
-use order::{OnTheWay, Waiting};
+use order::OnTheWay;
 use progress::Progress;
 use rustc_hash::FxHashMap;
-use windows::Window;
+use windows::{Waiting, Window};
 
 /// What a replay finds.
 #[derive(Debug, Clone, PartialEq)]
@@ -166,7 +167,8 @@ impl<'a> Run<'a> {
             first += program.len();
             receives += program.streams_received() as u32;
             let several = program.receives_from_several();
-            Place { first: place_first, receives: place_receives, waits: order::NONE, several, one: rank as u32 }
+            let repeats = program.has_several_lanes() || program.messages() > program.streams_sent();
+            Place { first: place_first, receives: place_receives, waits: order::NONE, several, repeats, one: rank as u32 }
         };
         let places: Vec<Place> = schedule.programs.iter().enumerate().map(place).collect();
         let several = places.iter().any(|place| place.several);
@@ -294,7 +296,13 @@ impl<'a> Run<'a> {
             Some(posted) if posted > now => return self.queue.push(posted, event::arrive(rank, op)),
             // it keeps nothing waiting, or there is nothing else to turn to
             Some(_) if cost == 0.0 || (m.cpu_free <= now && m.turn_at > now) => self.take(rank, op, now),
-            Some(_) => m.waiting.push_back(op),
+            Some(_) => {
+                m.waiting.push_back(op);
+                // what may start next is the same, and it turns to what waits when it is free
+                if m.ahead.0 >= now {
+                    return self.turn_to_what_is_first(rank, now);
+                }
+            }
         }
         self.look_ahead(rank, now);
     }
@@ -355,21 +363,27 @@ impl<'a> Run<'a> {
         let m = &mut self.machines[(rank & self.own) as usize];
         (m.cpu_free, m.port_free) = (rounded(now + send_overhead), rounded(now + gap));
         self.done[m.place.first + op] = m.cpu_free;
+        let repeats = m.place.repeats;
         let their = self.send(rank, op, to);
         let mut leaves = now;
-        if link_gap > gap {
+        if link_gap > gap && repeats {
             let free = self.link_free.entry((rank, to as u32)).or_insert(0.0);
             leaves = now.max(*free);
             *free = rounded(leaves + link_gap);
         }
+        let Place { first, several, one, .. } = self.places[to];
+        let event = if several { event::at_port } else { event::arrive }(one, their);
+        let on_the_way = (transit - recv_overhead).max(0.0);
         if let Some((pipe, busy)) = pipe {
+            if let Way::InWindows(window) = &mut self.way {
+                self.done[first + their as usize] = -recv_overhead;
+                return window.waiting.push((now, rank, Waiting { leaves, pipe, busy, on_the_way, to: to as u32, event }));
+            }
             let free = self.goes_through(pipe, rank);
             leaves = leaves.max(*free);
             *free = rounded(leaves + busy);
         }
-        let Place { first, several, one, .. } = self.places[to];
-        let event = if several { event::at_port } else { event::arrive };
-        let (there, event) = (rounded(leaves + (transit - recv_overhead).max(0.0)), event(one, their));
+        let there = rounded(leaves + on_the_way);
         // at one time messages come before all else and ranks have their turns in order: what comes now finds those that are replayed alone elsewhere
         let overhead = &mut self.done[first + their as usize];
         match &mut self.way {
@@ -380,7 +394,7 @@ impl<'a> Run<'a> {
             }
             Way::InOrder(on_the_way) => {
                 self.by_time |= there <= now;
-                on_the_way.add(&mut self.places[to].waits, Waiting { there, event, recv_overhead });
+                on_the_way.add(&mut self.places[to].waits, order::Waiting { there, event, recv_overhead });
             }
             Way::InWindows(window) => {
                 *overhead = -recv_overhead;
@@ -397,7 +411,7 @@ impl<'a> Run<'a> {
     /// When a pipe is free that a rank goes through. If others do too, what each finds hangs on when they do.
     fn goes_through(&mut self, pipe: Pipe, rank: u32) -> &mut f64 {
         let (free, last) = self.pipe_free.entry(pipe).or_insert((0.0, rank));
-        self.by_time |= *last != rank && !matches!(self.way, Way::ByTime);
+        self.by_time |= *last != rank && matches!(self.way, Way::InOrder(_));
         *last = rank;
         free
     }
@@ -431,9 +445,15 @@ impl<'a> Run<'a> {
     /// Sees to it that the processor turns to what may start first, when it may.
     fn look_ahead(&mut self, rank: u32, now: f64) {
         let ahead = self.next(rank, now).map_or((f64::INFINITY, 0), |(start, op)| (start, op as OpId));
+        self.machines[(rank & self.own) as usize].ahead = ahead;
+        self.turn_to_what_is_first(rank, now);
+    }
+
+    /// Sees to it that the processor turns to what is known to start first, or to a message that waits.
+    #[inline]
+    fn turn_to_what_is_first(&mut self, rank: u32, now: f64) {
         let m = &mut self.machines[(rank & self.own) as usize];
-        m.ahead = ahead;
-        let send = ahead.0;
+        let send = m.ahead.0;
         let take = if m.waiting.is_empty() { f64::INFINITY } else { m.cpu_free.max(now) };
         let first = send.min(take);
         if first < m.turn_at {
@@ -475,13 +495,4 @@ impl<'a> Run<'a> {
             early.drain(..).for_each(|op| queue.push(time, event::arrive(rank, op)));
         }
     }
-}
-
-/// A time without its last bits, which hang on the order in which its parts were added: what is to happen at once happens at once, and comes in the order of
-/// the events.
-#[inline]
-fn rounded(time: f64) -> f64 {
-    // the upper 42 bits of 53, by Veltkamp's splitting; what takes for ever has none
-    let scaled = time * 2049.0;
-    if scaled.is_finite() { scaled - (scaled - time) } else { time }
 }

@@ -3,11 +3,12 @@
 mod common;
 
 use collwise::collective::{COLLECTIVES, Collective, Parameters, Shape, bcast};
-use collwise::model::{Among, Cost, Fitted};
-use collwise::plan::{Location, plan};
+use collwise::model::{Among, Cost, CostModel, Fitted};
+use collwise::plan::{Location, PolyModel, plan};
 use collwise::policy::{CompiledPolicy, GroupPolicy, Policy, TwoLevelRow};
 use collwise::predict::completion;
 use collwise::topology::Link;
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 /// No line is longer, but for a single string that is.
@@ -333,7 +334,7 @@ fn evidence_is_read_where_older_versions_wrote_it() {
     assert!(said.contains(&format!("text, line {line}: no row was made at 77")), "{said}");
 }
 
-/// Older versions wrote a table for each model, and some of these did not say of which collective it is.
+/// Older versions wrote a table for each model; what does not say of which collective it is counts for none.
 #[test]
 fn scores_are_read_as_older_versions_wrote_them() {
     let policy = read("policies/hcl16.toml");
@@ -342,12 +343,12 @@ fn scores_are_read_as_older_versions_wrote_them() {
     let mut old: Vec<String> = text.split("\n\n").filter(|block| !is_errors(block)).map(String::from).collect();
     for g in &policy.groups {
         let table = |score| toml::to_string(score).unwrap().replace("[error_by_", &format!("[score.{}.error_by_", g.name));
-        old.extend(
-            g.scores.iter().map(|score| format!("[[score.{}]]\n{}", g.name, table(score).replacen("collective = \"bcast\"\n", "", 1))),
-        );
+        old.extend(g.scores.iter().map(|score| format!("[[score.{}]]\n{}", g.name, table(score))));
     }
     assert!(old.len() > 20 && !old.iter().any(|block| block.contains("[errors.")));
     assert!(Policy::parse("old", &old.join("\n\n")).unwrap() == policy);
+    let unsaid = old.join("\n\n").replacen("collective = \"bcast\"\nmodel", "model", 1);
+    assert!(Policy::parse("old", &unsaid).unwrap_err().to_string().contains("missing field `collective`"));
     // a table that lacks a value
     let at = text.find("\nstandard_error = [").unwrap();
     let (head, rest) = text.split_at(at);
@@ -373,27 +374,40 @@ fn a_row_of_a_tree_over_all_ranks_holds_from_its_own_root_and_at_sizes_near_its_
     assert!(from_row(gather, 0, largest[1]) && from_row(gather, 0, 2 * largest[1]) && !from_row(gather, 0, 8 * largest[1]));
 }
 
-/// What models say of all their links at once holds for each.
+/// What models say of their links by kind, or of all at once, holds for each, also over groups.
 #[test]
-fn links_of_models_are_the_same_and_lossless_where_they_say_so() {
-    let (mut same, mut unlike) = (0, 0);
+fn links_of_models_are_of_kinds_and_lossless_where_they_say_so() {
+    let (mut alike, mut of_kinds, mut unlike) = (0, 0, 0);
     for path in stored() {
         let policy = CompiledPolicy::new(Policy::read(&path).unwrap()).unwrap();
-        for (g, group) in policy.policy.groups.iter().enumerate().filter(|(_, group)| group.hosts.len() > 2) {
-            for costs in group.models.iter().filter_map(|fitted| policy.group_costs(g, &fitted.model)) {
-                let last = group.hosts.len() - 1;
-                let links = [(0, 1), (1, 0), (0, last), (last, 1)].map(|(from, to)| Link { from, to });
-                *if costs.same_on_all_links() { &mut same } else { &mut unlike } += 1;
-                for bytes in [0, 1, 1000, 65_537, 3 << 20] {
-                    let of = |link| (costs.cost(link, bytes), costs.port_in(link, bytes), costs.pipe(link, bytes).is_some());
-                    let first = of(links[0]);
-                    assert!(!costs.same_on_all_links() || links.iter().all(|&link| of(link) == first && !first.2), "{}", path.display());
-                    assert!(costs.loses() || links.iter().all(|&link| costs.loss(link, bytes).is_none()), "{}", path.display());
+        let of = |(group, g): (usize, &GroupPolicy)| (0..g.hosts.len()).map(move |position| Location { group, position });
+        let members: Vec<Location> = policy.policy.groups.iter().enumerate().flat_map(of).collect();
+        let mut check = |costs: &dyn CostModel, ranks: usize| {
+            *match costs.kinds() {
+                0 => &mut unlike,
+                1 => &mut alike,
+                _ => &mut of_kinds,
+            } += 1;
+            let links = (0..ranks).flat_map(|k| [1, 2, 7, ranks / 2 + 1].map(|apart| Link { from: k, to: (k + apart) % ranks }));
+            for bytes in [0, 1, 1000, 65_537, 3 << 20] {
+                let mut first = HashMap::new();
+                for link in links.clone().filter(|link| link.from != link.to) {
+                    let of = (costs.cost(link, bytes), costs.port_in(link, bytes), costs.pipe(link, bytes));
+                    assert!(costs.kinds() == 0 || costs.kind(link) < costs.kinds(), "{}", path.display());
+                    let known = *first.entry(costs.kind(link)).or_insert(of);
+                    assert!(costs.kinds() == 0 || of == known, "{}: {link:?} {of:?} {known:?}", path.display());
+                    assert!(costs.kinds() != 1 || of.2.is_none(), "{}: what is shared", path.display());
+                    assert!(costs.loses() || costs.loss(link, bytes).is_none(), "{}", path.display());
                 }
             }
+        };
+        check(&PolyModel::new(&policy, &members, &bcast::COLLECTIVE, 1000).unwrap(), members.len());
+        for (g, group) in policy.policy.groups.iter().enumerate().filter(|(_, group)| group.hosts.len() > 2) {
+            let models = group.models.iter().filter_map(|fitted| policy.group_costs(g, &fitted.model));
+            models.for_each(|costs| check(costs, group.hosts.len()));
         }
     }
-    assert!(same > 0 && unlike > 0, "{same} and {unlike}");
+    assert!(alike > 0 && of_kinds > 0 && unlike > 0, "{alike}, {of_kinds} and {unlike}");
 }
 
 /// The ways of forms over groups that were predicted to be the fastest between sizes were once taken there without a run of any.

@@ -63,8 +63,8 @@ struct Alike<'a> {
 }
 
 impl CostModel for Alike<'_> {
-    fn same_on_all_links(&self) -> bool {
-        true
+    fn kinds(&self) -> usize {
+        1
     }
 
     fn cost(&self, _: Link, bytes: usize) -> Cost {

@@ -18,8 +18,12 @@ impl Among<'_> {
 }
 
 impl CostModel for Among<'_> {
-    fn same_on_all_links(&self) -> bool {
-        self.inner.same_on_all_links()
+    fn kinds(&self) -> usize {
+        self.inner.kinds()
+    }
+
+    fn kind(&self, link: Link) -> usize {
+        self.inner.kind(self.inside(link))
     }
 
     fn loses(&self) -> bool {

@@ -87,8 +87,12 @@ pub(super) fn of_position(compute: &[Compute], position: Rank) -> Option<&Comput
 }
 
 impl CostModel for Computing {
-    fn same_on_all_links(&self) -> bool {
-        self.messages.same_on_all_links()
+    fn kinds(&self) -> usize {
+        self.messages.kinds()
+    }
+
+    fn kind(&self, link: Link) -> usize {
+        self.messages.kind(link)
     }
 
     fn cost(&self, link: Link, bytes: usize) -> Cost {

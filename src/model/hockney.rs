@@ -15,7 +15,7 @@ pub const MODEL: Model = Model {
     experiments,
     held_out: |_| Vec::new(),
     estimators: &[Estimator { name: "", fit }],
-    build: |v| Box::new(Hockney { alpha: v.get("alpha_s"), beta: v.get("beta_s_per_byte") }),
+    build: |v| Ok(Box::new(Hockney { alpha: v.get("alpha_s")?, beta: v.get("beta_s_per_byte")? })),
 };
 
 const ROUND_TRIP_SIZES: [usize; 6] = [0, 1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20];
@@ -26,8 +26,8 @@ struct Hockney {
 }
 
 impl CostModel for Hockney {
-    fn same_on_all_links(&self) -> bool {
-        true
+    fn kinds(&self) -> usize {
+        1
     }
 
     fn cost(&self, _: Link, bytes: usize) -> Cost {

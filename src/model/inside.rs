@@ -42,7 +42,7 @@ impl Inside {
     /// The same where its network loses something; `models`: those of the group.
     pub fn with_losses(self, losses: Option<Losses>, models: &[Fitted]) -> Inside {
         let lmo = models.iter().find(|m| m.model == LMO.name);
-        let inverse_bandwidth = lmo.map(|lmo| lmo.values().get("inverse_b"));
+        let inverse_bandwidth = lmo.and_then(|lmo| Some(lmo.parameters.get("inverse_b")?.value));
         Inside { losses: losses.map(|losses| (losses, inverse_bandwidth)), ..self }
     }
 
@@ -115,8 +115,12 @@ struct Tiers {
 }
 
 impl CostModel for Tiers {
-    fn same_on_all_links(&self) -> bool {
-        self.host.is_none() && self.network.same_on_all_links()
+    fn kinds(&self) -> usize {
+        if self.host.is_none() { self.network.kinds() } else { 0 }
+    }
+
+    fn kind(&self, link: Link) -> usize {
+        self.network.kind(link)
     }
 
     fn cost(&self, link: Link, bytes: usize) -> Cost {

@@ -32,7 +32,7 @@ pub const MODEL: Model = Model {
         Estimator { name: "corrected", fit: |r, l| fit(r, l, true) },
         Estimator { name: "published", fit: |r, l| fit(r, l, false) },
     ],
-    build: |v| Box::new(Lmo { l: v.get("L"), processors: Processors::new(v) }),
+    build: |v| Ok(Box::new(Lmo { l: v.get("L")?, processors: Processors::new(v)? })),
 };
 
 /// The message of the experiments with data: large enough that t_i shows, below the protocol switch of common libraries.

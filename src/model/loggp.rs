@@ -23,7 +23,7 @@ pub const MODEL: Model = Model {
     experiments,
     held_out: |_| Vec::new(),
     estimators: &[Estimator { name: "", fit }],
-    build: |v| Box::new(LogGP { l: v.get("L"), o: v.get("o"), g: v.get("g"), big_g: v.get("G") }),
+    build: |v| Ok(Box::new(LogGP { l: v.get("L")?, o: v.get("o")?, g: v.get("g")?, big_g: v.get("G")? })),
 };
 
 const GAP_SIZES: [usize; 6] = [1, 1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20];
@@ -37,8 +37,8 @@ struct LogGP {
 }
 
 impl CostModel for LogGP {
-    fn same_on_all_links(&self) -> bool {
-        true
+    fn kinds(&self) -> usize {
+        1
     }
 
     fn cost(&self, _: Link, bytes: usize) -> Cost {

@@ -18,7 +18,7 @@ pub const MODEL: Model = Model {
     experiments,
     held_out: |_| Vec::new(),
     estimators: &[Estimator { name: "", fit }],
-    build: |v| Box::new(LogP { l: v.get("L"), o: v.get("o"), g: v.get("g"), w: v.get("w").max(1.0) as usize }),
+    build: |v| Ok(Box::new(LogP { l: v.get("L")?, o: v.get("o")?, g: v.get("g")?, w: v.get("w")?.max(1.0) as usize })),
 };
 
 /// The packet: LogP's "small message", here what fits in one Ethernet frame with its headers.
@@ -32,8 +32,8 @@ struct LogP {
 }
 
 impl CostModel for LogP {
-    fn same_on_all_links(&self) -> bool {
-        true
+    fn kinds(&self) -> usize {
+        1
     }
 
     fn cost(&self, _: Link, bytes: usize) -> Cost {

@@ -45,8 +45,12 @@ pub(super) struct Losing {
 }
 
 impl CostModel for Losing {
-    fn same_on_all_links(&self) -> bool {
-        self.messages.same_on_all_links()
+    fn kinds(&self) -> usize {
+        self.messages.kinds()
+    }
+
+    fn kind(&self, link: Link) -> usize {
+        self.messages.kind(link)
     }
 
     fn loses(&self) -> bool {
@@ -90,8 +94,12 @@ impl CostModel for Losing {
 pub struct Lossless<'a>(pub &'a dyn CostModel);
 
 impl CostModel for Lossless<'_> {
-    fn same_on_all_links(&self) -> bool {
-        self.0.same_on_all_links()
+    fn kinds(&self) -> usize {
+        self.0.kinds()
+    }
+
+    fn kind(&self, link: Link) -> usize {
+        self.0.kind(link)
     }
 
     fn cost(&self, link: Link, bytes: usize) -> Cost {

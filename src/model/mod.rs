@@ -73,10 +73,15 @@ pub trait CostModel: Send + Sync {
         (self.cost(back, bytes).gap - self.cost(back, 0).gap).max(0.0)
     }
 
-    /// True if what a message costs and how long it keeps a port is the same on all links, and it goes through nothing that others go through too: whoever
-    /// replays millions of messages asks once.
-    fn same_on_all_links(&self) -> bool {
-        false
+    /// How many kinds of links there are. On links of one kind messages cost the same, whatever their size, keep ports as long and go through the same:
+    /// whoever replays millions of messages asks once for each kind. 0: nobody has sorted them.
+    fn kinds(&self) -> usize {
+        0
+    }
+
+    /// A link's kind, below [`CostModel::kinds`] where that is not 0.
+    fn kind(&self, _link: Link) -> usize {
+        0
     }
 
     /// True if messages may be lost: where not, nobody asks of which.
@@ -109,8 +114,8 @@ pub trait CostModel: Send + Sync {
 pub struct Free;
 
 impl CostModel for Free {
-    fn same_on_all_links(&self) -> bool {
-        true
+    fn kinds(&self) -> usize {
+        1
     }
 
     fn cost(&self, _: Link, _: usize) -> Cost {
@@ -139,14 +144,21 @@ impl Values {
         self
     }
 
-    /// A single value; 0 if it is not there, which `Model::costs` has excluded.
-    pub fn get(&self, name: &str) -> f64 {
-        self.scalars.get(name).copied().unwrap_or(0.0)
+    /// A single value.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if it is not there.
+    pub fn get(&self, name: &str) -> Result<f64> {
+        self.scalars.get(name).copied().ok_or_else(|| Error::invalid(format!("use a model: parameter {name} is missing")))
     }
 
-    /// A table; empty if it is not there.
-    pub fn list(&self, name: &str) -> &[f64] {
-        self.tables.get(name).map_or(&[], Vec::as_slice)
+    /// A table.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if it is not there, or empty.
+    pub fn list(&self, name: &str) -> Result<&[f64]> {
+        let table = self.tables.get(name).filter(|table| !table.is_empty());
+        table.map(Vec::as_slice).ok_or_else(|| Error::invalid(format!("use a model: table {name} is missing")))
     }
 }
 
@@ -287,8 +299,8 @@ pub struct Model {
     pub held_out: fn(&RankSet) -> Vec<Experiment>,
     /// The estimators.
     pub estimators: &'static [Estimator],
-    /// Builds the costs from parameters that are all there.
-    pub build: fn(&Values) -> Box<dyn CostModel>,
+    /// Builds the costs from its parameters.
+    pub build: fn(&Values) -> Result<Box<dyn CostModel>>,
 }
 
 /// Every model, the simplest first.
@@ -296,6 +308,8 @@ pub const MODELS: &[&Model] = &[&hockney::MODEL, &logp::MODEL, &loggp::MODEL, &l
 
 /// The model that tells processors from the network.
 pub static LMO: &Model = &lmo::MODEL;
+/// The model whose terms contention's bounds are in.
+pub static PLOGP: &Model = &plogp::MODEL;
 /// The model that is closest to what was measured of a pair: between groups nothing but pairs is.
 pub static TABLES: &Model = &tables::MODEL;
 
@@ -325,7 +339,7 @@ impl Model {
         if let Some((name, _)) = self.scalars.iter().find(|(n, _)| !values.scalars.contains_key(*n)) {
             return wrong(format!("parameter {name} is missing; {all}"));
         }
-        if let Some((name, _)) = self.tables.iter().find(|(n, _)| values.list(n).is_empty()) {
+        if let Some((name, _)) = self.tables.iter().find(|(n, _)| values.list(n).is_err()) {
             return wrong(format!("table {name} is missing; {all}"));
         }
         let known = |name: &String, list: &[(&str, &str)]| list.iter().any(|(n, _)| n == name);
@@ -340,15 +354,14 @@ impl Model {
                 return wrong(format!("{name} = {v} is no valid value: zero to {LARGEST:e}"));
             }
         }
-        let lengths: Vec<usize> = self.tables.iter().map(|(n, _)| values.list(n).len()).collect();
+        let lengths = self.tables.iter().map(|(n, _)| values.list(n).map(<[f64]>::len)).collect::<Result<Vec<_>>>()?;
         if lengths.windows(2).any(|w| w[0] != w[1]) {
             return wrong(format!("its tables differ in length: {lengths:?}"));
         }
-        let sizes = values.list(plogp::TABLE_SIZES);
-        if sizes.windows(2).any(|w| w[0] >= w[1]) {
+        if values.tables.get(plogp::TABLE_SIZES).is_some_and(|sizes| sizes.windows(2).any(|w| w[0] >= w[1])) {
             return wrong(format!("the sizes of table {} must ascend", plogp::TABLE_SIZES));
         }
-        Ok((self.build)(values))
+        (self.build)(values)
     }
 
     /// The parameters by every estimator, each with intervals from `replicates` bootstrap resamples of the repetitions.
@@ -379,7 +392,7 @@ impl Model {
         };
         let table = |(name, values): (&String, &Vec<f64>)| {
             let at = |k: usize| {
-                let all: Vec<f64> = again.iter().filter_map(|v| v.list(name).get(k).copied()).collect();
+                let all: Vec<f64> = again.iter().filter_map(|v| v.list(name).ok()?.get(k).copied()).collect();
                 Estimate::from_replicates(values[k], &all)
             };
             let cells: Vec<Estimate> = (0..values.len()).map(at).collect();

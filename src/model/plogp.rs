@@ -26,9 +26,9 @@ pub const MODEL: Model = Model {
     held_out: |_| Vec::new(),
     estimators: &[Estimator { name: "", fit }],
     build: |v| {
-        let sizes = v.list(TABLE_SIZES).iter().map(|&m| m as usize).collect();
-        let table = |name| v.list(name).to_vec();
-        Box::new(PLogP { l: v.get("L"), sizes, os: table("os"), or: table("or"), g: table("g") })
+        let sizes = v.list(TABLE_SIZES)?.iter().map(|&m| m as usize).collect();
+        let table = |name| v.list(name).map(<[f64]>::to_vec);
+        Ok(Box::new(PLogP { l: v.get("L")?, sizes, os: table("os")?, or: table("or")?, g: table("g")? }))
     },
 };
 
@@ -48,8 +48,8 @@ struct PLogP {
 }
 
 impl CostModel for PLogP {
-    fn same_on_all_links(&self) -> bool {
-        true
+    fn kinds(&self) -> usize {
+        1
     }
 
     fn cost(&self, _: Link, bytes: usize) -> Cost {

@@ -1,6 +1,7 @@
 //! The processors of a group whose hosts differ, by the model that tells them from the network.
 
 use super::{Fitted, LMO, TABLES, Table, Values};
+use crate::error::Result;
 use crate::stats::median;
 use crate::topology::{Link, Rank};
 use std::collections::BTreeMap;
@@ -31,25 +32,26 @@ pub struct Processors {
 
 impl Processors {
     /// Those of a group whose processors differ for sure, by its models and the host of each position: by more than what was measured of them is uncertain by.
+    /// None where LMO has not all its parameters: whoever asks for its costs is told.
     pub fn unlike(models: &[Fitted], hosts: &[usize]) -> Option<Processors> {
         let lmo = models.iter().find(|m| m.model == LMO.name)?;
         let fixed = lmo.tables.get("C")?;
         let values = lmo.values();
-        let own = Processors::new(&values);
-        let empty = values.get("L") + 2.0 * own.typical.0;
+        let own = Processors::new(&values).ok()?;
+        let empty = values.get("L").ok()? + 2.0 * own.typical.0;
         let (least, most) = extremes(fixed, hosts)?;
         (most > UNLIKE * least && most - least > MATTERS * empty).then_some(own)
     }
 
     /// By the parameters of LMO.
-    pub fn new(values: &Values) -> Processors {
-        let (fixed, per_byte) = (values.list("C"), values.list("t"));
-        let mean = |list: &[f64]| crate::stats::mean(list).unwrap_or(0.0);
-        Processors {
-            each: fixed.iter().copied().zip(per_byte.iter().copied()).collect(),
-            typical: (mean(fixed), mean(per_byte)),
-            inverse_bandwidth: values.get("inverse_b"),
-        }
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::error::Error::Invalid) if one is missing.
+    pub fn new(values: &Values) -> Result<Processors> {
+        let (fixed, per_byte) = (values.list("C")?, values.list("t")?);
+        let typical = (fixed.iter().sum::<f64>() / fixed.len() as f64, per_byte.iter().sum::<f64>() / per_byte.len() as f64);
+        let each = fixed.iter().copied().zip(per_byte.iter().copied()).collect();
+        Ok(Processors { each, typical, inverse_bandwidth: values.get("inverse_b")? })
     }
 
     /// Seconds that a message keeps the processor of a position.

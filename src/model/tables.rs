@@ -29,9 +29,9 @@ pub const MODEL: Model = Model {
     held_out: |_| Vec::new(),
     estimators: &[Estimator { name: "", fit }],
     build: |v| {
-        let sizes = v.list(plogp::TABLE_SIZES).iter().map(|&m| m as usize).collect();
-        let table = |name| v.list(name).to_vec();
-        Box::new(Tables { sizes, os: table("os"), or: table("or"), g: table("g"), transit: table("transit") })
+        let sizes = v.list(plogp::TABLE_SIZES)?.iter().map(|&m| m as usize).collect();
+        let table = |name| v.list(name).map(<[f64]>::to_vec);
+        Ok(Box::new(Tables { sizes, os: table("os")?, or: table("or")?, g: table("g")?, transit: table("transit")? }))
     },
 };
 
@@ -44,8 +44,8 @@ struct Tables {
 }
 
 impl CostModel for Tables {
-    fn same_on_all_links(&self) -> bool {
-        true
+    fn kinds(&self) -> usize {
+        1
     }
 
     fn cost(&self, _: Link, bytes: usize) -> Cost {
@@ -125,7 +125,7 @@ fn fit(rank_set: &RankSet, lookup: &Lookup) -> Option<(Values, Vec<String>)> {
     let (mut values, mut clamped) = plogp::fit_at(sizes, &own, rank_set, lookup)?;
     let time = |bytes: usize| lookup.time(&trip(a, b, bytes));
     let empty = time(0)?;
-    let sizes = values.list(plogp::TABLE_SIZES).to_vec();
+    let sizes = values.list(plogp::TABLE_SIZES).ok()?.to_vec();
     let transit =
         sizes.iter().map(|&m| Some(not_negative("transit", time(m as usize)? - empty / 2.0, &mut clamped))).collect::<Option<_>>()?;
     values.scalars.clear();

@@ -14,6 +14,10 @@ pub struct PolyModel<'a> {
     members: &'a [Location],
     /// The model selected in each of the policy's groups; none of those that were measured with one rank.
     models: Vec<Option<&'a dyn CostModel>>,
+    /// By group: its first kind of ranks, and whether each position is of one for itself.
+    kinds: Vec<(usize, bool)>,
+    /// How many kinds of ranks there are.
+    rank_kinds: usize,
 }
 
 impl<'a> PolyModel<'a> {
@@ -46,7 +50,16 @@ impl<'a> PolyModel<'a> {
                 None => Err(Error::invalid(format!("predict messages inside \"{}\": the policy has no model of that group", g.name))),
             }
         };
-        Ok(PolyModel { policy, members, models: policy.policy.groups.iter().enumerate().map(costs).collect::<Result<_>>()? })
+        let models = policy.policy.groups.iter().enumerate().map(costs).collect::<Result<Vec<_>>>()?;
+        let mut rank_kinds = 0;
+        let kind = |(k, model): (usize, &Option<&dyn CostModel>)| {
+            let differ = policy.has_unlike_processors(k) || model.is_some_and(|model| model.kinds() != 1);
+            let first = rank_kinds;
+            rank_kinds += if differ { policy.policy.groups[k].hosts.len() } else { 1 };
+            (first, differ)
+        };
+        let kinds = models.iter().enumerate().map(kind).collect();
+        Ok(PolyModel { policy, members, models, kinds, rank_kinds })
     }
 
     /// The policy that it is of.
@@ -73,6 +86,19 @@ pub fn crossing(policy: &CompiledPolicy, from: Location, to: Location, bytes: us
 }
 
 impl CostModel for PolyModel<'_> {
+    fn kinds(&self) -> usize {
+        self.rank_kinds * self.rank_kinds
+    }
+
+    fn kind(&self, link: Link) -> usize {
+        let of = |rank: Rank| {
+            let Location { group, position } = self.members[rank];
+            let (first, differ) = self.kinds[group];
+            first + if differ { position } else { 0 }
+        };
+        of(link.from) * self.rank_kinds + of(link.to)
+    }
+
     fn loses(&self) -> bool {
         self.models.iter().flatten().any(|model| model.loses())
     }

@@ -8,10 +8,14 @@ use crate::topology::{Link, Rank};
 /// than a processor has near.
 pub(super) const PEERS: usize = 4;
 
+/// So many kinds of links are kept near a processor; of more, each rank keeps those of its peers.
+const KINDS: usize = 1 << 12;
+
 /// What a message costs. All but the last one of a pipeline are of one length: it is not looked up for each.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known {
-    peer: Rank,
+    /// The peer, or the link's kind.
+    of: usize,
     bytes: usize,
     cost: Cost,
     pipe: Option<(Pipe, f64)>,
@@ -20,23 +24,24 @@ pub(super) struct Known {
 /// How long a message keeps the port that it comes in by.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KnownIn {
-    peer: Rank,
+    of: usize,
     bytes: usize,
     seconds: f64,
 }
 
-/// What is kept of each rank's messages to or from others, or of all messages where they cost the same on all links.
+/// What is kept of messages on links of each kind, or else of each rank's messages to or from others.
 pub(super) struct Kept<K> {
-    /// Where that of each rank begins; empty where all is kept together.
+    /// Where that of each rank begins; empty where it is kept by kind.
     begin: Vec<u32>,
     known: Vec<Option<K>>,
 }
 
 impl<K: Clone> Kept<K> {
-    /// Room for so many peers of each rank, as far as they are told apart.
+    /// Room for each kind of link, or for so many peers of each rank.
     pub(super) fn new(model: &dyn CostModel, peers: impl Iterator<Item = usize>) -> Kept<K> {
-        if model.same_on_all_links() {
-            return Kept { begin: Vec::new(), known: vec![None] };
+        let kinds = model.kinds();
+        if (1..=KINDS).contains(&kinds) {
+            return Kept { begin: Vec::new(), known: vec![None; kinds] };
         }
         let mut begin = vec![0];
         begin.extend(peers.scan(0, |end, peers| {
@@ -46,14 +51,24 @@ impl<K: Clone> Kept<K> {
         Kept { known: vec![None; begin[begin.len() - 1] as usize], begin }
     }
 
-    /// Where that is kept of a rank's messages to or from a peer.
+    /// True if what is kept is the same for all messages of a size.
     #[inline]
-    fn of(&mut self, rank: Rank, peer: Rank) -> &mut Option<K> {
+    fn is_one(&self) -> bool {
+        self.begin.is_empty() && self.known.len() == 1
+    }
+
+    /// Where that is kept of a rank's messages to or from a peer, on this link, and of what.
+    #[inline]
+    fn of(&mut self, model: &dyn CostModel, link: Link, rank: Rank, peer: Rank) -> (&mut Option<K>, usize) {
+        if self.is_one() {
+            return (&mut self.known[0], 0);
+        }
         if self.begin.is_empty() {
-            return &mut self.known[0];
+            let kind = model.kind(link);
+            return (&mut self.known[kind], kind);
         }
         let (begin, end) = (self.begin[rank] as usize, self.begin[rank + 1] as usize);
-        &mut self.known[if end - begin > 1 { begin + peer % PEERS } else { begin }]
+        (&mut self.known[if end - begin > 1 { begin + peer % PEERS } else { begin }], peer)
     }
 }
 
@@ -61,13 +76,12 @@ impl Run<'_> {
     /// What a message costs, and what it shares with others.
     #[inline]
     pub(super) fn cost(&mut self, link: Link, bytes: usize) -> (Cost, Option<(Pipe, f64)>) {
-        let same = self.known.begin.is_empty();
-        let kept = self.known.of(link.from, link.to);
-        if let Some(known) = kept.as_ref().filter(|known| known.bytes == bytes && (same || known.peer == link.to)) {
+        let (kept, of) = self.known.of(self.model, link, link.from, link.to);
+        if let Some(known) = kept.as_ref().filter(|known| known.bytes == bytes && known.of == of) {
             return (known.cost, known.pipe);
         }
         let (cost, pipe) = (self.model.cost(link, bytes), self.model.pipe(link, bytes));
-        *kept = Some(Known { peer: link.to, bytes, cost, pipe });
+        *kept = Some(Known { of, bytes, cost, pipe });
         (cost, pipe)
     }
 
@@ -75,18 +89,19 @@ impl Run<'_> {
     pub(super) fn port_in(&mut self, rank: u32, op: usize) -> f64 {
         let program = &self.schedule.programs[rank as usize];
         let bytes = program.bytes(op);
-        if self.known_in.begin.is_empty()
+        if self.known_in.is_one()
             && let Some(known) = self.known_in.known[0].as_ref().filter(|known| known.bytes == bytes)
         {
             return known.seconds; // from whomever it comes
         }
         let Some((from, _)) = program.message(op) else { return 0.0 };
-        let kept = self.known_in.of(rank as Rank, from);
-        if let Some(known) = kept.as_ref().filter(|known| known.bytes == bytes && known.peer == from) {
+        let link = Link { from, to: rank as Rank };
+        let (kept, of) = self.known_in.of(self.model, link, link.to, from);
+        if let Some(known) = kept.as_ref().filter(|known| known.bytes == bytes && known.of == of) {
             return known.seconds;
         }
-        let seconds = self.model.port_in(Link { from, to: rank as Rank }, bytes);
-        *kept = Some(KnownIn { peer: from, bytes, seconds });
+        let seconds = self.model.port_in(link, bytes);
+        *kept = Some(KnownIn { of, bytes, seconds });
         seconds
     }
 }

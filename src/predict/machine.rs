@@ -23,6 +23,8 @@ pub(super) struct Place {
     pub waits: u32,
     /// True if messages come from several ranks.
     pub several: bool,
+    /// True if some rank may get more than one message from it.
+    pub repeats: bool,
     /// The rank that is replayed for it, whose place this is: itself, or one that does alike.
     pub one: u32,
 }

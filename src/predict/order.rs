@@ -141,7 +141,7 @@ impl Run<'_> {
     /// Of ranks that do alike ([`alike`]) replays one for all, as far as that takes no longer than `limit`, or else is false. `None` if few do, or if what
     /// one does hangs on what others do at the same time.
     pub(super) fn one_for_all(&mut self, limit: f64) -> Result<Option<bool>> {
-        if !self.model.same_on_all_links() || self.losing.is_possible() {
+        if self.model.kinds() != 1 || self.losing.is_possible() {
             return Ok(None);
         }
         let model = self.model;

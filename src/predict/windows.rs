@@ -1,20 +1,37 @@
 //! All ranks at once, each for itself in windows of time as long as a message takes at least: what is sent in a window comes after it (bounded lag: Lubachevsky,
-//! Communications of the ACM 32 (1989)). What a rank needs stays near for as long as a window, and of its events the next one alone is in a heap of all.
+//! Communications of the ACM 32 (1989)). What a rank needs stays near for as long as a window, and of its events the next one alone is in a heap of all. What
+//! goes through a pipe that ranks share keeps none of them, and comes after the window: when all is known that was sent in it, it goes through in that order.
 
+use super::event::rounded;
 use super::machine::Machine;
 use super::{Run, Way};
 use crate::error::Result;
 use crate::event::EventQueue;
+use crate::model::Pipe;
 use crate::topology::Link;
-use rustc_hash::FxHashMap;
 
 /// Times are rounded: a window is a little shorter than what it is as long as.
 const SURE: f64 = 0.99;
+
+/// A message that goes through a pipe, which it waits for when all are known that set out in its window.
+pub(super) struct Waiting {
+    /// When it could leave but for the pipe.
+    pub leaves: f64,
+    pub pipe: Pipe,
+    /// So long it keeps that busy.
+    pub busy: f64,
+    /// From when it leaves until its event.
+    pub on_the_way: f64,
+    pub to: u32,
+    pub event: u64,
+}
 
 /// The window that ranks are replayed in.
 pub(super) struct Window {
     /// When it ends.
     pub end: f64,
+    /// What goes through pipes, with when it was sent and by whom.
+    pub waiting: Vec<(f64, u32, Waiting)>,
     /// When each rank does something next; what it does earlier is in here too, before that.
     next: EventQueue,
 }
@@ -41,7 +58,7 @@ impl Run<'_> {
         if length <= 0.0 {
             return Ok(None);
         }
-        self.way = Way::InWindows(Window { end: 0.0, next: EventQueue::with_capacity(self.places.len()) });
+        self.way = Way::InWindows(Window { end: 0.0, waiting: Vec::new(), next: EventQueue::with_capacity(self.places.len()) });
         self.begin_all(self.schedule.ops(), limit);
         (0..self.places.len() as u32).for_each(|rank| self.look_at_next(rank));
         let mut within = true;
@@ -62,8 +79,13 @@ impl Run<'_> {
 
     /// The next rank that does something, in this window or the next one, which is so long.
     fn next_in_window(&mut self, length: f64) -> Option<u32> {
-        let Way::InWindows(window) = &mut self.way else { return None };
-        while let Some((time, rank)) = window.next.pop() {
+        loop {
+            let Way::InWindows(window) = &mut self.way else { return None };
+            if !window.waiting.is_empty() && window.next.peek().is_none_or(|(time, _)| time >= window.end) {
+                self.go_through_pipes();
+                continue;
+            }
+            let (time, rank) = window.next.pop()?;
             let machine = &mut self.machines[rank as usize];
             if machine.next != time {
                 continue; // it was looked at earlier
@@ -79,7 +101,24 @@ impl Run<'_> {
             }
             return Some(rank as u32);
         }
-        None
+    }
+
+    /// What set out in a window goes through pipes, in the order in which it was sent; it comes after the window.
+    fn go_through_pipes(&mut self) {
+        let Run { way: Way::InWindows(window), pipe_free, machines, .. } = self else { return };
+        let mut waiting = std::mem::take(&mut window.waiting);
+        // what one rank sent at one time stays in its order
+        waiting.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        for (_, _, message) in waiting.drain(..) {
+            let free = &mut pipe_free.entry(message.pipe).or_insert((0.0, 0)).0;
+            let leaves = message.leaves.max(*free);
+            *free = rounded(leaves + message.busy);
+            let there = rounded(leaves + message.on_the_way);
+            let machine = &mut machines[message.to as usize];
+            machine.queue.push(there, message.event);
+            window.look_at(message.to, machine, there);
+        }
+        window.waiting = waiting;
     }
 
     /// A rank goes on when something is there, or may start.
@@ -92,15 +131,14 @@ impl Run<'_> {
         }
     }
 
-    /// Seconds from the start of any send to when its message is there, at least; 0 where some never are, or several ranks' go through one pipe.
+    /// Seconds from the start of any send to when its message is there, at least; 0 where some never are.
     fn least_on_the_way(&mut self) -> f64 {
         let schedule = self.schedule;
-        let (mut least, mut pipes) = (f64::INFINITY, FxHashMap::default());
+        let mut least = f64::INFINITY;
         for (from, program) in schedule.programs.iter().enumerate() {
             for (stream, bytes) in program.sent() {
-                let (cost, pipe) = self.cost(Link { from, to: program.to(stream) }, bytes);
-                let is_shared = pipe.is_some_and(|(pipe, _)| *pipes.entry(pipe).or_insert(from) != from);
-                if is_shared || cost.transit == f64::INFINITY {
+                let (cost, _) = self.cost(Link { from, to: program.to(stream) }, bytes);
+                if cost.transit == f64::INFINITY {
                     return 0.0;
                 }
                 least = least.min(cost.transit - cost.recv_overhead);

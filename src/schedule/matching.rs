@@ -242,6 +242,11 @@ impl Program {
         self.body().receives.len()
     }
 
+    /// True if it has more than one lane.
+    pub fn has_several_lanes(&self) -> bool {
+        self.body().lanes.len() > 1
+    }
+
     /// True if it says of a stream how many of its messages are under way.
     pub fn limits_messages(&self) -> bool {
         let body = self.body();
