@@ -45,6 +45,14 @@ impl Blocks {
         self.span(k..k + 1)
     }
 
+    /// The blocks that are not empty in the order in which they pass one of their ranks on a ring: its own, that of the rank before it, and so on around, with how
+    /// many steps each is from its own. Of a message that is shorter than the ring these are few.
+    pub fn around(&self, from: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let (count, filled) = (self.count, if self.block == 0 { 0 } else { self.bytes.div_ceil(self.block) });
+        let blocks = (0..filled.min(from + 1)).rev().chain((from + 1..filled).rev());
+        blocks.map(move |block| ((from + count - block) % count, block))
+    }
+
     /// The span of all.
     pub fn all(&self) -> Span {
         self.span(0..self.count)
@@ -73,6 +81,10 @@ mod tests {
             assert_eq!(spans.iter().map(|s| s.len).sum::<usize>(), bytes);
             assert!(spans.windows(2).all(|w| w[0].end() == w[1].offset && w[0].len >= w[1].len));
             assert_eq!(blocks.all(), Span::output(0, bytes));
+            for from in 0..count {
+                let all = (0..count).map(|step| (step, (from + count - step) % count));
+                assert!(blocks.around(from).eq(all.filter(|&(_, block)| spans[block].len > 0)), "{bytes} {count} {from}");
+            }
         }
     }
 

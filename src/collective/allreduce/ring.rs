@@ -33,13 +33,9 @@ pub fn segmented(me: Rank, shape: &Shape, segment: usize) -> Program {
     }
     // after this many blocks have come, the next ones are complete
     let (combined, all) = (ranks - 1, 2 * (ranks - 1));
-    for step in 0..all {
-        let block = blocks.one((me + all + 1 - step) % ranks);
-        // a vector that is shorter than the ring is around it soon
-        if block.len == 0 {
-            continue;
-        }
-        for part in shape.cut(block, segment) {
+    let twice = [0, ranks].into_iter().flat_map(|before| blocks.around(previous).map(move |(step, block)| (before + step, block)));
+    for (step, block) in twice.filter(|&(step, _)| step < all) {
+        for part in shape.cut(blocks.one(block), segment) {
             // what comes is combined where it lies; in place, where it does not
             let came = if shape.in_place && step < combined { part.within(Span::scratch(0, shape.bytes)) } else { part };
             flow.recv(previous, came);

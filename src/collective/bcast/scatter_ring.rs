@@ -5,7 +5,7 @@ use super::super::blocks::Blocks;
 use super::super::tree::subtree;
 use super::super::{Algorithm, Parameters, Shape};
 use super::scatter::scatter;
-use crate::schedule::{OpId, Program};
+use crate::schedule::Program;
 use crate::topology::Rank;
 
 /// Scatter, then ring allgather.
@@ -27,16 +27,12 @@ fn program(me: Rank, shape: &Shape, _: &Parameters) -> Program {
     let v = shape.relative(me);
     let (next, previous) = ((v + 1) % ranks, (v + ranks - 1) % ranks);
     let scattered = scatter(&mut program, v, shape, &blocks);
-    let mut came: Option<OpId> = None;
-    for step in 0..ranks - 1 {
-        // nobody is sent an empty block, nor one that it holds since the scatter
-        let (out, into) = ((v + ranks - step) % ranks, (v + 2 * ranks - step - 1) % ranks);
-        if blocks.one(out).len > 0 && !subtree(next, ranks).contains(&out) {
-            let held = if subtree(v, ranks).contains(&out) { scattered } else { came };
-            program.send(shape.absolute(next), blocks.one(out), held.as_slice());
+    // nobody is sent a block that it holds since the scatter
+    for (_, block) in blocks.around(v) {
+        let came = (!subtree(v, ranks).contains(&block)).then(|| program.recv(shape.absolute(previous), blocks.one(block), &[]));
+        if !subtree(next, ranks).contains(&block) {
+            program.send(shape.absolute(next), blocks.one(block), came.or(scattered).as_slice());
         }
-        let wanted = blocks.one(into).len > 0 && !subtree(v, ranks).contains(&into);
-        came = wanted.then(|| program.recv(shape.absolute(previous), blocks.one(into), &[]));
     }
     program
 }
