@@ -62,7 +62,9 @@ fn clocks_of_other_ranks_are_read() {
                         transport.send_times(root, &[now()]).unwrap();
                     }
                 }
-                let start = transport.start_together(root, if me == root { &others } else { &[] }, &clocks).unwrap();
+                let others_of_root = if me == root { &others[..] } else { &[] };
+                let answered_s = transport.ask(root, others_of_root).unwrap();
+                let start = transport.start_together(root, others_of_root, &clocks, answered_s).unwrap();
                 assert!(start <= now(), "nobody begins before the start that it is timed from");
                 if me == root {
                     for &r in &others {

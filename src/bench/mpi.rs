@@ -222,7 +222,8 @@ impl<'a> Comparison<'a> {
             now()
         } else {
             let others: Vec<Rank> = others.clone().collect();
-            self.transport.start_together(root, &others, &self.clocks)?
+            let answered_s = self.transport.ask(root, &others)?;
+            self.transport.start_together(root, &others, &self.clocks, answered_s)?
         };
         for _ in 0..calls {
             match self.contestants[k].1 {

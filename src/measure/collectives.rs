@@ -19,9 +19,17 @@ pub(super) struct Timing<'a, T> {
     /// The other members.
     pub others: Vec<Rank>,
     /// All begin together, since no one of them does.
-    pub together: bool,
+    pub together: Option<Together<'a>>,
     /// The first run waits for whoever hears late that it begins.
     pub first_waits: bool,
+}
+
+/// How ranks begin together.
+pub(super) struct Together<'a> {
+    /// They come from another collective that the same ones began together, and nobody is late.
+    pub follows: bool,
+    /// On the root, how long all others take to answer at least; infinite until they were asked.
+    pub answered_s: &'a mut f64,
 }
 
 impl<T: Ping> Timing<'_, T> {
@@ -32,7 +40,7 @@ impl<T: Ping> Timing<'_, T> {
     pub fn play(&mut self, mut warm_ups: usize, repetitions: usize, mut once: impl FnMut(&mut T) -> Result<()>) -> Result<Vec<f64>> {
         for retries in 0.. {
             let (began, runs) = (self.transport.now(), warm_ups + repetitions);
-            if self.together {
+            if self.together.is_some() {
                 self.look_before()?;
             }
             let own = self.run(runs, &mut once)?;
@@ -63,12 +71,24 @@ impl<T: Ping> Timing<'_, T> {
     /// together. Each rank notes when it began and when it was done.
     fn run(&mut self, runs: usize, once: &mut impl FnMut(&mut T) -> Result<()>) -> Result<Stamps> {
         let mut stamps = Stamps::default();
-        if self.first_waits && !self.together {
+        if self.first_waits && self.together.is_none() {
             self.transport.gather_at(self.root, &self.others)?;
         }
+        if let Some(Together { follows, answered_s }) = &mut self.together {
+            // the first answer of all says who comes late, not how far away anybody is
+            let asks = if *follows { 0 } else { 1 + usize::from(answered_s.is_infinite()) };
+            for ask in 0..asks {
+                let took = self.transport.ask(self.root, &self.others)?;
+                **answered_s = if asks > 1 && ask == 0 { f64::INFINITY } else { answered_s.min(took) };
+            }
+            // nobody is late who does it once more
+            *follows = true;
+        }
         for _ in 0..runs {
-            let start =
-                if self.together { self.transport.start_together(self.root, &self.others, self.clocks)? } else { self.transport.now() };
+            let start = match &self.together {
+                Some(Together { answered_s, .. }) => self.transport.start_together(self.root, &self.others, self.clocks, **answered_s)?,
+                None => self.transport.now(),
+            };
             stamps.starts.push(start);
             once(self.transport)?;
             stamps.ends.push(self.transport.now());
@@ -96,8 +116,8 @@ impl<T: Ping> Timing<'_, T> {
     fn time(&mut self, own: &Stamps, theirs: &[(Rank, Stamps)], warm_ups: usize) -> Result<(Timed, bool)> {
         let unknown = self.clocks.unknown(&self.others);
         self.transport.look_at(&unknown, self.clocks)?;
-        let first = timed(own, theirs, self.together, warm_ups, self.clocks);
-        let allowed = first.allowed_drift_s() / if self.together { 2.0 } else { 1.0 };
+        let first = timed(own, theirs, self.together.is_some(), warm_ups, self.clocks);
+        let allowed = first.allowed_drift_s() / if self.together.is_some() { 2.0 } else { 1.0 };
         let mut wanted = impossible(own, theirs, self.transport.now(), self.clocks);
         if wanted.is_empty() && first.drift_s > first.allowed_drift_s() {
             wanted = self.clocks.drifted(&self.others, self.transport.now(), |_| allowed);
@@ -107,7 +127,7 @@ impl<T: Ping> Timing<'_, T> {
             return Ok((first, false));
         }
         let jumped = self.transport.look_at(&wanted, self.clocks)?;
-        let mut second = timed(own, theirs, self.together, warm_ups, self.clocks);
+        let mut second = timed(own, theirs, self.together.is_some(), warm_ups, self.clocks);
         if let Some((r, by)) = jumped.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
             tracing::debug!("the clock of rank {r} has jumped by {by} s, or runs faster or slower than clocks should");
             second.note_jump(by);
@@ -184,6 +204,8 @@ mod tests {
             let program = bcast::algorithm("flat").unwrap().program(me, &Shape::new(3, 0, 1024), &Parameters::default()).unwrap();
             let mut data = vec![me as u8; 1024];
             let others = (1..3).collect();
+            let mut answered_s = f64::INFINITY;
+            let together = together.then_some(Together { follows: false, answered_s: &mut answered_s });
             let mut timing = Timing { transport: &mut transport, clocks: &mut clocks, root: 0, others, together, first_waits: false };
             [&[][..], jumps].map(|jumps| {
                 let mut run = 0;

@@ -250,6 +250,11 @@ impl Experiment {
         if let Experiment::Collective { root, .. } = self { *root } else { 0 }
     }
 
+    /// True if all its ranks begin together, since no root of theirs does.
+    pub fn begins_together(&self) -> bool {
+        self.collective().is_some_and(|collective| !collective.root_begins())
+    }
+
     /// The sizes of the buffers of the rank at a position of [`Experiment::ranks`].
     pub fn layout(&self, me: usize) -> Layout {
         match self {

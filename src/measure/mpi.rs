@@ -2,7 +2,7 @@
 //! times come home.
 #![allow(unsafe_code)] // MPI's C interface
 
-use super::collectives::Timing;
+use super::collectives::{Timing, Together};
 use super::stamps::Timed;
 use super::warmth::Warmth;
 use super::{Experiment, Part, Probe, Runs, SAMPLE_FORMAT, Settings, hosts_told, parts};
@@ -66,6 +66,8 @@ struct Player {
     clocks: Clocks,
     /// Communicators of those who measured the library's own collectives.
     groups: FxHashMap<Vec<Rank>, ffi::MPI_Comm>,
+    /// By root and members: how long all take at least to answer the root, where collectives began together.
+    answered_s: FxHashMap<(Rank, Vec<Rank>), f64>,
     /// The library lets no message leave before its receive is posted: a first run would wait for those who hear late that it begins.
     sends_wait_for_receives: bool,
 }
@@ -96,6 +98,7 @@ pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str, declared: bool) -> Resu
         buffers: Memory::default(),
         clocks: Clocks::with_same_system(same_system(&gather_texts(comm, &system())?, transport.rank())),
         groups: FxHashMap::default(),
+        answered_s: FxHashMap::default(),
         sends_wait_for_receives: Library::of(&library) == Library::Smpi,
     };
     if transport.rank() > 0 {
@@ -229,7 +232,9 @@ impl Player {
         let mut times = Vec::new();
         for part in parts {
             match part {
-                Part::Play { experiment, warm_up } => times.extend(self.play_one(&experiment, usize::from(warm_up), repetitions)?),
+                Part::Play { experiment, warm_up, follows } => {
+                    times.extend(self.play_one(&experiment, usize::from(warm_up), repetitions, follows)?);
+                }
                 Part::Barrier(ranks) => self.transport.barrier(&ranks)?,
             }
         }
@@ -237,14 +242,14 @@ impl Player {
     }
 
     /// Runs an experiment so many times to warm up, and then so many times that count. Whoever is late for the first is waited for there, or,
-    /// where nothing warms up, before it begins.
-    fn play_one(&mut self, experiment: &Experiment, warm_ups: usize, repetitions: usize) -> Result<Vec<f64>> {
+    /// where nothing warms up, before it begins; nobody is where it `follows` another one.
+    fn play_one(&mut self, experiment: &Experiment, warm_ups: usize, repetitions: usize, follows: bool) -> Result<Vec<f64>> {
         let (me, members) = (self.transport.rank(), experiment.ranks());
         let position = members.iter().position(|&r| r == me).unwrap_or(0);
         let program = experiment.program(position)?.renamed(|position| members[position]);
         self.buffers.make_room(experiment.layout(position));
         if experiment.is_collective() {
-            return self.play_collective(experiment, &members, &program, warm_ups, repetitions);
+            return self.play_collective(experiment, &members, &program, (warm_ups, repetitions), follows);
         }
         if warm_ups == 0 {
             self.transport.gather_at(members[experiment.timer()], &members)?;
@@ -270,12 +275,12 @@ impl Player {
         experiment: &Experiment,
         members: &[Rank],
         program: &Program,
-        warm_ups: usize,
-        repetitions: usize,
+        (warm_ups, repetitions): (usize, usize),
+        follows: bool,
     ) -> Result<Vec<f64>> {
         let (me, root) = (self.transport.rank(), members[experiment.timer()]);
         let native = experiment.native(me).map(|call| Ok::<_, Error>((self.group(&call.ranks)?, call))).transpose()?;
-        let Player { transport, executor, buffers, clocks, .. } = self;
+        let Player { transport, executor, buffers, clocks, answered_s, .. } = self;
         let arguments = buffers.arguments(experiment);
         let combine = |left: &[u8], into: &mut [u8]| arguments.combine(left, into);
         let once = |transport: &mut MpiTransport| {
@@ -288,7 +293,9 @@ impl Player {
             Ok(())
         };
         let others = members.iter().copied().filter(|&r| r != root).collect();
-        let together = experiment.collective().is_some_and(|c| !c.root_begins());
+        let together = experiment
+            .begins_together()
+            .then(|| Together { follows, answered_s: answered_s.entry((root, members.to_vec())).or_insert(f64::INFINITY) });
         Timing { transport, clocks, root, others, together, first_waits: self.sends_wait_for_receives }.play(warm_ups, repetitions, once)
     }
 

@@ -56,6 +56,8 @@ pub enum Part {
         experiment: Experiment,
         /// A run that does not count comes first.
         warm_up: bool,
+        /// All its ranks come from a collective that the same ones began together, timed by the same one: nobody is late.
+        follows: bool,
     },
     /// It waits until these ranks, itself among them, have come so far.
     Barrier(Vec<Rank>),
@@ -69,8 +71,14 @@ pub fn parts(batches: &[Vec<Experiment>], hosts: &[String], mut warms_up: impl F
     let circles = circles(batches, hosts);
     for (k, batch) in batches.iter().enumerate() {
         for experiment in batch {
-            let part = Part::Play { experiment: experiment.clone(), warm_up: warms_up(experiment) };
-            experiment.ranks().into_iter().for_each(|r| parts.entry(r).or_default().push(part.clone()));
+            let (ranks, together) = (experiment.ranks(), experiment.begins_together());
+            let is_same = |part: &Part| {
+                let Part::Play { experiment: before, .. } = part else { return false };
+                together && before.begins_together() && (before.ranks(), before.timer()) == (ranks.clone(), experiment.timer())
+            };
+            let follows = ranks.iter().all(|r| parts.get(r).and_then(|parts| parts.last()).is_some_and(is_same));
+            let part = Part::Play { experiment: experiment.clone(), warm_up: warms_up(experiment), follows };
+            ranks.into_iter().for_each(|r| parts.entry(r).or_default().push(part.clone()));
         }
         let Some(next) = batches.get(k + 1) else { break };
         for circle in circles.iter().filter(|circle| !goes_on(circle, batch, next)) {
@@ -140,7 +148,7 @@ mod tests {
         let hosts: Vec<String> = ["a", "a", "a", "b", "c"].iter().map(|s| s.to_string()).collect();
         // rank 1 must not start on host a before rank 0 is through; ranks 3 and 4 meet nobody
         let of = parts(&[vec![pair(0, 2), pair(3, 4)], vec![pair(1, 2), pair(4, 3)]], &hosts, |_| true);
-        let play = |a, b| Part::Play { experiment: pair(a, b), warm_up: true };
+        let play = |a, b| Part::Play { experiment: pair(a, b), warm_up: true, follows: false };
         let circle = Part::Barrier(vec![0, 1, 2]);
         assert_eq!(of[&0], [play(0, 2), circle.clone()]);
         assert_eq!(of[&1], [circle.clone(), play(1, 2)]);
@@ -149,6 +157,29 @@ mod tests {
         // host b is bound to host a by an experiment: its rank meets too
         let of = parts(&[vec![pair(0, 3)], vec![pair(1, 2)]], &hosts, |_| true);
         assert_eq!(of[&3], [play(0, 3), Part::Barrier(vec![0, 1, 2, 3])]);
+    }
+
+    #[test]
+    fn whoever_comes_from_the_same_collective_is_not_asked_for() {
+        let hosts: Vec<String> = ["a", "b", "c"].iter().map(|s| s.to_string()).collect();
+        let barrier = |ranks: &[Rank]| Experiment::Collective {
+            collective: &crate::collective::barrier::COLLECTIVE,
+            ranks: ranks.to_vec(),
+            root: 0,
+            bytes: 0,
+            algorithm: "flat".into(),
+            parameters: Default::default(),
+        };
+        let all = barrier(&[0, 1, 2]);
+        let follow = |experiments: &[Experiment]| {
+            let batches: Vec<Vec<Experiment>> = experiments.iter().map(|e| vec![e.clone()]).collect();
+            let last = parts(&batches, &hosts, |_| true)[&0].last().cloned();
+            matches!(last, Some(Part::Play { follows: true, .. }))
+        };
+        assert!(!follow(std::slice::from_ref(&all)) && follow(&[all.clone(), all.clone()]));
+        assert!(!follow(&[all.clone(), barrier(&[1, 2]), all.clone()]), "two of them may be late");
+        assert!(!follow(&[all.clone(), barrier(&[0, 2, 1])]) && !follow(&[all.clone(), barrier(&[1, 0, 2])]));
+        assert!(!follow(&[broadcast(&[0, 1, 2], 1), all.clone()]) && !follow(&[all, broadcast(&[0, 1, 2], 1)]), "a root begins these");
     }
 
     #[test]

@@ -19,8 +19,8 @@ const ASK: f64 = 1.0;
 const STANDS: f64 = 0.0;
 const ONCE_MORE: f64 = -1.0;
 
-/// A common start is so many times as far off as everybody took to answer: time enough to be told.
-const LEAD: f64 = 1.5;
+/// A common start is so many times as far off as everybody took to answer: twice the time in which they are told.
+const LEAD: f64 = 1.0;
 
 /// Looking at each other's clocks, over any transport.
 pub trait Ping: Control {
@@ -70,24 +70,35 @@ pub trait Ping: Control {
         Ok(jumped)
     }
 
-    /// Returns at about the same time on the root and all others, and says which time that is on its own clock: the common start, or its own where it
-    /// was told late. What is timed counts from there: ranks that share a processor cannot all go on at once, and those which begin later
-    /// than the first wait for work of what is timed. The root has looked at their clocks.
+    /// On the root, how long all others take to answer; they do.
     ///
     /// # Errors
     /// The transport's reason.
-    fn start_together(&mut self, root: Rank, others: &[Rank], clocks: &Clocks) -> Result<f64> {
-        let start = if self.rank() == root {
-            let asked = self.now();
+    fn ask(&mut self, root: Rank, others: &[Rank]) -> Result<f64> {
+        let asked = self.now();
+        if self.rank() == root {
             others.iter().try_for_each(|&r| self.send_times(r, &[]))?;
             self.receive_signals(others.iter().copied())?;
-            let start = self.now() + LEAD * (self.now() - asked);
+        } else {
+            self.receive_times(root, 0)?;
+            self.send_times(root, &[])?;
+        }
+        Ok(self.now() - asked)
+    }
+
+    /// Returns at about the same time on the root and all others, and says which time that is on its own clock: the common start, or its own where it
+    /// was told late. What is timed counts from there: ranks that share a processor cannot all go on at once, and those which begin later
+    /// than the first wait for work of what is timed. The root, on which they took so long to answer, has looked at their clocks.
+    ///
+    /// # Errors
+    /// The transport's reason.
+    fn start_together(&mut self, root: Rank, others: &[Rank], clocks: &Clocks, answered_s: f64) -> Result<f64> {
+        let start = if self.rank() == root {
+            let start = self.now() + LEAD * answered_s;
             let theirs = |r: Rank| clocks.get(r).map_or(start, |clock| clock.theirs(start));
             others.iter().try_for_each(|&r| self.send_times(r, &[theirs(r)]))?;
             start
         } else {
-            self.receive_times(root, 0)?;
-            self.send_times(root, &[])?;
             self.receive_times(root, 1)?[0]
         };
         let told = self.now();
