@@ -237,7 +237,7 @@ pub(super) struct Prepared {
     own: library::Call,
     call_own: library::Own,
     /// MPI's function has no such arguments: it is called with them as they are.
-    refused: bool,
+    pub refused: bool,
 }
 
 impl Prepared {

@@ -123,7 +123,8 @@ impl Known {
     unsafe fn new(asked: &Asked) -> Result<Box<Known>> {
         // SAFETY: the caller vouches for the call; MPI allows one collective on a communicator at a time
         let prepared = unsafe { Prepared::new(asked)? };
-        let (mut planned, mut holds) = (None, false);
+        // what has no bytes, or nobody else can combine, is the library's own whatever is planned
+        let (mut planned, mut holds) = (None, prepared.is_predefined() && !prepared.refused);
         if prepared.may_be_planned() {
             // SAFETY: as above
             let state = unsafe { state(asked.comm)? };
