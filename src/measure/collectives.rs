@@ -37,13 +37,19 @@ impl<T: Ping> Timing<'_, T> {
     /// times and after them how far off they may be for clocks, and how much of that is drift; nothing on other ranks than the root. It looks at
     /// the clocks of the others where it must. Whose clock has jumped meanwhile, or may have drifted too far for what was measured, makes all run
     /// once more.
-    pub fn play(&mut self, mut warm_ups: usize, repetitions: usize, mut once: impl FnMut(&mut T) -> Result<()>) -> Result<Vec<f64>> {
+    pub fn play(
+        &mut self,
+        mut warm_ups: usize,
+        repetitions: usize,
+        mut once: impl FnMut(&mut T) -> Result<()>,
+        renew: impl Fn(),
+    ) -> Result<Vec<f64>> {
         for retries in 0.. {
             let (began, runs) = (self.transport.now(), warm_ups + repetitions);
             if self.together.is_some() {
                 self.look_before()?;
             }
-            let own = self.run(runs, &mut once)?;
+            let own = self.run(runs, &mut once, &renew)?;
             if self.transport.rank() != self.root {
                 self.transport.send_times(self.root, &own.in_a_row())?;
                 if !self.transport.serve_looks(self.root)? {
@@ -69,7 +75,7 @@ impl<T: Ping> Timing<'_, T> {
 
     /// The runs: each begins when the root knows that everybody is through with the one before, where there is no root on all ranks
     /// together. Each rank notes when it began and when it was done.
-    fn run(&mut self, runs: usize, once: &mut impl FnMut(&mut T) -> Result<()>) -> Result<Stamps> {
+    fn run(&mut self, runs: usize, once: &mut impl FnMut(&mut T) -> Result<()>, renew: &impl Fn()) -> Result<Stamps> {
         let mut stamps = Stamps::default();
         if self.first_waits && self.together.is_none() {
             self.transport.gather_at(self.root, &self.others)?;
@@ -92,6 +98,7 @@ impl<T: Ping> Timing<'_, T> {
             stamps.starts.push(start);
             once(self.transport)?;
             stamps.ends.push(self.transport.now());
+            renew();
             self.transport.gather_at(self.root, &self.others)?;
         }
         Ok(stamps)
@@ -219,7 +226,7 @@ mod tests {
                     // SAFETY: the buffer is this thread's own
                     unsafe { executor.run(transport, &mut Task::new(&program), Buffers::of(&[], &mut data)) }
                 };
-                (timing.play(1, RUNS, once).unwrap(), run)
+                (timing.play(1, RUNS, once, || ()).unwrap(), run)
             })
         };
         std::thread::scope(|scope| {

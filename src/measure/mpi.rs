@@ -283,6 +283,16 @@ impl Player {
         let Player { transport, executor, buffers, clocks, answered_s, .. } = self;
         let arguments = buffers.arguments(experiment);
         let combine = |left: &[u8], into: &mut [u8]| arguments.combine(left, into);
+        let position = members.iter().position(|&r| r == me).unwrap_or(0);
+        let layout = experiment.layout(position);
+        // as programs do, which give and get other data in each call: zeros again, whose sums are zeros
+        let renew = || {
+            // SAFETY: the buffers are this player's own, and have room for the layout
+            unsafe {
+                arguments.buffers.input().cast_mut().write_bytes(0, layout.input);
+                arguments.buffers.output().write_bytes(0, layout.output);
+            }
+        };
         let once = |transport: &mut MpiTransport| {
             // SAFETY: the buffers are this player's own
             unsafe { executor.run(transport, &mut Task::new(program).combining(&combine), arguments.buffers)? };
@@ -296,7 +306,12 @@ impl Player {
         let together = experiment
             .begins_together()
             .then(|| Together { follows, answered_s: answered_s.entry((root, members.to_vec())).or_insert(f64::INFINITY) });
-        Timing { transport, clocks, root, others, together, first_waits: self.sends_wait_for_receives }.play(warm_ups, repetitions, once)
+        Timing { transport, clocks, root, others, together, first_waits: self.sends_wait_for_receives }.play(
+            warm_ups,
+            repetitions,
+            once,
+            renew,
+        )
     }
 
     fn execute(&mut self, experiment: &Experiment, program: &Program, trace: Option<&mut Trace>) -> Result<()> {
