@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     // a communicator that is used again is set up
     (0..2).try_for_each(|_| world.adaptive_barrier())?;
-    for bytes in units::parse_byte_list(&sizes)? {
+    for bytes in sizes.split(',').map(units::parse_bytes).collect::<collwise::error::Result<Vec<_>>>()? {
         let mut times = [Vec::new(), Vec::new()];
         // never an empty vector: its address is 1, which Open MPI takes for MPI_IN_PLACE
         let mut data = vec![0u8; bytes.max(1)];

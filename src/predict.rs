@@ -292,11 +292,11 @@ impl<'a> Run<'a> {
         let m = &mut self.machines[(rank & self.own) as usize];
         let cost = -self.done[m.place.first + op as usize];
         match posted {
-            None => return m.early.push(op),
-            Some(posted) if posted > now => return self.queue.push(posted, event::arrive(rank, op)),
+            Err(open) => return m.early.extend([(open, op)]),
+            Ok(posted) if posted > now => return self.queue.push(posted, event::arrive(rank, op)),
             // it keeps nothing waiting, or there is nothing else to turn to
-            Some(_) if cost == 0.0 || (m.cpu_free <= now && m.turn_at > now) => self.take(rank, op, now),
-            Some(_) => {
+            Ok(_) if cost == 0.0 || (m.cpu_free <= now && m.turn_at > now) => self.take(rank, op, now),
+            Ok(_) => {
                 m.waiting.push_back(op);
                 // what may start next is the same, and it turns to what waits when it is free
                 if m.ahead.0 >= now {
@@ -351,7 +351,7 @@ impl<'a> Run<'a> {
         let known = |op| known(program, &self.done[m.place.first..], op);
         m.pending.start(program, op, known);
         m.pending.complete(op, known);
-        self.retry_early(rank, self.done[at]);
+        self.retry_early(rank, op as OpId, self.done[at]);
     }
 
     /// A message leaves, to a rank.
@@ -481,18 +481,19 @@ impl<'a> Run<'a> {
         }
         let program = m.program;
         m.pending.complete(op as usize, |op| known(program, &self.done[m.place.first..], op));
-        self.retry_early(rank, done);
+        self.retry_early(rank, op, done);
         if let Some(from) = self.no_longer_held(rank, op as usize) {
             self.look_ahead(from as u32, now);
         }
     }
 
-    /// Something is complete at `time`: receives may be posted then for which messages came early.
-    fn retry_early(&mut self, rank: u32, time: f64) {
+    /// An operation is complete at `time`: receives may be posted then that waited for it, and for which messages came early.
+    fn retry_early(&mut self, rank: u32, op: OpId, time: f64) {
         let Run { machines, queue, own, .. } = self;
         let early = &mut machines[(rank & *own) as usize].early;
-        if !early.is_empty() {
-            early.drain(..).for_each(|op| queue.push(time, event::arrive(rank, op)));
+        while let Some(&first) = early.range((op, 0)..=(op, OpId::MAX)).next() {
+            early.remove(&first);
+            queue.push(time, event::arrive(rank, first.1));
         }
     }
 }

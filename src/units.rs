@@ -140,14 +140,6 @@ pub fn parse_seconds(text: &str) -> Result<Seconds> {
         .ok_or_else(|| Error::invalid(format!("read \"{text}\" as a time: write a number with s, ms, us or ns, such as 50us")))
 }
 
-/// Reads a list of sizes separated by commas.
-///
-/// # Errors
-/// As [`parse_bytes`]; an empty list is refused too.
-pub fn parse_byte_list(text: &str) -> Result<Vec<usize>> {
-    text.split(',').map(parse_bytes).collect()
-}
-
 /// True for a time that a file may state: finite, not negative, at most [`MAX_SECONDS`].
 pub fn is_time(t: f64) -> bool {
     t.is_finite() && (0.0..=MAX_SECONDS).contains(&t)
@@ -263,7 +255,6 @@ mod tests {
         assert!(parse_bytes("99999999999999999999").is_err());
         assert!(parse_bytes("18446744073709551615GiB").is_err());
         assert!(parse_bytes("").is_err());
-        assert_eq!(parse_byte_list("1,1KiB").unwrap(), [1, 1024]);
     }
 
     #[test]

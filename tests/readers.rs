@@ -336,7 +336,7 @@ proptest! {
         for text in [&noise, &lines] {
             let _ = (Platform::parse("p", text), Policy::parse("p", text), Samples::parse("s", text), Problem::parse("p", text));
             let _ = (parse_matrix("m", text), Declared::parse("h", text), Report::parse("r", text));
-            let _ = (collwise::units::parse_bytes(text), collwise::units::parse_seconds(text), collwise::units::parse_byte_list(text));
+            let _ = (collwise::units::parse_bytes(text), collwise::units::parse_seconds(text));
         }
     }
 }

@@ -31,7 +31,7 @@ use std::hash::{Hash, Hasher};
 pub use built::{Alike, Built};
 pub use placed::program as placed_program;
 pub use step::{NativeCall, Step};
-pub use tree::Node;
+pub use tree::{Node, down};
 
 /// Every collective.
 pub static COLLECTIVES: [&Collective; 9] = [
@@ -450,13 +450,13 @@ impl Algorithm {
             return Err(Error::invalid(format!("build {} over {} ranks: it wants {}", self.name, shape.ranks, self.wants)));
         }
         let segment = if self.segmented { parameters.segment } else { 0 };
-        let at_least = (shape.ranks.max(2) - 1).saturating_mul(self.heard_in(shape.bytes, segment));
+        let at_least = (shape.ranks.max(2) - 1).saturating_mul(self.receives_in(shape.bytes, segment));
         let program = |me| Ok(parameters.hold_back(builder(me, shape, parameters)));
         Schedule::bounded(shape.ranks, (shape.bytes, segment), (at_least, most), program).map(Some)
     }
 
-    /// In how many messages a rank other than the root hears the whole message, at least.
-    pub(crate) fn heard_in(&self, bytes: usize, segment: usize) -> usize {
+    /// In how many messages a rank other than the root receives the whole message, at least.
+    pub(crate) fn receives_in(&self, bytes: usize, segment: usize) -> usize {
         // of two halves one may come in one piece
         if self.segmented { pieces(bytes, segment).div_ceil(2) } else { 1 }
     }

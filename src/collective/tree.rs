@@ -113,15 +113,29 @@ pub fn up_and_down(node: &Node) -> Program {
         program.send(parent, token, &received);
         received = vec![program.recv(parent, token, &[])];
     }
-    for &child in &node.children {
-        program.send(child, token, &received);
-    }
+    down(&mut program, &node.children, token, &received);
     program
+}
+
+/// Passes something on to each child when all was received that comes first. The others start behind the first one: of a thousand children none has a list of
+/// a thousand of its own.
+pub fn down(program: &mut Program, children: &[Rank], token: Span, received: &[OpId]) {
+    for (k, &child) in children.iter().enumerate() {
+        program.send(child, token, if k == 0 { received } else { &[] });
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_goes_down_a_wide_tree_has_one_list_of_what_comes_up() {
+        let node = Node { parent: None, children: (1..1001).collect() };
+        let program = up_and_down(&node);
+        let after: usize = (0..program.len()).map(|op| program.after(op).len()).sum();
+        assert_eq!((program.len(), after), (2000, 1000));
+    }
 
     #[test]
     fn parents_and_children_agree_and_reach_everybody() {

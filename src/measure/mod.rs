@@ -92,7 +92,7 @@ const BUILD: &str = concat!("collwise ", env!("CARGO_PKG_VERSION"));
 /// [`Error::Data`] with the first rank whose host is no name, and the remedy.
 #[cfg(feature = "tune")]
 #[cfg_attr(not(feature = "mpi"), allow(dead_code))] // who asks MPI
-fn hosts_told(told: Vec<String>, declared: bool) -> Result<Vec<String>> {
+fn hosts_said(told: Vec<String>, declared: bool) -> Result<Vec<String>> {
     let name = |(rank, host): (usize, String)| match names::check(&host) {
         Err(_) if declared => Ok(names::made(&host)),
         Err(reason) => Err(Error::data(format!(
@@ -143,8 +143,8 @@ mod tests {
     #[test]
     fn hosts_without_a_name_can_be_declared() {
         let told = || vec!["a.example".to_string(), "b\n[[link]]".into()];
-        let said = hosts_told(told(), false).unwrap_err().to_string();
+        let said = hosts_said(told(), false).unwrap_err().to_string();
         assert!(said.contains("rank 1") && said.contains(r#""b\n[[link]]""#) && said.contains("--hosts"), "{said}");
-        assert_eq!(hosts_told(told(), true).unwrap(), ["a.example", "b___link__"]);
+        assert_eq!(hosts_said(told(), true).unwrap(), ["a.example", "b___link__"]);
     }
 }

@@ -5,7 +5,7 @@
 use super::collectives::{Timing, Together};
 use super::stamps::Timed;
 use super::warmth::Warmth;
-use super::{Experiment, Part, Probe, Runs, SAMPLE_FORMAT, Settings, hosts_told, parts};
+use super::{Experiment, Part, Probe, Runs, SAMPLE_FORMAT, Settings, hosts_said, parts};
 use crate::error::{Error, Result};
 use crate::library::Library;
 use crate::schedule::{Layout, Program, Trace};
@@ -83,7 +83,7 @@ struct Player {
 pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str, declared: bool) -> Result<Option<MpiProbe>> {
     // SAFETY: the caller vouches for `comm`
     let transport = unsafe { MpiTransport::new(comm)? };
-    let hosts = match hosts_told(gather_names(comm)?, declared) {
+    let hosts = match hosts_said(gather_names(comm)?, declared) {
         Ok(hosts) => hosts,
         // all were told the same: the first says what is wrong, and nobody waits for it
         Err(e) if transport.rank() == 0 => return Err(e),
@@ -117,7 +117,8 @@ pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str, declared: bool) -> Resu
         build: super::BUILD.into(),
         placement,
     };
-    Ok(Some(MpiProbe { player, settings, began: now(), warmth: Warmth::default(), warned: false }))
+    let warmth = Warmth::new(&settings.hosts);
+    Ok(Some(MpiProbe { player, settings, began: now(), warmth, warned: false }))
 }
 
 /// The processors that this rank may run on, where the system tells.

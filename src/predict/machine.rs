@@ -2,8 +2,7 @@
 
 use crate::event::EventQueue;
 use crate::schedule::{OpId, Pending, Program};
-use smallvec::SmallVec;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// Not complete: what is, has a time, whose sign is positive.
 pub(super) const OPEN: f64 = f64::NEG_INFINITY;
@@ -45,8 +44,8 @@ pub(super) struct Machine<'a> {
     pub waiting: VecDeque<u32>,
     /// True if what the processor did last was to take in a message: then a send goes next if both may.
     pub took: bool,
-    /// Messages that came before their receive was posted.
-    pub early: SmallVec<[u32; 4]>,
+    /// Messages that came before their receive was posted, behind the operation that this waits for.
+    pub early: BTreeSet<(OpId, OpId)>,
     /// Its events, and when it is looked at next, where each rank is replayed for itself in windows of time.
     pub queue: EventQueue,
     pub next: f64,
@@ -69,7 +68,7 @@ impl<'a> Machine<'a> {
             pending: Pending::new(program, |op| known(program, &done[place.first..], op)),
             waiting: VecDeque::new(),
             took: false,
-            early: SmallVec::new(),
+            early: BTreeSet::new(),
             queue: EventQueue::with_capacity(0),
             next: f64::INFINITY,
             turn_at: f64::INFINITY,
@@ -89,10 +88,11 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// When all was complete that an operation comes after, or one that is not. `done`: of the operations of its program, and maybe of others.
+/// When all was complete that an operation comes after, or the last one named that is not: of many the others are most likely complete when that is. `done`: of
+/// the operations of its program, and maybe of others.
 #[inline]
 pub(super) fn known(program: &Program, done: &[f64], op: OpId) -> std::result::Result<f64, OpId> {
-    program.after(op as usize).iter().try_fold(0.0, |latest: f64, &d| {
+    program.after(op as usize).iter().rev().try_fold(0.0, |latest: f64, &d| {
         let t = done[d as usize];
         if is_complete(t) { Ok(latest.max(t)) } else { Err(d) }
     })

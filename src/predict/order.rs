@@ -10,19 +10,19 @@ use crate::schedule::{Schedule, alike};
 /// Ranks in an order in which each comes after all that send to it, one that it sends to right behind it where that may be; `None` where there is no such order.
 /// Of the message streams of a schedule each end has another.
 pub(super) fn senders_first(schedule: &Schedule) -> Option<Vec<u32>> {
-    let mut unheard: Vec<u32> = schedule.programs.iter().map(|program| program.streams_received() as u32).collect();
-    let mut next: Vec<u32> = (0..unheard.len() as u32).rev().filter(|&rank| unheard[rank as usize] == 0).collect();
-    let mut order = Vec::with_capacity(unheard.len());
+    let mut unreceived: Vec<u32> = schedule.programs.iter().map(|program| program.streams_received() as u32).collect();
+    let mut next: Vec<u32> = (0..unreceived.len() as u32).rev().filter(|&rank| unreceived[rank as usize] == 0).collect();
+    let mut order = Vec::with_capacity(unreceived.len());
     while let Some(rank) = next.pop() {
         order.push(rank);
         for to in schedule.programs[rank as usize].receivers() {
-            unheard[to] -= 1;
-            if unheard[to] == 0 {
+            unreceived[to] -= 1;
+            if unreceived[to] == 0 {
                 next.push(to as u32);
             }
         }
     }
-    (order.len() == unheard.len()).then_some(order)
+    (order.len() == unreceived.len()).then_some(order)
 }
 
 /// Among fewer ranks what all of them need is near, and replaying them takes hardly longer than finding out which do alike.

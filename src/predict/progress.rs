@@ -107,25 +107,25 @@ impl Run<'_> {
         receive
     }
 
-    /// When a receive was posted, if it is by now, or else when that is to be looked at again; `None` if what it waits for is not complete.
+    /// When a receive was posted, if it is by now, or else when that is to be looked at again; or what it waits for, which is not complete.
     /// Receives of a stream are posted in order.
     #[inline]
-    pub(super) fn posted(&mut self, rank: u32, op: OpId, now: f64) -> Option<f64> {
+    pub(super) fn posted(&mut self, rank: u32, op: OpId, now: f64) -> std::result::Result<f64, OpId> {
         let m = &self.machines[(rank & self.own) as usize];
         let (program, first) = (m.program, m.place.first);
         let stream = (m.place.receives + program.stream(op as usize)) as usize;
         loop {
             let next = self.progress.posted[stream];
             if next > op {
-                return Some(now);
+                return Ok(now);
             }
-            let mut ready = super::known(program, &self.done[first..], next).ok()?;
+            let mut ready = super::known(program, &self.done[first..], next)?;
             if let Some(window) = self.progress.windows.get(stream).and_then(|window| window.posted.waits_for(window.in_flight)) {
                 let received = self.done[first + window as usize];
-                ready = super::is_complete(received).then(|| ready.max(received))?;
+                ready = if super::is_complete(received) { ready.max(received) } else { return Err(window) };
             }
             if ready > now {
-                return Some(ready);
+                return Ok(ready);
             }
             self.progress.posted[stream] = after(program, next);
             if let Some(window) = self.progress.windows.get_mut(stream) {

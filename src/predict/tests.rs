@@ -342,6 +342,20 @@ fn a_limit_holds_of_what_all_ranks_do() {
     }
 }
 
+/// Where a root has room for few messages at a time, all others come before their receives are posted.
+#[test]
+fn what_comes_early_is_looked_at_again_when_it_may_go_on_and_no_more_often() {
+    let loggp = crate::model::Values::of(&[("L", 3e-5), ("o", 5e-5), ("g", 8e-6), ("G", 1e-10)]);
+    let loggp = crate::model::model("loggp").unwrap().costs(&loggp).unwrap();
+    let reduce = &crate::collective::reduce::COLLECTIVE;
+    let shape = reduce.shape(5000, 0, 64 << 10);
+    let schedule = reduce.algorithm("flat").unwrap().schedule(&shape, &Default::default()).unwrap();
+    let before = EVENTS.get();
+    completion(&schedule, loggp.as_ref()).unwrap();
+    let events = EVENTS.get() - before;
+    assert!(events < 20 * schedule.messages() as u64, "{events} events for {} messages", schedule.messages());
+}
+
 /// A link on which a thousand messages fit behind each other.
 struct Long;
 

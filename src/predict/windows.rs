@@ -105,7 +105,7 @@ impl Run<'_> {
 
     /// What set out in a window goes through pipes, in the order in which it was sent; it comes after the window.
     fn go_through_pipes(&mut self) {
-        let Run { way: Way::InWindows(window), pipe_free, machines, .. } = self else { return };
+        let Run { way: Way::InWindows(window), pipe_free, machines, by_time, .. } = self else { return };
         let mut waiting = std::mem::take(&mut window.waiting);
         // what one rank sent at one time stays in its order
         waiting.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
@@ -114,6 +114,7 @@ impl Run<'_> {
             let leaves = message.leaves.max(*free);
             *free = rounded(leaves + message.busy);
             let there = rounded(leaves + message.on_the_way);
+            *by_time |= there < window.end;
             let machine = &mut machines[message.to as usize];
             machine.queue.push(there, message.event);
             window.look_at(message.to, machine, there);

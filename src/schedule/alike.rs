@@ -1,7 +1,7 @@
 //! Ranks that do alike: the same operations on as many bytes, one after the other as the same comes before, with partners that do alike too. Where links and
 //! processors are alike, they do so at the same times, and one of them stands for all: in a ring or among partners of an exchange all ranks may.
 //!
-//! Found by refinement: ranks are told apart by what they do themselves, then by from and to which of those that are told apart their messages go, until that
+//! Found by refinement: ranks are hash apart by what they do themselves, then by from and to which of those that are hash apart their messages go, until that
 //! tells no more apart.
 
 use super::body::Body;
@@ -30,28 +30,28 @@ pub fn alike(schedule: &Schedule, streams: &Streams, seconds: impl Fn(Rank, bool
     if schedule.ranks() < WORTH {
         return None;
     }
-    let mut bodies: FxHashMap<*const Body, Told> = FxHashMap::default();
+    let mut bodies: FxHashMap<*const Body, Signature> = FxHashMap::default();
     let of = |(rank, program): (Rank, &Program)| {
-        let told = bodies.entry(program.body()).or_insert_with(|| Told::of(program.body()));
-        let told_rank = told.with(|combines, bytes| seconds(rank, combines, bytes));
+        let signature = bodies.entry(program.body()).or_insert_with(|| Signature::of(program.body()));
+        let hash = signature.with(|combines, bytes| seconds(rank, combines, bytes));
         let (to, from) = program.parts.peers();
-        if told.has_lanes { same(from, same(to, told_rank)) } else { told_rank }
+        if signature.has_lanes { same(from, same(to, hash)) } else { hash }
     };
-    let mut told: Vec<u64> = schedule.programs.iter().enumerate().map(of).collect();
-    let mut ones = first_of_each(&told);
+    let mut hashes: Vec<u64> = schedule.programs.iter().enumerate().map(of).collect();
+    let mut ones = first_of_each(&hashes);
     for _ in 0..ROUNDS {
-        if ones.1 * WORTH > told.len() {
+        if ones.1 * WORTH > hashes.len() {
             break;
         }
         // the sum hangs on no order: each message is added at both ends
-        let mut sums = vec![0u64; told.len()];
+        let mut sums = vec![0u64; hashes.len()];
         streams.each(schedule, |(me, send), (to, receive)| {
             let ends = (send as u64) << 32 | receive as u64;
-            sums[me] = sums[me].wrapping_add(mixed(told[to], ends));
-            sums[to] = sums[to].wrapping_add(mixed(told[me], !ends));
+            sums[me] = sums[me].wrapping_add(mixed(hashes[to], ends));
+            sums[to] = sums[to].wrapping_add(mixed(hashes[me], !ends));
         });
-        told.iter_mut().zip(sums).for_each(|(told, sum)| *told = mixed(*told, sum));
-        let finer = first_of_each(&told);
+        hashes.iter_mut().zip(sums).for_each(|(hash, sum)| *hash = mixed(*hash, sum));
+        let finer = first_of_each(&hashes);
         if finer.1 == ones.1 {
             return Some(finer.0);
         }
@@ -61,32 +61,32 @@ pub fn alike(schedule: &Schedule, streams: &Streams, seconds: impl Fn(Rank, bool
 }
 
 /// Of each rank the first one of the same number, and how many numbers there are.
-fn first_of_each(told: &[u64]) -> (Vec<u32>, usize) {
+fn first_of_each(hashes: &[u64]) -> (Vec<u32>, usize) {
     let mut firsts = FxHashMap::default();
-    let first = told.iter().zip(0..).map(|(&told, rank)| *firsts.entry(told).or_insert(rank)).collect();
+    let first = hashes.iter().zip(0..).map(|(&hash, rank)| *firsts.entry(hash).or_insert(rank)).collect();
     (first, firsts.len())
 }
 
 /// A number with that of which of some peers are the same.
-fn same(peers: &[u32], told: u64) -> u64 {
+fn same(peers: &[u32], hash: u64) -> u64 {
     let mut first: FxHashMap<u32, u64> = FxHashMap::default();
-    peers.iter().zip(0..).fold(told, |told, (&peer, place)| mixed(told, *first.entry(peer).or_insert(place)))
+    peers.iter().zip(0..).fold(hash, |hash, (&peer, place)| mixed(hash, *first.entry(peer).or_insert(place)))
 }
 
 /// A number of all that ranks with a body in common do, but where the bytes are, who their partners are, and how long they work; and how many bytes they
 /// copy or combine.
 #[derive(Default)]
-struct Told {
-    told: u64,
+struct Signature {
+    hash: u64,
     works: Vec<(bool, usize)>,
     /// True if a peer may have several streams, in lanes of their own.
     has_lanes: bool,
 }
 
-impl Told {
-    fn of(body: &Body) -> Told {
-        let mut of = Told { told: body.ops.len() as u64, works: Vec::new(), has_lanes: false };
-        let told = &mut of.told;
+impl Signature {
+    fn of(body: &Body) -> Signature {
+        let mut of = Signature { hash: body.ops.len() as u64, works: Vec::new(), has_lanes: false };
+        let hash = &mut of.hash;
         for op in &body.ops {
             let (kind, bytes) = (op.kind(), op.bytes(&body.words));
             let (stream, takes) = match kind {
@@ -98,16 +98,16 @@ impl Told {
             if matches!(kind, Kind::Copy | Kind::Combine) && of.works.last() != Some(&work) {
                 of.works.push(work);
             }
-            *told = mixed(mixed(*told, takes), u64::from(op.next) << 32 | u64::from(stream << 3) | kind as u64);
+            *hash = mixed(mixed(*hash, takes), u64::from(op.next) << 32 | u64::from(stream << 3) | kind as u64);
         }
         for op in 0..body.ops.len() {
             let after = body.after(op);
-            *told = after.iter().fold(mixed(*told, after.len() as u64), |told, &after| mixed(told, after.into()));
+            *hash = after.iter().fold(mixed(*hash, after.len() as u64), |hash, &after| mixed(hash, after.into()));
         }
         let streams = body.sends.iter().chain(body.receives.iter().map(|incoming| &incoming.stream));
         let lane = body.sends.first().map(|stream| stream.lane);
         of.has_lanes = streams.clone().any(|stream| Some(stream.lane) != lane);
-        *told = streams.fold(mixed(*told, body.sends.len() as u64), |told, stream| mixed(told, stream.in_flight.into()));
+        *hash = streams.fold(mixed(*hash, body.sends.len() as u64), |hash, stream| mixed(hash, stream.in_flight.into()));
         of.works.sort_unstable();
         of.works.dedup();
         of
@@ -115,7 +115,7 @@ impl Told {
 
     /// With how long that takes.
     fn with(&self, seconds: impl Fn(bool, usize) -> f64) -> u64 {
-        self.works.iter().fold(self.told, |told, &(combines, bytes)| mixed(told, seconds(combines, bytes).to_bits()))
+        self.works.iter().fold(self.hash, |hash, &(combines, bytes)| mixed(hash, seconds(combines, bytes).to_bits()))
     }
 }
 

@@ -49,7 +49,7 @@ struct Range {
 const ANYTHING: Range = Range { low: f64::NEG_INFINITY, high: f64::INFINITY };
 
 impl Range {
-    fn meet(self, other: Range) -> Range {
+    fn intersect(self, other: Range) -> Range {
         Range { low: self.low.max(other.low), high: self.high.min(other.high) }
     }
 
@@ -91,7 +91,7 @@ impl Look {
             let rounding = f64::EPSILON * (e.theirs.abs() + e.received.abs());
             Range { low: e.sent - e.theirs, high: e.received - e.theirs }.wider(most_drift * away + rounding)
         };
-        let add = exchanges.iter().map(add).fold(ANYTHING, Range::meet);
+        let add = exchanges.iter().map(add).fold(ANYTHING, Range::intersect);
         // clocks that tick coarsely seem to hear before somebody speaks: by as much they are uncertain
         let add = if add.is_empty() { Range { low: add.high, high: add.low } } else { add };
         Some(Look { when, add })
@@ -153,7 +153,7 @@ impl Clock {
             self.looks.remove(wider);
         }
         self.rate = rate(&self.looks, self.most_drift);
-        let has_jumped = self.rate.is_empty() || expected.meet(look.add).is_empty();
+        let has_jumped = self.rate.is_empty() || expected.intersect(look.add).is_empty();
         has_jumped.then(|| {
             *self = Clock { looks: vec![look], ..Clock::default() };
             (look.add.middle() - expected.middle()).abs()
@@ -193,7 +193,7 @@ impl Clock {
     fn add_at(&self, when: f64) -> Range {
         let is_near = self.looks.last().is_some_and(|last| when - last.when < KEPT_S);
         let rate = if is_near { self.rate } else { any_rate(self.most_drift) };
-        self.looks.iter().map(|look| look.at(when, rate)).fold(ANYTHING, Range::meet)
+        self.looks.iter().map(|look| look.at(when, rate)).fold(ANYTHING, Range::intersect)
     }
 }
 
@@ -205,7 +205,7 @@ fn any_rate(most_drift: f64) -> Range {
 /// The rates that all looks allow, two by two; empty if there are none.
 fn rate(looks: &[Look], most_drift: f64) -> Range {
     let pairs = looks.iter().enumerate().flat_map(|(k, later)| looks[..k].iter().map(move |look| look.rate_until(later)));
-    pairs.fold(any_rate(most_drift), |rate, mean| rate.meet(mean.wider(WANDER)))
+    pairs.fold(any_rate(most_drift), |rate, mean| rate.intersect(mean.wider(WANDER)))
 }
 
 #[cfg(test)]

@@ -41,8 +41,8 @@ struct Gathers<'a> {
 /// The session's, or a model that lacks parameters.
 pub fn find(session: &mut Session, groups: &[Group], collectives: &[&'static Collective]) -> Result<Vec<Option<Losses>>> {
     // what comes from a root goes along trees, and what has no bytes is not lost
-    let meets = collectives.iter().any(|c| c.sized() && !c.root_begins());
-    groups.iter().map(|group| if meets { of_group(session, group) } else { Ok(None) }).collect()
+    let collide = collectives.iter().any(|c| c.sized() && !c.root_begins());
+    groups.iter().map(|group| if collide { of_group(session, group) } else { Ok(None) }).collect()
 }
 
 fn of_group(session: &mut Session, group: &Group) -> Result<Option<Losses>> {

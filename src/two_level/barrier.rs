@@ -1,7 +1,7 @@
 //! The barrier through coordinators: signals come up each group's tree, coordinators signal each other, and signals go down again.
 
 use super::coordinated::{Part, Through};
-use crate::collective::{Algorithm, Shape, barrier};
+use crate::collective::{Algorithm, Shape, barrier, down};
 use crate::error::Result;
 use crate::schedule::{Action, OpId, Program, Span};
 
@@ -27,8 +27,6 @@ fn program(part: &Part) -> Result<Program> {
         let receives = (first..program.len()).filter(|&op| matches!(program.action(op), Action::Recv { .. }));
         received.extend(receives.map(|op| op as OpId));
     }
-    for &child in &part.children {
-        program.send(child, token, &received);
-    }
+    down(&mut program, &part.children, token, &received);
     Ok(program)
 }

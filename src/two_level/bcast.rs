@@ -321,7 +321,7 @@ impl TwoLevel {
             let passed_on = matches!(self.inter_group, InterGroup::Line(_)) || (self.segment > 0 && algorithm.tree.is_some());
             let inside = match algorithm.builder {
                 _ if passed_on => crossing,
-                Some(_) => algorithm.heard_in(self.bytes, intra_group.parameters.segment),
+                Some(_) => algorithm.receives_in(self.bytes, intra_group.parameters.segment),
                 None => 0,
             };
             all = all.saturating_add(crossing).saturating_add(ranks.len().saturating_sub(1).saturating_mul(inside));

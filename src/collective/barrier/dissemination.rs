@@ -9,7 +9,7 @@ use crate::topology::Rank;
 /// all to all in rounds, the distance growing
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "dissemination",
-    summary: "rounds in which every rank tells those at a distance that grows by the radix (default 2)",
+    summary: "rounds in which every rank signals those at a distance that grows by the radix (default 2)",
     citation: "Hensgen, Finkel, Manber, Int. J. Parallel Programming 17 (1988); radix: Hoefler et al., IPDPS 2006",
     radices: &[2, 3, 4, 8, 16, 32],
     builder: Some(program),

@@ -9,7 +9,7 @@ use crate::topology::Rank;
 /// all to rank 0 and back
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "flat",
-    summary: "everybody tells rank 0, which then tells everybody",
+    summary: "all signal rank 0, which then signals all",
     citation: "Pjesivac-Grbovic et al., Cluster Computing 10 (2007)",
     builder: Some(program),
     tree: Some(|v, n, _| flat(v, n)),
