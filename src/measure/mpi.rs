@@ -117,8 +117,7 @@ pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str, declared: bool) -> Resu
         build: super::BUILD.into(),
         placement,
     };
-    let warmth = Warmth::new(&settings.hosts);
-    Ok(Some(MpiProbe { player, settings, began: now(), warmth, warned: false }))
+    Ok(Some(MpiProbe { player, settings, began: now(), warmth: Warmth::default(), warned: false }))
 }
 
 /// The processors that this rank may run on, where the system tells.

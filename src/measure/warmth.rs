@@ -28,10 +28,6 @@ pub(super) struct Warmth {
     native: FxHashSet<Option<(&'static str, Vec<Rank>)>>,
     /// What the shortest run of a collective over some ranks took, by size.
     shortest_s: FxHashMap<(&'static str, Vec<Rank>), BTreeMap<usize, f64>>,
-    /// The host of each rank.
-    hosts: Vec<String>,
-    /// Hosts between which a message went out and came back within [`NO_WARM_CACHES_S`].
-    near: FxHashSet<(String, String)>,
 }
 
 /// What a path has carried.
@@ -61,22 +57,6 @@ fn collective(experiment: &Experiment) -> Option<(&'static str, Vec<Rank>)> {
 }
 
 impl Warmth {
-    /// Of ranks on these hosts nothing is known.
-    pub fn new(hosts: &[String]) -> Warmth {
-        Warmth { hosts: hosts.to_vec(), ..Warmth::default() }
-    }
-
-    /// The hosts of two ranks, in the order of their names.
-    fn hosts_of(&self, (a, b): (Rank, Rank)) -> Option<(String, String)> {
-        let (a, b) = (self.hosts.get(a)?, self.hosts.get(b)?);
-        Some((a.min(b).clone(), a.max(b).clone()))
-    }
-
-    /// True if a message to another rank takes so little that no window of theirs has to grow.
-    fn is_near(&self, pair: (Rank, Rank)) -> bool {
-        self.hosts_of(pair).is_some_and(|hosts| hosts.0 == hosts.1 || self.near.contains(&hosts))
-    }
-
     /// True if an experiment that runs now begins with a run that does not count.
     ///
     /// # Errors
@@ -107,11 +87,6 @@ impl Warmth {
             return;
         }
         self.paths.entry(path(experiment)).and_modify(|warm| warm.shortest_s = warm.shortest_s.min(seconds));
-        if let Experiment::RoundTrip { a, b, .. } = *experiment
-            && seconds < NO_WARM_CACHES_S
-        {
-            self.near.extend(self.hosts_of((a, b)));
-        }
         if let Some(of) = collective(experiment) {
             let shortest = self.shortest_s.entry(of).or_default().entry(experiment.bytes()).or_insert(f64::INFINITY);
             *shortest = shortest.min(seconds);
@@ -138,8 +113,8 @@ impl Warmth {
         ranks.iter().filter_map(pair).any(|path| (far..f64::INFINITY).contains(&path.shortest_s))
     }
 
-    /// Notes what each pair of ranks is sent in a run; true if each was sent as much in a run before, or no more than needs no window, or anything where it is
-    /// near. Of the library's own nobody knows: the same ranks ran it before, of whatever size, and of a run that is slow for a cold path another one tells.
+    /// Notes what each pair of ranks is sent in a run; true if each was sent as much in a run before, or no more than needs no window. Of the
+    /// library's own nobody knows: the same ranks ran it before, of whatever size, and of a run that is slow for a cold path another one tells.
     fn carries(&mut self, experiment: &Experiment) -> Result<bool> {
         if experiment.is_native() {
             return Ok(!self.native.insert(collective(experiment)));
@@ -155,9 +130,8 @@ impl Warmth {
         }
         let mut all = true;
         for (pair, bytes) in sent {
-            let near = self.is_near(pair);
             let most = self.pairs.entry(pair);
-            all &= matches!(&most, Entry::Occupied(most) if near || bytes <= (*most.get()).max(INITIAL_WINDOW));
+            all &= matches!(&most, Entry::Occupied(most) if bytes <= (*most.get()).max(INITIAL_WINDOW));
             let most = most.or_default();
             *most = bytes.max(*most);
         }
@@ -230,22 +204,6 @@ mod tests {
             assert!(ask(&Experiment::SaturationTrain { a: 2, b, bytes: 100_000, count: 2, delay_ns: 0 }));
         }
         assert!(!ask(&broadcast("flat", 200_000, 0)) && ask(&broadcast("chain", 200_000, 0)), "others sent nothing");
-    }
-
-    #[test]
-    fn between_hosts_that_are_near_no_window_has_to_grow() {
-        let hosts: Vec<String> = (0..10).map(|rank| if rank == 5 { "b" } else { "a" }.to_string()).collect();
-        for (trip_s, warms_up) in [(5e-5, false), (9e-3, true)] {
-            let mut warmth = Warmth::new(&hosts);
-            let mut ask = |e: &Experiment, took: f64| {
-                let warms_up = warmth.warms_up(e).unwrap();
-                warmth.took(e, took);
-                warms_up
-            };
-            ask(&Experiment::RoundTrip { a: 2, b: 5, out: 0, back: 0 }, trip_s);
-            assert!(ask(&broadcast("flat", 1, 0), 2e-3), "nothing was sent to the others of its host");
-            assert_eq!(ask(&broadcast("flat", 100_000, 0), 2e-3), warms_up);
-        }
     }
 
     #[test]
