@@ -33,8 +33,8 @@ pub(super) struct Together<'a> {
 }
 
 impl<T: Ping> Timing<'_, T> {
-    /// Runs a collective so many times to warm up, and then so many times that count; each time this rank's part of it is `once`. Gives the
-    /// times and after them how far off they may be for clocks, and how much of that is drift; nothing on other ranks than the root. It looks at
+    /// Runs a collective so many times to warm up, and then so many times that count; each time this rank's part of it is `once`, and `renew` makes
+    /// its data new for the next. Gives the times and after them how far off they may be for clocks, and how much of that is drift; nothing on other ranks than the root. It looks at
     /// the clocks of the others where it must. Whose clock has jumped meanwhile, or may have drifted too far for what was measured, makes all run
     /// once more.
     pub fn play(
