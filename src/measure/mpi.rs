@@ -247,9 +247,10 @@ impl Player {
         let (me, members) = (self.transport.rank(), experiment.ranks());
         let position = members.iter().position(|&r| r == me).unwrap_or(0);
         let program = experiment.program(position)?.renamed(|position| members[position]);
-        self.buffers.make_room(experiment.layout(position));
+        let layout = experiment.layout(position);
+        self.buffers.make_room(layout);
         if experiment.is_collective() {
-            return self.play_collective(experiment, &members, &program, (warm_ups, repetitions), follows);
+            return self.play_collective(experiment, &members, &program, (warm_ups, repetitions), follows, layout);
         }
         if warm_ups == 0 {
             self.transport.gather_at(members[experiment.timer()], &members)?;
@@ -277,14 +278,13 @@ impl Player {
         program: &Program,
         (warm_ups, repetitions): (usize, usize),
         follows: bool,
+        layout: Layout,
     ) -> Result<Vec<f64>> {
         let (me, root) = (self.transport.rank(), members[experiment.timer()]);
         let native = experiment.native(me).map(|call| Ok::<_, Error>((self.group(&call.ranks)?, call))).transpose()?;
         let Player { transport, executor, buffers, clocks, answered_s, .. } = self;
         let arguments = buffers.arguments(experiment);
         let combine = |left: &[u8], into: &mut [u8]| arguments.combine(left, into);
-        let position = members.iter().position(|&r| r == me).unwrap_or(0);
-        let layout = experiment.layout(position);
         // as programs do, which give and get other data in each call: zeros again, whose sums are zeros
         let renew = || {
             // SAFETY: the buffers are this player's own, and have room for the layout

@@ -37,18 +37,22 @@ pub(super) struct Kept<K> {
 }
 
 impl<K: Clone> Kept<K> {
-    /// Room for each kind of link, or for so many peers of each rank.
+    /// Room for each kind of link, or for so many peers of each rank, whichever is less.
     pub(super) fn new(model: &dyn CostModel, peers: impl Iterator<Item = usize>) -> Kept<K> {
         let kinds = model.kinds();
-        if (1..=KINDS).contains(&kinds) {
-            return Kept { begin: Vec::new(), known: vec![None; kinds] };
+        if kinds == 1 {
+            return Kept { begin: Vec::new(), known: vec![None] };
         }
         let mut begin = vec![0];
         begin.extend(peers.scan(0, |end, peers| {
             *end += if peers > 1 { PEERS as u32 } else { peers as u32 };
             Some(*end)
         }));
-        Kept { known: vec![None; begin[begin.len() - 1] as usize], begin }
+        let peers = begin[begin.len() - 1] as usize;
+        if (1..=KINDS.min(peers)).contains(&kinds) {
+            return Kept { begin: Vec::new(), known: vec![None; kinds] };
+        }
+        Kept { known: vec![None; peers], begin }
     }
 
     /// True if what is kept is the same for all messages of a size.
