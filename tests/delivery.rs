@@ -335,7 +335,7 @@ fn nobody_leaves_a_barrier_before_everybody_has_come() {
                             // SAFETY: its messages are empty
                             #[allow(unsafe_code)]
                             unsafe {
-                                executor.run(&mut transport, &mut Task::new(&program), Buffers::default()).unwrap()
+                                executor.run(&mut transport, &mut Task::new(&program), Buffers::default(), 0).unwrap()
                             };
                             (came, std::time::Instant::now())
                         };

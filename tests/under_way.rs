@@ -161,7 +161,7 @@ fn what_waits_for_a_slow_receiver_is_bounded() {
         // SAFETY: `private` outlives the transport, and `output` the run
         unsafe {
             let mut transport = collwise::transport::mpi::MpiTransport::new(private.as_raw()).unwrap();
-            Executor::default().run(&mut transport, &mut Task::new(&program).combining(&slowly), Buffers::of(&[], &mut output)).unwrap();
+            Executor::default().run(&mut transport, &mut Task::new(&program).combining(&slowly), Buffers::of(&[], &mut output), 0).unwrap();
         }
         let more = most.get().saturating_sub(before);
         assert!(more < KEPT, "the receiver keeps {} MiB", more >> 20);

@@ -234,7 +234,7 @@ impl<'a> Comparison<'a> {
                     let arguments = memory.arguments();
                     let combine = |left: &[u8], into: &mut [u8]| arguments.combine(left, into);
                     // SAFETY: as above; they are borrowed for this call
-                    unsafe { self.executor.run(&mut self.transport, &mut Task::new(two_level).combining(&combine), arguments.buffers)? }
+                    unsafe { self.executor.run(&mut self.transport, &mut Task::new(two_level).combining(&combine), arguments.buffers, 0)? }
                 }
             }
         }

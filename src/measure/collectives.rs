@@ -224,7 +224,7 @@ mod tests {
                     // long enough that no clock drifts by a tenth of it, however long threads wait for processors
                     std::thread::sleep(std::time::Duration::from_millis(2));
                     // SAFETY: the buffer is this thread's own
-                    unsafe { executor.run(transport, &mut Task::new(&program), Buffers::of(&[], &mut data)) }
+                    unsafe { executor.run(transport, &mut Task::new(&program), Buffers::of(&[], &mut data), 0) }
                 };
                 (timing.play(1, RUNS, once, || ()).unwrap(), run)
             })

@@ -295,7 +295,7 @@ impl Player {
         };
         let once = |transport: &mut MpiTransport| {
             // SAFETY: the buffers are this player's own
-            unsafe { executor.run(transport, &mut Task::new(program).combining(&combine), arguments.buffers)? };
+            unsafe { executor.run(transport, &mut Task::new(program).combining(&combine), arguments.buffers, 0)? };
             if let Some((comm, call)) = &native {
                 // SAFETY: the buffers have the experiment's layout; all members of `comm` take part in it
                 unsafe { library::run(call.collective, &Arguments { root: call.root, ..arguments }, *comm)? };
@@ -319,7 +319,7 @@ impl Player {
         let combine = |left: &[u8], into: &mut [u8]| arguments.combine(left, into);
         let mut task = Task::new(program).traced(trace).combining(&combine);
         // SAFETY: the buffers are this player's own
-        unsafe { self.executor.run(&mut self.transport, &mut task, arguments.buffers) }
+        unsafe { self.executor.run(&mut self.transport, &mut task, arguments.buffers, 0) }
     }
 
     /// The communicator of some ranks, made at first use by them alone.

@@ -81,6 +81,18 @@ impl Transport for Members {
     }
 
     #[inline]
+    unsafe fn blocking_send(&mut self, to: Rank, tag: Tag, data: *const u8, len: usize) -> Result<()> {
+        // SAFETY: the caller's
+        unsafe { self.through.blocking_send(self.peer(to), tag, data, len) }
+    }
+
+    #[inline]
+    unsafe fn blocking_receive(&mut self, from: Rank, tag: Tag, data: *mut u8, len: usize) -> Result<()> {
+        // SAFETY: the caller's
+        unsafe { self.through.blocking_receive(self.peer(from), tag, data, len) }
+    }
+
+    #[inline]
     fn wait(&mut self, request: ffi::MPI_Request) -> Result<()> {
         self.through.wait(request)
     }
@@ -207,6 +219,9 @@ impl Planned {
         // SAFETY: the caller's
         unsafe {
             let mut task = Task::new(program).combining(&combine).traced(trace);
+            if !under_way::any() {
+                return self.executor.run(&mut self.transport, &mut task, arguments.buffers, tag);
+            }
             self.executor.start(&mut self.transport, &mut task, arguments.buffers, tag)?;
             // a rank may wait for what is under way before it comes here
             while under_way::any() {

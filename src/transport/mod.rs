@@ -77,6 +77,32 @@ pub trait Transport {
     /// The transport's reason.
     unsafe fn receive(&mut self, from: Rank, tag: Tag, data: *mut u8, len: usize) -> Result<Self::Request>;
 
+    /// A send that is complete when this returns.
+    ///
+    /// # Safety
+    /// As [`Transport::send`].
+    ///
+    /// # Errors
+    /// The transport's reason.
+    unsafe fn blocking_send(&mut self, to: Rank, tag: Tag, data: *const u8, len: usize) -> Result<()> {
+        // SAFETY: the caller's
+        let request = unsafe { self.send(to, tag, data, len)? };
+        self.wait(request)
+    }
+
+    /// A receive that is complete when this returns.
+    ///
+    /// # Safety
+    /// As [`Transport::receive`].
+    ///
+    /// # Errors
+    /// The transport's reason.
+    unsafe fn blocking_receive(&mut self, from: Rank, tag: Tag, data: *mut u8, len: usize) -> Result<()> {
+        // SAFETY: the caller's
+        let request = unsafe { self.receive(from, tag, data, len)? };
+        self.wait(request)
+    }
+
     /// Waits until a message is complete.
     ///
     /// # Errors

@@ -178,6 +178,25 @@ impl Transport for MpiTransport {
     }
 
     #[inline]
+    unsafe fn blocking_send(&mut self, to: Rank, tag: Tag, data: *const u8, len: usize) -> Result<()> {
+        let (count, tag) = (self.count(len)?, self.tag + tag as c_int);
+        // SAFETY: the caller vouches for the buffer
+        let code = unsafe { native::PMPI_Send(data.cast(), count, ffi::RSMPI_UINT8_T, to as c_int, tag, self.comm) };
+        check("MPI_Send", code)
+    }
+
+    #[inline]
+    unsafe fn blocking_receive(&mut self, from: Rank, tag: Tag, data: *mut u8, len: usize) -> Result<()> {
+        let (count, tag) = (self.count(len)?, self.tag + tag as c_int);
+        // SAFETY: as above
+        let code = unsafe {
+            let (byte, status) = (ffi::RSMPI_UINT8_T, ffi::RSMPI_STATUS_IGNORE);
+            native::PMPI_Recv(data.cast(), count, byte, from as c_int, tag, self.comm, status)
+        };
+        check("MPI_Recv", code)
+    }
+
+    #[inline]
     fn wait(&mut self, mut request: ffi::MPI_Request) -> Result<()> {
         // SAFETY: the request came from `send` or `receive` and is given up here
         let code = unsafe { native::PMPI_Wait(&mut request, ffi::RSMPI_STATUS_IGNORE) };

@@ -104,6 +104,7 @@ functions! {
     PMPI_Issend(data: *const c_void, n: c_int, t: Datatype, to: c_int, tag: c_int, comm: Comm, request: *mut Request) -> c_int;
     PMPI_Pack(data: *const c_void, n: c_int, t: Datatype, into: Place, size: c_int, at: Int, comm: Comm) -> c_int;
     PMPI_Query_thread(provided: Int) -> c_int;
+    PMPI_Recv(data: Place, n: c_int, t: Datatype, from: c_int, tag: c_int, comm: Comm, status: *mut Status) -> c_int;
     PMPI_Reduce(data: *const c_void, into: Place, n: c_int, t: Datatype, op: MPI_Op, root: c_int, comm: Comm) -> c_int;
     PMPI_Reduce_local(data: *const c_void, into: Place, n: c_int, t: Datatype, op: MPI_Op) -> c_int;
     PMPI_Reduce_scatter(data: *const c_void, into: Place, counts: Ints, t: Datatype, op: MPI_Op, comm: Comm) -> c_int;
@@ -113,6 +114,7 @@ functions! {
         data: *const c_void, counts: Ints, places: Ints, t: Datatype,
         into: Place, n: c_int, u: Datatype, root: c_int, comm: Comm
     ) -> c_int;
+    PMPI_Send(data: *const c_void, n: c_int, t: Datatype, to: c_int, tag: c_int, comm: Comm) -> c_int;
     PMPI_Test(request: *mut Request, flag: Int, status: *mut Status) -> c_int;
     PMPI_Type_commit(t: *mut Datatype) -> c_int;
     PMPI_Type_contiguous(n: c_int, t: Datatype, made: *mut Datatype) -> c_int;

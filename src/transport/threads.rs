@@ -192,7 +192,7 @@ pub fn run_with(
                 scope.spawn(move || {
                     let mut task = Task::new(program).combining(combine);
                     // SAFETY: the buffers are borrowed for this thread alone until the scope ends
-                    unsafe { Executor::default().run(&mut end, &mut task, Buffers::of(input, output)) }
+                    unsafe { Executor::default().run(&mut end, &mut task, Buffers::of(input, output), 0) }
                 })
             })
             .collect();

@@ -135,7 +135,7 @@ pub fn deliver<T: Transport>(transport: &mut T, most: usize, shapes: impl Fn(&Co
                 let mut output = output.clone();
                 let mut task = Task::new(&program).combining(&operation);
                 // SAFETY: the buffers are this rank's own
-                unsafe { executor.run(transport, &mut task, Buffers::of(&input, &mut output)) }
+                unsafe { executor.run(transport, &mut task, Buffers::of(&input, &mut output), 0) }
                     .unwrap_or_else(|e| panic!("{} {} {shape:?}: {e}", collective.name, algorithm.name));
                 for (piece, wanted) in specification.after[me].iter().zip(&wanted) {
                     let wrong = (0..piece.len).find(|&k| output[piece.at + k] != wanted[k]);

@@ -236,7 +236,7 @@ pub fn run_rank<T: Transport>(executor: &mut Executor<T::Request>, transport: &m
     let mut task = Task::new(program).combining(&combine).traced(Some(&mut trace));
     // SAFETY: the buffers are this rank's own
     #[allow(unsafe_code)]
-    unsafe { executor.run(transport, &mut task, Buffers::of(&input, &mut output)) }.unwrap();
+    unsafe { executor.run(transport, &mut task, Buffers::of(&input, &mut output), 0) }.unwrap();
     let wrong = output.iter().zip(drawn.expected(me)).filter(|(a, b)| **a != *b).count();
     assert_eq!(wrong, 0, "seed {seed}: {wrong} of {} bytes at rank {me}", output.len());
     trace
