@@ -29,8 +29,8 @@ const MOST_ACROSS: usize = 2 * MOST_SEGMENTS;
 pub(super) const BCAST_SIZES: [usize; 11] =
     [1, 1 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
 
-/// Where predictions do not hold, other trees and windows are tried with whatever takes no longer than so many times the fastest.
-const RIVAL: f64 = 1.15;
+/// Where predictions do not hold, other trees and windows are tried with whatever takes no longer than so many times the fastest: they win a few percent.
+const RIVAL: f64 = 1.05;
 
 /// The best schedules of routes within so much of the fastest are remeasured: a few runs do not tell them apart.
 const CLOSE: f64 = 0.02;
@@ -147,10 +147,11 @@ impl Search<'_> {
         Ok(by_size)
     }
 
-    /// The best of each inter-group algorithm is tried with other segments, and the fastest of all with other trees and windows too, since their speed is
-    /// a matter of the processors and ports that ranks share, which predictions know least of; until each is the best of its neighbours. Where the
-    /// prediction holds, only those are tried that it finds faster; where it does not, trees and windows with all that are near the fastest.
+    /// The best of each inter-group algorithm is tried with other segments, and the fastest of all with more under way too, until each is the best of its
+    /// neighbours; then the fastest with other trees and flows, since their speed is a matter of the processors and ports that ranks share, which predictions
+    /// know least of. Where the prediction holds, only those are tried that it finds faster; where it does not, with all that are near the fastest.
     fn improve(&self, session: &mut Session, bytes: usize, before: &Missed, candidates: &mut Vec<Candidate>) -> Result<()> {
+        const PURPOSE: &str = "neighbours of the best two-level schedules";
         let segments = segment_sizes(self.policy, bytes);
         let mut tried: Vec<(InterGroupAlgorithm, bool, f64)> = Vec::new();
         for _ in 0..ROUNDS {
@@ -178,15 +179,23 @@ impl Search<'_> {
                     let choice = TwoLevelParameters { flow: Flow { in_flight, ..best.flow }, ..best };
                     self.add(candidates, bytes, choice, limit(choice))?;
                 }
-                // predictions know the trees inside groups less well than what one algorithm does over all ranks
-                let hopeless = if best.inter_group == InterGroupAlgorithm::OverAll { predicted * HOPELESS } else { f64::INFINITY };
-                for choice in plan::two_level_parameters(self.policy, self.members, best.inter_group, &[best.segment]).filter(|_| leads) {
-                    let choice = TwoLevelParameters { flow: Flow { in_flight: best.flow.in_flight, ..choice.flow }, ..choice };
-                    self.add(candidates, bytes, choice, limit(choice).min(hopeless))?;
-                }
             }
-            self.race(session, "neighbours of the best two-level schedules", bytes, candidates)?;
+            self.race(session, PURPOSE, bytes, candidates)?;
         }
+        for (k, (best, predicted, time)) in best_ways(session, candidates, RIVAL).into_iter().enumerate() {
+            let holds = holds(predicted, time);
+            if k > 0 && holds {
+                continue;
+            }
+            // predictions know the trees inside groups less well than what one algorithm does over all ranks
+            let hopeless = if best.inter_group == InterGroupAlgorithm::OverAll { predicted * HOPELESS } else { f64::INFINITY };
+            for choice in plan::two_level_parameters(self.policy, self.members, best.inter_group, &[best.segment]) {
+                let choice = TwoLevelParameters { flow: Flow { in_flight: best.flow.in_flight, ..choice.flow }, ..choice };
+                let limit = predicted * before.limit(&Some(best), &Some(choice), holds);
+                self.add(candidates, bytes, choice, limit.min(hopeless))?;
+            }
+        }
+        self.race(session, PURPOSE, bytes, candidates)?;
         for (k, (choice, predicted, time)) in best_ways(session, candidates, RIVAL).into_iter().enumerate() {
             let holds = holds(predicted, time);
             let limit = predicted * before.limit(&Some(choice), &Some(choice), holds);
@@ -195,7 +204,7 @@ impl Search<'_> {
                 self.add(candidates, bytes, TwoLevelParameters { flow, ..choice }, limit)?;
             }
         }
-        self.race(session, "neighbours of the best two-level schedules", bytes, candidates)
+        self.race(session, PURPOSE, bytes, candidates)
     }
 
     /// The next larger window inside groups, and none at all: ranks that wait for a processor are late by more than links are, and a window

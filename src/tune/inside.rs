@@ -337,14 +337,14 @@ fn finalists(ranked: Vec<Candidate>) -> Vec<Candidate> {
     kept
 }
 
-/// The best segmented candidate also with twice and four times as many messages under way, and the best one that would send to one peer at a
-/// time also to all at once: models know what a link wants, but neither what a receiver that is late wants to find there nor how flows share a port.
+/// The best segmented candidate also with twice as many messages under way (if that wins, its neighbours are tried), and the best one that would send to
+/// one peer at a time also to all at once: models know what a link wants, but neither what a receiver that is late wants to find there nor how flows share a port.
 fn with_windows(mut candidates: Vec<Candidate>, bytes: usize) -> Vec<Candidate> {
     let best = candidates.iter().find(|c| c.parameters.in_flight > 0).cloned();
     let one_peer = candidates.iter().find(|c| c.parameters.peers > 0).cloned();
     candidates.extend(one_peer.map(|c| Candidate { parameters: Parameters { peers: 0, ..c.parameters }, ..c }));
     candidates.extend(best.into_iter().flat_map(|best| {
-        let more = wider(best.parameters.in_flight, pieces(bytes, best.parameters.segment));
+        let more = wider(best.parameters.in_flight, pieces(bytes, best.parameters.segment)).take(1);
         more.map(move |in_flight| Candidate { parameters: Parameters { in_flight, ..best.parameters }, ..best.clone() })
     }));
     candidates

@@ -7,7 +7,7 @@ use crate::plan::{TwoLevelChoice, choice_name};
 use std::cmp::{Ordering, Reverse};
 
 /// Schedules expected to take so many times the best one's time are not measured, nor are neighbours of those measured to.
-pub(super) const HOPELESS: f64 = 1.35;
+pub(super) const HOPELESS: f64 = 1.3;
 
 /// Where the prediction of a schedule does not hold, neighbours that it finds to take so many times as long are not measured either: what it misses, it misses
 /// of both. (Where it is known what predictions of the neighbour miss, those are not measured that are hopeless.)
