@@ -9,34 +9,50 @@ pub type Event = (f64, u64);
 /// Events, each a word, in order of time; those of one time in order of the word, so that every run and every rank sees the same order.
 #[derive(Debug)]
 pub struct EventQueue {
-    /// Time above event: one comparison of numbers, which needs no branches.
-    heap: BinaryHeap<Reverse<u128>>,
+    /// The earliest one: of a queue with one at most, as most ranks' are, nothing is elsewhere.
+    first: Option<Event>,
+    /// The others, time above event: one comparison of numbers, which needs no branches.
+    #[expect(clippy::box_collection, reason = "there are as many queues as ranks")]
+    rest: Option<Box<BinaryHeap<Reverse<u128>>>>,
 }
 
 impl EventQueue {
     /// An empty queue with room for `capacity` events.
     pub fn with_capacity(capacity: usize) -> EventQueue {
-        EventQueue { heap: BinaryHeap::with_capacity(capacity) }
+        EventQueue { first: None, rest: (capacity > 1).then(|| Box::new(BinaryHeap::with_capacity(capacity))) }
     }
 
     /// Adds an event. Times are zero or more: the bits of such floats are in the order of their values.
     #[inline]
     pub fn push(&mut self, time: f64, event: u64) {
         debug_assert!(time >= 0.0, "an event at {time}");
-        self.heap.push(Reverse(u128::from(time.to_bits()) << 64 | u128::from(event)));
+        let new = (time, event);
+        let Some(first) = self.first else {
+            self.first = Some(new);
+            return;
+        };
+        let (earlier, later) = if word(new) < word(first) { (new, first) } else { (first, new) };
+        self.first = Some(earlier);
+        self.rest.get_or_insert_default().push(Reverse(word(later)));
     }
 
     /// Takes the earliest event.
     #[inline]
     pub fn pop(&mut self) -> Option<Event> {
-        self.heap.pop().map(|Reverse(first)| event(first))
+        let next = self.rest.as_mut().and_then(|rest| rest.pop()).map(|Reverse(next)| event(next));
+        std::mem::replace(&mut self.first, next)
     }
 
     /// The earliest event.
     #[inline]
     pub fn peek(&self) -> Option<Event> {
-        self.heap.peek().map(|&Reverse(first)| event(first))
+        self.first
     }
+}
+
+#[inline]
+fn word((time, event): Event) -> u128 {
+    u128::from(time.to_bits()) << 64 | u128::from(event)
 }
 
 #[inline]

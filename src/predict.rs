@@ -33,14 +33,14 @@ pub use pipeline::{Busy, Repeats, pipelined};
 use crate::error::{Error, Result};
 use crate::event::EventQueue;
 use crate::model::{Cost, CostModel, Free, Pipe};
-use crate::schedule::{Action, OpId, Program, Schedule, Streams, Trace};
+use crate::schedule::{Action, Next, OpId, Program, Schedule, Streams, Trace};
 use crate::topology::{Link, Rank};
 use costs::{Kept, Known, KnownIn};
 use event::rounded;
 use left::Left;
 use losses::Losing;
 pub use losses::may_lose;
-use machine::{Machine, Place, is_complete, known};
+use machine::{Backlog, Machine, Place, is_complete, known};
 use order::OnTheWay;
 use progress::Progress;
 use rustc_hash::FxHashMap;
@@ -125,7 +125,7 @@ struct Run<'a> {
     model: &'a dyn CostModel,
     places: Vec<Place>,
     /// What each rank is at, or, where they are replayed one after the other, the one whose turn it is.
-    machines: Vec<Machine<'a>>,
+    machines: Vec<Machine>,
     /// What of a rank's number is its place among them: all of it, or nothing.
     own: u32,
     way: Way,
@@ -161,16 +161,7 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(schedule: &'a Schedule, model: &'a dyn CostModel) -> Result<Run<'a>> {
         let streams = Streams::new(schedule)?;
-        let (mut first, mut receives) = (0, 0);
-        let place = |(rank, program): (Rank, &Program)| {
-            let (place_first, place_receives) = (first, receives);
-            first += program.len();
-            receives += program.streams_received() as u32;
-            let several = program.receives_from_several();
-            let repeats = program.has_several_lanes() || program.messages() > program.streams_sent();
-            Place { first: place_first, receives: place_receives, waits: order::NONE, several, repeats, one: rank as u32 }
-        };
-        let places: Vec<Place> = schedule.programs.iter().enumerate().map(place).collect();
+        let places = machine::places(schedule)?;
         let several = places.iter().any(|place| place.several);
         Ok(Run {
             schedule,
@@ -197,9 +188,15 @@ impl<'a> Run<'a> {
         })
     }
 
+    /// Where a rank's operation is among those of all.
+    #[inline]
+    fn at(&self, rank: u32, op: usize) -> usize {
+        self.places[rank as usize].first as usize + op
+    }
+
     /// Where a rank's operations are among those of all.
     fn ops(&self, rank: Rank) -> std::ops::Range<usize> {
-        let first = self.places[rank].first;
+        let first = self.places[rank].first as usize;
         first..first + self.schedule.programs[rank].len()
     }
 
@@ -257,18 +254,17 @@ impl<'a> Run<'a> {
 
     /// The last bytes of a message reach a port that several ranks send to: it takes in one message after the other.
     fn come_in(&mut self, rank: u32, op: u32, now: f64) {
-        let m = &self.machines[(rank & self.own) as usize];
-        let Some(free) = m.in_free else { return };
         // its processor works on a message while the last bytes come in
-        let overhead = -self.done[m.place.first + op as usize];
+        let overhead = -self.done[self.at(rank, op as usize)];
+        let free = self.machines[(rank & self.own) as usize].in_free;
         let through = now.max(rounded(free + self.port_in(rank, op as usize) - overhead));
-        self.machines[(rank & self.own) as usize].in_free = Some(rounded(through + overhead));
+        self.machines[(rank & self.own) as usize].in_free = rounded(through + overhead);
         let there = through + self.lost(rank, op, now, through);
         if there <= now {
             return self.arrive(rank, op, now);
         }
         // as events all that wait at a port would make a heap that no processor has near
-        let coming_in = &mut self.machines[(rank & self.own) as usize].coming_in;
+        let coming_in = &mut self.machines[(rank & self.own) as usize].backlog().coming_in;
         let is_next = coming_in.back().is_none_or(|&last| last < (there, op));
         let is_first = coming_in.is_empty();
         if is_next {
@@ -281,25 +277,25 @@ impl<'a> Run<'a> {
 
     /// A message is there but for the receiver's overhead.
     fn arrive(&mut self, rank: u32, op: u32, now: f64) {
-        let coming_in = &mut self.machines[(rank & self.own) as usize].coming_in;
-        if coming_in.front().is_some_and(|first| first.1 == op) {
+        if let Some(Backlog { coming_in, .. }) = self.machines[(rank & self.own) as usize].backlog.as_deref_mut()
+            && coming_in.front().is_some_and(|first| first.1 == op)
+        {
             coming_in.pop_front();
             if let Some(&(there, next)) = coming_in.front() {
                 self.queue.push(there, event::arrive(rank, next));
             }
         }
-        let posted = self.posted(rank, op, now);
+        let (posted, cost) = (self.posted(rank, op, now), -self.done[self.at(rank, op as usize)]);
         let m = &mut self.machines[(rank & self.own) as usize];
-        let cost = -self.done[m.place.first + op as usize];
         match posted {
-            Err(open) => return m.early.extend([(open, op)]),
+            Err(open) => return m.backlog().early.extend([(open, op)]),
             Ok(posted) if posted > now => return self.queue.push(posted, event::arrive(rank, op)),
             // it keeps nothing waiting, or there is nothing else to turn to
             Ok(_) if cost == 0.0 || (m.cpu_free <= now && m.turn_at > now) => self.take(rank, op, now),
             Ok(_) => {
-                m.waiting.push_back(op);
+                m.backlog().waiting.push_back(op);
                 // what may start next is the same, and it turns to what waits when it is free
-                if m.ahead.0 >= now {
+                if m.ahead_at >= now {
                     return self.turn_to_what_is_first(rank, now);
                 }
             }
@@ -314,10 +310,10 @@ impl<'a> Run<'a> {
             return; // an earlier one has done its work
         }
         m.turn_at = f64::INFINITY;
-        let (start, send) = m.ahead;
+        let (start, send) = (m.ahead_at, m.ahead);
         if m.cpu_free <= now
             && !(m.took && start <= now)
-            && let Some(op) = m.waiting.pop_front()
+            && let Some(op) = m.next_waiting()
         {
             self.take(rank, op, now);
         } else if start <= now {
@@ -331,9 +327,8 @@ impl<'a> Run<'a> {
 
     /// Starts an operation that is no receive.
     fn begin(&mut self, rank: u32, op: usize, now: f64) {
-        let m = &mut self.machines[(rank & self.own) as usize];
-        let (program, at) = (m.program, m.place.first + op);
-        m.took = false;
+        let (program, at) = (&self.schedule.programs[rank as usize], self.at(rank, op));
+        self.machines[(rank & self.own) as usize].took = false;
         if let Some(record) = &mut self.record {
             record.start[at] = now;
         }
@@ -348,7 +343,7 @@ impl<'a> Run<'a> {
             },
         }
         let m = &mut self.machines[(rank & self.own) as usize];
-        let known = |op| known(program, &self.done[m.place.first..], op);
+        let known = |op| known(program, &self.done[self.places[rank as usize].first as usize..], op);
         m.pending.start(program, op, known);
         m.pending.complete(op, known);
         self.retry_early(rank, op as OpId, self.done[at]);
@@ -357,26 +352,26 @@ impl<'a> Run<'a> {
     /// A message leaves, to a rank.
     #[inline]
     fn leave(&mut self, rank: u32, op: usize, to: Rank, now: f64) {
-        let bytes = self.machines[(rank & self.own) as usize].program.bytes(op);
+        let (bytes, at) = (self.schedule.programs[rank as usize].bytes(op), self.at(rank, op));
         let (Cost { send_overhead, gap, link_gap, transit, recv_overhead }, pipe) = self.cost(Link { from: rank as Rank, to }, bytes);
         self.done_of(rank, now, gap, send_overhead);
         let m = &mut self.machines[(rank & self.own) as usize];
         (m.cpu_free, m.port_free) = (rounded(now + send_overhead), rounded(now + gap));
-        self.done[m.place.first + op] = m.cpu_free;
-        let repeats = m.place.repeats;
+        self.done[at] = m.cpu_free;
         let their = self.send(rank, op, to);
         let mut leaves = now;
-        if link_gap > gap && repeats {
+        if link_gap > gap && self.places[rank as usize].repeats {
             let free = self.link_free.entry((rank, to as u32)).or_insert(0.0);
             leaves = now.max(*free);
             *free = rounded(leaves + link_gap);
         }
-        let Place { first, several, one, .. } = self.places[to];
+        let Place { several, one, .. } = self.places[to];
+        let theirs = self.at(to as u32, their as usize);
         let event = if several { event::at_port } else { event::arrive }(one, their);
         let on_the_way = (transit - recv_overhead).max(0.0);
         if let Some((pipe, busy)) = pipe {
             if let Way::InWindows(window) = &mut self.way {
-                self.done[first + their as usize] = -recv_overhead;
+                self.done[theirs] = -recv_overhead;
                 return window.waiting.push((now, rank, Waiting { leaves, pipe, busy, on_the_way, to: to as u32, event }));
             }
             let free = self.goes_through(pipe, rank);
@@ -385,7 +380,7 @@ impl<'a> Run<'a> {
         }
         let there = rounded(leaves + on_the_way);
         // at one time messages come before all else and ranks have their turns in order: what comes now finds those that are replayed alone elsewhere
-        let overhead = &mut self.done[first + their as usize];
+        let overhead = &mut self.done[theirs];
         match &mut self.way {
             Way::ByTime => {
                 *overhead = -recv_overhead;
@@ -394,7 +389,7 @@ impl<'a> Run<'a> {
             }
             Way::InOrder(on_the_way) => {
                 self.by_time |= there <= now;
-                on_the_way.add(&mut self.places[to].waits, order::Waiting { there, event, recv_overhead });
+                on_the_way.add(to, there, recv_overhead, their);
             }
             Way::InWindows(window) => {
                 *overhead = -recv_overhead;
@@ -418,9 +413,9 @@ impl<'a> Run<'a> {
 
     /// The processor does an operation until then.
     fn busy(&mut self, rank: u32, op: usize, until: f64) {
-        let m = &mut self.machines[(rank & self.own) as usize];
-        m.cpu_free = rounded(until);
-        self.done[m.place.first + op] = m.cpu_free;
+        let (at, until) = (self.at(rank, op), rounded(until));
+        self.machines[(rank & self.own) as usize].cpu_free = until;
+        self.done[at] = until;
     }
 
     /// The operation but receives that may start first, and when; of those that may start by `now`, the first in the program.
@@ -428,9 +423,9 @@ impl<'a> Run<'a> {
         let mut first: Option<(f64, usize)> = None;
         for k in 0..self.machines[(rank & self.own) as usize].pending.ready().len() {
             let m = &self.machines[(rank & self.own) as usize];
-            let (op, ready) = m.pending.ready()[k];
-            let (op, mut start) = (op as usize, ready.max(now).max(m.cpu_free));
-            if let Some(to) = m.program.sends_to(op) {
+            let Next { op, since, .. } = m.pending.ready()[k];
+            let (op, mut start) = (op as usize, since.max(now).max(m.cpu_free));
+            if let Some(to) = self.schedule.programs[rank as usize].sends_to(op) {
                 start = start.max(m.port_free);
                 let Some(window) = self.window(rank, op, to) else { continue };
                 start = start.max(window);
@@ -444,8 +439,9 @@ impl<'a> Run<'a> {
 
     /// Sees to it that the processor turns to what may start first, when it may.
     fn look_ahead(&mut self, rank: u32, now: f64) {
-        let ahead = self.next(rank, now).map_or((f64::INFINITY, 0), |(start, op)| (start, op as OpId));
-        self.machines[(rank & self.own) as usize].ahead = ahead;
+        let (start, op) = self.next(rank, now).unwrap_or((f64::INFINITY, 0));
+        let m = &mut self.machines[(rank & self.own) as usize];
+        (m.ahead_at, m.ahead) = (start, op as OpId);
         self.turn_to_what_is_first(rank, now);
     }
 
@@ -453,9 +449,8 @@ impl<'a> Run<'a> {
     #[inline]
     fn turn_to_what_is_first(&mut self, rank: u32, now: f64) {
         let m = &mut self.machines[(rank & self.own) as usize];
-        let send = m.ahead.0;
-        let take = if m.waiting.is_empty() { f64::INFINITY } else { m.cpu_free.max(now) };
-        let first = send.min(take);
+        let take = if m.has_waiting() { m.cpu_free.max(now) } else { f64::INFINITY };
+        let first = m.ahead_at.min(take);
         if first < m.turn_at {
             m.turn_at = first;
             if matches!(self.way, Way::ByTime) {
@@ -466,7 +461,7 @@ impl<'a> Run<'a> {
 
     /// A message's overhead is paid, and the message usable after it.
     fn take(&mut self, rank: u32, op: u32, now: f64) {
-        let at = self.machines[(rank & self.own) as usize].place.first + op as usize;
+        let at = self.at(rank, op as usize);
         let cost = -self.done[at];
         self.done_of(rank, now, 0.0, cost);
         let m = &mut self.machines[(rank & self.own) as usize];
@@ -479,8 +474,8 @@ impl<'a> Run<'a> {
             m.cpu_free = done;
             m.took = true;
         }
-        let program = m.program;
-        m.pending.complete(op as usize, |op| known(program, &self.done[m.place.first..], op));
+        let (program, first) = (&self.schedule.programs[rank as usize], self.places[rank as usize].first as usize);
+        m.pending.complete(op as usize, |op| known(program, &self.done[first..], op));
         self.retry_early(rank, op, done);
         if let Some(from) = self.no_longer_held(rank, op as usize) {
             self.look_ahead(from as u32, now);
@@ -490,7 +485,7 @@ impl<'a> Run<'a> {
     /// An operation is complete at `time`: receives may be posted then that waited for it, and for which messages came early.
     fn retry_early(&mut self, rank: u32, op: OpId, time: f64) {
         let Run { machines, queue, own, .. } = self;
-        let early = &mut machines[(rank & *own) as usize].early;
+        let Some(Backlog { early, .. }) = machines[(rank & *own) as usize].backlog.as_deref_mut() else { return };
         while let Some(&first) = early.range((op, 0)..=(op, OpId::MAX)).next() {
             early.remove(&first);
             queue.push(time, event::arrive(rank, first.1));

@@ -1,7 +1,9 @@
 //! What one rank is at.
 
+use crate::error::{Error, Result};
 use crate::event::EventQueue;
-use crate::schedule::{OpId, Pending, Program};
+use crate::schedule::{OpId, Pending, Program, Schedule};
+use crate::topology::Rank;
 use std::collections::{BTreeSet, VecDeque};
 
 /// Not complete: what is, has a time, whose sign is positive.
@@ -15,76 +17,116 @@ pub(super) fn is_complete(time: f64) -> bool {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     /// Where its operations begin among those of all that are replayed.
-    pub first: usize,
+    pub first: u32,
     /// Where the streams that it receives begin.
     pub receives: u32,
-    /// The last one of the messages that wait for its turn.
-    pub waits: u32,
+    /// The rank that is replayed for it, whose place this is: itself, or one that does alike.
+    pub one: u32,
     /// True if messages come from several ranks.
     pub several: bool,
     /// True if some rank may get more than one message from it.
     pub repeats: bool,
-    /// The rank that is replayed for it, whose place this is: itself, or one that does alike.
-    pub one: u32,
 }
 
-/// One rank's state.
-pub(super) struct Machine<'a> {
-    pub program: &'a Program,
-    pub place: Place,
+/// The places of all ranks, each replayed for itself.
+///
+/// # Errors
+/// [`Error::TooLarge`] if there are more operations than can be counted.
+pub(super) fn places(schedule: &Schedule) -> Result<Vec<Place>> {
+    if u32::try_from(schedule.ops()).is_err() {
+        return Err(Error::TooLarge(format!("replay {} operations: {} can be", schedule.ops(), u32::MAX)));
+    }
+    let (mut first, mut receives) = (0, 0);
+    let place = |(rank, program): (Rank, &Program)| {
+        let (several, repeats) =
+            (program.receives_from_several(), program.has_several_lanes() || program.messages() > program.streams_sent());
+        let place = Place { first, receives, one: rank as u32, several, repeats };
+        (first, receives) = (first + program.len() as u32, receives + program.streams_received() as u32);
+        place
+    };
+    Ok(schedule.programs.iter().enumerate().map(place).collect())
+}
+
+/// One rank's state. There may be a million, of which most wait for one thing.
+pub(super) struct Machine {
     pub cpu_free: f64,
     pub port_free: f64,
-    /// When the port has taken in what came last, or never yet; `None` where all comes from one rank, which sends one message after the other.
-    pub in_free: Option<f64>,
-    /// Messages that come in one after the other by its port: when they are there, and their receives. Of these the first one is an event.
-    pub coming_in: VecDeque<(f64, OpId)>,
+    /// When the port has taken in what came last, or never yet.
+    pub in_free: f64,
     /// What may start next but receives.
     pub pending: Pending,
-    /// Messages that wait for the processor, first come, first served.
-    pub waiting: VecDeque<u32>,
-    /// True if what the processor did last was to take in a message: then a send goes next if both may.
-    pub took: bool,
-    /// Messages that came before their receive was posted, behind the operation that this waits for.
-    pub early: BTreeSet<(OpId, OpId)>,
+    /// Messages that wait here, if any ever did.
+    pub backlog: Option<Box<Backlog>>,
     /// Its events, and when it is looked at next, where each rank is replayed for itself in windows of time.
     pub queue: EventQueue,
     pub next: f64,
     /// When something may start next; one such event is enough.
     pub turn_at: f64,
-    /// The operation but receives that may start first, and when, as far as is known: whatever changes it looks ahead anew.
-    pub ahead: (f64, OpId),
+    /// When the operation but receives may start that may first, as far as is known: whatever changes it looks ahead anew.
+    pub ahead_at: f64,
+    /// That operation.
+    pub ahead: OpId,
+    /// True if what the processor did last was to take in a message: then a send goes next if both may.
+    pub took: bool,
 }
 
-impl<'a> Machine<'a> {
-    /// Nothing was done yet.
-    pub(super) fn new(program: &'a Program, place: Place, done: &[f64]) -> Machine<'a> {
+/// Messages that wait at a rank.
+#[derive(Default)]
+pub(super) struct Backlog {
+    /// Those that come in one after the other by its port: when they are there, and their receives. Of these the first one is an event.
+    pub coming_in: VecDeque<(f64, OpId)>,
+    /// Those that wait for the processor, first come, first served.
+    pub waiting: VecDeque<OpId>,
+    /// Those that came before their receive was posted, behind the operation that this waits for.
+    pub early: BTreeSet<(OpId, OpId)>,
+}
+
+impl Machine {
+    /// Nothing was done yet of a program, whose operations these are.
+    pub(super) fn new(program: &Program, done: &[f64]) -> Machine {
         Machine {
-            program,
-            place,
             cpu_free: 0.0,
             port_free: 0.0,
-            in_free: place.several.then_some(f64::NEG_INFINITY),
-            coming_in: VecDeque::new(),
-            pending: Pending::new(program, |op| known(program, &done[place.first..], op)),
-            waiting: VecDeque::new(),
-            took: false,
-            early: BTreeSet::new(),
+            in_free: f64::NEG_INFINITY,
+            pending: Pending::new(program, |op| known(program, done, op)),
+            backlog: None,
             queue: EventQueue::with_capacity(0),
             next: f64::INFINITY,
             turn_at: f64::INFINITY,
-            ahead: (f64::INFINITY, 0),
+            ahead_at: f64::INFINITY,
+            ahead: 0,
+            took: false,
         }
     }
 
     /// As if it was new, of a program, with the room that it has.
-    pub(super) fn restart(&mut self, program: &'a Program, place: Place, done: &[f64]) {
-        (self.program, self.place) = (program, place);
-        (self.cpu_free, self.port_free, self.in_free) = (0.0, 0.0, place.several.then_some(f64::NEG_INFINITY));
-        self.pending.restart(program, |op| known(program, &done[place.first..], op));
-        self.coming_in.clear();
-        self.waiting.clear();
-        self.early.clear();
-        (self.took, self.turn_at, self.ahead) = (false, f64::INFINITY, (f64::INFINITY, 0));
+    pub(super) fn restart(&mut self, program: &Program, done: &[f64]) {
+        (self.cpu_free, self.port_free, self.in_free) = (0.0, 0.0, f64::NEG_INFINITY);
+        self.pending.restart(program, |op| known(program, done, op));
+        if let Some(backlog) = &mut self.backlog {
+            backlog.coming_in.clear();
+            backlog.waiting.clear();
+            backlog.early.clear();
+        }
+        (self.turn_at, self.ahead_at, self.ahead, self.took) = (f64::INFINITY, f64::INFINITY, 0, false);
+    }
+
+    /// Messages that wait here.
+    #[inline]
+    pub(super) fn backlog(&mut self) -> &mut Backlog {
+        self.backlog.get_or_insert_default()
+    }
+
+    /// True if a message waits for the processor.
+    #[inline]
+    pub(super) fn has_waiting(&self) -> bool {
+        self.backlog.as_ref().is_some_and(|backlog| !backlog.waiting.is_empty())
+    }
+
+    /// The first message that waits for the processor.
+    #[inline]
+    pub(super) fn next_waiting(&mut self) -> Option<OpId> {
+        self.backlog.as_mut()?.waiting.pop_front()
     }
 }
 

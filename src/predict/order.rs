@@ -1,11 +1,12 @@
 //! In what order ranks are replayed: one after the other where each can come after all that send to it, so that what a rank needs is near, and of a
 //! million ranks one has a machine; else all at once, by time or each for itself in windows of it, of those that do alike one for all.
 
-use super::machine::{Machine, OPEN};
+use super::machine::{Machine, OPEN, Place};
 use super::{EVENTS, Record, Run, Way, event};
 use crate::error::Result;
 use crate::event::Event;
-use crate::schedule::{Schedule, alike};
+use crate::schedule::{OpId, Schedule, alike};
+use crate::topology::Rank;
 
 /// Ranks in an order in which each comes after all that send to it, one that it sends to right behind it where that may be; `None` where there is no such order.
 /// Of the message streams of a schedule each end has another.
@@ -34,51 +35,54 @@ const OPERATIONS_OF_EVENT: usize = 8;
 /// There is no other message.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// A message that waits for its receiver's turn: when it is there, as which event, and the overhead that its receive will pay.
+/// A message that waits for its receiver's turn: when it is there, its receive, and the overhead that this will pay.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Waiting {
-    pub there: f64,
-    pub event: u64,
-    pub recv_overhead: f64,
+struct Waiting {
+    there: f64,
+    recv_overhead: f64,
+    receive: OpId,
+    /// The one to the same rank before it.
+    before: u32,
 }
 
 /// Messages to ranks whose turn has not come.
 #[derive(Debug)]
 pub(super) struct OnTheWay {
-    /// Each with the one to the same rank before it.
-    messages: Vec<(Waiting, u32)>,
+    /// The last one to each rank.
+    last: Vec<u32>,
+    messages: Vec<Waiting>,
     /// The last place among them that is free again, as those before it are named there.
     free: u32,
 }
 
 impl OnTheWay {
-    /// Nothing was sent.
-    fn new() -> OnTheWay {
-        OnTheWay { messages: Vec::new(), free: NONE }
+    /// Nothing was sent to so many ranks.
+    fn new(ranks: usize) -> OnTheWay {
+        OnTheWay { last: vec![NONE; ranks], messages: Vec::new(), free: NONE }
     }
 
-    /// A message goes to a rank, of which the last one is known.
+    /// A message goes to a rank: when it is there, the overhead of its receive, and that.
     #[inline]
-    pub(super) fn add(&mut self, last: &mut u32, message: Waiting) {
+    pub(super) fn add(&mut self, to: Rank, there: f64, recv_overhead: f64, receive: OpId) {
+        let last = &mut self.last[to];
+        let message = Waiting { there, recv_overhead, receive, before: *last };
         if let Some(place) = self.messages.get_mut(self.free as usize) {
-            let next_free = place.1;
-            *place = (message, *last);
-            (*last, self.free) = (self.free, next_free);
+            *last = std::mem::replace(&mut self.free, place.before);
+            *place = message;
         } else {
-            self.messages.push((message, *last));
+            self.messages.push(message);
             *last = self.messages.len() as u32 - 1;
         }
     }
 
-    /// It is the turn of a rank, of which the last message is known, and the operations: gives what comes to it, the first one last.
-    fn bring(&mut self, last: &mut u32, done: &mut [f64], messages: &mut Vec<Event>) {
-        let mut at = std::mem::replace(last, NONE);
+    /// It is the turn of a rank, whose operations are known: gives what comes to it as events, the first one last.
+    fn bring(&mut self, rank: u32, event: fn(u32, OpId) -> u64, done: &mut [f64], messages: &mut Vec<Event>) {
+        let mut at = std::mem::replace(&mut self.last[rank as usize], NONE);
         messages.clear();
-        while let Some((message, before)) = self.messages.get_mut(at as usize) {
-            // what the event says first is the operation
-            done[message.event as u32 as usize] = -message.recv_overhead;
-            messages.push((message.there, message.event));
-            let before = std::mem::replace(before, self.free);
+        while let Some(message) = self.messages.get_mut(at as usize) {
+            done[message.receive as usize] = -message.recv_overhead;
+            messages.push((message.there, event(rank, message.receive)));
+            let before = std::mem::replace(&mut message.before, self.free);
             (self.free, at) = (at, before);
         }
         messages.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
@@ -93,7 +97,7 @@ impl Run<'_> {
             return Ok(None);
         }
         let Some(order) = senders_first(self.schedule) else { return Ok(None) };
-        self.way = Way::InOrder(OnTheWay::new());
+        self.way = Way::InOrder(OnTheWay::new(self.places.len()));
         self.done = vec![OPEN; self.schedule.ops()];
         // with a limit it is known from here on who goes through a pipe: what a rank finds before others do might be cut off wrongly
         self.within(limit);
@@ -102,14 +106,15 @@ impl Run<'_> {
             if self.by_time {
                 break;
             }
-            let place = &mut self.places[rank as usize];
+            let Place { first, several, .. } = self.places[rank as usize];
+            let done = &mut self.done[first as usize..];
             if let Way::InOrder(on_the_way) = &mut self.way {
-                on_the_way.bring(&mut place.waits, &mut self.done[place.first..], &mut messages);
+                on_the_way.bring(rank, if several { event::at_port } else { event::arrive }, done, &mut messages);
             }
             let program = &self.schedule.programs[rank as usize];
             match self.machines.first_mut() {
-                Some(machine) => machine.restart(program, *place, &self.done),
-                None => self.machines.push(Machine::new(program, *place, &self.done)),
+                Some(machine) => machine.restart(program, done),
+                None => self.machines.push(Machine::new(program, done)),
             }
             self.look_ahead(rank, 0.0);
             let within = self.replay_one(rank, &mut messages, limit, f64::INFINITY);
@@ -151,7 +156,7 @@ impl Run<'_> {
         let mut first = 0;
         for (rank, one) in ones.into_iter().map(|one| one as usize).enumerate() {
             if one == rank {
-                self.places[rank].first = first;
+                self.places[rank].first = first as u32;
                 first += self.schedule.programs[rank].len();
             } else {
                 self.places[rank] = self.places[one];
@@ -182,7 +187,7 @@ impl Run<'_> {
         self.own = u32::MAX;
         let ones: Vec<u32> = self.places.iter().zip(0..).filter(|&(place, rank)| place.one == rank).map(|(_, rank)| rank).collect();
         let programs = self.schedule.programs.iter().zip(&self.places).take(ones.last().map_or(0, |&last| last as usize + 1));
-        self.machines = programs.map(|(program, &place)| Machine::new(program, place, &self.done)).collect();
+        self.machines = programs.map(|(program, &place)| Machine::new(program, &self.done[place.first as usize..])).collect();
         ones.iter().for_each(|&rank| self.look_ahead(rank, 0.0));
     }
 

@@ -162,7 +162,7 @@ impl Run<'_> {
     fn received(&self, bytes: usize) -> Vec<f64> {
         let of = |(program, place): (&Program, &Place)| {
             let within = |action| matches!(action, Action::Recv { span, .. } if span.end() <= bytes);
-            let ops = program.actions().zip(&self.done[place.first..]).filter(|(action, _)| within(*action));
+            let ops = program.actions().zip(&self.done[place.first as usize..]).filter(|(action, _)| within(*action));
             ops.map(|(_, &done)| done).fold(0.0, f64::max)
         };
         self.schedule.programs.iter().zip(&self.places).map(of).collect()

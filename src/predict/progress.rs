@@ -95,8 +95,7 @@ impl Run<'_> {
     /// The receive of a message that leaves.
     #[inline]
     pub(super) fn send(&mut self, rank: u32, op: usize, to: Rank) -> OpId {
-        let m = &self.machines[(rank & self.own) as usize];
-        let stream = self.progress.sent.at(rank as Rank, m.program.stream(op));
+        let stream = self.progress.sent.at(rank as Rank, self.schedule.programs[rank as usize].stream(op));
         let receive = self.receive(stream, to);
         self.progress.sent.first[stream] = receive | SENT;
         if self.progress.is_limited() {
@@ -111,9 +110,8 @@ impl Run<'_> {
     /// Receives of a stream are posted in order.
     #[inline]
     pub(super) fn posted(&mut self, rank: u32, op: OpId, now: f64) -> std::result::Result<f64, OpId> {
-        let m = &self.machines[(rank & self.own) as usize];
-        let (program, first) = (m.program, m.place.first);
-        let stream = (m.place.receives + program.stream(op as usize)) as usize;
+        let (program, place) = (&self.schedule.programs[rank as usize], self.places[rank as usize]);
+        let (first, stream) = (place.first as usize, (place.receives + program.stream(op as usize)) as usize);
         loop {
             let next = self.progress.posted[stream];
             if next > op {
@@ -140,11 +138,11 @@ impl Run<'_> {
         if !self.progress.is_limited() {
             return Some(0.0);
         }
-        let (m, theirs) = (&self.machines[(rank & self.own) as usize], self.places[to]);
-        let receive = self.receive(self.progress.sent.at(rank as Rank, m.program.stream(op)), to);
+        let theirs = self.places[to];
+        let receive = self.receive(self.progress.sent.at(rank as Rank, self.schedule.programs[rank as usize].stream(op)), to);
         let stream = &mut self.progress.windows[(theirs.receives + self.schedule.programs[to].stream(receive as usize)) as usize];
         let Some(window) = stream.sent.waits_for(stream.in_flight) else { return Some(0.0) };
-        let received = self.done[theirs.first + window as usize];
+        let received = self.done[theirs.first as usize + window as usize];
         stream.held = !super::is_complete(received);
         (!stream.held).then_some(received)
     }
@@ -155,8 +153,8 @@ impl Run<'_> {
         if !self.progress.is_limited() {
             return None;
         }
-        let m = &self.machines[(rank & self.own) as usize];
-        let stream = &mut self.progress.windows[(m.place.receives + m.program.stream(op)) as usize];
-        if std::mem::take(&mut stream.held) { m.program.message(op).map(|(from, _)| self.places[from].one as Rank) } else { None }
+        let program = &self.schedule.programs[rank as usize];
+        let stream = &mut self.progress.windows[(self.places[rank as usize].receives + program.stream(op)) as usize];
+        if std::mem::take(&mut stream.held) { program.message(op).map(|(from, _)| self.places[from].one as Rank) } else { None }
     }
 }

@@ -46,10 +46,10 @@ impl Run<'_> {
             if limits[stream] == 0 || *count <= limits[stream] {
                 return false;
             }
-            *all = all.max(self.done[self.places[link.to].first + *before as usize]);
+            *all = all.max(self.done[self.places[link.to].first as usize + *before as usize]);
             *before = progress::after(&self.schedule.programs[link.to], *before);
             let overhead = self.model.cost(link, self.schedule.programs[link.from].bytes(op)).send_overhead;
-            self.done[self.places[link.from].first + op] - overhead < *all / ROUNDING
+            self.done[self.places[link.from].first as usize + op] - overhead < *all / ROUNDING
         })
     }
 
@@ -64,8 +64,8 @@ impl Run<'_> {
         let mut last: Vec<Option<(f64, f64, f64)>> = vec![None; next.len()];
         for (stream, link, op) in self.messages(&streams) {
             let (receiver, bytes) = (&self.schedule.programs[link.to], self.schedule.programs[link.from].bytes(op));
-            let received = self.done[self.places[link.to].first + next[stream] as usize];
-            let left = self.done[self.places[link.from].first + op] - self.model.cost(link, bytes).send_overhead;
+            let received = self.done[self.places[link.to].first as usize + next[stream] as usize];
+            let left = self.done[self.places[link.from].first as usize + op] - self.model.cost(link, bytes).send_overhead;
             next[stream] = progress::after(receiver, next[stream]);
             // the last one may be a short one
             if next[stream] != NONE {

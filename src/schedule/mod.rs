@@ -61,7 +61,7 @@ pub use check::{check, completes};
 pub use cursors::Cursors;
 pub use goal::goal;
 pub use matching::{Matching, Streams, matching};
-pub use pending::Pending;
+pub use pending::{Next, Pending};
 pub(crate) use program::NONE;
 pub use program::Program;
 pub use specification::{Elements, Fold, Layout, Piece, Specification};

@@ -5,41 +5,59 @@ use super::{OpId, Program};
 use smallvec::SmallVec;
 
 /// The next operations of a rank's lanes. A rank may have as many lanes as there are groups: those that may start are known, and each of the others
-/// is looked at again only when what it waits for is complete.
+/// is looked at again only when what it waits for is complete. In few bytes: a million ranks may have one each.
 #[derive(Debug, Clone, Default)]
 pub struct Pending {
-    /// What is not waited for: operations, and when all was complete that they come after.
-    ready: SmallVec<[(OpId, f64); 1]>,
-    /// What waits for an operation, behind that operation, in order. Each lane is here at most once: those few take less room than a place for each
-    /// operation that may be waited for.
-    waiting: SmallVec<[(OpId, OpId); 2]>,
+    /// Those that may start, in no order; then what waits for an operation, behind that operation, in order. Each lane is here at most once.
+    next: SmallVec<[Next; 1]>,
+}
+
+/// The next operation of a lane.
+#[derive(Debug, Clone, Copy)]
+pub struct Next {
+    /// It.
+    pub op: OpId,
+    /// What it waits for; [`NONE`] if it may start.
+    open: OpId,
+    /// From when on it may start, by what it comes after.
+    pub since: f64,
 }
 
 impl Pending {
     /// Before anything was started. `known`: when all was complete that an operation comes after, or one that is not complete.
     pub fn new(program: &Program, known: impl Fn(OpId) -> Result<f64, OpId>) -> Pending {
-        let mut pending = Pending { ready: SmallVec::with_capacity(program.body().lanes.len()), waiting: SmallVec::new() };
+        let mut pending = Pending { next: SmallVec::with_capacity(program.body().lanes.len()) };
         pending.restart(program, known);
         pending
     }
 
     /// As before anything of a program was started.
     pub fn restart(&mut self, program: &Program, known: impl Fn(OpId) -> Result<f64, OpId>) {
-        self.ready.clear();
-        self.waiting.clear();
+        self.next.clear();
         program.body().lanes.iter().map(|lane| lane.0).filter(|&first| first != NONE).for_each(|first| self.add(first, &known));
     }
 
-    /// What may start, and from when on by what it comes after, in no order.
+    /// How many of them may start.
     #[inline]
-    pub fn ready(&self) -> &[(OpId, f64)] {
-        &self.ready
+    fn count_ready(&self) -> usize {
+        match &self.next[..] {
+            [one] => usize::from(one.open == NONE),
+            all => all.partition_point(|next| next.open == NONE),
+        }
+    }
+
+    /// What may start, in no order.
+    #[inline]
+    pub fn ready(&self) -> &[Next] {
+        &self.next[..self.count_ready()]
     }
 
     /// An operation was started: its lane goes on.
     pub fn start(&mut self, program: &Program, op: usize, known: impl Fn(OpId) -> Result<f64, OpId>) {
-        if let Some(k) = self.ready.iter().position(|&(ready, _)| ready as usize == op) {
-            self.ready.swap_remove(k);
+        let ready = self.count_ready();
+        if let Some(k) = self.next[..ready].iter().position(|next| next.op as usize == op) {
+            self.next.swap(k, ready - 1);
+            self.next.remove(ready - 1);
         }
         if let Some(next) = program.next(op) {
             self.add(next as OpId, &known);
@@ -49,20 +67,21 @@ impl Pending {
     /// An operation is complete.
     #[inline]
     pub fn complete(&mut self, op: usize, known: impl Fn(OpId) -> Result<f64, OpId>) {
-        while let Ok(place) = self.waiting.binary_search_by_key(&op, |&(open, _)| open as usize) {
-            let (_, waits) = self.waiting.remove(place);
-            self.add(waits, &known);
+        loop {
+            let ready = self.count_ready();
+            let Ok(place) = self.next[ready..].binary_search_by_key(&op, |next| next.open as usize) else { return };
+            let waits = self.next.remove(ready + place);
+            self.add(waits.op, &known);
         }
     }
 
     fn add(&mut self, op: OpId, known: &impl Fn(OpId) -> Result<f64, OpId>) {
-        match known(op) {
-            Ok(since) => self.ready.push((op, since)),
-            Err(open) => {
-                let place = self.waiting.partition_point(|&waits| waits < (open, op));
-                self.waiting.insert(place, (open, op));
-            }
-        }
+        let ready = self.count_ready();
+        let (place, open, since) = match known(op) {
+            Ok(since) => (ready, NONE, since),
+            Err(open) => (ready + self.next[ready..].partition_point(|next| (next.open, next.op) < (open, op)), open, 0.0),
+        };
+        self.next.insert(place, Next { op, open, since });
     }
 }
 
@@ -89,7 +108,7 @@ mod tests {
         };
         let mut pending = Pending::new(&program, |op| known(&times, op));
         let ready = |pending: &Pending| {
-            let mut ready = pending.ready().to_vec();
+            let mut ready: Vec<(OpId, f64)> = pending.ready().iter().map(|next| (next.op, next.since)).collect();
             ready.sort_by_key(|r| r.0);
             ready
         };

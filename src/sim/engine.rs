@@ -8,7 +8,7 @@ use super::noise::Disturbance;
 use crate::error::{Error, Result};
 use crate::event::EventQueue;
 use crate::platform::{Placement, Platform};
-use crate::schedule::{Action, Matching, NONE, OpId, Pending, Program, Schedule, Trace, matching};
+use crate::schedule::{Action, Matching, NONE, Next, OpId, Pending, Program, Schedule, Trace, matching};
 use crate::topology::Rank;
 use std::collections::VecDeque;
 
@@ -129,10 +129,10 @@ impl Machine<'_> {
 
     /// The send or delay that may start first, and when; of those that may start by `now`, the first in the program.
     fn next(&self, now: f64, eager_limit: usize) -> Option<(f64, usize)> {
-        let start = |&(op, ready): &(OpId, f64)| {
+        let start = |&Next { op, since, .. }: &Next| {
             // there are no receives among them
             let eager = self.program.message(op as usize).is_some_and(|(_, bytes)| bytes <= eager_limit);
-            (now.max(ready).max(self.cpu_free).max(if eager { self.out_free } else { 0.0 }), op as usize)
+            (now.max(since).max(self.cpu_free).max(if eager { self.out_free } else { 0.0 }), op as usize)
         };
         self.pending.ready().iter().map(start).min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
     }
