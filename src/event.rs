@@ -9,17 +9,20 @@ pub type Event = (f64, u64);
 /// Events, each a word, in order of time; those of one time in order of the word, so that every run and every rank sees the same order.
 #[derive(Debug)]
 pub struct EventQueue {
-    /// The earliest one: of a queue with one at most, as most ranks' are, nothing is elsewhere.
-    first: Option<Event>,
+    /// The earliest one, or [`NONE`]: of a queue with one at most, as most ranks' are, nothing is elsewhere.
+    first: Event,
     /// The others, time above event: one comparison of numbers, which needs no branches.
     #[expect(clippy::box_collection, reason = "there are as many queues as ranks")]
     rest: Option<Box<BinaryHeap<Reverse<u128>>>>,
 }
 
+/// No event.
+const NONE: Event = (f64::INFINITY, u64::MAX);
+
 impl EventQueue {
     /// An empty queue with room for `capacity` events.
     pub fn with_capacity(capacity: usize) -> EventQueue {
-        EventQueue { first: None, rest: (capacity > 1).then(|| Box::new(BinaryHeap::with_capacity(capacity))) }
+        EventQueue { first: NONE, rest: (capacity > 1).then(|| Box::new(BinaryHeap::with_capacity(capacity))) }
     }
 
     /// Adds an event. Times are zero or more: the bits of such floats are in the order of their values.
@@ -27,26 +30,28 @@ impl EventQueue {
     pub fn push(&mut self, time: f64, event: u64) {
         debug_assert!(time >= 0.0, "an event at {time}");
         let new = (time, event);
-        let Some(first) = self.first else {
-            self.first = Some(new);
-            return;
-        };
-        let (earlier, later) = if word(new) < word(first) { (new, first) } else { (first, new) };
-        self.first = Some(earlier);
-        self.rest.get_or_insert_default().push(Reverse(word(later)));
+        let (earlier, later) = if word(new) < word(self.first) { (new, self.first) } else { (self.first, new) };
+        self.first = earlier;
+        if later.1 != NONE.1 {
+            self.rest.get_or_insert_with(|| Box::new(BinaryHeap::with_capacity(1))).push(Reverse(word(later)));
+        }
     }
 
     /// Takes the earliest event.
     #[inline]
     pub fn pop(&mut self) -> Option<Event> {
-        let next = self.rest.as_mut().and_then(|rest| rest.pop()).map(|Reverse(next)| event(next));
-        std::mem::replace(&mut self.first, next)
+        let next = self.rest.as_mut().and_then(|rest| rest.pop());
+        if next.is_none() && self.rest.is_some() {
+            self.rest = None; // room that another queue may have
+        }
+        let first = std::mem::replace(&mut self.first, next.map_or(NONE, |Reverse(next)| event(next)));
+        (first.1 != NONE.1).then_some(first)
     }
 
     /// The earliest event.
     #[inline]
     pub fn peek(&self) -> Option<Event> {
-        self.first
+        (self.first.1 != NONE.1).then_some(self.first)
     }
 }
 

@@ -26,7 +26,7 @@ pub struct AlgorithmArgs {
     /// To how many peers at once a rank sends; to all if not given.
     #[arg(long, requires = "algorithm", value_parser = clap::value_parser!(u16).range(1..=WINDOW as i64), value_name = "PEERS")]
     peers: Option<u16>,
-    /// Messages of its schedule, at most: whoever wants more needs 5 to 270 bytes for each.
+    /// Messages of its schedule, at most: whoever wants more needs 8 to 510 bytes for each.
     #[arg(long, requires = "algorithm", value_name = "MESSAGES", default_value_t = MOST_MESSAGES as u32, value_parser = clap::value_parser!(u32).range(1..))]
     most_messages: u32,
 }

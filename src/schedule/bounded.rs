@@ -8,12 +8,13 @@ use crate::topology::Rank;
 use crate::units;
 
 /// A schedule that is replayed, and the replay, hold about so many bytes for each message. What ranks that do the same do is there once, and of those that do
-/// alike the times of one: 5 in a ring, 20 to 40 where each message has a stream of its own, as in an alltoall in pairs; 70 to 150 where no ranks do alike, 92
-/// where each rank passes one message on down a tree, and 180 to 270 where one rank sends it to all or receives it from all, and combines it.
-const BYTES_PER_MESSAGE: &str = "5 to 270";
+/// alike the times of one: 8 in a ring, 20 to 50 where each message has a stream of its own, as in an alltoall in pairs; 60 to 190 where no ranks do alike, 94
+/// where each rank passes one message on down a tree, 140 to 250 where one rank sends it to all or receives it from all, and combines it, and 510 where each
+/// is of another length, as in the chain of a scatter.
+const BYTES_PER_MESSAGE: &str = "8 to 510";
 /// And so many operations for each of those that are held at most: an alltoall by Bruck's algorithm copies thousands of blocks for a message.
 const OPERATIONS: usize = 8;
-/// So many messages are held at most, if nothing else is said: 10 to 540 MB, and half a second of replaying. Whoever asks for more has most likely slipped in a unit.
+/// So many messages are held at most, if nothing else is said: 16 MB to 1 GB, and half a second to three seconds of replaying. Whoever asks for more has most likely slipped in a unit.
 pub const MOST_MESSAGES: usize = 2_000_000;
 
 /// Messages are tried in so many segments where nothing else bounds them: a pipeline is then filled for a small part of its time, and more would only
