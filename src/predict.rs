@@ -421,9 +421,9 @@ impl<'a> Run<'a> {
     /// The operation but receives that may start first, and when; of those that may start by `now`, the first in the program.
     fn next(&mut self, rank: u32, now: f64) -> Option<(f64, usize)> {
         let mut first: Option<(f64, usize)> = None;
-        for k in 0..self.machines[(rank & self.own) as usize].pending.ready().len() {
+        for k in 0.. {
             let m = &self.machines[(rank & self.own) as usize];
-            let Next { op, since, .. } = m.pending.ready()[k];
+            let Some(Next { op, since, .. }) = m.pending.ready_at(k) else { break };
             let (op, mut start) = (op as usize, since.max(now).max(m.cpu_free));
             if let Some(to) = self.schedule.programs[rank as usize].sends_to(op) {
                 start = start.max(m.port_free);

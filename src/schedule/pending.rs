@@ -52,12 +52,23 @@ impl Pending {
         &self.next[..self.count_ready()]
     }
 
+    /// The k-th of them, if there are so many.
+    #[inline]
+    pub fn ready_at(&self, k: usize) -> Option<Next> {
+        self.next.get(k).copied().filter(|next| next.open == NONE)
+    }
+
     /// An operation was started: its lane goes on.
     pub fn start(&mut self, program: &Program, op: usize, known: impl Fn(OpId) -> Result<f64, OpId>) {
-        let ready = self.count_ready();
-        if let Some(k) = self.next[..ready].iter().position(|next| next.op as usize == op) {
-            self.next.swap(k, ready - 1);
-            self.next.remove(ready - 1);
+        if let [one] = &self.next[..] {
+            debug_assert_eq!((one.op as usize, one.open), (op, NONE));
+            self.next.clear();
+        } else {
+            let ready = self.count_ready();
+            if let Some(k) = self.next[..ready].iter().position(|next| next.op as usize == op) {
+                self.next.swap(k, ready - 1);
+                self.next.remove(ready - 1);
+            }
         }
         if let Some(next) = program.next(op) {
             self.add(next as OpId, &known);
@@ -68,6 +79,12 @@ impl Pending {
     #[inline]
     pub fn complete(&mut self, op: usize, known: impl Fn(OpId) -> Result<f64, OpId>) {
         loop {
+            // most ranks have one lane
+            if let [one] = &self.next[..]
+                && one.open as usize != op
+            {
+                return;
+            }
             let ready = self.count_ready();
             let Ok(place) = self.next[ready..].binary_search_by_key(&op, |next| next.open as usize) else { return };
             let waits = self.next.remove(ready + place);
@@ -76,6 +93,10 @@ impl Pending {
     }
 
     fn add(&mut self, op: OpId, known: &impl Fn(OpId) -> Result<f64, OpId>) {
+        if self.next.is_empty() {
+            let (open, since) = known(op).map_or_else(|open| (open, 0.0), |since| (NONE, since));
+            return self.next.push(Next { op, open, since });
+        }
         let ready = self.count_ready();
         let (place, open, since) = match known(op) {
             Ok(since) => (ready, NONE, since),
