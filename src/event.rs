@@ -40,11 +40,8 @@ impl EventQueue {
     /// Takes the earliest event.
     #[inline]
     pub fn pop(&mut self) -> Option<Event> {
-        let next = self.rest.as_mut().and_then(|rest| rest.pop());
-        if next.is_none() && self.rest.is_some() {
-            self.rest = None; // room that another queue may have
-        }
-        let first = std::mem::replace(&mut self.first, next.map_or(NONE, |Reverse(next)| event(next)));
+        let next = self.rest.as_mut().and_then(|rest| rest.pop()).map_or(NONE, |Reverse(next)| event(next));
+        let first = std::mem::replace(&mut self.first, next);
         (first.1 != NONE.1).then_some(first)
     }
 

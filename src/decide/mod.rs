@@ -279,9 +279,9 @@ pub fn in_other_segments(parameters: Parameters, ranks: usize, bytes: usize) -> 
     tried.map(move |segment| Parameters { by_speed: parameters.by_speed, ..Parameters::of(segment, parameters.radix) })
 }
 
-/// Twice and four times as many messages under way, as far as there are so many and the smaller number holds some back.
-pub fn wider(in_flight: usize, pieces: usize) -> impl Iterator<Item = usize> {
-    [2, 4].into_iter().map(move |k| k * in_flight).take_while(move |&more| more <= WINDOW && more / 2 < pieces)
+/// Twice as many messages under way, if some are held back and so many may be.
+pub fn wider(in_flight: usize, pieces: usize) -> Option<usize> {
+    (in_flight > 0 && in_flight < pieces).then_some(2 * in_flight).filter(|&more| more <= WINDOW)
 }
 
 #[cfg(test)]

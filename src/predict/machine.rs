@@ -81,6 +81,8 @@ pub(super) struct Backlog {
     pub early: BTreeSet<(OpId, OpId)>,
 }
 
+const _: () = assert!(size_of::<Machine>() <= 112, "a million of them are held, and looked at in turns");
+
 impl Machine {
     /// Nothing was done yet of a program, whose operations these are.
     pub(super) fn new(program: &Program, done: &[f64]) -> Machine {

@@ -174,8 +174,7 @@ impl Search<'_> {
                     self.add(candidates, bytes, choice, limit(choice))?;
                 }
                 // what one wins tells whether two would
-                let wider = wider(best.flow.in_flight, pieces(bytes, best.segment)).take(1);
-                for in_flight in wider.filter(|_| leads && best.flow.in_flight > 0) {
+                if let Some(in_flight) = wider(best.flow.in_flight, pieces(bytes, best.segment)).filter(|_| leads) {
                     let choice = TwoLevelParameters { flow: Flow { in_flight, ..best.flow }, ..best };
                     self.add(candidates, bytes, choice, limit(choice))?;
                 }
@@ -220,7 +219,7 @@ impl Search<'_> {
         let (window, one_peer) = (inside.clone().map(|p| p.in_flight).max().unwrap_or(0), inside.clone().any(|p| p.peers == 1));
         let mut others = Vec::new();
         if choice.inter_group.has_trees() {
-            let wider = wider(window, pieces(bytes, choice.segment)).take(1).filter(|_| window > 0);
+            let wider = wider(window, pieces(bytes, choice.segment));
             others.extend(wider.map(|intra_in_flight| Flow { intra_in_flight, ..flow }));
             if choice.segment > 0 {
                 others.push(Flow { in_flight: WINDOW, intra_in_flight: WINDOW, ..flow });

@@ -300,7 +300,7 @@ impl Field {
         let (_, mut found) =
             rank_candidates(knowledge, self.collective, &positions, self.bytes, &segments.collect::<Vec<_>>(), usize::MAX)?;
         // models do not know what more under way is good for
-        let more = wider(fastest.parameters.in_flight, pieces(self.bytes, fastest.parameters.segment)).take(1).filter(|&more| more > 0);
+        let more = wider(fastest.parameters.in_flight, pieces(self.bytes, fastest.parameters.segment));
         found.extend(more.map(|in_flight| Candidate { parameters: Parameters { in_flight, ..fastest.parameters }, ..fastest.clone() }));
         found.retain(|c| c.predicted <= limit && !experiments.contains(&self.experiment(rank_set, c)));
         Ok(found)
@@ -343,9 +343,9 @@ fn with_windows(mut candidates: Vec<Candidate>, bytes: usize) -> Vec<Candidate> 
     let best = candidates.iter().find(|c| c.parameters.in_flight > 0).cloned();
     let one_peer = candidates.iter().find(|c| c.parameters.peers > 0).cloned();
     candidates.extend(one_peer.map(|c| Candidate { parameters: Parameters { peers: 0, ..c.parameters }, ..c }));
-    candidates.extend(best.into_iter().flat_map(|best| {
-        let more = wider(best.parameters.in_flight, pieces(bytes, best.parameters.segment)).take(1);
-        more.map(move |in_flight| Candidate { parameters: Parameters { in_flight, ..best.parameters }, ..best.clone() })
+    candidates.extend(best.and_then(|best| {
+        let in_flight = wider(best.parameters.in_flight, pieces(bytes, best.parameters.segment))?;
+        Some(Candidate { parameters: Parameters { in_flight, ..best.parameters }, ..best })
     }));
     candidates
 }

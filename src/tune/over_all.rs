@@ -149,8 +149,7 @@ fn of_size(
 /// The same with twice as much under way between coordinators, where that is held back.
 fn wider(policy: &CompiledPolicy, members: &[Location], form: &Form, shape: &Shape) -> Result<Option<Plan>> {
     let Form::Coordinated(c) = form else { return Ok(None) };
-    let more = decide::wider(c.between.parameters.in_flight, pieces(shape.bytes, c.segment)).next();
-    let Some(in_flight) = more.filter(|&more| more > 0) else { return Ok(None) };
+    let Some(in_flight) = decide::wider(c.between.parameters.in_flight, pieces(shape.bytes, c.segment)) else { return Ok(None) };
     let mut wider = c.clone();
     wider.between.parameters.in_flight = in_flight;
     let form = Form::Coordinated(wider);
