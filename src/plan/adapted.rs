@@ -35,7 +35,7 @@ const MOST_RANKS: usize = 1 << 14;
 /// And as long as predictions have replayed no more events than this: some 20 ms.
 const MOST_EVENTS: u64 = 1 << 18;
 /// Among many ranks fewer, of which each takes longer: more is built for it, and what is built is larger than caches are.
-const MOST_EVENTS_AMONG_MANY: u64 = 1 << 17;
+const MOST_EVENTS_AMONG_MANY: u64 = 3 << 15;
 /// Where the row says no segment such schedules are tried first in segments of about an eighth of the message, no longer than this.
 const LONGEST_FIRST: usize = 64 << 10;
 
@@ -146,7 +146,15 @@ impl<'a> Search<'a> {
     fn try_choice(&mut self, choice: TwoLevelChoice) -> Result<()> {
         let factor = self.missed(choice) * self.handicap(choice);
         let limit = self.candidates.best().map_or(f64::INFINITY, |best| best.expected / factor);
-        self.candidates.add(choice, factor, limit)
+        self.candidates.add_or(choice, factor, limit, self.of_rows(choice))
+    }
+
+    /// What the row of the nearest size that says a schedule tells of it where nothing can be predicted in time, a relay over tens of groups: what it took
+    /// there, and in proportion where there is more to send. What no row says is taken never to end.
+    fn of_rows(&self, choice: TwoLevelChoice) -> f64 {
+        let more = |row: &TwoLevelRow| (self.bytes as f64 / row.at_bytes.max(1) as f64).max(1.0);
+        let known = self.near.iter().find(|(known, _)| *known == choice);
+        known.map_or(f64::INFINITY, |(_, row)| row.evidence.predicted_s * more(row))
     }
 
     /// True if more may be predicted.
@@ -224,6 +232,34 @@ fn segments_around(of_row: usize, bytes: usize) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::{GroupPolicy, LinkPolicy, Policy};
+    use std::path::Path;
+
+    /// A relay over tens of groups has no turns that tell what all of it takes, and is too large to be replayed: from other roots its row stands for it.
+    #[test]
+    fn what_is_too_large_to_be_predicted_takes_what_its_row_says() {
+        let mut policy = Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap();
+        let names: Vec<String> = (0..32).map(|k| format!("g{k}")).collect();
+        let group = |k: usize| GroupPolicy {
+            name: names[k].clone(),
+            hosts: (0..32).map(|h| format!("g{k}-{h}")).collect(),
+            ..policy.groups[0].clone()
+        };
+        let link = |a: usize, b: usize| LinkPolicy { between: [names[a].clone(), names[b].clone()], ..policy.links[0].clone() };
+        let links = (0..32).flat_map(|b| (0..b).map(move |a| (a, b))).map(|(a, b)| link(a, b)).collect();
+        (policy.groups, policy.links) = ((0..32).map(group).collect(), links);
+        let rows = policy.collectives.get_mut(&bcast::COLLECTIVE).unwrap();
+        let mut row = rows.two_level.last().unwrap().clone();
+        (row.inter_group, row.intra_group, row.segment_bytes, row.at_bytes) = ("relay".into(), Some("chain".into()), 8 << 10, 4 << 20);
+        (row.evidence.predicted_s, row.evidence.measured_s) = (0.1, None);
+        rows.two_level = vec![row.clone()];
+        let policy = CompiledPolicy::new(policy).unwrap();
+        let members: Vec<Location> = (0..1024).map(|rank| Location { group: rank / 32, position: rank % 32 }).collect();
+        let predictions = Rc::new(Predictions::new(&policy, &members));
+        let whole_s = predictions.of_choice(500, &None, 3 << 20, f64::INFINITY).unwrap();
+        assert!(whole_s > 0.2, "{whole_s}");
+        assert_eq!(choice(&predictions, 500, 3 << 20, &row).unwrap(), choice_of(&row).unwrap());
+    }
 
     #[test]
     fn segments_are_tried_from_the_rows_outwards() {

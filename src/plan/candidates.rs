@@ -47,11 +47,19 @@ impl<'a> TwoLevelCandidates<'a> {
     /// # Errors
     /// Those of [`super::seconds`].
     pub fn add(&mut self, choice: TwoLevelChoice, missed: f64, limit_s: f64) -> Result<()> {
+        self.add_or(choice, missed, limit_s, f64::INFINITY)
+    }
+
+    /// As [`Self::add`], but what is too large to be predicted is taken to be predicted to take `unpredicted_s`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn add_or(&mut self, choice: TwoLevelChoice, missed: f64, limit_s: f64, unpredicted_s: f64) -> Result<()> {
         if self.contains(&choice) {
             return Ok(());
         }
         let predicted = match self.predictions.of_choice(self.root, &choice, self.bytes, limit_s) {
-            Err(Error::TooLarge(_)) => f64::INFINITY,
+            Err(Error::TooLarge(_)) => unpredicted_s,
             found => found?,
         };
         self.all.push(TwoLevelCandidate { choice, predicted, expected: predicted * missed });

@@ -22,7 +22,7 @@ const MOST_PREDICTED: usize = 1 << 19;
 const MOST_OF_FIRST: usize = 4 * MOST_PREDICTED;
 /// Among so many ranks it is fewer, and no more for the first and the others together: some 30 ms, for which all of them wait.
 pub(super) const MANY_RANKS: usize = 512;
-const MOST_AMONG_MANY: usize = 1 << 16;
+const MOST_AMONG_MANY: usize = 3 << 14;
 /// And so many are built to find out how many there are, which takes a fraction of that for each.
 const MOST_BUILT: usize = 1 << 21;
 
