@@ -362,18 +362,22 @@ pub fn predict(policy: &CompiledPolicy, members: &[Location], two_level: &TwoLev
 /// # Errors
 /// As there; [`Error::TooLarge`].
 pub fn predict_within(policy: &CompiledPolicy, members: &[Location], two_level: &TwoLevel, limit_s: f64, most: usize) -> Result<f64> {
+    let part = |bytes: usize| {
+        let part = TwoLevel { bytes, ..two_level.clone() };
+        let messages = part.message_count();
+        if messages > most {
+            return Err(Error::TooLarge(format!("predict {messages} messages: {most} are left to be replayed")));
+        }
+        Ok(part)
+    };
+    let repeats = repeats(two_level);
+    // of what cannot be looked at for its first turns nothing is built
+    part(repeats.least_looked_at(two_level.bytes))?;
     let costs = PolyModel::new(policy, members, &bcast::COLLECTIVE, two_level.bytes)?;
     if limit_s.is_finite() && two_level.inter_group == InterGroup::Relay && least(two_level, &costs)? > limit_s * ROUNDING {
         return Ok(f64::INFINITY);
     }
-    let of = |bytes| {
-        let part = TwoLevel { bytes, ..two_level.clone() };
-        if part.message_count() > most {
-            return Err(Error::TooLarge(format!("predict {} messages: {most} are left to be replayed", part.message_count())));
-        }
-        part.schedule(members.len())
-    };
-    pipelined(two_level.bytes, repeats(two_level), &costs, limit_s, of)
+    pipelined(two_level.bytes, repeats, &costs, limit_s, |bytes| part(bytes)?.schedule(members.len()))
 }
 
 /// How long a broadcast keeps the rank that has most to do; of the library's own inside groups nothing is known.

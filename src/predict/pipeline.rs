@@ -27,6 +27,14 @@ pub struct Repeats {
     pub in_flight: usize,
 }
 
+impl Repeats {
+    /// The least of a message that it is predicted by: its first three turns, or all of it where it goes in no segments or in fewer.
+    pub fn least_looked_at(&self, bytes: usize) -> usize {
+        let turn = self.turn.saturating_mul(self.segment);
+        if turn == 0 { bytes } else { bytes.min(turn.saturating_mul(3)) }
+    }
+}
+
 /// What a message takes in segments: once the pipeline is full, each further turn of so many segments, after which what is done with them repeats
 /// itself, takes each rank as long as the one before. Where turns are seen to differ by what would be more than a hundredth of the whole, that is replayed, if
 /// it is not too large to be. Before as many are under way as may be a pipeline is not full. What takes longer than `limit` takes for ever.
