@@ -176,6 +176,22 @@ fn first_plan_among_unlike_groups<const BYTES: usize>(bencher: Bencher, name: &s
     first_plan_of(bencher, name, BYTES, |m| m.position < 17 + m.group);
 }
 
+/// A first broadcast from a root that no row is for, among 1,035 ranks in 45 groups, where rows say a relay, which is too large to be replayed.
+#[divan::bench(args = [700 << 10, 3 << 20], sample_count = 10)]
+fn first_plan_of_a_relay(bencher: Bencher, bytes: usize) {
+    let (mut policy, members) = large_grid(45, 23);
+    let rows = &mut policy.collectives.get_mut(&bcast::COLLECTIVE).unwrap().two_level;
+    let mut row = rows.last().unwrap().clone();
+    (row.inter_group, row.intra_group, row.segment_bytes, row.at_bytes) = ("relay".into(), Some("chain".into()), 8 << 10, 4 << 20);
+    (row.evidence.predicted_s, row.evidence.measured_s) = (0.1, None);
+    *rows = vec![row];
+    let policy = Arc::new(CompiledPolicy::new(policy).unwrap());
+    bencher.with_inputs(|| Planner::new(Arc::clone(&policy), members.clone(), 13, 65_535)).bench_local_values(|mut planner| {
+        let shape = Shape::new(planner.members().len(), 500, black_box(bytes));
+        planner.planned(&bcast::COLLECTIVE, &shape).unwrap()
+    });
+}
+
 /// A collective's first call of a size on one rank, among those of 32 groups of 64 that take part, from a root in their middle.
 fn first_plan_of(bencher: Bencher, name: &str, bytes: usize, takes_part: impl Fn(&Location) -> bool) {
     let collective = COLLECTIVES.into_iter().find(|c| c.name == name).unwrap();
