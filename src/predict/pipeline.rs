@@ -10,6 +10,8 @@ use std::borrow::Borrow;
 
 /// A pipeline is looked at after so many turns at least, and after twice and three times as many.
 const FULL: usize = 4;
+/// So many looks are taken.
+const LOOKS: usize = 3;
 /// Where a turn is long, after so many segments: those of a relay over tens of groups would be nearly the whole message.
 const FULL_SEGMENTS: usize = 32;
 
@@ -28,10 +30,10 @@ pub struct Repeats {
 }
 
 impl Repeats {
-    /// The least of a message that it is predicted by: its first three turns, or all of it where it goes in no segments or in fewer.
+    /// The least of a message that it is predicted by: as many turns as there are looks, or all of it where it goes in no segments or in fewer.
     pub fn least_looked_at(&self, bytes: usize) -> usize {
         let turn = self.turn.saturating_mul(self.segment);
-        if turn == 0 { bytes } else { bytes.min(turn.saturating_mul(3)) }
+        if turn == 0 { bytes } else { bytes.min(turn.saturating_mul(LOOKS)) }
     }
 }
 
@@ -135,7 +137,7 @@ fn extrapolated<S: Borrow<Schedule>>(
 ) -> Result<Option<(f64, f64)>> {
     let turn = repeats.turn.saturating_mul(repeats.segment);
     // whole turns can be left out: what is left over is a part of one, and the last segment a short one
-    let left_out = bytes.checked_div(turn).unwrap_or(0).saturating_sub(3 * turns);
+    let left_out = bytes.checked_div(turn).unwrap_or(0).saturating_sub(LOOKS * turns);
     if left_out <= turns {
         return Ok(None);
     }
