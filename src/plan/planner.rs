@@ -7,6 +7,7 @@ use crate::collective::{Collective, Shape, Step};
 use crate::error::Result;
 use crate::policy::CompiledPolicy;
 use crate::topology::Rank;
+use crate::units;
 use std::sync::Arc;
 
 /// What programs may take in memory, together: some hundred different broadcasts of thousands of segments.
@@ -87,6 +88,16 @@ impl Planner {
         let plan = plan.for_shape(policy, members, shape)?;
         let native = plan.is_native() || plan.form.lanes() > self.lanes;
         Ok(if native { Planned::Native } else { Planned::Run(plan.form.steps(self.me, shape)?) })
+    }
+
+    /// What all ranks do, in a line, with the time that it should take if that is known.
+    ///
+    /// # Errors
+    /// As [`super::plan`].
+    pub fn explain(&self, collective: &'static Collective, shape: &Shape) -> Result<String> {
+        let plan = super::plan(&self.policy, &self.members, collective, shape)?;
+        let takes = plan.predicted_s.map(|seconds| format!(", about {}", units::seconds(seconds)));
+        Ok(plan.words() + &takes.unwrap_or_default())
     }
 
     /// Lets go of all but what was decided: nobody asks at the moment, and if somebody does again, plans and programs follow from it soon.

@@ -1,6 +1,7 @@
 //! The adaptive collectives as methods of the `mpi` crate's communicators.
 
-use super::call::{self, Call, Items};
+use super::call::{self, Call};
+use super::items::Items;
 use super::nonblocking::{IALLREDUCE, IBARRIER, IBCAST, Pending, begin};
 use super::vector::{self, Blocks, GATHERV, SCATTERV};
 use crate::collective::{Collective, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scatter};

@@ -2,7 +2,8 @@
 
 #[cfg(doc)]
 use super::AdaptiveCollectives;
-use super::call::{self, Call, Items};
+use super::call::{self, Call};
+use super::items::Items;
 use crate::collective::Collective;
 use crate::error::Result;
 use crate::topology::Rank;

@@ -5,7 +5,8 @@
 //! of MPI's own, such as a double and an int, are combined with what lies between them; others that do not lie in one piece are left to the library.
 
 use super::communicator::{attached, sizes};
-use super::datatype::{Direction, Layout, copy_items};
+use super::datatype::Direction;
+use super::items::{Items, Side, got_at};
 use super::known::{Asked, Known};
 use super::refused::{as_mpi_counts, refuses};
 use super::{rank, under_way};
@@ -17,56 +18,8 @@ use crate::transport::Buffers;
 use crate::transport::library::{self, Operation};
 use crate::transport::mpi::check;
 use mpi::ffi;
-use mpi::traits::{AsRaw, Buffer, BufferMut};
-use std::os::raw::{c_int, c_void};
-use std::ptr::{copy_nonoverlapping, null, null_mut};
-
-/// Items of a caller's.
-#[derive(Clone, Copy)]
-pub(super) struct Items {
-    pub data: *mut u8,
-    pub count: c_int,
-    pub datatype: ffi::MPI_Datatype,
-}
-
-/// Where nothing is given, and where nothing comes: an empty slice's address may be 1, which is MPI_IN_PLACE in some libraries, and others want two that
-/// differ.
-static NOTHING: [u8; 2] = [0; 2];
-
-/// The address of items that are given.
-#[inline]
-pub(super) fn given_at(data: *const c_void, nothing: bool) -> *mut u8 {
-    if nothing { (&raw const NOTHING[0]).cast_mut() } else { data.cast_mut().cast() }
-}
-
-/// The address of items that come.
-#[inline]
-pub(super) fn got_at(data: *mut c_void, nothing: bool) -> *mut u8 {
-    if nothing { (&raw const NOTHING[1]).cast_mut() } else { data.cast() }
-}
-
-impl Items {
-    /// To be read.
-    #[inline]
-    pub fn of<B: Buffer + ?Sized>(buffer: &B) -> Items {
-        let (count, datatype) = (buffer.count(), buffer.as_datatype().as_raw());
-        Items { data: given_at(buffer.pointer(), count == 0), count, datatype }
-    }
-
-    /// To be read and written.
-    #[inline]
-    pub fn of_mut<B: BufferMut + ?Sized>(buffer: &mut B) -> Items {
-        let (count, datatype) = (buffer.count(), buffer.as_datatype().as_raw());
-        Items { data: got_at(buffer.pointer_mut(), count == 0), count, datatype }
-    }
-
-    /// None.
-    #[inline]
-    pub fn none() -> Items {
-        // SAFETY: a constant of the library: of no items any datatype does
-        Items { data: null_mut(), count: 0, datatype: unsafe { ffi::RSMPI_UINT8_T } }
-    }
-}
+use std::os::raw::c_int;
+use std::ptr::{null, null_mut};
 
 /// A call.
 pub(super) struct Call {
@@ -110,115 +63,6 @@ impl Call {
     #[inline]
     pub fn comm(&self) -> ffi::MPI_Comm {
         self.asked.comm
-    }
-}
-
-/// How items lie.
-#[derive(Clone, Copy, PartialEq)]
-enum Place {
-    /// In one piece and in order, from so far behind their address on.
-    Piece(isize),
-    /// With bytes between them that nobody looks at, which travel too.
-    Padded,
-    /// They are packed.
-    Scattered,
-}
-
-/// What a rank gives or gets.
-#[derive(Clone, Copy)]
-pub(super) struct Side {
-    count: usize,
-    datatype: ffi::MPI_Datatype,
-    layout: Layout,
-    /// The blocks in it.
-    blocks: usize,
-    place: Place,
-}
-
-impl Side {
-    /// Nothing where there are no blocks: it does not count on this rank.
-    ///
-    /// # Safety
-    /// Where there are blocks, the datatype must be valid, and the count not negative.
-    pub unsafe fn new((count, datatype): (c_int, ffi::MPI_Datatype), blocks: usize, combines: bool) -> Result<Option<Side>> {
-        if blocks == 0 {
-            return Ok(None);
-        }
-        let count = count as usize;
-        if !count.is_multiple_of(blocks) {
-            return Err(Error::invalid(format!("take {count} items for {blocks} blocks: each block must have as many")));
-        }
-        // SAFETY: the caller's
-        let layout = unsafe { Layout::of(datatype)? };
-        let place = match layout.one_piece(count) {
-            _ if combines && layout.is_padded() => Place::Padded,
-            // an operation is told the items' address, and not where their bytes begin
-            Some(start) if start == 0 || !combines => Place::Piece(start),
-            _ => Place::Scattered,
-        };
-        Ok(Some(Side { count, datatype, layout, blocks, place }))
-    }
-
-    /// Bytes of an item, as it travels.
-    fn item(&self) -> usize {
-        if self.place == Place::Padded { self.layout.after(1) as usize } else { self.layout.size }
-    }
-
-    /// What is combined; `None`: items that the library alone can combine.
-    pub fn elements(&self, commute: bool) -> Option<Elements> {
-        (self.place != Place::Scattered).then(|| Elements { bytes: self.item(), commute })
-    }
-
-    /// Bytes of a block, as it travels.
-    fn block(&self) -> usize {
-        self.item() * (self.count / self.blocks)
-    }
-
-    /// Items of a block, as MPI counts them.
-    fn items(&self) -> (c_int, ffi::MPI_Datatype) {
-        ((self.count / self.blocks) as c_int, self.datatype)
-    }
-
-    /// Copies all items between their places and where they travel.
-    ///
-    /// # Safety
-    /// `data` must be the caller's items, and `bytes` as long as they are.
-    pub unsafe fn copy(&self, direction: Direction, data: *mut u8, bytes: *mut u8) -> Result<()> {
-        // SAFETY: the caller's; a communicator that lasts, where the caller's may be freed meanwhile
-        unsafe {
-            match (self.place, direction) {
-                (Place::Padded, Direction::Pack) => copy_nonoverlapping(data, bytes, self.layout.reach(self.count).1),
-                (Place::Padded, Direction::Unpack) => copy_nonoverlapping(bytes, data, self.layout.reach(self.count).1),
-                _ => drop(copy_items(direction, data, self.count, self.datatype, bytes, ffi::RSMPI_COMM_SELF)?),
-            }
-        }
-        Ok(())
-    }
-
-    /// The bytes of items from an address on, as they travel, and their number: where they lie, or else in a copy, of what the plan `reads`.
-    #[inline]
-    unsafe fn bytes(&self, data: *mut u8, reads: bool, copy: &mut Vec<u8>) -> Result<(*mut u8, usize)> {
-        if let Place::Piece(start) = self.place {
-            return Ok((data.wrapping_offset(start), self.layout.size * self.count));
-        }
-        copy.resize(self.item() * self.count, 0);
-        if reads {
-            // SAFETY: the caller's items, and as many bytes as they have
-            unsafe { self.copy(Direction::Pack, data, copy.as_mut_ptr())? };
-        }
-        Ok((copy.as_mut_ptr(), copy.len()))
-    }
-
-    /// A copy of all that some of its items reach, holes too, and the address in it that the first one has.
-    pub unsafe fn copied(&self, data: *mut u8, first: usize, count: usize) -> (Vec<u8>, *mut c_void) {
-        let (begin, bytes) = self.layout.reach(count);
-        // an address of its own, also of nothing
-        let mut copy = vec![0u8; bytes.max(1)];
-        let from = data.wrapping_offset(self.layout.after(first) + begin);
-        // SAFETY: all that the items reach is the caller's, and fits into the copy
-        unsafe { copy_nonoverlapping(from, copy.as_mut_ptr(), bytes) };
-        let address = copy.as_mut_ptr().wrapping_offset(-begin).cast();
-        (copy, address)
     }
 }
 
@@ -309,7 +153,9 @@ impl Prepared {
     #[cold]
     fn refused(asked: &Asked, me: Rank) -> Result<Prepared> {
         let Asked { given, got, root, .. } = *asked;
-        let own = library::Call { input: null(), given, output: null_mut(), got, op: asked.operation(), root: as_mpi_counts(root) };
+        let items = |(count, datatype): (i64, ffi::MPI_Datatype)| (count as c_int, datatype);
+        let (given, got, op) = (items(given), items(got), asked.operation());
+        let own = library::Call { input: null(), given, output: null_mut(), got, op, root: as_mpi_counts(root) };
         let call_own = library::own(asked.collective)?;
         Ok(Prepared { me, given: None, got: None, bytes: 0, elements: None, reads_output: false, own, call_own, refused: true })
     }
@@ -448,29 +294,63 @@ impl Copies {
 pub(super) unsafe fn run(call: &Call) -> Result<()> {
     // SAFETY: the caller's; what is known is copied before the library runs, which may call a user's reduction, and that this
     unsafe {
-        if let Some(found) = attached(call.comm())
-            && let Some(known) = found.as_ref().known.find(&call.asked)
-            && let Some(prepared) = known.librarys_own()
+        if let Some(prepared) = librarys_own(call)
+            && !call.asked.in_place
         {
             let (own, call_own) = (prepared.as_it_is(call), prepared.call_own);
             under_way::finish(call.comm(), None);
             return check(call.asked.collective.function, call_own(&own, call.comm()));
         }
-        run_known(call)
+        let known = Known::of(&call.asked)?;
+        run_known(known, call, |prepared| {
+            let (own, _copy) = prepared.for_the_library(call);
+            (prepared.call_own)(&own, call.comm())
+        })
     }
 }
 
-/// What is planned, or is to be looked up.
+/// The same, where the library's own function is called by `own`, with the arguments that the caller gave: also where they are none that MPI's function has.
+///
+/// # Safety
+/// As [`run`], of arguments that MPI's function has.
+///
+/// # Errors
+/// MPI's reason.
+#[inline(always)]
+pub(super) unsafe fn run_or(call: &Call, own: impl Fn() -> c_int) -> Result<()> {
+    let function = call.asked.collective.function;
+    // SAFETY: as above
+    unsafe {
+        if librarys_own(call).is_some() {
+            under_way::finish(call.comm(), None);
+            return check(function, own());
+        }
+        match Known::of(&call.asked) {
+            Ok(known) => run_known(known, call, |_| own()),
+            Err(Error::Invalid(_)) => {
+                under_way::finish(call.comm(), None);
+                check(function, own())
+            }
+            Err(e) => Err(e),
+        }
+    }
+}
+
+/// What a call says of the caller's memory, if it is known that the library's own function carries it out.
+#[inline(always)]
+unsafe fn librarys_own<'a>(call: &Call) -> Option<&'a Prepared> {
+    // SAFETY: the caller's; what is known of a communicator stays until another one of its calls
+    unsafe { attached(call.comm()).and_then(|found| (*found.as_ptr()).known.find(&call.asked)).and_then(Known::librarys_own) }
+}
+
+/// What is planned, or is the library's own.
 #[inline(never)]
-unsafe fn run_known(call: &Call) -> Result<()> {
+unsafe fn run_known(mut known: Box<Known>, call: &Call, own: impl FnOnce(&Prepared) -> c_int) -> Result<()> {
     // SAFETY: the caller's
     unsafe {
-        let mut known = Known::of(&call.asked)?;
         if !run_plan(&mut known, call)? {
             under_way::finish(call.comm(), None);
-            let prepared = known.prepared();
-            let (own, _copy) = prepared.for_the_library(call);
-            check(call.asked.collective.function, (prepared.call_own)(&own, call.comm()))?;
+            check(call.asked.collective.function, own(known.prepared()))?;
         }
         known.remember();
     }

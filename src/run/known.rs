@@ -8,7 +8,6 @@ use crate::error::Result;
 use crate::plan;
 use crate::topology::Rank;
 use mpi::ffi;
-use std::os::raw::c_int;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -41,9 +40,9 @@ pub struct Asked {
     /// Where.
     pub comm: ffi::MPI_Comm,
     /// How many items of which type a rank gives in all; not looked at where it gives none.
-    pub given: (c_int, ffi::MPI_Datatype),
+    pub given: (i64, ffi::MPI_Datatype),
     /// As for what it gives.
-    pub got: (c_int, ffi::MPI_Datatype),
+    pub got: (i64, ffi::MPI_Datatype),
     /// The root; 0 where there is none.
     pub root: Rank,
     /// What this rank gives lies where its result goes, as far as these are two buffers.
@@ -147,10 +146,10 @@ impl Known {
         self.planned.is_some()
     }
 
-    /// What it says of the caller's memory, where the library's own runs on that as it is.
+    /// What it says of the caller's memory, where the library's own runs on that.
     #[inline]
     pub fn librarys_own(&self) -> Option<&Prepared> {
-        (self.planned.is_none() && !self.asked.in_place).then_some(&self.prepared)
+        self.planned.is_none().then_some(&self.prepared)
     }
 
     /// What it says of the caller's memory, and the steps of its plan with who runs them; no steps where the library's own is to run.

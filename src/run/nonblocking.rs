@@ -159,6 +159,13 @@ pub(super) static IALLREDUCE: Immediate = Immediate {
 pub(super) static IBARRIER: Immediate =
     Immediate { function: "MPI_Ibarrier", begin: |_, comm, request| unsafe { native::PMPI_Ibarrier(comm, request) } };
 
+impl Pending<'static> {
+    /// What the library has begun by itself.
+    pub(super) fn of_the_library(request: MPI_Request) -> Pending<'static> {
+        Pending::new(Work::Native { request, _given: Vec::new() }, StaticScope)
+    }
+}
+
 /// Begins a call: by its plan, or as the library does it.
 ///
 /// # Safety

@@ -142,6 +142,15 @@ impl Planned {
         })
     }
 
+    /// What is done for so many bytes, in a line.
+    ///
+    /// # Errors
+    /// There is no such root, or as [`crate::plan::plan`].
+    pub fn explain(&self, collective: &'static Collective, root: Rank, bytes: usize) -> Result<String> {
+        let team = &self.place.team;
+        team.explain(collective, &collective.shape(team.ranks.len(), root, bytes))
+    }
+
     /// The policy's group of each rank.
     pub fn groups(&self) -> Vec<usize> {
         self.place.team.groups()

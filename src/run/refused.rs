@@ -16,13 +16,16 @@ pub fn as_mpi_counts(root: usize) -> c_int {
 ///
 /// # Safety
 /// The datatype and the operation must be valid, or null.
-pub unsafe fn refuses((count, datatype): (c_int, ffi::MPI_Datatype), op: Option<ffi::MPI_Op>) -> bool {
+pub unsafe fn refuses((count, datatype): (i64, ffi::MPI_Datatype), op: Option<ffi::MPI_Op>) -> bool {
     // SAFETY: a constant of the library; the caller's
     unsafe { count < 0 || datatype == ffi::RSMPI_DATATYPE_NULL || op.is_some_and(|op| !combines(op, datatype)) }
 }
 
 /// True if an operation combines items of a datatype, of which the library is asked: about no items, and with nobody else.
-unsafe fn combines(op: ffi::MPI_Op, datatype: ffi::MPI_Datatype) -> bool {
+///
+/// # Safety
+/// As [`refuses`].
+pub unsafe fn combines(op: ffi::MPI_Op, datatype: ffi::MPI_Datatype) -> bool {
     // SAFETY: a constant of the library; nothing is read or written
     unsafe {
         let alone = ffi::RSMPI_COMM_SELF;

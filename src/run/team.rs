@@ -174,6 +174,14 @@ impl Team {
         self.planner().planned(collective, shape)
     }
 
+    /// What all ranks do, in a line.
+    ///
+    /// # Errors
+    /// As [`Team::planned`].
+    pub fn explain(&self, collective: &'static Collective, shape: &Shape) -> Result<String> {
+        self.planner().explain(collective, shape)
+    }
+
     /// The policy's group of each rank.
     pub fn groups(&self) -> Vec<usize> {
         self.planner().members().iter().map(|m| m.group).collect()
@@ -201,28 +209,34 @@ impl Team {
     }
 }
 
+/// Frees everything: all communicators use the library's own collectives from then on. Collective over all processes, none of which may be in a collective of
+/// ours in another thread.
+pub fn end() {
+    // two threads that first called at the same time have both had this called
+    if has_ended() {
+        return;
+    }
+    // all processes come here: what was begun and not waited for can complete
+    under_way::finish_all();
+    ENDED.store(true, Ordering::Relaxed);
+    // SAFETY: what was under way is over, and no other thread calls MPI when one ends it
+    unsafe { give_up_all() };
+    datatype::give_up_all();
+    let mut all = std::mem::take(&mut *teams());
+    // in one order on all processes
+    all.sort_by_key(|team| team.serial);
+    all.iter().for_each(|team| team.free());
+    let everybodys = world().take();
+    drop(everybodys);
+}
+
 /// Has everything freed when MPI ends: the attributes of MPI_COMM_SELF are deleted first, while MPI still runs.
 ///
 /// # Errors
 /// MPI's reason.
 pub fn free_at_the_end() -> Result<()> {
     unsafe extern "C" fn ended(_: MPI_Comm, _: c_int, _: *mut c_void, _: *mut c_void) -> c_int {
-        // two threads that first called at the same time have both set it
-        if has_ended() {
-            return ffi::MPI_SUCCESS as c_int;
-        }
-        // all processes come here: what was begun and not waited for can complete
-        under_way::finish_all();
-        ENDED.store(true, Ordering::Relaxed);
-        // SAFETY: what was under way is over, and no other thread calls MPI when one ends it
-        unsafe { give_up_all() };
-        datatype::give_up_all();
-        let mut all = std::mem::take(&mut *teams());
-        // in one order on all processes
-        all.sort_by_key(|team| team.serial);
-        all.iter().for_each(|team| team.free());
-        let everybodys = world().take();
-        drop(everybodys);
+        end();
         ffi::MPI_SUCCESS as c_int
     }
     static SET: OnceLock<()> = OnceLock::new();

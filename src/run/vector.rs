@@ -4,9 +4,10 @@
 //! and go by the plans of blocks of one size. Of the others one rank alone knows all sizes, or none does: ranks cannot decide alike, and the library's own
 //! run, as they do where blocks differ much.
 
-use super::call::{Call, Items, Side, given_at, got_at, run_plan};
+use super::call::{Call, run_plan};
 use super::communicator::sizes;
 use super::datatype::{Direction, Layout, copy_items};
+use super::items::{Items, Side, given_at, got_at};
 use super::known::Known;
 use super::refused::{as_mpi_counts, refuses};
 use super::{rank, under_way};
@@ -30,6 +31,11 @@ pub(super) struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
+    /// As C says them.
+    pub fn new(data: *mut u8, datatype: MPI_Datatype, counts: &'a [c_int], places: &'a [c_int]) -> Blocks<'a> {
+        Blocks { data, datatype, counts, places }
+    }
+
     /// To be read.
     pub fn of<B: PartitionedBuffer + ?Sized>(buffer: &'a B) -> Blocks<'a> {
         let (counts, places, datatype) = (buffer.counts(), buffer.displs(), buffer.as_datatype().as_raw());
@@ -46,14 +52,14 @@ impl<'a> Blocks<'a> {
     /// True if MPI's function refuses them.
     fn refused(&self) -> bool {
         // SAFETY: the caller's datatype
-        self.counts.iter().any(|&count| unsafe { refuses((count, self.datatype), None) })
+        self.counts.iter().any(|&count| unsafe { refuses((i64::from(count), self.datatype), None) })
     }
 
     /// One of them. What is refused lies anywhere.
     fn block(&self, k: usize) -> Result<Items> {
         // SAFETY: the caller's datatype, if it is one
         let place = if self.refused() { 0 } else { unsafe { Layout::of(self.datatype)? }.after(1) * self.places[k] as isize };
-        Ok(Items { data: self.data.wrapping_offset(place), count: self.counts[k], datatype: self.datatype })
+        Ok(Items { data: self.data.wrapping_offset(place), count: i64::from(self.counts[k]), datatype: self.datatype })
     }
 
     /// A copy of those from `k` to before `end`, with what lies between them, and the address in it from which their places count: the library's name for "in
@@ -118,7 +124,7 @@ fn filled_up(blocks: impl Iterator<Item = usize> + Clone) -> Option<usize> {
 /// As for MPI's function of blocks of one size, with what is packed.
 unsafe fn by_plan(
     (collective, comm): (&'static Collective, MPI_Comm),
-    [given, got]: [(c_int, MPI_Datatype); 2],
+    [given, got]: [(i64, MPI_Datatype); 2],
     operation: Option<(MPI_Op, bool)>,
     bytes: usize,
     packed: impl FnOnce() -> Result<Vec<u8>>,
@@ -172,7 +178,7 @@ pub(super) unsafe fn allgatherv(comm: MPI_Comm, given: Option<Items>, got: Block
         let (data, counts, places) = (given.data.cast_const().cast(), got.counts.as_ptr(), got.places.as_ptr());
         // SAFETY: the caller's arguments
         check(FUNCTION, unsafe {
-            native::PMPI_Allgatherv(data, given.count, given.datatype, got.data.cast(), counts, places, got.datatype, comm)
+            native::PMPI_Allgatherv(data, given.count as c_int, given.datatype, got.data.cast(), counts, places, got.datatype, comm)
         })
     };
     // SAFETY: the caller's arguments
@@ -195,7 +201,7 @@ pub(super) unsafe fn allgatherv(comm: MPI_Comm, given: Option<Items>, got: Block
             };
             // what an int does not count is the library's own on all ranks
             if let (Ok(one), Ok(all)) = (c_int::try_from(bytes), c_int::try_from(ranks * bytes)) {
-                let items = [one, all].map(|bytes| (bytes, ffi::RSMPI_UINT8_T));
+                let items = [one, all].map(|bytes| (i64::from(bytes), ffi::RSMPI_UINT8_T));
                 if let Some(mut all) = by_plan((&allgather::COLLECTIVE, comm), items, None, ranks * bytes, packed)? {
                     for (k, packed) in all.chunks_exact_mut(bytes).enumerate() {
                         let Items { data, count, datatype } = got.block(k)?;
@@ -235,7 +241,7 @@ pub(super) unsafe fn reduce_scatter(
     if in_place {
         check_in_place(FUNCTION, remote)?;
     }
-    let got = got.unwrap_or(Items { count: counts[me], ..given });
+    let got = got.unwrap_or(Items { count: i64::from(counts[me]), ..given });
     let library = |data: *const c_void| {
         // SAFETY: the caller's arguments
         let code = unsafe { native::PMPI_Reduce_scatter(data, got.data.cast(), counts.as_ptr(), given.datatype, op, comm) };
@@ -243,11 +249,11 @@ pub(super) unsafe fn reduce_scatter(
     };
     // what the operation does not combine has no plan
     // SAFETY: as above
-    if counts.iter().any(|&count| unsafe { refuses((count, given.datatype), None) }) {
+    if counts.iter().any(|&count| unsafe { refuses((i64::from(count), given.datatype), None) }) {
         return library(given.data.cast_const().cast());
     }
     let all: usize = counts.iter().map(|&count| count as usize).sum();
-    if usize::try_from(given.count) != Ok(all) || got.count != counts[me] {
+    if usize::try_from(given.count) != Ok(all) || got.count != i64::from(counts[me]) {
         let (given, got, mine) = (given.count, got.count, counts[me]);
         return Err(Error::invalid(format!("{FUNCTION} of {given} items of {all} that are counted, and into {got} of {mine}")));
     }
@@ -267,7 +273,7 @@ pub(super) unsafe fn reduce_scatter(
                 side.copy(Direction::Pack, given.data, packed.as_mut_ptr())?;
                 Ok(fill_up(&packed, counts, item, most))
             };
-            let items = [filled, one].map(|count| (count, given.datatype));
+            let items = [filled, one].map(|count| (i64::from(count), given.datatype));
             let which = (&reduce_scatter::COLLECTIVE, comm);
             if let Some(mut result) = by_plan(which, items, Some((op, commute)), most * item, packed)? {
                 if let Some(own) = Side::new((got.count, got.datatype), 1, true)? {
@@ -309,7 +315,7 @@ pub(super) static GATHERV: AtRoot = AtRoot {
     function: "MPI_Gatherv",
     call: |given, got, root, comm| unsafe {
         let (data, counts, places) = (given.data.cast_const().cast(), got.counts.as_ptr(), got.places.as_ptr());
-        native::PMPI_Gatherv(data, given.count, given.datatype, got.data.cast(), counts, places, got.datatype, root, comm)
+        native::PMPI_Gatherv(data, given.count as c_int, given.datatype, got.data.cast(), counts, places, got.datatype, root, comm)
     },
 };
 /// Brings each rank its block of what the root gives.
@@ -317,7 +323,7 @@ pub(super) static SCATTERV: AtRoot = AtRoot {
     function: "MPI_Scatterv",
     call: |got, given, root, comm| unsafe {
         let (data, counts, places) = (given.data.cast_const().cast(), given.counts.as_ptr(), given.places.as_ptr());
-        native::PMPI_Scatterv(data, counts, places, given.datatype, got.data.cast(), got.count, got.datatype, root, comm)
+        native::PMPI_Scatterv(data, counts, places, given.datatype, got.data.cast(), got.count as c_int, got.datatype, root, comm)
     },
 };
 

@@ -12,7 +12,7 @@ pub(crate) mod library;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 #[cfg(feature = "mpi")]
-pub(crate) mod native;
+pub mod native;
 pub mod offsets;
 mod ping;
 mod task;

@@ -102,6 +102,7 @@ functions! {
     PMPI_Irecv(data: Place, n: c_int, t: Datatype, from: c_int, tag: c_int, comm: Comm, request: *mut Request) -> c_int;
     PMPI_Isend(data: *const c_void, n: c_int, t: Datatype, to: c_int, tag: c_int, comm: Comm, request: *mut Request) -> c_int;
     PMPI_Issend(data: *const c_void, n: c_int, t: Datatype, to: c_int, tag: c_int, comm: Comm, request: *mut Request) -> c_int;
+    PMPI_Op_commutative(op: MPI_Op, commutes: Int) -> c_int;
     PMPI_Pack(data: *const c_void, n: c_int, t: Datatype, into: Place, size: c_int, at: Int, comm: Comm) -> c_int;
     PMPI_Query_thread(provided: Int) -> c_int;
     PMPI_Recv(data: Place, n: c_int, t: Datatype, from: c_int, tag: c_int, comm: Comm, status: *mut Status) -> c_int;

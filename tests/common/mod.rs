@@ -1,13 +1,16 @@
 //! What several tests share.
-#![allow(dead_code, unsafe_code)] // each test uses its part; executing a schedule takes a raw buffer
+#![allow(dead_code, unsafe_code, unused_imports)] // each test uses its part; executing a schedule takes a raw buffer
 
 mod bytes;
+pub mod launch;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 pub mod rules;
 pub mod schedules;
+pub mod three_groups;
 
 pub use bytes::byte;
+pub use three_groups::THREE_GROUPS;
 
 use collwise::collective::{COLLECTIVES, Collective, Parameters, Shape};
 use collwise::schedule::{Buffer, Elements, Fold, Layout, Specification};
@@ -28,11 +31,6 @@ pub fn cases(few: u32) -> ProptestConfig {
     }
     config
 }
-
-/// A platform of three groups with 4, 3 and 1 hosts.
-pub const THREE_GROUPS: &str = "format = 1\nname = \"three\"\n[hosts]\nsend_overhead_s = 5e-6\nrecv_overhead_s = 6e-6\ngap_s = 8e-6\ngap_s_per_byte = 8.5e-9\n\
-    [[group]]\nname = \"a\"\ncount = 4\nlatency_s = 50e-6\n[[group]]\nname = \"b\"\ncount = 3\nlatency_s = 30e-6\n[[group]]\nname = \"c\"\ncount = 1\n\
-    [[link]]\nbetween = [\"a\", \"b\"]\nlatency_s = 5e-3\n[[link]]\nbetween = [\"a\", \"c\"]\nlatency_s = 8e-3\n[[link]]\nbetween = [\"b\", \"c\"]\nlatency_s = 2e-3\n";
 
 /// True if what ranks give and what they get are two buffers, or one in place.
 pub fn has_input(collective: &Collective) -> bool {

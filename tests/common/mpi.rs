@@ -1,60 +1,23 @@
 //! Tests over MPI start themselves again under `mpirun --oversubscribe`: as a child each runs its part on every rank.
 
 use super::byte;
-use collwise::collective::{COLLECTIVES, Collective, bcast};
-use collwise::measure::{Session, SimulatedProbe};
-use collwise::platform::{Placement, Platform};
+
+pub use super::launch::{ONE_AT_A_TIME, is_child, mpicc, mpirun, text};
+pub use super::three_groups::three_groups;
+use collwise::collective::bcast;
 use collwise::policy::Policy;
 use collwise::run::AdaptiveCollectives;
 use collwise::transport::mpi::abort_on_panic;
-use collwise::tune::{TuneOptions, tune};
 use mpi::collective::UnsafeUserOperation;
 use mpi::datatype::{MutView, UserDatatype, View};
 use mpi::ffi;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
 use std::os::raw::{c_int, c_void};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::Output;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
-
-/// One mpirun at a time: there are few cores.
-pub static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-/// A command under mpirun that cannot hang: it is ended after two minutes.
-pub fn mpirun(ranks: usize) -> Command {
-    let launcher = std::env::var("MPIEXEC").unwrap_or_else(|_| {
-        let openmpi = Command::new("mpirun.openmpi").arg("--version").output().is_ok();
-        if openmpi { "mpirun.openmpi".into() } else { "mpirun".into() }
-    });
-    let mut command = Command::new("timeout");
-    command.args(["-k", "5", "120", &launcher, "-n", &ranks.to_string()]);
-    // MPICH's launcher does not count processors
-    if !launcher.contains("mpich") {
-        command.arg("--oversubscribe");
-    }
-    command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"), ("OMPI_MCA_mpi_yield_when_idle", "1")]);
-    command.env_remove("COLLWISE_POLICY").env_remove("COLLWISE_HOSTS").env_remove("COLLWISE_TRACE");
-    command
-}
-
-/// The compiler of the MPI library that this was built with.
-pub fn mpicc() -> String {
-    std::env::var("MPICC").unwrap_or_else(|_| {
-        let openmpi = Command::new("mpicc.openmpi").arg("--version").output().is_ok();
-        if openmpi { "mpicc.openmpi".into() } else { "mpicc".into() }
-    })
-}
-
-pub fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
-
-pub fn is_child() -> bool {
-    std::env::var_os("COLLWISE_TEST_CHILD").is_some()
-}
 
 /// In the parent: runs the test of this name on so many ranks, and gives the output. In a child: runs `part`.
 pub fn on_ranks(name: &str, ranks: usize, environment: &[(&str, &Path)], part: impl FnOnce(&SimpleCommunicator)) -> Option<Output> {
@@ -77,26 +40,6 @@ pub fn must_succeed(output: Option<Output>) -> String {
     assert!(output.status.success(), "{}", text(&output));
     assert!(text(&output).contains("1 passed"), "the children ran nothing: {}", text(&output));
     text(&output)
-}
-
-/// A policy of three groups with 4, 3 and 1 hosts, and the host file for ranks dealt out round robin.
-pub fn three_groups(folder: &Path, ranks: usize) -> (PathBuf, PathBuf) {
-    let (policy_file, hosts_file) = (folder.join("three.toml"), folder.join("hosts"));
-    // a child was told in its environment
-    if is_child() {
-        return (policy_file, hosts_file);
-    }
-    let platform = Platform::parse("three", super::THREE_GROUPS).unwrap();
-    let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
-    let tuned: Vec<&Collective> = COLLECTIVES.into_iter().filter(|c| c.tuned).collect();
-    let options = TuneOptions { collectives: &tuned, ..TuneOptions::default() };
-    let (_, policy) = tune(&mut Session::new(&mut probe), options).unwrap();
-    std::fs::write(&policy_file, policy.to_toml().unwrap()).unwrap();
-    let (names, places) = (platform.host_names(), platform.place(Placement::Node));
-    // more ranks than hosts share the hosts
-    let lines: String = (0..ranks).map(|r| names[places[r % places.len()]].clone() + "\n").collect();
-    std::fs::write(&hosts_file, lines).unwrap();
-    (policy_file, hosts_file)
 }
 
 /// The policy with the library's own broadcast inside all groups, after whole messages between them.
