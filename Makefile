@@ -2,6 +2,7 @@
 # make grid-demo [RANKS=24] [PLATFORM=platforms/ccgrid2007.toml]   a real grid of network namespaces (root): tune, compare
 # make test   all tests
 # make mpich-test   the tests of running over MPI, on MPICH
+# make install [PREFIX=/usr/local] [DESTDIR=]   the C library: header, libcollwise.so and .a, pkg-config and CMake files
 # make check  formatting, lints, docs, and the tests without MPI, as CI runs them
 
 CARGO ?= cargo
@@ -17,13 +18,32 @@ SMPI_LINK = [ -L target/smpi ] || rm -rf target/smpi; ln -sfn for-smpi/$(MACHINE
 DEMO = --bin collwise --example adaptive_bcast
 NO_MPI = --no-default-features --features cli --target-dir target/no-mpi
 
-.PHONY: demo grid-demo test mpich-test netem-test check build smpi setup
+.PHONY: demo grid-demo test mpich-test netem-test check build smpi setup c-library install install-files
 
 setup:
 	scripts/setup.sh
 
 build: setup
 	$(CARGO) build --release --workspace --bins --lib --examples
+
+# what programs in C, C++ and Fortran link: without what tuning needs
+PREFIX ?= /usr/local
+FROM ?= target/release
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+c-library:
+	$(CARGO) build --release -p collwise-c
+
+install: c-library install-files
+
+# what was built before, from the folder FROM
+install-files:
+	install -d "$(DESTDIR)$(PREFIX)/lib/pkgconfig" "$(DESTDIR)$(PREFIX)/lib/cmake/collwise" "$(DESTDIR)$(PREFIX)/include"
+	install -m 644 include/collwise.h include/collwise.fh "$(DESTDIR)$(PREFIX)/include/"
+	install -m 755 $(FROM)/libcollwise_c.so "$(DESTDIR)$(PREFIX)/lib/libcollwise.so.0"
+	ln -sfn libcollwise.so.0 "$(DESTDIR)$(PREFIX)/lib/libcollwise.so"
+	install -m 644 $(FROM)/libcollwise_c.a "$(DESTDIR)$(PREFIX)/lib/libcollwise.a"
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' capi/install/collwise.pc.in > "$(DESTDIR)$(PREFIX)/lib/pkgconfig/collwise.pc"
+	install -m 644 capi/install/collwise-config.cmake "$(DESTDIR)$(PREFIX)/lib/cmake/collwise/"
 
 smpi: setup
 	$(SMPI) --bin collwise --examples

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what building and testing collwise needs beyond a Rust toolchain and a C compiler: an MPI library with its headers, a
-# Fortran compiler, libclang (for the mpi crate's bindings), SimGrid for the simulated grid, and for tests a C++ compiler and, on Debian,
-# MPICH. Does nothing where all is there; run it as often as you like. --print only says what it would do.
+# Fortran compiler, libclang (for the mpi crate's bindings), SimGrid for the simulated grid, and for tests a C++ compiler, pkg-config, CMake and, on
+# Debian, MPICH. Does nothing where all is there; run it as often as you like. --print only says what it would do.
 set -eu
 
 say() { printf 'setup: %s\n' "$*"; }
@@ -22,6 +22,10 @@ found=$(command -v gfortran || true)
 need "a Fortran compiler (for tests)" gfortran gcc-gfortran
 found=$(command -v c++ || true)
 need "a C++ compiler (for tests)" g++ gcc-c++
+found=$(command -v pkg-config || true)
+need "pkg-config (for tests)" pkg-config pkgconf-pkg-config
+found=$(command -v cmake || true)
+need "CMake (for tests)" cmake cmake
 if command -v apt-get >/dev/null; then # Open MPI stays what mpicc and mpirun mean; elsewhere both have the same names
     found=$(command -v mpicc.mpich >/dev/null && command -v mpirun.mpich || true)
     need "MPICH (for tests)" "mpich libmpich-dev" ""

@@ -1,0 +1,25 @@
+# find_package(collwise): the targets collwise::collwise (shared) and collwise::static. Both want a program that is built with MPI.
+find_package(MPI QUIET COMPONENTS C)
+get_filename_component(collwise_PREFIX "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+foreach(collwise_kind shared static)
+  if(collwise_kind STREQUAL shared)
+    set(collwise_target collwise::collwise)
+    set(collwise_file libcollwise.so)
+    set(collwise_libraries "")
+  else()
+    set(collwise_target collwise::static)
+    set(collwise_file libcollwise.a)
+    set(collwise_libraries "dl;pthread;m")
+  endif()
+  if(NOT TARGET ${collwise_target})
+    string(TOUPPER ${collwise_kind} collwise_kind)
+    add_library(${collwise_target} ${collwise_kind} IMPORTED)
+    if(TARGET MPI::MPI_C)
+      list(APPEND collwise_libraries MPI::MPI_C)
+    endif()
+    set_target_properties(${collwise_target} PROPERTIES
+      IMPORTED_LOCATION "${collwise_PREFIX}/lib/${collwise_file}"
+      INTERFACE_INCLUDE_DIRECTORIES "${collwise_PREFIX}/include"
+      INTERFACE_LINK_LIBRARIES "${collwise_libraries}")
+  endif()
+endforeach()
