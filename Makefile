@@ -2,7 +2,7 @@
 # make grid-demo [RANKS=24] [PLATFORM=platforms/ccgrid2007.toml]   a real grid of network namespaces (root): tune, compare
 # make test   all tests
 # make mpich-test   the tests of running over MPI, on MPICH
-# make install [PREFIX=/usr/local] [DESTDIR=]   the C library: header, libcollwise.so and .a, pkg-config and CMake files
+# make install [PREFIX=/usr/local] [DESTDIR=]   the command, the C library with what pkg-config and CMake read, and what is preloaded
 # make check  formatting, lints, docs, and the tests without MPI, as CI runs them
 
 CARGO ?= cargo
@@ -18,7 +18,7 @@ SMPI_LINK = [ -L target/smpi ] || rm -rf target/smpi; ln -sfn for-smpi/$(MACHINE
 DEMO = --bin collwise --example adaptive_bcast
 NO_MPI = --no-default-features --features cli --target-dir target/no-mpi
 
-.PHONY: demo grid-demo test mpich-test netem-test check build smpi setup c-library install install-files
+.PHONY: demo grid-demo test mpich-test netem-test check build smpi setup install install-files
 
 setup:
 	scripts/setup.sh
@@ -26,24 +26,32 @@ setup:
 build: setup
 	$(CARGO) build --release --workspace --bins --lib --examples
 
-# what programs in C, C++ and Fortran link: without what tuning needs
+# What programs in C, C++ and Fortran link, what is preloaded under others, and the command. Each is built without what the others need. Preloading finds the
+# library for a program's MPI library by its name: install for several, one after the other, with MPICC and CARGO_TARGET_DIR.
 PREFIX ?= /usr/local
-FROM ?= target/release
+FROM ?= $(or $(CARGO_TARGET_DIR),target)/release
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
-c-library:
+HASH := \#
+MPI = $(shell echo '$(HASH)include <mpi.h>' | $(MPICC) -E -dM -x c - | grep -q OPEN_MPI && echo openmpi || echo mpich)
+LIB = $(DESTDIR)$(PREFIX)/lib
+install: setup
+	$(CARGO) build --release --bin collwise
+	$(CARGO) build --release -p collwise-preload
 	$(CARGO) build --release -p collwise-c
-
-install: c-library install-files
+	$(MAKE) install-files
 
 # what was built before, from the folder FROM
 install-files:
-	install -d "$(DESTDIR)$(PREFIX)/lib/pkgconfig" "$(DESTDIR)$(PREFIX)/lib/cmake/collwise" "$(DESTDIR)$(PREFIX)/include"
+	install -d "$(DESTDIR)$(PREFIX)/bin" "$(LIB)/pkgconfig" "$(LIB)/cmake/collwise" "$(DESTDIR)$(PREFIX)/include"
 	install -m 644 include/collwise.h include/collwise.fh "$(DESTDIR)$(PREFIX)/include/"
-	install -m 755 $(FROM)/libcollwise_c.so "$(DESTDIR)$(PREFIX)/lib/libcollwise.so.0"
-	ln -sfn libcollwise.so.0 "$(DESTDIR)$(PREFIX)/lib/libcollwise.so"
-	install -m 644 $(FROM)/libcollwise_c.a "$(DESTDIR)$(PREFIX)/lib/libcollwise.a"
-	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' capi/install/collwise.pc.in > "$(DESTDIR)$(PREFIX)/lib/pkgconfig/collwise.pc"
-	install -m 644 capi/install/collwise-config.cmake "$(DESTDIR)$(PREFIX)/lib/cmake/collwise/"
+	install -m 755 $(FROM)/libcollwise_c.so "$(LIB)/libcollwise-$(MPI).so"
+	ln -sfn libcollwise-$(MPI).so "$(LIB)/libcollwise.so.0"
+	ln -sfn libcollwise.so.0 "$(LIB)/libcollwise.so"
+	install -m 644 $(FROM)/libcollwise_c.a "$(LIB)/libcollwise.a"
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' capi/install/collwise.pc.in > "$(LIB)/pkgconfig/collwise.pc"
+	install -m 644 capi/install/collwise-config.cmake "$(LIB)/cmake/collwise/"
+	for file in $(wildcard $(FROM)/libcollwise_preload.so); do install -m 755 $$file "$(LIB)/"; done
+	for file in $(wildcard $(FROM)/collwise); do install -m 755 $$file "$(DESTDIR)$(PREFIX)/bin/"; done
 
 smpi: setup
 	$(SMPI) --bin collwise --examples
@@ -68,6 +76,7 @@ test: build smpi
 	    echo "SKIPPED 1 test: the grid of network namespaces: $$why"; \
 	fi
 	@if command -v mpicc.mpich >/dev/null && command -v mpirun.mpich >/dev/null; then \
+	    MPICC=mpicc.mpich $(CARGO) build --release -p collwise-c --target-dir target/mpich && \
 	    $(CARGO) test --release -p collwise-preload --test preload -- --ignored; \
 	else \
 	    echo "SKIPPED 1 test: the preloaded library under MPICH: this machine has no mpicc.mpich or no mpirun.mpich"; \

@@ -1,7 +1,7 @@
 //! A mini-application: conjugate gradients for Poisson's equation on a square, five-point stencil, rows divided among processes.
 //!
 //! ```text
-//! COLLWISE_REPORT=cg.8.mpiP mpirun -n 8 target/release/examples/conjugate_gradient [POINTS A SIDE] [ITERATIONS]
+//! COLLWISE_PROFILE=cg.8.mpiP mpirun -n 8 target/release/examples/conjugate_gradient [POINTS A SIDE] [ITERATIONS]
 //! ```
 //!
 //! Each iteration exchanges a row with both neighbours and sums up two numbers. The right-hand side is made from a known solution:

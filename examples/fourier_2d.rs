@@ -1,7 +1,7 @@
 //! A mini-application: two-dimensional fast Fourier transforms, rows divided among processes, transposed by all-to-all.
 //!
 //! ```text
-//! COLLWISE_REPORT=fft.8.mpiP mpirun -n 8 target/release/examples/fourier_2d [POINTS A SIDE] [ROUNDS]
+//! COLLWISE_PROFILE=fft.8.mpiP mpirun -n 8 target/release/examples/fourier_2d [POINTS A SIDE] [ROUNDS]
 //! ```
 //!
 //! Each round transforms there and back. The input holds three waves: the program fails if the spectrum is not theirs, or if the way

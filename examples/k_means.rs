@@ -1,7 +1,7 @@
 //! A mini-application: k-means clustering (Lloyd, 1982), points divided among processes, centres broadcast and sums reduced.
 //!
 //! ```text
-//! COLLWISE_REPORT=means.8.mpiP mpirun -n 8 target/release/examples/k_means [POINTS OF A PROCESS] [CENTRES] [ROUNDS]
+//! COLLWISE_PROFILE=means.8.mpiP mpirun -n 8 target/release/examples/k_means [POINTS OF A PROCESS] [CENTRES] [ROUNDS]
 //! ```
 //!
 //! Each round broadcasts all centres, by `adaptive_bcast` if `COLLWISE_POLICY` names a policy. The points are drawn around known

@@ -21,7 +21,7 @@ here() {
         set -- $app
         # five times all of them, so that what else the machine does meets all alike
         for time in 1 2 3 4 5; do for ranks in 1 2 3 4 6 8 12 16; do
-            COLLWISE_REPORT=$out/here.$1.$ranks.$time.mpiP $MPIRUN -n $ranks target/release/examples/$1 "${@:2}" >"$out/said"
+            COLLWISE_PROFILE=$out/here.$1.$ranks.$time.mpiP $MPIRUN -n $ranks target/release/examples/$1 "${@:2}" >"$out/said"
         done; done
         title "$app on this machine of $(nproc) processors"
         "$collwise" app fit "$out"/here."$1".*.mpiP --latency $latency --bandwidth $bandwidth --nodes 1 --cores "$(nproc)" --svg "$out/here.$1.svg" |
@@ -40,7 +40,7 @@ simulated() {
         # shellcheck disable=SC2086 # words
         set -- $app
         for ranks in "${@:4}"; do
-            COLLWISE_REPORT=$PWD/$out/simulated.$1.$ranks.mpiP smpi/smpirun.sh "$(cluster "$ranks")" slot --cfg=smpi/alltoallv:pair \
+            COLLWISE_PROFILE=$PWD/$out/simulated.$1.$ranks.mpiP smpi/smpirun.sh "$(cluster "$ranks")" slot --cfg=smpi/alltoallv:pair \
                 "target/smpi/release/examples/$1" "$2" "$3" >"$out/said"
         done
         title "$1 $2 $3 on simulated clusters"
@@ -54,7 +54,7 @@ elsewhere() {
     local app=conjugate_gradient reports=() mixed=$out/mixed.toml
     for ranks in 2 4 8 16 32; do
         reports+=("$out/elsewhere.$ranks.mpiP")
-        COLLWISE_REPORT=$PWD/$out/elsewhere.$ranks.mpiP smpi/smpirun.sh "$(cluster $ranks)" slot target/smpi/release/examples/$app 1024 20 >"$out/said"
+        COLLWISE_PROFILE=$PWD/$out/elsewhere.$ranks.mpiP smpi/smpirun.sh "$(cluster $ranks)" slot target/smpi/release/examples/$app 1024 20 >"$out/said"
     done
     # two groups of 32 hosts of one network
     sed '/^\[\[group\]\]/,$d; s/^name = .*/name = "mixed"/' platforms/icluster2.toml >"$mixed"
@@ -64,7 +64,7 @@ elsewhere() {
     compare() { # what it is, platform, placement, options of predict; the environment says how it runs
         title "64 processes of $app 1024 20 $1: predicted, then simulated"
         "$collwise" app predict "${reports[@]}" --platform "$(cluster 32)" --library mpich --ranks 64 --on "$2" "${@:4}"
-        COLLWISE_REPORT=$PWD/$out/there.mpiP smpi/smpirun.sh "$2" "$3" target/smpi/release/examples/$app 1024 20 >"$out/said"
+        COLLWISE_PROFILE=$PWD/$out/there.mpiP smpi/smpirun.sh "$2" "$3" target/smpi/release/examples/$app 1024 20 >"$out/said"
         awk '$1 == "0" { print "simulated " $2 " s"; exit }' "$out/there.mpiP"
     }
     compare "on 64 nodes" "$(cluster 64)" slot
@@ -79,7 +79,7 @@ saved() {
     local platform=platforms/ccgrid2007.toml policy=policies/ccgrid2007-smpi.toml
     for how in native adaptive; do
         [ $how = native ] || export COLLWISE_POLICY=$PWD/$policy
-        COLLWISE_REPORT=$PWD/$out/saved.$how.mpiP smpi/smpirun.sh $platform slot --cfg=smpi/reduce:mvapich2 target/smpi/release/examples/k_means 600 512 10 >"$out/said"
+        COLLWISE_PROFILE=$PWD/$out/saved.$how.mpiP smpi/smpirun.sh $platform slot --cfg=smpi/reduce:mvapich2 target/smpi/release/examples/k_means 600 512 10 >"$out/said"
     done
     title "k_means 600 512 10 on 78 simulated hosts: what a tuned broadcast would save, and what it saves"
     "$collwise" app whatif "$out/saved.native.mpiP" --policy $policy

@@ -473,7 +473,7 @@ fn mini_applications_run_and_report() {
         let program = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().join("examples").join(example);
         for ranks in [1, 3, 4] {
             let path = folder.path().join(format!("{example}.{ranks}.mpiP"));
-            let output = mpirun(ranks).arg(&program).args(arguments).env("COLLWISE_REPORT", &path).output().unwrap();
+            let output = mpirun(ranks).arg(&program).args(arguments).env("COLLWISE_PROFILE", &path).output().unwrap();
             assert!(output.status.success(), "{example}: {}", text(&output));
             let report = collwise::qnm::Report::read(&path).unwrap();
             assert_eq!(report.ranks(), ranks);

@@ -1,5 +1,5 @@
 //! The MPI calls of the mini-applications, each timed and noted: at the end rank 0 writes a report in mpiP's layout to the file that
-//! `COLLWISE_REPORT` names. Each application uses some of the calls. Under SimGrid SMPI, computing takes as long as its
+//! `COLLWISE_PROFILE` names. Each application uses some of the calls. Under SimGrid SMPI, computing takes as long as its
 //! floating point operations take at 1 Gflop/s.
 #![allow(dead_code)]
 
@@ -147,7 +147,7 @@ impl Profiled {
     pub fn finish(self) -> Result<(), Box<dyn std::error::Error>> {
         let mut profile = self.profile.take();
         profile.app_s = mpi::time() - self.start;
-        let Some(path) = std::env::var_os("COLLWISE_REPORT") else { return Ok(()) };
+        let Some(path) = std::env::var_os("COLLWISE_PROFILE") else { return Ok(()) };
         let text = serde_json::to_vec(&profile)?;
         if self.world.rank() > 0 {
             let root = self.world.process_at_rank(0);

@@ -16,10 +16,11 @@ pub struct Target {
 }
 
 impl Target {
-    /// At this moment.
-    pub fn now(mpi: &Mpi) -> Target {
-        let asked = std::env::var_os("COLLWISE_REPORT").filter(|name| !name.is_empty() && !mpi.is_spawned());
-        Target { folder: std::env::current_dir().unwrap_or_default(), asked }
+    /// At this moment; none if there shall be no report.
+    pub fn now(mpi: &Mpi) -> Option<Target> {
+        let named = std::env::var_os("COLLWISE_PROFILE")?;
+        let asked = (!named.is_empty() && !mpi.is_spawned()).then_some(named);
+        Some(Target { folder: std::env::current_dir().unwrap_or_default(), asked })
     }
 }
 

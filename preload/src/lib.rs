@@ -1,8 +1,9 @@
-//! A library to be preloaded under MPI programs: it notes what they call and writes a report in mpiP's layout
-//! when they call `MPI_Finalize`, to the file that `COLLWISE_REPORT` names or else to `PROGRAM.RANKS.PID.mpiP`, as for those that they spawn.
+//! A library to be preloaded under MPI programs, which stay as they are: with `COLLWISE_POLICY` their collectives become adaptive ones, and with
+//! `COLLWISE_PROFILE` it notes what they call and writes a report in mpiP's layout when they call `MPI_Finalize`, to the file of that name (an empty name
+//! stands for `PROGRAM.RANKS.PID.mpiP`, which those that they spawn have, too).
 //!
 //! ```text
-//! mpirun -n 8 -x LD_PRELOAD=libcollwise_profile.so ./program
+//! mpirun -n 8 -x LD_PRELOAD=libcollwise_preload.so -x COLLWISE_POLICY=policy.toml ./program
 //! ```
 //!
 //! Calls are told apart by name and size, to powers of two, instead of their places in the program. Programs in C, C++ and Rust call the
@@ -10,13 +11,15 @@
 //! Both are taken over.
 //! What a library between program and MPI calls by its second names is noted too.
 //!
-//! One build serves Open MPI, and MPICH and the libraries with its handles (Intel MPI, MVAPICH, Cray's). Under any other, it says so once
-//! and the program runs as without it. All ranks of a job must have it preloaded, or none: they bring the profiles together.
+//! One build serves Open MPI, and MPICH and the libraries with its handles (Intel MPI, MVAPICH, Cray's), for each of which the adaptive collectives are
+//! a library beside it ([`engine`]). Under any other, it says so once
+//! and the program runs as without it. All ranks of a job must have it preloaded, or none: they bring the profiles together, and no rank is adaptive alone.
 #![allow(unsafe_code, clippy::missing_safety_doc)] // the C ABI of MPI: each function has the contract of its namesake
 
 mod calls;
 mod clock;
 mod collect;
+mod engine;
 mod library;
 mod names;
 mod sizes;
@@ -28,6 +31,7 @@ use library::Mpi;
 use names::define;
 use std::ffi::{c_char, c_int};
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// From the end of `MPI_Init` to the begin of `MPI_Finalize`.
@@ -40,6 +44,9 @@ struct Running {
 }
 
 static RUNNING: Mutex<Option<Running>> = Mutex::new(None);
+
+/// True where [`RUNNING`] has something: what is not noted shall cost nothing.
+static NOTING: AtomicBool = AtomicBool::new(false);
 
 fn running() -> MutexGuard<'static, Option<Running>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
@@ -54,6 +61,9 @@ struct Stay {
 impl Stay {
     /// None where nothing is noted.
     fn begin() -> Option<Stay> {
+        if !NOTING.load(Ordering::Relaxed) || engine::is_inside() {
+            return None;
+        }
         let mut running = running();
         let running = running.as_mut()?;
         let mpi = running.mpi;
@@ -101,7 +111,7 @@ const SIZES: [&str; 42] = [
     "4GiB", "8GiB", "16GiB", "32GiB", "64GiB", "128GiB", "256GiB", "512GiB", "1TiB",
 ];
 
-/// From here on time counts, if the library is one whose handles are known.
+/// From here on collectives are adaptive and time counts, if the library is one whose handles are known.
 fn begin(code: c_int) -> c_int {
     static LIBRARY: OnceLock<Result<Mpi, String>> = OnceLock::new();
     if code != 0 {
@@ -109,11 +119,21 @@ fn begin(code: c_int) -> c_int {
     }
     match LIBRARY.get_or_init(Mpi::find) {
         Ok(mpi) => {
-            let profile = Profile { node: mpi.node(), ..Profile::default() };
-            *running() = Some(Running { mpi, start: mpi.now(), clock: SharedClock::default(), profile, target: Target::now(mpi) });
+            let target = Target::now(mpi);
+            match engine::start(mpi) {
+                Err(why) if speaks_for_all() && !(target.is_some() && engine::policy().is_none()) => {
+                    say(&format!("the program runs as without what is preloaded: {why}"));
+                }
+                _ => {}
+            }
+            if let Some(target) = target {
+                let profile = Profile { node: mpi.node(), ..Profile::default() };
+                *running() = Some(Running { mpi, start: mpi.now(), clock: SharedClock::default(), profile, target });
+                NOTING.store(true, Ordering::Relaxed);
+            }
         }
         Err(library) if speaks_for_all() => say(&format!(
-            "the program runs on {library}, and what is preloaded knows Open MPI and MPICH with its kin: the program goes on, without a report"
+            "the program runs on {library}, and what is preloaded knows Open MPI and MPICH with its kin: the program goes on as without it"
         )),
         Err(_) => {}
     }
@@ -128,6 +148,7 @@ define!(MPI_Init_thread = PMPI_Init_thread(argc: *mut c_int, argv: *mut *mut *mu
 
 // writes the report first
 define!(MPI_Finalize = PMPI_Finalize() by |call| {
+    NOTING.store(false, Ordering::Relaxed);
     let ended = running().take();
     if let Some(Running { mpi, start, mut profile, target, .. }) = ended {
         profile.app_s = mpi.now() - start;

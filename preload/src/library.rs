@@ -20,7 +20,9 @@ struct Constants {
     world: Handle,
     no_comm: Handle,
     byte: Handle,
+    int: Handle,
     no_datatype: Handle,
+    min: Handle,
     errors_return: Handle,
     /// The bits of a handle that mean something.
     bits: usize,
@@ -39,7 +41,9 @@ impl Constants {
             world: address(c"ompi_mpi_comm_world")?,
             no_comm: address(c"ompi_mpi_comm_null")?,
             byte: address(c"ompi_mpi_byte")?,
+            int: address(c"ompi_mpi_int")?,
             no_datatype: address(c"ompi_mpi_datatype_null")?,
+            min: address(c"ompi_mpi_op_min")?,
             errors_return: address(c"ompi_mpi_errors_return")?,
             bits: usize::MAX,
             proc_null: -2,
@@ -53,7 +57,9 @@ impl Constants {
             world: 0x4400_0000,
             no_comm: 0x0400_0000,
             byte: 0x4c00_010d,
+            int: 0x4c00_0405,
             no_datatype: 0x0c00_0000,
+            min: 0x5800_0002,
             errors_return: 0x5400_0001,
             bits: 0xffff_ffff,
             proc_null: -1,
@@ -62,8 +68,8 @@ impl Constants {
     }
 
     /// Those of the library that says this of itself.
-    fn of(version: &str) -> Result<Constants, String> {
-        match Library::of(version) {
+    fn of(library: Library) -> Result<Constants, String> {
+        match library {
             Library::Mpich => Ok(Constants::mpich()),
             Library::OpenMpi => Constants::open_mpi(),
             _ => Err("its handles are not known".into()),
@@ -109,6 +115,7 @@ functions! {
     free_errhandler = PMPI_Errhandler_free(*mut Handle) -> c_int;
     error_string = PMPI_Error_string(c_int, *mut c_char, *mut c_int) -> c_int;
     processor_name = PMPI_Get_processor_name(*mut c_char, *mut c_int) -> c_int;
+    allreduce = PMPI_Allreduce(*const c_void, *mut c_void, c_int, Handle, Handle, Handle) -> c_int;
     send = PMPI_Send(*const c_void, c_int, Handle, c_int, c_int, Handle) -> c_int;
     recv = PMPI_Recv(*mut c_void, c_int, Handle, c_int, c_int, Handle, *mut [u64; STATUS_WORDS]) -> c_int;
 }
@@ -122,6 +129,7 @@ const TEXT_BYTES: usize = 8192 + 1;
 /// The MPI library of this process.
 #[derive(Debug)]
 pub struct Mpi {
+    library: Library,
     constants: Constants,
     functions: Functions,
 }
@@ -133,8 +141,27 @@ impl Mpi {
     /// Its handles are not known: what it says of itself, and why.
     pub fn find() -> Result<Mpi, String> {
         let version = version();
-        let found = standard_handles().and_then(|()| Ok(Mpi { constants: Constants::of(&version)?, functions: Functions::find()? }));
+        let library = Library::of(&version);
+        let found =
+            standard_handles().and_then(|()| Ok(Mpi { library, constants: Constants::of(library)?, functions: Functions::find()? }));
         found.map_err(|why| format!("\"{version}\" ({why})"))
+    }
+
+    /// Which one it is.
+    pub fn library(&self) -> Library {
+        self.library
+    }
+
+    /// Whether all processes of `MPI_COMM_WORLD` say so. Collective.
+    ///
+    /// # Errors
+    /// MPI's reason.
+    pub fn all_say(&self, so: bool) -> Result<bool, String> {
+        let (mine, mut all) = (c_int::from(so), 0);
+        let c = &self.constants;
+        // SAFETY: called between MPI_Init and MPI_Finalize, with one number
+        let code = unsafe { (self.functions.allreduce)((&raw const mine).cast(), (&raw mut all).cast(), 1, c.int, c.min, c.world) };
+        self.check(code).map(|()| all != 0)
     }
 
     /// Seconds of a clock of this process.
@@ -147,7 +174,8 @@ impl Mpi {
     ///
     /// # Safety
     /// The datatype is one, or `MPI_DATATYPE_NULL`.
-    pub unsafe fn bytes(&self, count: c_int, datatype: Handle) -> usize {
+    pub unsafe fn bytes(&self, count: impl Into<i64>, datatype: Handle) -> usize {
+        let count = count.into();
         if count <= 0 || datatype & self.constants.bits == self.constants.no_datatype {
             return 0;
         }

@@ -69,18 +69,26 @@ impl Namesake {
 }
 
 /// Defines an MPI function under both of its names: the one that programs in C call, and the one behind it that MPI's Fortran functions
-/// call. `by` says what is done; its argument calls the MPI library's. What a program's error handler throws passes through.
+/// call. `by` says what is done; its argument calls the MPI library's, or where there are adaptive collectives, theirs of the name after `or`. What a
+/// program's error handler throws passes through.
 macro_rules! define {
-    ($name:ident = $own:ident($($argument:ident: $type:ty),* $(,)?) by |$call:ident| $body:block) => {
+    ($name:ident = $own:ident($($argument:ident: $type:ty),* $(,)?) $(or $adaptive:ident)? by |$call:ident| $body:block) => {
         #[doc = concat!("Takes the place of `", stringify!($own), "`.")]
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $own($($argument: $type),*) -> std::ffi::c_int {
             type Own = unsafe extern "C-unwind" fn($($type),*) -> std::ffi::c_int;
             static OWN: $crate::names::Namesake = $crate::names::Namesake::new(concat!(stringify!($own), "\0"));
-            // SAFETY: MPI's function of this name has these arguments
-            let own = unsafe { std::mem::transmute::<*mut std::ffi::c_void, Own>(OWN.find()) };
-            // SAFETY: the caller's arguments, with which it calls the namesake
-            let $call = || unsafe { own($($argument),*) };
+            // SAFETY: functions of this name have these arguments, with which the caller calls the namesake
+            let with = |function| unsafe { std::mem::transmute::<*mut std::ffi::c_void, Own>(function)($($argument),*) };
+            let $call = || {
+                $(
+                    static ADAPTIVE: $crate::engine::Adaptive = $crate::engine::Adaptive::new(concat!(stringify!($adaptive), "\0"));
+                    if let Some(inside) = ADAPTIVE.enter() {
+                        return with(inside.function);
+                    }
+                )?
+                with(OWN.find())
+            };
             $body
         }
 

@@ -3,14 +3,14 @@
 use crate::library::{Handle, Mpi};
 use std::ffi::c_int;
 
-/// So many elements of a type.
-pub type Block = (c_int, Handle);
+/// So many elements of a type: an `int`, or a large count.
+pub type Block<Count> = (Count, Handle);
 
 /// A list of numbers of elements, and their type.
 pub type Blocks = (*const c_int, Handle);
 
 /// Bytes to a process, if there is one.
-pub unsafe fn to(mpi: &Mpi, dest: c_int, block: Block) -> usize {
+pub unsafe fn to(mpi: &Mpi, dest: c_int, block: Block<impl Into<i64>>) -> usize {
     // SAFETY: the caller's
     if mpi.is_nobody(dest) { 0 } else { unsafe { mpi.bytes(block.0, block.1) } }
 }
@@ -37,7 +37,7 @@ unsafe fn side(mpi: &Mpi, root: c_int, comm: Handle) -> Side {
 }
 
 /// Bytes of a block that the root says one way, and all others another.
-pub unsafe fn rooted(mpi: &Mpi, root: c_int, comm: Handle, at_root: Block, elsewhere: Block) -> usize {
+pub unsafe fn rooted(mpi: &Mpi, root: c_int, comm: Handle, at_root: Block<impl Into<i64>>, elsewhere: Block<impl Into<i64>>) -> usize {
     // SAFETY: the caller's
     unsafe {
         match side(mpi, root, comm) {
@@ -49,7 +49,7 @@ pub unsafe fn rooted(mpi: &Mpi, root: c_int, comm: Handle, at_root: Block, elsew
 }
 
 /// As [`rooted`], where the root has a list; what it says for the root itself, or in the mean where the root is in another group.
-pub unsafe fn rooted_list(mpi: &Mpi, root: c_int, comm: Handle, at_root: Blocks, elsewhere: Block) -> usize {
+pub unsafe fn rooted_list(mpi: &Mpi, root: c_int, comm: Handle, at_root: Blocks, elsewhere: Block<c_int>) -> usize {
     // SAFETY: the caller's
     unsafe {
         match (side(mpi, root, comm), mpi.remote(comm)) {
@@ -62,7 +62,7 @@ pub unsafe fn rooted_list(mpi: &Mpi, root: c_int, comm: Handle, at_root: Blocks,
 }
 
 /// Bytes that a process gives to all: by the list of what everybody gives, since with `MPI_IN_PLACE` only that means something.
-pub unsafe fn given(mpi: &Mpi, comm: Handle, all: Blocks, own: Block) -> usize {
+pub unsafe fn given(mpi: &Mpi, comm: Handle, all: Blocks, own: Block<c_int>) -> usize {
     // SAFETY: the caller's
     unsafe { if mpi.remote(comm).is_some() { mpi.bytes(own.0, own.1) } else { one(mpi, all, mpi.place(comm).0) } }
 }

@@ -1,0 +1,128 @@
+//! The adaptive collectives: a library of this project that was built for the MPI library of the process, and is loaded when a policy is named.
+//!
+//! It lies beside this one: `libcollwise-openmpi.so` or `libcollwise-mpich.so`, or where there is one MPI library only, `libcollwise.so.0`.
+
+use crate::library::Mpi;
+use crate::names;
+use collwise::library::Library;
+use collwise::loaded::{file_of, loaded};
+use std::cell::Cell;
+use std::ffi::{CStr, CString, OsStr, OsString, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// The library's handle; null where nothing is adaptive.
+static ENGINE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+thread_local! {
+    /// True while the thread is in a function of the library: what it calls there is its own business.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// True while the thread is in the library.
+pub fn is_inside() -> bool {
+    !ENGINE.load(Ordering::Relaxed).is_null() && INSIDE.get()
+}
+
+/// The policy that is named.
+pub fn policy() -> Option<OsString> {
+    std::env::var_os("COLLWISE_POLICY").filter(|name| !name.is_empty())
+}
+
+/// Loads the library, if all processes of `MPI_COMM_WORLD` can: none of them is adaptive alone. Collective.
+///
+/// # Errors
+/// No policy is named, or why it cannot be loaded; where other processes alone cannot, that.
+pub fn start(mpi: &Mpi) -> Result<(), String> {
+    let opened = match policy() {
+        Some(_) => open(mpi),
+        None => Err("COLLWISE_POLICY names no policy".into()),
+    };
+    let all = mpi.all_say(opened.is_ok());
+    let handle = opened?;
+    if !all? {
+        return Err("other processes have none".into());
+    }
+    ENGINE.store(handle, Ordering::Release);
+    Ok(())
+}
+
+/// The first library that is there.
+fn open(mpi: &Mpi) -> Result<*mut c_void, String> {
+    let folder = own_folder().ok_or("the folder of the preloaded library is not known")?;
+    let kind = if mpi.library() == Library::Mpich { "mpich" } else { "openmpi" };
+    // the last one is where cargo builds it
+    let names = [format!("libcollwise-{kind}.so"), "libcollwise.so.0".into(), "libcollwise_c.so".into()];
+    let Some(file) = names.iter().map(|name| folder.join(name)).find(|file| file.exists()) else {
+        return Err(format!("{} has no {}: make install MPICC=... writes it there", folder.display(), names[0]));
+    };
+    let path = CString::new(file.as_os_str().as_bytes()).map_err(|e| e.to_string())?;
+    // SAFETY: a name that ends with a zero, of a library of this project
+    let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    if handle.is_null() {
+        // SAFETY: the reason, after what failed
+        let reason = unsafe { CStr::from_ptr(libc::dlerror()) }.to_string_lossy().into_owned();
+        return Err(format!("{reason}; it must be built for the program's MPI library"));
+    }
+    // a library for another MPI library would bring that along
+    const ASKED: &CStr = c"PMPI_Comm_rank";
+    // SAFETY: a name that ends with a zero
+    let its = unsafe { libc::dlsym(handle, ASKED.as_ptr()) };
+    if !its.is_null() && names::function(ASKED) != Some(its) {
+        return Err(format!("{} is built for another MPI library than the program's: build it with its mpicc", file.display()));
+    }
+    Ok(handle)
+}
+
+/// Where this library lies.
+fn own_folder() -> Option<PathBuf> {
+    let begin = file_of(own_folder as *const c_void)?;
+    let (name, _) = loaded().into_iter().find(|(_, at)| *at == begin)?;
+    let file = std::fs::canonicalize(Path::new(OsStr::from_bytes(name.to_bytes()))).ok()?;
+    file.parent().map(Path::to_path_buf)
+}
+
+/// A function of the library.
+pub struct Adaptive {
+    name: &'static CStr,
+    found: AtomicPtr<c_void>,
+}
+
+/// A thread's stay in the library.
+pub struct Inside {
+    /// The function that it is in.
+    pub function: *mut c_void,
+}
+
+impl Adaptive {
+    /// The function of a name that ends with a zero.
+    pub const fn new(name: &'static str) -> Adaptive {
+        let Ok(name) = CStr::from_bytes_with_nul(name.as_bytes()) else { panic!("the name must end with a zero") };
+        Adaptive { name, found: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    /// Begins a stay, if there is a library, and this is no call from within it.
+    #[inline]
+    pub fn enter(&self) -> Option<Inside> {
+        let engine = ENGINE.load(Ordering::Acquire);
+        if engine.is_null() || INSIDE.replace(true) {
+            return None;
+        }
+        let mut function = self.found.load(Ordering::Relaxed);
+        if function.is_null() {
+            // SAFETY: the handle of what was loaded, which stays; a name that ends with a zero
+            function = unsafe { libc::dlsym(engine, self.name.as_ptr()) };
+            self.found.store(function, Ordering::Relaxed);
+        }
+        let stay = Inside { function };
+        // an older library may not have it
+        (!function.is_null()).then_some(stay)
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(false);
+    }
+}
