@@ -251,15 +251,17 @@ int collwise_init(const char *policy);
 // `MPI_Finalize`, which does the same where it is not called.
 int collwise_finalize(void);
 
-// Writes what a collective does on a communicator, in a line that ends with a zero and is cut to `size` bytes. `collective` is bcast, barrier, reduce,
-// allreduce, reduce_scatter, gather, scatter, allgather or alltoall; `bytes` are those of the message or of a block. Not collective: communicators have
-// plans from their second collective of this library on.
+// Writes what a collective does on a communicator, in a line that ends with a zero and is cut to `size` bytes, and the seconds that it should take, or -1
+// where the policy does not say; each if its pointer is not null. `collective` is bcast, barrier, reduce, allreduce, reduce_scatter, gather, scatter,
+// allgather or alltoall; `bytes` are those of the message or of a block. Not collective: communicators have plans from their second collective of this
+// library on.
 int collwise_explain(const char *collective,
                      MPI_Count bytes,
                      int root,
                      MPI_Comm comm,
                      char *text,
-                     size_t size);
+                     size_t size,
+                     double *seconds);
 
 // What a code means: of the last error of this thread what was wrong, and of other codes MPI's words. The text stays until this thread's next call.
 const char *collwise_strerror(int code);

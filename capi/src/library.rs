@@ -29,9 +29,10 @@ pub extern "C" fn collwise_finalize() -> c_int {
     ffi::MPI_SUCCESS as c_int
 }
 
-/// Writes what a collective does on a communicator, in a line that ends with a zero and is cut to `size` bytes. `collective` is bcast, barrier, reduce,
-/// allreduce, reduce_scatter, gather, scatter, allgather or alltoall; `bytes` are those of the message or of a block. Not collective: communicators have
-/// plans from their second collective of this library on.
+/// Writes what a collective does on a communicator, in a line that ends with a zero and is cut to `size` bytes, and the seconds that it should take, or -1
+/// where the policy does not say; each if its pointer is not null. `collective` is bcast, barrier, reduce, allreduce, reduce_scatter, gather, scatter,
+/// allgather or alltoall; `bytes` are those of the message or of a block. Not collective: communicators have plans from their second collective of this
+/// library on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn collwise_explain(
     collective: *const c_char,
@@ -40,6 +41,7 @@ pub unsafe extern "C" fn collwise_explain(
     comm: MPI_Comm,
     text: *mut c_char,
     size: usize,
+    seconds: *mut f64,
 ) -> c_int {
     let explained = || {
         let name = unsafe { CStr::from_ptr(collective) }.to_string_lossy();
@@ -49,8 +51,15 @@ pub unsafe extern "C" fn collwise_explain(
         unsafe { raw::explain(&name, bytes, root, comm) }
     };
     match explained() {
-        Ok(said) => {
-            unsafe { write(&said, text, size) };
+        Ok((said, takes)) => {
+            unsafe {
+                if !text.is_null() {
+                    write(&said, text, size);
+                }
+                if !seconds.is_null() {
+                    *seconds = takes.unwrap_or(-1.0);
+                }
+            }
             ffi::MPI_SUCCESS as c_int
         }
         Err(error) => raw::code(Err(error)),

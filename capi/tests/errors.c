@@ -75,8 +75,8 @@ int main(int argc, char **argv) {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 
     char text[12];
-    expect(collwise_explain("bcast", 1000, 0, comm, text, sizeof text) == MPI_SUCCESS && strlen(text) == sizeof text - 1, "a text is cut");
-    code = collwise_explain("broadcast", 1000, 0, comm, text, sizeof text);
+    expect(collwise_explain("bcast", 1000, 0, comm, text, sizeof text, NULL) == MPI_SUCCESS && strlen(text) == sizeof text - 1, "a text is cut");
+    code = collwise_explain("broadcast", 1000, 0, comm, text, sizeof text, NULL);
     expect(code != MPI_SUCCESS && strstr(collwise_strerror(code), "broadcast"), "a collective that is none");
     expect(strlen(collwise_strerror(MPI_ERR_TRUNCATE)) > 0, "MPI's words");
 

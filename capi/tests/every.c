@@ -227,6 +227,14 @@ static void between_groups(void) {
     begin();
     MPI_Gather(from, 9, MPI_INT, expected, 9, MPI_INT, root, inter);
     compare("gather between groups", collwise_gather(from, 9, MPI_INT, into, 9, MPI_INT, root, inter), 9);
+    int counts[64], places[64]; /* of the other group */
+    for (int k = 0; k < 64; k++) counts[k] = 9, places[k] = 9 * k;
+    begin();
+    MPI_Allgatherv(from, 9, MPI_INT, expected, counts, places, MPI_INT, inter);
+    compare("allgatherv between groups", collwise_allgatherv(from, 9, MPI_INT, into, counts, places, MPI_INT, inter), 9);
+    begin();
+    MPI_Alltoall(from, 9, MPI_INT, expected, 9, MPI_INT, inter);
+    compare("alltoall between groups", collwise_alltoall(from, 9, MPI_INT, into, 9, MPI_INT, inter), 9);
     MPI_Comm_free(&inter);
     MPI_Comm_free(&local);
 }

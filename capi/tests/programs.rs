@@ -109,7 +109,7 @@ fn the_examples_say_the_average_with_both_kinds_of_library() {
     compile(folder.path(), "examples/c/average.c", "static", &alone);
     for program in ["shared", "static"] {
         let said = launch(folder.path(), 4, program);
-        assert!(said.contains("average 501, largest rank 3; a broadcast of 1 MiB: ") && said.contains(", about "), "{said}");
+        assert!(said.contains("average 501, largest rank 3\na broadcast of 1 MiB: ") && said.contains(", about "), "{said}");
     }
     compile(folder.path(), "examples/fortran/average.f90", "fortran", &flags(folder.path(), &["--cflags", "--libs"]));
     assert!(launch(folder.path(), 4, "fortran").contains("average 501.0"));

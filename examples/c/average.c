@@ -40,8 +40,11 @@ int main(int argc, char **argv) {
 
     if (rank == 0) {
         char what[200];
-        must(collwise_explain("bcast", 1 << 20, 0, MPI_COMM_WORLD, what, sizeof what), "explain");
-        printf("average %g, largest rank %d; a broadcast of 1 MiB: %s\n", sum / ranks / count, largest, what);
+        double seconds;
+        must(collwise_explain("bcast", 1 << 20, 0, MPI_COMM_WORLD, what, sizeof what, &seconds), "explain");
+        printf("average %g, largest rank %d\na broadcast of 1 MiB: %s", sum / ranks / count, largest, what);
+        if (seconds >= 0) printf(", about %g s", seconds);
+        printf("\n");
     }
     must(collwise_finalize(), "finish");
     MPI_Finalize();

@@ -2,12 +2,12 @@
 //!
 //! It lies beside this one: `libcollwise-openmpi.so` or `libcollwise-mpich.so`, or where there is one MPI library only, `libcollwise.so.0`.
 
-use crate::library::Mpi;
+use crate::library::{Handle, Mpi};
 use crate::names;
 use collwise::library::Library;
 use collwise::loaded::{file_of, loaded};
 use std::cell::Cell;
-use std::ffi::{CStr, CString, OsStr, OsString, c_void};
+use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -46,6 +46,22 @@ pub fn start(mpi: &Mpi) -> Result<(), String> {
     }
     ENGINE.store(handle, Ordering::Release);
     Ok(())
+}
+
+/// How a collective is done, from a root and with so many bytes of a message or block, and the seconds that it should take, if that is known; nothing where it
+/// is not adaptive.
+pub fn explain(collective: &str, bytes: usize, root: c_int, comm: Handle) -> Option<(String, Option<f64>)> {
+    type Explain = unsafe extern "C" fn(*const c_char, i64, c_int, Handle, *mut c_char, usize, *mut f64) -> c_int;
+    static EXPLAIN: Adaptive = Adaptive::new("collwise_explain\0");
+    let inside = EXPLAIN.enter()?;
+    // SAFETY: the function of this name has these arguments
+    let explain = unsafe { std::mem::transmute::<*mut c_void, Explain>(inside.function) };
+    let (name, mut text, mut seconds) = (CString::new(collective).ok()?, [0u8; 512], -1.0);
+    // SAFETY: a name that ends with a zero, and room for what is written
+    let code = unsafe { explain(name.as_ptr(), bytes as i64, root, comm, text.as_mut_ptr().cast(), text.len(), &raw mut seconds) };
+    let said = CStr::from_bytes_until_nul(&text).ok()?.to_string_lossy().into_owned();
+    // the library's own may only be that until there are plans
+    (code == 0 && seconds >= 0.0).then_some((said, Some(seconds)))
 }
 
 /// The first library that is there.

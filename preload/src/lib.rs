@@ -6,7 +6,8 @@
 //! mpirun -n 8 -x LD_PRELOAD=libcollwise_preload.so -x COLLWISE_POLICY=policy.toml ./program
 //! ```
 //!
-//! Calls are told apart by name and size, to powers of two, instead of their places in the program. Programs in C, C++ and Rust call the
+//! Calls are told apart by name and size, to powers of two, instead of their places in the program; collectives by communicator, too, with how
+//! they were done and what that should take. Programs in C, C++ and Rust call the
 //! names `MPI_...`, and so do MPICH's Fortran interfaces; Open MPI's (`mpif.h`, `use mpi`, `use mpi_f08`) call those behind them, `PMPI_...`.
 //! Both are taken over.
 //! What a library between program and MPI calls by its second names is noted too.
@@ -26,8 +27,8 @@ mod sizes;
 
 use clock::SharedClock;
 use collect::Target;
-use collwise::qnm::Profile;
-use library::Mpi;
+use collwise::qnm::{Alike, Profile};
+use library::{Handle, Mpi};
 use names::define;
 use std::ffi::{c_char, c_int};
 use std::io::Write;
@@ -91,15 +92,46 @@ impl Drop for Stay {
     }
 }
 
+/// Where a collective is called that can be adaptive.
+struct Place {
+    /// The adaptive function.
+    function: &'static str,
+    comm: Handle,
+    root: c_int,
+}
+
+impl Place {
+    /// Notes the call: how it was done, too, where it was adaptive.
+    fn note(&self, mpi: &Mpi, profile: &mut Profile, (digits, size): (u32, &str), seconds: f64, bytes: usize) {
+        let name = self.function.trim_start_matches("collwise_").trim_end_matches("_c");
+        // SAFETY: the call succeeded on this communicator
+        let ((_, ranks), communicator) = unsafe { (mpi.place(self.comm), mpi.name(self.comm)) };
+        let (collective, block) = match name {
+            "reduce_scatter_block" => ("reduce_scatter", bytes),
+            // bytes of all blocks
+            "reduce_scatter" => (name, bytes / ranks.max(1)),
+            _ => (name, bytes),
+        };
+        let alike = Alike { collective: collective.into(), digits, size: size.into(), ranks, communicator };
+        profile.note_use(alike, seconds, block, || engine::explain(collective, block, self.root, self.comm));
+    }
+}
+
 /// Calls MPI, and notes what succeeds: the bytes are asked for after it.
-fn noted(name: &'static str, call: impl FnOnce() -> c_int, bytes: impl FnOnce(&Mpi) -> usize) -> c_int {
+fn noted(name: &'static str, call: impl FnOnce() -> c_int, place: Option<Place>, bytes: impl FnOnce(&Mpi) -> usize) -> c_int {
     let Some(stay) = Stay::begin() else { return call() };
     let code = call();
     if code == 0 {
         let bytes = bytes(stay.mpi);
         let range = usize::BITS - bytes.leading_zeros();
         let size = SIZES[SIZES.len().min(range as usize + 1) - 1];
-        stay.end(|profile, seconds| profile.note(name.trim_start_matches("MPI_"), size, range, seconds, bytes));
+        let mpi = stay.mpi;
+        stay.end(|profile, seconds| {
+            profile.note(name.trim_start_matches("MPI_"), size, range, seconds, bytes);
+            if let Some(place) = place {
+                place.note(mpi, profile, (range, size), seconds, bytes);
+            }
+        });
     }
     code
 }

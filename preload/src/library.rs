@@ -107,6 +107,7 @@ functions! {
     comm_size = PMPI_Comm_size(Handle, *mut c_int) -> c_int;
     comm_remote_size = PMPI_Comm_remote_size(Handle, *mut c_int) -> c_int;
     comm_test_inter = PMPI_Comm_test_inter(Handle, *mut c_int) -> c_int;
+    get_name = PMPI_Comm_get_name(Handle, *mut c_char, *mut c_int) -> c_int;
     get_parent = PMPI_Comm_get_parent(*mut Handle) -> c_int;
     comm_split = PMPI_Comm_split(Handle, c_int, c_int, *mut Handle) -> c_int;
     comm_free = PMPI_Comm_free(*mut Handle) -> c_int;
@@ -210,6 +211,15 @@ impl Mpi {
             }
         }
         (inter != 0).then(|| usize::try_from(size).unwrap_or(0))
+    }
+
+    /// The communicator's name; empty if it has none.
+    ///
+    /// # Safety
+    /// The communicator is one.
+    pub unsafe fn name(&self, comm: Handle) -> String {
+        // SAFETY: the buffer holds any name
+        text(|buffer, length| unsafe { (self.functions.get_name)(comm, buffer, length) })
     }
 
     /// True for `MPI_PROC_NULL`.

@@ -229,7 +229,10 @@ fn results_are_the_same(tools: &Tools, ranks: usize) {
     assert!(with.contains(", 0 wrong, ") && site.plans() > 1000, "{with}");
     // both at once: what the engine calls inside is no call of the program's
     run(site.launch(tools, &["./every"]).env("COLLWISE_PROFILE", "both.mpiP"));
-    let both = calls(&Report::read(&site.path().join("both.mpiP")).unwrap());
+    let report = Report::read(&site.path().join("both.mpiP")).unwrap();
+    let both = calls(&report);
+    let world = report.uses.iter().filter(|u| u.ranks == ranks && u.collective == "bcast" && u.bytes > 0.0);
+    assert!(world.clone().count() > 2 && world.clone().all(|u| u.predicted_s > Some(0.0) && u.algorithm.len() > 3), "{:?}", report.uses);
     run(site.launch(tools, &["./every"]).env("COLLWISE_PROFILE", "alone.mpiP").env_remove("COLLWISE_POLICY"));
     let alone = calls(&Report::read(&site.path().join("alone.mpiP")).unwrap());
     assert_eq!(both, alone);

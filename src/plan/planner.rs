@@ -7,7 +7,6 @@ use crate::collective::{Collective, Shape, Step};
 use crate::error::Result;
 use crate::policy::CompiledPolicy;
 use crate::topology::Rank;
-use crate::units;
 use std::sync::Arc;
 
 /// What programs may take in memory, together: some hundred different broadcasts of thousands of segments.
@@ -90,14 +89,13 @@ impl Planner {
         Ok(if native { Planned::Native } else { Planned::Run(plan.form.steps(self.me, shape)?) })
     }
 
-    /// What all ranks do, in a line, with the time that it should take if that is known.
+    /// What all ranks do, in a line, and the seconds that it should take, if that is known.
     ///
     /// # Errors
     /// As [`super::plan`].
-    pub fn explain(&self, collective: &'static Collective, shape: &Shape) -> Result<String> {
+    pub fn explain(&self, collective: &'static Collective, shape: &Shape) -> Result<(String, Option<f64>)> {
         let plan = super::plan(&self.policy, &self.members, collective, shape)?;
-        let takes = plan.predicted_s.map(|seconds| format!(", about {}", units::seconds(seconds)));
-        Ok(plan.words() + &takes.unwrap_or_default())
+        Ok((plan.words(), plan.predicted_s))
     }
 
     /// Lets go of all but what was decided: nobody asks at the moment, and if somebody does again, plans and programs follow from it soon.

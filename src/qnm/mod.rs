@@ -15,6 +15,7 @@ mod machine;
 mod mpip;
 mod profile;
 mod scale;
+mod used;
 mod wall;
 mod wire;
 
@@ -25,6 +26,7 @@ pub use machine::{Machine, Spread};
 pub use mpip::{Report, Site, Times};
 pub use profile::{Profile, ProfiledSite, report};
 pub use scale::{Form, Guess, Law, Series};
+pub use used::{Alike, ProfiledUse, Use};
 pub use wall::{Call, Components, Run, Split, Traffic, split};
 pub use wire::{Library, Partners, Wire, collective, partners, wire};
 

@@ -2,6 +2,7 @@
 //!
 //! Columns are found by the names that the report writes above them, so that a version with another column more is read as well.
 
+use super::used::{self, Use};
 use crate::error::{Error, Result};
 use crate::files::read_damaged_text;
 use serde::Serialize;
@@ -25,6 +26,8 @@ pub struct Report {
     pub tasks: Vec<Times>,
     /// By call site, in the order of their numbers.
     pub sites: Vec<Site>,
+    /// Collectives by communicator, where the report is of our own preloaded library.
+    pub uses: Vec<Use>,
 }
 
 /// Seconds of a task.
@@ -87,6 +90,7 @@ fn empty(file: &str) -> Report {
         mean: Times::default(),
         tasks: Vec::new(),
         sites: Vec::new(),
+        uses: Vec::new(),
     }
 }
 
@@ -107,6 +111,8 @@ enum Table {
     Time,
     /// Bytes of all sites.
     Sent,
+    /// Collectives by communicator.
+    Uses,
     /// Not needed.
     Other,
 }
@@ -121,6 +127,7 @@ impl Table {
             ("Aggregate Sent Message Size", Table::AggregateSent),
             ("Callsite Time statistics", Table::Time),
             ("Callsite Message Sent statistics", Table::Sent),
+            (used::TITLE, Table::Uses),
         ]
         .into_iter()
         .find(|(start, _)| title.starts_with(start))
@@ -285,6 +292,7 @@ impl Reader<'_> {
                 let site = self.entry(id, row.text("Call")?);
                 (site.count, site.bytes) = (Some(count), bytes);
             }
+            Table::Uses => self.report.uses.push(used::read(&row.words).map_err(|e| row.wrong(e.to_string()))?),
             Table::Time | Table::Sent => self.statistics(table, row)?,
             Table::Other => {}
         }

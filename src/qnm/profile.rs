@@ -1,7 +1,8 @@
 //! A profile of MPI calls, kept by the program itself and written as a report of mpiP, for machines without mpiP.
 
+use super::used::{self, ProfiledUse};
 use crate::error::{Error, Result};
-use crate::units::number as short; // mpiP writes three digits too
+pub(super) use crate::units::number as short; // mpiP writes three digits too
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
@@ -14,6 +15,9 @@ pub struct Profile {
     pub app_s: f64,
     /// In order of their first calls.
     pub sites: Vec<ProfiledSite>,
+    /// Its collectives by communicator, in order of their first calls.
+    #[serde(default)]
+    pub uses: Vec<ProfiledUse>,
 }
 
 /// A place that calls MPI, and what one process did there.
@@ -159,6 +163,11 @@ pub fn report(command: &str, profiles: &[Profile]) -> Result<String> {
                 let _ = writeln!(out, "{name_and_rank} {most:>9} {mean:>9} {least:>9} {:>9}", short(sum));
             },
         );
+        out.push('\n');
+    }
+    if let Some((count, rows)) = used::table(profiles) {
+        heading(&mut out, &format!("{} (of a process, milliseconds): {count}", used::TITLE));
+        out.push_str(&rows);
         out.push('\n');
     }
     heading(&mut out, "End of Report");

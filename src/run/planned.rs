@@ -142,11 +142,11 @@ impl Planned {
         })
     }
 
-    /// What is done for so many bytes, in a line.
+    /// What is done for so many bytes, in a line, and the seconds that it should take, if that is known.
     ///
     /// # Errors
     /// There is no such root, or as [`crate::plan::plan`].
-    pub fn explain(&self, collective: &'static Collective, root: Rank, bytes: usize) -> Result<String> {
+    pub fn explain(&self, collective: &'static Collective, root: Rank, bytes: usize) -> Result<(String, Option<f64>)> {
         let team = &self.place.team;
         team.explain(collective, &collective.shape(team.ranks.len(), root, bytes))
     }

@@ -230,16 +230,17 @@ pub unsafe fn ibarrier(comm: Comm) -> (c_int, Option<Pending<'static>>) {
     unsafe { begun(comm, &IBARRIER, call, |request| native::PMPI_Ibarrier(comm, request)) }
 }
 
-/// What a collective does on a communicator, from a root and with so many bytes, in a line. Nothing is set up for it, and nobody waits.
+/// What a collective does on a communicator, from a root and with so many bytes, in a line, and the seconds that it should take, if that is known. Nothing is
+/// set up for it, and nobody waits.
 ///
 /// # Errors
 /// There is no such collective or root, or MPI's reason.
-pub unsafe fn explain(collective: &str, bytes: usize, root: Rank, comm: Comm) -> Result<String> {
+pub unsafe fn explain(collective: &str, bytes: usize, root: Rank, comm: Comm) -> Result<(String, Option<f64>)> {
     let collective = collective::collective(collective)?;
     // SAFETY: the caller's communicator
     match unsafe { communicator::planned(comm)? } {
         Some(planned) => planned.explain(collective, root, bytes),
-        None => Ok(format!("{OWN} (a communicator has plans from its second collective on, if a policy fits)")),
+        None => Ok((format!("{OWN} (a communicator has plans from its second collective on, if a policy fits)"), None)),
     }
 }
 

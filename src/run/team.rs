@@ -174,11 +174,11 @@ impl Team {
         self.planner().planned(collective, shape)
     }
 
-    /// What all ranks do, in a line.
+    /// What all ranks do, in a line, and the seconds that it should take, if that is known.
     ///
     /// # Errors
     /// As [`Team::planned`].
-    pub fn explain(&self, collective: &'static Collective, shape: &Shape) -> Result<String> {
+    pub fn explain(&self, collective: &'static Collective, shape: &Shape) -> Result<(String, Option<f64>)> {
         self.planner().explain(collective, shape)
     }
 

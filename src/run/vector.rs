@@ -189,7 +189,9 @@ pub(super) unsafe fn allgatherv(comm: MPI_Comm, given: Option<Items>, got: Block
         let (from, into) = (Layout::of(given.datatype)?, Layout::of(got.datatype)?);
         let block = |k: usize| got.counts[k] as usize * into.size;
         let count = given.count as usize;
-        if let (None, Some(bytes)) = (remote, filled_up((0..ranks).map(block))) {
+        if remote.is_none()
+            && let Some(bytes) = filled_up((0..ranks).map(block))
+        {
             let (own, mine) = (count * from.size, block(me));
             if own != mine {
                 return Err(Error::invalid(format!("{FUNCTION} of {own} bytes where {mine} come")));

@@ -1,5 +1,6 @@
 //! `collwise app`: wall times of applications, from reports of mpiP.
 
+mod collectives;
 mod fit;
 mod picture;
 mod predict;
@@ -23,6 +24,8 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Say which collectives were called, how they were done, and what they took and should have taken.
+    Collectives(collectives::Args),
     /// Split the wall time of runs, and fit how the parts scale.
     Fit(fit::Args),
     /// Predict the wall time at other numbers of processes, on other placements and platforms.
@@ -33,6 +36,7 @@ enum Command {
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     match &args.command {
+        Command::Collectives(args) => collectives::run(args),
         Command::Fit(args) => fit::run(args),
         Command::Predict(args) => predict::run(args),
         Command::Whatif(args) => whatif::run(args),

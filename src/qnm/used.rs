@@ -1,0 +1,180 @@
+//! What the collectives of a program were, by size and communicator, and how they were done: a table of our own in reports that are in mpiP's layout.
+
+use super::profile::{Profile, short};
+use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// The title of the table.
+pub const TITLE: &str = "Collectives by communicator";
+
+/// What makes calls alike.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Alike {
+    /// The collective, as in `bcast`.
+    pub collective: String,
+    /// The range of sizes, by the binary digits of their bytes: 0, 1, 2 to 3, 4 to 7, ...
+    pub digits: u32,
+    /// Its name.
+    pub size: String,
+    /// Ranks of the communicator.
+    pub ranks: usize,
+    /// Its name, if it has one.
+    pub communicator: String,
+}
+
+/// Calls of one process that are alike.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProfiledUse {
+    /// What they share.
+    pub alike: Alike,
+    /// How many.
+    pub calls: u64,
+    /// Bytes of the messages, or of a block, in all calls.
+    pub bytes: f64,
+    /// Seconds in all.
+    pub seconds: f64,
+    /// How it was done, and the seconds that a call should take, if that is known; none if it is not known how.
+    pub done: Option<(String, Option<f64>)>,
+}
+
+/// Calls that are alike, of all processes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Use {
+    /// The collective, as in `bcast`.
+    pub collective: String,
+    /// The name of the range of sizes.
+    pub size: String,
+    /// Ranks of a communicator.
+    pub ranks: usize,
+    /// Its name; several may have the same. `-` without one.
+    pub communicator: String,
+    /// Calls of a process that made some.
+    pub calls: f64,
+    /// Bytes of a message or block.
+    pub bytes: f64,
+    /// Seconds of a call.
+    pub seconds: f64,
+    /// Seconds that the policy predicts.
+    pub predicted_s: Option<f64>,
+    /// How it was done.
+    pub algorithm: String,
+}
+
+impl Profile {
+    /// Notes a collective; `ask` says how it is done, and is asked while that is not known.
+    pub fn note_use(&mut self, alike: Alike, seconds: f64, bytes: usize, ask: impl FnOnce() -> Option<(String, Option<f64>)>) {
+        let known = self.uses.iter().position(|u| u.alike == alike).unwrap_or_else(|| {
+            self.uses.push(ProfiledUse { alike, calls: 0, bytes: 0.0, seconds: 0.0, done: None });
+            self.uses.len() - 1
+        });
+        let noted = &mut self.uses[known];
+        noted.calls += 1;
+        noted.bytes += bytes as f64;
+        noted.seconds += seconds;
+        noted.done = noted.done.take().or_else(ask);
+    }
+}
+
+/// The calls of all processes, in order.
+fn together(profiles: &[Profile]) -> Vec<Use> {
+    let mut all: BTreeMap<&Alike, Vec<&ProfiledUse>> = BTreeMap::new();
+    for noted in profiles.iter().flat_map(|p| &p.uses) {
+        all.entry(&noted.alike).or_default().push(noted);
+    }
+    let uses = all.into_iter().map(|(alike, noted)| {
+        let sum = |of: fn(&ProfiledUse) -> f64| noted.iter().map(|n| of(n)).sum::<f64>();
+        let calls = sum(|n| n.calls as f64);
+        let done = noted.iter().find_map(|n| n.done.clone());
+        let (algorithm, predicted_s) = done.unwrap_or_else(|| ("the MPI library's own".into(), None));
+        Use {
+            collective: alike.collective.clone(),
+            size: alike.size.clone(),
+            ranks: alike.ranks,
+            communicator: one_word(&alike.communicator),
+            calls: calls / noted.len() as f64,
+            bytes: sum(|n| n.bytes) / calls,
+            seconds: sum(|n| n.seconds) / calls,
+            predicted_s,
+            algorithm,
+        }
+    });
+    uses.collect()
+}
+
+/// A name as one word.
+fn one_word(name: &str) -> String {
+    let words: Vec<&str> = name.split_whitespace().collect();
+    if words.is_empty() { "-".into() } else { words.join("_") }
+}
+
+/// The table's rows under their columns; nothing without collectives.
+pub(super) fn table(profiles: &[Profile]) -> Option<(usize, String)> {
+    let uses = together(profiles);
+    if uses.is_empty() {
+        return None;
+    }
+    let mut out = String::from("Call             Size      Ranks Communicator             Calls    Bytes     Mean Predicted Algorithm\n");
+    for used in &uses {
+        let predicted = used.predicted_s.map_or("-".into(), |s| short(s * 1e3));
+        let place = format!("{:<16} {:<8} {:>6} {:<22}", used.collective, used.size, used.ranks, used.communicator);
+        let numbers = format!("{:>7} {:>8} {:>8} {predicted:>9}", short(used.calls), short(used.bytes), short(used.seconds * 1e3));
+        let _ = writeln!(out, "{place} {numbers} {}", used.algorithm.split_whitespace().collect::<Vec<_>>().join(" "));
+    }
+    Some((uses.len(), out))
+}
+
+/// A row of the table.
+///
+/// # Errors
+/// Words are missing, or no numbers.
+pub(super) fn read(words: &[&str]) -> Result<Use> {
+    let [collective, size, ranks, communicator, calls, bytes, mean, predicted, algorithm @ ..] = words else {
+        return Err(Error::invalid("the line is cut"));
+    };
+    let number = |text: &str, what: &str| {
+        let value = text.parse::<f64>().ok().filter(|v| v.is_finite() && *v >= 0.0);
+        value.ok_or_else(|| Error::invalid(format!("{what} is \"{text}\", which is no number of seconds, bytes or calls")))
+    };
+    Ok(Use {
+        collective: collective.to_string(),
+        size: size.to_string(),
+        ranks: ranks.parse().map_err(|_| Error::invalid(format!("the ranks are \"{ranks}\", which is no number")))?,
+        communicator: communicator.to_string(),
+        calls: number(calls, "Calls")?,
+        bytes: number(bytes, "Bytes")?,
+        seconds: number(mean, "Mean")? / 1e3,
+        predicted_s: if *predicted == "-" { None } else { Some(number(predicted, "Predicted")? / 1e3) },
+        algorithm: algorithm.join(" "),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let alike = |digits: u32, ranks| Alike {
+            collective: "bcast".into(),
+            digits,
+            size: format!("{}B", 1 << digits),
+            ranks,
+            communicator: "MPI COMM WORLD".into(),
+        };
+        let mut one = Profile::default();
+        one.note_use(alike(3, 8), 1e-3, 10, || None);
+        one.note_use(alike(3, 8), 3e-3, 12, || Some(("chain in 4KiB".into(), Some(2e-3))));
+        one.note_use(alike(3, 8), 2e-3, 11, || panic!("it is known"));
+        one.note_use(alike(10, 2), 5e-3, 1024, || None);
+        let other = Profile { uses: vec![one.uses[0].clone()], ..Profile::default() };
+        let (count, text) = table(&[one, other]).unwrap();
+        let read: Vec<Use> = text.lines().skip(1).map(|l| read(&l.split_whitespace().collect::<Vec<_>>()).unwrap()).collect();
+        assert_eq!(count, 2);
+        assert_eq!((read[0].calls, read[0].bytes, read[0].seconds, read[0].predicted_s), (3.0, 11.0, 2e-3, Some(2e-3)));
+        assert_eq!((read[0].algorithm.as_str(), read[0].communicator.as_str()), ("chain in 4KiB", "MPI_COMM_WORLD"));
+        assert_eq!((read[1].ranks, read[1].predicted_s, read[1].algorithm.as_str()), (2, None, "the MPI library's own"));
+        assert!(table(&[Profile::default()]).is_none());
+    }
+}
