@@ -17,7 +17,7 @@ pub mod reduce;
 pub mod reduce_scatter;
 pub mod scatter;
 mod step;
-mod tree;
+pub(crate) mod tree;
 
 use crate::error::{Error, Result};
 use crate::schedule::{Elements, Layout, MOST_MESSAGES, Program, Schedule, Span, Specification, pieces, segments};

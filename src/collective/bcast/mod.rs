@@ -24,7 +24,7 @@ pub(super) mod segmented_binary;
 pub(super) mod segmented_binomial;
 pub(super) mod segmented_chain;
 mod segmented_flat;
-mod split_binary;
+pub(crate) mod split_binary;
 
 /// Every broadcast algorithm.
 pub const ALGORITHMS: &[&Algorithm] = &[

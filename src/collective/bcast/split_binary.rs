@@ -6,7 +6,7 @@
 //! partners     (1,2) (3,4) (5,6) ...; a last one without partner gets its missing half from the right tree's last node
 //! ```
 
-use super::super::tree::binary;
+use super::super::tree::{Node, binary};
 use super::super::{Algorithm, Parameters, Shape};
 use crate::schedule::{OpId, Program, Span, growing_segments};
 use crate::topology::Rank;
@@ -35,6 +35,11 @@ fn parts(half: (usize, usize), parameters: &Parameters) -> impl Iterator<Item = 
 }
 
 fn program(me: Rank, shape: &Shape, parameters: &Parameters) -> Program {
+    along(me, shape, parameters, binary)
+}
+
+/// The halves down two trees of this shape.
+pub(crate) fn along(me: Rank, shape: &Shape, parameters: &Parameters, tree: fn(usize, usize) -> Node) -> Program {
     let mut program = Program::new();
     let v = shape.relative(me);
     let sides = [shape.ranks / 2, (shape.ranks - 1) / 2]; // nodes of the left and of the right tree
@@ -45,7 +50,7 @@ fn program(me: Rank, shape: &Shape, parameters: &Parameters) -> Program {
         return program;
     }
     let (side, index) = ((v - 1) % 2, (v - 1) / 2);
-    let node = binary(index, sides[side]);
+    let node = tree(index, sides[side]);
     let parent = node.parent.map_or(shape.root, |p| place(side, p));
     let mut got: Vec<OpId> = Vec::new();
     for span in parts(halves[side], parameters) {
