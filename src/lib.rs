@@ -74,6 +74,7 @@
 //! tune                         the whole pipeline; beside it, how good it was:
 //!     accuracy, contention, regret
 //! qnm                          wall times of applications
+//! export                       what other libraries can carry out of a policy
 //! plan                         what one communicator does for a size
 //! policy                       the file of what was decided
 //! decide                       which candidates there are, and which is predicted to be the fastest
@@ -122,6 +123,7 @@ pub mod decide;
 pub mod discover;
 pub mod error;
 mod event;
+pub mod export;
 pub mod files;
 #[cfg(feature = "tune")]
 pub mod fit;

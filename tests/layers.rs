@@ -21,6 +21,7 @@ const ROOMS: &[&[&str]] = &[
     &["decide"],
     &["policy"],
     &["plan"],
+    &["export"],
     &["qnm"],
     &["accuracy", "contention", "regret", "tune"],
     &["run"],
