@@ -7,6 +7,7 @@ mod choose;
 mod library;
 pub mod openmpi;
 mod openmpi_algorithms;
+pub mod openmpi_json;
 
 pub use choose::{Class, Decisions, Rule, decide};
 pub use library::{Choice, LibraryAlgorithm, Modelled, Target};
