@@ -5,6 +5,8 @@
 
 mod choose;
 mod library;
+pub mod mpich;
+mod mpich_tree;
 pub mod openmpi;
 mod openmpi_algorithms;
 pub mod openmpi_json;
