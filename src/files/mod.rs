@@ -28,6 +28,14 @@ pub fn read_damaged_text(path: &Path) -> Result<String> {
     Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }
 
+/// Reads a whole file that is no text.
+///
+/// # Errors
+/// [`Error::Io`] with the path.
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(failed("read", path))
+}
+
 fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |reason| Error::Io { action, path: path.into(), reason }
 }

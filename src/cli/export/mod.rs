@@ -1,5 +1,7 @@
 //! `collwise export`
 
+mod library;
+
 use super::algorithm::{AlgorithmArgs, CollectiveArgs};
 use super::explain::everybody;
 use super::reasons::{FREE_WORK, not_replayed};
@@ -16,16 +18,16 @@ use crate::units;
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 
-/// Write a platform, or the messages of a collective, in another tool's format.
+/// Write a platform, the messages of a collective, or the decisions that an MPI library can carry out, in another tool's format.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The platform for SimGrid; the policy for GOAL, if no --algorithm is named.
+    /// The platform for SimGrid; else the policy, for GOAL if no --algorithm is named.
     #[arg(conflicts_with = "algorithm")]
     file: Option<PathBuf>,
     /// The format.
     #[arg(long, value_enum)]
     to: Format,
-    /// SimGrid: the folder to write to, which must exist; this one if not given. GOAL: the file; standard output if not given.
+    /// SimGrid: the folder to write to, which must exist; this one if not given. Else the file; standard output if not given.
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
     /// GOAL: size of the message, such as 512KiB.
@@ -34,6 +36,15 @@ pub struct Args {
     /// GOAL: the root; of a policy, as a rank of all its ranks group by group.
     #[arg(long, default_value_t = 0)]
     root: usize,
+    /// Open MPI: all operations of the program commute. Without it some algorithms of reduce and allreduce are not taken, whose results are wrong for others.
+    #[arg(long)]
+    all_commute: bool,
+    /// MPICH: its shared library (libmpich.so), or a file with its own selection: what the policy does not decide is taken from there.
+    #[arg(long, value_name = "PATH")]
+    base: Option<PathBuf>,
+    /// Open MPI, MPICH: print what was decided and lost as JSON; the file goes to --output.
+    #[arg(long, requires = "output")]
+    json: bool,
     #[command(flatten)]
     collective: CollectiveArgs,
     #[command(flatten)]
@@ -47,9 +58,23 @@ enum Format {
     /// GOAL, the text that LogGOPSim reads: each rank's sends and receives. A limit of messages under way holds for messages larger than
     /// LogGOPSim's -S.
     Goal,
+    /// A rule file for Open MPI 4.1 and 5.0 (coll_tuned_dynamic_rules_filename).
+    Openmpi,
+    /// The same for Open MPI 6.0, as JSON.
+    OpenmpiJson,
+    /// A selection file for MPICH 4.0 (MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE).
+    Mpich,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let for_mpich = matches!(args.to, Format::Mpich);
+    let for_library = for_mpich || matches!(args.to, Format::Openmpi | Format::OpenmpiJson);
+    let of_library = [(args.all_commute, "--all-commute", for_library && !for_mpich), (args.json, "--json", for_library)];
+    if let Some((_, option, _)) =
+        of_library.into_iter().chain([(args.base.is_some(), "--base", for_mpich)]).find(|&(given, _, fits)| given && !fits)
+    {
+        bail!("export with {option}: it is not of this format");
+    }
     match args.to {
         Format::Simgrid => {
             let file = args.file.as_ref().context("export to SimGrid: give a platform")?;
@@ -66,6 +91,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
                 None => print(&text)?,
             }
         }
+        Format::Openmpi | Format::OpenmpiJson | Format::Mpich => library::run(args)?,
     }
     Ok(Outcome::Done)
 }
