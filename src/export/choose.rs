@@ -150,7 +150,14 @@ impl Search<'_> {
 
     /// Where each class of sizes begins, the first at 0, with the size that stands for it.
     fn classes(&self) -> Vec<(usize, usize)> {
-        let of_policy = self.policy.policy.size_classes(self.collective);
+        let (policy, first) = (&self.policy.policy, self.members[0].group);
+        let across = policy.two_level(self.collective).iter().map(|row| (row.from_bytes, row.at_bytes));
+        let inside = policy.groups[first].rows(self.collective).iter().map(|row| (row.from_bytes, row.at_bytes));
+        let one_group = self.members.iter().all(|m| m.group == first);
+        let mut of_policy: Vec<(usize, usize)> = if one_group { inside.collect() } else { across.collect() };
+        if of_policy.is_empty() {
+            of_policy = policy.size_classes(self.collective);
+        }
         let largest = of_policy.last().map_or(0, |last| last.1);
         let steps = std::iter::successors(Some(SHORT), |size| size.checked_mul(WIDE)).take_while(|&size| size < largest);
         let blocks = Some(self.members.len() * NUMBER).filter(|&least| self.collective.combines && least < largest);
