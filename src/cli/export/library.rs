@@ -95,7 +95,7 @@ fn warnings(target: &Target, policy: &CompiledPolicy, members: &[Location], deci
     ];
     if openmpi && decisions.iter().any(|d| d.collective == &bcast::COLLECTIVE && segmented(d)) {
         all.push(
-            "broadcasts go in segments: a program whose ranks give one broadcast different counts and datatypes, which MPI allows, gets wrong data (open-mpi/ompi issue 1763)"
+            "broadcasts go in segments: a program whose ranks give one broadcast different counts and datatypes, which MPI allows, waits for ever or gets wrong data (open-mpi/ompi issue 1763)"
                 .into(),
         );
     }
