@@ -100,6 +100,11 @@ fn commands_of_the_recipes_run_and_print_what_they_say() {
     assert!(count >= 12, "{count} commands");
 }
 
+#[test]
+fn commands_of_the_page_on_exports_run_and_print_what_it_says() {
+    assert_eq!(follow("docs/export.md"), 3);
+}
+
 /// The lines of a page's first block of a language.
 fn block<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
     let begin = format!("```{language}");
