@@ -86,7 +86,7 @@ const NATIVE: &str = "the policy has the library's own here";
 const NOT_FASTER: &str = "nothing that it can be told is clearly faster than what it was measured to take by itself";
 const WRONG: &str = "what is right for any operation is slower than what it may do by itself (see --all-commute)";
 const NO_CHOICE: &str = "of no two of its algorithms the messages are known";
-const NONE_FITS: &str = "nothing that it can be told is safe";
+const NONE_FITS: &str = "nothing that it can be told is safe, or some of it is too large to be predicted";
 const ONE_FOR_ALL: &str = "it can be told one algorithm for all sizes, and none is near the fastest at all of them";
 
 /// One algorithm for all sizes may take so many times as long as the fastest at each; else the library, which changes algorithms by itself, may do better.
@@ -248,7 +248,8 @@ impl Search<'_> {
                         least = least.min(seconds);
                         all.push((choice, seconds));
                     }
-                    // what is too large to be predicted is not chosen
+                    // what nobody can predict may be the fastest
+                    Err(Error::TooLarge(_)) if choice.segment == 0 => return Ok((Vec::new(), f64::INFINITY)),
                     Ok(_) | Err(Error::TooLarge(_)) => {}
                     Err(e) => return Err(e),
                 }

@@ -67,13 +67,14 @@ enum Format {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let for_mpich = matches!(args.to, Format::Mpich);
-    let for_library = for_mpich || matches!(args.to, Format::Openmpi | Format::OpenmpiJson);
-    let of_library = [(args.all_commute, "--all-commute", for_library && !for_mpich), (args.json, "--json", for_library)];
-    if let Some((_, option, _)) =
-        of_library.into_iter().chain([(args.base.is_some(), "--base", for_mpich)]).find(|&(given, _, fits)| given && !fits)
-    {
-        bail!("export with {option}: it is not of this format");
+    let (mpich, openmpi) = (matches!(args.to, Format::Mpich), matches!(args.to, Format::Openmpi | Format::OpenmpiJson));
+    let of_libraries = [
+        (args.all_commute && !openmpi, "--all-commute is of --to openmpi and openmpi-json"),
+        (args.base.is_some() && !mpich, "--base is of --to mpich"),
+        (args.json && !openmpi && !mpich, "--json is of --to openmpi, openmpi-json and mpich"),
+    ];
+    if let Some((_, why)) = of_libraries.into_iter().find(|(wrong, _)| *wrong) {
+        bail!("export so: {why}");
     }
     match args.to {
         Format::Simgrid => {
