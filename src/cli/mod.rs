@@ -15,6 +15,7 @@ mod generate;
 mod list;
 mod predict;
 mod reasons;
+mod run;
 mod schedule;
 mod source;
 mod table;
@@ -52,6 +53,8 @@ enum Command {
     Bench(bench::Args),
     /// Say where the wall time of an application goes, and what it will be elsewhere, from reports of mpiP.
     App(app::Args),
+    /// Run a program that is not changed with adaptive collectives.
+    Run(run::Args),
     /// Schedule a broadcast between groups.
     Schedule(schedule::Args),
     /// Write a platform, or the messages of a collective, in another tool's format.
@@ -90,6 +93,7 @@ impl Cli {
             #[cfg(feature = "mpi")]
             Command::Bench(args) => bench::run(&args),
             Command::App(args) => app::run(&args),
+            Command::Run(args) => run::run(&args),
             Command::Schedule(args) => schedule::run(&args),
             Command::Export(args) => export::run(&args),
             Command::Generate(args) => generate::run(&args),

@@ -41,22 +41,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         );
     }
     let path = args.file.as_ref().context("export to an MPI library: give a policy")?;
-    let compiled = CompiledPolicy::new(Policy::read(path)?)?;
-    let members = everybody(&compiled.policy);
-    let target = if matches!(args.to, Format::Mpich) { &mpich::TARGET } else { &openmpi::TARGET };
-    let decided = decide(&compiled, &members, target, args.all_commute)?;
+    let Exported { compiled, members, target, decided, text } = Exported::of(path, args.to, args.base.as_deref(), args.all_commute)?;
     let decisions: Vec<Decisions> = decided.iter().map(|(decisions, _)| decisions.clone()).collect();
-    let text = match args.to {
-        Format::Mpich => {
-            let base = args.base.as_ref().context(
-                "export to MPICH: give --base, its shared library (libmpich.so): a file takes the place of all that it selects by itself, and must have the rest from there",
-            )?;
-            let built_in = mpich::Tree::of_library(&read_bytes(base)?).with_context(|| format!("read {}", base.display()))?;
-            mpich::write(&decisions, &built_in)?
-        }
-        Format::OpenmpiJson => openmpi_json::write(&decisions)?,
-        _ => openmpi::write(&decisions, &format!("{} by {}", compiled.policy.provenance.platform, compiled.policy.provenance.made_by))?,
-    };
     match &args.output {
         Some(output) => write_text(output, &text)?,
         None => print(&text)?,
@@ -75,6 +61,45 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     eprint!("{}", words(&report)?);
     Ok(())
+}
+
+/// What a library is told of a policy.
+struct Exported {
+    compiled: CompiledPolicy,
+    members: Vec<Location>,
+    target: &'static Target,
+    decided: Vec<(Decisions, Vec<Class>)>,
+    text: String,
+}
+
+impl Exported {
+    fn of(policy: &Path, to: Format, base: Option<&Path>, all_commute: bool) -> anyhow::Result<Exported> {
+        let compiled = CompiledPolicy::new(Policy::read(policy)?)?;
+        let members = everybody(&compiled.policy);
+        let target = if matches!(to, Format::Mpich) { &mpich::TARGET } else { &openmpi::TARGET };
+        let decided = decide(&compiled, &members, target, all_commute)?;
+        let decisions: Vec<Decisions> = decided.iter().map(|(decisions, _)| decisions.clone()).collect();
+        let text = match to {
+            Format::Mpich => {
+                let base = base.context(
+                    "export to MPICH: give --base, its shared library (libmpich.so): a file takes the place of all that it selects by itself, and must have the rest from there",
+                )?;
+                let built_in = mpich::Tree::of_library(&read_bytes(base)?).with_context(|| format!("read {}", base.display()))?;
+                mpich::write(&decisions, &built_in)?
+            }
+            Format::OpenmpiJson => openmpi_json::write(&decisions)?,
+            _ => openmpi::write(&decisions, &format!("{} by {}", compiled.policy.provenance.platform, compiled.policy.provenance.made_by))?,
+        };
+        Ok(Exported { compiled, members, target, decided, text })
+    }
+}
+
+/// Writes a policy's decisions for a library to a file, and says what must be set with it.
+pub fn written(policy: &Path, to: Format, base: Option<&Path>, file: &Path) -> anyhow::Result<Vec<(String, String)>> {
+    let exported = Exported::of(policy, to, base, false)?;
+    write_text(file, &exported.text)?;
+    let decisions: Vec<Decisions> = exported.decided.into_iter().map(|(decisions, _)| decisions).collect();
+    Ok(environment(exported.target, &std::path::absolute(file)?, &decisions))
 }
 
 fn environment(target: &Target, file: &Path, decisions: &[Decisions]) -> Vec<(String, String)> {

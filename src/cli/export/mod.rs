@@ -2,6 +2,8 @@
 
 mod library;
 
+pub use library::written;
+
 use super::algorithm::{AlgorithmArgs, CollectiveArgs};
 use super::explain::everybody;
 use super::reasons::{FREE_WORK, not_replayed};
@@ -52,7 +54,7 @@ pub struct Args {
 }
 
 #[derive(clap::ValueEnum, Clone, Copy)]
-enum Format {
+pub enum Format {
     /// SimGrid: NAME.xml, and host files NAME.slot.hosts and NAME.node.hosts for ranks placed group by group and round robin.
     Simgrid,
     /// GOAL, the text that LogGOPSim reads: each rank's sends and receives. A limit of messages under way holds for messages larger than

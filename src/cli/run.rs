@@ -1,0 +1,274 @@
+//! `collwise run`
+
+use super::Outcome;
+use super::export::{Format, written};
+use crate::policy::{CompiledPolicy, Policy};
+use anyhow::{Context, bail};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf, absolute};
+use std::process::Command;
+
+/// Run a program that is not changed with adaptive collectives: `collwise run -- mpirun -n 24 ./app`, or `mpirun -n 24 collwise run ./app`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The policy; the one that COLLWISE_POLICY names, if not given.
+    #[arg(long, env = "COLLWISE_POLICY")]
+    policy: Option<PathBuf>,
+    /// Write a report of what the program calls to this file (COLLWISE_PROFILE).
+    #[arg(long)]
+    profile: Option<PathBuf>,
+    /// The host, and if you like the group, of each rank (COLLWISE_HOSTS).
+    #[arg(long)]
+    hosts: Option<PathBuf>,
+    /// Tune first, over the ranks that the launcher starts, if there is no such policy yet.
+    #[arg(long)]
+    tune: bool,
+    /// Use no code of ours in the program: write what the MPI library can carry out by itself beside the policy, and have that read.
+    #[arg(long, conflicts_with_all = ["profile", "hosts"])]
+    export_only: bool,
+    /// With --export-only under MPICH: its shared library (libmpich.so).
+    #[arg(long, requires = "export_only")]
+    base: Option<PathBuf>,
+    /// The launcher with its options and the program, or the program alone.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<String>,
+}
+
+/// Whose options a launcher has.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Launcher {
+    /// Open MPI's `mpirun`.
+    OpenMpi,
+    /// Hydra, of MPICH and Intel MPI.
+    Hydra,
+    /// One that hands its environment on, such as Slurm's.
+    Slurm,
+}
+
+impl Launcher {
+    /// The launcher that a command begins with; none if it is the program itself.
+    fn of(command: &str) -> anyhow::Result<Option<Launcher>> {
+        let name = Path::new(command).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name == "srun" {
+            return Ok(Some(Launcher::Slurm));
+        }
+        if !["mpirun", "mpiexec", "orterun", "prterun"].iter().any(|known| name.starts_with(known)) {
+            return Ok(None);
+        }
+        let output = Command::new(command).arg("--version").output().with_context(|| format!("start {command}"))?;
+        let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+        match &said {
+            _ if ["Open MPI", "OpenRTE", "PRTE", "prte"].iter().any(|known| said.contains(known)) => Ok(Some(Launcher::OpenMpi)),
+            _ if ["HYDRA", "Intel(R) MPI"].iter().any(|known| said.contains(known)) => Ok(Some(Launcher::Hydra)),
+            _ => bail!("{command} is a launcher that is not known, by its --version: put `collwise run` behind it and its options instead"),
+        }
+    }
+
+    /// The options that set variables on all ranks.
+    fn variables(self, variables: &[(String, String)]) -> Vec<String> {
+        let option = |(name, value): &(String, String)| match self {
+            Launcher::OpenMpi => vec!["-x".into(), format!("{name}={value}")],
+            Launcher::Hydra => vec!["-genv".into(), name.clone(), value.clone()],
+            Launcher::Slurm => Vec::new(),
+        };
+        variables.iter().flat_map(option).collect()
+    }
+
+    /// Where the program begins behind the launcher's options.
+    fn program(self, arguments: &[String]) -> anyhow::Result<usize> {
+        let mut at = 0;
+        while let Some(option) = arguments.get(at).filter(|a| a.starts_with('-')) {
+            let name = option.trim_start_matches('-');
+            // a value behind an equals sign is no word of its own
+            let words = if option.contains('=') {
+                Some(0)
+            } else {
+                VALUES.iter().find(|(names, _)| names.contains(&name)).map(|(_, words)| *words)
+            };
+            let words = words.with_context(|| format!("tune first: it is not known whether {option} has a value, and so where the program begins; write it with =, or tune by itself"))?;
+            at += 1 + words;
+        }
+        if at >= arguments.len() {
+            bail!("tune first: there is no program behind the launcher's options")
+        }
+        Ok(at)
+    }
+}
+
+/// Options of launchers by the words that follow them.
+const VALUES: [(&[&str], usize); 3] = [
+    (
+        &[
+            "oversubscribe",
+            "allow-run-as-root",
+            "bynode",
+            "byslot",
+            "nolocal",
+            "tag-output",
+            "report-bindings",
+            "display-map",
+            "q",
+            "v",
+            "l",
+            "np-per-node",
+        ],
+        0,
+    ),
+    (
+        &[
+            "n",
+            "np",
+            "c",
+            "N",
+            "npernode",
+            "ppn",
+            "perhost",
+            "x",
+            "H",
+            "host",
+            "hosts",
+            "hostfile",
+            "machinefile",
+            "f",
+            "map-by",
+            "bind-to",
+            "rank-by",
+            "wdir",
+            "wd",
+            "path",
+            "prefix",
+            "timeout",
+            "ntasks",
+            "nodes",
+            "w",
+            "p",
+            "A",
+            "t",
+        ],
+        1,
+    ),
+    (&["mca", "gmca", "prtemca", "pmca", "genv", "env"], 2),
+];
+
+pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let launcher = Launcher::of(&args.command[0])?;
+    if let (true, Some(policy)) = (args.tune, &args.policy)
+        && !policy.exists()
+    {
+        tune(launcher, &args.command, policy, args.hosts.as_deref())?;
+    }
+    let variables = if args.export_only { exported(args, launcher)? } else { preloaded(args)? };
+    let mut command = Command::new(&args.command[0]);
+    if let Some(launcher) = launcher {
+        command.args(launcher.variables(&variables));
+    }
+    // a launcher needs none of this itself, but for one that hands its environment on
+    if launcher.is_none_or(|l| l == Launcher::Slurm) {
+        command.envs(variables);
+    }
+    let error = command.args(&args.command[1..]).exec();
+    bail!("start {}: {error}", args.command[0])
+}
+
+/// Measures over the ranks of the same launcher.
+fn tune(launcher: Option<Launcher>, command: &[String], policy: &Path, hosts: Option<&Path>) -> anyhow::Result<()> {
+    let Some(launcher) = launcher else {
+        bail!(
+            "tune {} first: put `collwise run --tune --` before the launcher, since ranks that run cannot start MPI twice",
+            policy.display()
+        );
+    };
+    let program = 1 + launcher.program(&command[1..])?;
+    let collwise = std::env::current_exe().context("find this program")?;
+    let mut tuning = Command::new(&command[0]);
+    tuning.args(&command[1..program]).arg(collwise).args(["tune", "-o"]).arg(policy);
+    if let Some(hosts) = hosts {
+        tuning.arg("--hosts").arg(hosts);
+    }
+    eprintln!("collwise: there is no {}: tuning first", policy.display());
+    let status = tuning.stdout(std::io::stderr()).status().with_context(|| format!("start {}", command[0]))?;
+    if !status.success() {
+        bail!("tune {} with {} ({status}); the program did not run", policy.display(), command[0]);
+    }
+    Ok(())
+}
+
+/// What must be set for the preloaded library.
+fn preloaded(args: &Args) -> anyhow::Result<Vec<(String, String)>> {
+    let mut variables = vec![("LD_PRELOAD".to_string(), library()?)];
+    if args.policy.is_none() && args.profile.is_none() {
+        bail!("run {} so: name a policy (--policy, or COLLWISE_POLICY) or a report to write (--profile)", args.command[0]);
+    }
+    if let Some(policy) = &args.policy {
+        // its errors are said once and before anything starts
+        CompiledPolicy::new(Policy::read(policy)?)?;
+        variables.push(named("COLLWISE_POLICY", policy)?);
+    }
+    if let Some(profile) = &args.profile {
+        variables.push(named("COLLWISE_PROFILE", profile)?);
+    }
+    if let Some(hosts) = &args.hosts {
+        variables.push(named("COLLWISE_HOSTS", hosts)?);
+    }
+    Ok(variables)
+}
+
+/// A file that every rank finds, whatever folder it runs in.
+fn named(variable: &str, file: &Path) -> anyhow::Result<(String, String)> {
+    let file = absolute(file).with_context(|| format!("find {}", file.display()))?;
+    Ok((variable.into(), file.display().to_string()))
+}
+
+/// The library to preload, as it is installed or built beside this program, with what is preloaded already.
+fn library() -> anyhow::Result<String> {
+    const NAME: &str = "libcollwise_preload.so";
+    let program = std::env::current_exe().and_then(std::fs::canonicalize).context("find this program")?;
+    let beside = program.parent().unwrap_or(Path::new("/"));
+    let places = [beside.join("../lib").join(NAME), beside.join(NAME)];
+    let Some(found) = places.iter().find(|place| place.exists()) else {
+        bail!("find {NAME} in {} or {}: make install writes it", places[0].display(), beside.display());
+    };
+    let before = std::env::var("LD_PRELOAD").ok().filter(|before| !before.is_empty());
+    let found = std::fs::canonicalize(found)?.display().to_string();
+    Ok(before.map_or(found.clone(), |before| format!("{found}:{before}")))
+}
+
+/// What must be set for the MPI library to do by itself what it can.
+fn exported(args: &Args, launcher: Option<Launcher>) -> anyhow::Result<Vec<(String, String)>> {
+    let policy = args.policy.as_ref().context("run with --export-only: name a policy (--policy, or COLLWISE_POLICY)")?;
+    let (format, kind) = match launcher {
+        Some(Launcher::OpenMpi) => (Format::Openmpi, "openmpi.rules"),
+        Some(Launcher::Hydra) => (Format::Mpich, "mpich.json"),
+        _ => bail!(
+            "run with --export-only: put it before Open MPI's or MPICH's own launcher; for others `collwise export` writes the file, and says what to set"
+        ),
+    };
+    written(policy, format, args.base.as_deref(), &policy.with_extension(kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(String::from).collect()
+    }
+
+    #[test]
+    fn the_program_is_found_behind_the_launchers_options() {
+        let found = |text: &str| Launcher::OpenMpi.program(&words(text)).map(|at| words(text)[at].clone()).ok();
+        assert_eq!(found("-n 24 --oversubscribe ./app -x y").as_deref(), Some("./app"));
+        assert_eq!(found("--mca btl tcp,self -x A=1 --map-by=node app").as_deref(), Some("app"));
+        assert_eq!(found("app -n 3").as_deref(), Some("app"));
+        assert_eq!(found("--something 3 app"), None);
+        assert_eq!(found("-n 3"), None);
+    }
+
+    #[test]
+    fn variables_are_set_as_the_launcher_has_it() {
+        let variables = [("A".to_string(), "1".to_string())];
+        assert_eq!(Launcher::OpenMpi.variables(&variables), ["-x", "A=1"]);
+        assert_eq!(Launcher::Hydra.variables(&variables), ["-genv", "A", "1"]);
+        assert!(Launcher::Slurm.variables(&variables).is_empty());
+    }
+}
