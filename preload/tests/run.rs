@@ -69,6 +69,13 @@ fn one_word_before_the_launcher_or_behind_it_makes_a_program_adaptive() {
     assert!(is_adaptive(site.path()));
     ok(site.path(), &format!("MPIRUN -n 4 {with} ./calls"));
     assert!(is_adaptive(site.path()));
+    // of a folder of policies the one is taken that has the hosts
+    std::fs::create_dir(site.path().join("policies")).unwrap();
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../policies/hcl16.toml");
+    std::fs::copy(shipped, site.path().join("policies/a.toml")).unwrap();
+    std::fs::copy(site.path().join("three.toml"), site.path().join("policies/b.toml")).unwrap();
+    ok(site.path(), "bin/collwise run --policy policies --hosts hosts --profile report.mpiP -- MPIRUN -n 4 ./calls");
+    assert!(is_adaptive(site.path()));
     // without a policy it profiles
     ok(site.path(), "bin/collwise run --profile report.mpiP -- MPIRUN -n 4 ./calls");
     assert!(!is_adaptive(site.path()));

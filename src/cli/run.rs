@@ -11,7 +11,7 @@ use std::process::Command;
 /// Run a program that is not changed with adaptive collectives: `collwise run -- mpirun -n 24 ./app`, or `mpirun -n 24 collwise run ./app`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The policy; the one that COLLWISE_POLICY names, if not given.
+    /// The policy, or a folder of policies, of which the one that has a process's host is taken; if not given, what COLLWISE_POLICY names.
     #[arg(long, env = "COLLWISE_POLICY")]
     policy: Option<PathBuf>,
     /// Write a report of what the program calls to this file (COLLWISE_PROFILE).
@@ -201,7 +201,8 @@ fn preloaded(args: &Args) -> anyhow::Result<Vec<(String, String)>> {
     }
     if let Some(policy) = &args.policy {
         // its errors are said once and before anything starts
-        CompiledPolicy::new(Policy::read(policy)?)?;
+        let files = if policy.is_dir() { Policy::files(policy)? } else { vec![policy.clone()] };
+        files.iter().try_for_each(|file| CompiledPolicy::new(Policy::read(file)?).map(drop))?;
         variables.push(named("COLLWISE_POLICY", policy)?);
     }
     if let Some(profile) = &args.profile {

@@ -5,6 +5,7 @@ mod classes;
 mod decision;
 mod errors;
 mod file;
+mod folder;
 mod hosts;
 mod layout;
 mod toml_file;

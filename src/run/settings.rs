@@ -1,5 +1,6 @@
 //! What this process was told: its policy, and the host that it should take itself for.
 
+use super::world_rank;
 use crate::error::{Error, Result};
 use crate::files::read_text;
 use crate::policy::{CompiledPolicy, Policy};
@@ -8,7 +9,7 @@ use crate::transport::mpi::processor_name;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// The environment variable that names the policy file.
+/// The environment variable that names the policy file, or a folder of policies (`*.toml`), of which each process takes the first by name that has its host.
 pub const POLICY_VARIABLE: &str = "COLLWISE_POLICY";
 /// The environment variable that names a host file (`HOST [GROUP]`, a line for each rank of MPI_COMM_WORLD), by which several
 /// hosts are played on one.
@@ -44,7 +45,8 @@ pub(super) fn policy() -> Result<Arc<CompiledPolicy>> {
     let loaded = slot.get_or_insert_with(|| {
         let path = std::env::var_os(POLICY_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
         let path = path.ok_or_else(|| Error::invalid(format!("find a policy: {POLICY_VARIABLE} names none")))?;
-        CompiledPolicy::new(Policy::read(&path)?).map(Arc::new)
+        let policy = if path.is_dir() { Policy::of_host(&path, &host(world_rank()?)?)? } else { Policy::read(&path)? };
+        CompiledPolicy::new(policy).map(Arc::new)
     });
     match loaded {
         Ok(policy) => Ok(Arc::clone(policy)),
