@@ -31,8 +31,7 @@ build: setup
 PREFIX ?= /usr/local
 FROM ?= $(or $(CARGO_TARGET_DIR),target)/release
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
-HASH := \#
-MPI = $(shell echo '$(HASH)include <mpi.h>' | $(MPICC) -E -dM -x c - | grep -q OPEN_MPI && echo openmpi || echo mpich)
+MPI = $(shell $(MPICC) -E -dM capi/install/mpi.c | grep -q OPEN_MPI && echo openmpi || { $(MPICC) -E capi/install/mpi.c >/dev/null && echo mpich; })
 LIB = $(DESTDIR)$(PREFIX)/lib
 install: setup
 	$(CARGO) build --release --bin collwise
@@ -40,18 +39,22 @@ install: setup
 	$(CARGO) build --release -p collwise-c
 	$(MAKE) install-files
 
-# what was built before, from the folder FROM
+# What was built before, from the folder FROM. Programs that are linked with the library for one MPI library stay with it when one for another is installed: that is then
+# what -lcollwise and pkg-config mean by default, beside -lcollwise-openmpi and -lcollwise-mpich.
 install-files:
+	@[ -n "$(MPI)" ] || { echo "install: MPICC ($(MPICC)) is no compiler of an MPI library"; exit 1; }
+	@case "$(PREFIX)" in *[!A-Za-z0-9_./+~@%-]*) echo "install: choose a PREFIX of letters, digits and _./+~@%-"; exit 1;; esac
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(LIB)/pkgconfig" "$(LIB)/cmake/collwise" "$(DESTDIR)$(PREFIX)/include"
 	install -m 644 include/collwise.h include/collwise.fh "$(DESTDIR)$(PREFIX)/include/"
-	install -m 755 $(FROM)/libcollwise_c.so "$(LIB)/libcollwise-$(MPI).so"
-	ln -sfn libcollwise-$(MPI).so "$(LIB)/libcollwise.so.0"
-	ln -sfn libcollwise.so.0 "$(LIB)/libcollwise.so"
-	install -m 644 $(FROM)/libcollwise_c.a "$(LIB)/libcollwise.a"
-	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' capi/install/collwise.pc.in > "$(LIB)/pkgconfig/collwise.pc"
+	install -m 755 "$(FROM)/libcollwise_c.so" "$(LIB)/libcollwise-$(MPI).so"
+	install -m 644 "$(FROM)/libcollwise_c.a" "$(LIB)/libcollwise-$(MPI).a"
+	for kind in so a; do ln -sfn libcollwise-$(MPI).$$kind "$(LIB)/libcollwise.$$kind"; done
+	for name in collwise collwise-$(MPI); do \
+	    sed "s|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@NAME@|$$name|" capi/install/collwise.pc.in > "$(LIB)/pkgconfig/$$name.pc"; \
+	done
 	install -m 644 capi/install/collwise-config.cmake "$(LIB)/cmake/collwise/"
-	for file in $(wildcard $(FROM)/libcollwise_preload.so); do install -m 755 $$file "$(LIB)/"; done
-	for file in $(wildcard $(FROM)/collwise); do install -m 755 $$file "$(DESTDIR)$(PREFIX)/bin/"; done
+	[ ! -e "$(FROM)/libcollwise_preload.so" ] || install -m 755 "$(FROM)/libcollwise_preload.so" "$(LIB)/"
+	[ ! -e "$(FROM)/collwise" ] || install -m 755 "$(FROM)/collwise" "$(DESTDIR)$(PREFIX)/bin/"
 
 smpi: setup
 	$(SMPI) --bin collwise --examples

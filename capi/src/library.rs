@@ -14,11 +14,11 @@ use std::path::Path;
 /// names, too. A file that cannot be used is an error, of which `collwise_strerror` says what is wrong.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn collwise_init(policy: *const c_char) -> c_int {
-    let named = (!policy.is_null()).then(|| unsafe { CStr::from_ptr(policy) }.to_string_lossy().into_owned());
-    let Some(named) = named.or_else(|| std::env::var("COLLWISE_POLICY").ok().filter(|name| !name.is_empty())) else {
-        return ffi::MPI_SUCCESS as c_int;
-    };
-    raw::code(Policy::read(Path::new(&named)).map(use_policy))
+    if policy.is_null() {
+        return raw::code(raw::read_settings());
+    }
+    let named = unsafe { CStr::from_ptr(policy) }.to_string_lossy();
+    raw::code(Policy::read(Path::new(&*named)).map(use_policy))
 }
 
 /// Frees all that is kept for communicators, which use the MPI library's own collectives from then on. Collective over all processes, before

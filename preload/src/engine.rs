@@ -1,6 +1,6 @@
 //! The adaptive collectives: a library of this project that was built for the MPI library of the process, and is loaded when a policy is named.
 //!
-//! It lies beside this one: `libcollwise-openmpi.so` or `libcollwise-mpich.so`, or where there is one MPI library only, `libcollwise.so.0`.
+//! It lies beside this one: `libcollwise-openmpi.so` or `libcollwise-mpich.so`.
 
 use crate::library::{Handle, Mpi};
 use crate::names;
@@ -45,7 +45,18 @@ pub fn start(mpi: &Mpi) -> Result<(), String> {
         return Err("other processes have none".into());
     }
     ENGINE.store(handle, Ordering::Release);
+    read_policy();
     Ok(())
+}
+
+/// Has the policy read now: the program may go to another folder. What is wrong with it is said at the first collective.
+fn read_policy() {
+    type Init = unsafe extern "C" fn(*const c_char) -> c_int;
+    static INIT: Adaptive = Adaptive::new("collwise_init\0");
+    if let Some(inside) = INIT.enter() {
+        // SAFETY: the function of this name has these arguments, and takes a null pointer
+        unsafe { std::mem::transmute::<*mut c_void, Init>(inside.function)(std::ptr::null()) };
+    }
 }
 
 /// How a collective is done, from a root and with so many bytes of a message or block, and the seconds that it should take, if that is known; nothing where it
@@ -69,7 +80,7 @@ fn open(mpi: &Mpi) -> Result<*mut c_void, String> {
     let folder = own_folder().ok_or("the folder of the preloaded library is not known")?;
     let kind = if mpi.library() == Library::Mpich { "mpich" } else { "openmpi" };
     // the last one is where cargo builds it
-    let names = [format!("libcollwise-{kind}.so"), "libcollwise.so.0".into(), "libcollwise_c.so".into()];
+    let names = [format!("libcollwise-{kind}.so"), "libcollwise_c.so".into()];
     let Some(file) = names.iter().map(|name| folder.join(name)).find(|file| file.exists()) else {
         return Err(format!("{} has no {}: make install MPICC=... writes it there", folder.display(), names[0]));
     };

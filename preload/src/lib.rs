@@ -151,7 +151,13 @@ fn begin(code: c_int) -> c_int {
     }
     match LIBRARY.get_or_init(Mpi::find) {
         Ok(mpi) => {
+            // all bring their profiles together, or none
             let target = Target::now(mpi);
+            let all_note = mpi.all_say(target.is_some()).unwrap_or(false);
+            if target.is_some() && !all_note {
+                say("there will be no report: COLLWISE_PROFILE names none on some processes");
+            }
+            let target = target.filter(|_| all_note);
             match engine::start(mpi) {
                 Err(why) if speaks_for_all() && !(target.is_some() && engine::policy().is_none()) => {
                     say(&format!("the program runs as without what is preloaded: {why}"));

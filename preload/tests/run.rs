@@ -22,7 +22,7 @@ fn site(ranks: usize) -> TempDir {
         |from: PathBuf, to: &str| std::fs::copy(&from, at(to)).unwrap_or_else(|e| panic!("copy {}: {e}; make build", from.display()));
     copy(built.join("../collwise"), "bin/collwise");
     copy(built.join("libcollwise_preload.so"), "lib/libcollwise_preload.so");
-    copy(built.join("libcollwise_c.so"), "lib/libcollwise.so.0");
+    copy(built.join("libcollwise_c.so"), "lib/libcollwise-openmpi.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/calls.c");
     assert!(Command::new(mpicc()).arg("-o").arg(at("calls")).arg(source).status().unwrap().success());
     three_groups(folder.path(), ranks);
@@ -76,6 +76,9 @@ fn one_word_before_the_launcher_or_behind_it_makes_a_program_adaptive() {
     std::fs::copy(site.path().join("three.toml"), site.path().join("policies/b.toml")).unwrap();
     ok(site.path(), "bin/collwise run --policy policies --hosts hosts --profile report.mpiP -- MPIRUN -n 4 ./calls");
     assert!(is_adaptive(site.path()));
+    // two programs of one job
+    ok(site.path(), &format!("{with} -- MPIRUN -n 2 ./calls : -n 2 ./calls"));
+    assert!(is_adaptive(site.path()));
     // without a policy it profiles
     ok(site.path(), "bin/collwise run --profile report.mpiP -- MPIRUN -n 4 ./calls");
     assert!(!is_adaptive(site.path()));
@@ -114,6 +117,7 @@ fn what_is_wrong_is_said_before_anything_runs() {
     fails("bin/collwise run -- MPIRUN -n 2 ./calls", &["--policy", "--profile"]);
     fails("bin/collwise run --policy none.toml -- MPIRUN -n 2 ./calls", &["none.toml"]);
     fails("bin/collwise run --policy three.toml -- ./no-such-program", &["./no-such-program"]);
+    fails("bin/collwise run --policy three.toml -- MPIRUN -x LD_PRELOAD=libm.so.6 -n 2 ./calls", &["LD_PRELOAD", "environment"]);
     fails("bin/collwise run --tune --policy none.toml -- ./calls", &["before the launcher"]);
     fails("bin/collwise run --tune --policy none.toml -- MPIRUN --what 3 ./calls", &["--what"]);
     std::fs::remove_file(site.path().join("lib/libcollwise_preload.so")).unwrap();

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf, absolute};
 use std::process::Command;
 
 /// Run a program that is not changed with adaptive collectives: `collwise run -- mpirun -n 24 ./app`, or `mpirun -n 24 collwise run ./app`.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 pub struct Args {
     /// The policy, or a folder of policies, of which the one that has a process's host is taken; if not given, what COLLWISE_POLICY names.
-    #[arg(long, env = "COLLWISE_POLICY")]
+    #[arg(long)]
     policy: Option<PathBuf>,
     /// Write a report of what the program calls to this file (COLLWISE_PROFILE).
     #[arg(long)]
@@ -52,7 +52,8 @@ impl Launcher {
         if name == "srun" {
             return Ok(Some(Launcher::Slurm));
         }
-        if !["mpirun", "mpiexec", "orterun", "prterun"].iter().any(|known| name.starts_with(known)) {
+        // as "mpirun.openmpi", and no program that only begins so
+        if !["mpirun", "mpiexec", "orterun", "prterun"].contains(&name.split('.').next().unwrap_or_default()) {
             return Ok(None);
         }
         let output = Command::new(command).arg("--version").output().with_context(|| format!("start {command}"))?;
@@ -151,6 +152,10 @@ const VALUES: [(&[&str], usize); 3] = [
 ];
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+    // an empty name is none, as for the library itself
+    let named = |variable: &str| std::env::var_os(variable).filter(|name| !name.is_empty()).map(PathBuf::from);
+    let policy = args.policy.clone().or_else(|| named("COLLWISE_POLICY"));
+    let args = &Args { policy, profile: args.profile.clone().or_else(|| named("COLLWISE_PROFILE")), ..args.clone() };
     let launcher = Launcher::of(&args.command[0])?;
     if let (true, Some(policy)) = (args.tune, &args.policy)
         && !policy.exists()
@@ -159,14 +164,27 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let variables = if args.export_only { exported(args, launcher)? } else { preloaded(args)? };
     let mut command = Command::new(&args.command[0]);
-    if let Some(launcher) = launcher {
-        command.args(launcher.variables(&variables));
+    let options = launcher.map(|l| l.variables(&variables)).unwrap_or_default();
+    let set_by_user = |argument: &String| argument == "LD_PRELOAD" || argument.starts_with("LD_PRELOAD=");
+    if launcher.is_some() && !args.export_only && args.command.iter().any(set_by_user) {
+        bail!(
+            "run {} so: its options set LD_PRELOAD, which would take the place of ours; set it in the environment of collwise instead",
+            args.command[0]
+        );
     }
+    command.args(&options);
     // a launcher needs none of this itself, but for one that hands its environment on
     if launcher.is_none_or(|l| l == Launcher::Slurm) {
         command.envs(variables);
     }
-    let error = command.args(&args.command[1..]).exec();
+    for argument in &args.command[1..] {
+        command.arg(argument);
+        // each of several programs has options of its own
+        if launcher == Some(Launcher::OpenMpi) && argument == ":" {
+            command.args(&options);
+        }
+    }
+    let error = command.exec();
     bail!("start {}: {error}", args.command[0])
 }
 
@@ -231,6 +249,9 @@ fn library() -> anyhow::Result<String> {
     };
     let before = std::env::var("LD_PRELOAD").ok().filter(|before| !before.is_empty());
     let found = std::fs::canonicalize(found)?.display().to_string();
+    if found.contains([' ', ':']) {
+        bail!("preload {found}: the loader takes blanks and colons for the ends of names; install it elsewhere");
+    }
     Ok(before.map_or(found.clone(), |before| format!("{found}:{before}")))
 }
 

@@ -1,9 +1,10 @@
 //! A profile of MPI calls, kept by the program itself and written as a report of mpiP, for machines without mpiP.
 
-use super::used::{self, ProfiledUse};
+use super::used::{self, Alike, ProfiledUse};
 use crate::error::{Error, Result};
 pub(super) use crate::units::number as short; // mpiP writes three digits too
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fmt::Write;
 
 /// The calls of one process.
@@ -18,6 +19,9 @@ pub struct Profile {
     /// Its collectives by communicator, in order of their first calls.
     #[serde(default)]
     pub uses: Vec<ProfiledUse>,
+    /// Where they stand in that list.
+    #[serde(skip)]
+    pub places: HashMap<Alike, usize>,
 }
 
 /// A place that calls MPI, and what one process did there.

@@ -9,8 +9,13 @@ use std::fmt::Write;
 /// The title of the table.
 pub const TITLE: &str = "Collectives by communicator";
 
+/// So many rows of a process are told apart by the names of communicators; programs may name each of thousands.
+const MOST: usize = 1000;
+/// The name of those beyond.
+const OTHERS: &str = "others";
+
 /// What makes calls alike.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Alike {
     /// The collective, as in `bcast`.
     pub collective: String,
@@ -65,9 +70,13 @@ pub struct Use {
 impl Profile {
     /// Notes a collective; `ask` says how it is done, and is asked while that is not known.
     pub fn note_use(&mut self, alike: Alike, seconds: f64, bytes: usize, ask: impl FnOnce() -> Option<(String, Option<f64>)>) {
-        let known = self.uses.iter().position(|u| u.alike == alike).unwrap_or_else(|| {
-            self.uses.push(ProfiledUse { alike, calls: 0, bytes: 0.0, seconds: 0.0, done: None });
-            self.uses.len() - 1
+        // what a program names without end is one
+        let is_new = !self.places.contains_key(&alike);
+        let alike = if is_new && self.uses.len() >= MOST { Alike { communicator: OTHERS.into(), ..alike } } else { alike };
+        let uses = &mut self.uses;
+        let known = *self.places.entry(alike).or_insert_with_key(|alike| {
+            uses.push(ProfiledUse { alike: alike.clone(), calls: 0, bytes: 0.0, seconds: 0.0, done: None });
+            uses.len() - 1
         });
         let noted = &mut self.uses[known];
         noted.calls += 1;
@@ -176,5 +185,10 @@ mod tests {
         assert_eq!((read[0].algorithm.as_str(), read[0].communicator.as_str()), ("chain in 4KiB", "MPI_COMM_WORLD"));
         assert_eq!((read[1].ranks, read[1].predicted_s, read[1].algorithm.as_str()), (2, None, "the MPI library's own"));
         assert!(table(&[Profile::default()]).is_none());
+        let mut many = Profile::default();
+        for k in 0..3 * MOST {
+            many.note_use(Alike { communicator: format!("comm {k}"), ..alike(3, 2) }, 1e-6, 8, || None);
+        }
+        assert_eq!((many.uses.len(), many.uses[MOST].calls), (MOST + 1, 2 * MOST as u64));
     }
 }

@@ -35,8 +35,8 @@ struct Prepared {
     host: String,
     group: Group,
     world: Group,
-    /// Ranks in MPI_COMM_WORLD, if all are there.
-    ranks: Option<Vec<c_int>>,
+    /// Ranks in MPI_COMM_WORLD.
+    ranks: Vec<c_int>,
     /// Processes of MPI_COMM_WORLD.
     all: usize,
     me: Rank,
@@ -44,10 +44,8 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn new(comm: MPI_Comm, ranks: usize) -> Result<Prepared> {
+    fn new(comm: MPI_Comm, group: Group, world: Group, ranks: Vec<c_int>) -> Result<Prepared> {
         let (policy, host) = (settings::policy()?, settings::host(world_rank()?)?);
-        let (group, world) = (Group::of(comm)?, Group::world()?);
-        let ranks = group.ranks_in(&world, ranks)?;
         // SAFETY: a constant of the library
         let all = super::communicator::sizes(unsafe { ffi::RSMPI_COMM_WORLD })?.0;
         Ok(Prepared { policy, host, group, world, ranks, all, me: rank(comm)?, threads: threads_are_many()? })
@@ -140,12 +138,17 @@ fn serial(me: Rank, in_world: c_int) -> i64 {
 /// # Errors
 /// MPI's reason, where the ranks cannot speak with each other.
 pub fn join(comm: MPI_Comm, ranks: usize, again: bool) -> Result<Joined> {
-    let prepared = Prepared::new(comm, ranks);
+    // all know that without a word: where a process is of another world, so is another one for it. That one may be without this library
+    let (group, world) = (Group::of(comm)?, Group::world()?);
+    let Some(ranks) = group.ranks_in(&world, ranks)? else {
+        return Ok(never(Why::Outside, "some of its processes are not in MPI_COMM_WORLD"));
+    };
+    let prepared = Prepared::new(comm, group, world, ranks);
     let fingerprint = prepared.as_ref().map_or(0, |p| p.policy.fingerprint());
     // whoever finds a team is its user from then on, so that nobody frees it meanwhile
     let (known, there) = {
         let all = teams();
-        let mine = |t: &&Arc<Team>| t.fingerprint == fingerprint && prepared.as_ref().is_ok_and(|p| p.ranks.as_ref() == Some(&t.ranks));
+        let mine = |t: &&Arc<Team>| t.fingerprint == fingerprint && prepared.as_ref().is_ok_and(|p| p.ranks == t.ranks);
         let known = all.iter().rev().find(mine).cloned();
         if let Some(team) = &known {
             team.users.fetch_add(1, Ordering::Relaxed);
@@ -162,7 +165,7 @@ pub fn join(comm: MPI_Comm, ranks: usize, again: bool) -> Result<Joined> {
 }
 
 fn vote_and_join(comm: MPI_Comm, prepared: Result<Prepared>, known: Option<&Arc<Team>>, there: usize, again: bool) -> Result<Joined> {
-    let ready = prepared.as_ref().ok().filter(|p| p.ranks.is_some());
+    let ready = prepared.as_ref().ok();
     let count = ready.map_or(0, |p| tags_of(p.lanes()));
     let team = known.map_or(NONE, |t| t.serial);
     let turn = if again { Turn::take() } else { None };
@@ -172,7 +175,7 @@ fn vote_and_join(comm: MPI_Comm, prepared: Result<Prepared>, known: Option<&Arc<
     let (busy, full) = (i64::from(turn.is_none()), i64::from(turn.is_some() && !has_context()));
     let print = ready.map_or(0, |p| p.policy.fingerprint() as i64);
     let tag = tags().propose(count, all_tags()).unwrap_or(i64::MAX);
-    let next = ready.map_or(i64::MIN, |p| serial(p.me, p.ranks.as_ref().map_or(0, |r| r[0])));
+    let next = ready.map_or(i64::MIN, |p| serial(p.me, p.ranks[0]));
     let threads = i64::from(ready.is_some_and(|p| p.threads));
     let unready = i64::from(ready.is_none());
     let there = there as i64;
@@ -236,14 +239,11 @@ fn agree_on_tags(comm: MPI_Comm, count: i64, proposed: i64) -> Result<Option<i64
 /// Why the ranks cannot go by one policy. Collective.
 fn disagreement(comm: MPI_Comm, prepared: &Result<Prepared>) -> Result<Reason> {
     let own = match prepared {
-        Ok(Prepared { ranks: None, .. }) => "?".into(),
         Ok(Prepared { policy, .. }) => format!("{:016x}", policy.fingerprint()),
         Err(e) => format!("! {e}"),
     };
     let told = gather_texts(comm, &own)?;
-    Ok(if told.iter().any(|t| t == "?") {
-        Reason::new(Why::Outside, "some of its processes are not in MPI_COMM_WORLD")
-    } else if let Some((rank, text)) = told.iter().enumerate().find(|(_, t)| t.starts_with('!')) {
+    Ok(if let Some((rank, text)) = told.iter().enumerate().find(|(_, t)| t.starts_with('!')) {
         Reason::new(Why::Policy, format!("rank {rank} failed to {}", text.trim_start_matches("! ")))
     } else {
         let rank = told.iter().position(|t| *t != told[0]).unwrap_or(0);
@@ -256,7 +256,6 @@ impl Prepared {
     fn new_team(self, comm: MPI_Comm, vote: &Vote, again: bool) -> Result<std::result::Result<Arc<Team>, Joined>> {
         let lanes = self.lanes();
         let Prepared { policy, host, group, world: everybody, ranks, all, me, .. } = self;
-        let ranks = ranks.unwrap_or_default();
         let (whole, shared) = (ranks.len() == all, vote.found(WORLD));
         if let Some(instead) = if shared { None } else { vote.instead_of_making(whole, again) } {
             return Ok(Err(instead));

@@ -10,6 +10,7 @@ use super::communicator::{self, sizes};
 use super::items::Items;
 use super::nonblocking::{IALLREDUCE, IBARRIER, IBCAST, Immediate, Pending, begin};
 use super::refused::combines;
+use super::settings::{self, POLICY_VARIABLE};
 use super::vector::{self, Blocks};
 use super::{rank, under_way};
 use crate::collective::{self, Collective, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scatter};
@@ -242,6 +243,18 @@ pub unsafe fn explain(collective: &str, bytes: usize, root: Rank, comm: Comm) ->
         Some(planned) => planned.explain(collective, root, bytes),
         None => Ok((format!("{OWN} (a communicator has plans from its second collective on, if a policy fits)"), None)),
     }
+}
+
+/// Reads what the environment names, now, or when MPI runs: a program may go to another folder. Without a policy there is nothing to read.
+///
+/// # Errors
+/// What is named cannot be read, or is wrong; the reason stays that for all communicators.
+pub fn read_settings() -> Result<()> {
+    if !is_initialized() || std::env::var_os(POLICY_VARIABLE).is_none_or(|name| name.is_empty()) {
+        return Ok(());
+    }
+    settings::host(super::world_rank()?)?;
+    settings::policy().map(drop)
 }
 
 /// Frees all that is kept for communicators, which use the library's own collectives from then on. Collective over all processes; `MPI_Finalize` does it too.
