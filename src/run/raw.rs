@@ -269,10 +269,19 @@ pub fn code(result: Result<()>) -> c_int {
     match result {
         Ok(()) => ffi::MPI_SUCCESS as c_int,
         Err(error) => {
-            let code = if let Error::Mpi { code, .. } = error { code } else { ffi::MPI_ERR_OTHER as c_int };
+            let code = if let Error::Mpi { code, .. } = error { code } else { other_error() };
             LAST.with(|last| *last.borrow_mut() = Some((code, error.to_string())));
             code
         }
+    }
+}
+
+/// `MPI_ERR_OTHER`, which SMPI's header hides from Rust.
+fn other_error() -> c_int {
+    match Library::of(&library_version()) {
+        Library::OpenMpi => 16,
+        Library::Mpich => 15,
+        Library::Smpi | Library::Simulator | Library::Other => 12,
     }
 }
 
@@ -418,7 +427,8 @@ fn not_one() -> Error {
 
 /// True at the root, also where that is in another group and this is its only rank that counts.
 pub fn at_root(root: c_int, comm: Comm) -> Option<bool> {
-    let here = if sizes(comm).ok()?.1.is_some() { ffi::MPI_ROOT } else { rank(comm).ok()? as c_int };
+    #[allow(clippy::unnecessary_cast)] // another type under SMPI
+    let here = if sizes(comm).ok()?.1.is_some() { ffi::MPI_ROOT as c_int } else { rank(comm).ok()? as c_int };
     Some(root == here)
 }
 
