@@ -2,6 +2,7 @@
 
 use super::profile::{Profile, short};
 use crate::error::{Error, Result};
+use crate::plan::OWN;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,6 +12,8 @@ pub const TITLE: &str = "Collectives by communicator";
 
 /// So many rows of a process are told apart by the names of communicators; programs may name each of thousands.
 const MOST: usize = 1000;
+/// A communicator has plans from its second collective on; what is still not known after so many calls alike stays so, and asking costs as much as planning.
+const ASKED: u64 = 8;
 /// The name of those beyond.
 const OTHERS: &str = "others";
 
@@ -68,7 +71,7 @@ pub struct Use {
 }
 
 impl Profile {
-    /// Notes a collective; `ask` says how it is done, and is asked while that is not known.
+    /// Notes a collective; `ask` says how it is done, and is asked while that is not known, in the first calls.
     pub fn note_use(&mut self, alike: Alike, seconds: f64, bytes: usize, ask: impl FnOnce() -> Option<(String, Option<f64>)>) {
         // what a program names without end is one
         let is_new = !self.places.contains_key(&alike);
@@ -82,7 +85,9 @@ impl Profile {
         noted.calls += 1;
         noted.bytes += bytes as f64;
         noted.seconds += seconds;
-        noted.done = noted.done.take().or_else(ask);
+        if noted.done.is_none() && noted.calls <= ASKED {
+            noted.done = ask();
+        }
     }
 }
 
@@ -96,7 +101,7 @@ fn together(profiles: &[Profile]) -> Vec<Use> {
         let sum = |of: fn(&ProfiledUse) -> f64| noted.iter().map(|n| of(n)).sum::<f64>();
         let calls = sum(|n| n.calls as f64);
         let done = noted.iter().find_map(|n| n.done.clone());
-        let (algorithm, predicted_s) = done.unwrap_or_else(|| ("the MPI library's own".into(), None));
+        let (algorithm, predicted_s) = done.unwrap_or_else(|| (OWN.into(), None));
         Use {
             collective: alike.collective.clone(),
             size: alike.size.clone(),
@@ -185,6 +190,14 @@ mod tests {
         assert_eq!((read[0].algorithm.as_str(), read[0].communicator.as_str()), ("chain in 4KiB", "MPI_COMM_WORLD"));
         assert_eq!((read[1].ranks, read[1].predicted_s, read[1].algorithm.as_str()), (2, None, "the MPI library's own"));
         assert!(table(&[Profile::default()]).is_none());
+        let (mut own, mut asked) = (Profile::default(), 0);
+        for _ in 0..3 * ASKED {
+            own.note_use(alike(3, 2), 1e-6, 8, || {
+                asked += 1;
+                None
+            });
+        }
+        assert_eq!(asked, ASKED);
         let mut many = Profile::default();
         for k in 0..3 * MOST {
             many.note_use(Alike { communicator: format!("comm {k}"), ..alike(3, 2) }, 1e-6, 8, || None);
