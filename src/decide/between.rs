@@ -2,10 +2,21 @@
 
 use crate::error::Result;
 
-/// Where one row ends and the next begins is found to within this factor: two candidates that take turns there take about the same.
-pub const CLOSE: f64 = 1.03;
+/// To within which factors it is found where one row ends and the next begins.
+#[derive(Debug, Clone, Copy)]
+pub struct Close {
+    /// Where two candidates take turns, which take about the same there.
+    crossing: f64,
+    /// Where one that was best is much slower at once: what lies between is done the slow way.
+    jump: f64,
+}
+
+/// Of messages that change where [`protocol_changes`] says.
+pub const CLOSE: Close = Close { crossing: 1.03, jump: 1.03 };
+/// Of blocks, several of which may be one message: that changes at other sizes of a block.
+pub const CLOSE_IN_BLOCKS: Close = Close { jump: 1.004, ..CLOSE };
 /// Where messages of one byte more or less are lost, or not, it is found exactly.
-pub const TO_THE_BYTE: f64 = 1.0;
+pub const TO_THE_BYTE: Close = Close { crossing: 1.0, jump: 1.0 };
 /// The jump at a protocol change is at least this share of what a message takes: a handshake is, the next byte of a stream is not.
 const LEAST_JUMP: f64 = 0.05;
 
@@ -64,14 +75,15 @@ fn first_where(mut low: usize, mut high: usize, holds: impl Fn(usize) -> bool) -
 
 /// The best candidate for each size from `sizes[0]` up to the last: `(from, candidate)`, neighbours differ. `best` says which it is at a
 /// size, and after it those that are about as good. It is asked at the `sizes`, on both sides of where each protocol change begins, and in between as closely as
-/// `close`, or until both are as good, where two that were asked about differ; where they agree, once in their middle.
+/// `close`, or until both are as good, where two that were asked about differ; where they agree, once in their middle. Where the one before is much slower as soon
+/// as the other is best, as closely as for that.
 ///
 /// # Errors
 /// Those of `best`.
 pub fn best_from<C: PartialEq + Copy>(
     sizes: &[usize],
     changes: &[ProtocolChange],
-    close: f64,
+    close: Close,
     mut best: impl FnMut(usize) -> Result<(C, Vec<C>)>,
 ) -> Result<Vec<(usize, C)>> {
     let (Some(&first), Some(&last)) = (sizes.first(), sizes.last()) else { return Ok(Vec::new()) };
@@ -82,22 +94,25 @@ pub fn best_from<C: PartialEq + Copy>(
     let mut found = vec![(first, best(first)?.0)];
     for pair in asked.windows(2) {
         let (low, high) = (pair[0], pair[1]);
-        let (before, after) = (found[found.len() - 1].1, best(high)?.0);
-        switches((low, before), (high, after), (close, true), &mut best, &mut found)?;
+        let before = found[found.len() - 1].1;
+        let (after, as_good) = best(high)?;
+        switches((low, before), (high, after, &as_good), (close, true), &mut best, &mut found)?;
     }
     Ok(found)
 }
 
-/// Adds what is best after `low` up to `high`. `unsure`: also where both ends agree something else may be best between them.
+/// Adds what is best after `low` up to `high`, where others may be about as good. `unsure`: also where both ends agree something else may be best between them.
 fn switches<C: PartialEq + Copy>(
     (low, before): (usize, C),
-    (high, after): (usize, C),
-    (close, unsure): (f64, bool),
+    (high, after, as_good_after): (usize, C, &[C]),
+    (close, unsure): (Close, bool),
     best: &mut impl FnMut(usize) -> Result<(C, Vec<C>)>,
     found: &mut Vec<(usize, C)>,
 ) -> Result<()> {
     let middle = ((low as f64 * high as f64).sqrt().round() as usize).clamp(low, high);
-    let apart = middle > low && middle < high && high as f64 > low as f64 * close;
+    let jumps = before != after && !as_good_after.contains(&before);
+    let within = if jumps { close.jump } else { close.crossing };
+    let apart = middle > low && middle < high && high as f64 > low as f64 * within;
     if apart && (before != after || unsure) {
         let (between, as_good) = best(middle)?;
         let is_good = |c: &C| between == *c || as_good.contains(c);
@@ -107,8 +122,8 @@ fn switches<C: PartialEq + Copy>(
         }
         // halves of what agrees are sure when their middle agrees too
         let unsure = before != after;
-        switches((low, before), (middle, between), (close, unsure && between != before), best, found)?;
-        return switches((middle, between), (high, after), (close, unsure && between != after), best, found);
+        switches((low, before), (middle, between, &as_good), (close, unsure && between != before), best, found)?;
+        return switches((middle, between), (high, after, as_good_after), (close, unsure && between != after), best, found);
     }
     if before != after {
         found.push((high, after));
@@ -146,9 +161,17 @@ mod tests {
         let found = best_from(&[1, 1 << 20], &[], CLOSE, lines(&all)).unwrap();
         assert_eq!(found.iter().map(|f| f.1).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(found[0].0, 1);
-        assert!((1000.0..1000.0 * CLOSE).contains(&(found[1].0 as f64)), "{found:?}");
-        assert!((100_000.0..100_000.0 * CLOSE).contains(&(found[2].0 as f64)), "{found:?}");
+        assert!((1000.0..1000.0 * CLOSE.crossing).contains(&(found[1].0 as f64)), "{found:?}");
+        assert!((100_000.0..100_000.0 * CLOSE.crossing).contains(&(found[2].0 as f64)), "{found:?}");
         assert_eq!(best_from(&[1, 64, 1 << 20], &[], CLOSE, lines(&all[..1])).unwrap(), [(1, 0)]);
+    }
+
+    #[test]
+    fn where_one_is_much_slower_at_once_the_next_begins_close_by() {
+        // a message of four blocks has a handshake from 16,129 bytes a block on; the other one takes a little longer before that
+        let best = |m: usize| Ok((usize::from(m > 16_128), Vec::new()));
+        let found = best_from(&[1 << 13, 1 << 15], &[], CLOSE_IN_BLOCKS, best).unwrap();
+        assert!(found.len() == 2 && (16_129.0..16_129.0 * CLOSE_IN_BLOCKS.jump).contains(&(found[1].0 as f64)), "{found:?}");
     }
 
     #[test]

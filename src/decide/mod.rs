@@ -6,7 +6,7 @@ mod between;
 mod places;
 mod rows;
 
-pub use between::{CLOSE, ProtocolChange, TO_THE_BYTE, protocol_changes};
+pub use between::{CLOSE, CLOSE_IN_BLOCKS, ProtocolChange, TO_THE_BYTE, protocol_changes};
 pub use places::{by_speed, ticks};
 pub use rows::{Made, Row, native_seconds, rows};
 

@@ -1,6 +1,6 @@
 //! Rows for all sizes: what was taken where choices were made, and between these sizes what is predicted to be the best of what was taken near.
 
-use super::between::{ProtocolChange, best_from};
+use super::between::{Close, ProtocolChange, best_from};
 use super::{ALIKE, beats_native, halfway};
 use crate::error::Result;
 use crate::stats;
@@ -34,7 +34,7 @@ pub struct Row<K> {
 }
 
 /// Rows from choices that were made at some sizes, in ascending order. `changes`: where the network changes. Where one row ends and the next begins is found
-/// to within a factor `close`. `predict`: what one
+/// as closely as `close` says. `predict`: what one
 /// takes at a size, as models say, or for ever if it takes longer than some seconds; it is corrected by what was measured of it, or at sizes
 /// where it was not, of one that is `alike`.
 ///
@@ -43,7 +43,7 @@ pub struct Row<K> {
 pub fn rows<K: PartialEq + Clone>(
     made: &[Made<K>],
     changes: &[ProtocolChange],
-    close: f64,
+    close: Close,
     mut predict: impl FnMut(&K, usize, f64) -> Result<f64>,
     alike: impl Fn(&K, &K) -> bool,
 ) -> Result<Vec<Row<K>>> {
@@ -76,11 +76,11 @@ pub fn rows<K: PartialEq + Clone>(
         let Some(&(first, own)) = found.iter().min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0))) else {
             return Ok((None, Vec::new()));
         };
-        if native_seconds(made, bytes).is_some_and(|native| !beats_native(own, native, None)) {
-            return Ok((None, Vec::new()));
-        }
-        let as_good = found.iter().filter(|&&(k, t)| k != first && t <= own * (1.0 + ALIKE));
-        Ok((Some(first), as_good.map(|&(k, _)| Some(k)).collect()))
+        let native = native_seconds(made, bytes);
+        let taken = if native.is_some_and(|native| !beats_native(own, native, None)) { None } else { Some(first) };
+        let least = native.filter(|_| taken.is_none()).unwrap_or(own);
+        let all = found.iter().map(|&(k, t)| (Some(k), t)).chain(native.map(|native| (None, native)));
+        Ok((taken, all.filter(|&(k, t)| k != taken && t <= least * (1.0 + ALIKE)).map(|(k, _)| k).collect()))
     };
     let found = best_from(&sizes, changes, close, &mut best)?;
     let mut rows = Vec::new();

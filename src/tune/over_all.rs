@@ -2,8 +2,8 @@
 
 use super::chosen::{Verdict, choosing, confirm, fastest, verdict};
 use super::rows::row_of_routes;
-use crate::collective::{Collective, NUMBER, Parameters, Shape};
-use crate::decide::{self, ALIKE, AS_GOOD, CLOSE, Made, halfway, native_seconds, rows};
+use crate::collective::{Collective, NUMBER, Parameters, Shape, Size};
+use crate::decide::{self, ALIKE, AS_GOOD, CLOSE, CLOSE_IN_BLOCKS, Made, halfway, native_seconds, rows};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
 use crate::plan::{Form, Kind, Plan, forms};
@@ -175,7 +175,8 @@ fn rows_of(
     });
     let made: Vec<Made<Form>> = made.collect();
     let predict = |form: &Form, bytes: usize, _: f64| form.about(policy, members, &collective.shape(members.len(), 0, bytes));
-    let found = rows(&made, &protocol_changes_of(policy, of_sizes.last().map_or(0, |s| s.row.at_bytes)), CLOSE, predict, Form::is_like)?;
+    let close = if collective.size == Size::Block { CLOSE_IN_BLOCKS } else { CLOSE };
+    let found = rows(&made, &protocol_changes_of(policy, of_sizes.last().map_or(0, |s| s.row.at_bytes)), close, predict, Form::is_like)?;
     let row = |row: crate::decide::Row<Form>| {
         let nearest = of_sizes.iter().min_by_key(|s| s.row.at_bytes.abs_diff(row.at))?;
         if nearest.row.at_bytes == row.at {
