@@ -8,6 +8,6 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "direct",
     summary: "all blocks at once, the receivers in the order of ranks",
     citation: "Barchet-Estefanel, Mounie 2004, Table 3",
-    builder: Some(|me, shape, _: &Parameters| directly(me, shape, (0..shape.ranks).filter(|&to| to != me), shape.ranks)),
+    builder: Some(|me, shape, _: &Parameters| directly(me, shape, (0..shape.ranks).filter(|&to| to != me), shape.ranks, 0)),
     ..Algorithm::NEW
 };

@@ -6,7 +6,7 @@
 use super::blocks::Blocks;
 use super::data_flow::DataFlow;
 use super::{Algorithm, Collective, Shape, Size};
-use crate::schedule::{Layout, OpId, Piece, Program, Span, Specification};
+use crate::schedule::{Layout, OpId, Piece, Program, Span, Specification, segments};
 use crate::topology::Rank;
 
 mod bruck;
@@ -14,11 +14,19 @@ mod direct;
 mod native;
 mod pairwise;
 mod rotated;
+mod split_rotated;
 mod spread;
 
 /// Every alltoall algorithm.
-pub const ALGORITHMS: &[&Algorithm] =
-    &[&direct::ALGORITHM, &rotated::ALGORITHM, &pairwise::ALGORITHM, &spread::ALGORITHM, &bruck::ALGORITHM, &native::ALGORITHM];
+pub const ALGORITHMS: &[&Algorithm] = &[
+    &direct::ALGORITHM,
+    &rotated::ALGORITHM,
+    &split_rotated::ALGORITHM,
+    &pairwise::ALGORITHM,
+    &spread::ALGORITHM,
+    &bruck::ALGORITHM,
+    &native::ALGORITHM,
+];
 
 /// One that goes between coordinators too: it sends each block by itself, at its place.
 pub static DIRECT: &Algorithm = &direct::ALGORITHM;
@@ -67,9 +75,9 @@ fn given(shape: &Shape, blocks: Span) -> Span {
     if shape.in_place { blocks } else { blocks.within(Span::input(0, shape.ranks * shape.bytes)) }
 }
 
-/// Sends each block to its rank, in this order, and receives from the rank that is as far before this one; each send waits for what was sent and what
-/// came `window` steps before.
-fn directly(me: Rank, shape: &Shape, order: impl Iterator<Item = Rank>, window: usize) -> Program {
+/// Sends each block to its rank, in this order and in segments (0: in one piece), and receives from the rank that is as far before this one; each send
+/// waits for what was sent and what came `window` steps before.
+fn directly(me: Rank, shape: &Shape, order: impl Iterator<Item = Rank>, window: usize, segment: usize) -> Program {
     let (mut flow, ranks, blocks) = (DataFlow::new(), shape.ranks, Blocks::by_rank(shape));
     // in place, blocks make room for those that come
     let mut copies: Vec<Option<Span>> = vec![None; if shape.in_place { ranks } else { 0 }];
@@ -85,11 +93,13 @@ fn directly(me: Rank, shape: &Shape, order: impl Iterator<Item = Rank>, window: 
     for to in order {
         let from = (2 * me + ranks - to) % ranks;
         let before = steps.len().checked_sub(window).map(|k| &steps[k][..]);
+        // both before anything is sent: of many segments the last ones wait for a receiver, and with them what comes after them
         let block = out_of_the_way(&mut flow, to);
-        let sent = flow.send_after(to, block, before.unwrap_or_default());
         out_of_the_way(&mut flow, from);
-        let came = flow.recv(from, blocks.one(from));
-        steps.push(sent.into_iter().chain(came).collect());
+        let sent = segments(shape.bytes, segment).filter_map(|part| flow.send_after(to, part.within(block), before.unwrap_or_default()));
+        let mut step: Vec<OpId> = sent.collect();
+        step.extend(segments(shape.bytes, segment).filter_map(|part| flow.recv(from, part.within(blocks.one(from)))));
+        steps.push(step);
     }
     flow.copy(given(shape, blocks.one(me)), blocks.one(me));
     flow.done()

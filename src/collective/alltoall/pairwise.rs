@@ -8,6 +8,6 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "pairwise",
     summary: "P - 1 steps, in each of which a rank sends one block and gets one",
     citation: "Barchet-Estefanel, Mounie 2004, Table 3; Thakur, Rabenseifner, Gropp 2005",
-    builder: Some(|me, shape, _: &Parameters| directly(me, shape, from_the_right(me, shape.ranks), 1)),
+    builder: Some(|me, shape, _: &Parameters| directly(me, shape, from_the_right(me, shape.ranks), 1, 0)),
     ..Algorithm::NEW
 };

@@ -12,7 +12,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     radices: &[2, 4, 8, 16],
     builder: Some(|me, shape, parameters: &Parameters| {
         let window = if parameters.radix == 0 { 4 } else { parameters.radix };
-        directly(me, shape, from_the_right(me, shape.ranks), window)
+        directly(me, shape, from_the_right(me, shape.ranks), window, 0)
     }),
     ..Algorithm::NEW
 };
