@@ -41,25 +41,38 @@ impl Policy {
     /// [`Error::Format`] with file and line: another format, unknown keys, algorithms or models, times that are none, rows out of order.
     pub fn parse(file: &str, text: &str) -> Result<Policy> {
         let faulty = |(key_path, reason): Fault| Error::Format { file: file.into(), line: line_of(text, &key_path), reason };
-        let Version { format, name } = parse_toml(file, text)?;
-        if name.is_some() {
-            let reason = "this is a platform, not a policy: collwise tune --platform makes one of it".into();
-            return Err(faulty((key_path(&[&"name"]), reason)));
-        }
-        let reason = match format {
-            Some(FORMAT) => None,
-            None => Some(format!("it does not say its format, which is {FORMAT} in policies that this version reads: tune anew")),
-            Some(newer) if newer > FORMAT => {
-                Some(format!("format {newer} is of a newer collwise, this version reads format = {FORMAT}: update it, or tune anew"))
-            }
-            Some(older) => Some(format!("format {older} is not known, this version reads format = {FORMAT}: tune anew")),
+        // a program that starts waits for this: the version is looked at by itself only where the rest cannot be read
+        let parsed = match parse_toml::<File>(file, text) {
+            Ok(parsed) if parsed.format == FORMAT => parsed,
+            other => match version_fault(file, text)? {
+                Some(fault) => return Err(faulty(fault)),
+                None => other?,
+            },
         };
-        if let Some(reason) = reason {
-            return Err(faulty((key_path(&[&"format"]), reason)));
-        }
-        let policy = parse_toml::<File>(file, text)?.policy().map_err(faulty)?;
+        let policy = parsed.policy().map_err(faulty)?;
         policy.fault().map_or(Ok(policy), |fault| Err(faulty(fault)))
     }
+}
+
+/// Why a file is no policy of this version, if it is none.
+///
+/// # Errors
+/// It is no TOML.
+fn version_fault(file: &str, text: &str) -> Result<Option<Fault>> {
+    let Version { format, name } = parse_toml(file, text)?;
+    if name.is_some() {
+        let reason = "this is a platform, not a policy: collwise tune --platform makes one of it".into();
+        return Ok(Some((key_path(&[&"name"]), reason)));
+    }
+    let reason = match format {
+        Some(FORMAT) => return Ok(None),
+        None => format!("it does not say its format, which is {FORMAT} in policies that this version reads: tune anew"),
+        Some(newer) if newer > FORMAT => {
+            format!("format {newer} is of a newer collwise, this version reads format = {FORMAT}: update it, or tune anew")
+        }
+        Some(older) => format!("format {older} is not known, this version reads format = {FORMAT}: tune anew"),
+    };
+    Ok(Some((key_path(&[&"format"]), reason)))
 }
 
 impl File {
