@@ -1,4 +1,4 @@
-//! Which MPI library a text is about: what the library says of itself, as samples and policies repeat it.
+//! Which MPI library a text is about: what the library says of itself, as samples and policies repeat it; and what its launchers say.
 
 /// What a simulated platform has in a library's place.
 pub const SIMULATOR: &str = "simulator";
@@ -44,4 +44,11 @@ impl Library {
     pub fn waits_call_the_worlds_handler(self) -> bool {
         self == Library::Mpich
     }
+}
+
+/// True on rank 0, as launchers say it before MPI runs or without it; everywhere if none does. One rank of a program that another library's launcher started has
+/// that one's number, and 0 from its own library.
+pub fn is_first_rank() -> bool {
+    let ranks = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"];
+    !ranks.iter().any(|name| std::env::var(name).is_ok_and(|rank| rank != "0"))
 }

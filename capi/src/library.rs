@@ -21,6 +21,14 @@ pub unsafe extern "C" fn collwise_init(policy: *const c_char) -> c_int {
     raw::code(Policy::read(Path::new(&*named)).map(use_policy))
 }
 
+/// For what is preloaded: sets MPI_COMM_WORLD up, in `MPI_Init`. Collective over all processes.
+///
+/// cbindgen:ignore
+#[unsafe(no_mangle)]
+pub extern "C" fn collwise_start() -> c_int {
+    raw::code(raw::start())
+}
+
 /// Frees all that is kept for communicators, which use the MPI library's own collectives from then on. Collective over all processes, before
 /// `MPI_Finalize`, which does the same where it is not called.
 #[unsafe(no_mangle)]

@@ -1,8 +1,9 @@
 //! From the profile of each process to one report, at the end of the program. Whatever fails here is said, and the program goes on.
 
 use crate::library::{Handle, Mpi};
-use crate::{say, speaks_for_all};
+use crate::say;
 use collwise::files::write_text;
+use collwise::library::is_first_rank;
 use collwise::qnm::{Profile, report};
 use std::ffi::{OsString, c_int};
 use std::path::PathBuf;
@@ -28,7 +29,7 @@ impl Target {
 pub fn deliver(mpi: &Mpi, profile: Profile, target: &Target) {
     let comm = match mpi.private_world() {
         Ok(comm) => comm,
-        Err(_) if !speaks_for_all() => return,
+        Err(_) if !is_first_rank() => return,
         Err(reason) => return say(&format!("failed to make a communicator to collect the profiles: {reason}; there is no report")),
     };
     // SAFETY: MPI runs until the namesake of MPI_Finalize is called, and the communicator is this function's

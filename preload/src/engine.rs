@@ -30,32 +30,42 @@ pub fn policy() -> Option<OsString> {
     std::env::var_os("COLLWISE_POLICY").filter(|name| !name.is_empty())
 }
 
-/// Loads the library, if all processes of `MPI_COMM_WORLD` can: none of them is adaptive alone. Collective.
+/// The library, before it is used.
+pub struct Opened(*mut c_void);
+
+/// Loads the library that goes with MPI's.
 ///
 /// # Errors
-/// No policy is named, or why it cannot be loaded; where other processes alone cannot, that.
-pub fn start(mpi: &Mpi) -> Result<(), String> {
-    let opened = match policy() {
-        Some(_) => open(mpi),
-        None => Err("COLLWISE_POLICY names no policy".into()),
-    };
-    let all = mpi.all_say(opened.is_ok());
-    let handle = opened?;
-    if !all? {
-        return Err("other processes have none".into());
+/// No policy is named, or why it cannot be loaded.
+pub fn open(mpi: &Mpi) -> Result<Opened, String> {
+    if policy().is_none() {
+        return Err("COLLWISE_POLICY names no policy".into());
     }
-    ENGINE.store(handle, Ordering::Release);
-    read_policy();
-    Ok(())
+    load(mpi).map(Opened)
 }
 
-/// Has the policy read now: the program may go to another folder. What is wrong with it is said at the first collective.
-fn read_policy() {
-    type Init = unsafe extern "C" fn(*const c_char) -> c_int;
-    static INIT: Adaptive = Adaptive::new("collwise_init\0");
-    if let Some(inside) = INIT.enter() {
-        // SAFETY: the function of this name has these arguments, and takes a null pointer
-        unsafe { std::mem::transmute::<*mut c_void, Init>(inside.function)(std::ptr::null()) };
+impl Opened {
+    /// From here on collectives are adaptive. Has the policy read now: the program may go to another folder. What is wrong with it is said at the second
+    /// collective. Collective over all processes.
+    ///
+    /// # Errors
+    /// MPI's reason, in the library's words.
+    pub fn start(self) -> Result<(), String> {
+        type Init = unsafe extern "C" fn(*const c_char) -> c_int;
+        type Start = unsafe extern "C" fn() -> c_int;
+        static INIT: Adaptive = Adaptive::new("collwise_init\0");
+        static START: Adaptive = Adaptive::new("collwise_start\0");
+        ENGINE.store(self.0, Ordering::Release);
+        if let Some(inside) = INIT.enter() {
+            // SAFETY: the function of this name has these arguments, and takes a null pointer
+            unsafe { std::mem::transmute::<*mut c_void, Init>(inside.function)(std::ptr::null()) };
+        }
+        let Some(inside) = START.enter() else { return Ok(()) };
+        // SAFETY: as above, without arguments
+        match unsafe { std::mem::transmute::<*mut c_void, Start>(inside.function)() } {
+            0 => Ok(()),
+            code => Err(format!("MPI_COMM_WORLD was not set up: MPI's error {code}")),
+        }
     }
 }
 
@@ -76,7 +86,7 @@ pub fn explain(collective: &str, bytes: usize, root: c_int, comm: Handle) -> Opt
 }
 
 /// The first library that is there.
-fn open(mpi: &Mpi) -> Result<*mut c_void, String> {
+fn load(mpi: &Mpi) -> Result<*mut c_void, String> {
     let folder = own_folder().ok_or("the folder of the preloaded library is not known")?;
     let kind = if mpi.library() == Library::Mpich { "mpich" } else { "openmpi" };
     // the last one is where cargo builds it

@@ -27,6 +27,7 @@ mod sizes;
 
 use clock::SharedClock;
 use collect::Target;
+use collwise::library::is_first_rank;
 use collwise::qnm::{Alike, Profile};
 use library::{Handle, Mpi};
 use names::define;
@@ -151,15 +152,20 @@ fn begin(code: c_int) -> c_int {
     }
     match LIBRARY.get_or_init(Mpi::find) {
         Ok(mpi) => {
-            // all bring their profiles together, or none
-            let target = Target::now(mpi);
-            let all_note = mpi.all_say(target.is_some()).unwrap_or(false);
+            // all bring their profiles together, or none; and none is adaptive alone
+            let (target, opened) = (Target::now(mpi), engine::open(mpi));
+            let said = mpi.all_say([target.is_some(), opened.is_ok()]);
+            let [all_note, all_adapt] = *said.as_ref().unwrap_or(&[false; 2]);
             if target.is_some() && !all_note {
                 say("there will be no report: COLLWISE_PROFILE names none on some processes");
             }
             let target = target.filter(|_| all_note);
-            match engine::start(mpi) {
-                Err(why) if speaks_for_all() && !(target.is_some() && engine::policy().is_none()) => {
+            let begun =
+                opened.and_then(
+                    |library| if all_adapt { library.start() } else { Err(said.err().unwrap_or("other processes have none".into())) },
+                );
+            match begun {
+                Err(why) if is_first_rank() && !(target.is_some() && engine::policy().is_none()) => {
                     say(&format!("the program runs as without what is preloaded: {why}"));
                 }
                 _ => {}
@@ -170,7 +176,7 @@ fn begin(code: c_int) -> c_int {
                 NOTING.store(true, Ordering::Relaxed);
             }
         }
-        Err(library) if speaks_for_all() => say(&format!(
+        Err(library) if is_first_rank() => say(&format!(
             "the program runs on {library}, and what is preloaded knows Open MPI and MPICH with its kin: the program goes on as without it"
         )),
         Err(_) => {}
@@ -198,10 +204,4 @@ define!(MPI_Finalize = PMPI_Finalize() by |call| {
 /// Says something on standard error; a closed or full one is no reason to end a program (`eprintln` would).
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "collwise: {text}");
-}
-
-/// True on rank 0 as the launcher says it, before or without MPI; everywhere if it does not.
-fn speaks_for_all() -> bool {
-    let ranks = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"];
-    ranks.iter().find_map(|name| std::env::var(name).ok()).is_none_or(|rank| rank == "0")
 }

@@ -153,16 +153,16 @@ impl Mpi {
         self.library
     }
 
-    /// Whether all processes of `MPI_COMM_WORLD` say so. Collective.
+    /// Whether all processes of `MPI_COMM_WORLD` say so, of each. Collective.
     ///
     /// # Errors
     /// MPI's reason.
-    pub fn all_say(&self, so: bool) -> Result<bool, String> {
-        let (mine, mut all) = (c_int::from(so), 0);
+    pub fn all_say<const N: usize>(&self, so: [bool; N]) -> Result<[bool; N], String> {
+        let (mine, mut all) = (so.map(c_int::from), [0; N]);
         let c = &self.constants;
-        // SAFETY: called between MPI_Init and MPI_Finalize, with one number
-        let code = unsafe { (self.functions.allreduce)((&raw const mine).cast(), (&raw mut all).cast(), 1, c.int, c.min, c.world) };
-        self.check(code).map(|()| all != 0)
+        // SAFETY: called between MPI_Init and MPI_Finalize, with so many numbers
+        let code = unsafe { (self.functions.allreduce)(mine.as_ptr().cast(), all.as_mut_ptr().cast(), N as c_int, c.int, c.min, c.world) };
+        self.check(code).map(|()| all.map(|said| said != 0))
     }
 
     /// Seconds of a clock of this process.

@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use super::export::{Format, written};
+use crate::library::is_first_rank;
 use crate::policy::{CompiledPolicy, Policy};
 use anyhow::{Context, bail};
 use std::os::unix::process::CommandExt;
@@ -218,9 +219,11 @@ fn preloaded(args: &Args) -> anyhow::Result<Vec<(String, String)>> {
         bail!("run {} so: name a policy (--policy, or COLLWISE_POLICY) or a report to write (--profile)", args.command[0]);
     }
     if let Some(policy) = &args.policy {
-        // its errors are said once and before anything starts
-        let files = if policy.is_dir() { Policy::files(policy)? } else { vec![policy.clone()] };
-        files.iter().try_for_each(|file| CompiledPolicy::new(Policy::read(file)?).map(drop))?;
+        // its errors are said once and before anything starts: behind a launcher by rank 0, which keeps the others from starting too
+        if is_first_rank() {
+            let files = if policy.is_dir() { Policy::files(policy)? } else { vec![policy.clone()] };
+            files.iter().try_for_each(|file| CompiledPolicy::new(Policy::read(file)?).map(drop))?;
+        }
         variables.push(named("COLLWISE_POLICY", policy)?);
     }
     if let Some(profile) = &args.profile {

@@ -1,6 +1,6 @@
 //! What a communicator carries: its place in a team of processes, as an MPI attribute.
 
-use super::join::{Joined, join};
+use super::join::{Joined, join, join_at_start};
 use super::known::{Memory, spread};
 use super::notice::{Reason, Why, once};
 use super::planned::Planned;
@@ -8,6 +8,7 @@ use super::private::Group;
 use super::team::{free_at_the_end, has_ended};
 use super::{no_copy, rank, world_rank};
 use crate::error::Result;
+use crate::library::is_first_rank;
 use crate::transport::mpi::{check, check_launcher, is_initialized};
 use crate::transport::native;
 use mpi::ffi;
@@ -96,9 +97,8 @@ fn speaks_for_both(comm: ffi::MPI_Comm) -> Result<bool> {
 fn alone() {
     // SAFETY: a constant of the library
     let Ok((world, _)) = sizes(unsafe { ffi::RSMPI_COMM_WORLD }) else { return };
-    let later = ["OMPI_COMM_WORLD_RANK", "PMI_RANK"].iter().any(|name| std::env::var(name).is_ok_and(|rank| rank != "0"));
     if let Err(e) = check_launcher(world)
-        && !later
+        && is_first_rank()
     {
         once(Why::Launcher, || format!("every rank runs by itself: failed to {e}"));
     }
@@ -233,6 +233,27 @@ pub(super) unsafe fn state<'a>(comm: ffi::MPI_Comm) -> Result<Option<&'a mut Sta
         }
         Ok(Some(&mut (*found).state))
     }
+}
+
+/// Sets MPI_COMM_WORLD up, before anything else is and while one thread runs. Collective.
+///
+/// # Errors
+/// MPI's reason.
+pub(super) fn start() -> Result<()> {
+    // SAFETY: a constant of the library
+    let comm = unsafe { ffi::RSMPI_COMM_WORLD };
+    if sizes(comm)?.0 == 1 {
+        return Ok(());
+    }
+    let (me, key) = (rank(comm)?, keyval()?);
+    if let Some(place) = join_at_start(comm)? {
+        let state = State::Planned(Box::new(Planned::new(comm, place, me)));
+        let found = Box::into_raw(Box::new(Attached { comm, state, known: Memory::default() }));
+        // SAFETY: the communicator is MPI's, and carries nothing yet
+        check("MPI_Comm_set_attr", unsafe { native::PMPI_Comm_set_attr(comm, key, found.cast::<c_void>()) })?;
+        all().insert(found as usize);
+    }
+    Ok(())
 }
 
 /// What a communicator carries, if it was set up; nothing is set up, and nobody waits.

@@ -1,14 +1,14 @@
 //! How a communicator finds its team, or makes one: all its ranks vote, and come to the same answer.
 
 use super::notice::{Reason, Why};
-use super::private::{Group, MOST_CONTEXTS, Private, Turn, all_tags, contexts, greatest, has_context, world};
+use super::private::{Group, MOST_CONTEXTS, Private, Turn, World, all_tags, contexts, greatest, has_context, world};
 use super::settings;
 use super::tags::tags;
 use super::team::{KEPT, Place, Team, tags_of, teams};
 use super::{rank, world_rank};
 use crate::collective::COLLECTIVES;
 use crate::error::{Error, Result};
-use crate::plan::{Planner, members};
+use crate::plan::{Location, Planner, members};
 use crate::policy::CompiledPolicy;
 use crate::topology::Rank;
 use crate::transport::mpi::{check, gather_texts};
@@ -65,7 +65,7 @@ impl Prepared {
 
 /// What each rank says before a communicator is set up; the greatest of each is what all hear. A number that all must have alike is said with its
 /// complement: the greatest of the complements is the complement of the least.
-struct Vote([i64; 14]);
+struct Vote([i64; 15]);
 
 const READY: usize = 0;
 const POLICY: usize = 1;
@@ -73,11 +73,12 @@ const TEAM: usize = 3;
 const WORLD: usize = 5;
 const CONTEXTS: usize = 7;
 const TAG: usize = 8;
-const SERIAL: usize = 9;
-const TEAMS: usize = 10;
-const THREADS: usize = 11;
-const BUSY: usize = 12;
-const FULL: usize = 13;
+const BEYOND: usize = 9;
+const SERIAL: usize = 10;
+const TEAMS: usize = 11;
+const THREADS: usize = 12;
+const BUSY: usize = 13;
+const FULL: usize = 14;
 
 /// Of a team or a communicator that is not there.
 const NONE: i64 = -1;
@@ -100,6 +101,12 @@ impl Vote {
     /// One rank at least found one.
     fn somebody_found(&self, number: usize) -> bool {
         self.0[number] != NONE
+    }
+
+    /// So many tags that are free on all ranks, taken; none where no others are left than some that may not be free everywhere, or other threads may take them.
+    fn tags(&self, count: i64) -> Option<i64> {
+        let from = self.0[BEYOND];
+        (self.0[THREADS] == 0 && from <= all_tags() - count && tags().take(from, count)).then_some(from)
     }
 
     /// What becomes of a communicator instead, if no private one may be made for its messages: the only one of all processes, or one of its own.
@@ -174,12 +181,15 @@ fn vote_and_join(comm: MPI_Comm, prepared: Result<Prepared>, known: Option<&Arc<
     let turn = turn.filter(|_| shared == NONE);
     let (busy, full) = (i64::from(turn.is_none()), i64::from(turn.is_some() && !has_context()));
     let print = ready.map_or(0, |p| p.policy.fingerprint() as i64);
-    let tag = tags().propose(count, all_tags()).unwrap_or(i64::MAX);
+    let (tag, beyond) = {
+        let tags = tags();
+        (tags.propose(count, all_tags()).unwrap_or(i64::MAX), tags.beyond())
+    };
     let next = ready.map_or(i64::MIN, |p| serial(p.me, p.ranks[0]));
     let threads = i64::from(ready.is_some_and(|p| p.threads));
     let unready = i64::from(ready.is_none());
     let there = there as i64;
-    let own = [unready, print, !print, team, !team, shared, !shared, contexts() as i64, tag, next, there, threads, busy, full];
+    let own = [unready, print, !print, team, !team, shared, !shared, contexts() as i64, tag, beyond, next, there, threads, busy, full];
     let vote = Vote(greatest(own, comm)?);
     if !vote.agreed() {
         return Ok(Joined::Never(disagreement(comm, &prepared)?));
@@ -193,7 +203,7 @@ fn vote_and_join(comm: MPI_Comm, prepared: Result<Prepared>, known: Option<&Arc<
         },
     };
     drop(turn);
-    if let Some(tag) = agree_on_tags(comm, count, vote.0[TAG])? {
+    if let Some(tag) = vote.tags(count).map_or_else(|| agree_on_tags(comm, count, vote.0[TAG]), |tag| Ok(Some(tag)))? {
         return Ok(Joined::Here(Place::new(team, tag)));
     }
     if !vote.found(TEAM) {
@@ -254,47 +264,85 @@ fn disagreement(comm: MPI_Comm, prepared: &Result<Prepared>) -> Result<Reason> {
 impl Prepared {
     /// Makes the team of these processes, which all go by one policy, or says on all of them what becomes of the communicator instead.
     fn new_team(self, comm: MPI_Comm, vote: &Vote, again: bool) -> Result<std::result::Result<Arc<Team>, Joined>> {
-        let lanes = self.lanes();
-        let Prepared { policy, host, group, world: everybody, ranks, all, me, .. } = self;
-        let (whole, shared) = (ranks.len() == all, vote.found(WORLD));
+        let (whole, shared) = (self.ranks.len() == self.all, vote.found(WORLD));
         if let Some(instead) = if shared { None } else { vote.instead_of_making(whole, again) } {
             return Ok(Err(instead));
         }
-        let hosts = gather_texts(comm, &host)?;
+        let known = world().as_ref().filter(|_| shared).map(|world| self.ranks.iter().map(|&r| world.hosts[r as usize].clone()).collect());
+        let hosts = known.map_or_else(|| gather_texts(comm, &self.host), Ok)?;
         // the same names and policy everywhere: this fails everywhere or nowhere
-        let members = match members(&policy.policy, &hosts) {
+        let members = match members(&self.policy.policy, &hosts) {
             Ok(members) => members,
             Err(e) => return Ok(Err(never(Why::Host, format!("failed to {e}")))),
         };
         let mut own = None;
         if !shared {
-            let Some(made) = Private::of(comm, if whole { &everybody } else { &group })? else { return Ok(Err(no_context())) };
-            own = Some(made);
+            let Some(made) = Private::of(comm, if whole { &self.world } else { &self.group })? else { return Ok(Err(no_context())) };
             if whole {
-                *world() = own.take();
+                *world() = Some(World::new(made, self.ranks.iter().copied().zip(hosts)));
+            } else {
+                own = Some(made);
             }
         }
-        let through = own.as_ref().map(Private::comm).or_else(|| world().as_ref().map(Private::comm));
+        let kept = own.is_none() && vote.0[TEAMS] < KEPT as i64;
+        self.team(members, own, kept, vote.0[SERIAL], vote.0[THREADS] == 0).map(Ok)
+    }
+
+    /// The team of these processes, with a communicator of its own or that of all processes.
+    fn team(self, members: Vec<Location>, own: Option<Private>, kept: bool, serial: i64, may_make: bool) -> Result<Arc<Team>> {
+        let lanes = self.lanes();
+        let Prepared { policy, ranks, me, .. } = self;
+        let through = own.as_ref().map(Private::comm).or_else(|| world().as_ref().map(|world| world.comm.comm()));
         let through = through.ok_or_else(|| Error::invalid("find the private communicator of all processes"))?;
         // in the world's order everybody's rank is the one there
         let in_order = own.is_some() || ranks.iter().copied().eq(0..ranks.len() as c_int);
         let team = Arc::new(Team {
-            serial: vote.0[SERIAL],
+            serial,
             fingerprint: policy.fingerprint(),
             planner: Mutex::new(Planner::new(policy, members, me, lanes as usize)),
             comm: through,
-            kept: own.is_none() && vote.0[TEAMS] < KEPT as i64,
+            kept,
             own: Mutex::new(own),
             peers: (!in_order).then(|| ranks.clone().into()),
             among: Mutex::default(),
-            may_make: vote.0[THREADS] == 0,
+            may_make,
             lanes,
             users: AtomicUsize::new(1),
             ranks,
         });
         teams().push(Arc::clone(&team));
-        Ok(Ok(team))
+        Ok(team)
     }
+}
+
+/// The place of MPI_COMM_WORLD, as it is in MPI_Init: all tags are free, and no other thread is there. Two messages of all processes instead of the six of a
+/// vote. Nothing where they cannot all go by one policy, or it does not have their hosts: what says so is the second collective. Collective.
+///
+/// # Errors
+/// MPI's reason.
+pub fn join_at_start(comm: MPI_Comm) -> Result<Option<Place>> {
+    let group = Group::world()?;
+    let Some(ranks) = group.ranks_in(&group, super::communicator::sizes(comm)?.0)? else { return Ok(None) };
+    let prepared = Prepared::new(comm, group, Group::world()?, ranks);
+    let own = prepared.as_ref().map_or(String::new(), |p| format!("{:016x}{}{}", p.policy.fingerprint(), u8::from(p.threads), p.host));
+    let said = gather_texts(comm, &own)?;
+    let Ok(prepared) = prepared else { return Ok(None) };
+    let print = said[0].get(..16);
+    if print.is_none() || said.iter().any(|text| text.get(..16) != print) {
+        return Ok(None);
+    }
+    let hosts: Vec<String> = said.iter().map(|text| text[17..].to_string()).collect();
+    let Ok(members) = members(&prepared.policy.policy, &hosts) else { return Ok(None) };
+    let may_make = said.iter().all(|text| text[16..].starts_with('0'));
+    let made = Private::at_start(comm, &prepared.world)?;
+    *world() = Some(World::new(made, (0..).zip(hosts)));
+    let count = tags_of(prepared.lanes());
+    let serial = serial(0, 0);
+    let team = prepared.team(members, None, true, serial, may_make)?;
+    if !tags().take(0, count) {
+        return Err(Error::invalid("take the first tags: some are in use"));
+    }
+    Ok(Some(Place::new(team, 0)))
 }
 
 fn threads_are_many() -> Result<bool> {

@@ -19,6 +19,9 @@
 //! the last communicator of these processes. With MPI_THREAD_MULTIPLE one thread at a time makes that of all processes, on all of them the same one, and
 //! nobody waits for it: calls in other threads are the library's own meanwhile. Where setting up fails, every member uses the library's own collective
 //! and the first one says why, once for each reason. Plans are kept by size and root.
+//!
+//! Under programs that are preloaded MPI_COMM_WORLD is set up in MPI_Init ([`raw::start`]), where that takes two messages of all processes, and not six: its
+//! first collective has a plan, and so have those of all that are made of its processes.
 #![allow(unsafe_code)] // MPI's C interface
 
 mod adaptive;

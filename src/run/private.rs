@@ -1,7 +1,7 @@
 //! Communicators of our own: made on all processes or on none, and freed by the time MPI ends.
 
 use super::quietly;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::topology::Rank;
 use crate::transport::mpi::{MpiTransport, check, tag_bound};
 use crate::transport::native;
@@ -70,6 +70,20 @@ impl Private {
         };
         let all = greatest([i64::from(own.is_none())], comm)? == [0];
         Ok(own.filter(|_| all))
+    }
+
+    /// One of all processes, when MPI has just begun: there are contexts, and if it fails all the same that is as fatal as in MPI_Init.
+    ///
+    /// # Errors
+    /// MPI's reason, where the program's error handler for MPI_COMM_WORLD goes on.
+    pub fn at_start(comm: MPI_Comm, group: &Group) -> Result<Private> {
+        // SAFETY: a valid communicator, an out-parameter of the right type
+        unsafe {
+            let mut made = ffi::RSMPI_COMM_NULL;
+            let code = native::PMPI_Comm_create(comm, group.0, &mut made);
+            check("MPI_Comm_create", code)?;
+            Private::made(code, made).ok_or_else(|| Error::invalid("make a private communicator of all processes"))
+        }
     }
 
     /// One of some members of a private communicator, this process among them; `None` on all of them if one cannot have it. Collective over these
@@ -193,9 +207,27 @@ impl Group {
     }
 }
 
-/// The private communicator of all processes in MPI_COMM_WORLD's order, once it was made: all others' messages can go there too.
-pub fn world() -> MutexGuard<'static, Option<Private>> {
-    static MADE: Mutex<Option<Private>> = Mutex::new(None);
+/// All processes, in MPI_COMM_WORLD's order.
+#[derive(Debug)]
+pub struct World {
+    /// Where all others' messages can go too.
+    pub comm: Private,
+    /// The host of each.
+    pub hosts: Vec<String>,
+}
+
+impl World {
+    /// Of the processes by their ranks in MPI_COMM_WORLD, all of them.
+    pub fn new(comm: Private, hosts: impl Iterator<Item = (c_int, String)>) -> World {
+        let mut hosts: Vec<_> = hosts.collect();
+        hosts.sort();
+        World { comm, hosts: hosts.into_iter().map(|(_, host)| host).collect() }
+    }
+}
+
+/// What is known of all processes, once it was found out.
+pub fn world() -> MutexGuard<'static, Option<World>> {
+    static MADE: Mutex<Option<World>> = Mutex::new(None);
     MADE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -257,6 +257,15 @@ pub fn read_settings() -> Result<()> {
     settings::policy().map(drop)
 }
 
+/// Sets MPI_COMM_WORLD up, in MPI_Init: its first collective has a plan. Where the processes cannot all go by one policy, or it does not have their hosts, the
+/// second collective says why. Collective over all processes.
+///
+/// # Errors
+/// MPI's reason.
+pub fn start() -> Result<()> {
+    communicator::start()
+}
+
 /// Frees all that is kept for communicators, which use the library's own collectives from then on. Collective over all processes; `MPI_Finalize` does it too.
 pub fn finalize() {
     if is_initialized() {

@@ -2,6 +2,7 @@
 //! error handler; so they must be found before anything is planned or sent.
 
 use super::quietly;
+use super::team::has_ended;
 use crate::transport::native;
 use mpi::ffi;
 use std::os::raw::c_int;
@@ -21,11 +22,15 @@ pub unsafe fn refuses((count, datatype): (i64, ffi::MPI_Datatype), op: Option<ff
     unsafe { count < 0 || datatype == ffi::RSMPI_DATATYPE_NULL || op.is_some_and(|op| !combines(op, datatype)) }
 }
 
-/// True if an operation combines items of a datatype, of which the library is asked: about no items, and with nobody else.
+/// True if an operation combines items of a datatype, of which the library is asked: about no items, and with nobody else. Once MPI is about to end, that one
+/// is no more: all calls are the library's own then, which says so itself.
 ///
 /// # Safety
 /// As [`refuses`].
 pub unsafe fn combines(op: ffi::MPI_Op, datatype: ffi::MPI_Datatype) -> bool {
+    if has_ended() {
+        return true;
+    }
     // SAFETY: a constant of the library; nothing is read or written
     unsafe {
         let alone = ffi::RSMPI_COMM_SELF;

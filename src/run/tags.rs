@@ -38,6 +38,11 @@ impl Tags {
         (at + count <= bound).then_some(at)
     }
 
+    /// Where all that follow are free, and none of them was taken lately.
+    pub fn beyond(&self) -> i64 {
+        self.used.last_key_value().map_or(0, |(_, &end)| end).max(self.next)
+    }
+
     /// Takes so many tags, if they are free; true if so.
     pub fn take(&mut self, from: i64, count: i64) -> bool {
         let free = self.free(from, count, i64::MAX) == Some(from);
@@ -73,5 +78,8 @@ mod tests {
         assert_eq!(tags.propose(5, 35), Some(30));
         tags.give_back(10);
         assert_eq!((tags.free(3, 10, 35), tags.free(3, 11, 99)), (Some(10), Some(30)));
+        assert_eq!((tags.beyond(), Tags::default().beyond()), (30, 0));
+        tags.give_back(20);
+        assert!(tags.take(10, 5) && tags.beyond() == 15, "tags are given back, and were taken from the front again");
     }
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use super::super::communicator::{self, State, state};
-use super::super::{AdaptiveCollectives, datatype, private_communicators};
+use super::super::{AdaptiveCollectives, datatype, private_communicators, raw};
 use super::*;
 use crate::collective::{allreduce, barrier, bcast};
 use crate::schedule::{Schedule, Span, check};
@@ -187,6 +187,24 @@ fn steps_run_among_any_ranks_in_communicators_that_go_with_theirs() {
 }
 
 #[test]
+fn what_is_set_up_when_mpi_begins_has_plans_at_once() {
+    over_mpi("what_is_set_up_when_mpi_begins_has_plans_at_once", false, |world| {
+        raw::start().unwrap();
+        // SAFETY: a valid communicator, which nobody else uses
+        assert!(matches!(unsafe { state(world.as_raw()) }.unwrap(), Some(State::Planned(_))));
+        run_all(world);
+        // others go by the hosts that were gathered for it
+        let backwards = world.split_by_color_with_key(mpi::topology::Color::with_value(0), -world.rank()).unwrap();
+        // SAFETY: as above
+        assert!(matches!(unsafe { state(backwards.as_raw()) }.unwrap(), Some(State::Planned(_))));
+        let (mine, theirs) = (planned(world).groups(), planned(&backwards).groups());
+        assert_eq!(mine, theirs.into_iter().rev().collect::<Vec<_>>());
+        run_all(&backwards);
+        run_all(&world.split_by_color(mpi::topology::Color::with_value(world.rank() % 2)).unwrap());
+    });
+}
+
+#[test]
 fn steps_run_without_communicators_where_several_threads_may_make_theirs() {
     over_mpi("steps_run_without_communicators_where_several_threads_may_make_theirs", true, |world| {
         run_all(world);
@@ -230,6 +248,9 @@ unsafe extern "C" fn at_the_end(_: ffi::MPI_Comm, _: c_int, _: *mut std::ffi::c_
     let mut data = [world.rank() as u8; BYTES];
     world.adaptive_bcast(3, &mut data[..]).unwrap();
     world.duplicate().adaptive_bcast(3, &mut data[..]).unwrap();
+    let mut sum = [0u8; 1];
+    world.adaptive_allreduce(&[1u8][..], &mut sum[..], mpi::collective::SystemOperation::sum()).unwrap();
+    assert_eq!(usize::from(sum[0]), world.size() as usize);
     let pair = UserDatatype::vector(2, 1, 2, &u8::equivalent_datatype());
     // SAFETY: one item, which `data` holds
     let mut scattered = unsafe { MutView::with_count_and_datatype(&mut data[..], 1, &pair) };
