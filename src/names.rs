@@ -37,6 +37,15 @@ pub fn parse(text: &str) -> Result<String, String> {
     check(text).map(|()| text.into())
 }
 
+/// The names by which a host may be known, the first that is first: its own, and that without its domain.
+///
+/// ```
+/// assert_eq!(collwise::names::of_host("node-7.site.example"), ["node-7.site.example", "node-7"]);
+/// ```
+pub fn of_host(host: &str) -> [&str; 2] {
+    [host, host.split('.').next().unwrap_or(host)]
+}
+
 /// A text, escaped; the rest of a long one is left out.
 pub fn shown(text: &str) -> String {
     const MOST_SHOWN: usize = 80;

@@ -145,6 +145,8 @@ fn policies_that_differ_in_any_digit_have_different_fingerprints() {
         changed(|p| p.groups[0].choices.values_mut().next().unwrap()[0].evidence.predicted_s *= 1.0 + 1e-12),
         changed(|p| p.collectives.get_mut(&bcast::COLLECTIVE).unwrap().two_level[3].in_flight = 2),
         changed(|p| p.groups[0].hosts.swap(0, 1)),
+        changed(|p| p.groups[0].also.push("orsay-21".into())),
+        changed(|p| p.groups[1].also.push("orsay-21".into())),
     ];
     assert!(others.iter().all(|other| *other != print(&policy)), "{others:?}");
 }
@@ -170,6 +172,20 @@ fn what_two_ranks_of_one_host_take_is_written_and_used() {
     let at = text.lines().position(|line| line == "[inside_host.orsay]").unwrap() + 1;
     let said = Policy::parse("text", &wrong).unwrap_err().to_string();
     assert!(said.contains(&format!("text, line {at}: ")) && said.contains("alpha_s = -0.000000001"), "{said}");
+}
+
+#[test]
+fn hosts_that_may_stand_in_are_written_as_patterns_and_those_of_one_host_are_warned_of() {
+    let mut policy = read("policies/ccgrid2007.toml");
+    policy.groups[0].also = (1..=128).map(|k| format!("orsay-{k}")).chain(["spare".into()]).collect();
+    let text = policy.to_toml().unwrap();
+    assert!(text.contains("\nalso = [\"orsay-[1-128]\", \"spare\"]\n"), "{text}");
+    assert_eq!(Policy::parse("text", &text).unwrap(), policy);
+    assert!(!policy.warnings().iter().any(|warning| warning.contains("one host")));
+    let lonely = policy.groups.iter_mut().find(|g| g.hosts.len() == 1).unwrap();
+    lonely.also.push("elsewhere".into());
+    let said = format!("\"{}\" has one host", lonely.name);
+    assert!(policy.warnings().iter().any(|warning| warning.contains(&said)));
 }
 
 #[test]
@@ -219,6 +235,7 @@ fn what_is_wrong_is_said_with_its_line() {
     let evidence = "[evidence.over_groups.barrier]\n";
     let otherwise = signal.replacen("at = 0", "at = 7", 1).replace(&format!("{evidence}0 = "), &format!("{evidence}7 = "));
     let orsay = &text[text.find("[evidence.group.orsay.bcast]").unwrap()..text.find("\n[evidence.group.sophia").unwrap()];
+    let orsays = "hosts = [\"orsay-[1-20]\"]";
     let any = "{ predicted_s = 1.0, runner_up = \"none\", margin = 0.0 }";
     let choice = "  { from = 8, at = 64, algorithm = ";
     let ratio =
@@ -272,6 +289,20 @@ fn what_is_wrong_is_said_with_its_line() {
         ("\"orsay-[1-20]\"", "\"orsay-[1-20000000000]\"", at("\"orsay-[1-20]\""), "at most 1048576"),
         ("\"orsay-[1-20]\"", "\"orsay-[1-1000000]\", \"x[1-1000000]\"", at("\"orsay-[1-20]\""), "at most 1048576"),
         ("\"grenoble-a-[1-11]\"", "\"orsay-[7-9]\"", at("\"grenoble-a-[1-11]\""), "host \"orsay-7\" is in two groups"),
+        (orsays, &format!("{orsays}\nalso = [\"x[2-1]\"]"), at(orsays) + 1, "ends where it begins"),
+        (orsays, &format!("{orsays}\nalso = [\"x\", \"x[1-1048560]\"]"), at(orsays) + 1, "at most 1048576"),
+        (
+            orsays,
+            &format!("{orsays}\nalso = [\"orsay-[1-30]\", \"grenoble-a-[11-12]\"]"),
+            at(orsays) + 1,
+            "host \"grenoble-a-11\" cannot be like",
+        ),
+        (
+            "\n[[link]]\n",
+            "\n[[group]]\nname = \"y\"\nhosts = [\"y\"]\nalso = [\"x\"]\n\n[[group]]\nname = \"z\"\nhosts = [\"z\"]\nalso = [\"w\", \"x\"]\n\n[[link]]\n",
+            at("\n[[link]]\n") + 9,
+            "host \"x\" cannot be like those of two groups, \"y\" and \"z\"",
+        ),
     ] {
         assert!(text.contains(from), "{from}");
         let said = Policy::parse("p", &text.replacen(from, to, 1)).unwrap_err().to_string();
@@ -427,4 +458,22 @@ fn forms_over_groups_are_of_a_way_that_was_measured() {
         }
     }
     assert!(between > 0);
+}
+
+#[test]
+fn a_policy_that_lists_a_host_comes_before_one_by_which_it_may_stand_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut policy = read("policies/ccgrid2007.toml");
+    let mut write = |name: &str, also: &[&str]| {
+        policy.provenance.platform = name.into();
+        policy.groups[0].also = also.iter().map(|host| host.to_string()).collect();
+        std::fs::write(folder.path().join(format!("{name}.toml")), policy.to_toml().unwrap()).unwrap();
+    };
+    write("b", &["icluster2-7", "orsay-21"]);
+    write("c", &["orsay-21"]);
+    std::fs::copy("policies/icluster2.toml", folder.path().join("d.toml")).unwrap();
+    let found = |host: &str| Policy::of_host(folder.path(), host).map(|policy| policy.provenance.platform);
+    assert_eq!(found("icluster2-7").unwrap(), "icluster2");
+    assert_eq!([found("orsay-21").unwrap(), found("orsay-21.example").unwrap(), found("orsay-1.example").unwrap()], ["b"; 3]);
+    assert!(found("orsay-22").is_err());
 }

@@ -2,7 +2,7 @@
 
 use crate::cluster::{self, Bound, Method};
 use crate::error::{Error, Result};
-use crate::files::{check_writable, read_text, regular_path};
+use crate::files::{check_writable, regular_path};
 use crate::library::Library;
 use crate::measure::{Held, Probe, Recorded, Session, SimulatedProbe, StopRule};
 use crate::platform::{Placement, Platform};
@@ -89,7 +89,7 @@ impl GroupingArgs {
 impl SourceArgs {
     /// The declared hosts.
     fn declared(&self) -> Result<Option<Declared>> {
-        self.hosts.as_ref().map(|path| Declared::parse(&path.display().to_string(), &read_text(path)?)).transpose()
+        self.hosts.as_deref().map(Declared::read).transpose()
     }
 
     /// The simulated platform, if that is the source.

@@ -66,10 +66,16 @@ impl Inside {
         self.processors.as_ref().map_or(0.0, |processors| processors.seconds(position, bytes) - processors.seconds(0, bytes))
     }
 
-    /// The host of each position, by number.
-    pub fn hosts(&self) -> &[usize] {
-        &self.hosts
+    /// The host of a position, by number. Positions beyond those that were measured are of further hosts, each with as many positions as its like.
+    pub fn host(&self, position: Rank) -> usize {
+        host_of(&self.hosts, position)
     }
+}
+
+/// [`Inside::host`], from the host of each position that was measured.
+pub(super) fn host_of(hosts: &[usize], position: Rank) -> usize {
+    let measured = hosts.len().max(1);
+    hosts.get(position % measured).copied().unwrap_or(0) + position / measured * measured
 }
 
 impl Fitted {
@@ -114,6 +120,13 @@ struct Tiers {
     port_sharing: f64,
 }
 
+impl Tiers {
+    /// The model of messages inside a host, if both ends are on one.
+    fn inside_host(&self, link: Link) -> Option<&dyn CostModel> {
+        self.host.as_deref().filter(|_| host_of(&self.hosts, link.from) == host_of(&self.hosts, link.to))
+    }
+}
+
 impl CostModel for Tiers {
     fn kinds(&self) -> usize {
         if self.host.is_none() { self.network.kinds() } else { 0 }
@@ -124,17 +137,17 @@ impl CostModel for Tiers {
     }
 
     fn cost(&self, link: Link, bytes: usize) -> Cost {
-        match &self.host {
+        match self.inside_host(link) {
             // fitted on a pair, whichever it was
-            Some(host) if self.hosts[link.from] == self.hosts[link.to] => host.cost(Link { from: 0, to: 1 }, bytes),
-            _ => self.network.cost(link, bytes).sharing_a_port(self.port_sharing),
+            Some(host) => host.cost(Link { from: 0, to: 1 }, bytes),
+            None => self.network.cost(link, bytes).sharing_a_port(self.port_sharing),
         }
     }
 
     fn port_in(&self, link: Link, bytes: usize) -> f64 {
-        match &self.host {
-            Some(host) if self.hosts[link.from] == self.hosts[link.to] => host.port_in(Link { from: 0, to: 1 }, bytes),
-            _ => self.network.port_in(link, bytes) * self.port_sharing,
+        match self.inside_host(link) {
+            Some(host) => host.port_in(Link { from: 0, to: 1 }, bytes),
+            None => self.network.port_in(link, bytes) * self.port_sharing,
         }
     }
 
@@ -201,6 +214,8 @@ mod tests {
         let transit = |from, to| costs.cost(Link { from, to }, 8).transit;
         assert_eq!((transit(0, 2), transit(4, 1)), (1e-6, 1e-6));
         assert_eq!((transit(0, 1), transit(2, 4), transit(3, 0)), (1e-3, 1e-3, 1e-3));
+        // beyond those that were measured: another host with two ranks, like the first
+        assert_eq!((transit(5, 7), transit(0, 5), transit(0, 10), transit(5, 10)), (1e-6, 1e-3, 1e-3, 1e-3));
     }
 
     #[test]

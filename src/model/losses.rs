@@ -1,6 +1,7 @@
 //! What a network loses: where TCP runs over a switch, messages of some sizes from several senders that reach one receiver at once are now and then lost, and
 //! sent again much later (the irregular region M1..M2 of a gather, Lastovetsky and O'Flynn). No cost of a message says it, since one sender's never are.
 
+use super::inside::host_of;
 use super::{Cost, CostModel, Pipe};
 use crate::topology::{Link, Rank};
 use crate::units;
@@ -59,7 +60,7 @@ impl CostModel for Losing {
 
     fn loss(&self, link: Link, bytes: usize) -> Option<Loss> {
         let Losses { from_bytes, to_bytes, share, wait_s } = self.losses;
-        let of = |position: Rank| self.hosts.get(position);
+        let of = |position: Rank| host_of(&self.hosts, position);
         let may_be_lost = (from_bytes..=to_bytes).contains(&bytes) && of(link.from) != of(link.to);
         may_be_lost.then(|| Loss { share, wait_s, port_s: self.port_in(link, bytes) })
     }

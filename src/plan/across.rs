@@ -343,7 +343,7 @@ pub fn two_level_parameters(
 
 /// The host of each rank by number, if any host has several.
 fn hosts(policy: &CompiledPolicy, members: &[Location], groups: &[Vec<Rank>]) -> Vec<Vec<usize>> {
-    let host = |&rank: &Rank| policy.hosts(members[rank].group)[members[rank].position];
+    let host = |&rank: &Rank| policy.host(members[rank].group, members[rank].position);
     let all: Vec<Vec<usize>> = groups.iter().map(|ranks| ranks.iter().map(host).collect()).collect();
     let shared = |hosts: &Vec<usize>| hosts.iter().collect::<FxHashSet<_>>().len() < hosts.len();
     if all.iter().any(shared) { all } else { Vec::new() }

@@ -51,14 +51,21 @@ impl<'a> PolyModel<'a> {
             }
         };
         let models = policy.policy.groups.iter().enumerate().map(costs).collect::<Result<Vec<_>>>()?;
+        let differ =
+            models.iter().enumerate().map(|(k, model)| policy.has_unlike_processors(k) || model.is_some_and(|model| model.kinds() != 1));
+        let differ: Vec<bool> = differ.collect();
+        // as many as there are positions, which may be more than were measured
+        let mut of_group = vec![1; models.len()];
+        for m in members.iter().filter(|m| differ[m.group]) {
+            of_group[m.group] = of_group[m.group].max(m.position + 1);
+        }
         let mut rank_kinds = 0;
-        let kind = |(k, model): (usize, &Option<&dyn CostModel>)| {
-            let differ = policy.has_unlike_processors(k) || model.is_some_and(|model| model.kinds() != 1);
+        let kind = |(differ, of_group): (bool, usize)| {
             let first = rank_kinds;
-            rank_kinds += if differ { policy.policy.groups[k].hosts.len() } else { 1 };
+            rank_kinds += of_group;
             (first, differ)
         };
-        let kinds = models.iter().enumerate().map(kind).collect();
+        let kinds = differ.into_iter().zip(of_group).map(kind).collect();
         Ok(PolyModel { policy, members, models, kinds, rank_kinds })
     }
 

@@ -25,11 +25,29 @@ impl Policy {
         let two_level = || self.collectives.iter().find_map(|(c, all)| rows_fault(c, &all.two_level, ranks, self.groups.len()));
         let placement = || self.collectives.iter().find_map(|(c, all)| placement_fault(c, all.placement.as_ref()?));
         let ratios = || self.collectives.iter().find_map(|(c, all)| ratios_fault(c, &all.calibration));
-        placement().or_else(two_level).or_else(ratios).or_else(|| self.group_fault()).or_else(|| self.link_fault())
+        placement()
+            .or_else(two_level)
+            .or_else(ratios)
+            .or_else(|| self.group_fault())
+            .or_else(|| self.also_fault())
+            .or_else(|| self.link_fault())
     }
 
     /// What is valid, and keeps it from saying what is asked.
     pub fn warnings(&self) -> Vec<String> {
+        let mut all = self.uncombined();
+        let one_host = |g: &&GroupPolicy| !g.also.is_empty() && g.hosts.iter().all(|host| *host == g.hosts[0]);
+        all.extend(self.groups.iter().filter(one_host).map(|g| {
+            format!(
+                "\"{}\" has one host and others that may stand in for it: what messages between two of them take was not measured; tune on two or more",
+                g.name
+            )
+        }));
+        all
+    }
+
+    /// Of which groups it is not said what copying and combining takes, where something is combined.
+    fn uncombined(&self) -> Vec<String> {
         let combining = |c: &Collective| c.combines;
         let inside = self.groups.iter().flat_map(|g| g.choices.keys());
         let combined: BTreeSet<&str> = inside.chain(self.collectives.keys()).filter(|c| combining(c)).map(|c| c.name).collect();
@@ -94,6 +112,23 @@ impl Policy {
         }
         None
     }
+
+    /// What is wrong with hosts that may stand in: each is like those of one group.
+    fn also_fault(&self) -> Option<Fault> {
+        let groups = || self.groups.iter().enumerate();
+        let mut homes: BTreeMap<&str, usize> = groups().flat_map(|(n, g)| g.hosts.iter().map(move |h| (h.as_str(), n))).collect();
+        for (n, host) in groups().flat_map(|(n, g)| g.also.iter().map(move |h| (n, h))) {
+            let home = *homes.entry(host).or_insert(n);
+            if home != n {
+                let [first, second] = [home, n].map(|n| &self.groups[n].name);
+                let reason =
+                    format!("host \"{host}\" cannot be like those of two groups, \"{first}\" and \"{second}\": leave it out of one");
+                return Some((key_path(&[&"group", &n, &"also"]), reason));
+            }
+        }
+        None
+    }
+
     fn link_fault(&self) -> Option<Fault> {
         for (n, link) in self.links.iter().enumerate() {
             if let Some(name) = link.between.iter().find(|name| !self.groups.iter().any(|g| g.name == **name)) {

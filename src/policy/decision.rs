@@ -190,9 +190,9 @@ impl CompiledPolicy {
         self.groups[group].inside.compute(position)
     }
 
-    /// The host of each position of a group, by number.
-    pub fn hosts(&self, group: usize) -> &[usize] {
-        self.groups[group].inside.hosts()
+    /// [`Inside::host`] of a group.
+    pub fn host(&self, group: usize, position: usize) -> usize {
+        self.groups[group].inside.host(position)
     }
 
     /// The cost of a message between the first positions of two groups; of one group there is no such message.
@@ -296,7 +296,9 @@ impl CompiledPolicy {
         let row = g.row(collective, bytes);
         // rows were made with the first position as the root
         let other_root = collective.rooted && positions[0] != 0 && self.has_unlike_processors(group);
-        let as_made = positions.len() == g.hosts.len() && !other_root;
+        // and with as many ranks on each host
+        let on_its_hosts = positions.iter().all(|&position| position < g.hosts.len());
+        let as_made = positions.len() == g.hosts.len() && on_its_hosts && !other_root;
         if let Some(row) = row.filter(|_| as_made) {
             let (algorithm, mut parameters) = (collective.algorithm(&row.algorithm)?, self.in_segments(group, row.parameters(), bytes));
             let costs = self.group_costs(group, &row.model);

@@ -127,6 +127,9 @@ pub(super) struct GroupTable {
     pub(super) losses: Option<Losses>,
     /// Patterns of hosts.
     pub(super) hosts: Vec<String>,
+    /// The same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) also: Vec<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) choices: BTreeMap<&'static Collective, Vec<Choice>>,
     /// Here older versions wrote it.
@@ -269,6 +272,7 @@ impl GroupTable {
             inside_port_sharing: g.inside_port_sharing,
             losses: g.losses.clone(),
             hosts: hosts::fold(&g.hosts),
+            also: hosts::fold(&g.also),
             choices: g.choices.clone(),
             evidence: BTreeMap::new(),
         }

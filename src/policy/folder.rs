@@ -1,7 +1,8 @@
 //! Folders of policies: a site has one for each of its partitions, and a job uses that of its hosts.
 
-use super::Policy;
+use super::{GroupPolicy, Policy};
 use crate::error::{Error, Result};
+use crate::names;
 use std::path::{Path, PathBuf};
 
 impl Policy {
@@ -21,19 +22,29 @@ impl Policy {
         Ok(files)
     }
 
-    /// The first policy of a folder, by name, that has a host.
+    /// The policy of a folder for a host: the first one, by name, that lists it in `hosts`, or else the first one that has it in `also`.
     ///
     /// # Errors
     /// None has it, or one that comes before cannot be read.
     pub fn of_host(folder: &Path, host: &str) -> Result<Policy> {
         let files = Policy::files(folder)?;
+        let mut may_stand_in = None;
         for file in &files {
             let policy = Policy::read(file)?;
-            if policy.groups.iter().any(|group| group.hosts.iter().any(|known| known == host)) {
+            let has = |list: fn(&GroupPolicy) -> &Vec<String>| {
+                let mut hosts = policy.groups.iter().flat_map(list);
+                hosts.any(|known| names::of_host(host).contains(&known.as_str()))
+            };
+            if has(|group| &group.hosts) {
                 return Ok(policy);
             }
+            if may_stand_in.is_none() && has(|group| &group.also) {
+                may_stand_in = Some(policy);
+            }
         }
-        Err(Error::invalid(format!("find a policy for host \"{host}\" in {}: none of its {} has it", folder.display(), files.len())))
+        may_stand_in.ok_or_else(|| {
+            Error::invalid(format!("find a policy for host \"{host}\" in {}: none of its {} has it", folder.display(), files.len()))
+        })
     }
 }
 

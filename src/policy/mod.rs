@@ -1,5 +1,6 @@
 //! A policy: what was decided for a platform, and why. Versioned, strict TOML (`policies/*.toml`).
 
+mod also;
 mod check;
 mod classes;
 mod decision;
@@ -22,6 +23,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+pub use also::Also;
 pub use decision::{CompiledGroup, CompiledPolicy, Decision, TRAIN_BYTES, bounded};
 
 /// The version of the file format that is read and written.
@@ -86,6 +88,8 @@ pub struct GroupPolicy {
     /// The host of each position: models that tell processors apart are about positions. A host with several ranks is there so
     /// many times.
     pub hosts: Vec<String>,
+    /// Hosts that are like these and may stand in for them; those that `hosts` lists are themselves.
+    pub also: Vec<String>,
     /// What messages cost between two ranks of one host, where some of the ranks share hosts and some do not.
     pub inside_host: Option<Fitted>,
     /// As `port_sharing`, of messages to hosts of the group itself.
@@ -112,6 +116,7 @@ impl GroupPolicy {
             latency_s,
             port_sharing: 1.0,
             hosts,
+            also: Vec::new(),
             inside_host: None,
             inside_port_sharing: 1.0,
             compute: Vec::new(),

@@ -93,7 +93,7 @@ impl File {
         for (n, table) in self.group.into_iter().enumerate() {
             let evidence = self.evidence.group.remove(&table.name).unwrap_or_default();
             let mut g = table.policy(n, left, evidence)?;
-            left -= g.hosts.len();
+            left -= g.hosts.len() + g.also.len();
             g.scores = self.score.remove(&g.name).unwrap_or_default();
             for (k, table) in self.errors.remove(&g.name).unwrap_or_default().into_iter().enumerate() {
                 g.scores.extend(table.scores(key_path(&[&"errors", &g.name, &k]))?);
@@ -191,10 +191,15 @@ fn put_together<'a>(
 impl GroupTable {
     /// The `n`-th group, of at most so many hosts, as far as it stands here, with what its rows rest on.
     fn policy(mut self, n: usize, most: usize, mut evidence: EvidenceTables) -> Found<GroupPolicy> {
-        let mut found = Vec::new();
-        for (k, pattern) in self.hosts.iter().enumerate() {
-            found.extend(hosts::unfold(pattern, most - found.len()).map_err(|why| (key_path(&[&"group", &n, &"hosts", &k]), why))?);
-        }
+        let unfolded = |key: &str, patterns: &[String], most: usize| {
+            let mut found = Vec::new();
+            for (k, pattern) in patterns.iter().enumerate() {
+                found.extend(hosts::unfold(pattern, most - found.len()).map_err(|why| (key_path(&[&"group", &n, &key, &k]), why))?);
+            }
+            Ok(found)
+        };
+        let found = unfolded("hosts", &self.hosts, most)?;
+        let also = unfolded("also", &self.also, most - found.len())?;
         let to_older = |collective: &Collective| key_path(&[&"group", &n, &"evidence", &collective.name]);
         let to_newer = |collective: &Collective| key_path(&[&"evidence", &"group", &self.name, &collective.name]);
         for (collective, rows) in &mut self.choices {
@@ -212,6 +217,7 @@ impl GroupTable {
             inside_port_sharing: self.inside_port_sharing,
             losses: self.losses,
             choices: self.choices,
+            also,
             ..GroupPolicy::new(&self.name, self.latency_s, found)
         })
     }

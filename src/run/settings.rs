@@ -2,7 +2,6 @@
 
 use super::world_rank;
 use crate::error::{Error, Result};
-use crate::files::read_text;
 use crate::policy::{CompiledPolicy, Policy};
 use crate::topology::Declared;
 use crate::transport::mpi::processor_name;
@@ -66,7 +65,7 @@ pub(super) fn host(world_rank: usize) -> Result<String> {
 fn find_host(world_rank: usize) -> Result<String> {
     let Some(path) = std::env::var_os(HOSTS_VARIABLE).map(PathBuf::from) else { return Ok(processor_name()) };
     let name = path.display().to_string();
-    let declared = Declared::parse(&name, &read_text(&path)?)?;
+    let declared = Declared::read(&path)?;
     let lines = declared.hosts.len();
     declared
         .hosts

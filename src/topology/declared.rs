@@ -1,7 +1,9 @@
 //! The hosts that a user declares for the ranks.
 
 use crate::error::{Error, Result};
+use crate::files::read_text;
 use crate::names;
+use std::path::Path;
 
 /// Hosts (and groups) that the user declares in place of what the machines call themselves.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -13,6 +15,14 @@ pub struct Declared {
 }
 
 impl Declared {
+    /// Reads a host file.
+    ///
+    /// # Errors
+    /// As [`Declared::parse`], or the file cannot be read.
+    pub fn read(path: &Path) -> Result<Declared> {
+        Declared::parse(&path.display().to_string(), &read_text(path)?)
+    }
+
     /// Parses a host file: one line a rank, `HOST [GROUP]`; `#` starts a comment.
     ///
     /// # Errors
