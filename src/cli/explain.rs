@@ -6,8 +6,9 @@ use super::table::{GROUPS_ON_A_SCREEN, percent, table};
 use super::{Outcome, print, print_json};
 use crate::collective::{Collective, Shape, bcast};
 use crate::intercluster::{Job, Sent, gantt};
-use crate::plan::{Flow, Location, OWN, Plan, Routed, plan};
+use crate::plan::{Flow, Location, OWN, Plan, Routed, members, plan};
 use crate::policy::{CompiledPolicy, Policy};
+use crate::topology::Declared;
 use crate::two_level::{InterGroup, InterGroupAlgorithm};
 use crate::units;
 use anyhow::ensure;
@@ -24,9 +25,12 @@ pub struct Args {
     bytes: Option<usize>,
     #[command(flatten)]
     collective: CollectiveArgs,
-    /// The root, as a rank of all the policy's ranks group by group.
+    /// The root, as a rank of all the policy's ranks group by group, or of --hosts.
     #[arg(long, default_value_t = 0)]
     root: usize,
+    /// For ranks on these hosts, a line HOST for each, instead of all the policy's ranks; `collwise check --hosts` says where they are placed.
+    #[arg(long, value_name = "FILE")]
+    hosts: Option<PathBuf>,
     /// Show all groups, where they are many, and why each does what it does.
     #[arg(long)]
     verbose: bool,
@@ -45,7 +49,12 @@ pub fn everybody(policy: &Policy) -> Vec<Location> {
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let compiled = CompiledPolicy::new(Policy::read(&args.policy)?)?;
-    let (members, collective) = (everybody(&compiled.policy), args.collective.collective);
+    let collective = args.collective.collective;
+    let members = match &args.hosts {
+        Some(file) => members(&compiled.policy, &Declared::read(file)?.hosts)?,
+        None => everybody(&compiled.policy),
+    };
+    ensure!(!members.is_empty(), "explain what ranks do: the file of hosts lists none");
     args.collective.check_root(args.root)?;
     match args.bytes {
         given if !collective.sized() => {

@@ -24,6 +24,9 @@ pub struct Args {
     /// Tune first, over the ranks that the launcher starts, if there is no such policy yet.
     #[arg(long)]
     tune: bool,
+    /// With --tune: hosts that may stand in for those that are measured, such as the rest of the partition (see `collwise tune`).
+    #[arg(long, requires = "tune", value_name = "[GROUP=]HOSTS")]
+    also: Vec<String>,
     /// Use no code of ours in the program: write what the MPI library can carry out by itself beside the policy, and have that read.
     #[arg(long, conflicts_with_all = ["profile", "hosts"])]
     export_only: bool,
@@ -161,7 +164,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     if let (true, Some(policy)) = (args.tune, &args.policy)
         && !policy.exists()
     {
-        tune(launcher, &args.command, policy, args.hosts.as_deref())?;
+        tune(launcher, args, policy)?;
     }
     let variables = if args.export_only { exported(args, launcher)? } else { preloaded(args)? };
     let mut command = Command::new(&args.command[0]);
@@ -190,7 +193,8 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Measures over the ranks of the same launcher.
-fn tune(launcher: Option<Launcher>, command: &[String], policy: &Path, hosts: Option<&Path>) -> anyhow::Result<()> {
+fn tune(launcher: Option<Launcher>, args: &Args, policy: &Path) -> anyhow::Result<()> {
+    let command = &args.command;
     let Some(launcher) = launcher else {
         bail!(
             "tune {} first: put `collwise run --tune --` before the launcher, since ranks that run cannot start MPI twice",
@@ -201,9 +205,10 @@ fn tune(launcher: Option<Launcher>, command: &[String], policy: &Path, hosts: Op
     let collwise = std::env::current_exe().context("find this program")?;
     let mut tuning = Command::new(&command[0]);
     tuning.args(&command[1..program]).arg(collwise).args(["tune", "-o"]).arg(policy);
-    if let Some(hosts) = hosts {
+    if let Some(hosts) = &args.hosts {
         tuning.arg("--hosts").arg(hosts);
     }
+    args.also.iter().for_each(|also| _ = tuning.arg("--also").arg(also));
     eprintln!("collwise: there is no {}: tuning first", policy.display());
     let status = tuning.stdout(std::io::stderr()).status().with_context(|| format!("start {}", command[0]))?;
     if !status.success() {

@@ -12,7 +12,7 @@ use crate::files::write_text;
 use crate::library::Library;
 use crate::measure::{ClockErrors, Spent};
 use crate::plan::plan;
-use crate::policy::{CompiledPolicy, Policy};
+use crate::policy::{Also, CompiledPolicy, Policy};
 use crate::tune::{TuneOptions, tune};
 use crate::two_level::has_routes;
 use crate::units;
@@ -36,6 +36,10 @@ pub struct Args {
     /// The collectives to tune; all others, and those of a size that no row is for, are left to the MPI library.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values_t = tuned())]
     collectives: Vec<String>,
+    /// Hosts that are like those of a group and may stand in for them, such as the rest of a partition: the group has them in `also`. Without
+    /// GROUP= of the only group there is.
+    #[arg(long, value_name = "[GROUP=]HOSTS", value_parser = Also::parse)]
+    also: Vec<Also>,
     /// Print what was decided inside each group too, what each stage of measuring took, and how far off clocks may have been.
     #[arg(long)]
     verbose: bool,
@@ -52,7 +56,15 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         let (method, bound) = args.grouping.method()?;
         let collectives = collectives(&args.collectives)?;
         let options = TuneOptions { declared, method, bound, collectives: &collectives, exhaustive: args.exhaustive };
-        let (discovery, policy) = tune(session, options)?;
+        let (discovery, mut policy) = tune(session, options)?;
+        for also in &args.also {
+            // what was measured is kept
+            if let Err(e) = policy.add_also(also) {
+                eprintln!(
+                    "collwise: warning: failed to {e}; without them the policy is written: add the line also = [...] to a [[group]] of it"
+                );
+            }
+        }
         write_text(&args.output, &format!("{}{}", head(&policy), policy.to_toml()?))?;
         Ok((discovery, policy, session.spent().to_vec(), session.samples().clock_errors()))
     })?;
