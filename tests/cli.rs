@@ -201,6 +201,36 @@ fn tune_explain_predict_check_and_compare_over_a_simulated_platform() {
 }
 
 #[test]
+fn hosts_that_stand_in_are_named_when_tuning_and_shown_by_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let tune = ["tune", "--platform", &platform("icluster2"), "--collectives", "barrier", "-o", "p.toml"];
+    ok(&[&tune[..], &["--also", "icluster2-[90-110],spare-[1-2].site"]].concat(), at);
+    let text = std::fs::read_to_string(at.join("p.toml")).unwrap();
+    assert!(text.contains("hosts = [\"icluster2-[1-100]\"]\nalso = [\"icluster2-[101-110]\", \"spare-[1-2].site\"]\n"), "{text}");
+    std::fs::write(at.join("hosts"), "spare-2.site\nicluster2-1\nicluster2-110.site # by its short name\nspare-2.site\n").unwrap();
+    let said = ok(&["check", "p.toml", "--hosts", "hosts"], at);
+    let words: Vec<Vec<&str>> = said.lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
+    let placed = [("spare-2.site", 2), ("icluster2-1", 1), ("icluster2-110.site", 3), ("spare-2.site", 2)];
+    for (rank, (host, like)) in placed.into_iter().enumerate() {
+        assert_eq!(words[rank + 1], [&rank.to_string(), host, "icluster", &format!("icluster2-{like}")], "{said}");
+    }
+    let placed = &json(&["check", "p.toml", "--hosts", "hosts"], at)["placed"];
+    assert_eq!(placed[2], serde_json::json!({ "rank": 2, "host": "icluster2-110.site", "group": "icluster", "placed_as": "icluster2-3" }));
+    assert!(ok(&["explain", "p.toml", "--hosts", "hosts", "--collective", "barrier"], at).starts_with("barrier of 4 ranks"));
+    std::fs::write(at.join("hosts"), "spare-3.site\n").unwrap();
+    fails(&["check", "p.toml", "--hosts", "hosts"], at, 3, &["host \"spare-3.site\" is in no group", "also"]);
+    std::fs::write(at.join("hosts"), "").unwrap();
+    fails(&["explain", "p.toml", "--hosts", "hosts", "--bytes", "1"], at, 1, &["lists none"]);
+    // what was measured is not lost
+    let output = collwise(&[&tune[..], &["--also", "nowhere=spare"]].concat(), at);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("name one of the groups, which are icluster:"), "{said}");
+    ok(&["check", "p.toml"], at);
+    fails(&[&tune[..], &["--also", "x[2-1]"]].concat(), at, 2, &["ends where it begins"]);
+}
+
+#[test]
 fn platforms_that_cannot_be_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
@@ -307,6 +337,59 @@ fn export_writes_messages_as_goal_with_a_tag_each() {
         &["export the bcast of 1MiB", "the MPI library's own bcast has no messages"],
     );
     fails(&["export", "--to", "simgrid"], at, 1, &["give a platform"]);
+}
+
+/// The ranks and the edges of a picture.
+fn drawn(text: &str) -> (Vec<usize>, Vec<(usize, usize)>) {
+    assert!(text.starts_with("digraph {\n") && text.ends_with("}\n"), "{text}");
+    let (mut depth, mut nodes, mut edges) = (0, Vec::new(), Vec::new());
+    for line in text.lines().map(str::trim) {
+        let quotes = line.replace("\\\\", "").replace("\\\"", "").matches('"').count();
+        assert_eq!(quotes % 2, 0, "{line}");
+        depth += line.ends_with('{') as i32 - line.starts_with('}') as i32;
+        assert!(line.ends_with(['{', '}', ';']) && depth >= 0, "{line}");
+        let rank = |word: &str| word.strip_prefix('r').and_then(|number| number.parse::<usize>().ok());
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            [from, "->", to, ..] => edges.push((rank(from).unwrap(), rank(to).unwrap())),
+            [first, ..] => nodes.extend(rank(first)),
+            [] => {}
+        }
+    }
+    assert_eq!(depth, 0, "{text}");
+    nodes.sort_unstable();
+    (nodes, edges)
+}
+
+#[test]
+fn export_draws_the_tree_of_a_plan_for_graphviz() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let binomial = ["export", "--to", "dot", "--algorithm", "binomial", "--ranks", "8", "--bytes", "8KiB", "--root", "3"];
+    let text = ok(&binomial, at);
+    let (nodes, edges) = drawn(&text);
+    assert_eq!((nodes, edges.len()), ((0..8).collect(), 7), "{text}");
+    assert!(edges[0].0 == 3 && text.matches("label=\"8KiB\"").count() == 7 && !text.contains("bold"), "{text}");
+    // who sends has received before
+    assert!(edges.iter().enumerate().all(|(k, edge)| edge.0 == 3 || edges[..k].iter().any(|before| before.1 == edge.0)), "{edges:?}");
+    assert_eq!(ok(&[&binomial[..], &["-o", "tree.dot"]].concat(), at), "");
+    assert_eq!(std::fs::read_to_string(at.join("tree.dot")).unwrap(), text);
+    if let Ok(picture) = std::process::Command::new("dot").args(["-Tsvg", "tree.dot"]).current_dir(at).output() {
+        assert!(picture.status.success() && String::from_utf8_lossy(&picture.stdout).contains("<svg"));
+    }
+    let chain = ok(&["export", "--to", "dot", "--algorithm", "segmented_chain", "--ranks", "3", "--bytes", "1KiB", "--segment", "256"], at);
+    assert!(chain.contains("  r0 -> r1 [label=\"1KiB in 4\"];\n  r1 -> r2 [label=\"1KiB in 4\"];\n"), "{chain}");
+    // of a policy with its hosts and groups: every group but the root's hears it from another one
+    let policy = file("policies/ccgrid2007.toml").display().to_string();
+    let text = ok(&["export", &policy, "--to", "dot", "--bytes", "1MiB", "--root", "77"], at);
+    let (nodes, edges) = drawn(&text);
+    assert_eq!(nodes, (0..78).collect::<Vec<_>>());
+    assert!(edges.len() >= 77 && text.matches(", style=bold").count() >= 5 && text.contains(" in "), "{text}");
+    assert!(text.contains("  subgraph cluster_5 {\n    label=\"sophia\";\n    r59 [label=\"59\\nsophia-1\"];"), "{text}");
+    let barrier = ok(&["export", &policy, "--to", "dot", "--collective", "barrier"], at);
+    assert!(drawn(&barrier).0.len() == 78 && barrier.contains("label=\"0B\""), "{barrier}");
+    fails(&["export", "--to", "dot", "--bytes", "1"], at, 1, &["give a policy, or --algorithm"]);
+    fails(&["export", "--to", "dot", "--bytes", "1", "--algorithm", "native", "--ranks", "2"], at, 1, &["export native"]);
 }
 
 #[test]

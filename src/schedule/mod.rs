@@ -37,6 +37,7 @@ mod building;
 #[cfg(feature = "tune")]
 mod check;
 mod cursors;
+mod dot;
 mod eager;
 mod goal;
 mod matching;
@@ -59,6 +60,7 @@ pub use bounded::{MOST_MESSAGES, MOST_SEGMENTS, pieces};
 #[cfg(feature = "tune")]
 pub use check::{check, completes};
 pub use cursors::Cursors;
+pub use dot::dot;
 pub use goal::goal;
 pub use matching::{Matching, Streams, matching};
 pub use pending::{Next, Pending};

@@ -37,7 +37,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         || args.algorithm.chosen(args.collective.collective)?.is_some()
     {
         bail!(
-            "export to an MPI library: all collectives and sizes of a policy are; --bytes, --root, --collective and --algorithm are of GOAL"
+            "export to an MPI library: all collectives and sizes of a policy are; --bytes, --root, --collective and --algorithm are of GOAL and DOT"
         );
     }
     let path = args.file.as_ref().context("export to an MPI library: give a policy")?;

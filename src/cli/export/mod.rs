@@ -1,21 +1,15 @@
 //! `collwise export`
 
 mod library;
+mod messages;
 
 pub use library::written;
 
 use super::algorithm::{AlgorithmArgs, CollectiveArgs};
-use super::explain::everybody;
-use super::reasons::{FREE_WORK, not_replayed};
 use super::{Outcome, print};
 use crate::collective::bcast;
 use crate::files::write_text;
-use crate::model::CostModel;
-use crate::plan::{Location, PolyModel, plan};
 use crate::platform::{Placement, Platform, simgrid};
-use crate::policy::{CompiledPolicy, Policy};
-use crate::schedule::{Action, Program, Schedule, goal};
-use crate::topology::Rank;
 use crate::units;
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
@@ -23,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// Write a platform, the messages of a collective, or the decisions that an MPI library can carry out, in another tool's format.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The platform for SimGrid; else the policy, for GOAL if no --algorithm is named.
+    /// The platform for SimGrid; else the policy, for GOAL and DOT if no --algorithm is named.
     #[arg(conflicts_with = "algorithm")]
     file: Option<PathBuf>,
     /// The format.
@@ -32,10 +26,10 @@ pub struct Args {
     /// SimGrid: the folder to write to, which must exist; this one if not given. Else the file; standard output if not given.
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// GOAL: size of the message, such as 512KiB.
+    /// GOAL, DOT: size of the message, such as 512KiB.
     #[arg(long, value_parser = units::parse_bytes)]
     bytes: Option<usize>,
-    /// GOAL: the root; of a policy, as a rank of all its ranks group by group.
+    /// GOAL, DOT: the root; of a policy, as a rank of all its ranks group by group.
     #[arg(long, default_value_t = 0)]
     root: usize,
     /// Open MPI: all operations of the program commute. Without it some algorithms of reduce and allreduce are not taken, whose results are wrong for others.
@@ -60,6 +54,9 @@ pub enum Format {
     /// GOAL, the text that LogGOPSim reads: each rank's sends and receives. A limit of messages under way holds for messages larger than
     /// LogGOPSim's -S.
     Goal,
+    /// A picture for Graphviz (`dot -Tsvg`): each rank with its host, groups in boxes, and an edge from each rank to each that it sends to, with its bytes, bold between groups;
+    /// edges come in the order of their first messages if each message takes the same time.
+    Dot,
     /// A rule file for Open MPI 4.1 and 5.0 (coll_tuned_dynamic_rules_filename).
     Openmpi,
     /// The same for Open MPI 6.0, as JSON.
@@ -82,13 +79,13 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         Format::Simgrid => {
             let file = args.file.as_ref().context("export to SimGrid: give a platform")?;
             if args.bytes.is_some() || args.root > 0 || args.collective.collective != &bcast::COLLECTIVE {
-                bail!("export a platform to SimGrid: --bytes, --root and --collective are of GOAL");
+                bail!("export a platform to SimGrid: --bytes, --root and --collective are of GOAL and DOT");
             }
             args.algorithm.chosen(args.collective.collective)?;
             to_simgrid(&Platform::read(file)?, args.output.as_deref().unwrap_or(Path::new(".")))?;
         }
-        Format::Goal => {
-            let text = to_goal(args)?;
+        Format::Goal | Format::Dot => {
+            let text = if matches!(args.to, Format::Goal) { messages::goal(args)? } else { messages::dot(args)? };
             match &args.output {
                 Some(path) => write_text(path, &text)?,
                 None => print(&text)?,
@@ -116,46 +113,4 @@ fn to_simgrid(platform: &Platform, folder: &Path) -> anyhow::Result<()> {
         path("slot.hosts").display(),
         simgrid::OPTIONS.join(" ")
     ))
-}
-
-/// What all ranks send, receive, copy and combine. Of an algorithm alone nobody says what copying and combining take.
-fn to_goal(args: &Args) -> anyhow::Result<String> {
-    let collective = args.collective.collective;
-    args.collective.check_root(args.root)?;
-    let given: Vec<usize> = args.bytes.into_iter().collect();
-    let bytes = args.collective.sizes(&given)?[0];
-    if let Some(chosen) = args.algorithm.chosen(collective)? {
-        let schedule = chosen.schedule("export", args.root, bytes)?;
-        if schedule.programs.iter().any(Program::works) {
-            eprintln!("{FREE_WORK}");
-        }
-        return Ok(goal(&schedule, |_, _| 0.0));
-    }
-    let path = args.file.as_ref().context("export to GOAL: give a policy, or --algorithm with --ranks")?;
-    let compiled = CompiledPolicy::new(Policy::read(path)?)?;
-    let members = everybody(&compiled.policy);
-    let schedule = scheduled(args, path, &compiled, &members, bytes)?;
-    let costs = PolyModel::new(&compiled, &members, collective, bytes)?;
-    let local = |rank: Rank, action| match action {
-        Action::Copy { into, .. } => costs.copy(rank, into.len),
-        Action::Combine { into, .. } => costs.combine(rank, into.len),
-        _ => 0.0,
-    };
-    let unknown = |rank: Rank| schedule.programs[rank].actions().any(|action| local(rank, action) == f64::INFINITY);
-    if let Some(rank) = (0..schedule.ranks()).find(|&rank| unknown(rank)) {
-        let group = &compiled.policy.groups[members[rank].group].name;
-        bail!("export {} under {}: it does not say what copying and combining take in \"{group}\"", collective.name, path.display());
-    }
-    Ok(goal(&schedule, local))
-}
-
-/// What is done under a policy.
-fn scheduled(args: &Args, path: &Path, compiled: &CompiledPolicy, members: &[Location], bytes: usize) -> anyhow::Result<Schedule> {
-    let collective = args.collective.collective;
-    let shape = collective.shape(members.len(), args.root, bytes);
-    let plan = plan(compiled, members, collective, &shape)?;
-    if let Some(why) = not_replayed(&plan, collective) {
-        bail!("export the {} of {} under {}: {why}", collective.name, units::bytes(bytes), path.display());
-    }
-    Ok(plan.form.bounded_schedule(&shape)?)
 }
