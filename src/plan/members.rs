@@ -51,7 +51,7 @@ pub fn members(policy: &Policy, hosts: &[String]) -> Result<Vec<Location>> {
             find(host).ok_or_else(|| {
                 let (host, platform) = (names::shown(host), &policy.provenance.platform);
                 Error::data(format!(
-                    "place rank {rank}: its host {host} is in no group of the policy for {platform}; if it is like a group's, add it to what that has in also"
+                    "place rank {rank}: its host {host} is in no group of the policy for {platform}; where it is like the hosts of one, list it there in also"
                 ))
             })
         })

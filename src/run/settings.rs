@@ -8,7 +8,8 @@ use crate::transport::mpi::processor_name;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// The environment variable that names the policy file, or a folder of policies (`*.toml`), of which each process takes the first by name that has its host.
+/// The environment variable that names the policy file, or a folder of policies (`*.toml`), of which each process takes the first by name that lists its host, or
+/// else by which its host may stand in.
 pub const POLICY_VARIABLE: &str = "COLLWISE_POLICY";
 /// The environment variable that names a host file (`HOST [GROUP]`, a line for each rank of MPI_COMM_WORLD), by which several
 /// hosts are played on one.
