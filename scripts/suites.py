@@ -3,7 +3,9 @@
 
     make install PREFIX=$PWD/target/site
     scripts/suites.py --site target/site --mpich ~/src/mpich --osu ~/src/osu-micro-benchmarks --mpi4py ~/src/mpi4py \\
-        --npb ~/src/NPB --lulesh ~/src/LULESH --hpccg ~/src/HPCCG -o suites.md
+        --npb ~/src/NPB --lulesh ~/src/LULESH --hpccg ~/src/HPCCG --lammps /usr/share/lammps/examples/melt --hpcc /usr/share/doc/hpcc/examples -o suites.md
+
+LAMMPS and hpcc are the distribution's (`apt-get install lammps hpcc`).
 
 What passes without the library runs again with a policy of three groups, tuned for a simulated platform, and with others that name one algorithm for each collective, so that
 each algorithm comes in turn. With a policy all calls are profiled, too. Programs must print the same, but for times. The table says what passed without, with, and what failed with.
@@ -300,7 +302,46 @@ def hpccg(folder, mpi, ranks=4):
     yield Test("HPCCG", f"20 20 20, {ranks}", ranks, [folder / "test_HPCCG", 20, 20, 20], folder, without_times)
 
 
-SUITES = {"mpich": mpich, "osu": osu, "mpi4py": mpi4py, "npb": npb, "lulesh": lulesh, "hpccg": hpccg}
+def lammps(folder, mpi, ranks=4):
+    """the distribution's LAMMPS, in the folder of one of its examples: temperature, energies and pressure."""
+
+    def thermo(code, said):
+        table = re.search(r"^ *Step +Temp.*?(?=^Loop time)", no_code(code, said), flags=re.M | re.S)
+        if not table:
+            raise ValueError("no table of steps")
+        return table[0]
+
+    for script in sorted(Path(folder).glob("in.*")):
+        yield Test("LAMMPS", f"{script.name}, {ranks}", ranks, ["lmp", "-in", script, "-log", "none"], folder, thermo, seconds=300)
+
+
+def hpcc(folder, mpi, ranks=4):
+    """the distribution's hpcc, with the folder of its example's input: the residuals and verdicts of its seven benchmarks, HPL among them."""
+    example = next(Path(folder).glob("*hpccinf.txt*"))
+    work = Path(tempfile.mkdtemp())
+    (work / "hpccinf.txt").write_bytes(example.read_bytes())
+    said = ["sh", "-c", "rm -f hpccoutf.txt; hpcc && if [ ${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}} = 0 ]; then cat hpccoutf.txt; fi"]
+
+    def verdicts(code, said):
+        kept = re.findall(r"^(.*(?:PASSED|FAILED|Success=\d|errors? *=|Failures=|residual).*)$", no_code(code, said), flags=re.M)
+        kept = [re.sub(r"-?[0-9]+\.[0-9]+(e[-+]\d+)?", "", line) for line in kept]
+        if not any("PASSED" in line for line in kept) or any("FAILED" in line for line in kept):
+            raise ValueError("its verification fails")
+        return "\n".join(kept)
+
+    yield Test("hpcc", f"its example, {ranks}", ranks, said, work, verdicts, seconds=600)
+
+
+SUITES = {
+    "mpich": mpich,
+    "osu": osu,
+    "mpi4py": mpi4py,
+    "npb": npb,
+    "lulesh": lulesh,
+    "hpccg": hpccg,
+    "lammps": lammps,
+    "hpcc": hpcc,
+}
 
 
 def main():
