@@ -110,7 +110,7 @@ impl DataFlow {
     }
 
     /// Adds a receive that waits for other operations too.
-    fn recv_after(&mut self, from: Rank, span: Span, after: &[OpId]) -> Option<OpId> {
+    pub fn recv_after(&mut self, from: Rank, span: Span, after: &[OpId]) -> Option<OpId> {
         self.add(None, Some(span), after, |program, after| program.recv(from, span, after))
     }
 

@@ -4,8 +4,11 @@
 
 use super::library::{LibraryAlgorithm, Modelled};
 use crate::collective::bcast::split_binary;
+use crate::collective::data_flow::DataFlow;
 use crate::collective::tree::{Node, chain, flat, knomial, tree_program};
-use crate::collective::{Algorithm, Collective, reduce};
+use crate::collective::{Algorithm, Collective, Parameters, Shape, reduce};
+use crate::schedule::{Program, Span};
+use crate::topology::Rank;
 
 /// The algorithms of a collective; none where rules are left to the library.
 pub fn algorithms(collective: &Collective) -> &'static [LibraryAlgorithm] {
@@ -35,6 +38,11 @@ const fn tree(id: u32, name: &'static str, algorithm: &'static Algorithm) -> Lib
     LibraryAlgorithm { segmented: true, ..LibraryAlgorithm::new(id, name, Modelled::By(algorithm)) }
 }
 
+/// One whose root serves a rank when the one before is done.
+const fn one_by_one(name: &'static str, algorithm: &'static Algorithm) -> LibraryAlgorithm {
+    LibraryAlgorithm::new(1, name, Modelled::By(algorithm))
+}
+
 static BCAST: [LibraryAlgorithm; 9] = [
     plain(1, "basic_linear", "flat"),
     LibraryAlgorithm { fan_outs: &[2, 4, 8], ..tree(2, "chain", &CHAINS) },
@@ -48,7 +56,7 @@ static BCAST: [LibraryAlgorithm; 9] = [
 ];
 
 static REDUCE: [LibraryAlgorithm; 6] = [
-    plain(1, "linear", "flat"),
+    one_by_one("linear", &LINEAR_REDUCE),
     LibraryAlgorithm { fan_outs: &[2, 4, 8], commuting: true, ..tree(2, "chain", &REDUCE_CHAINS) },
     LibraryAlgorithm { commuting: true, ..tree(3, "pipeline", &REDUCE_PIPELINE) },
     LibraryAlgorithm { commuting: true, ..tree(4, "binary", &REDUCE_BINARY) },
@@ -76,9 +84,9 @@ static ALLTOALL: [LibraryAlgorithm; 3] =
 static BARRIER: [LibraryAlgorithm; 4] =
     [plain(1, "linear", "flat"), plain(2, "double_ring", "double_ring"), plain(4, "bruck", "dissemination"), plain(6, "tree", "tree")];
 
-static GATHER: [LibraryAlgorithm; 2] = [plain(1, "basic_linear", "flat"), plain(2, "binomial", "binomial")];
+static GATHER: [LibraryAlgorithm; 2] = [one_by_one("basic_linear", &LINEAR_GATHER), plain(2, "binomial", "binomial")];
 
-static SCATTER: [LibraryAlgorithm; 2] = [plain(1, "basic_linear", "flat"), plain(2, "binomial", "binomial")];
+static SCATTER: [LibraryAlgorithm; 2] = [one_by_one("basic_linear", &LINEAR_SCATTER), plain(2, "binomial", "binomial")];
 
 /// A broadcast along a tree, segment by segment; a radix is the fan-out.
 macro_rules! down {
@@ -127,6 +135,85 @@ static REDUCE_PIPELINE: Algorithm = up!("pipeline", "one chain", |v, n, _| chain
 static REDUCE_BINARY: Algorithm = up!("binary", "binary tree, level by level", |v, n, _| levels(v, n));
 static REDUCE_BINOMIAL: Algorithm = up!("binomial", "binomial tree", |v, n, _| knomial(v, n, 2));
 
+/// Unlike ours it asks for a vector when the one before is combined: each waits for a handshake of its own.
+static LINEAR_REDUCE: Algorithm = Algorithm {
+    name: "linear",
+    summary: "all to the root, which receives from one after the other, the last rank first",
+    citation: "Open MPI, coll/base",
+    builder: Some(linear_reduce),
+    ..Algorithm::NEW
+};
+
+fn linear_reduce(me: Rank, shape: &Shape, _: &Parameters) -> Program {
+    let (mut flow, result) = (DataFlow::new(), Span::output(0, shape.bytes));
+    let given = if shape.in_place && me == shape.root { result } else { Span::input(0, shape.bytes) };
+    if me != shape.root {
+        flow.send(shape.root, given);
+        return flow.done();
+    }
+    let [own, other] = [0, 1].map(|k| Span::scratch(k * shape.bytes, shape.bytes));
+    let own = if shape.in_place { own } else { given };
+    flow.copy(given, own);
+    for from in (0..shape.ranks).rev() {
+        let last = from == shape.ranks - 1;
+        match (from == me, last) {
+            (true, true) => flow.copy(own, result),
+            (true, false) => flow.combine(own, result),
+            (false, true) => drop(flow.recv(from, result)),
+            (false, false) => {
+                flow.recv(from, other);
+                flow.combine(other, result);
+            }
+        }
+    }
+    flow.done()
+}
+
+/// As [`LINEAR_REDUCE`], the first rank first.
+static LINEAR_GATHER: Algorithm = Algorithm {
+    name: "basic_linear",
+    summary: "all to the root, which receives from one after the other",
+    citation: "Open MPI, coll/base",
+    builder: Some(|me, shape, _| in_turn(me, shape, true)),
+    ..Algorithm::NEW
+};
+
+/// As [`LINEAR_GATHER`], the other way round.
+static LINEAR_SCATTER: Algorithm = Algorithm {
+    name: "basic_linear",
+    summary: "the root sends to one after the other",
+    citation: "Open MPI, coll/base",
+    builder: Some(|me, shape, _| in_turn(me, shape, false)),
+    ..Algorithm::NEW
+};
+
+/// The root's blocks, one after the other: those that come, or that it sends.
+fn in_turn(me: Rank, shape: &Shape, comes: bool) -> Program {
+    let (mut flow, bytes) = (DataFlow::new(), shape.bytes);
+    let (all, own) =
+        if comes { (Span::output as fn(_, _) -> _, Span::input(0, bytes)) } else { (Span::input as fn(_, _) -> _, Span::output(0, bytes)) };
+    if me != shape.root {
+        if comes {
+            flow.send(shape.root, own)
+        } else {
+            flow.recv(shape.root, own)
+        };
+        return flow.done();
+    }
+    let mut before = None;
+    for peer in 0..shape.ranks {
+        let (block, after) = (all(peer * bytes, bytes), before.as_slice());
+        match (peer == me, comes) {
+            (true, _) if shape.in_place => {}
+            (true, true) => flow.copy(own, block),
+            (true, false) => flow.copy(block, own),
+            (false, true) => before = flow.recv_after(peer, block, after).or(before),
+            (false, false) => before = flow.send_after(peer, block, after).or(before),
+        }
+    }
+    flow.done()
+}
+
 /// A binary tree in which level k are the positions from `2^k - 1` on, and the children of a position on it are `2^k` and `2^(k+1)` further.
 ///
 /// ```text
@@ -169,7 +256,7 @@ fn chains(v: usize, ranks: usize, fan_out: usize) -> Node {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::{COLLECTIVES, Parameters};
+    use crate::collective::COLLECTIVES;
     use crate::schedule::check;
 
     #[test]
