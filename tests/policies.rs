@@ -477,3 +477,14 @@ fn a_policy_that_lists_a_host_comes_before_one_by_which_it_may_stand_in() {
     assert_eq!([found("orsay-21").unwrap(), found("orsay-21.example").unwrap(), found("orsay-1.example").unwrap()], ["b"; 3]);
     assert!(found("orsay-22").is_err());
 }
+
+#[test]
+fn rows_hold_for_as_many_ranks_on_each_host_as_they_were_made_with() {
+    let policy = CompiledPolicy::new(Policy::read(&common::file("policies/ccgrid2007.toml")).unwrap()).unwrap();
+    let ranks = policy.policy.groups[0].hosts.len();
+    let from_row = |positions: &[usize]| policy.decide(&bcast::COLLECTIVE, 0, positions, 1 << 16).unwrap().from_row;
+    assert!(from_row(&(0..ranks).collect::<Vec<_>>()) && from_row(&(0..ranks).rev().collect::<Vec<_>>()));
+    // two on each host of half of them; one that is not of the tuned ones
+    assert!(!from_row(&(0..ranks).map(|rank| rank / 2).collect::<Vec<_>>()));
+    assert!(!from_row(&(1..=ranks).collect::<Vec<_>>()) && !from_row(&(1..ranks).collect::<Vec<_>>()));
+}

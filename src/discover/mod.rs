@@ -8,6 +8,7 @@ mod sampled;
 use crate::cluster::{Bound, GroupQuality, Method, quality, quality_of};
 use crate::error::{Error, Result};
 use crate::measure::{Experiment, Session};
+use crate::names;
 use crate::platform::{Group, GroupLink, HostParameters, Platform};
 use crate::stats;
 use crate::topology::{Declared, FAR_S, LatencyMatrix, Rank, pair_rounds};
@@ -309,7 +310,7 @@ fn declared_clusters(declared: &Declared, leaders: &[Rank]) -> Option<Vec<Vec<us
 
 /// A name for each group: what its hosts' short names share at the front; a number where that is nothing or not unique.
 fn group_names(groups: &[Vec<Rank>], hosts: &[String]) -> Vec<String> {
-    let short = |r: Rank| hosts[r].split('.').next().unwrap_or_default();
+    let short = |r: Rank| names::of_host(&hosts[r])[1];
     let stem = |ranks: &Vec<Rank>| {
         let first = short(ranks[0]);
         let shared = ranks.iter().map(|&r| first.bytes().zip(short(r).bytes()).take_while(|(a, b)| a == b).count()).min().unwrap_or(0);

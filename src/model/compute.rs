@@ -83,7 +83,7 @@ pub(super) struct Computing {
 
 /// What a position's processor takes, of one for all positions or one for each.
 pub(super) fn of_position(compute: &[Compute], position: Rank) -> Option<&Compute> {
-    compute.get(position).or(compute.first())
+    compute.get(position % compute.len().max(1))
 }
 
 impl CostModel for Computing {

@@ -55,7 +55,8 @@ pub(super) fn weigh(policy: &CompiledPolicy, members: &[Location], plan: &Routed
 /// What was measured of both inside one group, where all of it is there and the library's own was the next best.
 fn inside(policy: &CompiledPolicy, members: &[Location], plan: &Routed) -> Option<(f64, f64)> {
     let group = &policy.policy.groups[members[0].group];
-    let whole = plan.groups.len() == 1 && members.len() == group.hosts.len() && members[plan.shape.root].position == 0;
+    let positions = members.iter().map(|member| member.position);
+    let whole = plan.groups.len() == 1 && policy.is_whole(members[0].group, positions) && members[plan.shape.root].position == 0;
     let evidence = &group.row(&bcast::COLLECTIVE, plan.shape.bytes).filter(|_| whole)?.evidence;
     let measured_s = evidence.measured_s.filter(|_| evidence.runner_up == bcast::COLLECTIVE.native().name)?;
     Some((measured_s, measured_s * (1.0 + evidence.margin)))

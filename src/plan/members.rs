@@ -11,7 +11,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub struct Location {
     /// The policy's group.
     pub group: usize,
-    /// The position in that group. Of `n` positions, `n` and beyond are those of further hosts, like the tuned host at the position modulo `n`.
+    /// The position in that group. Of `n` positions, `n` and beyond are those of further hosts, like the tuned host at the position modulo `n`; models that know
+    /// processors apart take theirs for typical ones.
     pub position: usize,
 }
 

@@ -3,6 +3,7 @@
 use super::Policy;
 use super::hosts::{MOST_HOSTS, unfold};
 use crate::error::{Error, Result};
+use crate::names::of_host;
 use std::collections::BTreeSet;
 
 /// Hosts that may stand in for those of a group.
@@ -52,8 +53,10 @@ impl Policy {
         };
         let wrong = |why: String| Error::invalid(format!("have other hosts stand in: {why}"));
         let place = place.ok_or_else(|| wrong(format!("name one of the groups, which are {}: GROUP=HOSTS", names())))?;
-        let listed: BTreeSet<&String> = self.groups.iter().flat_map(|g| &g.hosts).chain(&self.groups[place].also).collect();
-        let added: Vec<String> = also.hosts.iter().filter(|host| !listed.contains(host)).cloned().collect();
+        let known = self.groups.iter().flat_map(|g| &g.hosts).chain(&self.groups[place].also);
+        // by their short names too, which is how schedulers write them
+        let listed: BTreeSet<&str> = known.flat_map(|host| of_host(host)).collect();
+        let added: Vec<String> = also.hosts.iter().filter(|host| !listed.contains(host.as_str())).cloned().collect();
         let of_others: BTreeSet<&String> = self.groups.iter().enumerate().filter(|(n, _)| *n != place).flat_map(|(_, g)| &g.also).collect();
         if let Some(host) = added.iter().find(|host| of_others.contains(host)) {
             return Err(wrong(format!("host \"{host}\" cannot be like those of two groups")));

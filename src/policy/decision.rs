@@ -272,6 +272,17 @@ impl CompiledPolicy {
         if sizes.is_empty() { 0.0 } else { stats::extended(&sizes, &times, bytes.max(sizes[0])) }
     }
 
+    /// True if these are the positions of a group that its rows were made with, each once: as many ranks on each host.
+    pub fn is_whole(&self, group: usize, positions: impl Iterator<Item = usize>) -> bool {
+        let mut left = vec![true; self.policy.groups[group].hosts.len()];
+        let (mut ranks, mut once) = (0, true);
+        for position in positions {
+            ranks += 1;
+            once &= left.get_mut(position).is_some_and(std::mem::take);
+        }
+        once && ranks == left.len()
+    }
+
     /// What to do in a group for a collective among the given positions of it, the first of which is the root.
     ///
     /// # Errors
@@ -296,9 +307,7 @@ impl CompiledPolicy {
         let row = g.row(collective, bytes);
         // rows were made with the first position as the root
         let other_root = collective.rooted && positions[0] != 0 && self.has_unlike_processors(group);
-        // and with as many ranks on each host
-        let on_its_hosts = positions.iter().all(|&position| position < g.hosts.len());
-        let as_made = positions.len() == g.hosts.len() && on_its_hosts && !other_root;
+        let as_made = self.is_whole(group, positions.iter().copied()) && !other_root;
         if let Some(row) = row.filter(|_| as_made) {
             let (algorithm, mut parameters) = (collective.algorithm(&row.algorithm)?, self.in_segments(group, row.parameters(), bytes));
             let costs = self.group_costs(group, &row.model);

@@ -25,7 +25,7 @@ impl Policy {
     /// The policy of a folder for a host: the first one, by name, that lists it in `hosts`, or else the first one that has it in `also`.
     ///
     /// # Errors
-    /// None has it, or one that comes before cannot be read.
+    /// None has it, or one that comes before the one that lists it cannot be read.
     pub fn of_host(folder: &Path, host: &str) -> Result<Policy> {
         let files = Policy::files(folder)?;
         let mut may_stand_in = None;
