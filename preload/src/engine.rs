@@ -3,7 +3,7 @@
 //! It lies beside this one: `libcollwise-openmpi.so` or `libcollwise-mpich.so`.
 
 use crate::library::{Handle, Mpi};
-use crate::names;
+use crate::{names, say};
 use collwise::library::Library;
 use collwise::loaded::{file_of, loaded};
 use std::cell::Cell;
@@ -45,12 +45,9 @@ pub fn open(mpi: &Mpi) -> Result<Opened, String> {
 }
 
 impl Opened {
-    /// From here on collectives are adaptive. Has the policy read now: the program may go to another folder. What is wrong with it is said at the second
+    /// From here on collectives are adaptive. Has the policy read now: the program may go to another folder. What is wrong with it is said at the first
     /// collective. Collective over all processes.
-    ///
-    /// # Errors
-    /// MPI's reason, in the library's words.
-    pub fn start(self) -> Result<(), String> {
+    pub fn start(self) {
         type Init = unsafe extern "C" fn(*const c_char) -> c_int;
         type Start = unsafe extern "C" fn() -> c_int;
         static INIT: Adaptive = Adaptive::new("collwise_init\0");
@@ -60,11 +57,12 @@ impl Opened {
             // SAFETY: the function of this name has these arguments, and takes a null pointer
             unsafe { std::mem::transmute::<*mut c_void, Init>(inside.function)(std::ptr::null()) };
         }
-        let Some(inside) = START.enter() else { return Ok(()) };
-        // SAFETY: as above, without arguments
-        match unsafe { std::mem::transmute::<*mut c_void, Start>(inside.function)() } {
-            0 => Ok(()),
-            code => Err(format!("MPI_COMM_WORLD was not set up: MPI's error {code}")),
+        if let Some(inside) = START.enter() {
+            // SAFETY: as above, without arguments
+            let code = unsafe { std::mem::transmute::<*mut c_void, Start>(inside.function)() };
+            if code != 0 {
+                say(&format!("MPI_COMM_WORLD was not set up in MPI_Init (MPI's error {code}): its second collective does that"));
+            }
         }
     }
 }
@@ -101,6 +99,11 @@ fn load(mpi: &Mpi) -> Result<*mut c_void, String> {
         // SAFETY: the reason, after what failed
         let reason = unsafe { CStr::from_ptr(libc::dlerror()) }.to_string_lossy().into_owned();
         return Err(format!("{reason}; it must be built for the program's MPI library"));
+    }
+    // all processes set MPI_COMM_WORLD up together: an older library could not
+    // SAFETY: the handle of what was loaded, a name that ends with a zero
+    if unsafe { libc::dlsym(handle, c"collwise_start".as_ptr()) }.is_null() {
+        return Err(format!("{} is older than what is preloaded: install both anew", file.display()));
     }
     // a library for another MPI library would bring that along
     const ASKED: &CStr = c"PMPI_Comm_rank";

@@ -160,10 +160,8 @@ fn begin(code: c_int) -> c_int {
                 say("there will be no report: COLLWISE_PROFILE names none on some processes");
             }
             let target = target.filter(|_| all_note);
-            let begun =
-                opened.and_then(
-                    |library| if all_adapt { library.start() } else { Err(said.err().unwrap_or("other processes have none".into())) },
-                );
+            let others = said.err().unwrap_or("other processes have none".into());
+            let begun = opened.and_then(|library| if all_adapt { Ok(library.start()) } else { Err(others) });
             match begun {
                 Err(why) if is_first_rank() && !(target.is_some() && engine::policy().is_none()) => {
                     say(&format!("the program runs as without what is preloaded: {why}"));

@@ -224,8 +224,8 @@ fn preloaded(args: &Args) -> anyhow::Result<Vec<(String, String)>> {
         bail!("run {} so: name a policy (--policy, or COLLWISE_POLICY) or a report to write (--profile)", args.command[0]);
     }
     if let Some(policy) = &args.policy {
-        // its errors are said once and before anything starts: behind a launcher by rank 0, which keeps the others from starting too
-        if is_first_rank() {
+        // its errors are said before anything starts: behind a launcher that ends all ranks when one fails, which Slurm does not, by rank 0 alone
+        if is_first_rank() || std::env::var_os("SLURM_PROCID").is_some() {
             let files = if policy.is_dir() { Policy::files(policy)? } else { vec![policy.clone()] };
             files.iter().try_for_each(|file| CompiledPolicy::new(Policy::read(file)?).map(drop))?;
         }

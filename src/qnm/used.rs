@@ -12,7 +12,7 @@ pub const TITLE: &str = "Collectives by communicator";
 
 /// So many rows of a process are told apart by the names of communicators; programs may name each of thousands.
 const MOST: usize = 1000;
-/// A communicator has plans from its second collective on; what is still not known after so many calls alike stays so, and asking costs as much as planning.
+/// A communicator has plans from its second collective on at the latest; what is still not known after so many calls alike stays so, and asking costs as much as planning.
 const ASKED: u64 = 8;
 /// The name of those beyond.
 const OTHERS: &str = "others";

@@ -316,7 +316,7 @@ impl Prepared {
 }
 
 /// The place of MPI_COMM_WORLD, as it is in MPI_Init: all tags are free, and no other thread is there. Two messages of all processes instead of the six of a
-/// vote. Nothing where they cannot all go by one policy, or it does not have their hosts: what says so is the second collective. Collective.
+/// vote. Nothing where they cannot all go by one policy, or it does not have their hosts: what says so are the first collectives. Collective.
 ///
 /// # Errors
 /// MPI's reason.

@@ -241,7 +241,7 @@ pub unsafe fn explain(collective: &str, bytes: usize, root: Rank, comm: Comm) ->
     // SAFETY: the caller's communicator
     match unsafe { communicator::planned(comm)? } {
         Some(planned) => planned.explain(collective, root, bytes),
-        None => Ok((format!("{OWN} (a communicator has plans from its second collective on, if a policy fits)"), None)),
+        None => Ok((format!("{OWN} (a communicator has plans from its second collective on at the latest, if a policy fits)"), None)),
     }
 }
 
@@ -258,7 +258,7 @@ pub fn read_settings() -> Result<()> {
 }
 
 /// Sets MPI_COMM_WORLD up, in MPI_Init: its first collective has a plan. Where the processes cannot all go by one policy, or it does not have their hosts, the
-/// second collective says why. Collective over all processes.
+/// first ones say why. Collective over all processes.
 ///
 /// # Errors
 /// MPI's reason.
