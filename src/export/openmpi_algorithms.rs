@@ -154,14 +154,15 @@ fn linear_reduce(me: Rank, shape: &Shape, _: &Parameters) -> Program {
     let [own, other] = [0, 1].map(|k| Span::scratch(k * shape.bytes, shape.bytes));
     let own = if shape.in_place { own } else { given };
     flow.copy(given, own);
+    let mut came = None;
     for from in (0..shape.ranks).rev() {
         let last = from == shape.ranks - 1;
         match (from == me, last) {
             (true, true) => flow.copy(own, result),
             (true, false) => flow.combine(own, result),
-            (false, true) => drop(flow.recv(from, result)),
+            (false, true) => came = flow.recv(from, result),
             (false, false) => {
-                flow.recv(from, other);
+                came = flow.recv_after(from, other, came.as_slice()).or(came);
                 flow.combine(other, result);
             }
         }
