@@ -38,7 +38,10 @@ def options():
 
 
 def run(command, **more):
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800, **more)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800, **more)
+    except subprocess.TimeoutExpired:
+        sys.exit(f"exported: {shlex.join(command)} did not end within half an hour")
     if done.returncode != 0:
         sys.exit(f"exported: failed to run {shlex.join(command)}:\n{done.stderr[-2000:]}")
     return done.stdout
@@ -60,9 +63,12 @@ def bench(args, collective, environment):
 
 def main():
     args = options()
-    with tempfile.TemporaryDirectory() as folder:
+    # beside the policy, where all nodes find it
+    with tempfile.TemporaryDirectory(dir=args.policy.resolve().parent) as folder:
         file = Path(folder) / "decisions"
         exported = json.loads(run([args.collwise, "export", str(args.policy), "--to", args.to, "--json", "-o", str(file)]))
+        if not exported["environment"]:
+            sys.exit("exported: the policy has nothing that this library could be told")
         lines = ["| collective | bytes | by itself | exported | adaptive | exported wins | adaptive wins |", "|---|---|---|---|---|---|---|"]
         wins = {"exported": [], "adaptive": []}
         for collective in args.collectives.split(","):

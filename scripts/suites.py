@@ -318,18 +318,20 @@ def lammps(folder, mpi, ranks=4):
 def hpcc(folder, mpi, ranks=4):
     """the distribution's hpcc, with the folder of its example's input: the residuals and verdicts of its seven benchmarks, HPL among them."""
     example = next(Path(folder).glob("*hpccinf.txt*"))
-    work = Path(tempfile.mkdtemp())
+    kept = tempfile.TemporaryDirectory()
+    work = Path(kept.name)
     (work / "hpccinf.txt").write_bytes(example.read_bytes())
     said = ["sh", "-c", "rm -f hpccoutf.txt; hpcc && if [ ${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}} = 0 ]; then cat hpccoutf.txt; fi"]
 
     def verdicts(code, said):
-        kept = re.findall(r"^(.*(?:PASSED|FAILED|Success=\d|errors? *=|Failures=|residual).*)$", no_code(code, said), flags=re.M)
-        kept = [re.sub(r"-?[0-9]+\.[0-9]+(e[-+]\d+)?", "", line) for line in kept]
-        if not any("PASSED" in line for line in kept) or any("FAILED" in line for line in kept):
+        found = re.findall(r"^(.*(?:PASSED|FAILED|Success=\d|errors? *=|Failures=|residual).*)$", no_code(code, said), flags=re.M)
+        found = [re.sub(r"-?[0-9]+\.[0-9]+(e[-+]\d+)?", "", line) for line in found]
+        if not any("PASSED" in line for line in found) or any("FAILED" in line for line in found):
             raise ValueError("its verification fails")
-        return "\n".join(kept)
+        return "\n".join(found)
 
     yield Test("hpcc", f"its example, {ranks}", ranks, said, work, verdicts, seconds=600)
+    kept.cleanup()
 
 
 SUITES = {
