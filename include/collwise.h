@@ -254,7 +254,7 @@ int collwise_finalize(void);
 // Writes what a collective does on a communicator, in a line that ends with a zero and is cut to `size` bytes, and the seconds that it should take, or -1
 // where the policy does not say; each if its pointer is not null. `collective` is bcast, barrier, reduce, allreduce, reduce_scatter, gather, scatter,
 // allgather or alltoall; `bytes` are those of the message or of a block. Not collective: communicators have plans from their second collective of this
-// library on.
+// library on at the latest.
 int collwise_explain(const char *collective,
                      MPI_Count bytes,
                      int root,
