@@ -161,7 +161,7 @@ fn begin(code: c_int) -> c_int {
             }
             let target = target.filter(|_| all_note);
             let others = said.err().unwrap_or("other processes have none".into());
-            let begun = opened.and_then(|library| if all_adapt { Ok(library.start()) } else { Err(others) });
+            let begun = opened.and_then(|library| if all_adapt { Ok(library) } else { Err(others) }).map(engine::Opened::start);
             match begun {
                 Err(why) if is_first_rank() && !(target.is_some() && engine::policy().is_none()) => {
                     say(&format!("the program runs as without what is preloaded: {why}"));
