@@ -335,7 +335,10 @@ impl Model {
     pub fn costs(&self, values: &Values) -> Result<Box<dyn CostModel>> {
         let wrong = |reason: String| Err(Error::invalid(format!("use model {}: {reason}", self.name)));
         let expected = |list: &[(&str, &str)]| list.iter().map(|(n, m)| format!("{n} ({m})")).collect::<Vec<_>>().join(", ");
-        let all = format!("it has {}", [expected(self.scalars), expected(self.tables)].join("; ").trim_end_matches("; "));
+        let all = format!(
+            "it has {}",
+            [self.scalars, self.tables].into_iter().filter(|list| !list.is_empty()).map(expected).collect::<Vec<_>>().join("; ")
+        );
         if let Some((name, _)) = self.scalars.iter().find(|(n, _)| !values.scalars.contains_key(*n)) {
             return wrong(format!("parameter {name} is missing; {all}"));
         }
