@@ -25,13 +25,10 @@ pub use bcast::{InterGroup, TwoLevel};
 pub use coordinated::{Coordinated, MOST_LANES, Through, first_rank, through};
 pub use inter_group::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, inter_group_algorithm};
 
-/// Collectives whose messages take routes of their own between groups ([`InterGroupAlgorithm`]), along which they pass as a whole or in segments. The others
-/// go through coordinators ([`through`]).
-static ROUTED: [&Collective; 1] = [&crate::collective::bcast::COLLECTIVE];
-
-/// True if messages of a collective take routes of their own between groups.
+/// True if messages of a collective take routes of their own between groups ([`InterGroupAlgorithm`]), along which they pass as a whole or in segments: the
+/// broadcast's, which all planning of routes is of. The others go through coordinators ([`through`]).
 pub fn has_routes(collective: &Collective) -> bool {
-    ROUTED.contains(&collective)
+    collective == &crate::collective::bcast::COLLECTIVE
 }
 
 /// An algorithm with its parameters. Of which collective it is one, whoever has it knows.
