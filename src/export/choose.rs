@@ -222,7 +222,7 @@ impl Search<'_> {
         let mut all = Vec::new();
         let (mut least, mut by_itself_s) = (f64::INFINITY, f64::INFINITY);
         for library in (self.target.algorithms)(self.collective) {
-            let algorithm = library.algorithm(self.collective)?;
+            let algorithm = library.algorithm;
             let safe = self.commute || self.target.knows_commuting || !library.commuting;
             let few = library.blocks && from_bytes < shape.ranks * NUMBER;
             if few || !(library.fits)(shape.ranks) || !(algorithm.fits)(shape) {

@@ -1,7 +1,6 @@
 //! The algorithms of another library, as far as they can be replayed.
 
 use crate::collective::{Algorithm, Collective};
-use crate::error::Result;
 use crate::library::Library;
 
 /// An algorithm of another library.
@@ -11,8 +10,8 @@ pub struct LibraryAlgorithm {
     pub id: u32,
     /// The library's name of it.
     pub name: &'static str,
-    /// Its messages.
-    pub modelled: Modelled,
+    /// What is replayed for it: one of ours, or one that is built for it.
+    pub algorithm: &'static Algorithm,
     /// True if it cuts messages into segments of a size that can be chosen.
     pub segmented: bool,
     /// The fan-outs worth trying; none where there is nothing to choose.
@@ -25,30 +24,10 @@ pub struct LibraryAlgorithm {
     pub commuting: bool,
 }
 
-/// How an algorithm of another library is replayed.
-#[derive(Debug)]
-pub enum Modelled {
-    /// Its messages are those of one of ours, of this name.
-    As(&'static str),
-    /// Nothing of ours sends along such a tree.
-    By(&'static Algorithm),
-}
-
 impl LibraryAlgorithm {
-    /// One that leaves nothing to choose, and does what ours of this name does among any number of ranks.
-    pub const fn new(id: u32, name: &'static str, modelled: Modelled) -> LibraryAlgorithm {
-        LibraryAlgorithm { id, name, modelled, segmented: false, fan_outs: &[], fits: |_| true, blocks: false, commuting: false }
-    }
-
-    /// What is replayed for it.
-    ///
-    /// # Errors
-    /// The collective has no algorithm of that name.
-    pub fn algorithm(&self, collective: &'static Collective) -> Result<&'static Algorithm> {
-        match self.modelled {
-            Modelled::As(name) => collective.algorithm(name),
-            Modelled::By(algorithm) => Ok(algorithm),
-        }
+    /// One that leaves nothing to choose, and does what this one does among any number of ranks.
+    pub const fn new(id: u32, name: &'static str, algorithm: &'static Algorithm) -> LibraryAlgorithm {
+        LibraryAlgorithm { id, name, algorithm, segmented: false, fan_outs: &[], fits: |_| true, blocks: false, commuting: false }
     }
 }
 
@@ -58,6 +37,11 @@ impl PartialEq for LibraryAlgorithm {
     fn eq(&self, other: &LibraryAlgorithm) -> bool {
         std::ptr::eq(self, other)
     }
+}
+
+/// What a table has of a collective; nothing where that is not in it.
+pub fn of(table: &[(&Collective, &'static [LibraryAlgorithm])], collective: &Collective) -> &'static [LibraryAlgorithm] {
+    table.iter().find(|(of, _)| *of == collective).map_or(&[], |(_, algorithms)| algorithms)
 }
 
 /// What a library is told to do; where it is told nothing it decides by itself.

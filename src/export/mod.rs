@@ -12,7 +12,7 @@ mod openmpi_algorithms;
 pub mod openmpi_json;
 
 pub use choose::{Class, Decisions, Rule, decide};
-pub use library::{Choice, LibraryAlgorithm, Modelled, Target};
+pub use library::{Choice, LibraryAlgorithm, Target};
 
 use crate::collective::{Collective, Size};
 

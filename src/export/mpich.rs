@@ -4,10 +4,11 @@
 //! which its shared object holds, and what is not decided stays as it is there.
 
 use super::choose::{Decisions, Rule};
-use super::library::{LibraryAlgorithm, Modelled, Target};
+use super::library::{LibraryAlgorithm, Target, of};
 pub use super::mpich_tree::{Call, Tree};
 use super::total_bytes;
-use crate::collective::{Collective, Size};
+use crate::collective::{Algorithm, Collective, Size};
+use crate::collective::{allgather, allreduce, alltoall, bcast, reduce, reduce_scatter};
 use crate::error::{Error, Result};
 use crate::library::Library;
 use std::path::Path;
@@ -16,54 +17,55 @@ use std::path::Path;
 pub static TARGET: Target =
     Target { name: "MPICH", library: Library::Mpich, algorithms, one_for_all_sizes: |_| false, knows_commuting: true };
 
-const fn plain(name: &'static str, ours: &'static str) -> LibraryAlgorithm {
-    LibraryAlgorithm::new(0, name, Modelled::As(ours))
+const fn plain(name: &'static str, ours: &'static Algorithm) -> LibraryAlgorithm {
+    LibraryAlgorithm::new(0, name, ours)
 }
 
 /// The same among a power of two of ranks: among others the library ends the program.
-const fn power_of_two(name: &'static str, ours: &'static str) -> LibraryAlgorithm {
+const fn power_of_two(name: &'static str, ours: &'static Algorithm) -> LibraryAlgorithm {
     LibraryAlgorithm { fits: usize::is_power_of_two, ..plain(name, ours) }
 }
 
 fn algorithms(collective: &Collective) -> &'static [LibraryAlgorithm] {
-    match collective.name {
-        "allgather" => &ALLGATHER,
-        "allreduce" => &ALLREDUCE,
-        "alltoall" => &ALLTOALL,
-        "bcast" => &BCAST,
-        "reduce" => &REDUCE,
-        "reduce_scatter" => &REDUCE_SCATTER,
-        // it has one way to do the others
-        _ => &[],
-    }
+    of(&ALGORITHMS, collective)
 }
 
+/// It has one way to do the others.
+static ALGORITHMS: [(&Collective, &[LibraryAlgorithm]); 6] = [
+    (&allgather::COLLECTIVE, &ALLGATHER),
+    (&allreduce::COLLECTIVE, &ALLREDUCE),
+    (&alltoall::COLLECTIVE, &ALLTOALL),
+    (&bcast::COLLECTIVE, &BCAST),
+    (&reduce::COLLECTIVE, &REDUCE),
+    (&reduce_scatter::COLLECTIVE, &REDUCE_SCATTER),
+];
+
 static BCAST: [LibraryAlgorithm; 3] = [
-    plain("MPIR_Bcast_intra_binomial", "binomial"),
-    power_of_two("MPIR_Bcast_intra_scatter_recursive_doubling_allgather", "scatter_doubling"),
-    plain("MPIR_Bcast_intra_scatter_ring_allgather", "scatter_ring"),
+    plain("MPIR_Bcast_intra_binomial", &bcast::binomial::ALGORITHM),
+    power_of_two("MPIR_Bcast_intra_scatter_recursive_doubling_allgather", &bcast::scatter_doubling::ALGORITHM),
+    plain("MPIR_Bcast_intra_scatter_ring_allgather", &bcast::scatter_ring::ALGORITHM),
 ];
 static ALLREDUCE: [LibraryAlgorithm; 2] = [
-    plain("MPIR_Allreduce_intra_recursive_doubling", "recursive_doubling"),
-    LibraryAlgorithm { blocks: true, ..plain("MPIR_Allreduce_intra_reduce_scatter_allgather", "rabenseifner") },
+    plain("MPIR_Allreduce_intra_recursive_doubling", &allreduce::recursive_doubling::ALGORITHM),
+    LibraryAlgorithm { blocks: true, ..plain("MPIR_Allreduce_intra_reduce_scatter_allgather", &allreduce::rabenseifner::ALGORITHM) },
 ];
 static REDUCE: [LibraryAlgorithm; 2] = [
-    plain("MPIR_Reduce_intra_binomial", "binomial"),
-    LibraryAlgorithm { blocks: true, ..plain("MPIR_Reduce_intra_reduce_scatter_gather", "rabenseifner") },
+    plain("MPIR_Reduce_intra_binomial", &reduce::binomial::ALGORITHM),
+    LibraryAlgorithm { blocks: true, ..plain("MPIR_Reduce_intra_reduce_scatter_gather", &reduce::rabenseifner::ALGORITHM) },
 ];
 static REDUCE_SCATTER: [LibraryAlgorithm; 2] = [
-    plain("MPIR_Reduce_scatter_block_intra_recursive_halving", "recursive_halving"),
-    plain("MPIR_Reduce_scatter_block_intra_pairwise", "pairwise"),
+    plain("MPIR_Reduce_scatter_block_intra_recursive_halving", &reduce_scatter::recursive_halving::ALGORITHM),
+    plain("MPIR_Reduce_scatter_block_intra_pairwise", &reduce_scatter::pairwise::ALGORITHM),
 ];
 static ALLGATHER: [LibraryAlgorithm; 3] = [
-    plain("MPIR_Allgather_intra_brucks", "bruck"),
-    power_of_two("MPIR_Allgather_intra_recursive_doubling", "recursive_doubling"),
-    plain("MPIR_Allgather_intra_ring", "ring"),
+    plain("MPIR_Allgather_intra_brucks", &allgather::bruck::ALGORITHM),
+    power_of_two("MPIR_Allgather_intra_recursive_doubling", &allgather::recursive_doubling::ALGORITHM),
+    plain("MPIR_Allgather_intra_ring", &allgather::ring::ALGORITHM),
 ];
 static ALLTOALL: [LibraryAlgorithm; 3] = [
-    plain("MPIR_Alltoall_intra_brucks", "bruck"),
-    plain("MPIR_Alltoall_intra_scattered", "rotated"),
-    plain("MPIR_Alltoall_intra_pairwise", "pairwise"),
+    plain("MPIR_Alltoall_intra_brucks", &alltoall::bruck::ALGORITHM),
+    plain("MPIR_Alltoall_intra_scattered", &alltoall::rotated::ALGORITHM),
+    plain("MPIR_Alltoall_intra_pairwise", &alltoall::pairwise::ALGORITHM),
 ];
 
 /// What must stand in the environment of every rank for the file to be heard: elsewhere the library divides what ranks of one host do from what crosses hosts, before
@@ -113,22 +115,40 @@ pub fn write(decisions: &[Decisions], built_in: &Tree) -> Result<String> {
 /// What is decided, for the calls that it is right for; for others the library's own.
 fn guarded(d: &Decisions, own: &Tree) -> Tree {
     let yes_or_no = |key: &str, yes: Tree, no: Tree| Tree(vec![(format!("{key}=yes"), yes), (format!("{key}=no"), no)]);
-    let told = by_size(d, own);
-    match d.collective.name {
-        // vectors are cut into blocks of whole elements, as many as the largest power of two of ranks, which operations of users may not survive
-        "allreduce" | "reduce" => {
-            let long = Tree(vec![("count<pow2".into(), own.clone()), ("count=any".into(), told)]);
-            yes_or_no("is_commutative", yes_or_no("is_op_built_in", long, own.clone()), own.clone())
-        }
-        "reduce_scatter" => yes_or_no("is_commutative", told, own.clone()),
-        "alltoall" => yes_or_no("is_sendbuf_inplace", own.clone(), told),
-        _ => told,
+    let Right { commutes, in_blocks, not_in_place } = right(d.collective);
+    let mut told = by_size(d, own);
+    if in_blocks {
+        let long = Tree(vec![("count<pow2".into(), own.clone()), ("count=any".into(), told)]);
+        told = yes_or_no("is_op_built_in", long, own.clone());
     }
+    if commutes {
+        told = yes_or_no("is_commutative", told, own.clone());
+    }
+    if not_in_place {
+        told = yes_or_no("is_sendbuf_inplace", own.clone(), told);
+    }
+    told
+}
+
+/// What a call must be for what is decided to be right for it.
+struct Right {
+    /// Its operation commutes.
+    commutes: bool,
+    /// Its operation is MPI's own and its vector not shorter than the largest power of two of ranks: it is cut into so many blocks of whole elements, which operations
+    /// of users may not survive.
+    in_blocks: bool,
+    /// It is not in place.
+    not_in_place: bool,
+}
+
+fn right(collective: &Collective) -> Right {
+    let in_blocks = collective.combines && collective.size == Size::Message;
+    Right { commutes: collective.combines, in_blocks, not_in_place: collective == &alltoall::COLLECTIVE }
 }
 
 /// The library's word for the sizes of a collective, and how many times the policy's they are.
 fn size(collective: &Collective) -> &'static str {
-    if collective.size == Size::Block && collective.name != "alltoall" { "total_msg_size" } else { "avg_msg_size" }
+    if collective.size == Size::Block && collective != &alltoall::COLLECTIVE { "total_msg_size" } else { "avg_msg_size" }
 }
 
 fn library_bytes(collective: &Collective, ranks: usize, bytes: usize) -> usize {
@@ -174,12 +194,8 @@ fn check(decisions: &[Decisions], tree: &Tree, built_in: &Tree) -> Result<()> {
                 in_place,
                 fewer_than_pow2: few,
             };
-            let safe = match d.collective.name {
-                "allreduce" | "reduce" => commutes && built_in_op && !few,
-                "reduce_scatter" => commutes,
-                "alltoall" => !in_place,
-                _ => true,
-            };
+            let right = right(d.collective);
+            let safe = (commutes || !right.commutes) && ((built_in_op && !few) || !right.in_blocks) && !(in_place && right.not_in_place);
             let told = d.among(ranks, bytes).filter(|_| safe).map(|c| c.algorithm.name.to_string());
             let (wanted, found) = (told.map_or_else(|| built_in.selected(&call), Ok)?, tree.selected(&call)?);
             if found != wanted {

@@ -11,7 +11,7 @@ use super::choose::Decisions;
 use super::library::Target;
 use super::openmpi_algorithms::algorithms;
 use super::total_bytes;
-use crate::collective::Collective;
+use crate::collective::{Collective, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scatter};
 use crate::error::{Error, Result};
 use crate::library::Library;
 use std::collections::BTreeMap;
@@ -23,25 +23,25 @@ pub static TARGET: Target = Target {
     name: "Open MPI",
     library: Library::OpenMpi,
     algorithms,
-    one_for_all_sizes: |collective| UNSURE_SIZES.contains(&collective.name),
+    one_for_all_sizes: |collective| UNSURE_SIZES.contains(&collective),
     knows_commuting: false,
 };
 
 /// It looks the size of these up by the send arguments, which are not significant everywhere: those of a scatter beside the root, those of what is in place. Ranks
 /// that find another rule each wait for each other for ever.
-const UNSURE_SIZES: [&str; 3] = ["allgather", "gather", "scatter"];
+static UNSURE_SIZES: [&Collective; 3] = [&allgather::COLLECTIVE, &gather::COLLECTIVE, &scatter::COLLECTIVE];
 
 /// By number: the collectives that rules may be of, and how many algorithms each has in all versions.
-const NUMBERS: [(u32, &str, u32); 9] = [
-    (0, "allgather", 6),
-    (2, "allreduce", 6),
-    (3, "alltoall", 5),
-    (6, "barrier", 6),
-    (7, "bcast", 9),
-    (9, "gather", 3),
-    (11, "reduce", 7),
-    (13, "reduce_scatter", 4),
-    (15, "scatter", 3),
+static NUMBERS: [(u32, &Collective, u32); 9] = [
+    (0, &allgather::COLLECTIVE, 6),
+    (2, &allreduce::COLLECTIVE, 6),
+    (3, &alltoall::COLLECTIVE, 5),
+    (6, &barrier::COLLECTIVE, 6),
+    (7, &bcast::COLLECTIVE, 9),
+    (9, &gather::COLLECTIVE, 3),
+    (11, &reduce::COLLECTIVE, 7),
+    (13, &reduce_scatter::COLLECTIVE, 4),
+    (15, &scatter::COLLECTIVE, 3),
 ];
 
 /// A rule as it stands in a file.
@@ -73,7 +73,7 @@ pub fn environment(file: &Path) -> Vec<(&'static str, String)> {
 
 /// The number of a collective.
 pub fn number(collective: &Collective) -> Option<u32> {
-    NUMBERS.iter().find(|(_, name, _)| *name == collective.name).map(|(number, ..)| *number)
+    NUMBERS.iter().find(|(_, of, _)| *of == collective).map(|(number, ..)| *number)
 }
 
 /// The file; `about`: what it is of, for a comment. It was read again, and says of each collective, on communicators of any number of ranks and at any size, what
@@ -139,8 +139,8 @@ impl Rules {
         for _ in 0..next("the number of collectives")? {
             let id = next("the number of a collective")?;
             let known = NUMBERS.iter().find(|(number, ..)| u64::from(*number) == id);
-            let &(id, name, most) = known.ok_or_else(|| refuse(format!("there is no collective {id} that rules may be of")))?;
-            let refuse = |why: String| refuse(format!("{name}: {why}"));
+            let &(id, collective, most) = known.ok_or_else(|| refuse(format!("there is no collective {id} that rules may be of")))?;
+            let refuse = |why: String| refuse(format!("{}: {why}", collective.name));
             let mut blocks: Vec<(u64, Vec<Line>)> = Vec::new();
             for _ in 0..next("the number of blocks")? {
                 let ranks = next("the ranks of a block")?;
@@ -162,7 +162,7 @@ impl Rules {
                     lines.push(Line { from_bytes, algorithm: algorithm as u32, fan_out, segment });
                 }
                 let differ = lines.windows(2).any(|two| two[0].algorithm != two[1].algorithm);
-                if UNSURE_SIZES.contains(&name) && differ {
+                if UNSURE_SIZES.contains(&collective) && differ {
                     let why = "several algorithms for communicators of one number of ranks: the library looks sizes up by arguments that ranks may set as they like";
                     return Err(refuse(format!("{why}, and those that find another algorithm each wait for ever")));
                 }

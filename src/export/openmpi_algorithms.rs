@@ -2,57 +2,58 @@
 //!
 //! Trees that differ from ours are built here: over groups it hangs on the tree which messages cross.
 
-use super::library::{LibraryAlgorithm, Modelled};
-use crate::collective::bcast::split_binary;
+use super::library::{LibraryAlgorithm, of};
 use crate::collective::data_flow::DataFlow;
 use crate::collective::tree::{Node, chain, flat, knomial, tree_program};
-use crate::collective::{Algorithm, Collective, Parameters, Shape, reduce};
+use crate::collective::{Algorithm, Collective, Parameters, Shape};
+use crate::collective::{allgather, allreduce, alltoall, barrier, bcast, gather, reduce, scatter};
 use crate::schedule::{Program, Span};
 use crate::topology::Rank;
 
 /// The algorithms of a collective; none where rules are left to the library.
 pub fn algorithms(collective: &Collective) -> &'static [LibraryAlgorithm] {
-    match collective.name {
-        "allgather" => &ALLGATHER,
-        "allreduce" => &ALLREDUCE,
-        "alltoall" => &ALLTOALL,
-        "barrier" => &BARRIER,
-        "bcast" => &BCAST,
-        "gather" => &GATHER,
-        "reduce" => &REDUCE,
-        "scatter" => &SCATTER,
-        _ => &[],
-    }
+    of(&ALGORITHMS, collective)
 }
 
-const fn plain(id: u32, name: &'static str, ours: &'static str) -> LibraryAlgorithm {
-    LibraryAlgorithm::new(id, name, Modelled::As(ours))
+static ALGORITHMS: [(&Collective, &[LibraryAlgorithm]); 8] = [
+    (&allgather::COLLECTIVE, &ALLGATHER),
+    (&allreduce::COLLECTIVE, &ALLREDUCE),
+    (&alltoall::COLLECTIVE, &ALLTOALL),
+    (&barrier::COLLECTIVE, &BARRIER),
+    (&bcast::COLLECTIVE, &BCAST),
+    (&gather::COLLECTIVE, &GATHER),
+    (&reduce::COLLECTIVE, &REDUCE),
+    (&scatter::COLLECTIVE, &SCATTER),
+];
+
+const fn plain(id: u32, name: &'static str, ours: &'static Algorithm) -> LibraryAlgorithm {
+    LibraryAlgorithm::new(id, name, ours)
 }
 
 /// One that deals vectors out in blocks.
-const fn blocks(id: u32, name: &'static str, ours: &'static str) -> LibraryAlgorithm {
+const fn blocks(id: u32, name: &'static str, ours: &'static Algorithm) -> LibraryAlgorithm {
     LibraryAlgorithm { blocks: true, ..plain(id, name, ours) }
 }
 
 const fn tree(id: u32, name: &'static str, algorithm: &'static Algorithm) -> LibraryAlgorithm {
-    LibraryAlgorithm { segmented: true, ..LibraryAlgorithm::new(id, name, Modelled::By(algorithm)) }
+    LibraryAlgorithm { segmented: true, ..LibraryAlgorithm::new(id, name, algorithm) }
 }
 
 /// One whose root serves a rank when the one before is done.
 const fn one_by_one(name: &'static str, algorithm: &'static Algorithm) -> LibraryAlgorithm {
-    LibraryAlgorithm::new(1, name, Modelled::By(algorithm))
+    LibraryAlgorithm::new(1, name, algorithm)
 }
 
 static BCAST: [LibraryAlgorithm; 9] = [
-    plain(1, "basic_linear", "flat"),
+    plain(1, "basic_linear", &bcast::flat::ALGORITHM),
     LibraryAlgorithm { fan_outs: &[2, 4, 8], ..tree(2, "chain", &CHAINS) },
     tree(3, "pipeline", &PIPELINE),
     tree(4, "split_binary_tree", &SPLIT_BINARY),
     tree(5, "binary_tree", &BINARY),
     tree(6, "binomial", &BINOMIAL),
     tree(7, "knomial", &KNOMIAL),
-    LibraryAlgorithm { fits: usize::is_power_of_two, ..plain(8, "scatter_allgather", "scatter_doubling") },
-    plain(9, "scatter_allgather_ring", "scatter_ring"),
+    LibraryAlgorithm { fits: usize::is_power_of_two, ..plain(8, "scatter_allgather", &bcast::scatter_doubling::ALGORITHM) },
+    plain(9, "scatter_allgather_ring", &bcast::scatter_ring::ALGORITHM),
 ];
 
 static REDUCE: [LibraryAlgorithm; 6] = [
@@ -61,32 +62,39 @@ static REDUCE: [LibraryAlgorithm; 6] = [
     LibraryAlgorithm { commuting: true, ..tree(3, "pipeline", &REDUCE_PIPELINE) },
     LibraryAlgorithm { commuting: true, ..tree(4, "binary", &REDUCE_BINARY) },
     LibraryAlgorithm { commuting: true, ..tree(5, "binomial", &REDUCE_BINOMIAL) },
-    blocks(7, "rabenseifner", "rabenseifner"),
+    blocks(7, "rabenseifner", &reduce::rabenseifner::ALGORITHM),
 ];
 
 static ALLREDUCE: [LibraryAlgorithm; 4] = [
-    plain(3, "recursive_doubling", "recursive_doubling"),
-    LibraryAlgorithm { commuting: true, ..blocks(4, "ring", "ring") },
-    LibraryAlgorithm { commuting: true, segmented: true, ..blocks(5, "segmented_ring", "segmented_ring") },
-    blocks(6, "rabenseifner", "rabenseifner"),
+    plain(3, "recursive_doubling", &allreduce::recursive_doubling::ALGORITHM),
+    LibraryAlgorithm { commuting: true, ..blocks(4, "ring", &allreduce::ring::ALGORITHM) },
+    LibraryAlgorithm { commuting: true, segmented: true, ..blocks(5, "segmented_ring", &allreduce::segmented_ring::ALGORITHM) },
+    blocks(6, "rabenseifner", &allreduce::rabenseifner::ALGORITHM),
 ];
 
 static ALLGATHER: [LibraryAlgorithm; 4] = [
-    plain(2, "bruck", "bruck"),
-    LibraryAlgorithm { fits: usize::is_power_of_two, ..plain(3, "recursive_doubling", "recursive_doubling") },
-    plain(4, "ring", "ring"),
-    LibraryAlgorithm { fits: |ranks| ranks.is_multiple_of(2), ..plain(5, "neighbor", "neighbour_exchange") },
+    plain(2, "bruck", &allgather::bruck::ALGORITHM),
+    LibraryAlgorithm { fits: usize::is_power_of_two, ..plain(3, "recursive_doubling", &allgather::recursive_doubling::ALGORITHM) },
+    plain(4, "ring", &allgather::ring::ALGORITHM),
+    LibraryAlgorithm { fits: |ranks| ranks.is_multiple_of(2), ..plain(5, "neighbor", &allgather::neighbour_exchange::ALGORITHM) },
 ];
 
-static ALLTOALL: [LibraryAlgorithm; 3] =
-    [plain(1, "linear", "rotated"), plain(2, "pairwise", "pairwise"), plain(3, "modified_bruck", "bruck")];
+static ALLTOALL: [LibraryAlgorithm; 3] = [
+    plain(1, "linear", &alltoall::rotated::ALGORITHM),
+    plain(2, "pairwise", &alltoall::pairwise::ALGORITHM),
+    plain(3, "modified_bruck", &alltoall::bruck::ALGORITHM),
+];
 
-static BARRIER: [LibraryAlgorithm; 4] =
-    [plain(1, "linear", "flat"), plain(2, "double_ring", "double_ring"), plain(4, "bruck", "dissemination"), plain(6, "tree", "tree")];
+static BARRIER: [LibraryAlgorithm; 4] = [
+    plain(1, "linear", &barrier::flat::ALGORITHM),
+    plain(2, "double_ring", &barrier::double_ring::ALGORITHM),
+    plain(4, "bruck", &barrier::dissemination::ALGORITHM),
+    plain(6, "tree", &barrier::tree::ALGORITHM),
+];
 
-static GATHER: [LibraryAlgorithm; 2] = [one_by_one("basic_linear", &LINEAR_GATHER), plain(2, "binomial", "binomial")];
+static GATHER: [LibraryAlgorithm; 2] = [one_by_one("basic_linear", &LINEAR_GATHER), plain(2, "binomial", &gather::binomial::ALGORITHM)];
 
-static SCATTER: [LibraryAlgorithm; 2] = [one_by_one("basic_linear", &LINEAR_SCATTER), plain(2, "binomial", "binomial")];
+static SCATTER: [LibraryAlgorithm; 2] = [one_by_one("basic_linear", &LINEAR_SCATTER), plain(2, "binomial", &scatter::binomial::ALGORITHM)];
 
 /// A broadcast along a tree, segment by segment; a radix is the fan-out.
 macro_rules! down {
@@ -127,7 +135,7 @@ static SPLIT_BINARY: Algorithm = Algorithm {
     citation: "Open MPI, coll/tuned",
     segmented: true,
     exchanges_halves: true,
-    builder: Some(|me, shape, p| split_binary::along(me, shape, p, levels)),
+    builder: Some(|me, shape, p| bcast::split_binary::along(me, shape, p, levels)),
     ..Algorithm::NEW
 };
 static REDUCE_CHAINS: Algorithm = up!("chains", "chains that end at the root", chains);
@@ -264,7 +272,7 @@ mod tests {
     fn every_algorithm_does_what_its_collective_is_for_among_any_number_of_ranks() {
         for collective in COLLECTIVES {
             for library in algorithms(collective) {
-                let algorithm = library.algorithm(collective).unwrap();
+                let algorithm = library.algorithm;
                 let fan_outs = if library.fan_outs.is_empty() { &[0][..] } else { library.fan_outs };
                 for (ranks, &fan_out) in (1..24).flat_map(|ranks| fan_outs.iter().map(move |fan_out| (ranks, fan_out))) {
                     for (root, segment) in [(0, 0), (ranks - 1, 64)] {

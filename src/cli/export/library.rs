@@ -4,9 +4,10 @@ use super::super::table::{percent, table};
 use super::super::{print, print_json};
 use super::{Args, Format};
 use crate::cli::explain::everybody;
-use crate::collective::{Collective, bcast};
+use crate::collective::{Collective, allreduce, bcast, reduce};
 use crate::export::{Class, Decisions, Target, decide, mpich, openmpi, openmpi_json};
 use crate::files::{read_bytes, write_text};
+use crate::library::Library;
 use crate::plan::{Location, placement};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::units;
@@ -103,7 +104,7 @@ pub fn written(policy: &Path, to: Format, base: Option<&Path>, file: &Path) -> a
 }
 
 fn environment(target: &Target, file: &Path, decisions: &[Decisions]) -> Vec<(String, String)> {
-    if target.name == mpich::TARGET.name {
+    if target.library == Library::Mpich {
         return mpich::environment(file, decisions);
     }
     openmpi::environment(file).into_iter().map(|(name, value)| (name.to_string(), value)).collect()
@@ -111,8 +112,8 @@ fn environment(target: &Target, file: &Path, decisions: &[Decisions]) -> Vec<(St
 
 /// What whoever uses the file must know.
 fn warnings(target: &Target, policy: &CompiledPolicy, members: &[Location], decisions: &[Decisions], commute: bool) -> Vec<String> {
-    let openmpi = target.name == openmpi::TARGET.name;
-    let told = |name: &str| decisions.iter().any(|d| d.collective.name == name && d.is_told());
+    let openmpi = target.library == Library::OpenMpi;
+    let told = |collective: &Collective| decisions.iter().any(|d| d.collective == collective && d.is_told());
     let segmented = |d: &Decisions| d.rules.iter().any(|rule| rule.choice.is_some_and(|c| c.segment > 0));
     let mut all = vec![
         "rules hold for ranks in the order of the policy's hosts, group by group; in another order messages cross groups elsewhere"
@@ -128,7 +129,7 @@ fn warnings(target: &Target, policy: &CompiledPolicy, members: &[Location], deci
     if !one.is_empty() {
         all.push(format!("{} have one algorithm for all sizes: with several, ranks may choose unlike and wait for ever", one.join(", ")));
     }
-    if openmpi && !commute && (told("reduce") || told("allreduce")) {
+    if openmpi && !commute && (told(&reduce::COLLECTIVE) || told(&allreduce::COLLECTIVE)) {
         all.push("reduce and allreduce are told only what is right for any operation: if all operations of the program commute, say --all-commute".into());
     }
     if openmpi && commute {

@@ -7,13 +7,13 @@ use super::{Algorithm, Collective, Shape, Size};
 use crate::schedule::{Layout, Piece, Span, Specification};
 use crate::topology::Rank;
 
-mod bruck;
-mod direct;
-mod gather_bcast;
+pub(crate) mod bruck;
+pub(crate) mod direct;
+pub(crate) mod gather_bcast;
 mod native;
-mod neighbour_exchange;
-mod recursive_doubling;
-mod ring;
+pub(crate) mod neighbour_exchange;
+pub(crate) mod recursive_doubling;
+pub(crate) mod ring;
 
 /// Every allgather algorithm.
 pub const ALGORITHMS: &[&Algorithm] = &[

@@ -14,15 +14,15 @@ use super::{Algorithm, Collective, Shape, Size};
 use crate::schedule::{Fold, Layout, Piece, Program, Span, Specification};
 use crate::topology::Rank;
 
-mod direct;
-mod direct_scatter;
-mod knomial;
+pub(crate) mod direct;
+pub(crate) mod direct_scatter;
+pub(crate) mod knomial;
 mod native;
-mod rabenseifner;
-mod recursive_doubling;
-mod reduce_bcast;
-mod ring;
-mod segmented_ring;
+pub(crate) mod rabenseifner;
+pub(crate) mod recursive_doubling;
+pub(crate) mod reduce_bcast;
+pub(crate) mod ring;
+pub(crate) mod segmented_ring;
 
 /// Every allreduce algorithm.
 pub const ALGORITHMS: &[&Algorithm] = &[

@@ -9,13 +9,13 @@ use super::{Algorithm, Collective, Shape, Size};
 use crate::schedule::{Layout, OpId, Piece, Program, Span, Specification, segments};
 use crate::topology::Rank;
 
-mod bruck;
-mod direct;
+pub(crate) mod bruck;
+pub(crate) mod direct;
 mod native;
-mod pairwise;
-mod rotated;
-mod split_rotated;
-mod spread;
+pub(crate) mod pairwise;
+pub(crate) mod rotated;
+pub(crate) mod split_rotated;
+pub(crate) mod spread;
 
 /// Every alltoall algorithm.
 pub const ALGORITHMS: &[&Algorithm] = &[

@@ -5,11 +5,11 @@
 use super::{Algorithm, Collective, Shape, Size};
 use crate::schedule::{Layout, Specification};
 
-mod dissemination;
-mod double_ring;
-mod flat;
+pub(crate) mod dissemination;
+pub(crate) mod double_ring;
+pub(crate) mod flat;
 mod native;
-mod tree;
+pub(crate) mod tree;
 
 /// Every barrier algorithm.
 pub const ALGORITHMS: &[&Algorithm] =

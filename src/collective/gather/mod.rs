@@ -11,13 +11,13 @@ use crate::schedule::{Layout, Piece, Program, Span, Specification};
 use crate::topology::Rank;
 use std::ops::Range;
 
-mod binomial;
-mod chain;
-mod flat;
-mod knomial;
+pub(crate) mod binomial;
+pub(crate) mod chain;
+pub(crate) mod flat;
+pub(crate) mod knomial;
 mod native;
-mod segmented_chain;
-mod split_flat;
+pub(crate) mod segmented_chain;
+pub(crate) mod split_flat;
 
 /// Every gather algorithm.
 pub const ALGORITHMS: &[&Algorithm] = &[

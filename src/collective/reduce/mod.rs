@@ -11,16 +11,16 @@ use super::{Algorithm, Collective, Shape, Size};
 use crate::schedule::{Fold, Layout, Piece, Program, Span, Specification};
 use crate::topology::Rank;
 
-mod binary;
-mod binomial;
-mod chain;
-mod flat;
-mod knomial;
+pub(crate) mod binary;
+pub(crate) mod binomial;
+pub(crate) mod chain;
+pub(crate) mod flat;
+pub(crate) mod knomial;
 mod native;
-mod rabenseifner;
-mod segmented_binary;
-mod segmented_binomial;
-mod segmented_chain;
+pub(crate) mod rabenseifner;
+pub(crate) mod segmented_binary;
+pub(crate) mod segmented_binomial;
+pub(crate) mod segmented_chain;
 
 /// Every reduce algorithm.
 pub const ALGORITHMS: &[&Algorithm] = &[

@@ -10,12 +10,12 @@ use crate::schedule::{Layout, Piece, Program, Span, Specification};
 use crate::topology::Rank;
 use std::ops::Range;
 
-pub(super) mod binomial;
-pub(super) mod chain;
-pub(super) mod flat;
-pub(super) mod knomial;
+pub(crate) mod binomial;
+pub(crate) mod chain;
+pub(crate) mod flat;
+pub(crate) mod knomial;
 mod native;
-pub(super) mod segmented_chain;
+pub(crate) mod segmented_chain;
 
 /// Every scatter algorithm.
 pub const ALGORITHMS: &[&Algorithm] =
