@@ -2,7 +2,7 @@
 """Other people's test suites and programs under the preloaded library, from checkouts of their public repositories (none of their code is here).
 
     make install PREFIX=$PWD/target/site
-    scripts/suites.py --site target/site --mpich ~/src/mpich --osu ~/src/osu-micro-benchmarks --mpi4py ~/src/mpi4py \\
+    scripts/suites.py --site target/site --mpich ~/src/mpich --osu ~/src/osu-micro-benchmarks --imb ~/src/mpi-benchmarks --mpi4py ~/src/mpi4py \\
         --npb ~/src/NPB --lulesh ~/src/LULESH --hpccg ~/src/HPCCG --lammps /usr/share/lammps/examples/melt --hpcc /usr/share/doc/hpcc/examples -o suites.md
 
 LAMMPS and hpcc are the distribution's (`apt-get install lammps hpcc`).
@@ -223,6 +223,35 @@ def osu(folder, mpi):
                 yield Test("OSU " + kind, f"{program.name} {ranks}", ranks, [program, *(["-c"] if sizes else []), *sizes, "-i", "10", "-x", "2"], folder, same)
 
 
+def no_defects(code, said):
+    rows, checked = 0, False
+    for line in said.splitlines():
+        words = line.split()
+        if words[:1] in (["#bytes"], ["#repetitions"]):
+            checked = words[-1] == "defects"
+        elif words and all(re.fullmatch(r"[0-9.e+-]+", word) for word in words):
+            rows += 1
+            if checked and float(words[-1]):
+                raise ValueError(f"defects: {line}")
+    if code or not rows:
+        raise ValueError(f"code {code}")
+    return f"{rows} rows"
+
+
+def imb(folder, mpi):
+    """the Intel MPI Benchmarks' collectives, blocking and not, each result checked (for its warnings it is built with -w)."""
+    blocking = "Bcast Barrier Allreduce Reduce Reduce_scatter Reduce_scatter_block Allgather Allgatherv Gather Gatherv Scatter Scatterv Alltoall Alltoallv".split()
+    folder = Path(folder) / "src_cpp"
+    for target, names in (("MPI1", blocking), ("NBC", ["I" + name.lower() for name in blocking if name != "Reduce_scatter_block"])):
+        program = folder / f"IMB-{target}"
+        if not program.exists():
+            built(folder, f"make -j2 TARGET={target} CC={mpi.cc} CXX={mpi.cxx} CPPFLAGS=-DCHECK CFLAGS=-w CXXFLAGS=-w")
+        for name in names:
+            for ranks in (4, 7):
+                command = [program, name, "-npmin", ranks, "-iter", 10, "-msglog", "0:16"]
+                yield Test("IMB " + target, f"{name} {ranks}", ranks, command, folder, no_defects)
+
+
 def no_code(code, said):
     if code:
         raise ValueError(f"code {code}")
@@ -337,6 +366,7 @@ def hpcc(folder, mpi, ranks=4):
 SUITES = {
     "mpich": mpich,
     "osu": osu,
+    "imb": imb,
     "mpi4py": mpi4py,
     "npb": npb,
     "lulesh": lulesh,
