@@ -39,7 +39,7 @@ fn it_is_measured_and_a_reduction_takes_as_long_as_is_predicted() {
     }
     let again = Policy::parse("policy", &policy.to_toml().unwrap()).unwrap();
     assert_eq!(again, policy, "it reads back as it was written");
-    let (members, simulator) = (common::everybody(&policy), Simulator::new(&platform, Placement::Slot).unwrap());
+    let (members, simulator) = (collwise::plan::everybody(&policy), Simulator::new(&platform, Placement::Slot).unwrap());
     let mut free = policy.clone();
     free.groups[0].compute.iter_mut().for_each(|c| (c.copy_s, c.combine_s) = (vec![0.0; 2], vec![0.0; 2]));
     let [known, free] = [policy, free].map(|policy| CompiledPolicy::new(policy).unwrap());
@@ -64,7 +64,7 @@ fn where_processors_differ_it_is_measured_on_each() {
     }
     let compiled = CompiledPolicy::new(tuned(&platform, &[&bcast::COLLECTIVE])).unwrap();
     assert!(compiled.has_unlike_processors(0));
-    let (members, hosts) = (common::everybody(&compiled.policy), platform.host_names());
+    let (members, hosts) = (collwise::plan::everybody(&compiled.policy), platform.host_names());
     let costs = PolyModel::new(&compiled, &members, &bcast::COLLECTIVE, 1000).unwrap();
     for (rank, name) in compiled.policy.groups[0].hosts.iter().enumerate() {
         let host = hosts.iter().position(|h| h == name).unwrap();
@@ -76,7 +76,7 @@ fn where_processors_differ_it_is_measured_on_each() {
 #[test]
 fn of_an_older_policy_it_is_not_known_and_what_needs_it_is_left_to_the_library() {
     let mut policy = tuned(&platform("combine_s_per_byte = 4e-9"), &COLLECTIVES);
-    let everybody = common::everybody(&policy);
+    let everybody = collwise::plan::everybody(&policy);
     let decided = |policy: &Policy, members: &[Location], collective: &'static Collective| {
         let compiled = CompiledPolicy::new(policy.clone()).unwrap();
         let plan = plan(&compiled, members, collective, &collective.shape(members.len(), 0, 64_000)).unwrap();

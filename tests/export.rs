@@ -5,8 +5,8 @@ mod common;
 
 use collwise::collective::{Collective, collective};
 use collwise::export::{Decisions, Rule, decide, mpich, openmpi, openmpi_json, total_bytes};
+use collwise::plan::everybody;
 use collwise::policy::{CompiledPolicy, Policy};
-use common::everybody;
 use common::exports::choice;
 use std::process::Command;
 

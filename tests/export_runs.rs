@@ -5,8 +5,8 @@ mod common;
 
 use collwise::collective::{COLLECTIVES, Collective, collective};
 use collwise::export::{Choice, Decisions, Rule, decide, mpich, openmpi};
+use collwise::plan::everybody;
 use collwise::policy::{CompiledPolicy, Policy};
-use common::everybody;
 use common::exports::choice;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,12 +1,12 @@
 //! `collwise explain`
 
 use super::algorithm::CollectiveArgs;
-use super::reasons::{Chosen, Reasons, next_best, no_row, of_crossing, too_long};
+use super::reasons::{Chosen, Reasons, larger_than_measured, next_best, no_row, of_crossing, too_long};
 use super::table::{GROUPS_ON_A_SCREEN, percent, table};
 use super::{Outcome, print, print_json};
 use crate::collective::{Collective, Shape, bcast};
 use crate::intercluster::{Job, Sent, gantt};
-use crate::plan::{Flow, Location, OWN, Plan, Routed, members, plan};
+use crate::plan::{Flow, Location, OWN, Plan, Routed, everybody, members, plan};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::topology::Declared;
 use crate::two_level::{InterGroup, InterGroupAlgorithm};
@@ -37,14 +37,6 @@ pub struct Args {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-}
-
-/// All ranks that a policy knows, group by group.
-pub fn everybody(policy: &Policy) -> Vec<Location> {
-    let of = |(group, g): (usize, &crate::policy::GroupPolicy)| {
-        (0..g.hosts.len()).map(move |position| Location { group, position }).collect::<Vec<_>>()
-    };
-    policy.groups.iter().enumerate().flat_map(of).collect()
 }
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -267,8 +259,7 @@ fn text(policy: &Policy, plan: &Plan, routed: &Routed, verbose: bool) -> anyhow:
         or_dash(plan.predicted_s)
     )?;
     if let Some(beyond) = &routed.beyond {
-        let (largest, own, native) = (units::bytes(beyond.measured_bytes), units::seconds(beyond.own_s), units::seconds(beyond.native_s));
-        writeln!(out, "larger than the {largest} that were measured: there this takes {own}, the MPI library's own {native}")?;
+        out += &larger_than_measured(beyond.measured_bytes, beyond.own_s, beyond.native_s);
     }
     if routed.native_s.is_some() {
         writeln!(out, "the MPI library's own broadcast over all ranks is used")?;

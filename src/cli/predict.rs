@@ -1,7 +1,6 @@
 //! `collwise predict`
 
 use super::algorithm::{AlgorithmArgs, CollectiveArgs};
-use super::explain::everybody;
 use super::explain::or_dash;
 use super::reasons::{FREE_WORK, not_replayed};
 use super::table::table;
@@ -9,7 +8,7 @@ use super::{Outcome, print, print_json};
 use crate::collective::{Collective, Shape};
 use crate::error::Error;
 use crate::model::{Values, model};
-use crate::plan::{Location, Plan, PlannedGroup, plan};
+use crate::plan::{Location, Plan, PlannedGroup, everybody, plan};
 use crate::policy::{CompiledPolicy, Decision, Policy};
 use crate::predict::completion;
 use crate::schedule::Program;

@@ -93,6 +93,12 @@ pub fn of_crossing(plan: &Routed, at_bytes: usize, e: &Evidence) -> String {
     out
 }
 
+/// Of a message larger than any that were measured: what was measured at the largest size.
+pub fn larger_than_measured(largest: usize, own_s: f64, native_s: f64) -> String {
+    let (largest, own, native) = (units::bytes(largest), units::seconds(own_s), units::seconds(native_s));
+    format!("larger than the {largest} that were measured: there what was fastest takes {own}, the MPI library's own {native}\n")
+}
+
 /// What a form that was chosen rests on: the next best, how much longer that takes, and what the library's own takes over all ranks.
 #[derive(Default)]
 pub struct Reasons {
@@ -125,6 +131,15 @@ impl Reasons {
         match compiled.two_level(collective, bytes) {
             Some(row) if plan.from_row => {
                 let e = &row.evidence;
+                if bytes > row.at_bytes
+                    && !row.native
+                    && plan.is_native()
+                    && let Some(native_s) = e.native_s
+                {
+                    let own_s = e.measured_s.unwrap_or(e.predicted_s);
+                    let text = "  ".to_string() + &larger_than_measured(row.at_bytes, own_s, native_s);
+                    return Reasons { native_s: Some(native_s), text, ..Reasons::default() };
+                }
                 let native = e.native_s.map(|t| format!("  the MPI library's own over all ranks: {}\n", units::seconds(t)));
                 let text = next_best(&e.runner_up, e.margin, Chosen::Fastest) + &native.unwrap_or_default();
                 Reasons { runner_up: Some(e.runner_up.clone()), margin: Some(e.margin), native_s: e.native_s, text }

@@ -2,7 +2,7 @@
 
 use super::clocks::clocks;
 use super::discover::describe;
-use super::explain::{classes, everybody, or_dash, short, span};
+use super::explain::{classes, or_dash, short, span};
 use super::source::{GroupingArgs, SourceArgs};
 use super::table::{GROUPS_ON_A_SCREEN, percent_or_dash, table};
 use super::{Outcome, print, print_json};
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::files::write_text;
 use crate::library::Library;
 use crate::measure::{ClockErrors, Spent};
-use crate::plan::plan;
+use crate::plan::{everybody, plan};
 use crate::policy::{Also, CompiledPolicy, Policy};
 use crate::tune::{TuneOptions, tune};
 use crate::two_level::has_routes;

@@ -431,14 +431,9 @@ mod tests {
     use crate::policy::Policy;
     use std::path::Path;
 
-    fn members(policy: &Policy) -> Vec<Location> {
-        let of = |(group, g): (usize, &crate::policy::GroupPolicy)| (0..g.hosts.len()).map(move |position| Location { group, position });
-        policy.groups.iter().enumerate().flat_map(of).collect()
-    }
-
     fn everybody() -> (CompiledPolicy, Vec<Location>) {
         let policy = CompiledPolicy::new(Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
-        let members = members(&policy.policy);
+        let members = crate::plan::everybody(&policy.policy);
         (policy, members)
     }
 

@@ -1,4 +1,4 @@
-//! Messages larger than any that were measured: there the library's own broadcast is taken, unless the policy's is predicted to win.
+//! Messages larger than any that were measured: there the library's own collective is taken, unless the policy's is predicted to win.
 //!
 //! What limits large messages (memory, the library's own flow control) did not show at the sizes that were measured, so that a gain
 //! must not hang on it.
@@ -27,13 +27,18 @@ pub struct Beyond {
 impl Beyond {
     /// True if the library's own is taken.
     pub fn is_native(&self) -> bool {
-        self.native_s < self.own_s * (1.0 + MARGIN)
+        wins(self.native_s, self.own_s)
     }
 
     /// What the library's own takes for a message of this size.
     pub(super) fn native_at(&self, bytes: usize) -> f64 {
         self.native_s * bytes as f64 / self.measured_bytes.max(1) as f64
     }
+}
+
+/// True if the library's own is taken where it takes this, and what is planned that.
+pub(super) fn wins(native_s: f64, own_s: f64) -> bool {
+    native_s < own_s * (1.0 + MARGIN)
 }
 
 /// Weighs a plan at the largest size that was measured against the library's own broadcast.

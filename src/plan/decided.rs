@@ -1,5 +1,6 @@
 //! What is planned for a collective: what a row says, or where no row fits, what is predicted to be the fastest.
 
+use super::beyond;
 use super::farthest_first::serves_each;
 use super::fastest::{another as another_root, fastest, seconds};
 use super::forms::{coordinated, in_bounded_segments};
@@ -53,7 +54,7 @@ pub(super) struct Class {
     pub collective: &'static Collective,
     /// What stands for it.
     pub shape: Shape,
-    /// True if its sizes are above all that were measured, where that makes a difference.
+    /// True if its sizes are above all that were measured: of what goes along routes at all, of others over several groups.
     pub above: bool,
 }
 
@@ -78,7 +79,9 @@ impl Class {
         // rows were made from the first of the first group
         let another = shape.root != first && members[first].group == 0 && hangs_on_root(collective, policy.two_level(collective, at));
         let root = if another { another_root(members, first) } else { first };
-        let above = has_routes(collective) && shape.bytes > policy.largest_measured(collective);
+        let over_groups = || policy.policy.two_level(collective).last().map_or(usize::MAX, |row| row.at_bytes);
+        let largest = if has_routes(collective) { policy.largest_measured(collective) } else { over_groups() };
+        let above = shape.bytes > largest;
         Ok(Class { collective, shape: Shape { bytes, root, in_place: false, ..*shape }, above })
     }
 }
@@ -97,7 +100,8 @@ pub(super) fn decide(policy: &CompiledPolicy, members: &[Location], class: &Clas
     if has_routes(class.collective) {
         return Ok(Decided::Routes(Choice::new(policy, members, class.shape.root, class.shape.bytes, class.above)?));
     }
-    Ok(Decided::Form(decide_form(policy, members, class.collective, &class.shape)?))
+    let plan = decide_form(policy, members, class.collective, &class.shape)?;
+    Ok(Decided::Form(if class.above { plan.or_native_above(policy, members, &class.shape) } else { plan }))
 }
 
 fn decide_form(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Plan> {
@@ -222,6 +226,19 @@ impl Plan {
         }
     }
 
+    /// The library's own, of sizes above all that were measured over several groups, where it was measured among these ranks and this is not predicted to win
+    /// by enough: what is faster there between ranks that come together may take more of their processors and memory, which what else they do waits for.
+    fn or_native_above(self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Plan {
+        let collective = self.form.collective();
+        let measured = policy.is_as_measured(collective, members.len(), &placement(members));
+        let from_there = !collective.rooted || members[shape.root].group == 0;
+        let native_s = native_seconds(policy, collective, shape.bytes).filter(|_| measured && from_there && !self.form.is_native());
+        match native_s.filter(|&native_s| beyond::wins(native_s, self.seconds())) {
+            Some(_) => Plan { from_row: true, ..Plan::predicted(Form::native(collective), native_s) },
+            None => self,
+        }
+    }
+
     /// The library's own, where this was made for an operation that commutes and the shape's does not.
     fn or_native(self, shape: &Shape) -> Plan {
         if self.form.fits(shape) { self } else { Plan::unknown(self.form.collective()) }
@@ -294,14 +311,33 @@ mod tests {
     use std::path::Path;
 
     #[test]
+    fn above_what_was_measured_the_librarys_own_runs_unless_it_takes_clearly_longer() {
+        let alltoall = collective("alltoall").unwrap();
+        let decided = |native: f64, times: usize, leave_out: usize| {
+            let mut policy = Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap();
+            for row in &mut policy.collectives.get_mut(alltoall).unwrap().two_level {
+                row.evidence.native_s = Some(native * row.evidence.measured_s.unwrap_or(row.evidence.predicted_s));
+            }
+            let members: Vec<Location> = crate::plan::everybody(&policy).into_iter().skip(leave_out).collect();
+            let bytes = times * policy.two_level(alltoall).last().unwrap().at_bytes;
+            plan(&CompiledPolicy::new(policy).unwrap(), &members, alltoall, &alltoall.shape(members.len(), 0, bytes)).unwrap()
+        };
+        let at = decided(1.1, 1, 0);
+        assert!(!at.is_native(), "it was measured there");
+        let above = decided(1.1, 2, 0);
+        assert!(above.is_native() && above.seconds() > 1.8 * at.seconds(), "{:?} {:?}", above.predicted_s, at.predicted_s);
+        assert!(!decided(1.4, 2, 0).is_native(), "it takes clearly longer");
+        assert!(!decided(1.1, 2, 1).is_native(), "nobody knows what it takes among these ranks");
+    }
+
+    #[test]
     fn the_librarys_own_that_nothing_over_all_ranks_beats_runs_in_any_order_of_them() {
         let mut policy = Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap();
         let alltoall = collective("alltoall").unwrap();
         let row = policy.collectives.get_mut(alltoall).unwrap().two_level.last_mut().unwrap();
         assert!(row.intra_group.is_none());
         (row.native, row.evidence.native_s) = (true, Some(0.02));
-        let of = |(group, g): (usize, &crate::policy::GroupPolicy)| (0..g.hosts.len()).map(move |position| Location { group, position });
-        let mut members: Vec<Location> = policy.groups.iter().enumerate().flat_map(of).collect();
+        let mut members = crate::plan::everybody(&policy);
         let policy = CompiledPolicy::new(policy).unwrap();
         let is_native = |members: &[Location], bytes: usize| {
             plan(&policy, members, alltoall, &alltoall.shape(members.len(), 0, bytes)).unwrap().is_native()

@@ -245,8 +245,7 @@ mod tests {
     #[test]
     fn the_first_segments_tell_what_all_of_them_take() {
         let policy = CompiledPolicy::new(Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
-        let of = |(group, g): (usize, &crate::policy::GroupPolicy)| (0..g.hosts.len()).map(move |position| Location { group, position });
-        let members: Vec<Location> = policy.policy.groups.iter().enumerate().flat_map(of).collect();
+        let members = crate::plan::everybody(&policy.policy);
         let (bytes, segment) = (2 << 20, 32 << 10);
         let mut ratios: Vec<(f64, String)> = Vec::new();
         for collective in ["reduce", "allreduce"].map(|name| collective(name).unwrap()) {

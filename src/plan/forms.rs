@@ -245,8 +245,7 @@ mod tests {
     #[test]
     fn every_form_does_what_the_collective_is_for_and_the_plan_is_the_fastest() {
         let policy = CompiledPolicy::new(Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
-        let of = |(group, g): (usize, &crate::policy::GroupPolicy)| (0..g.hosts.len()).map(move |position| Location { group, position });
-        let everybody: Vec<Location> = policy.policy.groups.iter().enumerate().flat_map(of).collect();
+        let everybody = crate::plan::everybody(&policy.policy);
         // some of the hosts, in an order of their own
         let some: Vec<Location> = (0..25).map(|k| everybody[(k * 31 + 7) % everybody.len()]).collect();
         let forms_of = |members: &[Location], collective: &'static Collective, shape: &Shape| {

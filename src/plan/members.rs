@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::names;
-use crate::policy::{CompiledPolicy, Policy, fnv1a};
+use crate::policy::{CompiledPolicy, GroupPolicy, Policy, fnv1a};
 use crate::topology::Rank;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -14,6 +14,12 @@ pub struct Location {
     /// The position in that group. Of `n` positions, `n` and beyond are those of further hosts, like the tuned host at the position modulo `n`; models that know
     /// processors apart take theirs for typical ones.
     pub position: usize,
+}
+
+/// All ranks that a policy knows, one on each host, group by group.
+pub fn everybody(policy: &Policy) -> Vec<Location> {
+    let of = |(group, g): (usize, &GroupPolicy)| (0..g.hosts.len()).map(move |position| Location { group, position });
+    policy.groups.iter().enumerate().flat_map(of).collect()
 }
 
 /// Locations by the names of hosts, the first rank's first.

@@ -33,7 +33,7 @@ pub use candidates::{TwoLevelCandidate, TwoLevelCandidates, TwoLevelChoice, choi
 pub use decided::{Plan, plan};
 pub use form::{Form, Kind};
 pub use forms::forms;
-pub use members::{Location, group_ranks, members, placement};
+pub use members::{Location, everybody, group_ranks, members, placement};
 pub use planner::{Planned, Planner};
 pub use poly_model::PolyModel;
 pub use predictions::Predictions;

@@ -131,8 +131,7 @@ mod tests {
     /// All hosts of the CCGrid platform but one.
     fn planner(me: Rank) -> Planner {
         let policy = Arc::new(CompiledPolicy::new(Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap());
-        let of = |(group, g): (usize, &crate::policy::GroupPolicy)| (0..g.hosts.len()).map(move |position| Location { group, position });
-        let members: Vec<Location> = policy.policy.groups.iter().enumerate().flat_map(of).take(77).collect();
+        let members: Vec<Location> = crate::plan::everybody(&policy.policy).into_iter().take(77).collect();
         Planner::new(policy, members, me, 65_535)
     }
 

@@ -168,8 +168,7 @@ mod tests {
     #[test]
     fn what_makes_no_difference_makes_none_to_the_last_digit() {
         let policy = CompiledPolicy::new(Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
-        let of = |(group, g): (usize, &crate::policy::GroupPolicy)| (0..g.hosts.len()).map(move |position| Location { group, position });
-        let members: Vec<Location> = policy.policy.groups.iter().enumerate().flat_map(of).collect();
+        let members = crate::plan::everybody(&policy.policy);
         let mut relieved_of = 0;
         for (inter_group, segment) in INTER_GROUP_ALGORITHMS.into_iter().flat_map(|i| [0, 8 << 10, 64 << 10].map(|s| (i, s))) {
             for intra_group in bcast::ALGORITHMS.iter().copied().filter(|a| inter_group.goes_with(a, segment > 0)) {

@@ -15,8 +15,6 @@ pub use bytes::byte;
 pub use three_groups::THREE_GROUPS;
 
 use collwise::collective::{COLLECTIVES, Collective, Parameters, Shape};
-use collwise::plan::Location;
-use collwise::policy::{GroupPolicy, Policy};
 use collwise::schedule::{Buffer, Elements, Fold, Layout, Specification};
 use collwise::transport::{Buffers, Executor, Task, Transport};
 use proptest::prelude::ProptestConfig;
@@ -25,12 +23,6 @@ use std::path::PathBuf;
 /// A file of this repository.
 pub fn file(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
-}
-
-/// All ranks of a policy, group by group.
-pub fn everybody(policy: &Policy) -> Vec<Location> {
-    let of = |(group, g): (usize, &GroupPolicy)| (0..g.hosts.len()).map(move |position| Location { group, position });
-    policy.groups.iter().enumerate().flat_map(of).collect()
 }
 
 /// So many cases, or those that `PROPTEST_CASES` asks for.

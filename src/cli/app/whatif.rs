@@ -1,11 +1,11 @@
 //! `collwise app whatif`
 
-use super::super::explain::{everybody, or_dash};
+use super::super::explain::or_dash;
 use super::super::reasons::{no_row, too_long};
 use super::super::table::{percent, table};
 use super::super::{Outcome, print, print_json};
 use crate::collective::Collective;
-use crate::plan::{Location, members, placement, plan};
+use crate::plan::{Location, everybody, members, placement, plan};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::qnm::{Partners, Report, Site, collective, partners};
 use crate::units;

@@ -3,12 +3,11 @@
 use super::super::table::{percent, table};
 use super::super::{print, print_json};
 use super::{Args, Format};
-use crate::cli::explain::everybody;
 use crate::collective::{Collective, allreduce, bcast, reduce};
 use crate::export::{Class, Decisions, Target, decide, mpich, openmpi, openmpi_json};
 use crate::files::{read_bytes, write_text};
 use crate::library::Library;
-use crate::plan::{Location, placement};
+use crate::plan::{Location, everybody, placement};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::units;
 use anyhow::{Context, bail};

@@ -1,10 +1,9 @@
 //! `collwise export` of messages: what all ranks do in a collective, by an algorithm alone or under a policy.
 
-use super::super::explain::everybody;
 use super::super::reasons::{FREE_WORK, not_replayed};
 use super::Args;
 use crate::model::{Cost, CostModel};
-use crate::plan::{Location, PolyModel, plan};
+use crate::plan::{Location, PolyModel, everybody, plan};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::predict::replay;
 use crate::schedule::{self, Action, Program, Schedule};
