@@ -3,7 +3,7 @@
 use super::table::{percent, percent_or_dash};
 use crate::collective::{Collective, bcast};
 use crate::plan::{LONGEST_MESSAGE, Location, Plan, Routed};
-use crate::policy::{Choice, CompiledPolicy, Decision, Evidence, NO_OTHER, Policy};
+use crate::policy::{Choice, CompiledPolicy, Decision, Evidence, NO_OTHER, Policy, TwoLevelRow};
 use crate::units;
 
 /// How what is taken was chosen.
@@ -96,7 +96,7 @@ pub fn of_crossing(plan: &Routed, at_bytes: usize, e: &Evidence) -> String {
 /// Of a message larger than any that were measured: what was measured at the largest size.
 pub fn larger_than_measured(largest: usize, own_s: f64, native_s: f64) -> String {
     let (largest, own, native) = (units::bytes(largest), units::seconds(own_s), units::seconds(native_s));
-    format!("larger than the {largest} that were measured: there what was fastest takes {own}, the MPI library's own {native}\n")
+    format!("larger than the {largest} that were measured: there the policy's way takes {own}, the MPI library's own {native}\n")
 }
 
 /// What a form that was chosen rests on: the next best, how much longer that takes, and what the library's own takes over all ranks.
@@ -129,17 +129,9 @@ impl Reasons {
             return Reasons { runner_up: Some(d.runner_up.clone()), margin: Some(d.margin), native_s: None, text };
         }
         match compiled.two_level(collective, bytes) {
+            Some(row) if bytes > row.at_bytes && compiled.policy.two_level(collective).last() == Some(row) => Reasons::above(row, plan),
             Some(row) if plan.from_row => {
                 let e = &row.evidence;
-                if bytes > row.at_bytes
-                    && !row.native
-                    && plan.is_native()
-                    && let Some(native_s) = e.native_s
-                {
-                    let own_s = e.measured_s.unwrap_or(e.predicted_s);
-                    let text = "  ".to_string() + &larger_than_measured(row.at_bytes, own_s, native_s);
-                    return Reasons { native_s: Some(native_s), text, ..Reasons::default() };
-                }
                 let native = e.native_s.map(|t| format!("  the MPI library's own over all ranks: {}\n", units::seconds(t)));
                 let text = next_best(&e.runner_up, e.margin, Chosen::Fastest) + &native.unwrap_or_default();
                 Reasons { runner_up: Some(e.runner_up.clone()), margin: Some(e.margin), native_s: e.native_s, text }
@@ -148,5 +140,17 @@ impl Reasons {
             None if plan.form.is_native() => Reasons { text: format!("  {}\n", no_row(collective)), ..Reasons::default() },
             None => Reasons { text: "  computed from the models: the policy has no row for it\n".into(), ..Reasons::default() },
         }
+    }
+
+    /// Of a message larger than any that were measured over groups, the largest of them being that of a row.
+    fn above(row: &TwoLevelRow, plan: &Plan) -> Reasons {
+        let e = &row.evidence;
+        let (largest, own_s) = (row.at_bytes, e.measured_s.unwrap_or(e.predicted_s));
+        let measured = match e.native_s {
+            Some(native_s) => larger_than_measured(largest, own_s, native_s),
+            None => format!("larger than the {} that were measured\n", units::bytes(largest)),
+        };
+        let predicted = if plan.from_row { "" } else { "  chosen by prediction\n" };
+        Reasons { native_s: e.native_s, text: format!("  {measured}{predicted}"), ..Reasons::default() }
     }
 }

@@ -115,7 +115,7 @@ pub fn write(decisions: &[Decisions], built_in: &Tree) -> Result<String> {
 /// What is decided, for the calls that it is right for; for others the library's own.
 fn guarded(d: &Decisions, own: &Tree) -> Tree {
     let yes_or_no = |key: &str, yes: Tree, no: Tree| Tree(vec![(format!("{key}=yes"), yes), (format!("{key}=no"), no)]);
-    let Right { commutes, in_blocks, not_in_place } = right(d.collective);
+    let Limits { commutes, in_blocks, not_in_place } = limits(d.collective);
     let mut told = by_size(d, own);
     if in_blocks {
         let long = Tree(vec![("count<pow2".into(), own.clone()), ("count=any".into(), told)]);
@@ -131,7 +131,7 @@ fn guarded(d: &Decisions, own: &Tree) -> Tree {
 }
 
 /// What a call must be for what is decided to be right for it.
-struct Right {
+struct Limits {
     /// Its operation commutes.
     commutes: bool,
     /// Its operation is MPI's own and its vector not shorter than the largest power of two of ranks: it is cut into so many blocks of whole elements, which operations
@@ -141,9 +141,9 @@ struct Right {
     not_in_place: bool,
 }
 
-fn right(collective: &Collective) -> Right {
+fn limits(collective: &Collective) -> Limits {
     let in_blocks = collective.combines && collective.size == Size::Message;
-    Right { commutes: collective.combines, in_blocks, not_in_place: collective == &alltoall::COLLECTIVE }
+    Limits { commutes: collective.combines, in_blocks, not_in_place: collective == &alltoall::COLLECTIVE }
 }
 
 /// The library's word for the sizes of a collective, and how many times the policy's they are.
@@ -194,8 +194,8 @@ fn check(decisions: &[Decisions], tree: &Tree, built_in: &Tree) -> Result<()> {
                 in_place,
                 fewer_than_pow2: few,
             };
-            let right = right(d.collective);
-            let safe = (commutes || !right.commutes) && ((built_in_op && !few) || !right.in_blocks) && !(in_place && right.not_in_place);
+            let limits = limits(d.collective);
+            let safe = (commutes || !limits.commutes) && ((built_in_op && !few) || !limits.in_blocks) && !(in_place && limits.not_in_place);
             let told = d.among(ranks, bytes).filter(|_| safe).map(|c| c.algorithm.name.to_string());
             let (wanted, found) = (told.map_or_else(|| built_in.selected(&call), Ok)?, tree.selected(&call)?);
             if found != wanted {

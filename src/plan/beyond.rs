@@ -27,7 +27,7 @@ pub struct Beyond {
 impl Beyond {
     /// True if the library's own is taken.
     pub fn is_native(&self) -> bool {
-        wins(self.native_s, self.own_s)
+        native_is_taken(self.native_s, self.own_s)
     }
 
     /// What the library's own takes for a message of this size.
@@ -36,8 +36,8 @@ impl Beyond {
     }
 }
 
-/// True if the library's own is taken where it takes this, and what is planned that.
-pub(super) fn wins(native_s: f64, own_s: f64) -> bool {
+/// True if the library's own, which takes `native_s`, is taken instead of what takes `own_s`: unless it takes longer by the margin.
+pub(super) fn native_is_taken(native_s: f64, own_s: f64) -> bool {
     native_s < own_s * (1.0 + MARGIN)
 }
 

@@ -42,8 +42,8 @@ pub fn plan(policy: &CompiledPolicy, members: &[Location], collective: &'static 
     collective.check_memory(members.len(), shape.bytes)?;
     let class = Class::of(policy, members, collective, shape)?;
     let plan = match decide(policy, members, &class)? {
-        Decided::Form(plan) => plan.for_shape(policy, members, shape)?,
-        Decided::Routes(choice) => choice.plan(policy, members, shape.root).map(Plan::from)?.for_shape(policy, members, shape)?,
+        Decided::Form(plan) => plan.for_shape(policy, members, &class, shape)?,
+        Decided::Routes(choice) => choice.plan(policy, members, shape.root).map(Plan::from)?.for_shape(policy, members, &class, shape)?,
     };
     plan.timed(policy, members, &class, shape)
 }
@@ -54,7 +54,7 @@ pub(super) struct Class {
     pub collective: &'static Collective,
     /// What stands for it.
     pub shape: Shape,
-    /// True if its sizes are above all that were measured: of what goes along routes at all, of others over several groups.
+    /// True if its sizes are above all that were measured; of what does not go along routes, over several groups.
     pub above: bool,
 }
 
@@ -100,8 +100,7 @@ pub(super) fn decide(policy: &CompiledPolicy, members: &[Location], class: &Clas
     if has_routes(class.collective) {
         return Ok(Decided::Routes(Choice::new(policy, members, class.shape.root, class.shape.bytes, class.above)?));
     }
-    let plan = decide_form(policy, members, class.collective, &class.shape)?;
-    Ok(Decided::Form(if class.above { plan.or_native_above(policy, members, &class.shape) } else { plan }))
+    Ok(Decided::Form(decide_form(policy, members, class.collective, &class.shape)?))
 }
 
 fn decide_form(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Plan> {
@@ -186,7 +185,10 @@ impl Plan {
     ///
     /// # Errors
     /// As [`Form::for_shape`].
-    pub(super) fn for_shape(&self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Result<Plan> {
+    pub(super) fn for_shape(&self, policy: &CompiledPolicy, members: &[Location], class: &Class, shape: &Shape) -> Result<Plan> {
+        if let Some(native) = self.native_above(policy, members, class, shape) {
+            return Ok(native);
+        }
         let form = self.form.for_shape(policy, members, shape)?;
         let too_long = !form.is_native() && form.largest_message(shape) > LONGEST_MESSAGE;
         let Plan { predicted_s, from_row, .. } = *self;
@@ -226,17 +228,26 @@ impl Plan {
         }
     }
 
-    /// The library's own, of sizes above all that were measured over several groups, where it was measured among these ranks and this is not predicted to win
-    /// by enough: what is faster there between ranks that come together may take more of their processors and memory, which what else they do waits for.
-    fn or_native_above(self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Plan {
-        let collective = self.form.collective();
-        let measured = policy.is_as_measured(collective, members.len(), &placement(members));
-        let from_there = !collective.rooted || members[shape.root].group == 0;
-        let native_s = native_seconds(policy, collective, shape.bytes).filter(|_| measured && from_there && !self.form.is_native());
-        match native_s.filter(|&native_s| beyond::wins(native_s, self.seconds())) {
-            Some(_) => Plan { from_row: true, ..Plan::predicted(Form::native(collective), native_s) },
-            None => self,
+    /// The library's own for a size above all that were measured over several groups, where it was measured at the largest of them among these ranks, and what was
+    /// decided for the class is not expected to win by enough: what is faster between ranks that come together may keep their processors and memory busy longer,
+    /// which delays whatever else they do.
+    fn native_above(&self, policy: &CompiledPolicy, members: &[Location], class: &Class, shape: &Shape) -> Option<Plan> {
+        let collective = class.collective;
+        if !class.above || has_routes(collective) || self.form.is_native() {
+            return None;
         }
+        let from_there = !collective.rooted || members[shape.root].group == 0;
+        // it was measured with an operation that commutes
+        let known =
+            policy.policy.two_level(collective).last()?.evidence.native_s.is_some() && (shape.elements.commute || !collective.combines);
+        if !known || !from_there || !policy.is_as_measured(collective, members.len(), &placement(members)) {
+            return None;
+        }
+        let native_s = native_seconds(policy, collective, shape.bytes)?;
+        let more = shape.bytes as f64 / class.shape.bytes.max(1) as f64;
+        let own_s = if self.from_row { policy.two_level_seconds(collective, shape.bytes) } else { self.seconds() * more };
+        let native = || Plan { from_row: true, ..Plan::predicted(Form::native(collective), Some(native_s)) };
+        beyond::native_is_taken(native_s, own_s).then(native)
     }
 
     /// The library's own, where this was made for an operation that commutes and the shape's does not.
@@ -312,22 +323,41 @@ mod tests {
 
     #[test]
     fn above_what_was_measured_the_librarys_own_runs_unless_it_takes_clearly_longer() {
-        let alltoall = collective("alltoall").unwrap();
-        let decided = |native: f64, times: usize, leave_out: usize| {
+        let [alltoall, allreduce] = ["alltoall", "allreduce"].map(|name| collective(name).unwrap());
+        // the library's own takes so many times as long as what rows say, at the largest size and at all others
+        let policy = |of: &'static Collective, at_last: f64, before: f64| {
             let mut policy = Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap();
-            for row in &mut policy.collectives.get_mut(alltoall).unwrap().two_level {
-                row.evidence.native_s = Some(native * row.evidence.measured_s.unwrap_or(row.evidence.predicted_s));
+            let rows = &mut policy.collectives.get_mut(of).unwrap().two_level;
+            let last = rows.len() - 1;
+            for (k, row) in rows.iter_mut().enumerate() {
+                let times = if k == last { at_last } else { before };
+                row.evidence.native_s = Some(times * row.evidence.measured_s.unwrap_or(row.evidence.predicted_s));
             }
-            let members: Vec<Location> = crate::plan::everybody(&policy).into_iter().skip(leave_out).collect();
-            let bytes = times * policy.two_level(alltoall).last().unwrap().at_bytes;
-            plan(&CompiledPolicy::new(policy).unwrap(), &members, alltoall, &alltoall.shape(members.len(), 0, bytes)).unwrap()
+            policy
         };
-        let at = decided(1.1, 1, 0);
+        let decided = |policy: &Policy, of: &'static Collective, times: usize, leave_out: usize, commute: bool| {
+            let members: Vec<Location> = crate::plan::everybody(policy).into_iter().skip(leave_out).collect();
+            let shape = of.shape(members.len(), 0, times * policy.two_level(of).last().unwrap().at_bytes);
+            let shape = Shape { elements: crate::schedule::Elements { commute, ..shape.elements }, ..shape };
+            plan(&CompiledPolicy::new(policy.clone()).unwrap(), &members, of, &shape).unwrap()
+        };
+        let near = policy(alltoall, 1.1, 1.1);
+        let at = decided(&near, alltoall, 1, 0, true);
         assert!(!at.is_native(), "it was measured there");
-        let above = decided(1.1, 2, 0);
+        let above = decided(&near, alltoall, 2, 0, true);
         assert!(above.is_native() && above.seconds() > 1.8 * at.seconds(), "{:?} {:?}", above.predicted_s, at.predicted_s);
-        assert!(!decided(1.4, 2, 0).is_native(), "it takes clearly longer");
-        assert!(!decided(1.1, 2, 1).is_native(), "nobody knows what it takes among these ranks");
+        assert!(!decided(&policy(alltoall, 1.4, 1.4), alltoall, 2, 0, true).is_native(), "it takes clearly longer");
+        assert!(!decided(&near, alltoall, 2, 1, true).is_native(), "nobody knows what it takes among these ranks");
+        let mut unknown = near;
+        unknown.collectives.get_mut(alltoall).unwrap().two_level.last_mut().unwrap().evidence.native_s = None;
+        assert!(!decided(&unknown, alltoall, 2, 0, true).is_native(), "it was measured at smaller sizes alone");
+        // it grows faster: what counts is the size that is asked for
+        let growing = policy(allreduce, 1.2, 1.0);
+        assert_eq!([2, 64].map(|times| decided(&growing, allreduce, times, 0, true).is_native()), [false, false]);
+        let alike = policy(allreduce, 1.2, 1.2);
+        assert_eq!([1, 2, 64].map(|times| decided(&alike, allreduce, times, 0, true).is_native()), [false, true, true]);
+        let other = decided(&alike, allreduce, 2, 0, false);
+        assert!(!other.is_native() || other.predicted_s.is_none(), "nobody knows what it takes for operations that do not commute");
     }
 
     #[test]

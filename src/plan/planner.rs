@@ -84,7 +84,7 @@ impl Planner {
                 routed.get_or_keep((class, shape.root), |_| members.len(), from_root)?
             }
         };
-        let plan = plan.for_shape(policy, members, shape)?;
+        let plan = plan.for_shape(policy, members, &class, shape)?;
         let native = plan.is_native() || plan.form.lanes() > self.lanes;
         Ok(if native { Planned::Native } else { Planned::Run(plan.form.steps(self.me, shape)?) })
     }

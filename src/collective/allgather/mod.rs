@@ -8,8 +8,8 @@ use crate::schedule::{Layout, Piece, Span, Specification};
 use crate::topology::Rank;
 
 pub(crate) mod bruck;
-pub(crate) mod direct;
-pub(crate) mod gather_bcast;
+mod direct;
+mod gather_bcast;
 mod native;
 pub(crate) mod neighbour_exchange;
 pub(crate) mod recursive_doubling;

@@ -14,13 +14,13 @@ use super::{Algorithm, Collective, Shape, Size};
 use crate::schedule::{Fold, Layout, Piece, Program, Span, Specification};
 use crate::topology::Rank;
 
-pub(crate) mod direct;
-pub(crate) mod direct_scatter;
-pub(crate) mod knomial;
+mod direct;
+mod direct_scatter;
+mod knomial;
 mod native;
 pub(crate) mod rabenseifner;
 pub(crate) mod recursive_doubling;
-pub(crate) mod reduce_bcast;
+mod reduce_bcast;
 pub(crate) mod ring;
 pub(crate) mod segmented_ring;
 

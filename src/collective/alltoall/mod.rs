@@ -10,12 +10,12 @@ use crate::schedule::{Layout, OpId, Piece, Program, Span, Specification, segment
 use crate::topology::Rank;
 
 pub(crate) mod bruck;
-pub(crate) mod direct;
+mod direct;
 mod native;
 pub(crate) mod pairwise;
 pub(crate) mod rotated;
-pub(crate) mod split_rotated;
-pub(crate) mod spread;
+mod split_rotated;
+mod spread;
 
 /// Every alltoall algorithm.
 pub const ALGORITHMS: &[&Algorithm] = &[

@@ -8,22 +8,22 @@ use crate::error::Result;
 use crate::schedule::{Layout, Piece, Specification};
 use crate::topology::Rank;
 
-pub(crate) mod binary;
+pub(super) mod binary;
 pub(crate) mod binomial;
-pub(crate) mod binomial_rendezvous;
-pub(crate) mod chain;
-pub(crate) mod chain_rendezvous;
+mod binomial_rendezvous;
+pub(super) mod chain;
+mod chain_rendezvous;
 pub(crate) mod flat;
-pub(crate) mod flat_rendezvous;
-pub(crate) mod knomial;
+mod flat_rendezvous;
+pub(super) mod knomial;
 mod native;
-pub(crate) mod scatter;
+mod scatter;
 pub(crate) mod scatter_doubling;
 pub(crate) mod scatter_ring;
-pub(crate) mod segmented_binary;
-pub(crate) mod segmented_binomial;
-pub(crate) mod segmented_chain;
-pub(crate) mod segmented_flat;
+pub(super) mod segmented_binary;
+pub(super) mod segmented_binomial;
+pub(super) mod segmented_chain;
+mod segmented_flat;
 pub(crate) mod split_binary;
 
 /// Every broadcast algorithm.

@@ -12,12 +12,12 @@ use crate::topology::Rank;
 use std::ops::Range;
 
 pub(crate) mod binomial;
-pub(crate) mod chain;
-pub(crate) mod flat;
-pub(crate) mod knomial;
+mod chain;
+mod flat;
+mod knomial;
 mod native;
-pub(crate) mod segmented_chain;
-pub(crate) mod split_flat;
+mod segmented_chain;
+mod split_flat;
 
 /// Every gather algorithm.
 pub const ALGORITHMS: &[&Algorithm] = &[

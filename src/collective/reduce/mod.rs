@@ -11,16 +11,16 @@ use super::{Algorithm, Collective, Shape, Size};
 use crate::schedule::{Fold, Layout, Piece, Program, Span, Specification};
 use crate::topology::Rank;
 
-pub(crate) mod binary;
+mod binary;
 pub(crate) mod binomial;
-pub(crate) mod chain;
-pub(crate) mod flat;
-pub(crate) mod knomial;
+mod chain;
+mod flat;
+mod knomial;
 mod native;
 pub(crate) mod rabenseifner;
-pub(crate) mod segmented_binary;
-pub(crate) mod segmented_binomial;
-pub(crate) mod segmented_chain;
+mod segmented_binary;
+mod segmented_binomial;
+mod segmented_chain;
 
 /// Every reduce algorithm.
 pub const ALGORITHMS: &[&Algorithm] = &[

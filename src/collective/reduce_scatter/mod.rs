@@ -6,11 +6,11 @@ use super::{Algorithm, Collective, Shape, Size};
 use crate::schedule::{Fold, Layout, Piece, Span, Specification};
 use crate::topology::Rank;
 
-pub(crate) mod direct;
+mod direct;
 mod native;
 pub(crate) mod pairwise;
 pub(crate) mod recursive_halving;
-pub(crate) mod ring;
+mod ring;
 
 /// Every reduce-scatter algorithm.
 pub const ALGORITHMS: &[&Algorithm] =

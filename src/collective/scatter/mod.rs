@@ -11,11 +11,11 @@ use crate::topology::Rank;
 use std::ops::Range;
 
 pub(crate) mod binomial;
-pub(crate) mod chain;
-pub(crate) mod flat;
-pub(crate) mod knomial;
+pub(super) mod chain;
+pub(super) mod flat;
+pub(super) mod knomial;
 mod native;
-pub(crate) mod segmented_chain;
+pub(super) mod segmented_chain;
 
 /// Every scatter algorithm.
 pub const ALGORITHMS: &[&Algorithm] =
