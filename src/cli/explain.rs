@@ -88,7 +88,7 @@ pub struct Class {
     done: String,
 }
 
-/// All sizes, in short.
+/// All sizes, in short. What is larger than any that a row was made at is a class where something else is done there.
 ///
 /// # Errors
 /// A policy by which nothing can be planned.
@@ -102,7 +102,14 @@ pub fn classes(
         let (predicted_s, done) = of_size(compiled, members, (collective, root), at_bytes)?;
         Ok(Class { from_bytes, at_bytes, predicted_s, done })
     };
-    compiled.policy.size_classes(collective).into_iter().map(class).collect()
+    let mut all = compiled.policy.size_classes(collective).into_iter().map(class).collect::<anyhow::Result<Vec<Class>>>()?;
+    if let Some(largest) = all.last().map(|last| last.at_bytes).filter(|_| collective.sized()) {
+        let above = class((largest + 1, 2 * largest))?;
+        if all.last().is_some_and(|last| last.done != above.done) {
+            all.push(above);
+        }
+    }
+    Ok(all)
 }
 
 /// What a size takes, as far as is known, and how it is done.
