@@ -3,6 +3,8 @@
 
 mod common;
 
+use collwise::collective::collective;
+use collwise::policy::Policy;
 use common::file;
 use serde_json::Value;
 use std::path::Path;
@@ -37,6 +39,27 @@ fn changed(folder: &Path, name: &str, change: impl Fn(&str) -> String) -> String
     let path = folder.join(format!("{name}.toml"));
     std::fs::write(&path, change(&std::fs::read_to_string(policy(name)).unwrap())).unwrap();
     path.display().to_string()
+}
+
+/// Above all that was measured the library's own is called where it is nearly as fast.
+#[test]
+fn sizes_above_all_that_were_measured_have_a_line_and_a_reason() {
+    let said = ok(&["explain", &policy("two-core-vm"), "--bytes", "100MiB"]);
+    assert!(
+        said.contains("larger than the 16MiB that were measured: there the policy's way takes 20.4 ms, the MPI library's own 21.6 ms\n"),
+        "{said}"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let mut known = Policy::read(Path::new(&policy("ccgrid2007"))).unwrap();
+    let alltoall = collective("alltoall").unwrap();
+    let row = known.collectives.get_mut(alltoall).unwrap().two_level.last_mut().unwrap();
+    row.evidence.native_s = Some(1.1 * row.evidence.measured_s.unwrap());
+    let (largest, path) = (row.at_bytes, folder.path().join("known.toml").display().to_string());
+    std::fs::write(&path, known.to_toml().unwrap()).unwrap();
+    let of = |arguments: &[&str]| ok(&[&["explain", &path, "--collective", "alltoall"], arguments].concat());
+    assert!(of(&[]).lines().last().unwrap().contains("the MPI library's own"), "{}", of(&[]));
+    let [at, above] = [largest, 2 * largest].map(|bytes| of(&["--bytes", &format!("{bytes}B")]));
+    assert!(!at.contains("larger than") && above.contains("\nthe MPI library's own\n  larger than the "), "{at}{above}");
 }
 
 #[test]

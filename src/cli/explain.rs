@@ -104,7 +104,7 @@ pub fn classes(
     };
     let mut all = compiled.policy.size_classes(collective).into_iter().map(class).collect::<anyhow::Result<Vec<Class>>>()?;
     if let Some(largest) = all.last().map(|last| last.at_bytes).filter(|_| collective.sized()) {
-        let above = class((largest + 1, 2 * largest))?;
+        let above = class((largest.saturating_add(1), largest.saturating_mul(2)))?;
         if all.last().is_some_and(|last| last.done != above.done) {
             all.push(above);
         }

@@ -93,7 +93,7 @@ pub fn of_crossing(plan: &Routed, at_bytes: usize, e: &Evidence) -> String {
     out
 }
 
-/// Of a message larger than any that were measured: what was measured at the largest size.
+/// Of a message larger than any that were measured: what both take at the largest size.
 pub fn larger_than_measured(largest: usize, own_s: f64, native_s: f64) -> String {
     let (largest, own, native) = (units::bytes(largest), units::seconds(own_s), units::seconds(native_s));
     format!("larger than the {largest} that were measured: there the policy's way takes {own}, the MPI library's own {native}\n")
