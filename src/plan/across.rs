@@ -14,7 +14,7 @@ use crate::predict::{Busy, Repeats, Replay, pipelined, replay};
 use crate::schedule::{MOST_MESSAGES, in_flight_unsaid};
 use crate::stats::ROUNDING;
 use crate::topology::Rank;
-use crate::two_level::{InterGroup, InterGroupAlgorithm, IntraGroup, TwoLevel, inter_group_algorithm};
+use crate::two_level::{InterGroup, InterGroupAlgorithm, IntraGroup, ROUTED, TwoLevel, inter_group_algorithm};
 use crate::units;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
@@ -140,7 +140,7 @@ fn over(
     }
     let choice = if choice.inter_group.has_trees() { choice } else { TwoLevelParameters { intra_group: bcast::CHAIN, ..choice } };
     let segment = segment_of(choice.segment, bytes).min(bytes);
-    let costs = PolyModel::new(policy, members, &bcast::COLLECTIVE, bytes)?;
+    let costs = PolyModel::new(policy, members, ROUTED, bytes)?;
     if choice.by_speed {
         for ranks in &mut groups {
             *ranks = ordered(&costs, choice.intra_group, Parameters::default(), ranks, segment)?;
@@ -192,7 +192,7 @@ fn over_all(
     let mut ranks = groups.concat();
     let segment = if choice.segment < bytes { choice.segment } else { 0 };
     let said = Parameters { in_flight: choice.flow.in_flight, ..Parameters::of(segment, 0) };
-    let costs = PolyModel::new(policy, members, &bcast::COLLECTIVE, bytes)?;
+    let costs = PolyModel::new(policy, members, ROUTED, bytes)?;
     if choice.by_speed {
         ranks = ordered(&costs, choice.intra_group, said, &ranks, bytes)?;
     }
@@ -213,7 +213,7 @@ fn over_all(
 /// Ranks by the places that they take by the speed of their processors.
 fn ordered(costs: &PolyModel, algorithm: &'static Algorithm, parameters: Parameters, ranks: &[Rank], bytes: usize) -> Result<Vec<Rank>> {
     let among = Among { inner: costs, positions: ranks.to_vec() };
-    Ok(placed(ranks, &by_speed(&bcast::COLLECTIVE, algorithm, &parameters, &among, ranks.len(), bytes)?))
+    Ok(placed(ranks, &by_speed(ROUTED, algorithm, &parameters, &among, ranks.len(), bytes)?))
 }
 
 /// True if the processors of ranks differ for sure.
@@ -245,7 +245,7 @@ struct Part {
 /// As a broadcast along the star, where the group that is done last hears it in as many parts at once as let everybody be done the soonest;
 /// then the group that is done last then, until parts gain nothing.
 fn in_parts(policy: &CompiledPolicy, members: &[Location], star: TwoLevel, choice: TwoLevelParameters) -> Result<TwoLevel> {
-    let costs = PolyModel::new(policy, members, &bcast::COLLECTIVE, star.bytes)?;
+    let costs = PolyModel::new(policy, members, ROUTED, star.bytes)?;
     let inside = |ranks: &[Rank]| replay_inside(&costs, choice.intra_group, ranks, star.bytes);
     let part = |group: usize, ranks: &[Rank]| -> Result<Part> {
         let cost = crossing(policy, members[star.groups[0][0]], members[ranks[0]], star.bytes);
@@ -338,7 +338,7 @@ pub fn two_level_parameters(
         let choice = move |segment, by_speed| TwoLevelParameters { inter_group, segment, flow: Flow::default(), intra_group, by_speed };
         possible.flat_map(move |&segment| std::iter::once(choice(segment, false)).chain(by_speed.then(|| choice(segment, true))))
     };
-    bcast::ALGORITHMS.iter().flat_map(with)
+    ROUTED.algorithms.iter().flat_map(with)
 }
 
 /// The host of each rank by number, if any host has several.
@@ -373,7 +373,7 @@ pub fn predict_within(policy: &CompiledPolicy, members: &[Location], two_level: 
     let repeats = repeats(two_level);
     // of what cannot be looked at for its first turns nothing is built
     part(repeats.least_looked_at(two_level.bytes))?;
-    let costs = PolyModel::new(policy, members, &bcast::COLLECTIVE, two_level.bytes)?;
+    let costs = PolyModel::new(policy, members, ROUTED, two_level.bytes)?;
     if limit_s.is_finite() && two_level.inter_group == InterGroup::Relay && least(two_level, &costs)? > limit_s * ROUNDING {
         return Ok(f64::INFINITY);
     }
@@ -385,7 +385,7 @@ pub fn predict_within(policy: &CompiledPolicy, members: &[Location], two_level: 
 /// # Errors
 /// An algorithm that there is not.
 pub fn busiest(policy: &CompiledPolicy, members: &[Location], two_level: &TwoLevel) -> Result<f64> {
-    let costs = PolyModel::new(policy, members, &bcast::COLLECTIVE, two_level.bytes)?;
+    let costs = PolyModel::new(policy, members, ROUTED, two_level.bytes)?;
     let mut busy = two_level.ranks().into_iter().map(|rank| Ok(Busy::of(rank, &two_level.program(rank)?, &costs).least()));
     busy.try_fold(0.0, |most, busy: Result<f64>| Ok(f64::max(most, busy?)))
 }
@@ -416,7 +416,7 @@ fn repeats(two_level: &TwoLevel) -> Repeats {
     match (&two_level.groups[..], &two_level.intra_group[..]) {
         ([_], [over_all]) => {
             let IntraGroup { algorithm, parameters } = over_all;
-            let segment = bcast::COLLECTIVE.repeats(algorithm, parameters);
+            let segment = ROUTED.repeats(algorithm, parameters);
             Repeats { segment, turn: 1, in_flight: parameters.in_flight }
         }
         _ => Repeats::default(),

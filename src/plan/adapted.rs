@@ -6,12 +6,11 @@ use super::candidates::{TwoLevelCandidates, TwoLevelChoice, choice_name};
 use super::fastest::MANY_RANKS;
 use super::routed::choice_of;
 use super::{Location, Predictions, about_whole};
-use crate::collective::bcast;
 use crate::decide::{AS_GOOD, LEAST_ACROSS};
 use crate::error::Result;
 use crate::policy::{CompiledPolicy, TwoLevelRow};
 use crate::topology::Rank;
-use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, inter_group_algorithm};
+use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, ROUTED, inter_group_algorithm};
 use std::rc::Rc;
 
 /// Another schedule must be predicted to take so much less than the one that was measured, from another root or among other ranks.
@@ -76,12 +75,12 @@ impl<'a> Search<'a> {
     fn new(predictions: &Rc<Predictions<'a>>, root: Rank, bytes: usize, row: &TwoLevelRow) -> Result<Search<'a>> {
         let (policy, members) = (predictions.policy, predictions.members);
         let mut near: Vec<(TwoLevelChoice, &TwoLevelRow)> = Vec::new();
-        for row in policy.policy.two_level(&bcast::COLLECTIVE) {
+        for row in policy.policy.two_level(ROUTED) {
             near.push((choice_of(row)?, row));
         }
         near.sort_by_key(|(_, row)| row.times_apart(bytes));
         let own = choice_of(row)?;
-        let known = policy.policy.collectives.get(&bcast::COLLECTIVE).into_iter().flat_map(|all| &all.calibration);
+        let known = policy.policy.collectives.get(ROUTED).into_iter().flat_map(|all| &all.calibration);
         let sharing = |name: &str| inter_group_algorithm(name).is_ok_and(|a| SHARING.contains(&a));
         let known = known.filter(|(name, _)| !sharing(name)).map(|(_, ratios)| ratios);
         let of_rows = near.iter().filter_map(|(_, row)| Some(row.evidence.measured_s? / row.evidence.predicted_s));
@@ -205,7 +204,7 @@ impl<'a> Search<'a> {
 
     /// What predictions of the fastest schedule of an inter-group algorithm missed, if it was measured at about such sizes.
     fn calibrated(&self, choice: TwoLevelChoice) -> Option<f64> {
-        let known = self.policy.policy.collectives.get(&bcast::COLLECTIVE)?.calibration.get(choice_name(&choice))?;
+        let known = self.policy.policy.collectives.get(ROUTED)?.calibration.get(choice_name(&choice))?;
         let near = known.bytes.iter().any(|&at| at.max(self.bytes) / at.min(self.bytes).max(1) <= NEAR);
         near.then(|| known.at(self.bytes).max(1.0))
     }
@@ -248,7 +247,7 @@ mod tests {
         let link = |a: usize, b: usize| LinkPolicy { between: [names[a].clone(), names[b].clone()], ..policy.links[0].clone() };
         let links = (0..32).flat_map(|b| (0..b).map(move |a| (a, b))).map(|(a, b)| link(a, b)).collect();
         (policy.groups, policy.links) = ((0..32).map(group).collect(), links);
-        let rows = policy.collectives.get_mut(&bcast::COLLECTIVE).unwrap();
+        let rows = policy.collectives.get_mut(ROUTED).unwrap();
         let mut row = rows.two_level.last().unwrap().clone();
         (row.inter_group, row.intra_group, row.segment_bytes, row.at_bytes) = ("relay".into(), Some("chain".into()), 8 << 10, 4 << 20);
         (row.evidence.predicted_s, row.evidence.measured_s) = (0.1, None);

@@ -8,6 +8,7 @@ use crate::collective::{Parameters, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::policy::CompiledPolicy;
 use crate::predict::completion;
+use crate::two_level::ROUTED;
 
 /// The policy's schedule must be predicted to win by so much: what predictions err by at the largest sizes, where ranks compete for memory and
 /// processors, and more than one long message gains or loses by being cut.
@@ -44,10 +45,10 @@ pub(super) fn native_is_taken(native_s: f64, own_s: f64) -> bool {
 /// Weighs a plan at the largest size that was measured against the library's own broadcast.
 pub(super) fn weigh(policy: &CompiledPolicy, members: &[Location], plan: &Routed) -> Result<Beyond> {
     let bytes = plan.shape.bytes;
-    let row = policy.two_level(&bcast::COLLECTIVE, bytes).filter(|_| plan.groups.len() > 1 || plan.decided.is_some());
+    let row = policy.two_level(ROUTED, bytes).filter(|_| plan.groups.len() > 1 || plan.decided.is_some());
     // it was measured from rank 0, which is in the first group; from others another way may be taken
     let from_there = members[plan.shape.root].group == 0;
-    let measured = row.filter(|_| from_there && policy.is_as_measured(&bcast::COLLECTIVE, members.len(), &placement(members)));
+    let measured = row.filter(|_| from_there && policy.is_as_measured(ROUTED, members.len(), &placement(members)));
     let over_groups = measured.and_then(|row| Some((row.evidence.measured_s?, row.evidence.native_s?)));
     let (own_s, native_s) = match over_groups.or_else(|| inside(policy, members, plan)) {
         Some((own_s, native_s)) => (own_s, native_s),
@@ -62,8 +63,8 @@ fn inside(policy: &CompiledPolicy, members: &[Location], plan: &Routed) -> Optio
     let group = &policy.policy.groups[members[0].group];
     let positions = members.iter().map(|member| member.position);
     let whole = plan.groups.len() == 1 && policy.is_whole(members[0].group, positions) && members[plan.shape.root].position == 0;
-    let evidence = &group.row(&bcast::COLLECTIVE, plan.shape.bytes).filter(|_| whole)?.evidence;
-    let measured_s = evidence.measured_s.filter(|_| evidence.runner_up == bcast::COLLECTIVE.native().name)?;
+    let evidence = &group.row(ROUTED, plan.shape.bytes).filter(|_| whole)?.evidence;
+    let measured_s = evidence.measured_s.filter(|_| evidence.runner_up == ROUTED.native().name)?;
     Some((measured_s, measured_s * (1.0 + evidence.margin)))
 }
 
@@ -77,7 +78,7 @@ fn predicted(policy: &CompiledPolicy, members: &[Location], plan: &Routed) -> Re
 
 /// The fastest of what MPI libraries run for large messages, over the ranks in their order.
 fn libraries(policy: &CompiledPolicy, members: &[Location], shape: Shape) -> Result<f64> {
-    let costs = PolyModel::new(policy, members, &bcast::COLLECTIVE, shape.bytes)?;
+    let costs = PolyModel::new(policy, members, ROUTED, shape.bytes)?;
     let times = bcast::OF_LIBRARIES.iter().filter_map(|(a, radix)| a.schedule(&shape, &Parameters::of(0, *radix)));
     times.map(|schedule| completion(&schedule, &costs)).try_fold(f64::INFINITY, |best, t| Ok(t?.min(best)))
 }

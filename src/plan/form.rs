@@ -4,7 +4,7 @@ use super::farthest_first::serves_each;
 use super::forms::{groups_of, in_bounded_segments};
 use super::routed::Routed;
 use super::{Location, PolyModel};
-use crate::collective::{Algorithm, Collective, Parameters, Shape, Size, Step, bcast, placed_program};
+use crate::collective::{Algorithm, Collective, Parameters, Shape, Size, Step, placed_program};
 use crate::decide::even;
 use crate::error::{Error, Result};
 use crate::measure::Experiment;
@@ -12,7 +12,7 @@ use crate::policy::{CompiledPolicy, bounded};
 use crate::predict::completion;
 use crate::schedule::{MOST_MESSAGES, Program, Schedule};
 use crate::topology::Rank;
-use crate::two_level::Coordinated;
+use crate::two_level::{Coordinated, ROUTED};
 
 /// A form of a collective.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,7 +51,7 @@ impl Form {
         match self {
             Form::Flat(collective, ..) | Form::Placed(collective, ..) => collective,
             Form::Coordinated(c) => c.collective,
-            Form::Routed(_) => &bcast::COLLECTIVE,
+            Form::Routed(_) => ROUTED,
         }
     }
 

@@ -4,7 +4,7 @@ use super::across::{predict_within, problem, two_level};
 use super::fastest::MANY_RANKS;
 use super::routed::{Inside, Routed, busy, put_together};
 use super::{Location, TwoLevelChoice, group_ranks};
-use crate::collective::{Built, bcast};
+use crate::collective::Built;
 use crate::decide::placed;
 use crate::error::Result;
 use crate::intercluster::count;
@@ -12,7 +12,7 @@ use crate::policy::CompiledPolicy;
 use crate::predict::EVENTS;
 use crate::schedule::pieces;
 use crate::topology::Rank;
-use crate::two_level::{InterGroup, TwoLevel};
+use crate::two_level::{InterGroup, ROUTED, TwoLevel};
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 
@@ -100,7 +100,7 @@ impl<'a> Predictions<'a> {
     /// What is best for several ranks of a group.
     fn among(&self, group: usize, ranks: &[Rank], bytes: usize) -> Result<Inside> {
         let positions: Vec<usize> = ranks.iter().map(|&r| self.members[r].position).collect();
-        let decision = self.policy.decide_with(&bcast::COLLECTIVE, group, &positions, bytes, &self.built)?;
+        let decision = self.policy.decide_with(ROUTED, group, &positions, bytes, &self.built)?;
         let busy = busy(self.policy, group, &placed(&positions, &decision.places), &decision, bytes, &self.built)?;
         Ok((decision, busy))
     }

@@ -3,7 +3,7 @@
 use super::across::{self, Flow, TwoLevelParameters, predict, segment_of, two_level};
 use super::beyond::{self, Beyond};
 use super::{Location, Predictions, TwoLevelChoice, about_whole, adapted, group_ranks, placement, untuned};
-use crate::collective::{Built, Shape, bcast};
+use crate::collective::{Built, Shape};
 use crate::decide::placed;
 use crate::error::{Error, Result};
 use crate::intercluster::{Problem, Solution, solve, timeline};
@@ -11,7 +11,7 @@ use crate::model::Among;
 use crate::policy::{CompiledPolicy, Decision, TwoLevelRow, bounded};
 use crate::predict::replay;
 use crate::topology::Rank;
-use crate::two_level::{InterGroup, InterGroupAlgorithm, IntraGroup, TwoLevel};
+use crate::two_level::{InterGroup, InterGroupAlgorithm, IntraGroup, ROUTED, TwoLevel};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
@@ -98,24 +98,24 @@ impl Choice {
             Some(choice) => pipelined(policy, members, root, self.bytes, choice)?,
             None => put_together(policy, members, root, self.bytes, |group, _| Ok(self.inside.get(&group).cloned()))?,
         };
-        let as_measured = policy.is_as_measured(&bcast::COLLECTIVE, members.len(), &placement(members));
+        let as_measured = policy.is_as_measured(ROUTED, members.len(), &placement(members));
         plan.from_row = row.is_some() && as_tuned(policy, members, root);
         plan.native_s = row.and_then(|row| row.evidence.native_s.filter(|_| as_measured && row.native));
         plan.beyond = self.beyond;
-        plan.untuned = untuned(policy, members, &bcast::COLLECTIVE);
+        plan.untuned = untuned(policy, members, ROUTED);
         Ok(plan)
     }
 }
 
 /// The row that says how messages cross groups, if there are several.
 fn crossing_row<'a>(policy: &'a CompiledPolicy, members: &[Location], bytes: usize) -> Option<&'a TwoLevelRow> {
-    policy.two_level(&bcast::COLLECTIVE, bytes).filter(|_| members.iter().any(|m| m.group != members[0].group))
+    policy.two_level(ROUTED, bytes).filter(|_| members.iter().any(|m| m.group != members[0].group))
 }
 
 /// The schedule that a row says; `None` if each group does what its own row says.
 pub(super) fn choice_of(row: &TwoLevelRow) -> Result<TwoLevelChoice> {
     let named = row.intra_group.as_ref().filter(|_| !row.is_per_group());
-    named.map(|name| TwoLevelParameters::of(row, bcast::algorithm(name)?)).transpose()
+    named.map(|name| TwoLevelParameters::of(row, ROUTED.algorithm(name)?)).transpose()
 }
 
 /// True if all groups are there, about as large as those that were tuned, and the root is as it was then.
@@ -133,7 +133,7 @@ fn pipelined(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: u
         shape: Shape::new(members.len(), root, bytes),
         groups: two_level.groups.iter().map(planned).collect(),
         from_row: false,
-        predicted_s: policy.two_level_seconds(&bcast::COLLECTIVE, bytes),
+        predicted_s: policy.two_level_seconds(ROUTED, bytes),
         native_s: None,
         beyond: None,
         untuned: false,
@@ -181,7 +181,7 @@ pub(super) fn put_together(
     };
     let decided = |g: &PlannedGroup| {
         // one rank has nobody to send to
-        let alone = IntraGroup::of(bcast::COLLECTIVE.fallback);
+        let alone = IntraGroup::of(ROUTED.fallback);
         g.decision.as_ref().map_or(alone, |d| IntraGroup { algorithm: d.algorithm, parameters: d.parameters })
     };
     let jobs = schedule_between.as_ref().map_or(Vec::new(), |(_, s)| s.best.jobs.clone());
@@ -295,7 +295,7 @@ impl Routed {
         if self.decided.is_none() {
             self.time_whole(policy, members)?;
         } else if self.from_row {
-            self.predicted_s = policy.two_level_seconds(&bcast::COLLECTIVE, bytes);
+            self.predicted_s = policy.two_level_seconds(ROUTED, bytes);
         } else {
             self.predicted_s = predict(policy, members, &self.two_level)?;
         }

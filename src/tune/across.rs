@@ -6,7 +6,7 @@ use super::chosen::{self, Verdict, choosing, confirm, is_remeasured, verdict};
 use super::missed::{HOPELESS, Missed};
 use super::rows::{OfSize, between_sizes, choice_at, row_of_routes};
 use super::{HOLDS, ROUNDS};
-use crate::collective::{Parameters, bcast};
+use crate::collective::Parameters;
 use crate::decide::{ALIKE, LEAST_ACROSS, all_candidates, wider};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
@@ -17,7 +17,7 @@ use crate::policy::{CompiledPolicy, Evidence, NO_OTHER, PER_GROUP, Policy, TwoLe
 use crate::schedule::{MOST_SEGMENTS, WINDOW, pieces};
 use crate::score::Ratios;
 use crate::stats;
-use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, TwoLevel};
+use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, ROUTED, TwoLevel};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -137,7 +137,7 @@ impl Search<'_> {
             session.measure("two-level schedules", field)?;
         }
         let of = |bytes: usize| {
-            all_candidates(&bcast::COLLECTIVE, self.members.len(), bytes)
+            all_candidates(ROUTED, self.members.len(), bytes)
                 .into_iter()
                 .map(move |(algorithm, parameters)| (bytes, algorithm, parameters))
         };
@@ -271,11 +271,11 @@ impl Search<'_> {
     }
 
     fn native(&self, bytes: usize) -> Experiment {
-        self.over_all(bytes, bcast::COLLECTIVE.native().name, Parameters::default())
+        self.over_all(bytes, ROUTED.native().name, Parameters::default())
     }
 
     fn over_all(&self, bytes: usize, algorithm: &str, parameters: Parameters) -> Experiment {
-        let (collective, ranks) = (&bcast::COLLECTIVE, (0..self.members.len()).collect());
+        let (collective, ranks) = (ROUTED, (0..self.members.len()).collect());
         Experiment::Collective { collective, ranks, root: 0, bytes, algorithm: algorithm.into(), parameters }
     }
 

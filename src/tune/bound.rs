@@ -79,6 +79,7 @@ fn arrival(mut ways: Vec<(f64, f64)>, bytes: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::two_level::ROUTED;
 
     #[test]
     fn near_a_shorter_message_and_what_links_take_for_more_bytes_little_is_left_to_be_won() {
@@ -101,7 +102,7 @@ mod tests {
             let policy = CompiledPolicy::new(crate::policy::Policy::read(&file).unwrap()).unwrap();
             let of = |group: usize| (0..policy.policy.groups[group].hosts.len()).map(move |position| Location { group, position });
             let members: Vec<Location> = (0..policy.policy.groups.len()).flat_map(of).collect();
-            let rows = &policy.policy.collectives[&crate::collective::bcast::COLLECTIVE].two_level;
+            let rows = &policy.policy.collectives[ROUTED].two_level;
             let measured: Vec<_> = rows.iter().filter_map(|r| Some((r.at_bytes, r.evidence.measured_s?))).collect();
             assert!(measured.len() >= BCAST_SIZES.len(), "{name}: {measured:?}");
             for (bytes, seconds) in measured {

@@ -25,10 +25,13 @@ pub use bcast::{InterGroup, TwoLevel};
 pub use coordinated::{Coordinated, MOST_LANES, Through, first_rank, through};
 pub use inter_group::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, inter_group_algorithm};
 
-/// True if messages of a collective take routes of their own between groups ([`InterGroupAlgorithm`]), along which they pass as a whole or in segments: the
-/// broadcast's, which all planning of routes is of. The others go through coordinators ([`through`]).
+/// The collective whose messages take routes of their own between groups ([`InterGroupAlgorithm`]), along which they pass as a whole or in segments: the one
+/// that brings one message from a root to all. The others go through coordinators ([`through`]).
+pub static ROUTED: &Collective = &crate::collective::bcast::COLLECTIVE;
+
+/// True if a collective is that one.
 pub fn has_routes(collective: &Collective) -> bool {
-    collective == &crate::collective::bcast::COLLECTIVE
+    collective == ROUTED
 }
 
 /// An algorithm with its parameters. Of which collective it is one, whoever has it knows.
