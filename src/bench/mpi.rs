@@ -19,7 +19,7 @@ use crate::transport::clocks::Clocks;
 use crate::transport::library;
 use crate::transport::mpi::{MpiTransport, check, gather_names, library_version, now};
 use crate::transport::{Control, Executor, Ping, Task, Transport, native};
-use crate::two_level::{Coordinated, InterGroup, IntraGroup, TwoLevel, has_routes, through};
+use crate::two_level::{Coordinated, InterGroup, IntraGroup, Through, TwoLevel, has_routes, through};
 use crate::units;
 use mpi::collective::SystemOperation;
 use mpi::ffi;
@@ -143,8 +143,10 @@ impl<'a> Comparison<'a> {
         let mut contestants = vec![
             ("adaptive".to_string(), Contestant::Adaptive),
             ("native".into(), Contestant::Library(crate::run::duplicate(world.as_raw())?)),
-            ("two-level".into(), Contestant::TwoLevel),
         ];
+        if has_routes(collective) || through(collective).is_some() {
+            contestants.push(("two-level".into(), Contestant::TwoLevel));
+        }
         if settings.forced {
             let all = forced(world.as_raw(), collective)?;
             contestants.extend(all.into_iter().map(|Forced { name, comm }| (name, Contestant::Library(comm))));
@@ -174,12 +176,13 @@ impl<'a> Comparison<'a> {
     /// All contestants on one size; the rows are right on rank 0.
     fn size(&mut self, root: Rank, bytes: usize, settings: &Settings, offset: f64) -> Result<Vec<Row>> {
         let shape = self.collective.shape(self.groups.len(), root, bytes);
-        let two_level = if has_routes(self.collective) {
-            two_level(&self.groups, root, bytes)?.program(self.transport.rank())?
-        } else {
-            through_coordinators(&self.groups, self.collective, root)?.program(self.transport.rank(), &shape)?
-        };
         let me = self.transport.rank();
+        let two_level = match through(self.collective) {
+            _ if has_routes(self.collective) => two_level(&self.groups, root, bytes)?.program(me)?,
+            Some(through) => coordinated(&self.groups, through, root)?.program(me, &shape)?,
+            // nobody does it so
+            None => Program::new(),
+        };
         let mut memory = Memory::new(self.collective, &shape, me);
         let mut seconds = vec![Vec::new(); self.contestants.len()];
         let mut wrong = vec![0.0; self.contestants.len()];
@@ -293,8 +296,8 @@ fn two_level(group_of: &[usize], root: Rank, bytes: usize) -> Result<TwoLevel> {
 
 /// The textbook's collective through coordinators: everybody sends to the first rank of its group, the root of its own, these do what is simplest, and
 /// send to everybody.
-fn through_coordinators(group_of: &[usize], collective: &'static Collective, root: Rank) -> Result<Coordinated> {
-    let through = through(collective).ok_or_else(|| Error::invalid(format!("{} does not go through coordinators", collective.one())))?;
+fn coordinated(group_of: &[usize], through: &Through, root: Rank) -> Result<Coordinated> {
+    let collective = through.collective;
     let groups = groups(group_of, if collective.rooted { root } else { 0 })?;
     let (inside, between) = (through.inside(barrier::FLAT.name)?, (through.between)()[0]);
     Ok(Coordinated { collective, groups, inside: IntraGroup::of(inside), between: IntraGroup::of(between), segment: 0 })

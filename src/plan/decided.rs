@@ -8,10 +8,10 @@ use super::routed::{Choice, Routed};
 use super::{Form, LONGEST_MESSAGE, Location, OWN, PolyModel, placement, stand_in, untuned};
 use crate::collective::{Collective, Parameters, Shape};
 use crate::decide::placed;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::policy::{CompiledPolicy, Decision, TwoLevelRow, bounded};
 use crate::stats;
-use crate::two_level::{has_routes, through};
+use crate::two_level::{has_routes, through_coordinators};
 
 /// Above its own size a row holds up to so many times that: rows are made fourfold or nearer, and end halfway between two.
 const REACH: usize = 2;
@@ -307,7 +307,7 @@ pub(super) fn form_of(
 ) -> Result<Form> {
     let algorithm = collective.algorithm(&row.inter_group)?;
     let Some(inside) = &row.intra_group else { return Form::Flat(collective, algorithm, row.parameters()).with_flow(costs, shape) };
-    let through = through(collective).ok_or_else(|| Error::invalid(format!("{} does not go through coordinators", collective.one())))?;
+    let through = through_coordinators(collective)?;
     let inside = (through.inside(inside)?, row.intra_parameters());
     let between = (algorithm, Parameters { segment: 0, ..row.parameters() });
     let coordinated = coordinated(costs.policy(), members, collective, shape, inside, between, row.segment_bytes);

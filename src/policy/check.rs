@@ -8,7 +8,7 @@ use crate::error::key_path;
 use crate::model::{Compute, LARGEST};
 use crate::schedule::WINDOW;
 use crate::score::Ratios;
-use crate::two_level::{InterGroupAlgorithm, Through, has_routes, inter_group_algorithm, through};
+use crate::two_level::{InterGroupAlgorithm, has_routes, inter_group_algorithm, through_coordinators};
 use crate::units::{MAX_BYTES, is_time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -203,10 +203,7 @@ fn rows_fault(collective: &'static Collective, rows: &[TwoLevelRow], ranks: usiz
         if row.radix.max(row.intra_radix) > MAX_BYTES {
             return Some("its radix is not valid".into());
         }
-        let algorithms = match through(collective) {
-            None => segments_fault(collective, row),
-            Some(through) => forms_fault(through, row, ranks, groups),
-        };
+        let algorithms = if has_routes(collective) { segments_fault(collective, row) } else { forms_fault(collective, row, ranks, groups) };
         if row.by_speed && (!has_routes(collective) || row.is_per_group()) {
             return Some("by_speed is about a broadcast's algorithm inside groups, or over all ranks, that the row names".into());
         }
@@ -254,8 +251,7 @@ fn segments_fault(collective: &Collective, row: &TwoLevelRow) -> Option<String> 
 }
 
 /// What is wrong with the algorithms of a row that says a form.
-fn forms_fault(through: &Through, row: &TwoLevelRow, ranks: usize, groups: usize) -> Option<String> {
-    let collective = through.collective;
+fn forms_fault(collective: &'static Collective, row: &TwoLevelRow, ranks: usize, groups: usize) -> Option<String> {
     if row.inter_group == collective.native().name {
         return Some("the library's own runs where native = true, and is no algorithm here".into());
     }
@@ -274,6 +270,10 @@ fn forms_fault(through: &Through, row: &TwoLevelRow, ranks: usize, groups: usize
             Ok(_) if row.intra_radix > 0 => Some("it has an intra_radix, and no intra_group".into()),
             Ok(a) => radix_fault(a, row.radix, ranks).or_else(|| fits_fault(collective, a, ranks, row.at_bytes)),
         };
+    };
+    let through = match through_coordinators(collective) {
+        Err(e) => return Some(format!("failed to {e}")),
+        Ok(through) => through,
     };
     if row.segment_bytes > 0 && !through.segmented {
         return Some(format!("{} does not go through coordinators in segments", collective.one()));

@@ -12,12 +12,25 @@ use mpi::ffi;
 use mpi::raw::AsRaw;
 use mpi::traits::{Buffer, BufferMut};
 
-/// An adaptive collective of items that are given, and others that come. A broadcast's are in `result`, a barrier has none; `root` counts where there is one,
-/// and `op` is what items are combined with, where they are.
+/// An adaptive collective of items that are given, and others that come: any of [`COLLECTIVES`](crate::collective::COLLECTIVES), by its description. A broadcast's
+/// items are in `result`, a barrier has none; `root` counts where there is one, and `op` is what items are combined with, where they are.
+///
+/// ```no_run
+/// use collwise::collective::collective;
+/// use mpi::collective::SystemOperation;
+/// use mpi::traits::*;
+///
+/// collwise::transport::mpi::abort_on_panic();
+/// let universe = mpi::initialize().unwrap();
+/// let world = universe.world();
+/// let (mine, mut sum) = ([world.rank() as f64; 3], [0.0; 3]);
+/// let allreduce = collective("allreduce").unwrap();
+/// collwise::run::adaptive_collective(&world, allreduce, 0, &mine[..], &mut sum[..], Some(SystemOperation::sum())).unwrap();
+/// ```
 ///
 /// # Errors
 /// As its method of [`AdaptiveCollectives`].
-pub(crate) fn adaptive_collective<S: Buffer + ?Sized, R: BufferMut + ?Sized, O: Operation>(
+pub fn adaptive_collective<S: Buffer + ?Sized, R: BufferMut + ?Sized, O: Operation>(
     comm: &impl AsRaw<Raw = ffi::MPI_Comm>,
     collective: &'static Collective,
     root: Rank,

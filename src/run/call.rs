@@ -145,7 +145,7 @@ impl Prepared {
             op: asked.operation(),
             root: as_mpi_counts(root),
         };
-        let (bytes, call_own) = (side.map_or(0, |side| side.block()), library::own(collective)?);
+        let (bytes, call_own) = (side.map_or(0, |side| side.block()), library::Own::of(collective)?);
         Ok(Prepared { me, given, got, bytes, elements, reads_output, own, call_own, refused: false })
     }
 
@@ -156,7 +156,7 @@ impl Prepared {
         let items = |(count, datatype): (i64, ffi::MPI_Datatype)| (count as c_int, datatype);
         let (given, got, op) = (items(given), items(got), asked.operation());
         let own = library::Call { input: null(), given, output: null_mut(), got, op, root: as_mpi_counts(root) };
-        let call_own = library::own(asked.collective)?;
+        let call_own = library::Own::of(asked.collective)?;
         Ok(Prepared { me, given: None, got: None, bytes: 0, elements: None, reads_output: false, own, call_own, refused: true })
     }
 
@@ -299,12 +299,12 @@ pub(super) unsafe fn run(call: &Call) -> Result<()> {
         {
             let (own, call_own) = (prepared.as_it_is(call), prepared.call_own);
             under_way::finish(call.comm(), None);
-            return check(call.asked.collective.function, call_own(&own, call.comm()));
+            return check(call.asked.collective.function, call_own.call(&own, call.comm()));
         }
         let known = Known::of(&call.asked)?;
         run_known(known, call, |prepared| {
             let (own, _copy) = prepared.for_the_library(call);
-            (prepared.call_own)(&own, call.comm())
+            prepared.call_own.call(&own, call.comm())
         })
     }
 }

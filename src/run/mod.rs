@@ -45,7 +45,7 @@ mod under_way;
 mod vector;
 
 pub use adaptive::AdaptiveCollectives;
-pub(crate) use any::adaptive_collective;
+pub use any::adaptive_collective;
 pub(crate) use communicator::{duplicate, groups_in_use};
 pub use nonblocking::Pending;
 pub use private::contexts as private_communicators;

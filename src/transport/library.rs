@@ -3,11 +3,13 @@
 
 use super::mpi::check;
 use super::{Buffers, native};
-use crate::collective::{Collective, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scatter};
+use crate::collective::{COLLECTIVES, Collective, Size};
 use crate::error::{Error, Result};
 use crate::schedule::Elements;
 use mpi::ffi::{self, MPI_Comm, MPI_Datatype, MPI_Op};
+use std::mem::transmute;
 use std::os::raw::{c_int, c_void};
+use std::sync::OnceLock;
 
 /// What is combined, as MPI says it.
 #[derive(Clone, Copy)]
@@ -108,25 +110,80 @@ pub struct Call {
     pub root: c_int,
 }
 
-/// Calls one.
-pub type Own = unsafe fn(&Call, MPI_Comm) -> c_int;
+/// The library's own function of a collective, by what it takes before the communicator. All that have a root or not, combine or not, and are of a message or
+/// of blocks, take the same as their like.
+#[derive(Clone, Copy)]
+pub enum Own {
+    /// Nothing.
+    Alone(Alone),
+    /// The message, and the root that has it.
+    Message(Message),
+    /// What is given and what comes, as many items of each, and what combines them.
+    Combined(Combined),
+    /// The same, and the root that gets it.
+    CombinedAtRoot(CombinedAtRoot),
+    /// Blocks that are given, and blocks that come.
+    Blocks(Blocks),
+    /// The same, and the root that has, or gets, all of them.
+    BlocksOfRoot(BlocksOfRoot),
+}
 
-// SAFETY of all: the caller's
-const CALLS: [(&Collective, Own); 9] = [
-    (&bcast::COLLECTIVE, |c, comm| unsafe { native::PMPI_Bcast(c.output, c.got.0, c.got.1, c.root, comm) }),
-    (&barrier::COLLECTIVE, |_, comm| unsafe { native::PMPI_Barrier(comm) }),
-    (&allreduce::COLLECTIVE, |c, comm| unsafe { native::PMPI_Allreduce(c.input, c.output, c.got.0, c.got.1, c.op, comm) }),
-    (&reduce::COLLECTIVE, |c, comm| unsafe { native::PMPI_Reduce(c.input, c.output, c.given.0, c.given.1, c.op, c.root, comm) }),
-    (&reduce_scatter::COLLECTIVE, |c, comm| unsafe { native::PMPI_Reduce_scatter_block(c.input, c.output, c.got.0, c.got.1, c.op, comm) }),
-    (&allgather::COLLECTIVE, |c, comm| unsafe { native::PMPI_Allgather(c.input, c.given.0, c.given.1, c.output, c.got.0, c.got.1, comm) }),
-    (&gather::COLLECTIVE, |c, comm| unsafe {
-        native::PMPI_Gather(c.input, c.given.0, c.given.1, c.output, c.got.0, c.got.1, c.root, comm)
-    }),
-    (&scatter::COLLECTIVE, |c, comm| unsafe {
-        native::PMPI_Scatter(c.input, c.given.0, c.given.1, c.output, c.got.0, c.got.1, c.root, comm)
-    }),
-    (&alltoall::COLLECTIVE, |c, comm| unsafe { native::PMPI_Alltoall(c.input, c.given.0, c.given.1, c.output, c.got.0, c.got.1, comm) }),
-];
+type In = *const c_void;
+type Out = *mut c_void;
+type Alone = unsafe extern "C" fn(MPI_Comm) -> c_int;
+type Message = unsafe extern "C" fn(Out, c_int, MPI_Datatype, c_int, MPI_Comm) -> c_int;
+type Combined = unsafe extern "C" fn(In, Out, c_int, MPI_Datatype, MPI_Op, MPI_Comm) -> c_int;
+type CombinedAtRoot = unsafe extern "C" fn(In, Out, c_int, MPI_Datatype, MPI_Op, c_int, MPI_Comm) -> c_int;
+type Blocks = unsafe extern "C" fn(In, c_int, MPI_Datatype, Out, c_int, MPI_Datatype, MPI_Comm) -> c_int;
+type BlocksOfRoot = unsafe extern "C" fn(In, c_int, MPI_Datatype, Out, c_int, MPI_Datatype, c_int, MPI_Comm) -> c_int;
+
+impl Own {
+    /// That of a collective.
+    ///
+    /// # Errors
+    /// The library has no such function.
+    pub fn of(collective: &Collective) -> Result<Own> {
+        static FOUND: OnceLock<Vec<(&Collective, Own)>> = OnceLock::new();
+        let found = FOUND.get_or_init(|| COLLECTIVES.iter().filter_map(|c| Some((*c, Own::find(c)?))).collect());
+        let missing = || Error::invalid(format!("call {}: the MPI library has no such function", collective.function));
+        found.iter().find(|(c, _)| *c == collective).map(|(_, own)| *own).ok_or_else(missing)
+    }
+
+    fn find(collective: &Collective) -> Option<Own> {
+        let found = native::by_name(collective.function)?;
+        // SAFETY: MPI's function of this name takes this
+        Some(unsafe {
+            match (collective.size, collective.combines, collective.rooted) {
+                (Size::Nothing, ..) => Own::Alone(transmute::<Out, Alone>(found)),
+                (_, true, false) => Own::Combined(transmute::<Out, Combined>(found)),
+                (_, true, true) => Own::CombinedAtRoot(transmute::<Out, CombinedAtRoot>(found)),
+                (Size::Message, false, _) => Own::Message(transmute::<Out, Message>(found)),
+                (Size::Block, false, false) => Own::Blocks(transmute::<Out, Blocks>(found)),
+                (Size::Block, false, true) => Own::BlocksOfRoot(transmute::<Out, BlocksOfRoot>(found)),
+            }
+        })
+    }
+
+    /// Calls it.
+    ///
+    /// # Safety
+    /// What is said must be valid for MPI's function, on a communicator whose members all do this.
+    #[inline]
+    pub unsafe fn call(self, c: &Call, comm: MPI_Comm) -> c_int {
+        // SAFETY: the caller's
+        unsafe {
+            match self {
+                Own::Alone(own) => own(comm),
+                Own::Message(own) => own(c.output, c.got.0, c.got.1, c.root, comm),
+                Own::Combined(own) => own(c.input, c.output, c.got.0, c.got.1, c.op, comm),
+                // elsewhere than at the root nothing comes
+                Own::CombinedAtRoot(own) => own(c.input, c.output, c.given.0, c.given.1, c.op, c.root, comm),
+                Own::Blocks(own) => own(c.input, c.given.0, c.given.1, c.output, c.got.0, c.got.1, comm),
+                Own::BlocksOfRoot(own) => own(c.input, c.given.0, c.given.1, c.output, c.got.0, c.got.1, c.root, comm),
+            }
+        }
+    }
+}
 
 /// A copy of what a rank gives where that lies in its output: the library's name for "in place" is known to C alone.
 ///
@@ -135,15 +192,6 @@ const CALLS: [(&Collective, Own); 9] = [
 unsafe fn given(a: &Arguments) -> Option<Vec<u8>> {
     // SAFETY: the caller's
     a.buffers.input().is_null().then(|| unsafe { std::slice::from_raw_parts(a.buffers.output(), a.bytes) }.to_vec())
-}
-
-/// What calls the library's own collective, on a communicator whose members all do this; what is said must be valid for MPI's function.
-///
-/// # Errors
-/// It is not known here.
-pub fn own(collective: &Collective) -> Result<Own> {
-    let unknown = || Error::invalid(format!("call {}: it is not known here", collective.function));
-    CALLS.iter().find(|(c, _)| *c == collective).map(|(_, own)| *own).ok_or_else(unknown)
 }
 
 /// Runs the library's own collective.
@@ -167,5 +215,5 @@ pub unsafe fn run(collective: &Collective, arguments: &Arguments, comm: MPI_Comm
     let output = arguments.buffers.output().cast();
     let call = Call { input, given: items, output, got: items, op: operation.op, root: arguments.root as c_int };
     // SAFETY: the caller's
-    check(collective.function, unsafe { own(collective)?(&call, comm) })
+    check(collective.function, unsafe { Own::of(collective)?.call(&call, comm) })
 }

@@ -12,7 +12,7 @@ use mpi::ffi::{
     self, MPI_Aint as Aint, MPI_Comm as Comm, MPI_Count, MPI_Datatype as Datatype, MPI_Errhandler as Errhandler, MPI_Group as Group,
     MPI_Op, MPI_Request as Request, MPI_Status as Status,
 };
-use std::ffi::CStr;
+use std::ffi::CString;
 use std::sync::OnceLock;
 
 type Place = *mut c_void;
@@ -33,12 +33,20 @@ macro_rules! functions {
             fn find() -> Functions {
                 let library = library();
                 Functions {
-                    $($name: match function(library, concat!(stringify!($name), "\0")) {
+                    $($name: match function(library, stringify!($name)) {
                         // SAFETY: MPI's function of this name has the type of the one that was linked
                         Some(found) => unsafe { std::mem::transmute::<Place, unsafe extern "C" fn($($type),*) -> $result>(found) },
                         None => ffi::$name,
                     },)*
                 }
+            }
+        }
+
+        /// One of them by MPI's name of it; or another function of the MPI library's, which nothing here calls by name.
+        pub fn by_name(name: &str) -> Option<Place> {
+            match format!("P{name}").as_str() {
+                $(stringify!($name) => Some(functions().$name as Place),)*
+                other => function(library(), other),
             }
         }
 
@@ -151,9 +159,9 @@ fn functions() -> &'static Functions {
     FOUND.get_or_init(Functions::find)
 }
 
-/// A function by its name, which ends with a zero, in a library.
-fn function(library: Option<Place>, name: &'static str) -> Option<Place> {
-    let name = CStr::from_bytes_with_nul(name.as_bytes()).ok()?;
+/// A function by its name in a library.
+fn function(library: Option<Place>, name: &str) -> Option<Place> {
+    let name = CString::new(name).ok()?;
     // SAFETY: the handle of a library that stays loaded
     let found = unsafe { libc::dlsym(library?, name.as_ptr()) };
     (!found.is_null()).then_some(found)
@@ -170,7 +178,7 @@ fn library() -> Option<Place> {
             if library.is_null() {
                 return None;
             }
-            let file = function(Some(library), "PMPI_Get_library_version\0").and_then(|found| file_of(found));
+            let file = function(Some(library), "PMPI_Get_library_version").and_then(|found| file_of(found));
             if file == Some(begin) && file != own {
                 return Some(library);
             }

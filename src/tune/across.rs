@@ -137,9 +137,7 @@ impl Search<'_> {
             session.measure("two-level schedules", field)?;
         }
         let of = |bytes: usize| {
-            all_candidates(ROUTED, self.members.len(), bytes)
-                .into_iter()
-                .map(move |(algorithm, parameters)| (bytes, algorithm, parameters))
+            all_candidates(ROUTED, self.members.len(), bytes).into_iter().map(move |(algorithm, parameters)| (bytes, algorithm, parameters))
         };
         let plain: Vec<Experiment> = BCAST_SIZES.into_iter().flat_map(of).map(|(b, a, p)| self.over_all(b, a.name, p)).collect();
         session.measure("every algorithm over all ranks", &plain)?;

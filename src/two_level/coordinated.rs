@@ -58,8 +58,8 @@ pub fn through(collective: &Collective) -> Option<&'static Through> {
 ///
 /// # Errors
 /// It does not.
-fn through_coordinators(collective: &Collective) -> Result<&'static Through> {
-    through(collective).ok_or_else(|| Error::invalid(format!("{} does not go through coordinators", collective.one())))
+pub fn through_coordinators(collective: &Collective) -> Result<&'static Through> {
+    through(collective).ok_or_else(|| Error::invalid(format!("take {} through coordinators: it has no such form", collective.one())))
 }
 
 impl Through {

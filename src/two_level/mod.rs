@@ -22,7 +22,7 @@ use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
 pub use bcast::{InterGroup, TwoLevel};
-pub use coordinated::{Coordinated, MOST_LANES, Through, first_rank, through};
+pub use coordinated::{Coordinated, MOST_LANES, Through, first_rank, through, through_coordinators};
 pub use inter_group::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, inter_group_algorithm};
 
 /// The collective whose messages take routes of their own between groups ([`InterGroupAlgorithm`]), along which they pass as a whole or in segments: the one
