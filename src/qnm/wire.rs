@@ -123,7 +123,7 @@ mod tests {
             let call = &c.function[4..];
             assert_eq!((collective(call), partners(call)), (Some(c), Some(Partners::Anyone)), "{call}");
         }
-        for call in ["Send", "Ibcast", "Alltoallv", "Scatterv", "Reduce_scatter", "Scan"] {
+        for call in ["Send", "Ibcast", "Alltoallv", "Scatterv", "Reduce_scatter", "Sendrecv"] {
             assert_eq!(collective(call), None, "{call}");
         }
     }
