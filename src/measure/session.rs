@@ -1,6 +1,7 @@
 //! A session of measuring: runs what is asked and not known yet, repeats until it is precise, keeps every sample.
 
 mod remeasure;
+mod turns;
 
 use super::race::Rivals;
 use super::sample_file::{Held, SampleFile};
@@ -11,6 +12,7 @@ use crate::stats;
 use crate::units::MAX_SECONDS;
 use rustc_hash::FxHashSet;
 use std::path::Path;
+use turns::{in_turn, turns_as_long};
 
 /// As many batches are handed out at once as take about so long.
 const AT_ONCE_S: f64 = 4.0;
@@ -37,6 +39,8 @@ pub struct Session<'a> {
     file: Option<SampleFile>,
     rule: StopRule,
     side_by_side: bool,
+    /// By rank: the group among whose ranks experiments take turns with those among another's.
+    take_turns: Option<Vec<usize>>,
     progress: Progress<'a>,
     spent: Vec<Spent>,
 }
@@ -53,6 +57,7 @@ impl<'a> Session<'a> {
             file: None,
             rule: StopRule::default(),
             side_by_side: true,
+            take_turns: None,
             progress,
             spent: Vec::new(),
         }
@@ -86,6 +91,12 @@ impl<'a> Session<'a> {
     pub fn serial(mut self, serial: bool) -> Self {
         self.side_by_side = !serial;
         self
+    }
+
+    /// From now on experiments among the ranks of one group, of which each rank has a number, take turns with those of other groups: side by side they disturb
+    /// each other, as where hosts are emulated on the processors of one machine.
+    pub fn take_turns(&mut self, group_of: Vec<usize>) {
+        self.take_turns = Some(group_of);
     }
 
     /// Reports progress.
@@ -177,24 +188,27 @@ impl<'a> Session<'a> {
         // among those of as many ranks, whoever asks knows a good order
         open.sort_by_key(|field| std::cmp::Reverse(field[0].ranks().len()));
         let (began, total) = (self.elapsed(), open.iter().map(Vec::len).sum());
-        // fields on other hosts run side by side
-        let firsts: Vec<Experiment> = open.iter().map(|field| field[0].clone()).collect();
-        let batches = pack(&firsts, &self.settings.hosts, self.side_by_side);
-        let (mut rest, mut known, mut at_once) = (&batches[..], 0, 8);
-        while !rest.is_empty() {
-            let (now, later) = rest.split_at(whole_fields(rest, &open, at_once));
-            let start = self.elapsed();
-            let together = now.iter().flatten().flat_map(|&k| open[k].iter().cloned()).collect();
-            let done = self.repeat(together, rivals.as_mut(), rule)?;
-            if let Some(file) = &mut self.file {
-                file.append(&done)?;
+        let (mut known, mut at_once) = (0, 8);
+        for open in in_turn(open, self.take_turns.as_deref()) {
+            // fields on other hosts run side by side
+            let firsts: Vec<Experiment> = open.iter().map(|field| field[0].clone()).collect();
+            let batches = pack(&firsts, &self.settings.hosts, self.side_by_side);
+            let mut rest = &batches[..];
+            while !rest.is_empty() {
+                let (now, later) = rest.split_at(whole_fields(rest, &open, at_once));
+                let start = self.elapsed();
+                let together = now.iter().flatten().flat_map(|&k| open[k].iter().cloned()).collect();
+                let done = self.repeat(together, rivals.as_mut(), rule)?;
+                if let Some(file) = &mut self.file {
+                    file.append(&done)?;
+                }
+                known += done.len();
+                done.into_iter().for_each(|s| self.samples.insert(s));
+                (self.progress)(purpose, known, total);
+                // handing out batches one by one would cost latencies each; an interrupt loses what was handed out last
+                at_once = if self.elapsed() - start < AT_ONCE_S / 2.0 { 2 * at_once } else { (at_once / 2).max(1) };
+                rest = later;
             }
-            known += done.len();
-            done.into_iter().for_each(|s| self.samples.insert(s));
-            (self.progress)(purpose, known, total);
-            // handing out batches one by one would cost latencies each; an interrupt loses what was handed out last
-            at_once = if self.elapsed() - start < AT_ONCE_S / 2.0 { 2 * at_once } else { (at_once / 2).max(1) };
-            rest = later;
         }
         self.note(purpose, total, self.elapsed() - began);
         Ok(())
@@ -242,12 +256,15 @@ impl<'a> Session<'a> {
             let batches = pack(&experiments, &self.settings.hosts, self.side_by_side);
             let in_turns = || (0..turns).flat_map(|_| &batches);
             let handed_out: Vec<Vec<Experiment>> = in_turns().map(|b| b.iter().map(|&k| experiments[k].clone()).collect()).collect();
+            let start = self.probe.elapsed();
             let results = if self.side_by_side {
                 self.probe.run(&handed_out, repetitions)?
             } else {
                 let alone = handed_out.chunks(1).map(|one| self.probe.run(one, repetitions));
                 alone.collect::<Result<Vec<_>>>()?.concat()
             };
+            let took = self.probe.elapsed() - start;
+            let ran: f64 = results.iter().flat_map(|r| &r.seconds).sum();
             for (&k, more) in in_turns().flatten().zip(results) {
                 let (experiment, runs) = &mut open[k];
                 if more.seconds.is_empty() || more.seconds.iter().chain([&more.clock_error_s]).any(|t| !t.is_finite()) {
@@ -273,7 +290,12 @@ impl<'a> Session<'a> {
                 stop.is_none()
             });
             let so_far = open.first().map_or(0, |(_, runs)| runs.seconds.len());
-            (turns, repetitions) = (1, if rivals.is_some() { 1 } else { rule.more(so_far) });
+            (turns, repetitions) = match &rivals {
+                None => (1, rule.more(so_far)),
+                Some(_) if so_far > turns => (turns_as_long(turns, took, ran).clamp(1, rule.most.saturating_sub(so_far).max(1)), 1),
+                // the first ones warm up besides
+                Some(_) => (1, 1),
+            };
         }
         Ok(done)
     }

@@ -9,6 +9,7 @@ mod losses;
 mod missed;
 mod over_all;
 mod rows;
+mod side_by_side;
 
 use crate::cluster::{Bound, METHODS, Method};
 use crate::collective::{Built, Collective, alltoall, barrier, bcast};
@@ -63,6 +64,7 @@ impl Default for TuneOptions<'_> {
 pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, Policy)> {
     let discovery = discover(session, options.declared, options.method, options.bound)?;
     let mut groups: Vec<Group> = discovery.groups.iter().map(Group::new).collect();
+    side_by_side::check(session, &groups)?;
     let inside_hosts = links::inside_hosts(session, &groups)?;
     fill(&mut groups, inside_hosts, |group, found| group.policy.inside_host = found);
     let models = fit_groups(session, &rank_sets(&groups), MODELS)?;
