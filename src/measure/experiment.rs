@@ -368,7 +368,7 @@ mod tests {
             Experiment::Copy { rank: 3, bytes: 5, count: 3 },
             Experiment::Combine { rank: 3, bytes: 16, count: 3 },
         ];
-        for collective in COLLECTIVES.into_iter().filter(|c| c.tuned) {
+        for collective in COLLECTIVES.iter().copied().filter(|c| c.tuned) {
             let seven = collective.shape(ranks.len(), 0, 1000);
             all.extend(collective.built().filter(|a| (a.fits)(&seven)).map(|a| Experiment::Collective {
                 collective,

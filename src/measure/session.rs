@@ -230,9 +230,24 @@ impl<'a> Session<'a> {
     /// # Errors
     /// The probe's.
     pub fn alone(&mut self, experiment: &Experiment) -> Result<f64> {
-        let runs = self.probe.run(&[vec![experiment.clone()]], self.rule.least)?;
-        let seconds: Vec<f64> = runs.into_iter().flat_map(|r| r.seconds).collect();
-        stats::median(&seconds).ok_or_else(|| Error::data(format!("measure {experiment}: the probe gave no time")))
+        let found = self.beside(std::slice::from_ref(experiment), self.rule.least)?.pop();
+        found.ok_or_else(|| Error::data(format!("measure {experiment}: the probe gave no time")))
+    }
+
+    /// The medians of experiments that run side by side now, as far as they share no host, so often, whatever is known about them; they are not kept.
+    ///
+    /// # Errors
+    /// The probe's.
+    pub fn beside(&mut self, experiments: &[Experiment], runs: usize) -> Result<Vec<f64>> {
+        let places = pack(experiments, &self.settings.hosts, true);
+        let batches: Vec<Vec<Experiment>> = places.iter().map(|b| b.iter().map(|&k| experiments[k].clone()).collect()).collect();
+        let found = self.probe.run(&batches, runs)?;
+        let mut medians = vec![0.0; experiments.len()];
+        for (&k, runs) in places.iter().flatten().zip(found) {
+            let missing = || Error::data(format!("measure {}: the probe gave no time", experiments[k]));
+            medians[k] = stats::median(&runs.seconds).ok_or_else(missing)?;
+        }
+        Ok(medians)
     }
 
     /// True if experiments run side by side.

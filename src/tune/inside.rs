@@ -330,7 +330,7 @@ fn different(ranked: Vec<Candidate>) -> impl Iterator<Item = Candidate> {
 fn finalists(ranked: Vec<Candidate>) -> Vec<Candidate> {
     let mut kept: Vec<Candidate> = Vec::new();
     for c in different(ranked) {
-        if kept.len() < FINALISTS && kept.iter().filter(|k| k.algorithm.name == c.algorithm.name).count() < 2 {
+        if kept.len() < FINALISTS && kept.iter().filter(|k| k.algorithm == c.algorithm).count() < 2 {
             kept.push(c);
         }
     }
