@@ -194,7 +194,7 @@ fn first_plan_of_a_relay(bencher: Bencher, bytes: usize) {
 
 /// A collective's first call of a size on one rank, among those of 32 groups of 64 that take part, from a root in their middle.
 fn first_plan_of(bencher: Bencher, name: &str, bytes: usize, takes_part: impl Fn(&Location) -> bool) {
-    let collective = COLLECTIVES.into_iter().find(|c| c.name == name).unwrap();
+    let collective = COLLECTIVES.iter().copied().find(|c| c.name == name).unwrap();
     let (policy, members) = large_grid(32, 64);
     let policy = Arc::new(CompiledPolicy::new(policy).unwrap());
     let members: Vec<Location> = members.into_iter().filter(takes_part).collect();

@@ -289,7 +289,7 @@ fn a_policy_is_explained_in_short_and_its_barrier_too() {
 fn every_collective_is_predicted_and_exported() {
     let at = Path::new(".");
     let model = ["--model", "hockney", "--param", "alpha_s=1e-5", "--param", "beta_s_per_byte=1e-9"];
-    for collective in collwise::collective::COLLECTIVES {
+    for collective in collwise::collective::COLLECTIVES.iter().copied() {
         let bytes: &[&str] = if collective.sized() { &["--bytes", "1000"] } else { &[] };
         for algorithm in collective.built() {
             let one = [&["--collective", collective.name, "--algorithm", algorithm.name, "--ranks", "6"], bytes].concat();

@@ -202,7 +202,7 @@ fn the_root_alone_may_be_in_place_or_all_others() {
 #[test]
 fn bench_compares_them_all_and_finds_every_byte_right() {
     adaptive("bench_compares_them_all_and_finds_every_byte_right", 8, |world| {
-        for collective in COLLECTIVES {
+        for collective in COLLECTIVES.iter().copied() {
             let settings = Settings {
                 collective,
                 sizes: collective.sizes(&[1, 64, 5000]),

@@ -36,7 +36,7 @@ fn every_algorithm_delivers_from_every_root_over_threads() {
 fn every_algorithm_is_what_its_collective_is_for() {
     let costs = model("hockney").unwrap().costs(&Values::of(&[("alpha_s", 1e-5), ("beta_s_per_byte", 1e-9)])).unwrap();
     std::thread::scope(|scope| {
-        for collective in COLLECTIVES.into_iter().filter(|c| common::has_input(c)) {
+        for collective in COLLECTIVES.iter().copied().filter(|c| common::has_input(c)) {
             let costs = &costs;
             scope.spawn(move || {
                 for (ranks, (shape, segment)) in (1..=33)
@@ -70,7 +70,7 @@ proptest! {
         peers in 0usize..3, in_place: bool, commute: bool,
     ) {
         let parameters = Parameters { peers, ..Parameters::of(segment, radix) };
-        for collective in COLLECTIVES {
+        for collective in COLLECTIVES.iter().copied() {
             // most are tried above with all numbers of ranks that matter
             let ranks = if !common::has_input(collective) { ranks } else if collective.combines { ranks.div_ceil(3) } else { ranks.div_ceil(5) };
             let elements = if collective.combines { Elements { bytes: 1 + radix, commute } } else { Elements::default() };
@@ -194,7 +194,7 @@ fn random_coordinated(seed: u64, segment: usize) -> Coordinated {
         (1..order.len()).rev().for_each(|k| order.swap(k, one_of(k + 1)));
     }
     let groups = sizes.iter().map(|&n| order.drain(..n).collect()).collect();
-    let all: Vec<_> = COLLECTIVES.into_iter().filter_map(through).collect();
+    let all: Vec<_> = COLLECTIVES.iter().copied().filter_map(through).collect();
     let through = all[seed as usize % all.len()];
     let between: Vec<_> = (through.between)()
         .into_iter()
@@ -319,7 +319,7 @@ fn all_ranks_get_the_same_bits() {
 #[test]
 fn nobody_leaves_a_barrier_before_everybody_has_come() {
     for ranks in [2, 3, 8, 13] {
-        for collective in COLLECTIVES.into_iter().filter(|c| !c.sized()) {
+        for collective in COLLECTIVES.iter().copied().filter(|c| !c.sized()) {
             for algorithm in collective.built() {
                 for late in [0, ranks / 2, ranks - 1] {
                     let shape = Shape::new(ranks, 0, 0);

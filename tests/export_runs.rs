@@ -186,7 +186,7 @@ fn open_mpi_runs_every_algorithm_that_it_is_told_to() {
     };
     let mut proved = 0;
     for (ranks, skip) in [(4, 0), (4, 1), (5, 2), (6, 3)] {
-        let collectives = COLLECTIVES.into_iter().filter(|c| !(openmpi::TARGET.algorithms)(c).is_empty());
+        let collectives = COLLECTIVES.iter().copied().filter(|c| !(openmpi::TARGET.algorithms)(c).is_empty());
         let decisions: Vec<Decisions> = collectives.map(|collective| in_turn(collective, ranks, skip)).collect();
         let file = tools.at("rules");
         std::fs::write(&file, openmpi::write(&decisions, "a test").unwrap()).unwrap();

@@ -104,7 +104,7 @@ fn predictions(policy: &CompiledPolicy) -> Vec<(String, f64)> {
             plan(policy, &members, &bcast::COLLECTIVE, &Shape::new(members.len(), 0, bytes)).unwrap().seconds(),
         ));
     }
-    for collective in COLLECTIVES.into_iter().filter(|c| c.tuned && !c.sized()) {
+    for collective in COLLECTIVES.iter().copied().filter(|c| c.tuned && !c.sized()) {
         all.push((collective.name.into(), plan(policy, &members, collective, &Shape::new(members.len(), 0, 0)).unwrap().seconds()));
     }
     all
@@ -191,7 +191,7 @@ fn hosts_that_may_stand_in_are_written_as_patterns_and_those_of_one_host_are_war
 #[test]
 fn rows_that_are_too_wide_for_a_line_are_tables() {
     let mut policy = read("policies/ccgrid2007.toml");
-    let barrier = COLLECTIVES.into_iter().find(|c| !c.sized()).unwrap();
+    let barrier = COLLECTIVES.iter().copied().find(|c| !c.sized()).unwrap();
     let row = &mut policy.collectives.get_mut(barrier).unwrap().two_level[0];
     (row.evidence.native_s, row.native) = (Some(0.012_34), true);
     row.evidence.runner_up = "x".repeat(2 * WIDTH);
@@ -204,7 +204,7 @@ fn rows_that_are_too_wide_for_a_line_are_tables() {
 #[test]
 fn what_cannot_be_built_for_its_ranks_is_refused() {
     let policy = read("policies/icluster2.toml");
-    let (text, allgather) = (policy.to_toml().unwrap(), COLLECTIVES.into_iter().find(|c| c.name == "allgather").unwrap());
+    let (text, allgather) = (policy.to_toml().unwrap(), COLLECTIVES.iter().copied().find(|c| c.name == "allgather").unwrap());
     let (row, ranks) = (&policy.groups[0].choices[allgather][0], policy.groups[0].hosts.len());
     let begin = text.find("\nallgather = [").unwrap();
     let odd = |hosts: usize| {
@@ -395,7 +395,7 @@ fn a_row_of_a_tree_over_all_ranks_holds_from_its_own_root_and_at_sizes_near_its_
     let mut policy = read("policies/pmeo2006.toml");
     let of = |(group, g): (usize, &GroupPolicy)| (0..g.hosts.len()).map(move |position| Location { group, position });
     let members: Vec<Location> = policy.groups.iter().enumerate().flat_map(of).collect();
-    let [reduce, gather] = ["reduce", "gather"].map(|name| COLLECTIVES.into_iter().find(|c| c.name == name).unwrap());
+    let [reduce, gather] = ["reduce", "gather"].map(|name| COLLECTIVES.iter().copied().find(|c| c.name == name).unwrap());
     let last = policy.collectives.get_mut(reduce).unwrap().two_level.last_mut().unwrap();
     (last.inter_group, last.intra_group, last.segment_bytes) = ("binomial".into(), None, 0);
     let largest = [reduce, gather].map(|c| policy.two_level(c).last().unwrap().at_bytes);
@@ -447,7 +447,7 @@ fn forms_over_groups_are_of_a_way_that_was_measured() {
     let mut between = 0;
     for path in ["ccgrid2007", "pmeo2006", "icluster2", "hcl16"].map(|name| format!("policies/{name}.toml")) {
         let policy = read(&path);
-        for collective in COLLECTIVES.into_iter().filter(|c| *c != &bcast::COLLECTIVE) {
+        for collective in COLLECTIVES.iter().copied().filter(|c| *c != &bcast::COLLECTIVE) {
             let rows = policy.two_level(collective);
             let way = |row: &TwoLevelRow| (row.inter_group.clone(), row.radix, row.segment_bytes, row.intra_group.clone(), row.intra_radix);
             let measured: Vec<_> = rows.iter().filter(|row| row.evidence.measured_s.is_some()).map(way).collect();

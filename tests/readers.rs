@@ -246,7 +246,7 @@ fn use_samples(settings: Settings, samples: Samples, tunes: bool) {
     let long = |e: &Experiment| matches!(e, Experiment::TwoLevel { two_level } if two_level.message_count() > MOST_MESSAGES);
     if !samples.iter().any(|s| long(&s.experiment)) {
         let _ = by_place(compiled, &members, &samples);
-        for collective in COLLECTIVES {
+        for collective in COLLECTIVES.iter().copied() {
             let _ = (accuracy(compiled, &members, &samples, collective), regrets(compiled, &members, &samples, collective));
         }
     }

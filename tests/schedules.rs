@@ -200,11 +200,26 @@ fn each_fault_of_copies_and_combinings_is_named() {
     assert!(two(3).unwrap_err().contains("combines bytes 0 to 3, which are no elements of 2"));
 }
 
+/// Whoever calls a collective, or plans it, knows a rank's buffers by whether it is the root.
+#[test]
+fn all_ranks_but_the_root_have_buffers_alike() {
+    for collective in COLLECTIVES.iter().copied() {
+        for (ranks, root, bytes, in_place) in [(2, 1, 7, false), (9, 4, 100, true), (9, 4, 100, false), (16, 0, 1, true), (16, 0, 1, false)]
+        {
+            let root = if collective.rooted { root } else { 0 };
+            let shape = Shape { in_place, ..collective.shape(ranks, root, if collective.sized() { bytes } else { 0 }) };
+            let others: Vec<Layout> =
+                (0..ranks).filter(|&rank| !collective.rooted || rank != root).map(|rank| (collective.layout)(&shape, rank)).collect();
+            assert!(others.windows(2).all(|pair| pair[0] == pair[1]), "{} {shape:?}: {others:?}", collective.name);
+        }
+    }
+}
+
 /// So the ranks that send most in one receive most in the other.
 #[test]
 fn what_mirrors_another_algorithm_sends_its_messages_the_other_way_round() {
     let mut mirrored = 0;
-    for (collective, algorithm) in COLLECTIVES.into_iter().flat_map(|c| c.built().map(move |a| (c, a))) {
+    for (collective, algorithm) in COLLECTIVES.iter().copied().flat_map(|c| c.built().map(move |a| (c, a))) {
         let Some(other) = algorithm.mirrors else { continue };
         assert!(std::ptr::eq(collective.places_of(algorithm).unwrap(), other), "{} {}", collective.name, algorithm.name);
         for ranks in 1..18 {
@@ -219,13 +234,13 @@ fn what_mirrors_another_algorithm_sends_its_messages_the_other_way_round() {
         }
         mirrored += 1;
     }
-    assert_eq!(mirrored, 13);
+    assert!(mirrored >= 13, "{mirrored}");
 }
 
 #[test]
 fn whoever_takes_which_place_everybody_gets_the_same() {
     let mut forms = 0;
-    for collective in COLLECTIVES {
+    for collective in COLLECTIVES.iter().copied() {
         for ranks in 2..18 {
             // the others from the last one on, every second first
             let order = |root: usize| -> Vec<usize> {

@@ -26,7 +26,7 @@ fn policy(folder: &Path) -> PathBuf {
         return file;
     }
     let mut probe = SimulatedProbe::new(&Platform::parse("sites", SITES).unwrap(), Placement::Slot, 1).unwrap();
-    let tuned: Vec<&Collective> = COLLECTIVES.into_iter().filter(|c| ["bcast", "allreduce", "barrier"].contains(&c.name)).collect();
+    let tuned: Vec<&Collective> = COLLECTIVES.iter().copied().filter(|c| ["bcast", "allreduce", "barrier"].contains(&c.name)).collect();
     let (_, mut policy) = tune(&mut Session::new(&mut probe), TuneOptions { collectives: &tuned, ..TuneOptions::default() }).unwrap();
     for g in &mut policy.groups {
         let numbered = |k| format!("{}{k}", g.name);

@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn what_was_not_brought_about_is_wrong_and_what_was_is_right() {
-        for (collective, bytes) in COLLECTIVES.into_iter().filter(|c| c.sized()).flat_map(|c| [(c, 13), (c, 48)]) {
+        for (collective, bytes) in COLLECTIVES.iter().copied().filter(|c| c.sized()).flat_map(|c| [(c, 13), (c, 48)]) {
             let shape = collective.shape(3, 1, bytes);
             let shape = Shape { root: if collective.rooted { 1 } else { 0 }, ..shape };
             let mut all: Vec<Memory> = (0..3).map(|me| Memory::new(collective, &shape, me)).collect();

@@ -7,7 +7,7 @@
 use super::library::{Forced, forced};
 use super::memory::{Memory, NUMBER};
 use super::report::{Report, Row, group_of_host};
-use crate::collective::{Collective, barrier, bcast};
+use crate::collective::{Algorithm, Collective, bcast};
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
 use crate::plan::LONGEST_MESSAGE;
@@ -299,7 +299,11 @@ fn two_level(group_of: &[usize], root: Rank, bytes: usize) -> Result<TwoLevel> {
 fn coordinated(group_of: &[usize], through: &Through, root: Rank) -> Result<Coordinated> {
     let collective = through.collective;
     let groups = groups(group_of, if collective.rooted { root } else { 0 })?;
-    let (inside, between) = (through.inside(barrier::FLAT.name)?, (through.between)()[0]);
+    let is_star = |a: &&Algorithm| a.tree.is_some_and(|tree| tree(0, 4, 0).children.len() == 3);
+    let (inside, between) = ((through.inside)().into_iter().find(is_star), (through.between)().into_iter().next());
+    let (Some(inside), Some(between)) = (inside, between) else {
+        return Err(Error::invalid(format!("take {} through coordinators as textbooks do: it has no star", collective.one())));
+    };
     Ok(Coordinated { collective, groups, inside: IntraGroup::of(inside), between: IntraGroup::of(between), segment: 0 })
 }
 

@@ -22,7 +22,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         let parameters: Vec<&str> = m.scalars.iter().chain(m.tables).map(|(n, _)| *n).collect();
         add("model", m.name, &format!("parameters {}", parameters.join(", ")), m.citation);
     }
-    for c in COLLECTIVES {
+    for c in COLLECTIVES.iter().copied() {
         for a in c.algorithms {
             let takes = [(a.segmented, "--segment"), (!a.radices.is_empty(), "--radix")];
             let takes: Vec<&str> = takes.into_iter().filter(|t| t.0).map(|t| t.1).collect();

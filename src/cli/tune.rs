@@ -134,7 +134,7 @@ fn comment(text: &str) -> String {
 /// What was decided inside each group for each collective, and why.
 fn inside(policy: &Policy) -> String {
     let tuned = |collective: &&'static Collective| policy.groups.iter().any(|g| !g.rows(collective).is_empty());
-    COLLECTIVES.into_iter().filter(tuned).map(|collective| inside_of(policy, collective)).collect()
+    COLLECTIVES.iter().copied().filter(tuned).map(|collective| inside_of(policy, collective)).collect()
 }
 
 fn inside_of(policy: &Policy, collective: &'static Collective) -> String {

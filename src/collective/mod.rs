@@ -34,7 +34,7 @@ pub use step::{NativeCall, Step};
 pub use tree::{Node, down};
 
 /// Every collective.
-pub static COLLECTIVES: [&Collective; 9] = [
+pub static COLLECTIVES: &[&Collective] = &[
     &bcast::COLLECTIVE,
     &barrier::COLLECTIVE,
     &allreduce::COLLECTIVE,
@@ -61,7 +61,7 @@ pub struct Collective {
     pub combines: bool,
     /// True if policies say what is done: tuning measures it, and an adaptive call runs it. Else its schedules are there to be predicted, checked and exported.
     pub tuned: bool,
-    /// The sizes of one rank's buffers.
+    /// The sizes of one rank's buffers, which may be others at the root, and are alike on all other ranks: whoever calls it, or plans it, looks at one of these.
     pub layout: fn(&Shape, Rank) -> Layout,
     /// What a schedule of it must bring about.
     pub specification: fn(&Shape) -> Specification,
@@ -178,7 +178,7 @@ impl Collective {
 /// # Errors
 /// [`Error::Invalid`] with the names there are.
 pub fn collective(name: &str) -> Result<&'static Collective> {
-    among(&COLLECTIVES, name)
+    among(COLLECTIVES, name)
 }
 
 fn among(collectives: &[&'static Collective], name: &str) -> Result<&'static Collective> {
@@ -225,7 +225,7 @@ impl Serialize for Collective {
 impl<'de> Deserialize<'de> for &'static Collective {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         // files are about what is measured and run
-        let tuned: Vec<_> = COLLECTIVES.into_iter().filter(|c| c.tuned).collect();
+        let tuned: Vec<_> = COLLECTIVES.iter().copied().filter(|c| c.tuned).collect();
         among(&tuned, &String::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }

@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn what_takes_the_librarys_place_does_the_same_whatever_the_operation() {
-        for collective in COLLECTIVES {
+        for collective in COLLECTIVES.iter().copied() {
             for (ranks, in_place) in [(1, false), (2, false), (5, false), (5, true), (8, false)] {
                 let call = NativeCall {
                     in_place,

@@ -105,7 +105,7 @@ pub fn decide(policy: &CompiledPolicy, members: &[Location], target: &Target, co
     if members.len() < 2 {
         return Err(Error::invalid(format!("export for {}: the policy is of one rank, which communicates with nobody", target.name)));
     }
-    let tuned = COLLECTIVES.into_iter().filter(|c| !policy.policy.size_classes(c).is_empty());
+    let tuned = COLLECTIVES.iter().copied().filter(|c| !policy.policy.size_classes(c).is_empty());
     tuned.map(|collective| Search { policy, members, target, collective, commute }.decide()).collect()
 }
 

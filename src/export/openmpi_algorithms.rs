@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn every_algorithm_does_what_its_collective_is_for_among_any_number_of_ranks() {
-        for collective in COLLECTIVES {
+        for collective in COLLECTIVES.iter().copied() {
             for library in algorithms(collective) {
                 let algorithm = library.algorithm;
                 let fan_outs = if library.fan_outs.is_empty() { &[0][..] } else { library.fan_outs };

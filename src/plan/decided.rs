@@ -221,7 +221,7 @@ impl Plan {
         }
         match (self.from_row, self.form.is_native()) {
             (true, true) => Ok(native_seconds(policy, collective, shape.bytes)),
-            (true, false) => Ok(Some(policy.two_level_seconds(collective, shape.bytes))),
+            (true, false) => Ok(policy.two_level_seconds(collective, shape.bytes)),
             (false, _) => {
                 seconds(&self.form, &PolyModel::new(policy, members, collective, shape.bytes)?, members, (shape, None), f64::INFINITY)
             }
@@ -245,7 +245,7 @@ impl Plan {
         }
         let native_s = native_seconds(policy, collective, shape.bytes)?;
         let more = shape.bytes as f64 / class.shape.bytes.max(1) as f64;
-        let own_s = if self.from_row { policy.two_level_seconds(collective, shape.bytes) } else { self.seconds() * more };
+        let own_s = if self.from_row { policy.two_level_seconds(collective, shape.bytes)? } else { self.seconds() * more };
         let native = || Plan { from_row: true, ..Plan::predicted(Form::native(collective), Some(native_s)) };
         beyond::native_is_taken(native_s, own_s).then(native)
     }
@@ -289,7 +289,7 @@ fn from_row(
     if native.is_some() {
         return Ok(Plan { from_row: true, ..Plan::predicted(Form::native(collective), native) });
     }
-    let predicted_s = Some(policy.two_level_seconds(collective, shape.bytes));
+    let predicted_s = policy.two_level_seconds(collective, shape.bytes);
     let costs = PolyModel::new(policy, members, collective, shape.bytes)?;
     Ok(Plan { from_row: true, ..Plan::predicted(form_of(&costs, members, collective, row, shape)?, predicted_s) })
 }

@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_librarys_own_has_no_program_and_says_so() {
-        let barrier = COLLECTIVES.into_iter().find(|c| !c.sized()).unwrap();
+        let barrier = COLLECTIVES.iter().copied().find(|c| !c.sized()).unwrap();
         let form = Form::native(barrier);
         let said = form.schedule(&Shape::new(4, 0, 0)).unwrap_err().to_string();
         assert!(said.contains("build the program of native"), "{said}");
@@ -211,7 +211,7 @@ mod tests {
     fn operations_are_estimated_whatever_the_groups_are() {
         for sizes in [&[16, 16, 16, 16][..], &[32, 32], &[3, 40, 1, 20], &[20, 1, 1]] {
             let members = in_groups(sizes);
-            for collective in COLLECTIVES.into_iter().filter(|c| !has_routes(c)) {
+            for collective in COLLECTIVES.iter().copied().filter(|c| !has_routes(c)) {
                 let bytes = if collective.sized() { 4096 } else { 0 };
                 for (root, segment) in [(0, 0), (members.len() - 1, 1024)] {
                     let shape = collective.shape(members.len(), if collective.rooted { root } else { 0 }, bytes);
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn blocks_pass_coordinators_in_no_more_segments_than_other_messages() {
         let (members, bytes) = (in_groups(&[16; 4]), 16 << 20);
-        for collective in COLLECTIVES.into_iter().filter(|c| !has_routes(c) && c.size == Size::Block) {
+        for collective in COLLECTIVES.iter().copied().filter(|c| !has_routes(c) && c.size == Size::Block) {
             let shape = collective.shape(members.len(), 0, bytes);
             for form in all_forms(&members, collective, &shape, BELOW_HANDSHAKE) {
                 let Some(c) = form.coordinated().map(|c| in_bounded_segments(c.clone(), &shape).unwrap()) else { continue };
@@ -260,14 +260,14 @@ mod tests {
         };
         // where nothing was tuned, inside a group neither, the library's own runs
         let inside: Vec<Location> = (0..5).map(|position| Location { group: 0, position }).collect();
-        for collective in COLLECTIVES.into_iter().filter(|c| !has_routes(c) && policy.policy.two_level(c).is_empty()) {
+        for collective in COLLECTIVES.iter().copied().filter(|c| !has_routes(c) && policy.policy.two_level(c).is_empty()) {
             for members in [&inside, &everybody] {
                 assert!(plan(&policy, members, collective, &collective.shape(members.len(), 0, 1000)).unwrap().form.is_native());
             }
         }
         // every form from several roots, in place and not, and for odd sizes
         let few: Vec<Location> = (0..11).map(|k| everybody[(k * 17 + 3) % everybody.len()]).collect();
-        for collective in COLLECTIVES.into_iter().filter(|c| !has_routes(c)) {
+        for collective in COLLECTIVES.iter().copied().filter(|c| !has_routes(c)) {
             for (k, bytes) in [0, 1, 13, 1000, 12_001].into_iter().enumerate().filter(|(_, bytes)| collective.sized() || *bytes == 0) {
                 for (root, in_place) in [(0, k % 2 == 0), (3 + k, true), (10, false)] {
                     let root = if collective.rooted { root } else { 0 };
@@ -277,7 +277,7 @@ mod tests {
                 }
             }
         }
-        for collective in COLLECTIVES.into_iter().filter(|c| c.tuned && !has_routes(c)) {
+        for collective in COLLECTIVES.iter().copied().filter(|c| c.tuned && !has_routes(c)) {
             for (members, bytes) in [(&everybody, 8), (&some, 8), (&some, 40_008)] {
                 let ranks = members.len();
                 let shape = collective.shape(ranks, 0, if collective.sized() { bytes } else { 0 });
@@ -338,13 +338,13 @@ mod tests {
         policy.groups[0].hosts.iter_mut().enumerate().for_each(|(position, host)| *host = format!("node-{}", position / 4));
         let policy = CompiledPolicy::new(policy).unwrap();
         let dealt: Vec<Location> = (0..20).map(|k| Location { group: 0, position: k % 5 * 4 + k / 5 }).collect();
-        let allreduce = COLLECTIVES.into_iter().find(|c| c.combines && !c.rooted).unwrap();
+        let allreduce = COLLECTIVES.iter().copied().find(|c| c.combines && !c.rooted).unwrap();
         let groups = groups_of(&policy, &dealt, &allreduce.shape(20, 0, 8));
         let hosts: Vec<usize> = groups[0].iter().map(|&rank| dealt[rank].position / 4).collect();
         assert_eq!(groups[0][0], 0);
         assert!(hosts.is_sorted(), "{hosts:?}");
         // a root of another host comes first with those beside it
-        let reduce = COLLECTIVES.into_iter().find(|c| c.combines && c.rooted).unwrap();
+        let reduce = COLLECTIVES.iter().copied().find(|c| c.combines && c.rooted).unwrap();
         let shape = reduce.shape(20, 13, 8);
         let hosts: Vec<usize> = groups_of(&policy, &dealt, &shape)[0].iter().map(|&rank| dealt[rank].position / 4).collect();
         assert_eq!(hosts, [3, 3, 3, 3, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 4, 4, 4, 4]);
@@ -361,7 +361,7 @@ mod tests {
         let inside = |group: usize, ranks: usize| (0..ranks).map(move |position| Location { group, position });
         let in_order: Vec<Location> = inside(2, 4).chain(inside(0, 5)).chain(inside(1, 2)).collect();
         let dealt: Vec<Location> = (0..11).map(|k| Location { group: k % 3, position: k / 3 }).collect();
-        for collective in COLLECTIVES.into_iter().filter(|c| c.combines && through(c).is_some()) {
+        for collective in COLLECTIVES.iter().copied().filter(|c| c.combines && through(c).is_some()) {
             for (k, (root, bytes)) in [(0, 8), (3, 1000), (4, 30_008), (6, 13), (10, 2000)].into_iter().enumerate() {
                 let root = if collective.rooted { root } else { 0 };
                 let shape = Shape { in_place: k % 2 == 0, ..collective.shape(11, root, bytes) };

@@ -153,11 +153,11 @@ mod tests {
     #[test]
     fn a_root_that_is_not_there_and_messages_that_mpi_does_not_count_are_told_apart() {
         let mut planner = planner(13);
-        for collective in COLLECTIVES.into_iter().filter(|c| c.rooted) {
+        for collective in COLLECTIVES.iter().copied().filter(|c| c.rooted) {
             let said = planner.planned(collective, &collective.shape(77, 77, 8)).unwrap_err().to_string();
             assert!(said.contains(&format!("plan {} from rank 77 of 77 ranks", collective.one())), "{said}");
         }
-        let gather = COLLECTIVES.into_iter().find(|c| c.name == "gather").unwrap();
+        let gather = COLLECTIVES.iter().copied().find(|c| c.name == "gather").unwrap();
         for (bytes, too_long) in [(16 << 20, false), (40 << 20, true)] {
             let shape = gather.shape(77, 0, bytes);
             let said = plan(&planner.policy, &planner.members, gather, &shape).unwrap();
@@ -176,7 +176,7 @@ mod tests {
         let policy = Arc::new(CompiledPolicy::new(policy).unwrap());
         let mut planner = Planner::new(policy, members, 0, 1);
         // what was not tuned is the library's own anyway
-        for collective in COLLECTIVES.into_iter().filter(|c| has_routes(c) || !c.sized()) {
+        for collective in COLLECTIVES.iter().copied().filter(|c| has_routes(c) || !c.sized()) {
             let shape = collective.shape(5, 0, if collective.sized() { 1000 } else { 0 });
             let said = planner.planned(collective, &shape).unwrap_err().to_string();
             assert!(said.contains("no model of that group"), "{said}");

@@ -133,7 +133,7 @@ fn pipelined(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: u
         shape: Shape::new(members.len(), root, bytes),
         groups: two_level.groups.iter().map(planned).collect(),
         from_row: false,
-        predicted_s: policy.two_level_seconds(ROUTED, bytes),
+        predicted_s: of_rows(policy, bytes)?,
         native_s: None,
         beyond: None,
         untuned: false,
@@ -141,6 +141,13 @@ fn pipelined(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: u
         decided: Some(choice),
         schedule_between: None,
     })
+}
+
+/// What rows say of a size.
+fn of_rows(policy: &CompiledPolicy, bytes: usize) -> Result<f64> {
+    policy
+        .two_level_seconds(ROUTED, bytes)
+        .ok_or_else(|| Error::invalid(format!("time a {} over groups: no row says what it takes", ROUTED.name)))
 }
 
 /// The plan by which the whole message goes from group to group, and each group does what is best for it when it has it.
@@ -295,7 +302,7 @@ impl Routed {
         if self.decided.is_none() {
             self.time_whole(policy, members)?;
         } else if self.from_row {
-            self.predicted_s = policy.two_level_seconds(ROUTED, bytes);
+            self.predicted_s = of_rows(policy, bytes)?;
         } else {
             self.predicted_s = predict(policy, members, &self.two_level)?;
         }

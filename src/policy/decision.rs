@@ -149,7 +149,7 @@ impl CompiledPolicy {
         let long = |k: usize| by_names.get(&(name(k / n), name(k % n))).is_some_and(|l| l.latency_s > FAR_S);
         let shared = (0..n * n).map(|k| long(k) || slow(k)).collect();
         let overheads = (0..n).map(|group| Overheads::of(&policy, group)).collect();
-        let classes = COLLECTIVES.into_iter().map(|collective| (collective, policy.narrow_classes(collective))).collect();
+        let classes = COLLECTIVES.iter().copied().map(|collective| (collective, policy.narrow_classes(collective))).collect();
         let fingerprint = policy.fingerprint()?;
         Ok(CompiledPolicy { policy, groups, links, shared, port_shares, overheads, classes, fingerprint })
     }
@@ -264,12 +264,13 @@ impl CompiledPolicy {
         self.classes.get(collective).map_or(&[], Vec::as_slice)
     }
 
-    /// What a collective takes over all ranks of several groups for messages of this size, between the rows' times; 0 without rows.
-    pub fn two_level_seconds(&self, collective: &'static Collective, bytes: usize) -> f64 {
+    /// What a collective takes over all ranks of several groups for messages of this size, between the rows' times, if there are any.
+    pub fn two_level_seconds(&self, collective: &'static Collective, bytes: usize) -> Option<f64> {
         let rows = self.policy.two_level(collective);
         let sizes: Vec<usize> = rows.iter().map(|r| r.at_bytes).collect();
         let times: Vec<f64> = rows.iter().map(|r| r.evidence.measured_s.unwrap_or(r.evidence.predicted_s)).collect();
-        if sizes.is_empty() { 0.0 } else { stats::extended(&sizes, &times, bytes.max(sizes[0])) }
+        let first = *sizes.first()?;
+        Some(stats::extended(&sizes, &times, bytes.max(first)))
     }
 
     /// True if these are the positions of a group that its rows were made with, each once: as many ranks on each host.

@@ -145,7 +145,7 @@ fn ranks_one_after_the_other_or_in_windows_do_what_they_do_all_at_once() {
     let models: [(&dyn CostModel, bool); 4] =
         [(loggp.as_ref(), true), (&Unlike { pipes: false }, true), (&Unlike { pipes: true }, false), (&Free, false)];
     let (mut in_order, mut in_windows) = ([0; 4], [0; 4]);
-    for collective in crate::collective::COLLECTIVES {
+    for collective in crate::collective::COLLECTIVES.iter().copied() {
         let algorithms = collective.algorithms.iter();
         for (algorithm, ranks, bytes) in algorithms.flat_map(|a| [2, 3, 8, 13, 24].map(|p| [0, 1, 3000].map(|m| (a, p, m))).concat()) {
             let shape = collective.shape(ranks, ranks / 3, bytes);
@@ -213,7 +213,7 @@ fn completion_of(mut run: Run, limit: f64) -> Option<f64> {
 #[test]
 fn where_ranks_do_alike_one_of_them_does_what_all_do() {
     let mut found = std::collections::BTreeMap::new();
-    for collective in crate::collective::COLLECTIVES {
+    for collective in crate::collective::COLLECTIVES.iter().copied() {
         let algorithms = collective.algorithms.iter();
         for (algorithm, ranks, in_flight) in algorithms.flat_map(|a| [8, 13, 24, 32].map(|p| [0, 2].map(|n| (a, p, n))).concat()) {
             let parameters = crate::collective::Parameters { in_flight, ..crate::collective::Parameters::of(512, 0) };

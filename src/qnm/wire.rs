@@ -62,7 +62,7 @@ pub fn partners(call: &str) -> Option<Partners> {
 
 /// The collective that calls of a name are; `None` for calls of other kinds, such as those that are given a count for each process.
 pub fn collective(call: &str) -> Option<&'static Collective> {
-    COLLECTIVES.into_iter().find(|c| c.function.strip_prefix("MPI_") == Some(call))
+    COLLECTIVES.iter().copied().find(|c| c.function.strip_prefix("MPI_") == Some(call))
 }
 
 /// The table of a collective; that of its blocking form where a library has none for the other.
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn calls_of_all_collectives_are_known_and_others_are_none() {
-        for c in COLLECTIVES {
+        for c in COLLECTIVES.iter().copied() {
             let call = &c.function[4..];
             assert_eq!((collective(call), partners(call)), (Some(c), Some(Partners::Anyone)), "{call}");
         }
@@ -132,14 +132,14 @@ mod tests {
     fn the_size_of_a_call_is_known_where_the_report_says_it_of_the_processes_that_send() {
         // of four processes, by aggregates, and by process
         let site = |bytes: f64, mean_bytes: Option<f64>| Site { count: Some(4.0), bytes, mean_bytes, ..Site::default() };
-        for c in COLLECTIVES.into_iter().filter(|c| c.sized()) {
+        for c in COLLECTIVES.iter().copied().filter(|c| c.sized()) {
             let may_differ = c.rooted && c.size == Size::Block;
             assert_eq!(site(4000.0, None).size(c), (!may_differ).then_some(1000), "{}", c.name);
             // one of them sends
             assert_eq!(site(1000.0, Some(1000.0)).size(c), Some(1000), "{}", c.name);
             assert_eq!(site(0.0, None).size(c), None, "{}", c.name);
         }
-        let nothing = COLLECTIVES.into_iter().find(|c| !c.sized()).unwrap();
+        let nothing = COLLECTIVES.iter().copied().find(|c| !c.sized()).unwrap();
         assert_eq!(site(0.0, None).size(nothing), Some(0));
     }
 }

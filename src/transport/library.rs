@@ -188,10 +188,10 @@ impl Own {
 /// A copy of what a rank gives where that lies in its output: the library's name for "in place" is known to C alone.
 ///
 /// # Safety
-/// The output must have the bytes.
+/// The output must be as long as is said.
 unsafe fn given(a: &Arguments) -> Option<Vec<u8>> {
     // SAFETY: the caller's
-    a.buffers.input().is_null().then(|| unsafe { std::slice::from_raw_parts(a.buffers.output(), a.bytes) }.to_vec())
+    a.buffers.input().is_null().then(|| unsafe { std::slice::from_raw_parts(a.buffers.output(), a.buffers.output_len()) }.to_vec())
 }
 
 /// Runs the library's own collective.

@@ -38,7 +38,7 @@ pub struct Through {
 }
 
 /// Every collective that can, a line each.
-static THROUGH: [&Through; 8] = [
+static THROUGH: &[&Through] = &[
     &barrier::THROUGH,
     &allreduce::THROUGH,
     &reduce::THROUGH,
@@ -51,7 +51,7 @@ static THROUGH: [&Through; 8] = [
 
 /// How a collective goes through coordinators, if it can.
 pub fn through(collective: &Collective) -> Option<&'static Through> {
-    THROUGH.into_iter().find(|t| t.collective == collective)
+    THROUGH.iter().copied().find(|t| t.collective == collective)
 }
 
 /// How a collective goes through coordinators.

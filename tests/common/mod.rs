@@ -120,7 +120,7 @@ pub fn deliver<T: Transport>(transport: &mut T, most: usize, shapes: impl Fn(&Co
     let me = transport.rank();
     let mut executor = Executor::default();
     let mut mark = 0;
-    for (collective, ranks) in COLLECTIVES.into_iter().flat_map(|c| (1..=most).map(move |ranks| (c, ranks))) {
+    for (collective, ranks) in COLLECTIVES.iter().copied().flat_map(|c| (1..=most).map(move |ranks| (c, ranks))) {
         for (shape, segment) in shapes(collective, ranks) {
             mark += 1;
             if me >= ranks {

@@ -21,7 +21,7 @@ pub fn three_groups(folder: &Path, ranks: usize) -> (PathBuf, PathBuf) {
     }
     let platform = Platform::parse("three", THREE_GROUPS).unwrap();
     let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
-    let tuned: Vec<&Collective> = COLLECTIVES.into_iter().filter(|c| c.tuned).collect();
+    let tuned: Vec<&Collective> = COLLECTIVES.iter().copied().filter(|c| c.tuned).collect();
     let options = TuneOptions { collectives: &tuned, ..TuneOptions::default() };
     let (_, policy) = tune(&mut Session::new(&mut probe), options).unwrap();
     std::fs::write(&policy_file, policy.to_toml().unwrap()).unwrap();
