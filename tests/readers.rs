@@ -317,7 +317,7 @@ proptest! {
 
     #[test]
     fn reports(edits in edits(), real in 0usize..6) {
-        let names = ["examples/reports/2", "examples/reports/4", "examples/reports/8", "examples/reports/16", "tests/data/full", "tests/data/concise"];
+        let names = ["examples/reports/2", "examples/reports/4", "examples/reports/8", "examples/reports/16", "tests/data/full", "tests/data/mpip/hpccg.4.concise"];
         use_report(&mutated(&read(&format!("{}.mpiP", names[real])), &edits));
     }
 

@@ -94,6 +94,11 @@ fn empty(file: &str) -> Report {
     }
 }
 
+/// Half of the last digit of times in mpiP's concise reports, in seconds.
+const LAST_DIGIT_S: f64 = 0.5e-6;
+/// More tasks than any machine has: a report that says so is damaged.
+const MOST_TASKS: f64 = 1e7;
+
 /// The tables that matter, by the begin of their titles.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Table {
@@ -180,6 +185,10 @@ impl<'a> Row<'a> {
 struct Sums {
     /// The last row of the table by tasks, and its line.
     all: Option<(usize, Times)>,
+    /// The sum over all tasks where their times are not listed, and its line.
+    aggregate: Option<(usize, Times)>,
+    /// Tasks of the site that most of them call, where sites are not listed by task, and its line.
+    most_tasks: Option<(usize, f64)>,
     /// Rows by rank, for sites whose sum is missing.
     seen: BTreeMap<(String, usize), usize>,
 }
@@ -266,8 +275,11 @@ impl Reader<'_> {
             Table::TaskStatistics => {
                 // the first word names the row and stands under no column
                 let shifted = Row { words: row.words[1..].to_vec(), ..*row };
-                if row.words[0] == "Mean" {
-                    self.report.mean = Times { app_s: shifted.number("AppTime")?, mpi_s: shifted.number("MPITime")? };
+                let times = || Ok::<Times, Error>(Times { app_s: shifted.number("AppTime")?, mpi_s: shifted.number("MPITime")? });
+                match row.words[0] {
+                    "Mean" => self.report.mean = times()?,
+                    "Aggregate" => self.sums.aggregate = Some((row.line, times()?)),
+                    _ => {}
                 }
             }
             Table::Sites => {
@@ -285,12 +297,18 @@ impl Reader<'_> {
             }
             Table::AggregateTime => {
                 let (id, seconds) = (row.site()?, row.number("Time")? / 1e3);
-                self.entry(id, row.text("Call")?).seconds = seconds;
+                // of mpiP 3.5 on
+                let count = if row.has("Count") { Some(row.number("Count")?) } else { None };
+                let site = self.entry(id, row.text("Call")?);
+                (site.count, site.seconds) = (count, seconds);
             }
+            // how many of all were as large as its option -m asked for
+            Table::AggregateSent if row.words[..2.min(row.words.len())] == ["Total", "send/collective"] => {}
             Table::AggregateSent => {
                 let (id, count, bytes) = (row.site()?, row.number("Count")?, row.number("Total")?);
                 let site = self.entry(id, row.text("Call")?);
-                (site.count, site.bytes) = (Some(count), bytes);
+                // calls that send nothing are not counted here
+                (site.count, site.bytes) = (site.count.or(Some(count)), bytes);
             }
             Table::Uses => self.report.uses.push(used::read(&row.words).map_err(|e| row.wrong(e.to_string()))?),
             Table::Time | Table::Sent => self.statistics(table, row)?,
@@ -303,9 +321,14 @@ impl Reader<'_> {
     fn statistics(&mut self, table: Table, row: &Row) -> Result<()> {
         let (id, call) = (row.site()?, row.text("Name")?);
         if !row.has("Rank") {
-            if table == Table::Sent && row.has("Sum") {
-                let sum = row.number("Sum")?;
-                self.entry(id, call).bytes = sum;
+            let (tasks, mean) = (row.number("Tasks")?, row.number("Mean")?);
+            if self.sums.most_tasks.is_none_or(|(_, most)| tasks > most) {
+                self.sums.most_tasks = Some((row.line, tasks));
+            }
+            let site = self.entry(id, call);
+            match table {
+                Table::Time => site.seconds = tasks * mean / 1e3,
+                _ => site.bytes = tasks * mean,
             }
             return Ok(());
         }
@@ -328,6 +351,27 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// The number of tasks where none is listed, as in mpiP's own concise reports: as often as their mean is in their sum.
+    fn tasks_by_sums(&self, last: usize) -> Result<usize> {
+        let mean_s = self.report.mean.app_s;
+        let Some((line, sum)) = self.sums.aggregate.filter(|_| mean_s > 0.0) else {
+            return Err(self.wrong(last, "the report does not say how many tasks there were"));
+        };
+        let tasks = sum.app_s / mean_s;
+        // both are given to so many digits
+        let unsure = tasks * LAST_DIGIT_S / mean_s;
+        if !(0.5..=MOST_TASKS).contains(&tasks) || unsure > 0.25 || (tasks - tasks.round()).abs() > 0.25 {
+            let wrong = format!("{} s in all and {mean_s} s in the mean do not tell how many tasks there were", sum.app_s);
+            return Err(self.wrong(line, wrong));
+        }
+        match self.sums.most_tasks {
+            Some((line, most)) if most > tasks.round() => {
+                Err(self.wrong(line, format!("a site of {most} tasks, of which there were {}", tasks.round())))
+            }
+            _ => Ok(tasks.round() as usize),
+        }
+    }
+
     /// What only the whole report can tell.
     fn close(mut self, last: usize) -> Result<Report> {
         if let Some(((call, id), line)) = self.sums.seen.iter().next() {
@@ -348,10 +392,10 @@ impl Reader<'_> {
             let ranks = self.report.nodes.len() as f64;
             self.report.mean = Times { app_s: sum.app_s / ranks, mpi_s: sum.mpi_s / ranks };
         }
-        let Times { app_s, mpi_s } = self.report.mean;
         if self.report.nodes.is_empty() {
-            return Err(self.wrong(last, "the report does not say how many tasks there were"));
+            self.report.nodes = vec![String::new(); self.tasks_by_sums(last)?];
         }
+        let Times { app_s, mpi_s } = self.report.mean;
         if app_s <= 0.0 {
             return Err(self.wrong(last, "the report has no times of tasks"));
         }

@@ -74,7 +74,8 @@ impl Run {
                 }
             }
         }
-        if calls.is_empty() && !report.sites.is_empty() && report.mean.mpi_s > 0.0 {
+        let nothing_counted = report.sites.iter().all(|site| site.count.is_none());
+        if nothing_counted && !report.sites.is_empty() && report.mean.mpi_s > 0.0 {
             return Err(Error::data(format!(
                 "read {}: it says of no call site how often it was called and what it sent; ask mpiP for its full report (without -c)",
                 report.file
