@@ -242,12 +242,14 @@ impl<'a> Session<'a> {
         let places = pack(experiments, &self.settings.hosts, true);
         let batches: Vec<Vec<Experiment>> = places.iter().map(|b| b.iter().map(|&k| experiments[k].clone()).collect()).collect();
         let found = self.probe.run(&batches, runs)?;
-        let mut medians = vec![0.0; experiments.len()];
+        let mut medians = vec![None; experiments.len()];
         for (&k, runs) in places.iter().flatten().zip(found) {
-            let missing = || Error::data(format!("measure {}: the probe gave no time", experiments[k]));
-            medians[k] = stats::median(&runs.seconds).ok_or_else(missing)?;
+            medians[k] = stats::median(&runs.seconds).filter(|median| median.is_finite());
         }
-        Ok(medians)
+        let known = |(experiment, median): (&Experiment, Option<f64>)| {
+            median.ok_or_else(|| Error::data(format!("measure {experiment}: the probe gave no finite time")))
+        };
+        experiments.iter().zip(medians).map(known).collect()
     }
 
     /// True if experiments run side by side.
@@ -307,8 +309,10 @@ impl<'a> Session<'a> {
             let so_far = open.first().map_or(0, |(_, runs)| runs.seconds.len());
             (turns, repetitions) = match &rivals {
                 None => (1, rule.more(so_far)),
-                Some(_) if so_far > turns => (turns_as_long(turns, took, ran).clamp(1, rule.most.saturating_sub(so_far).max(1)), 1),
-                // the first ones warm up besides
+                // one by one nothing is won by several, and the first ones warm up besides
+                Some(_) if self.side_by_side && so_far > turns => {
+                    (turns_as_long(turns, took, ran).min(rule.most.saturating_sub(so_far)).max(1), 1)
+                }
                 Some(_) => (1, 1),
             };
         }

@@ -74,10 +74,11 @@ impl Run {
                 }
             }
         }
-        let nothing_counted = report.sites.iter().all(|site| site.count.is_none());
-        if nothing_counted && !report.sites.is_empty() && report.mean.mpi_s > 0.0 {
+        // a program may send nothing
+        let sends = |site: &super::Site| partners(&site.call).is_some() && site.count.is_none();
+        if calls.is_empty() && report.sites.iter().any(sends) {
             return Err(Error::data(format!(
-                "read {}: it says of no call site how often it was called and what it sent; ask mpiP for its full report (without -c)",
+                "read {}: it says of no call site that sends how often it was called and what it sent; ask mpiP for its full report (without -c)",
                 report.file
             )));
         }

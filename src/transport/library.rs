@@ -191,7 +191,8 @@ impl Own {
 /// The output must be as long as is said.
 unsafe fn given(a: &Arguments) -> Option<Vec<u8>> {
     // SAFETY: the caller's
-    a.buffers.input().is_null().then(|| unsafe { std::slice::from_raw_parts(a.buffers.output(), a.buffers.output_len()) }.to_vec())
+    (a.buffers.input().is_null() && a.buffers.output_len() > 0)
+        .then(|| unsafe { std::slice::from_raw_parts(a.buffers.output(), a.buffers.output_len()) }.to_vec())
 }
 
 /// Runs the library's own collective.

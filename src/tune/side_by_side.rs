@@ -30,7 +30,8 @@ pub(super) fn check(session: &mut Session, groups: &[Group]) -> Result<()> {
         algorithm: bcast::COLLECTIVE.fallback.name.into(),
         parameters: Parameters::default(),
     };
-    let all: Vec<Experiment> = groups.iter().filter(|group| group.rank_set.ranks.len() > 1).map(long).take(CHECKED).collect();
+    let several: Vec<&Group> = groups.iter().filter(|group| group.rank_set.ranks.len() > 1).collect();
+    let all: Vec<Experiment> = several.iter().copied().step_by(several.len().div_ceil(CHECKED).max(1)).map(long).collect();
     // simulated hosts have processors of their own
     let is_simulated = [Library::Simulator, Library::Smpi].contains(&Library::of(&session.settings().library));
     if all.len() < 2 || is_simulated || !session.is_side_by_side() || !session.can_measure() {
