@@ -300,7 +300,7 @@ impl Reader<'_> {
                 // of mpiP 3.5 on
                 let count = if row.has("Count") { Some(row.number("Count")?) } else { None };
                 let site = self.entry(id, row.text("Call")?);
-                (site.count, site.seconds) = (count, seconds);
+                (site.count, site.seconds) = (count.or(site.count), seconds);
             }
             // how many of all were as large as its option -m asked for
             Table::AggregateSent if row.words[..2.min(row.words.len())] == ["Total", "send/collective"] => {}
