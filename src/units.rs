@@ -89,11 +89,13 @@ pub fn seconds(t: Seconds) -> String {
     if t == 0.0 {
         return "0 s".into();
     }
+    // what is rounded up to a thousand of one unit is one of the next
     let (scale, unit) = match t.abs() {
-        x if x >= 1.0 => (1.0, "s"),
-        x if x >= 1e-3 => (1e3, "ms"),
-        x if x >= 1e-6 => (1e6, "us"),
-        _ => (1e9, "ns"),
+        x if x >= 0.9995 => (1.0, "s"),
+        x if x >= 0.9995e-3 => (1e3, "ms"),
+        x if x >= 0.9995e-6 => (1e6, "us"),
+        x if x >= 0.005e-9 => (1e9, "ns"),
+        _ => return "0 s".into(),
     };
     let value = t * scale;
     let decimals = match value.abs() {
