@@ -218,7 +218,7 @@ fn use_policy(policy: Policy) {
     }
     let machine = Machine::of_policy(&compiled, 2).unwrap();
     let placed = machine.place(6, Spread::Cyclic).unwrap();
-    machine.message_s(&placed, collwise::qnm::partners("Bcast").unwrap(), 1e4);
+    machine.message_s(&placed, collwise::qnm::Partners::Anyone, collwise::qnm::Neighbourhood::Cube, 1e4);
 }
 
 fn use_hierarchy(two_level: &TwoLevel, ranks: usize, compiled: &CompiledPolicy, members: &[Location]) {
@@ -317,7 +317,7 @@ proptest! {
 
     #[test]
     fn reports(edits in edits(), real in 0usize..6) {
-        let names = ["examples/reports/2", "examples/reports/4", "examples/reports/8", "examples/reports/16", "tests/data/full", "tests/data/mpip/hpccg.4.concise"];
+        let names = ["examples/reports/2", "examples/reports/4", "examples/reports/8", "examples/reports/16", "tests/data/mpip/hpccg.4.full", "tests/data/mpip/hpccg.4.concise"];
         use_report(&mutated(&read(&format!("{}.mpiP", names[real])), &edits));
     }
 

@@ -1,9 +1,10 @@
 //! Wall time of an application at numbers of processes, on placements and on platforms where it was not run.
 
 use super::clocks::solve;
-use super::scale::{medians, quantile};
-use super::wall::traffic;
-use super::{Call, Components, Form, Guess, Law, Machine, Run, Series, Split, Spread, Traffic, split};
+use super::wall::{size_by_time, traffic};
+use super::{
+    Call, Components, Form, Guess, Law, Machine, Neighbourhood, Observed, Run, Said, Series, Split, Spread, Table, Traffic, split,
+};
 use crate::error::{Error, Result};
 use serde::Serialize;
 
@@ -16,6 +17,14 @@ pub struct Application {
     pub splits: Vec<Split>,
     /// How its calls scale.
     pub calls: Vec<CallLaw>,
+    /// How its messages go.
+    pub observed: Observed,
+    /// Processes of the fullest node, in the runs.
+    pub crowd: usize,
+    /// How much of the network's delays is seen, by kind of call.
+    pub seen: Vec<(Option<String>, Table)>,
+    /// Waiting for processes that compute longer, as a share of computing.
+    pub waiting: Table,
     /// How MPI's active time scales.
     pub active: Active,
     /// How its computing scales.
@@ -28,9 +37,11 @@ pub struct CallLaw {
     /// The name.
     pub name: String,
     /// Calls of a process.
-    pub count: Law,
+    pub count: Series,
     /// Bytes of a call; none where it sends none.
-    pub bytes: Option<Law>,
+    pub bytes: Option<Series>,
+    /// Who says so.
+    pub said: Said,
 }
 
 /// What MPI's active time goes with.
@@ -56,9 +67,8 @@ pub enum Active {
         /// The law of that.
         law: Law,
     },
-    /// None is seen in some runs, where computing in turns explains all: processes and seconds, interpolated between, and as at the next
-    /// one beyond.
-    Table(Vec<(usize, f64)>),
+    /// By none, or there is none in some runs, where the network or computing in turns explains all.
+    Table(Table),
 }
 
 impl Per {
@@ -97,25 +107,41 @@ impl Application {
     /// No run, processes that cannot be placed so, or a run without computing.
     pub fn fit(mut runs: Vec<Run>, machine: &Machine, spread: Spread) -> Result<Application> {
         runs.sort_by_key(|r| r.ranks);
-        let splits: Vec<Split> = runs.iter().map(|r| split(r, machine, spread)).collect::<Result<_>>()?;
-        Application::of(runs, splits)
+        let observed = Observed::of(&runs, &call_laws(&runs), machine, spread)?;
+        for run in &mut runs {
+            size_by_time(run, machine, spread, &observed)?;
+        }
+        let splits: Vec<Split> = runs.iter().map(|r| split(r, machine, spread, &observed)).collect::<Result<_>>()?;
+        let fullest = |run: &Run| Ok(crowd(machine, &machine.place(run.ranks, spread)?));
+        let crowd = runs.iter().map(fullest).collect::<Result<Vec<_>>>()?.into_iter().max().unwrap_or(1);
+        Application::of(runs, splits, observed, crowd)
     }
 
-    fn of(runs: Vec<Run>, splits: Vec<Split>) -> Result<Application> {
+    fn of(runs: Vec<Run>, splits: Vec<Split>, observed: Observed, crowd: usize) -> Result<Application> {
         let of = |value: fn(&Split) -> f64| runs.iter().zip(&splits).map(|(r, s)| (r.ranks, value(s))).collect::<Vec<_>>();
         let compute = Series::new(&of(|s| s.components.compute_s)).ok_or_else(|| match runs.iter().find(|r| r.wall_s <= r.mpi_s) {
             Some(run) => Error::data(format!("fit how computing scales: {} says that all of its time was in MPI", run.file)),
             None => Error::data("fit how an application scales: there is no report"),
         })?;
-        let active = active_law(&runs, &splits);
-        Ok(Application { calls: call_laws(&runs), active, compute, runs, splits })
+        let waiting = Table::new(&of(|s| s.components.waiting_s / s.components.compute_s.max(f64::MIN_POSITIVE)));
+        Ok(Application {
+            calls: call_laws(&runs),
+            observed,
+            crowd,
+            seen: seen_tables(&runs, &splits),
+            waiting,
+            active: active_law(&runs, &splits),
+            compute,
+            runs,
+            splits,
+        })
     }
 
     /// The calls at so many processes, and how far they may be off; none where that of one of them is unknown.
     fn calls_at(&self, ranks: usize) -> (Vec<Call>, Option<f64>) {
         let mut spread = Some(0.0f64);
-        let mut read = |law: &Law| {
-            let guess = law.at(ranks);
+        let mut read = |series: &Series| {
+            let guess = series.at(ranks);
             spread = spread.zip(guess.spread).map(|(a, b)| a.max(b));
             guess.value
         };
@@ -124,10 +150,17 @@ impl Application {
             .iter()
             .map(|law| {
                 let (count, bytes) = (read(&law.count), law.bytes.as_ref().map_or(0.0, &mut read));
-                Call { name: law.name.clone(), count, bytes, seconds: 0.0 }
+                Call { name: law.name.clone(), count, bytes, said: law.said, seconds: 0.0 }
             })
             .collect();
         (if ranks == 1 { Vec::new() } else { calls }, spread)
+    }
+
+    /// The number of processes whose laws calls of a kind follow at another one: where these change between two, that of the fewer.
+    fn lawful(&self, kind: &Option<String>, ranks: usize) -> usize {
+        let own = self.calls.iter().filter(|c| kind.as_ref().is_none_or(|name| c.name == *name));
+        let breaks = own.flat_map(|c| [Some(&c.count), c.bytes.as_ref()]).flatten().flat_map(Series::breaks);
+        breaks.filter(|(before, after)| (before + 1..*after).contains(&ranks)).map(|b| b.0).min().unwrap_or(ranks)
     }
 
     /// Predicts the wall time of so many processes.
@@ -144,7 +177,23 @@ impl Application {
         }
         let placed = machine.place(ranks, spread)?;
         let (calls, calls_spread) = self.calls_at(ranks);
-        let traffic = traffic(&calls, machine, &placed);
+        let seen = |kind: &Option<String>| self.seen.iter().find(|s| s.0 == *kind).map(|s| (&s.1, self.lawful(kind, ranks)));
+        let sent = |observed: &Observed| {
+            let (traffic, delays) = traffic(&calls, machine, &placed, observed);
+            let switch_s = delays.iter().map(|(kind, delay_s)| delay_s * seen(kind).map_or(1.0, |(shares, ranks)| shares.at(ranks))).sum();
+            (Traffic { switch_s, ..traffic }, delays)
+        };
+        let (traffic, delays) = sent(&self.observed);
+        // where partners lie matters as soon as some are on one node, and not as in the runs
+        let is_guessed = crowd(machine, &placed) != self.crowd;
+        let guesses = Neighbourhood::ALL.into_iter().filter(|_| is_guessed);
+        let elsewhere = guesses.map(|neighbours| sent(&Observed { neighbours, ..self.observed.clone() }).0.switch_s);
+        let (least_s, most_s) = elsewhere.fold((traffic.switch_s, traffic.switch_s), |(l, m), s| (l.min(s), m.max(s)));
+        // what is not explained by the network of the runs may be the network all the same, and change as it does
+        let at_home: Vec<(usize, f64)> = self.runs.iter().zip(&self.splits).map(|(r, s)| (r.ranks, s.traffic.switch_s)).collect();
+        let changes = (traffic.switch_s / Table::new(&at_home).at(ranks)).ln();
+        let margin = |(kind, delay_s): &(Option<String>, f64)| seen(kind).and_then(|(shares, ranks)| Some(delay_s * shares.margin(ranks)?));
+        let seen_margin = delays.iter().map(margin).sum::<Option<f64>>();
         let alone = || self.runs.iter().zip(&self.splits).find(|(r, _)| r.ranks == 1).map_or(0.0, |(_, s)| s.components.active_s);
         let active = match &self.active {
             _ if ranks == 1 => Guess { value: alone(), spread: Some(0.0) },
@@ -152,28 +201,35 @@ impl Application {
                 let guess = law.at(ranks);
                 Guess { value: guess.value * per.unit(&traffic), ..guess }
             }
-            Active::Table(table) => Guess { value: looked_up(table, ranks), spread: None },
+            Active::Table(table) => Guess { value: table.at(ranks), spread: None },
         };
-        let margin = if let Active::Table(table) = &self.active { margin(table) } else { None };
+        let margin = if let Active::Table(table) = &self.active { table.margin(ranks) } else { None };
         let compute = self.compute.at(ranks);
-        let groups = solve(machine, &placed, traffic.switch_s, active.value, compute.value)?;
+        let waiting_s = self.waiting.at(ranks) * compute.value;
+        let given =
+            Components { switch_s: traffic.switch_s, waiting_s, contention_s: 0.0, active_s: active.value, compute_s: compute.value };
+        let groups = solve(machine, &placed, &given)?;
         let (_, components) = *groups
             .iter()
             .max_by(|a, b| a.1.wall_s().total_cmp(&b.1.wall_s()))
             .ok_or_else(|| Error::invalid("predict a run of no processes"))?;
         let wall_s = components.wall_s();
+        let relative = |margin: f64, part: f64| (margin / part).ln_1p();
+        let of_active = components.active_s + components.contention_s;
+        let network = |part: f64| if changes.is_finite() { part * changes.exp_m1() } else { 0.0 };
+        let less_or_more = |part: f64| (network(part).min(0.0).abs(), network(part).max(0.0));
+        let guessed = [(traffic.switch_s - least_s, most_s - traffic.switch_s), less_or_more(of_active)];
         let parts = [
             (components.switch_s, calls_spread),
-            (
-                components.active_s + components.contention_s,
-                active.spread.or(margin.map(|m| (m / (components.active_s + components.contention_s)).ln_1p())),
-            ),
+            (components.switch_s, seen_margin.map(|m| relative(m, components.switch_s))),
+            (of_active, active.spread.or(margin.map(|m| relative(m, of_active)))),
             (components.compute_s, compute.spread),
+            (waiting_s, self.waiting.margin(ranks).map(|m| relative(m * compute.value, waiting_s))),
         ];
         Ok(Prediction {
             ranks,
             wall_s,
-            interval_s: interval(wall_s, &parts),
+            interval_s: interval(wall_s, &parts, &guessed),
             components,
             traffic,
             extrapolated: self.compute.is_beyond(ranks),
@@ -197,7 +253,7 @@ impl Application {
             }
             let others = || (0..self.runs.len()).filter(|&k| self.runs[k].ranks != ranks);
             let (runs, splits) = others().map(|k| (self.runs[k].clone(), self.splits[k].clone())).unzip();
-            Application::of(runs, splits)?.predict(ranks, machine, spread).map(|p| (ranks, Some(p)))
+            Application::of(runs, splits, self.observed.clone(), self.crowd)?.predict(ranks, machine, spread).map(|p| (ranks, Some(p)))
         };
         self.compute.points.iter().map(|p| predict(p.0)).collect()
     }
@@ -211,20 +267,34 @@ impl Application {
 
 /// How the calls scale; runs of one process have nobody to send to.
 fn call_laws(runs: &[Run]) -> Vec<CallLaw> {
-    let mut names: Vec<&str> = runs.iter().flat_map(|r| r.calls.iter().map(|c| c.name.as_str())).collect();
-    names.sort_unstable();
-    names.dedup();
-    let points = |name: &str, of: fn(&Call) -> f64| -> Vec<(usize, f64)> {
-        let several = runs.iter().filter(|r| r.ranks > 1);
-        several.filter_map(|r| Some((r.ranks, of(r.calls.iter().find(|c| c.name == name)?)))).filter(|p| p.1 > 0.0).collect()
+    let several = || runs.iter().filter(|r| r.ranks > 1);
+    let mut kinds: Vec<(&str, Said)> = several().flat_map(|r| r.calls.iter().map(|c| (c.name.as_str(), c.said))).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let law = |kind: (&str, Said)| {
+        let points = |of: fn(&Call) -> f64| -> Vec<(usize, f64)> {
+            let own = |run: &Run| run.calls.iter().find(|c| (c.name.as_str(), c.said) == kind).map(of);
+            several().filter_map(|r| Some((r.ranks, own(r)?))).filter(|p| p.1 > 0.0).collect()
+        };
+        let (count, bytes) = (Series::decided(&points(|c| c.count))?, Series::decided(&points(|c| c.bytes)));
+        Some(CallLaw { name: kind.0.into(), count, bytes, said: kind.1 })
     };
-    let law = |name: &str| {
-        Some(CallLaw { name: name.into(), count: Law::fit(&points(name, |c| c.count))?, bytes: Law::fit(&points(name, |c| c.bytes)) })
-    };
-    names.into_iter().filter_map(law).collect()
+    kinds.into_iter().filter_map(law).collect()
 }
 
-/// The best law of the active time, by itself or in proportion to what is sent.
+/// How much of the delays of each kind of call is seen, by number of processes.
+fn seen_tables(runs: &[Run], splits: &[Split]) -> Vec<(Option<String>, Table)> {
+    let mut kinds: Vec<Option<String>> = splits.iter().flat_map(|s| s.seen.iter().map(|k| k.call.clone())).collect();
+    kinds.sort();
+    kinds.dedup();
+    let shares = |kind: &Option<String>| -> Vec<(usize, f64)> {
+        let several = runs.iter().zip(splits).filter(|(r, _)| r.ranks > 1);
+        several.filter_map(|(r, s)| Some((r.ranks, s.seen.iter().find(|k| k.call == *kind)?.share))).collect()
+    };
+    kinds.into_iter().map(|kind| (kind.clone(), Table::new(&shares(&kind)))).collect()
+}
+
+/// The best law of the active time, by itself or in proportion to what is sent; none where what lies between runs is nearer to them.
 fn active_law(runs: &[Run], splits: &[Split]) -> Active {
     let points = |per: Per| -> Vec<(usize, f64)> {
         let several = runs.iter().zip(splits).filter(|(r, _)| r.ranks > 1);
@@ -236,38 +306,27 @@ fn active_law(runs: &[Run], splits: &[Split]) -> Active {
     let laws = sent.into_iter().chain([alone]).flatten();
     match laws.reduce(|best, law| if law.1.criterion < best.1.criterion - 1e-9 { law } else { best }) {
         Some((per, law)) => Active::Law { per, law },
-        None => Active::Table(medians(&points(Per::Process))),
+        None => Active::Table(Table::new(&points(Per::Process))),
     }
 }
 
-/// A value between those of a table, by the logarithm of processes; 0 without any.
-fn looked_up(table: &[(usize, f64)], ranks: usize) -> f64 {
-    let k = table.partition_point(|p| p.0 < ranks);
-    match (k.checked_sub(1).map(|k| table[k]), table.get(k)) {
-        (Some(left), Some(right)) => {
-            let share = (ranks as f64 / left.0 as f64).ln() / (right.0 as f64 / left.0 as f64).ln();
-            left.1 + share * (right.1 - left.1)
-        }
-        (Some(end), None) => end.1,
-        (None, end) => end.map_or(0.0, |e| e.1),
-    }
+/// Times a prediction that its interval may reach above it.
+const WIDEST: f64 = 10.0;
+
+/// Processes of the fullest node.
+fn crowd(machine: &Machine, placed: &[usize]) -> usize {
+    machine.loads(placed).into_values().max().unwrap_or(0)
 }
 
-/// How far looking up is off at the inner points of a table, had they not been measured, with 95 % probability.
-fn margin(table: &[(usize, f64)]) -> Option<f64> {
-    let inner = 1..table.len().saturating_sub(1);
-    let without = |k: usize| [&table[..k], &table[k + 1..]].concat();
-    let squares: f64 = inner.clone().map(|k| (looked_up(&without(k), table[k].0) - table[k].1).powi(2)).sum();
-    quantile(inner.len()).map(|t| t * (squares / inner.len() as f64).sqrt())
-}
-
-/// The interval of a sum of independent parts.
-fn interval(sum: f64, parts: &[(f64, Option<f64>)]) -> Option<(f64, f64)> {
-    let (mut below, mut above) = (0.0, 0.0);
+/// The interval of a sum of independent parts, which may be so much less and so much more by what is guessed.
+fn interval(sum: f64, parts: &[(f64, Option<f64>)], guessed: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let squares = |of: fn(&(f64, f64)) -> f64| guessed.iter().map(|g| of(g).powi(2)).sum::<f64>();
+    let (mut below, mut above) = (squares(|g| g.0), squares(|g| g.1));
     for &(part, spread) in parts.iter().filter(|p| p.0 > 0.0) {
         let spread = spread?;
         below += (part * (1.0 - (-spread).exp())).powi(2);
         above += (part * spread.exp_m1()).powi(2);
     }
-    Some(((sum - below.sqrt()).max(0.0), sum + above.sqrt()))
+    // so wide an interval says nothing
+    (above.sqrt() < WIDEST * sum).then(|| ((sum - below.sqrt()).max(0.0), sum + above.sqrt()))
 }

@@ -5,6 +5,7 @@
 //! Beyond, the last row holds. MPICH's are those of Thakur, Rabenseifner, Gropp (2005).
 
 use super::algorithms::*;
+use super::partners::Partners;
 
 /// From so many bytes on.
 type ByBytes = &'static [(f64, Algorithm)];
@@ -25,7 +26,28 @@ pub fn chosen(choices: &[(f64, ByBytes)], p: f64, m: f64) -> Algorithm {
     last(last(choices, p), m)
 }
 
+/// Calls that make communicators: all agree on the members, and on a number.
+pub const MAKE_COMMUNICATORS: &[&str] =
+    &["Comm_split", "Comm_dup", "Comm_create", "Cart_create", "Graph_create", "Cart_sub", "Comm_split_type"];
+
+/// A few words of each process to all, and their least number.
+fn agree(p: f64, _: f64) -> Sent {
+    const WORDS: f64 = 8.0;
+    gather_doubling(p, WORDS).then(doubling(p, WORDS))
+}
+
+/// The same by way of the root.
+fn agree_at_root(p: f64, _: f64) -> Sent {
+    Sent::in_rounds(Partners::Anyone, p - 1.0, 0.0)
+}
+
 /// Bytes are those of all blocks.
+fn at_once_of_all(p: f64, m: f64) -> Sent {
+    at_once(p, m / p)
+}
+fn direct_of_all(p: f64, m: f64) -> Sent {
+    direct(p, m / p)
+}
 fn ring_of_all(p: f64, m: f64) -> Sent {
     ring(p, m / p)
 }
@@ -157,9 +179,9 @@ pub const OPEN_MPI: &[Table] = &[
     },
     Table {
         names: &["Alltoall"],
-        choices: &[(2.0, &[(0.0, ring)]), (16.0, &[(0.0, bruck), (512.0, ring)]), (64.0, &[(0.0, bruck), (1024.0, ring)])],
+        choices: &[(2.0, &[(0.0, direct)]), (16.0, &[(0.0, bruck), (512.0, direct)]), (64.0, &[(0.0, bruck), (1024.0, direct)])],
     },
-    Table { names: &["Alltoallv", "Alltoallw"], choices: &[(2.0, &[(0.0, ring_of_all)])] },
+    Table { names: &["Alltoallv", "Alltoallw"], choices: &[(2.0, &[(0.0, direct_of_all)])] },
     Table {
         names: &["Gather"],
         choices: &[
@@ -238,6 +260,7 @@ pub const OPEN_MPI: &[Table] = &[
         ],
     },
     Table { names: &["Scan", "Exscan"], choices: &[(2.0, &[(0.0, chain)])] },
+    Table { names: MAKE_COMMUNICATORS, choices: &[(2.0, &[(0.0, agree)])] },
     Table { names: &["Ibarrier"], choices: &[(2.0, &[(0.0, dissemination)])] },
     Table { names: &["Ibcast"], choices: &[(2.0, &[(0.0, linear)]), (5.0, &[(0.0, binomial)])] },
     Table {
@@ -259,7 +282,7 @@ pub const OPEN_MPI: &[Table] = &[
         names: &["Iallreduce"],
         choices: &[(2.0, &[(0.0, up_and_down)]), (4.0, &[(0.0, up_and_down), (65536.0, rabenseifner_shared)])],
     },
-    Table { names: &["Iallgather", "Ialltoall"], choices: &[(2.0, &[(0.0, ring)])] },
+    Table { names: &["Iallgather", "Ialltoall"], choices: &[(2.0, &[(0.0, direct)])] },
 ];
 
 /// Bruck's or doubling for less than 80 KiB in all, a ring for more.
@@ -274,11 +297,55 @@ pub const MPICH: &[Table] = &[
     Table { names: &["Reduce"], choices: &[(2.0, &[(0.0, binomial), (2049.0, halving_gather)])] },
     Table { names: &["Allreduce"], choices: &[(2.0, &[(0.0, doubling), (2049.0, rabenseifner)])] },
     Table { names: &["Allgather", "Allgatherv"], choices: &[(2.0, &[(0.0, mpich_allgather)])] },
-    Table { names: &["Alltoall"], choices: &[(2.0, &[(0.0, ring)]), (8.0, &[(0.0, bruck), (257.0, ring)])] },
-    Table { names: &["Alltoallv", "Alltoallw"], choices: &[(2.0, &[(0.0, ring_of_all)])] },
+    Table { names: &["Alltoall"], choices: &[(2.0, &[(0.0, direct)]), (8.0, &[(0.0, bruck), (257.0, direct)])] },
+    Table { names: &["Alltoallv", "Alltoallw"], choices: &[(2.0, &[(0.0, at_once_of_all)])] },
     Table { names: &["Gather", "Scatter"], choices: &[(2.0, &[(0.0, gather_binomial)])] },
     Table { names: &["Gatherv", "Scatterv"], choices: &[(2.0, &[(0.0, linear)])] },
     Table { names: &["Reduce_scatter"], choices: &[(2.0, &[(0.0, halving_of_all), (524288.0, ring_of_all)])] },
     Table { names: &["Reduce_scatter_block"], choices: &[(2.0, &[(0.0, halving)])] },
     Table { names: &["Scan", "Exscan"], choices: &[(2.0, &[(0.0, dissemination)])] },
+    Table { names: MAKE_COMMUNICATORS, choices: &[(2.0, &[(0.0, agree)])] },
 ];
+
+/// An algorithm and what it is called.
+pub type Named = (&'static str, Algorithm);
+
+/// Algorithms that libraries have beside those that these ones choose, by calls; for libraries, versions and settings that choose otherwise.
+pub const OTHERS: &[(&[&str], &[Named])] = &[
+    (&["Alltoall"], &[("pairs in turn", direct), ("all at once", at_once), ("Bruck's", bruck)]),
+    (&["Alltoallv", "Alltoallw"], &[("pairs in turn", direct_of_all), ("all at once", at_once_of_all)]),
+    (
+        &["Allgather"],
+        &[("ring", ring), ("doubling", gather_doubling), ("all at once", at_once), ("gather and broadcast", gather_and_binomial)],
+    ),
+    (
+        &["Bcast"],
+        &[
+            ("binomial tree", binomial),
+            ("scatter and ring", scatter_ring),
+            ("binary tree", binary),
+            ("pipeline", pipeline),
+            ("flat", linear),
+        ],
+    ),
+    (&["Reduce"], &[("binomial tree", binomial), ("halving and gather", halving_gather), ("pipeline", pipeline), ("flat", linear)]),
+    (
+        &["Allreduce"],
+        &[
+            ("doubling", doubling),
+            ("Rabenseifner's", rabenseifner),
+            ("ring", ring_reduce),
+            ("tree and back", up_and_down),
+            ("flat and back", linear_there_and_back),
+        ],
+    ),
+    (&["Barrier"], &[("dissemination", dissemination), ("tree and back", up_and_down), ("flat and back", linear_there_and_back)]),
+    (MAKE_COMMUNICATORS, &[("one after the other at the root", agree_at_root)]),
+    (&["Gather", "Scatter"], &[("binomial tree", gather_binomial), ("flat", linear)]),
+    (&["Reduce_scatter"], &[("halving", halving_of_all), ("ring", ring_of_all)]),
+    (&["Reduce_scatter_block"], &[("halving", halving), ("ring", ring), ("tree and scatter", reduce_scatter_binomial)]),
+];
+
+fn gather_and_binomial(p: f64, block: f64) -> Sent {
+    gather_binomial(p, block).then(binomial(p, p * block))
+}

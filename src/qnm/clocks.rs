@@ -4,19 +4,25 @@ use super::wall::{contention, turns};
 use super::{Classes, Components, Machine, approximate};
 use crate::error::Result;
 
-/// The components of each group of processors with a clock of its own; of all together, where all are alike. Active and computing
-/// seconds are those of a clock of 1.
+/// The components of each group of processors with a clock of its own; of all together, where all are alike. Given are all but
+/// contention, those of processors as of a clock of 1.
 ///
 /// # Errors
 /// Times that are none.
-pub fn solve(machine: &Machine, placed: &[usize], switch_s: f64, active_s: f64, compute_s: f64) -> Result<Vec<(usize, Components)>> {
+pub fn solve(machine: &Machine, placed: &[usize], given: &Components) -> Result<Vec<(usize, Components)>> {
+    let Components { switch_s, waiting_s, active_s, compute_s, .. } = *given;
     let loads = machine.loads(placed);
     let mut groups: Vec<usize> = loads.keys().map(|n| machine.group(*n)).collect();
     groups.sort_unstable();
     groups.dedup();
     let clock = |g: usize| machine.clock.get(g).copied().unwrap_or(1.0);
-    let parts =
-        |g: usize, active_s: f64, contention_s: f64| Components { switch_s, contention_s, active_s, compute_s: compute_s / clock(g) };
+    let parts = |g: usize, active_s: f64, contention_s: f64| Components {
+        switch_s,
+        waiting_s: waiting_s / clock(g),
+        contention_s,
+        active_s,
+        compute_s: compute_s / clock(g),
+    };
     if groups.iter().all(|&g| clock(g) == clock(groups[0])) {
         let parts = parts(groups[0], active_s / clock(groups[0]), 0.0);
         let contention_s = contention(machine, placed, &parts)?;
@@ -40,7 +46,7 @@ pub fn solve(machine: &Machine, placed: &[usize], switch_s: f64, active_s: f64, 
     let delay = work * (servers - 1.0) / servers;
     let network = Classes {
         customers: groups.iter().map(|&g| placed.iter().filter(|n| machine.group(**n) == g).count()).collect(),
-        think_s: groups.iter().map(|&g| compute_s / clock(g) + switch_s + delay).collect(),
+        think_s: groups.iter().map(|&g| (compute_s + waiting_s) / clock(g) + switch_s + delay).collect(),
         demand_s: groups.iter().map(|_| asked.iter().map(|t| t / servers).collect()).collect(),
         is_delay: vec![false; loads.len()],
     };

@@ -1,6 +1,6 @@
 //! Where the processes of an application are, and what their messages take.
 
-use super::{Library, Partners, Service, Station};
+use super::{Library, Neighbourhood, Partners, Phase, Service, Station};
 use crate::collective::bcast;
 use crate::error::{Error, Result};
 use crate::model::{Cost, CostModel};
@@ -45,7 +45,7 @@ pub struct Machine<'a> {
     transit: Transit<'a>,
 }
 
-/// At most so many pairs of ranks stand for all.
+/// At most so many messages stand for all, or those of one node.
 const PAIRS: usize = 4096;
 
 impl<'a> Machine<'a> {
@@ -159,26 +159,33 @@ impl<'a> Machine<'a> {
         self.nodes.get(node).copied().unwrap_or(0)
     }
 
-    /// Seconds of a message of so many bytes, in the mean over those that ranks so placed send. Ranks of one node send at once, through one
-    /// port: in the mean half of the others go first.
-    pub fn message_s(&self, placed: &[usize], partners: Partners, bytes: f64) -> f64 {
-        let pairs = pairs(placed.len(), partners);
-        // by node: pairs that begin there, and those of them that leave it
-        let mut sent: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
-        for &(a, b) in &pairs {
-            let (all, leaving) = sent.entry(placed[a]).or_default();
-            *all += 1.0;
-            *leaving += f64::from(u8::from(placed[a] != placed[b]));
-        }
-        let loads = self.loads(placed);
-        let seconds = |&(a, b): &(usize, usize)| {
-            let (from, to) = (placed[a], placed[b]);
-            let (transit, port) = (self.transit)(from, to, bytes);
-            let (all, leaving) = sent[&from];
-            let at_once = loads[&from] as f64 * leaving / all;
-            if from == to { transit } else { transit + (at_once - 1.0).max(0.0) / 2.0 * port }
+    /// Seconds of a message of so many bytes among ranks so placed, in the mean over phases. In a phase the messages that leave a node share
+    /// its port, and all wait for the slowest, but with [`Partners::Anyone`]: there ranks go on to their next partner.
+    pub fn message_s(&self, placed: &[usize], partners: Partners, neighbours: Neighbourhood, bytes: f64) -> f64 {
+        let phases = neighbours.phases(partners, placed.len());
+        let mut nodes: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        placed.iter().enumerate().for_each(|(rank, node)| nodes.entry(*node).or_default().push(rank));
+        // some nodes stand for all, evenly
+        let step = (placed.len() * phases.len()).div_ceil(PAIRS).max(1);
+        let seconds = |phase: &Phase| {
+            let of_node = |(node, ranks): (&usize, &Vec<usize>)| {
+                let to = ranks.iter().filter_map(|rank| phase.partner(*rank, placed.len())).map(|partner| placed[partner]);
+                let leaving = to.clone().filter(|other| other != node).count();
+                let message = |other: usize| {
+                    let (transit, port) = (self.transit)(*node, other, bytes);
+                    if other == *node { transit } else { transit + (leaving - 1) as f64 * port }
+                };
+                let each = to.map(message);
+                if partners == Partners::Anyone { each.sum::<f64>() / ranks.len() as f64 } else { each.fold(0.0, f64::max) }
+            };
+            let of_nodes = nodes.iter().step_by(step).map(of_node);
+            if partners == Partners::Anyone {
+                of_nodes.sum::<f64>() / nodes.len().div_ceil(step) as f64
+            } else {
+                of_nodes.fold(0.0, f64::max)
+            }
         };
-        pairs.iter().map(seconds).sum::<f64>() / pairs.len().max(1) as f64
+        phases.iter().map(seconds).sum::<f64>() / phases.len().max(1) as f64
     }
 
     /// The processors as stations: each rank asks all ranks' processors for so many seconds in all, alike.
@@ -205,24 +212,5 @@ impl<'a> Machine<'a> {
         let mut loads = BTreeMap::new();
         placed.iter().for_each(|node| *loads.entry(*node).or_insert(0) += 1);
         loads
-    }
-}
-
-/// Ranks that send to each other: all pairs there are, or some of them, evenly.
-fn pairs(ranks: usize, partners: Partners) -> Vec<(usize, usize)> {
-    if ranks < 2 {
-        return Vec::new();
-    }
-    match partners {
-        Partners::Neighbours => (0..ranks).step_by(ranks.div_ceil(PAIRS)).map(|r| (r, (r + 1) % ranks)).collect(),
-        Partners::Anyone => {
-            // a lattice of all pairs: the step is odd, so that columns vary
-            let all = ranks * (ranks - 1);
-            let pair = |k: usize| {
-                let (a, b) = (k / (ranks - 1), k % (ranks - 1));
-                (a, if b < a { b } else { b + 1 })
-            };
-            (0..all).step_by(all.div_ceil(PAIRS) | 1).map(pair).collect()
-        }
     }
 }

@@ -26,8 +26,19 @@ pub struct Report {
     pub tasks: Vec<Times>,
     /// By call site, in the order of their numbers.
     pub sites: Vec<Site>,
+    /// What of its MPI calls the report lists.
+    pub listed: Listed,
     /// Collectives by communicator, where the report is of our own preloaded library.
     pub uses: Vec<Use>,
+}
+
+/// How much of all calls is at the sites that a report lists: all, but for the twenty sites at most that mpiP lists with its option -d.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Listed {
+    /// The share of the time in MPI.
+    pub time_share: f64,
+    /// The share of bytes sent.
+    pub bytes_share: f64,
 }
 
 /// Seconds of a task.
@@ -90,6 +101,7 @@ fn empty(file: &str) -> Report {
         mean: Times::default(),
         tasks: Vec::new(),
         sites: Vec::new(),
+        listed: Listed { time_share: 1.0, bytes_share: 1.0 },
         uses: Vec::new(),
     }
 }
@@ -174,6 +186,11 @@ impl<'a> Row<'a> {
         value.ok_or_else(|| self.wrong(format!("{column} is \"{text}\", which is no number of seconds, bytes or calls")))
     }
 
+    /// A share that is given in percent; 0 in a table without such a column.
+    fn share(&self, column: &str) -> Result<f64> {
+        if self.has(column) { Ok(self.number(column)? / 100.0) } else { Ok(0.0) }
+    }
+
     fn site(&self) -> Result<usize> {
         let text = self.text("Site")?;
         text.parse().map_err(|_| self.wrong(format!("the site is \"{text}\", which is no number")))
@@ -191,6 +208,10 @@ struct Sums {
     most_tasks: Option<(usize, f64)>,
     /// Rows by rank, for sites whose sum is missing.
     seen: BTreeMap<(String, usize), usize>,
+    /// Shares of the time in MPI and of bytes sent in the tables of the twenty sites that have most, as the report prints them.
+    top: (f64, f64),
+    /// True if there are tables of all sites' times, and of all sites' bytes.
+    all_sites: (bool, bool),
 }
 
 struct Reader<'a> {
@@ -299,6 +320,7 @@ impl Reader<'_> {
                 let (id, seconds) = (row.site()?, row.number("Time")? / 1e3);
                 // of mpiP 3.5 on
                 let count = if row.has("Count") { Some(row.number("Count")?) } else { None };
+                self.sums.top.0 += row.share("MPI%")?;
                 let site = self.entry(id, row.text("Call")?);
                 (site.count, site.seconds) = (count.or(site.count), seconds);
             }
@@ -306,6 +328,7 @@ impl Reader<'_> {
             Table::AggregateSent if row.words[..2.min(row.words.len())] == ["Total", "send/collective"] => {}
             Table::AggregateSent => {
                 let (id, count, bytes) = (row.site()?, row.number("Count")?, row.number("Total")?);
+                self.sums.top.1 += row.share("Sent%")?;
                 let site = self.entry(id, row.text("Call")?);
                 // calls that send nothing are not counted here
                 (site.count, site.bytes) = (site.count.or(Some(count)), bytes);
@@ -320,6 +343,7 @@ impl Reader<'_> {
     /// A row of the tables of all sites: in full reports one for each task and one for all, marked `*`; concise ones have one a site.
     fn statistics(&mut self, table: Table, row: &Row) -> Result<()> {
         let (id, call) = (row.site()?, row.text("Name")?);
+        *(if table == Table::Time { &mut self.sums.all_sites.0 } else { &mut self.sums.all_sites.1 }) = true;
         if !row.has("Rank") {
             let (tasks, mean) = (row.number("Tasks")?, row.number("Mean")?);
             if self.sums.most_tasks.is_none_or(|(_, most)| tasks > most) {
@@ -402,6 +426,10 @@ impl Reader<'_> {
         if mpi_s > app_s * 1.01 {
             return Err(self.wrong(last, format!("{mpi_s} s in MPI of {app_s} s in all cannot be")));
         }
+        // shares are rounded
+        let listed = |of_all: bool, top: f64| if of_all || top > 0.99 || top == 0.0 { 1.0 } else { top };
+        let Sums { all_sites, top, .. } = self.sums;
+        self.report.listed = Listed { time_share: listed(all_sites.0, top.0), bytes_share: listed(all_sites.1, top.1) };
         self.report.sites = self.sites.into_values().collect();
         Ok(self.report)
     }

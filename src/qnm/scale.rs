@@ -23,6 +23,16 @@ pub enum Form {
     Inverse,
     /// c (1 + log2 P): rounds.
     Logarithm,
+    /// c times the neighbours that a process has in the mean on a plane with borders, four inside.
+    Plane,
+    /// c times those in space with borders, six inside.
+    Cube,
+    /// c times those in space, the ones across edges and corners as well: 26 inside.
+    Around,
+    /// c times the length of the borders of a part of a plane.
+    Borders,
+    /// c times the area of the sides of a part of space.
+    Sides,
     /// c P^b
     Power,
     /// c + d / P (Amdahl).
@@ -31,7 +41,20 @@ pub enum Form {
 
 impl Form {
     /// Simpler ones first: they win where the criterion sees no difference.
-    pub const ALL: [Form; 7] = [Form::Constant, Form::Share, Form::Inner, Form::Inverse, Form::Logarithm, Form::Power, Form::Offset];
+    pub const ALL: [Form; 12] = [
+        Form::Constant,
+        Form::Share,
+        Form::Inner,
+        Form::Inverse,
+        Form::Logarithm,
+        Form::Plane,
+        Form::Cube,
+        Form::Around,
+        Form::Borders,
+        Form::Sides,
+        Form::Power,
+        Form::Offset,
+    ];
 
     /// What stands beside c in the laws that have only c.
     fn shape(self, p: f64) -> f64 {
@@ -40,6 +63,11 @@ impl Form {
             Form::Inner => (p - 2.0) / p,
             Form::Inverse => 1.0 / p,
             Form::Logarithm => 1.0 + p.log2(),
+            Form::Plane => lengths(p, 2).map(|n| 2.0 * (1.0 - 1.0 / n)).sum(),
+            Form::Cube => lengths(p, 3).map(|n| 2.0 * (1.0 - 1.0 / n)).sum(),
+            Form::Around => lengths(p, 3).map(|n| 3.0 - 2.0 / n).product::<f64>() - 1.0,
+            Form::Borders => lengths(p, 2).sum::<f64>() / p,
+            Form::Sides => lengths(p, 3).sum::<f64>() / p,
             Form::Constant | Form::Power | Form::Offset => 1.0,
         }
     }
@@ -48,6 +76,34 @@ impl Form {
     fn free(self) -> usize {
         if matches!(self, Form::Power | Form::Offset) { 2 } else { 1 }
     }
+}
+
+/// The sides of a box of so many processes that is as near to a cube, or a square, as they divide: longest first. Prime factors go to the
+/// shortest side, largest first.
+pub fn balanced(ranks: usize, dimensions: usize) -> Vec<usize> {
+    let mut factors = Vec::new();
+    let (mut rest, mut factor) = (ranks, 2);
+    while rest > 1 {
+        if factor * factor > rest {
+            factor = rest;
+        }
+        while rest % factor == 0 {
+            factors.push(factor);
+            rest /= factor;
+        }
+        factor += 1;
+    }
+    let mut sides = vec![1; dimensions];
+    for factor in factors.into_iter().rev() {
+        sides.sort_unstable();
+        sides[0] *= factor;
+    }
+    sides.sort_unstable_by(|a, b| b.cmp(a));
+    sides
+}
+
+fn lengths(p: f64, dimensions: usize) -> impl Iterator<Item = f64> {
+    balanced(p as usize, dimensions).into_iter().map(|n| n as f64)
 }
 
 /// A value, and how far it may be off.
@@ -168,6 +224,11 @@ impl Law {
             Form::Inner => format!("{c} (P - 2) / P"),
             Form::Inverse => format!("{c} / P"),
             Form::Logarithm => format!("{c} (1 + log2 P)"),
+            Form::Plane => format!("{c} neighbours of 4 on a plane"),
+            Form::Cube => format!("{c} neighbours of 6 in space"),
+            Form::Around => format!("{c} neighbours of 26 in space"),
+            Form::Borders => format!("{c} (borders of 1/P of a plane)"),
+            Form::Sides => format!("{c} (sides of 1/P of space)"),
             Form::Power => format!("{c} P^{b:.2}{}", self.b_margin.map_or(String::new(), |m| format!(" (±{m:.2})"))),
             Form::Offset => format!("{c} + {} / P", number(b)),
         }
@@ -200,41 +261,154 @@ fn inverse(gradients: &[[f64; 2]], free: usize) -> [[f64; 2]; 2] {
     [[bb / determinant, -ab / determinant], [-ab / determinant, aa / determinant]]
 }
 
+/// A law that is off by less fits: what it says is what the program does.
+const EXACT: f64 = 0.01;
+/// A value that is off such a law by more follows another one.
+const BROKEN: f64 = 0.05;
+
 /// Values that are interpolated where they were measured on both sides, and follow a law beyond.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Series {
-    /// Processes and values, ascending; the median where there are several.
+    /// Processes and values, ascending; the median where there are several. Those after the last break.
     pub points: Vec<(usize, f64)>,
-    /// The law beyond.
+    /// Their law.
     pub law: Law,
+    /// True if values between the points follow the law too.
+    pub by_law: bool,
+    /// Those of fewer processes, which follow another law.
+    pub earlier: Option<Box<Series>>,
 }
 
 impl Series {
     /// From positive values; `None` without any.
     pub fn new(values: &[(usize, f64)]) -> Option<Series> {
-        Some(Series { points: medians(values), law: Law::fit(values)? })
+        Some(Series { points: medians(values), law: Law::fit(values)?, by_law: false, earlier: None })
+    }
+
+    /// From positive values of what a program decides, such as numbers of calls: these follow laws, other ones where it divides its work
+    /// in another way. `None` without any.
+    pub fn decided(values: &[(usize, f64)]) -> Option<Series> {
+        let all = Series::new(values)?;
+        let by_law = all.law.deviation <= EXACT || all.law_is_better();
+        if all.law.deviation <= BROKEN {
+            return Some(Series { by_law, ..all });
+        }
+        let cut = (3..all.points.len()).find(|&k| {
+            let (p, value) = all.points[k];
+            let law = Law::fit(&all.points[..k]).filter(|law| law.deviation <= EXACT && law.points >= law.form.free() + 2);
+            law.is_some_and(|law| (value / law.at(p).value).ln().abs() > BROKEN)
+        });
+        let Some(cut) = cut else { return Some(Series { by_law, ..all }) };
+        let (before, after): (Vec<_>, Vec<_>) = values.iter().partition(|v| v.0 < all.points[cut].0);
+        let earlier = Series { by_law: true, ..Series::new(&before)? };
+        Some(Series { earlier: Some(Box::new(earlier)), ..Series::decided(&after)? })
     }
 
     /// True if no value was measured on one side.
     pub fn is_beyond(&self, ranks: usize) -> bool {
-        ranks < self.points[0].0 || ranks > self.points[self.points.len() - 1].0
+        let first = self.earlier.as_ref().map_or(self.points[0].0, |e| e.points[0].0);
+        ranks < first || ranks > self.points[self.points.len() - 1].0
+    }
+
+    /// Between which numbers of processes the program changes how it divides its work.
+    pub fn breaks(&self) -> Vec<(usize, usize)> {
+        let Some(earlier) = &self.earlier else { return Vec::new() };
+        let mut all = earlier.breaks();
+        all.push((earlier.points[earlier.points.len() - 1].0, self.points[0].0));
+        all
     }
 
     /// The value at so many processes.
     pub fn at(&self, ranks: usize) -> Guess {
-        if self.is_beyond(ranks) {
+        let (first, last) = (self.points[0].0, self.points[self.points.len() - 1].0);
+        if let Some(earlier) = self.earlier.as_ref().filter(|_| ranks < first) {
+            let guess = earlier.at(ranks);
+            if ranks <= earlier.points[earlier.points.len() - 1].0 {
+                return guess;
+            }
+            // either law may hold here already
+            let other = (self.points[0].1 / earlier.at(first).value).ln().abs();
+            return Guess { spread: Some(guess.spread.map_or(other, |s| s.max(other))), ..guess };
+        }
+        if self.by_law || ranks < first || ranks > last {
             return self.law.at(ranks);
         }
         Guess { value: interpolate(&self.points, ranks), spread: self.spread() }
     }
 
-    /// How far interpolation is off at the points that have neighbours, had they not been measured.
-    fn spread(&self) -> Option<f64> {
-        let inner = self.points.len().saturating_sub(2);
-        let without = |k: usize| [&self.points[..k], &self.points[k + 1..]].concat();
-        let squares: f64 = (1..=inner).map(|k| (interpolate(&without(k), self.points[k].0) / self.points[k].1).ln().powi(2)).sum();
-        quantile(inner).map(|t| t * (squares / inner as f64).sqrt().max(DIGITS))
+    /// The logarithms of how far interpolation is off at the points that have neighbours, had they not been measured.
+    fn misses(&self) -> Vec<f64> {
+        let inner = 1..self.points.len().saturating_sub(1);
+        inner.map(|k| (interpolate(&without(&self.points, k), self.points[k].0) / self.points[k].1).ln()).collect()
     }
+
+    /// True if the law predicts those points better than interpolation does.
+    fn law_is_better(&self) -> bool {
+        let misses = |k: usize| {
+            Law::fit(&without(&self.points, k)).map_or(f64::INFINITY, |law| (law.at(self.points[k].0).value / self.points[k].1).ln())
+        };
+        let inner = 1..self.points.len().saturating_sub(1);
+        !inner.is_empty() && squares(inner.map(misses)) <= squares(self.misses().into_iter())
+    }
+
+    /// How far interpolation may be off.
+    fn spread(&self) -> Option<f64> {
+        let misses = self.misses();
+        let n = misses.len();
+        quantile(n).map(|t| t * (squares(misses.into_iter()) / n as f64).sqrt().max(DIGITS))
+    }
+}
+
+fn squares(values: impl Iterator<Item = f64>) -> f64 {
+    values.map(|v| v * v).sum()
+}
+
+fn without<T: Clone>(points: &[T], k: usize) -> Vec<T> {
+    [&points[..k], &points[k + 1..]].concat()
+}
+
+/// Values that may be 0: interpolated by the logarithm of processes, and as at the next one beyond.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Table(Vec<(usize, f64)>);
+
+impl Table {
+    /// The medians of values, by number of processes.
+    pub fn new(values: &[(usize, f64)]) -> Table {
+        Table(medians(values))
+    }
+
+    /// The value at so many processes; 0 without any.
+    pub fn at(&self, ranks: usize) -> f64 {
+        looked_up(&self.0, ranks)
+    }
+
+    /// How far that may be off, with 95 % probability: as far as it is at points that have neighbours, had they not been measured; beyond, as
+    /// each is from the one before.
+    pub fn margin(&self, ranks: usize) -> Option<f64> {
+        let is_inside = matches!(&self.0[..], [first, .., last] if (first.0..=last.0).contains(&ranks));
+        let misses: Vec<f64> = if is_inside {
+            let inner = 1..self.0.len() - 1;
+            inner.map(|k| looked_up(&without(&self.0, k), self.0[k].0) - self.0[k].1).collect()
+        } else {
+            self.0.windows(2).map(|pair| pair[1].1 - pair[0].1).collect()
+        };
+        let n = misses.len();
+        quantile(n).map(|t| t * (squares(misses.into_iter()) / n as f64).sqrt())
+    }
+}
+
+fn looked_up(points: &[(usize, f64)], ranks: usize) -> f64 {
+    let k = points.partition_point(|p| p.0 < ranks);
+    match (k.checked_sub(1).map(|k| points[k]), points.get(k)) {
+        (Some(left), Some(right)) => left.1 + share(left.0, right.0, ranks) * (right.1 - left.1),
+        (Some(end), None) => end.1,
+        (None, end) => end.map_or(0.0, |e| e.1),
+    }
+}
+
+/// How far a number of processes is from one to another, by its logarithm.
+fn share(left: usize, right: usize, ranks: usize) -> f64 {
+    (ranks as f64 / left as f64).ln() / (right as f64 / left as f64).ln()
 }
 
 /// The medians of values, by number of processes, ascending.
@@ -249,11 +423,10 @@ pub fn medians(values: &[(usize, f64)]) -> Vec<(usize, f64)> {
 /// Straight lines between logarithms.
 fn interpolate(points: &[(usize, f64)], ranks: usize) -> f64 {
     let k = points.partition_point(|p| p.0 < ranks);
-    let (right, p) = (points[k], ranks as f64);
+    let right = points[k];
     if right.0 == ranks || k == 0 {
         return right.1;
     }
     let left = points[k - 1];
-    let share = (p / left.0 as f64).ln() / (right.0 as f64 / left.0 as f64).ln();
-    (left.1.ln() + share * (right.1.ln() - left.1.ln())).exp()
+    (left.1.ln() + share(left.0, right.0, ranks) * (right.1.ln() - left.1.ln())).exp()
 }

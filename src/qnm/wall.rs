@@ -4,89 +4,9 @@
 //! takes MPI's active time as an input, which is its time less contention, which is an output: here `A + C(A) + S = MPI time` is solved.
 //! And the network's delay S is part of the time in MPI: counted once.
 
-use super::{Library, Machine, Network, Report, Service, Spread, Station, Wire, exact, partners, wire};
-use crate::error::{Error, Result};
+use super::{Call, Machine, Neighbourhood, Network, Observed, Rounds, Run, Said, Service, Spread, Station, exact};
+use crate::error::Result;
 use serde::Serialize;
-
-/// What a run tells; seconds and numbers are means over its processes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Run {
-    /// The report's file.
-    pub file: String,
-    /// What was run.
-    pub command: String,
-    /// Processes.
-    pub ranks: usize,
-    /// Seconds between the end of `MPI_Init` and the begin of `MPI_Finalize`.
-    pub wall_s: f64,
-    /// Seconds in MPI.
-    pub mpi_s: f64,
-    /// By name of the call, those that send.
-    pub calls: Vec<Call>,
-}
-
-/// Calls of one name.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Call {
-    /// Without `MPI_`.
-    pub name: String,
-    /// Calls of a process.
-    pub count: f64,
-    /// Bytes of one call, as mpiP says them.
-    pub bytes: f64,
-    /// Seconds of a process in all of them.
-    pub seconds: f64,
-}
-
-impl Call {
-    /// What it sends among so many processes, in all of its calls.
-    pub fn wire(&self, ranks: usize, library: Library) -> Option<Wire> {
-        let one = wire(&self.name, ranks, self.bytes, library)?;
-        let all = |of_one: f64| of_one * self.count;
-        Some(Wire {
-            messages: all(one.messages),
-            bytes: all(one.bytes),
-            delays: all(one.delays),
-            path_bytes: all(one.path_bytes),
-            partners: one.partners,
-        })
-    }
-}
-
-impl Run {
-    /// A run from its report.
-    ///
-    /// # Errors
-    /// The report says nowhere how often its sites were called.
-    pub fn of(report: &Report) -> Result<Run> {
-        let ranks = report.ranks();
-        let mut calls: Vec<Call> = Vec::new();
-        for site in report.sites.iter().filter(|s| partners(&s.call).is_some()) {
-            let Some(count) = site.count.filter(|c| *c > 0.0) else { continue };
-            let each = 1.0 / ranks as f64;
-            let own = Call { name: site.call.clone(), count: count * each, bytes: site.bytes / count, seconds: site.seconds * each };
-            match calls.iter_mut().find(|c| c.name == own.name) {
-                None => calls.push(own),
-                Some(c) => {
-                    let all = c.count + own.count;
-                    c.bytes = (c.bytes * c.count + own.bytes * own.count) / all;
-                    (c.count, c.seconds) = (all, c.seconds + own.seconds);
-                }
-            }
-        }
-        // a program may send nothing
-        let sends = |site: &super::Site| partners(&site.call).is_some() && site.count.is_none();
-        if calls.is_empty() && report.sites.iter().any(sends) {
-            return Err(Error::data(format!(
-                "read {}: it says of no call site that sends how often it was called and what it sent; ask mpiP for its full report (without -c)",
-                report.file
-            )));
-        }
-        calls.sort_by(|a, b| a.name.cmp(&b.name));
-        let (file, command) = (report.file.clone(), report.command.clone());
-        Ok(Run { file, command, ranks, wall_s: report.mean.app_s, mpi_s: report.mean.mpi_s, calls })
-    }
-}
 
 /// What all calls send together, of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
@@ -99,13 +19,45 @@ pub struct Traffic {
     pub switch_s: f64,
 }
 
-/// The messages of calls among ranks so placed. Messages to neighbours and to anyone go different ways.
-pub fn traffic(calls: &[Call], machine: &Machine, placed: &[usize]) -> Traffic {
-    let sent: Vec<Wire> = calls.iter().filter_map(|c| c.wire(placed.len(), machine.library)).collect();
-    let messages: f64 = sent.iter().map(|w| w.messages).sum();
-    let bytes: f64 = sent.iter().map(|w| w.bytes).sum();
-    let seconds = |w: &Wire| if w.delays > 0.0 { w.delays * machine.message_s(placed, w.partners, w.path_bytes / w.delays) } else { 0.0 };
-    Traffic { messages, message_bytes: if messages > 0.0 { bytes / messages } else { 0.0 }, switch_s: sent.iter().map(seconds).sum() }
+/// The messages of calls among ranks so placed, and the network's delays of each kind of them, as [`Seen`] has them.
+pub fn traffic(calls: &[Call], machine: &Machine, placed: &[usize], observed: &Observed) -> (Traffic, Vec<(Option<String>, f64)>) {
+    let (mut messages, mut bytes, mut delays) = (0.0, 0.0, Vec::<(Option<String>, f64)>::new());
+    for call in calls {
+        let Some(wire) = observed.wire(call, placed.len(), machine.library) else { continue };
+        messages += wire.messages;
+        bytes += wire.bytes;
+        let kind = call.is_waited_for().then(|| call.name.clone());
+        let seconds = delay_s(&wire.rounds, machine, placed, observed.neighbours);
+        match delays.iter_mut().find(|d| d.0 == kind) {
+            Some(known) => known.1 += seconds,
+            None => delays.push((kind, seconds)),
+        }
+    }
+    let message_bytes = if messages > 0.0 { bytes / messages } else { 0.0 };
+    (Traffic { messages, message_bytes, switch_s: delays.iter().map(|d| d.1).sum() }, delays)
+}
+
+/// Seconds of rounds of messages. Messages to neighbours and to anyone go different ways.
+pub fn delay_s(rounds: &Rounds, machine: &Machine, placed: &[usize], neighbours: Neighbourhood) -> f64 {
+    let seconds = |(partners, messages, bytes): (_, f64, f64)| messages * machine.message_s(placed, partners, neighbours, bytes / messages);
+    rounds.each().map(seconds).sum()
+}
+
+/// Takes the bytes of calls of which nobody says them to be what their time allows.
+///
+/// # Errors
+/// The processes cannot be placed so.
+pub fn size_by_time(run: &mut Run, machine: &Machine, spread: Spread, observed: &Observed) -> Result<()> {
+    let placed = machine.place(run.ranks, spread)?;
+    for call in run.calls.iter_mut().filter(|c| c.said == Said::Time && c.count > 0.0) {
+        let takes = |bytes: f64| {
+            let wire = observed.wire(&Call { bytes, ..call.clone() }, placed.len(), machine.library);
+            wire.map_or(0.0, |w| delay_s(&w.rounds, machine, &placed, observed.neighbours))
+        };
+        // no network takes less than a picosecond for a byte
+        call.bytes = reached(call.seconds * 1e12, call.seconds, |bytes| Ok(takes(bytes)))?;
+    }
+    Ok(())
 }
 
 /// Where wall time goes.
@@ -113,6 +65,8 @@ pub fn traffic(calls: &[Call], machine: &Machine, placed: &[usize]) -> Traffic {
 pub struct Components {
     /// On the network.
     pub switch_s: f64,
+    /// In MPI, waiting for processes that compute longer.
+    pub waiting_s: f64,
     /// In MPI, waiting for a processor.
     pub contention_s: f64,
     /// In MPI, at work.
@@ -124,7 +78,7 @@ pub struct Components {
 impl Components {
     /// All of them.
     pub fn wall_s(&self) -> f64 {
-        self.switch_s + self.contention_s + self.active_s + self.compute_s
+        self.switch_s + self.waiting_s + self.contention_s + self.active_s + self.compute_s
     }
 }
 
@@ -134,11 +88,11 @@ impl Components {
 /// # Errors
 /// Times that are none.
 pub fn contention(machine: &Machine, placed: &[usize], parts: &Components) -> Result<f64> {
-    let Components { switch_s, active_s, compute_s, .. } = *parts;
+    let Components { switch_s, waiting_s, active_s, compute_s, .. } = *parts;
     if machine.is_crowded(placed) {
         return turns(machine, placed, parts);
     }
-    let (asked_s, think_s) = (active_s, compute_s + switch_s);
+    let (asked_s, think_s) = (active_s, compute_s + switch_s + waiting_s);
     if asked_s == 0.0 {
         return Ok(0.0);
     }
@@ -163,7 +117,7 @@ pub fn turns(machine: &Machine, placed: &[usize], parts: &Components) -> Result<
     let asked_s = parts.active_s + parts.compute_s;
     let processes = machine.loads(placed).into_values().map(|n| n.div_ceil(machine.cores)).max().unwrap_or(0);
     let processor = Station { demand_s: asked_s, count: 1, service: Service::Queue };
-    let solution = exact(&Network { think_s: parts.switch_s, stations: vec![processor] }, processes)?;
+    let solution = exact(&Network { think_s: parts.switch_s + parts.waiting_s, stations: vec![processor] }, processes)?;
     Ok((solution.response_s - asked_s).max(0.0))
 }
 
@@ -194,33 +148,54 @@ pub struct Split {
     pub traffic: Traffic,
     /// Where its time went.
     pub components: Components,
-    /// The messages would take longer on such a network than the run was in MPI at all: they overlapped, or the network is faster.
+    /// How much of the network's delays is seen in the run's time, by kind of call.
+    pub seen: Vec<Seen>,
+    /// Some messages would take longer on such a network than the run was in MPI for them: they overlapped, or the network is faster.
     pub switch_clamped: bool,
+}
+
+/// How much of the network's delays is seen in a run's time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Seen {
+    /// The collective, if it waits until it is done; none for all other calls together, whose messages are waited for elsewhere.
+    pub call: Option<String>,
+    /// The share, at most 1: messages that are under way at the same time take less than one after the other.
+    pub share: f64,
 }
 
 /// Splits a run's wall time.
 ///
 /// # Errors
 /// The processes cannot be placed so.
-pub fn split(run: &Run, machine: &Machine, spread: Spread) -> Result<Split> {
+pub fn split(run: &Run, machine: &Machine, spread: Spread, observed: &Observed) -> Result<Split> {
     let placed = machine.place(run.ranks, spread)?;
-    let mut traffic = traffic(&run.calls, machine, &placed);
-    let switch_clamped = traffic.switch_s > run.mpi_s;
-    traffic.switch_s = traffic.switch_s.min(run.mpi_s);
+    let (mut traffic, delays) = traffic(&run.calls, machine, &placed, observed);
+    let took_s = |call: &Option<String>| match call {
+        Some(name) => run.calls.iter().filter(|c| c.name == *name).map(|c| c.seconds).sum(),
+        None => run.elsewhere_s().unwrap_or(run.mpi_s),
+    };
+    let seen: Vec<Seen> = delays
+        .iter()
+        .map(|(call, delay_s)| Seen { call: call.clone(), share: if *delay_s > 0.0 { (took_s(call) / delay_s).min(1.0) } else { 1.0 } })
+        .collect();
+    let seen_s: f64 = delays.iter().zip(&seen).map(|(d, s)| d.1 * s.share).sum();
+    let switch_clamped = seen_s < traffic.switch_s;
+    traffic.switch_s = seen_s.min(run.mpi_s);
     let compute_s = (run.wall_s - run.mpi_s).max(0.0);
     let switch_s = traffic.switch_s;
-    let all = compute_s + run.mpi_s - switch_s;
+    let waiting_s = run.imbalance_s.min(run.mpi_s - switch_s);
+    let all = compute_s + run.mpi_s - switch_s - waiting_s;
     // contention grows with what is asked of processors
     let busy = |active_s: f64, compute_s: f64| {
-        let parts = Components { switch_s, contention_s: 0.0, active_s, compute_s };
+        let parts = Components { switch_s, waiting_s, contention_s: 0.0, active_s, compute_s };
         Ok(active_s + compute_s + contention(machine, &placed, &parts)?)
     };
     let (active_s, compute_s) = if busy(0.0, compute_s)? <= all {
-        (reached(run.mpi_s - switch_s, all, |active_s| busy(active_s, compute_s))?, compute_s)
+        (reached(run.mpi_s - switch_s - waiting_s, all, |active_s| busy(active_s, compute_s))?, compute_s)
     } else {
         // more processes than processors, and the time outside MPI contains waiting for the others' computing
         (0.0, reached(compute_s, all, |compute_s| busy(0.0, compute_s))?)
     };
-    let components = Components { switch_s, contention_s: (all - active_s - compute_s).max(0.0), active_s, compute_s };
-    Ok(Split { traffic, components, switch_clamped })
+    let components = Components { switch_s, waiting_s, contention_s: (all - active_s - compute_s).max(0.0), active_s, compute_s };
+    Ok(Split { traffic, components, seen, switch_clamped })
 }

@@ -1,8 +1,9 @@
 //! From calls to messages on the wire: mpiP counts one message for a collective call, whatever the library then sends.
 
 use super::Site;
-use super::algorithms::Sent;
-use super::choices::{MPICH, OPEN_MPI, Table, chosen};
+use super::algorithms::{Algorithm, Sent};
+use super::choices::{MAKE_COMMUNICATORS, MPICH, OPEN_MPI, Table, chosen};
+use super::partners::{Partners, Rounds};
 use crate::collective::{COLLECTIVES, Collective, Size};
 use crate::library;
 use serde::Serialize;
@@ -25,16 +26,6 @@ impl Library {
     }
 }
 
-/// Who a process sends to, as far as the call tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Partners {
-    /// Chosen by the program: taken to be the ranks next to it.
-    Neighbours,
-    /// Anyone, as in collectives.
-    Anyone,
-}
-
 /// What one call sends, in the mean over the processes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Wire {
@@ -43,21 +34,27 @@ pub struct Wire {
     /// Bytes of a process, in all of them.
     pub bytes: f64,
     /// Messages one after the other, until the last process has what it needs: so many delays of the network.
-    pub delays: f64,
-    /// Bytes one after the other on that way.
-    pub path_bytes: f64,
-    /// To whom.
-    pub partners: Partners,
+    pub rounds: Rounds,
 }
 
 const POINT_TO_POINT: &[&str] = &["Send", "Isend", "Ssend", "Issend", "Rsend", "Irsend", "Bsend", "Ibsend", "Sendrecv", "Sendrecv_replace"];
 
-/// To whom calls of a name send; `None` for those that send nothing.
+/// To whom calls of a name send, collectives to anyone; `None` for those that send nothing.
 pub fn partners(call: &str) -> Option<Partners> {
     if POINT_TO_POINT.contains(&call) {
-        return Some(Partners::Neighbours);
+        return Some(Partners::Program);
     }
     [OPEN_MPI, MPICH].iter().any(|tables| table(tables, call).is_some()).then_some(Partners::Anyone)
+}
+
+/// True for calls of all processes that send no data of the program.
+pub fn is_unsized(call: &str) -> bool {
+    matches!(call, "Barrier" | "Ibarrier") || makes_communicator(call)
+}
+
+/// True for calls that make a communicator.
+pub fn makes_communicator(call: &str) -> bool {
+    MAKE_COMMUNICATORS.contains(&call)
 }
 
 /// The collective that calls of a name are; `None` for calls of other kinds, such as those that are given a count for each process.
@@ -87,7 +84,7 @@ fn table<'a>(tables: &'a [Table], call: &str) -> Option<&'a Table> {
 /// ```
 pub fn wire(call: &str, ranks: usize, bytes: f64, library: Library) -> Option<Wire> {
     if POINT_TO_POINT.contains(&call) {
-        return Some(Wire { messages: 1.0, bytes, delays: 1.0, path_bytes: bytes, partners: Partners::Neighbours });
+        return Some(Wire { messages: 1.0, bytes, rounds: Rounds::of(Partners::Program, 1.0, bytes) });
     }
     let tables = match library {
         Library::OpenMpi => OPEN_MPI,
@@ -95,8 +92,13 @@ pub fn wire(call: &str, ranks: usize, bytes: f64, library: Library) -> Option<Wi
     };
     let table = table(tables, call)?;
     let p = ranks as f64;
-    let Sent { messages, bytes, delays, path_bytes } = if ranks < 2 { Sent::default() } else { chosen(table.choices, p, bytes)(p, bytes) };
-    Some(Wire { messages, bytes, delays, path_bytes, partners: Partners::Anyone })
+    Some(sent(chosen(table.choices, p, bytes), ranks, bytes))
+}
+
+/// What one call sends by an algorithm.
+pub(super) fn sent(algorithm: Algorithm, ranks: usize, bytes: f64) -> Wire {
+    let Sent { messages, bytes, rounds } = if ranks < 2 { Sent::default() } else { algorithm(ranks as f64, bytes) };
+    Wire { messages, bytes, rounds }
 }
 
 impl Site {

@@ -5,7 +5,7 @@ use super::super::{Outcome, print, print_json};
 use super::picture::{Bar, draw};
 use super::{Runs, policy};
 use crate::files::write_text;
-use crate::qnm::{Active, Application, Components, Per, Prediction};
+use crate::qnm::{Active, Application, Components, Partners, Per, Prediction, Said, Series, partners};
 use crate::units;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -50,8 +50,8 @@ fn error(app: &Application, ranks: usize, prediction: Option<&Prediction>) -> Op
 }
 
 /// The components, in words.
-pub fn parts(c: &Components) -> [String; 4] {
-    [c.compute_s, c.active_s, c.contention_s, c.switch_s].map(units::seconds)
+pub fn parts(c: &Components) -> [String; 5] {
+    [c.compute_s, c.waiting_s, c.active_s, c.contention_s, c.switch_s].map(units::seconds)
 }
 
 fn text(app: &Application, left_out: &[(usize, Option<Prediction>)]) -> String {
@@ -68,7 +68,7 @@ fn text(app: &Application, left_out: &[(usize, Option<Prediction>)]) -> String {
             row
         })
         .collect();
-    out += &table(&["processes", "wall", "computing", "MPI active", "contention", "network", "messages", "of bytes"], 0, &rows);
+    out += &table(&["processes", "wall", "computing", "waiting", "MPI active", "contention", "network", "messages", "of bytes"], 0, &rows);
     if app.splits.iter().any(|s| s.switch_clamped) {
         out += "* these would take longer on this network than the run was in MPI: they overlap, or the network is faster\n";
     }
@@ -87,12 +87,14 @@ fn text(app: &Application, left_out: &[(usize, Option<Prediction>)]) -> String {
         Active::Table(_) => rows.push(vec!["MPI active (s)".into(), "none in some runs: interpolated".into(), "-".into()]),
     }
     for call in &app.calls {
-        rows.push(vec![format!("calls of {}", call.name), call.count.words(), percent(call.count.deviation)]);
+        rows.extend(laws(format!("calls of {}", call.name), &call.count));
         if let Some(bytes) = &call.bytes {
-            rows.push(vec![format!("bytes of {}", call.name), bytes.words(), percent(bytes.deviation)]);
+            let by_time = if call.said == Said::Time { ", by its time" } else { "" };
+            rows.extend(laws(format!("bytes of {}{by_time}", call.name), bytes));
         }
     }
     out += &table(&["of a process", "law", "deviation"], 2, &rows);
+    out += &observed(app);
     if left_out.iter().any(|l| l.1.is_some()) {
         out += "\nEach number of processes, predicted from the runs at all others\n\n";
         let rows: Vec<Vec<String>> = left_out
@@ -110,6 +112,37 @@ fn text(app: &Application, left_out: &[(usize, Option<Prediction>)]) -> String {
         let _ = writeln!(out, "\nwithin 10 %: {} of {n}, within 30 %: {} of {n}", within(0.1), within(0.3), n = errors.len());
     }
     out
+}
+
+/// What the runs show beside numbers.
+fn observed(app: &Application) -> String {
+    let mut out = String::new();
+    let mut breaks: Vec<(usize, usize)> =
+        app.calls.iter().flat_map(|c| [Some(&c.count), c.bytes.as_ref()].into_iter().flatten().flat_map(Series::breaks)).collect();
+    breaks.sort_unstable();
+    breaks.dedup();
+    for (before, after) in breaks {
+        let _ = writeln!(
+            out,
+            "between {before} and {after} processes the program changes how it divides its work: its calls follow other laws"
+        );
+    }
+    for other in &app.observed.algorithms {
+        let _ = writeln!(out, "MPI_{} takes what another algorithm than the library's usual one would: {}", other.call, other.name);
+    }
+    if app.calls.iter().any(|c| partners(&c.name) == Some(Partners::Program)) {
+        let _ = writeln!(out, "processes seem to send to {}: reports do not say to whom", app.observed.neighbours.words());
+    }
+    out
+}
+
+/// Rows of the laws that values follow, one after the other where a program changes how it divides its work.
+fn laws(what: String, series: &Series) -> Vec<Vec<String>> {
+    let mut rows = series.earlier.as_ref().map_or(Vec::new(), |e| laws(format!("{what}, up to {}", e.points[e.points.len() - 1].0), e));
+    let words = if series.by_law || series.earlier.is_some() { series.law.words() } else { format!("{} beyond", series.law.words()) };
+    let from = if series.earlier.is_some() { format!(", from {} on", series.points[0].0) } else { String::new() };
+    rows.push(vec![format!("{what}{from}"), words, percent(series.law.deviation)]);
+    rows
 }
 
 /// A prediction's interval, in words.
@@ -138,6 +171,7 @@ pub fn measured(app: &Application, ranks: usize) -> Option<Components> {
     let mean = |of: fn(&Components) -> f64| crate::stats::mean(&own().map(of).collect::<Vec<_>>());
     Some(Components {
         switch_s: mean(|c| c.switch_s)?,
+        waiting_s: mean(|c| c.waiting_s)?,
         contention_s: mean(|c| c.contention_s)?,
         active_s: mean(|c| c.active_s)?,
         compute_s: mean(|c| c.compute_s)?,

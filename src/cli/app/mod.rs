@@ -7,9 +7,10 @@ mod predict;
 mod whatif;
 
 use super::Outcome;
+use super::table::percent;
 use crate::platform::Platform;
 use crate::policy::{CompiledPolicy, Policy};
-use crate::qnm::{Library, Machine, Report, Run, Spread};
+use crate::qnm::{Library, Machine, Report, Run, Said, Spread};
 use crate::units;
 use anyhow::{Context, bail};
 use clap::Subcommand;
@@ -49,8 +50,28 @@ pub struct Runs {
     /// Reports of mpiP 3 of one application, at one or several numbers of processes.
     #[arg(required = true)]
     reports: Vec<PathBuf>,
+    /// Bytes that a process sends in a call of which the reports do not say them, such as Alltoallv=64KiB; with /P behind it, of all
+    /// processes together.
+    #[arg(long, value_name = "CALL=BYTES", value_parser = call_bytes)]
+    bytes: Vec<CallBytes>,
     #[command(flatten)]
     place: Place,
+}
+
+/// What the user says of the bytes of calls of a name.
+#[derive(Debug, Clone)]
+struct CallBytes {
+    call: String,
+    bytes: usize,
+    /// Of all processes together.
+    shared: bool,
+}
+
+fn call_bytes(text: &str) -> Result<CallBytes, String> {
+    let (call, bytes) = text.split_once('=').ok_or("write CALL=BYTES, such as Alltoallv=64KiB")?;
+    let own = bytes.strip_suffix("/P");
+    let bytes = units::parse_bytes(own.unwrap_or(bytes)).map_err(|e| e.to_string())?;
+    Ok(CallBytes { call: call.strip_prefix("MPI_").unwrap_or(call).into(), bytes, shared: own.is_some() })
 }
 
 /// A machine.
@@ -122,12 +143,42 @@ impl From<Placed> for Spread {
 impl Runs {
     /// Reads all reports; warns of two applications at once.
     fn read(&self) -> anyhow::Result<Vec<Run>> {
-        let runs: Vec<Run> = self.reports.iter().map(|p| Ok(Run::of(&Report::read(p)?)?)).collect::<anyhow::Result<_>>()?;
-        let program = |r: &Run| r.command.split_whitespace().next().unwrap_or_default().to_string();
-        if let Some(other) = runs.iter().find(|r| program(r) != program(&runs[0])) {
+        let mut runs: Vec<Run> = self.reports.iter().map(|p| Ok(Run::of(&Report::read(p)?)?)).collect::<anyhow::Result<_>>()?;
+        for CallBytes { call, bytes, shared } in &self.bytes {
+            let of_call = |run: &Run| *bytes as f64 / if *shared { run.ranks as f64 } else { 1.0 };
+            // of all runs, also where one comes before
+            let set = runs.iter_mut().map(|run| run.set_bytes(call, of_call(run)));
+            if set.filter(|set| *set).count() == 0 {
+                bail!("use --bytes {call}: no report has calls of that name of which it does not say the bytes");
+            }
+        }
+        warn(&runs);
+        if let Some(other) = runs.iter().find(|r| r.program() != runs[0].program()) {
             tracing::warn!("{} is a report of \"{}\", {} of \"{}\"", runs[0].file, runs[0].command, other.file, other.command);
         }
         Ok(runs)
+    }
+}
+
+/// Says what reports do not tell.
+fn warn(runs: &[Run]) {
+    for Run { file, unlisted: (bytes, time), .. } in runs.iter().filter(|r| r.unlisted.0.max(r.unlisted.1) > 0.005) {
+        let (bytes, time) = (percent(*bytes), percent(*time));
+        tracing::warn!(
+            "{file} does not list, or count, all call sites: {bytes} of the bytes and {time} of the time in MPI are at others, which are taken to be alike"
+        );
+    }
+    let unsaid = |run: &Run| run.calls.iter().filter(|c| run.ranks > 1 && c.said == Said::Time).map(|c| c.name.clone()).collect::<Vec<_>>();
+    let mut names: Vec<String> = runs.iter().flat_map(unsaid).collect();
+    names.sort();
+    names.dedup();
+    for name in names {
+        let files = runs.iter().filter(|run| unsaid(run).contains(&name)).map(|run| run.file.as_str()).collect::<Vec<_>>();
+        tracing::warn!(
+            "{} say{} not what calls of MPI_{name} sent: taken to be what their time allows, if --bytes {name}=N does not say it",
+            files.join(", "),
+            if files.len() == 1 { "s" } else { "" }
+        );
     }
 }
 

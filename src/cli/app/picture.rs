@@ -87,7 +87,7 @@ fn walls(area: &Area, words: &str, bars: &[Bar]) -> Drawn {
 
 /// The components of measured and predicted runs beside each other, as shares of the wall time that was measured.
 fn components(area: &Area, words: &str, bars: &[Bar]) -> Drawn {
-    let share = |c: &Components, wall: f64| [c.compute_s, c.active_s, c.contention_s, c.switch_s].map(|t| t / wall);
+    let share = |c: &Components, wall: f64| [c.compute_s, c.waiting_s, c.active_s, c.contention_s, c.switch_s].map(|t| t / wall);
     let highest = bars.iter().filter_map(|b| Some(b.predicted?.wall_s() / b.whole_s())).fold(1.0 + GOOD, f64::max);
     let (below, above) = (-0.1 * highest, 1.35 * highest);
     let mut chart = ChartBuilder::on(area)
@@ -104,8 +104,8 @@ fn components(area: &Area, words: &str, bars: &[Bar]) -> Drawn {
         .y_label_formatter(&|v| if *v < -1e-9 { String::new() } else { format!("{:.0} %", v * 100.0) })
         .label_style(FONT)
         .draw()?;
-    let colours = [RGBColor(86, 156, 214), RGBColor(120, 180, 90), RGBColor(220, 90, 80), RGBColor(240, 190, 70)];
-    for (part, (name, colour)) in ["computing", "MPI active", "contention", "network"].into_iter().zip(colours).enumerate() {
+    let colours = [RGBColor(86, 156, 214), RGBColor(170, 150, 200), RGBColor(120, 180, 90), RGBColor(220, 90, 80), RGBColor(240, 190, 70)];
+    for (part, (name, colour)) in ["computing", "waiting", "MPI active", "contention", "network"].into_iter().zip(colours).enumerate() {
         let mut boxes = Vec::new();
         for (k, bar) in bars.iter().enumerate() {
             let wall = bar.whole_s();

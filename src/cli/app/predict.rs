@@ -73,7 +73,8 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
             row
         })
         .collect();
-    let mut out = table(&["processes", "wall", "95 % interval", "computing", "MPI active", "contention", "network", ""], 0, &rows);
+    let mut out =
+        table(&["processes", "wall", "95 % interval", "computing", "waiting", "MPI active", "contention", "network", ""], 0, &rows);
     for p in predictions.iter().filter(|p| !p.groups_s.is_empty()) {
         let groups: Vec<String> = p.groups_s.iter().map(|(name, t)| format!("{name} {}", units::seconds(*t))).collect();
         out += &format!("{} processes, each group as if it waited for none: {}\n", p.ranks, groups.join(", "));

@@ -7,7 +7,7 @@ use super::super::{Outcome, print, print_json};
 use crate::collective::Collective;
 use crate::plan::{Location, everybody, members, placement, plan};
 use crate::policy::{CompiledPolicy, Policy};
-use crate::qnm::{Partners, Report, Site, collective, partners};
+use crate::qnm::{Partners, Report, Site, collective, makes_communicator, partners};
 use crate::units;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -91,7 +91,7 @@ fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> 
     let ranks = report.ranks();
     let (members, on_first_ranks) = placed(report, compiled)?;
     let (mut savings, mut not_known) = (Vec::new(), Vec::<NotKnown>::new());
-    for site in report.sites.iter().filter(|s| partners(&s.call) == Some(Partners::Anyone)) {
+    for site in &alike(report) {
         match saving(site, compiled, &members)? {
             Ok(saving) => savings.push(saving),
             Err(why) => {
@@ -114,6 +114,32 @@ fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> 
         savings,
         not_known,
     })
+}
+
+/// The sites of collectives, those of one call, size and place together: where programs lie at other addresses on each process, mpiP has a
+/// site for each of them.
+fn alike(report: &Report) -> Vec<Site> {
+    let mut all: Vec<Site> = Vec::new();
+    let is_address = |place: &str| place.is_empty() || place.starts_with("0x");
+    let each = |site: &Site| site.count.filter(|c| *c > 0.0).map(|count| (site.bytes / count).round());
+    for site in report.sites.iter().filter(|s| partners(&s.call) == Some(Partners::Anyone) && !makes_communicator(&s.call)) {
+        let same = |other: &&mut Site| {
+            let same_place = site.place == other.place || is_address(&site.place) || is_address(&other.place);
+            site.call == other.call && same_place && each(site) == each(other) && site.mean_bytes == other.mean_bytes
+        };
+        match all.iter_mut().find(same) {
+            None => all.push(site.clone()),
+            Some(known) => {
+                if is_address(&known.place) {
+                    known.place.clone_from(&site.place);
+                }
+                known.count = known.count.zip(site.count).map(|(a, b)| a + b);
+                known.seconds += site.seconds;
+                known.bytes += site.bytes;
+            }
+        }
+    }
+    all
 }
 
 /// What a site saves, or why that is not known.

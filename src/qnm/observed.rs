@@ -1,0 +1,101 @@
+//! What the runs of an application show of how its messages go: reports say neither who sends to whom nor which algorithms ran.
+
+use super::algorithms::Algorithm;
+use super::choices::{Named, OTHERS};
+use super::wall::delay_s;
+use super::wire::sent;
+use super::{Call, CallLaw, Library, Machine, Neighbourhood, Partners, Run, Said, Spread, Wire, partners, wire};
+use crate::error::Result;
+use serde::Serialize;
+
+/// How the messages of an application go.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Observed {
+    /// How the processes lie to each other that the program lets send.
+    pub neighbours: Neighbourhood,
+    /// Collectives that take as other algorithms do than those that the library is known to choose.
+    pub algorithms: Vec<Other>,
+}
+
+/// An algorithm that explains what a collective took.
+#[derive(Debug, Clone, Serialize)]
+pub struct Other {
+    /// The call, without `MPI_`.
+    pub call: String,
+    /// The algorithm, in words.
+    pub name: &'static str,
+    #[serde(skip)]
+    algorithm: Algorithm,
+}
+
+impl PartialEq for Other {
+    fn eq(&self, other: &Other) -> bool {
+        (&self.call, self.name) == (&other.call, other.name)
+    }
+}
+
+/// Algorithms are not in question that explain times to this factor, in the mean of numbers of processes...
+const EXPLAINED: f64 = 1.25;
+/// ...and another one is believed that does so, and is off by such a part of what those of the library are, in logarithms.
+const BETTER: f64 = 0.6;
+/// With fewer processes most algorithms are alike.
+const TELLING: usize = 8;
+
+impl Observed {
+    /// From the runs of an application, of which nothing is known but the calls' laws.
+    ///
+    /// # Errors
+    /// The processes cannot be placed so.
+    pub fn of(runs: &[Run], calls: &[CallLaw], machine: &Machine, spread: Spread) -> Result<Observed> {
+        let neighbours = neighbourhood(calls);
+        let mut algorithms = Vec::new();
+        for (call, others) in calls.iter().filter_map(|law| Some((law.name.as_str(), others(&law.name)?))) {
+            // processes, a call, its seconds
+            let mut took: Vec<(Vec<usize>, &Call, f64)> = Vec::new();
+            for run in runs.iter().filter(|r| r.ranks >= TELLING) {
+                let own = run.calls.iter().filter(|c| c.name == call && c.said != Said::Time && c.count > 0.0);
+                for own in own {
+                    took.push((machine.place(run.ranks, spread)?, own, own.seconds / own.count));
+                }
+            }
+            let off = |one: &dyn Fn(usize, f64) -> Option<Wire>| {
+                let square = |(placed, call, seconds): &(Vec<usize>, &Call, f64)| {
+                    let rounds = one(placed.len(), call.bytes).map_or_else(Default::default, |w| w.rounds);
+                    (delay_s(&rounds, machine, placed, neighbours) / seconds).ln().powi(2)
+                };
+                (took.iter().map(square).sum::<f64>() / took.len() as f64).sqrt()
+            };
+            let usual = off(&|ranks, bytes| wire(call, ranks, bytes, machine.library));
+            if took.is_empty() || usual <= EXPLAINED.ln() {
+                continue;
+            }
+            let found = others.iter().map(|&(name, algorithm)| (off(&|ranks, bytes| Some(sent(algorithm, ranks, bytes))), name, algorithm));
+            let best = found.reduce(|best, other| if other.0 < best.0 { other } else { best });
+            if let Some((_, name, algorithm)) = best.filter(|(off, ..)| *off <= EXPLAINED.ln().min(BETTER * usual)) {
+                algorithms.push(Other { call: call.into(), name, algorithm });
+            }
+        }
+        Ok(Observed { neighbours, algorithms })
+    }
+
+    /// What a call sends among so many processes, in all of its calls.
+    pub fn wire(&self, call: &Call, ranks: usize, library: Library) -> Option<Wire> {
+        let one = match self.algorithms.iter().find(|o| o.call == call.name) {
+            Some(other) => sent(other.algorithm, ranks, call.bytes),
+            None => wire(&call.name, ranks, call.bytes, library)?,
+        };
+        Some(Wire { messages: one.messages * call.count, bytes: one.bytes * call.count, rounds: one.rounds * call.count })
+    }
+}
+
+/// The algorithms of a call.
+fn others(call: &str) -> Option<&'static [Named]> {
+    OTHERS.iter().find(|(calls, _)| calls.contains(&call)).map(|o| o.1)
+}
+
+/// How the processes lie to each other, by the calls that send to some of them.
+fn neighbourhood(calls: &[CallLaw]) -> Neighbourhood {
+    let sends = calls.iter().filter(|c| partners(&c.name) == Some(Partners::Program));
+    let most = sends.max_by(|a, b| a.count.points[0].1.total_cmp(&b.count.points[0].1));
+    most.map_or(Neighbourhood::default(), |c| Neighbourhood::guess(&c.count, c.bytes.as_ref()))
+}

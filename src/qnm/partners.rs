@@ -1,0 +1,163 @@
+//! Who processes send to: what follows from an algorithm, and what reports let guess of a program, which does not say it.
+
+use super::scale::{Form, Series, balanced};
+use serde::Serialize;
+use std::ops::Mul;
+
+/// Who ranks send to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Partners {
+    /// Whom the program chose: its [`Neighbourhood`].
+    Program,
+    /// The next rank.
+    Next,
+    /// Ranks at distances of 1, 2, 4, ..., in turn.
+    Doubling,
+    /// Each other rank, in turn.
+    Anyone,
+}
+
+impl Partners {
+    /// All kinds.
+    pub const ALL: [Partners; 4] = [Partners::Program, Partners::Next, Partners::Doubling, Partners::Anyone];
+}
+
+/// Messages one after the other, and their bytes, by who they go to.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Rounds([(f64, f64); 4]);
+
+impl Rounds {
+    /// So many messages to partners of one kind, and bytes in all of them.
+    pub fn of(partners: Partners, messages: f64, bytes: f64) -> Rounds {
+        let mut rounds = Rounds::default();
+        rounds.0[partners as usize] = (messages, bytes);
+        rounds
+    }
+
+    /// Both, one after the other.
+    pub fn and(self, other: Rounds) -> Rounds {
+        Rounds([0, 1, 2, 3].map(|k| (self.0[k].0 + other.0[k].0, self.0[k].1 + other.0[k].1)))
+    }
+
+    /// Messages one after the other, to whomever.
+    pub fn messages(&self) -> f64 {
+        self.0.iter().map(|r| r.0).sum()
+    }
+
+    /// Partners, messages and bytes of each kind that there is.
+    pub fn each(&self) -> impl Iterator<Item = (Partners, f64, f64)> {
+        Partners::ALL.into_iter().zip(self.0).filter(|(_, r)| r.0 > 0.0).map(|(partners, (messages, bytes))| (partners, messages, bytes))
+    }
+}
+
+impl Mul<f64> for Rounds {
+    type Output = Rounds;
+
+    fn mul(self, times: f64) -> Rounds {
+        Rounds(self.0.map(|(messages, bytes)| (messages * times, bytes * times)))
+    }
+}
+
+/// How the processes of a program lie to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Neighbourhood {
+    /// In a row, each with the next.
+    Chain,
+    /// On a plane, nearly as wide as it is high.
+    Plane,
+    /// In space, nearly a cube.
+    #[default]
+    Cube,
+    /// Each with those at distances of 1, 2, 4, ...
+    Hypercube,
+}
+
+/// A step to a partner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// So many ranks further, around the end.
+    Ahead(usize),
+    /// The rank whose number differs in this bit.
+    Across(usize),
+    /// So many ranks further along a side of so many, around its end.
+    Side {
+        /// Ranks between neighbours.
+        stride: usize,
+        /// Ranks of a side.
+        length: usize,
+    },
+}
+
+impl Phase {
+    /// The partner of a rank; none where it has none in this phase.
+    pub fn partner(self, rank: usize, ranks: usize) -> Option<usize> {
+        let partner = match self {
+            Phase::Ahead(by) => (rank + by) % ranks,
+            Phase::Across(bit) => rank ^ bit,
+            Phase::Side { stride, length } => {
+                let place = rank / stride % length;
+                rank - place * stride + (place + 1) % length * stride
+            }
+        };
+        (partner < ranks && partner != rank).then_some(partner)
+    }
+}
+
+/// At most so many phases stand for those of each with each other.
+const MOST_PHASES: usize = 16;
+
+/// Messages of processes that have partners at distances of 1, 2, 4, ... grow at least by this with four times the processes.
+const GROWS: f64 = 1.25;
+
+impl Neighbourhood {
+    /// All of them.
+    pub const ALL: [Neighbourhood; 4] = [Neighbourhood::Chain, Neighbourhood::Plane, Neighbourhood::Cube, Neighbourhood::Hypercube];
+
+    /// What the numbers and bytes of messages to neighbours tell; a cube, as of most programs, where they do not.
+    pub fn guess(counts: &Series, bytes: Option<&Series>) -> Neighbourhood {
+        let first = counts.earlier.as_ref().map_or(&counts.points, |e| &e.points)[0];
+        let last = counts.points[counts.points.len() - 1];
+        match (counts.law.form, bytes.map(|b| b.law.form)) {
+            (Form::Share | Form::Inner, _) => Neighbourhood::Chain,
+            (Form::Plane, _) | (Form::Constant, Some(Form::Borders)) => Neighbourhood::Plane,
+            (Form::Cube | Form::Around, _) => Neighbourhood::Cube,
+            // as often as there are rounds of doubling, and not on a grid
+            _ if last.1 / first.1 >= GROWS && last.0 >= 4 * first.0 => Neighbourhood::Hypercube,
+            _ => Neighbourhood::Cube,
+        }
+    }
+
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Neighbourhood::Chain => "the next one of a row",
+            Neighbourhood::Plane => "four neighbours on a plane",
+            Neighbourhood::Cube => "six neighbours in space",
+            Neighbourhood::Hypercube => "those at distances of 1, 2, 4, ...",
+        }
+    }
+
+    /// The phases in which ranks send to such partners. In each of them a rank sends to one other.
+    pub fn phases(self, partners: Partners, ranks: usize) -> Vec<Phase> {
+        let doubling = || (0..usize::BITS).map(|k| 1 << k).take_while(|bit| *bit < ranks).map(Phase::Across).collect();
+        let sides = |dimensions: usize| {
+            let mut stride = 1;
+            let side = |length: usize| {
+                let phase = Phase::Side { stride, length };
+                stride *= length;
+                phase
+            };
+            balanced(ranks, dimensions).into_iter().map(side).filter(|p| matches!(p, Phase::Side { length: 2.., .. })).collect()
+        };
+        match (partners, self) {
+            _ if ranks < 2 => Vec::new(),
+            (Partners::Next, _) | (Partners::Program, Neighbourhood::Chain) => vec![Phase::Ahead(1)],
+            (Partners::Doubling, _) | (Partners::Program, Neighbourhood::Hypercube) => doubling(),
+            (Partners::Anyone, _) => (1..ranks).step_by((ranks - 1).div_ceil(MOST_PHASES)).map(Phase::Ahead).collect(),
+            (Partners::Program, Neighbourhood::Plane) => sides(2),
+            (Partners::Program, Neighbourhood::Cube) => sides(3),
+        }
+    }
+}

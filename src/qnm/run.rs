@@ -1,0 +1,164 @@
+//! What one run of an application tells: how often each MPI call was made, what it sent, and how long that took.
+
+use super::wire::is_unsized;
+use super::{Partners, Report, Site, partners};
+use crate::error::{Error, Result};
+use serde::Serialize;
+
+/// What a run tells; seconds and numbers are means over its processes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Run {
+    /// The report's file.
+    pub file: String,
+    /// What was run.
+    pub command: String,
+    /// Processes.
+    pub ranks: usize,
+    /// Seconds between the end of `MPI_Init` and the begin of `MPI_Finalize`.
+    pub wall_s: f64,
+    /// Seconds in MPI.
+    pub mpi_s: f64,
+    /// How much longer the process that computed most did so than all in the mean, in seconds; 0 where the report lists no process.
+    pub imbalance_s: f64,
+    /// By name of the call, those that send.
+    pub calls: Vec<Call>,
+    /// The share of bytes sent, and of the time in MPI, that is at sites of which the report says so little that they were taken to be as
+    /// those that it lists.
+    pub unlisted: (f64, f64),
+}
+
+/// Calls of one name.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Call {
+    /// Without `MPI_`.
+    pub name: String,
+    /// Calls of a process.
+    pub count: f64,
+    /// Bytes of one call, as mpiP says them.
+    pub bytes: f64,
+    /// Who says so.
+    pub said: Said,
+    /// Seconds of a process in all of them.
+    pub seconds: f64,
+}
+
+/// Who says how many bytes a call sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Said {
+    /// The report.
+    #[default]
+    Report,
+    /// The user.
+    User,
+    /// Nobody: it is taken to be what the call's time allows.
+    Time,
+}
+
+impl Call {
+    /// True if its time in MPI is its own: a collective that waits until it is done. What else sends is waited for elsewhere.
+    pub fn is_waited_for(&self) -> bool {
+        partners(&self.name) == Some(Partners::Anyone) && !self.name.starts_with('I')
+    }
+}
+
+/// Calls whose bytes mpiP 3.5 writes nowhere.
+const NEVER_SAID: [&str; 4] = ["Alltoallv", "Alltoallw", "Reduce_scatter", "Scatterv"];
+
+/// True for calls that send bytes of which the report says nothing: those above, and with buffers in place. What a table of the sites that
+/// send most leaves out is little.
+fn says_no_bytes(site: &Site, is_cut: bool) -> bool {
+    let sends_some = partners(&site.call) == Some(Partners::Anyone) && !is_unsized(&site.call);
+    site.bytes == 0.0 && (NEVER_SAID.contains(&site.call.as_str()) || (sends_some && !is_cut))
+}
+
+impl Run {
+    /// A run from its report.
+    ///
+    /// # Errors
+    /// The report says nowhere how often its sites were called.
+    pub fn of(report: &Report) -> Result<Run> {
+        let ranks = report.ranks();
+        let each = 1.0 / ranks as f64;
+        let sends = || report.sites.iter().filter(|site| partners(&site.call).is_some());
+        let mut calls: Vec<Call> = Vec::new();
+        for site in sends() {
+            let Some(count) = site.count.or_else(|| alike(report, site)).filter(|c| *c > 0.0) else { continue };
+            let said = if says_no_bytes(site, report.listed.bytes_share < 1.0) { Said::Time } else { Said::Report };
+            let own = Call { name: site.call.clone(), count: count * each, bytes: site.bytes / count, said, seconds: site.seconds * each };
+            match calls.iter_mut().find(|c| c.name == own.name && c.said == own.said) {
+                None => calls.push(own),
+                Some(c) => {
+                    let all = c.count + own.count;
+                    c.bytes = (c.bytes * c.count + own.bytes * own.count) / all;
+                    (c.count, c.seconds) = (all, c.seconds + own.seconds);
+                }
+            }
+        }
+        // a program may send nothing
+        if calls.is_empty() && sends().any(|site| site.count.is_none()) {
+            return Err(Error::data(format!(
+                "read {}: it says of no call site that sends how often it was called and what it sent; ask mpiP for its full report (without -c)",
+                report.file
+            )));
+        }
+        calls.sort_by(|a, b| (&a.name, a.said).cmp(&(&b.name, b.said)));
+        let (time, bytes) = (report.listed.time_share, report.listed.bytes_share);
+        for call in &mut calls {
+            // bytes of a call stay as they are
+            call.count /= if call.bytes > 0.0 { bytes } else { time };
+            call.seconds /= time;
+        }
+        let unknown_s: f64 = sends().filter(|site| site.count.is_none()).map(|site| site.seconds).sum();
+        let all_s = (report.mean.mpi_s * ranks as f64).max(f64::MIN_POSITIVE);
+        let uncounted: f64 = sends().filter(|site| site.count.is_none()).map(|site| site.bytes).sum();
+        let all_bytes = sends().map(|site| site.bytes).sum::<f64>().max(f64::MIN_POSITIVE);
+        let computing: Vec<f64> = report.tasks.iter().map(|t| t.app_s - t.mpi_s).collect();
+        let mean = crate::stats::mean(&computing).unwrap_or(0.0);
+        Ok(Run {
+            file: report.file.clone(),
+            command: report.command.clone(),
+            ranks,
+            wall_s: report.mean.app_s,
+            mpi_s: report.mean.mpi_s,
+            imbalance_s: computing.iter().fold(mean, |most, c| most.max(*c)) - mean,
+            calls,
+            unlisted: (1.0 - bytes * (1.0 - uncounted / all_bytes), 1.0 - time * (1.0 - unknown_s / all_s)),
+        })
+    }
+
+    /// The program, without the number of processes that some have in their names (`is.A.4`).
+    pub fn program(&self) -> &str {
+        let name = self.command.split_whitespace().next().unwrap_or_default();
+        let name = name.rsplit('/').next().unwrap_or(name);
+        name.strip_suffix(&format!(".{}", self.ranks)).unwrap_or(name)
+    }
+
+    /// Takes what the user says of the bytes of calls of a name, of which the report says nothing: bytes of a call among so many processes.
+    /// False if there are none.
+    pub fn set_bytes(&mut self, name: &str, bytes: f64) -> bool {
+        let mut any = false;
+        for call in self.calls.iter_mut().filter(|c| c.name == name && c.said == Said::Time) {
+            (call.bytes, call.said) = (bytes, Said::User);
+            any = true;
+        }
+        any
+    }
+
+    /// Seconds in MPI that are not those of collectives which wait until they are done; none where the report says no call's time.
+    pub fn elsewhere_s(&self) -> Option<f64> {
+        let known = self.calls.iter().any(|c| c.seconds > 0.0);
+        let waited: f64 = self.calls.iter().filter(|c| c.is_waited_for()).map(|c| c.seconds).sum();
+        known.then(|| (self.mpi_s - waited).max(0.0))
+    }
+}
+
+/// How often a site was called that a concise report does not count: as its bytes, or its time, are to those of counted sites of that call.
+fn alike(report: &Report, site: &Site) -> Option<f64> {
+    let counted = || report.sites.iter().filter(|s| s.call == site.call && s.count.is_some());
+    let sum = |of: fn(&Site) -> f64| counted().map(of).sum::<f64>();
+    let calls = sum(|s| s.count.unwrap_or(0.0));
+    let (bytes, seconds) = (sum(|s| s.bytes), sum(|s| s.seconds));
+    let (own, all) = if site.bytes > 0.0 && bytes > 0.0 { (site.bytes, bytes) } else { (site.seconds, seconds) };
+    (all > 0.0).then(|| own / all * calls)
+}
