@@ -22,7 +22,7 @@ cat "$folder/more" >>"$hosts"
 [ "$placement" = node ] || awk 'NR == FNR { n[$0]++; next } n[$0] { for (; n[$0] > 0; n[$0]--) print }' "$hosts" "$hosts" >"$folder/sorted"
 [ "$placement" = node ] || mv "$folder/sorted" "$hosts"
 # each rank is a copy of the program in one process: make room for their thread-local data
-export GLIBC_TUNABLES=glibc.rtld.optional_static_tls=200000
+export GLIBC_TUNABLES=glibc.rtld.optional_static_tls=2000000
 # SMPI's default allgather posts n * n messages at once, among which it searches for each one's end: with hundreds of ranks
 # nothing else gets done; its default alltoall ends a program of which not a power of two of ranks take part
 # shellcheck disable=SC2086 # options are words
