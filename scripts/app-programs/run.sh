@@ -90,7 +90,7 @@ simulate() {
 
 runs() { # name, ranks, program and its arguments
     simulate "$1" "$2" slow "$out/slow.toml" 1 "${@:3}"
-    if [ "$2" -ge 16 ]; then
+    if [ "$2" -ge 16 ] && [ $(($2 % 4)) = 0 ]; then
         simulate "$1" "$2" fast "$out/fast.toml" 1 "${@:3}"
         simulate "$1" "$2" four "$out/slow.toml" 4 "${@:3}"
     fi
