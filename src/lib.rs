@@ -70,7 +70,7 @@
 //! The modules, each of which uses only those below it (`tests/layers.rs` checks it):
 //!
 //! ```text
-//! run, bench, cli              adaptive collectives for MPI programs; comparing them; the command line
+//! run, bench, report, cli      adaptive collectives for MPI programs; comparing them; all of it on one page; the command line
 //! tune                         the whole pipeline; beside it, how good it was:
 //!     accuracy, contention, regret
 //! qnm                          wall times of applications
@@ -109,7 +109,6 @@ extern crate self as collwise;
 
 #[cfg(feature = "tune")]
 pub mod accuracy;
-#[cfg(feature = "mpi")]
 pub mod bench;
 #[cfg(feature = "cli")]
 pub mod cli;
@@ -143,6 +142,8 @@ pub mod predict;
 pub mod qnm;
 #[cfg(feature = "tune")]
 pub mod regret;
+#[cfg(feature = "cli")]
+pub mod report;
 #[cfg(feature = "mpi")]
 pub mod run;
 pub mod schedule;

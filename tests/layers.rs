@@ -26,6 +26,7 @@ const ROOMS: &[&[&str]] = &[
     &["accuracy", "contention", "regret", "tune"],
     &["run"],
     &["bench"],
+    &["report"],
     &["cli"],
 ];
 

@@ -1,9 +1,13 @@
 //! What a comparison found.
 
+use crate::error::{Error, Result};
+use crate::files::read_text;
 use crate::platform::Platform;
 use crate::stats;
 use crate::topology::Rank;
-use serde::Serialize;
+use crate::units;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// The group of a host, or of a machine that stands for a whole group and has its name.
 pub(super) fn group_of_host(platform: &Platform, host: &str) -> Option<usize> {
@@ -12,7 +16,7 @@ pub(super) fn group_of_host(platform: &Platform, host: &str) -> Option<usize> {
 }
 
 /// One way to broadcast, for one root and size.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The root.
     pub root: Rank,
@@ -34,8 +38,11 @@ impl Row {
 }
 
 /// A comparison.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
+    /// The collective's name; empty where an older version, which does not say it, wrote the comparison.
+    #[serde(default)]
+    pub collective: String,
     /// The MPI library.
     pub library: String,
     /// Each rank's host.
@@ -45,6 +52,39 @@ pub struct Report {
 }
 
 impl Report {
+    /// Reads what `collwise bench --json` printed.
+    ///
+    /// # Errors
+    /// [`Error::Format`] with file and line, or the file cannot be read.
+    pub fn read(path: &Path) -> Result<Report> {
+        Report::parse(&path.display().to_string(), &read_text(path)?)
+    }
+
+    /// Parses what `collwise bench --json` printed.
+    ///
+    /// # Errors
+    /// [`Error::Format`] with the file, and the line where it is known.
+    pub fn parse(file: &str, text: &str) -> Result<Report> {
+        let wrong = |line: Option<usize>, reason: String| Error::Format { file: file.into(), line, reason };
+        let report: Report = serde_json::from_str(text)
+            .map_err(|e| wrong(Some(e.line()), format!("this is no comparison as `collwise bench --json` prints it: {e}")))?;
+        if report.rows.is_empty() {
+            return Err(wrong(None, "it compares nothing: `rows` is empty".into()));
+        }
+        for row in &report.rows {
+            let of = |what: String| {
+                wrong(None, format!("of \"{}\" with {} from root {}: {what}", row.contestant, units::bytes(row.bytes), row.root))
+            };
+            if row.root >= report.hosts.len() {
+                return Err(of(format!("there are {} ranks in `hosts`", report.hosts.len())));
+            }
+            if row.seconds.is_empty() || row.seconds.iter().any(|&t| !units::is_time(t)) {
+                return Err(of("`seconds` needs at least one time, all finite and zero or more".into()));
+            }
+        }
+        Ok(report)
+    }
+
     /// The row of a way.
     pub fn row(&self, root: Rank, bytes: usize, contestant: &str) -> Option<&Row> {
         self.rows.iter().find(|r| r.root == root && r.bytes == bytes && r.contestant == contestant)

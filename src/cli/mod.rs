@@ -15,6 +15,7 @@ mod generate;
 mod list;
 mod predict;
 mod reasons;
+mod report;
 mod run;
 mod schedule;
 mod source;
@@ -53,6 +54,8 @@ enum Command {
     Bench(bench::Args),
     /// Say where the wall time of an application goes, and what it will be elsewhere, from reports of mpiP.
     App(app::Args),
+    /// Write one page that shows a platform, its models, its choices and what they win.
+    Report(report::Args),
     /// Run a program that is not changed with adaptive collectives.
     Run(run::Args),
     /// Schedule a broadcast between groups.
@@ -93,6 +96,7 @@ impl Cli {
             #[cfg(feature = "mpi")]
             Command::Bench(args) => bench::run(&args),
             Command::App(args) => app::run(&args),
+            Command::Report(args) => report::run(&args),
             Command::Run(args) => run::run(&args),
             Command::Schedule(args) => schedule::run(&args),
             Command::Export(args) => export::run(&args),

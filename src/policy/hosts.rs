@@ -13,7 +13,7 @@ const MOST_TEXT: usize = 100;
 const MOST_DIGITS: usize = 18;
 
 /// The patterns of some hosts.
-pub(super) fn fold(hosts: &[String]) -> Vec<String> {
+pub(crate) fn fold(hosts: &[String]) -> Vec<String> {
     let (mut patterns, mut at) = (Vec::new(), 0);
     while let Some(first) = hosts.get(at) {
         // of names with several numbers, the one that counts the farthest

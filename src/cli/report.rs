@@ -1,0 +1,100 @@
+//! `collwise report`
+
+use super::{Outcome, print};
+use crate::bench;
+use crate::error::{Error, Result};
+use crate::files::{check_writable, read_text, write_text};
+use crate::measure::Samples;
+use crate::policy::{CompiledPolicy, Policy};
+use crate::qnm;
+use crate::report::{Inputs, Report, Traced};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Write one page that shows a platform, its models, its choices and what they win.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The policy.
+    policy: PathBuf,
+    /// The samples beside it: what was measured stands beside what is predicted.
+    #[arg(long, value_name = "FILE")]
+    samples: Option<PathBuf>,
+    /// What `collwise bench --json` printed; several stand side by side.
+    #[arg(long, value_name = "RESULTS")]
+    bench: Vec<PathBuf>,
+    /// A folder of traces, as `collwise bench --trace` writes them.
+    #[arg(long, value_name = "FOLDER")]
+    trace: Option<PathBuf>,
+    /// Reports of mpiP of an application, at several numbers of processes.
+    #[arg(long, value_name = "REPORT", num_args = 1..)]
+    app: Vec<PathBuf>,
+    /// Another policy: what this one does otherwise is shown.
+    #[arg(long, value_name = "OLD")]
+    against: Option<PathBuf>,
+    /// Write the page here.
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    output: PathBuf,
+    /// Write each picture into this folder too, as SVG.
+    #[arg(long, value_name = "FOLDER")]
+    svg: Option<PathBuf>,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let text = read_text(&args.policy)?;
+    let policy = compiled(&args.policy, &text)?;
+    check_writable(&args.output)?;
+    let samples = args.samples.as_ref().map(|path| Samples::read(path, false)).transpose()?;
+    let benches = args.bench.iter().map(|path| Ok((name(path), bench::Report::read(path)?))).collect::<Result<Vec<_>>>()?;
+    let traces = args.trace.as_ref().map_or(Ok(Vec::new()), |folder| Traced::read_folder(folder))?;
+    let runs = args.app.iter().map(|path| qnm::Run::of(&qnm::Report::read(path)?)).collect::<Result<Vec<_>>>()?;
+    let old =
+        args.against.as_ref().map(|path| Ok::<_, Error>((path.display().to_string(), compiled(path, &read_text(path)?)?))).transpose()?;
+    let report = Report::of(&Inputs {
+        policy: &policy,
+        made_by: made_by(&text),
+        samples: samples.as_ref().map(|(settings, samples)| (settings, samples)),
+        benches: &benches,
+        traces: &traces,
+        runs: &runs,
+        against: old.as_ref().map(|(name, policy)| (name.as_str(), policy)),
+    })?;
+    write_text(&args.output, &report.html()?)?;
+    let mut said = format!("report written to {}\n", args.output.display());
+    if let Some(folder) = &args.svg {
+        let pictures = write_pictures(folder, &report)?;
+        said += &format!("{pictures} pictures written to {}\n", folder.display());
+    }
+    print(&said)?;
+    Ok(Outcome::Done)
+}
+
+fn compiled(path: &Path, text: &str) -> Result<CompiledPolicy> {
+    CompiledPolicy::new(Policy::parse(&path.display().to_string(), text)?)
+}
+
+/// A file's name without its folder and ending.
+fn name(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The command that a policy's opening comment names.
+fn made_by(text: &str) -> Option<String> {
+    let mut comment = text.lines().map_while(|line| line.strip_prefix('#')).skip_while(|line| !line.starts_with(" Made by: "));
+    let first = comment.next()?.strip_prefix(" Made by: ")?.to_string();
+    // a long one goes on in lines that are set in
+    Some(comment.take_while(|line| line.starts_with("   ")).fold(first, |all, line| all + " " + line.trim_start()))
+}
+
+/// Writes each picture into a folder, which is made; gives how many there are.
+fn write_pictures(folder: &Path, report: &Report) -> Result<usize> {
+    std::fs::create_dir_all(folder).map_err(|reason| Error::Io { action: "make", path: folder.into(), reason })?;
+    let mut names = BTreeSet::new();
+    for figure in report.figures() {
+        let mut name = figure.id.clone();
+        while !names.insert(name.clone()) {
+            name += "-again";
+        }
+        write_text(&folder.join(format!("{name}.svg")), &figure.svg)?;
+    }
+    Ok(names.len())
+}

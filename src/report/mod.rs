@@ -1,0 +1,189 @@
+//! The report: one page that shows a platform, its models, its choices and what they win, and its pictures one by one.
+//!
+//! Each section is a file here, which takes what it shows out of the policy and of what else was given, as words, tables and figures; [`picture`] draws
+//! them, [`Report::html`] puts them on a page that needs nothing else. The same input gives the same page, byte for byte.
+
+mod applications;
+mod changes;
+mod choices;
+mod critical;
+mod latencies;
+mod models;
+mod page;
+pub mod picture;
+mod platform;
+mod provenance;
+mod regrets;
+mod schedules;
+mod tables;
+mod traced;
+mod trees;
+mod wins;
+
+use crate::bench;
+use crate::error::Result;
+use crate::measure::{Samples, Settings};
+use crate::policy::CompiledPolicy;
+use crate::qnm::Run;
+use serde::Serialize;
+
+pub use latencies::{Latencies, Tile};
+pub use schedules::first_tree;
+pub use tables::{Cell, Table};
+pub use traced::{Traced, TracedOp};
+
+/// What a report is made of.
+pub struct Inputs<'a> {
+    /// The policy.
+    pub policy: &'a CompiledPolicy,
+    /// The command that made it, if its file says it.
+    pub made_by: Option<String>,
+    /// What was measured for it.
+    pub samples: Option<(&'a Settings, &'a Samples)>,
+    /// Comparisons with the MPI library, each with its name.
+    pub benches: &'a [(String, bench::Report)],
+    /// Schedules that were traced.
+    pub traces: &'a [Traced],
+    /// Runs of an application.
+    pub runs: &'a [Run],
+    /// Another policy, with its name.
+    pub against: Option<(&'a str, &'a CompiledPolicy)>,
+}
+
+/// A report.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// What it is of.
+    pub title: String,
+    /// What to know at first sight, each with what it is.
+    pub facts: Vec<(String, String)>,
+    /// Its sections.
+    pub sections: Vec<Section>,
+}
+
+/// A section.
+#[derive(Debug, Clone, Serialize)]
+pub struct Section {
+    /// Short, for addresses.
+    pub id: &'static str,
+    /// Its title.
+    pub title: &'static str,
+    /// What to know of it.
+    pub words: String,
+    /// What it shows.
+    pub blocks: Vec<Block>,
+}
+
+/// A part of a section.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind", content = "of")]
+pub enum Block {
+    /// A picture.
+    Figure(Figure),
+    /// A table alone.
+    Table(Titled),
+    /// What is not there, and what gives it.
+    Missing(String),
+    /// Pictures of which one is chosen.
+    Chooser(Chooser),
+}
+
+/// A table with its title.
+#[derive(Debug, Clone, Serialize)]
+pub struct Titled {
+    /// The title.
+    pub title: String,
+    /// What to know of it.
+    pub words: String,
+    /// The table.
+    pub table: Table,
+}
+
+/// A picture with what it says.
+#[derive(Debug, Clone, Serialize)]
+pub struct Figure {
+    /// Its name in addresses, and of its file.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// What to see in it.
+    pub words: String,
+    /// The image.
+    pub svg: String,
+    /// What pointer and arrow keys find in it.
+    pub cells: Option<Cells>,
+    /// What it shows, as a table; what that is called.
+    pub table: Table,
+}
+
+/// The cells of a picture.
+#[derive(Debug, Clone, Serialize)]
+pub struct Cells {
+    /// Their edges across, in the picture's measure.
+    pub x: Vec<i32>,
+    /// Their edges down.
+    pub y: Vec<i32>,
+    /// What columns are.
+    pub columns: Vec<String>,
+    /// What rows are.
+    pub rows: Vec<String>,
+    /// What is in each.
+    pub cells: Vec<Vec<String>>,
+}
+
+/// Pictures of which one is seen at a time.
+#[derive(Debug, Clone, Serialize)]
+pub struct Chooser {
+    /// Its name in addresses.
+    pub id: &'static str,
+    /// What is chosen from a list, with what is there.
+    pub list: (String, Vec<String>),
+    /// What is chosen by a slider.
+    pub slider: (String, Vec<String>),
+    /// What is seen, by list and then by slider.
+    pub views: Vec<View>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, Serialize)]
+pub struct View {
+    /// Its place in the list.
+    pub list: usize,
+    /// Its place on the slider.
+    pub slider: usize,
+    /// What to know of it.
+    pub words: String,
+    /// What is seen.
+    pub figures: Vec<Figure>,
+}
+
+impl Report {
+    /// Makes a report.
+    ///
+    /// # Errors
+    /// The policy lacks what it should have, or samples and runs are of other hosts.
+    pub fn of(inputs: &Inputs) -> Result<Report> {
+        let policy = &inputs.policy.policy;
+        let sections = vec![
+            platform::section(inputs)?,
+            models::section(inputs)?,
+            choices::section(inputs)?,
+            schedules::section(inputs)?,
+            wins::section(inputs)?,
+            applications::section(inputs)?,
+            provenance::section(inputs)?,
+        ];
+        Ok(Report { title: policy.provenance.platform.clone(), facts: provenance::facts(policy), sections })
+    }
+
+    /// All pictures of it that are in the page at first sight, and those that are chosen.
+    pub fn figures(&self) -> impl Iterator<Item = &Figure> {
+        self.sections.iter().flat_map(|s| &s.blocks).flat_map(|block| -> Vec<&Figure> {
+            match block {
+                Block::Figure(figure) => vec![figure],
+                Block::Chooser(chooser) => chooser.views.iter().flat_map(|v| &v.figures).collect(),
+                Block::Table(_) | Block::Missing(_) => Vec::new(),
+            }
+        })
+    }
+}

@@ -1,0 +1,82 @@
+//! A decision map: sizes across, ranks down; each cell says what is done, in the colour of its algorithm, the paler the less the next best is behind.
+
+use super::{INK, MUTED, RULE, SIZE, Side, UNKNOWN, WIDTH, colour, cut, fill, picture, say, stroke};
+use crate::error::Result;
+use plotters::prelude::*;
+
+/// What is done for a size among some ranks.
+#[derive(Debug, Clone)]
+pub struct Decided {
+    /// The algorithm, or two: its first word gives the colour.
+    pub algorithm: Vec<String>,
+    /// Segment and window, or nothing.
+    pub segment: String,
+    /// How much longer the next best takes, as a share; `None`: no other is known.
+    pub margin: Option<f64>,
+}
+
+/// A map.
+#[derive(Debug, Clone, Default)]
+pub struct Decisions {
+    /// The sizes, in words.
+    pub columns: Vec<String>,
+    /// Name of the group, of the ranks, and what is decided by size; nothing where nothing was.
+    pub rows: Vec<(String, String, Vec<Option<Decided>>)>,
+}
+
+const LEFT: i32 = 150;
+const TOP: i32 = 26;
+const ROW: i32 = 38;
+
+/// The edges of its cells, across and down.
+pub fn edges(map: &Decisions) -> [Vec<i32>; 2] {
+    let n = map.columns.len().max(1) as i32;
+    let width = (WIDTH as i32 - LEFT - 4) / n;
+    [(0..=n).map(|k| LEFT + k * width).collect(), (0..=map.rows.len() as i32).map(|k| TOP + k * ROW).collect()]
+}
+
+/// Draws it; `algorithms` are all there are, each of which has its colour.
+///
+/// # Errors
+/// What drawing gives.
+pub fn decisions(map: &Decisions, algorithms: &[String]) -> Result<(String, [Vec<i32>; 2])> {
+    let [xs, ys] = edges(map);
+    let svg = picture((WIDTH, (TOP + ROW * map.rows.len() as i32 + 24) as u32), |area| {
+        for (column, words) in map.columns.iter().enumerate() {
+            say(area, words, ((xs[column] + xs[column + 1]) / 2, TOP - 12), Side::Middle, SIZE, &INK)?;
+        }
+        for (k, (name, ranks, cells)) in map.rows.iter().enumerate() {
+            let (from, to) = (ys[k], ys[k + 1]);
+            if k == 0 || map.rows[k - 1].0 != *name {
+                stroke(area, [(4, from), (xs[xs.len() - 1], from)], RULE)?;
+                say(area, &cut(name, LEFT - 60, SIZE), (6, from + 19), Side::Right, SIZE, &INK)?;
+            }
+            say(area, ranks, (LEFT - 8, from + 19), Side::Left, SIZE, &MUTED)?;
+            for (column, cell) in cells.iter().enumerate() {
+                let (left, right) = (xs[column] + 1, xs[column + 1] - 1);
+                let Some(cell) = cell else {
+                    fill(area, (left, from + 1), (right, to - 1), UNKNOWN.mix(0.5).filled())?;
+                    continue;
+                };
+                let own = algorithms.iter().position(|a| cell.algorithm.first() == Some(a)).map_or(INK, colour);
+                fill(area, (left, from + 1), (right, to - 1), own.mix(weight(cell.margin)).filled())?;
+                let lines: Vec<&String> = cell.algorithm.iter().chain(Some(&cell.segment).filter(|s| !s.is_empty())).collect();
+                let middle = (left + right) / 2;
+                for (line, words) in lines.iter().enumerate() {
+                    let y = (from + to) / 2 + 12 * line as i32 - 6 * (lines.len() as i32 - 1);
+                    say(area, &cut(words, right - left, 9.5), (middle, y), Side::Middle, 9.5, &INK)?;
+                }
+            }
+        }
+        let words = "colour: algorithm; the paler, the closer is the next best (palest: within 1 %, full: 30 % and more, or no other)";
+        say(area, words, (LEFT, ys[ys.len() - 1] + 13), Side::Right, 11.0, &MUTED)
+    })?;
+    Ok((svg, [xs, ys]))
+}
+
+/// How strong the colour of a margin is. Words on it stay legible in light and dark.
+fn weight(margin: Option<f64>) -> f64 {
+    let (palest, full) = (0.14, 0.6);
+    let share = margin.map_or(1.0, |m| (m / 0.3).clamp(0.0, 1.0).sqrt());
+    ((palest + (full - palest) * share) * 50.0).round() / 50.0
+}

@@ -1,0 +1,93 @@
+//! Groups and what lies between them: a circle of groups, as large as they have ranks, and a line a link, as dark as it is slow and as wide as it carries much.
+
+use super::{INK, MUTED, PAPER, SIZE, Side, WIDTH, colour, cut, fill, picture, say, shade, stroke};
+use crate::error::Result;
+use crate::units;
+use plotters::prelude::*;
+
+/// A group.
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its ranks.
+    pub ranks: usize,
+}
+
+/// A link between two of them.
+#[derive(Debug, Clone)]
+pub struct LinkDrawn {
+    /// The groups, by their order.
+    pub between: [usize; 2],
+    /// Half a round trip of an empty message, in seconds.
+    pub latency_s: f64,
+    /// What large messages carry in a second; `None`: nobody knows.
+    pub bytes_per_s: Option<f64>,
+}
+
+/// Links have words up to so many.
+const WORDS: usize = 15;
+
+/// Draws it.
+///
+/// # Errors
+/// What drawing gives.
+pub fn links(nodes: &[Node], links: &[LinkDrawn]) -> Result<String> {
+    let (centre, radius) = ((WIDTH as f64 / 2.0, 300.0), 225.0);
+    let place = |k: usize| {
+        let angle = std::f64::consts::TAU * k as f64 / nodes.len().max(1) as f64 - std::f64::consts::FRAC_PI_2;
+        ((centre.0 + 1.25 * radius * angle.cos()) as i32, (centre.1 + radius * angle.sin()) as i32)
+    };
+    let bounds = |of: &dyn Fn(&LinkDrawn) -> Option<f64>| {
+        links.iter().filter_map(of).fold((f64::INFINITY, 0.0f64), |(l, h), v| (l.min(v), h.max(v)))
+    };
+    let latencies = bounds(&|l| Some(l.latency_s));
+    let rates = bounds(&|l| l.bytes_per_s);
+    let share = |value: f64, (low, high): (f64, f64)| if high > low { (value / low).ln() / (high / low).ln() } else { 0.5 };
+    picture((WIDTH, 640), |area| {
+        let mut sorted: Vec<&LinkDrawn> = links.iter().collect();
+        sorted.sort_by(|a, b| b.latency_s.total_cmp(&a.latency_s));
+        for link in &sorted {
+            let width = link.bytes_per_s.map_or(1, |rate| 1 + (5.0 * share(rate, rates)).round() as u32);
+            // neither end of the scale: the one fades on paper, the other in the dark
+            let ink = shade(0.15 + 0.6 * share(link.latency_s, latencies));
+            stroke(area, link.between.map(place), ink.stroke_width(width))?;
+        }
+        if links.len() <= WORDS {
+            for link in &sorted {
+                let [a, b] = link.between.map(place);
+                let at = |share: f64| (a.0 + (share * f64::from(b.0 - a.0)) as i32, a.1 + (share * f64::from(b.1 - a.1)) as i32);
+                // not in the middle, where diagonals meet
+                let at = at(if link.between[1] - link.between[0] == nodes.len() / 2 { 0.36 } else { 0.44 });
+                let words = units::seconds(link.latency_s) + &link.bytes_per_s.map_or(String::new(), |rate| format!(", {}", bits(rate)));
+                let half = (words.len() as f64 * 2.9) as i32;
+                fill(area, (at.0 - half, at.1 - 8), (at.0 + half, at.1 + 8), PAPER.filled())?;
+                say(area, &words, at, Side::Middle, 11.0, &INK)?;
+            }
+        }
+        let most = nodes.iter().map(|n| n.ranks).max().unwrap_or(1).max(1) as f64;
+        for (k, node) in nodes.iter().enumerate() {
+            let (x, y) = place(k);
+            let size = (6.0 + 20.0 * (node.ranks as f64 / most).sqrt()) as i32;
+            area.draw(&Circle::new((x, y), size, colour(k).filled()))?;
+            area.draw(&Circle::new((x, y), size, PAPER.stroke_width(2)))?;
+            if nodes.len() <= 40 {
+                let side = if f64::from(x) < centre.0 - 20.0 { Side::Left } else { Side::Right };
+                let from = if side == Side::Left { x - size - 6 } else { x + size + 6 };
+                say(area, &cut(&node.name, 190, SIZE), (from, y - 7), side, SIZE, &INK)?;
+                say(area, &format!("{} ranks", node.ranks), (from, y + 8), side, 11.0, &MUTED)?;
+            }
+        }
+        say(area, "circle: ranks; line: wide as it carries much, dark as it is slow", (20, 622), Side::Right, SIZE, &MUTED)
+    })
+}
+
+/// What goes through in a second, as networks are sold.
+pub fn bits(bytes_per_s: f64) -> String {
+    let bits = bytes_per_s * 8.0;
+    match bits {
+        b if b >= 1e9 => format!("{:.1} Gbit/s", b / 1e9),
+        b if b >= 1e6 => format!("{:.0} Mbit/s", b / 1e6),
+        b => format!("{:.0} kbit/s", b / 1e3),
+    }
+}

@@ -1,0 +1,140 @@
+//! Pictures: one function each, which gives an SVG image for the page and for a file of its own alike.
+//!
+//! All draw with the colours below. In the page a style sheet maps these to those of the reader's scheme; a picture alone is dark on white. The
+//! colours of data are those of Okabe and Ito, which people tell apart whatever colours they see; words stand beside them everywhere.
+
+mod chart;
+mod decisions;
+mod gantt;
+mod heat;
+mod links;
+mod parts;
+mod tree;
+
+pub use chart::{Axis, Bar, Line, Panel, Scale, Shape, chart};
+pub use decisions::{Decided, Decisions, decisions};
+pub use gantt::{Gantt, Span, gantt};
+pub use heat::{Heat, HeatPicture, Merge, heat};
+pub use links::{LinkDrawn, Node, bits, links};
+pub use parts::{Stack, parts};
+pub use tree::{Branch, tree};
+
+use crate::error::{Error, Result};
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+/// What is drawn on.
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+/// What drawing ends in.
+type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
+
+/// Behind everything.
+const PAPER: RGBColor = RGBColor(0xFF, 0xFF, 0xFF);
+/// Words and what is drawn of data without a colour.
+const INK: RGBColor = RGBColor(0x1B, 0x1F, 0x24);
+/// Words of less weight.
+const MUTED: RGBColor = RGBColor(0x5B, 0x63, 0x6D);
+/// Lines that help the eye.
+const RULE: RGBColor = RGBColor(0xC9, 0xCE, 0xD4);
+/// What is known of nobody.
+const UNKNOWN: RGBColor = RGBColor(0xE4, 0xE7, 0xEA);
+/// What calls for attention.
+const MARK: RGBColor = RGBColor(0xD5, 0x5E, 0x00);
+
+/// The colours of data.
+const COLOURS: [RGBColor; 7] = [
+    RGBColor(0x00, 0x72, 0xB2),
+    RGBColor(0xE6, 0x9F, 0x00),
+    RGBColor(0x00, 0x9E, 0x73),
+    RGBColor(0xD5, 0x5E, 0x00),
+    RGBColor(0xCC, 0x79, 0xA7),
+    RGBColor(0x56, 0xB4, 0xE9),
+    RGBColor(0x7A, 0x7A, 0x7A),
+];
+
+/// The colour of the one that comes so many after the first; they repeat.
+fn colour(k: usize) -> RGBColor {
+    COLOURS[k % COLOURS.len()]
+}
+
+/// Width of all pictures that fill a page's width.
+pub const WIDTH: u32 = 960;
+
+/// Words in pictures are so large.
+const SIZE: f64 = 12.0;
+
+/// Draws a picture.
+fn picture(size: (u32, u32), draw: impl FnOnce(&Area) -> Drawn) -> Result<String> {
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+        let drawn = area.fill(&PAPER).map_err(Into::into).and_then(|()| draw(&area)).and_then(|()| area.present().map_err(Into::into));
+        drawn.map_err(|e: Box<dyn std::error::Error>| Error::invalid(format!("draw a picture of the report: {e}")))?;
+    }
+    Ok(shorter(&svg))
+}
+
+/// The same without what it would be anyway: a page holds thousands of rectangles.
+fn shorter(svg: &str) -> String {
+    svg.replace(" opacity=\"1\"", "").replace(" stroke=\"none\"", "").replace(" font-family=\"sans-serif\"", "").replacen(
+        "<svg ",
+        "<svg font-family=\"sans-serif\" ",
+        1,
+    )
+}
+
+/// A place in a picture.
+type At = (i32, i32);
+
+/// Where words are beside their place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Right,
+    Left,
+    Middle,
+}
+
+/// How words look.
+fn style(side: Side, size: f64, ink: &RGBColor) -> TextStyle<'static> {
+    let h = match side {
+        Side::Right => HPos::Left,
+        Side::Left => HPos::Right,
+        Side::Middle => HPos::Center,
+    };
+    // the backend takes sizes by another measure
+    TextStyle { color: ink.to_backend_color(), ..TextStyle::from(("sans-serif", size * 1.24)) }.pos(Pos::new(h, VPos::Center))
+}
+
+/// Words at a place, their middle at its height.
+fn say(area: &Area, words: &str, at: At, side: Side, size: f64, ink: &RGBColor) -> Drawn {
+    let clean: String = words.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    Ok(area.draw(&Text::new(clean, at, style(side, size, ink)))?)
+}
+
+/// A filled rectangle, at least a point wide and high.
+fn fill(area: &Area, from: At, to: At, style: impl Into<ShapeStyle>) -> Drawn {
+    let to = (to.0.max(from.0 + 1), to.1.max(from.1 + 1));
+    Ok(area.draw(&Rectangle::new([from, to], style.into()))?)
+}
+
+/// A line through some places.
+fn stroke(area: &Area, places: impl Into<Vec<At>>, style: impl Into<ShapeStyle>) -> Drawn {
+    Ok(area.draw(&PathElement::new(places.into(), style.into()))?)
+}
+
+/// Words cut to about so many points of width.
+fn cut(words: &str, width: i32, size: f64) -> String {
+    // of a font without serifs a letter is about so wide, as a share of its height
+    const LETTER: f64 = 0.56;
+    let most = (f64::from(width) / (LETTER * size)).floor().max(2.0) as usize;
+    if words.chars().count() <= most { words.into() } else { words.chars().take(most - 1).chain(['…']).collect() }
+}
+
+/// The colour of a share from 0 to 1, from light to dark and alike for all eyes.
+fn shade(share: f64) -> RGBColor {
+    // in so many steps that neighbours of about one value are one rectangle
+    const STEPS: f64 = 40.0;
+    let step = (share.clamp(0.0, 1.0) * STEPS).round() / STEPS;
+    ViridisRGB.get_color(1.0 - step)
+}

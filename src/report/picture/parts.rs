@@ -1,0 +1,63 @@
+//! What a whole is made of: stacked bars beside each other, in pairs.
+
+use super::{INK, MUTED, RULE, SIZE, Side, WIDTH, colour, fill, picture, say, stroke};
+use crate::error::Result;
+use plotters::prelude::*;
+
+/// A pair of bars.
+#[derive(Debug, Clone)]
+pub struct Stack {
+    /// What stands below it.
+    pub name: String,
+    /// The parts of the left one; none: it is not there.
+    pub left: Option<Vec<f64>>,
+    /// The parts of the right one.
+    pub right: Option<Vec<f64>>,
+}
+
+const LEFT: i32 = 60;
+const TOP: i32 = 14;
+const HIGH: i32 = 280;
+const LEGEND: i32 = 190;
+
+/// Draws bars as shares of the left one of each pair, or of the right one where that is alone.
+///
+/// # Errors
+/// What drawing gives.
+pub fn parts(stacks: &[Stack], kinds: &[&str], below: &str) -> Result<String> {
+    let whole = |s: &Stack| s.left.as_ref().or(s.right.as_ref()).map_or(1.0, |p| p.iter().sum::<f64>()).max(f64::MIN_POSITIVE);
+    let highest =
+        stacks.iter().flat_map(|s| [&s.left, &s.right].into_iter().flatten().map(|p| p.iter().sum::<f64>() / whole(s)).collect::<Vec<_>>());
+    let top = highest.fold(1.0, f64::max) * 1.05;
+    let y = |share: f64| TOP + HIGH - (share / top * f64::from(HIGH)) as i32;
+    let across = WIDTH as i32 - LEFT - LEGEND;
+    let wide = (across / stacks.len().max(1) as i32).min(140);
+    picture((WIDTH, (TOP + HIGH + 50) as u32), |area| {
+        for quarter in 0..=(top * 4.0) as i32 {
+            let share = f64::from(quarter) / 4.0;
+            stroke(area, [(LEFT, y(share)), (LEFT + across, y(share))], RULE)?;
+            say(area, &format!("{:.0} %", share * 100.0), (LEFT - 8, y(share)), Side::Left, SIZE, &INK)?;
+        }
+        for (k, stack) in stacks.iter().enumerate() {
+            let from = LEFT + wide * k as i32 + wide / 8;
+            for (side, parts) in [(0, &stack.left), (1, &stack.right)] {
+                let (mut sum, left) = (0.0, from + side * (wide * 3 / 8 + 1));
+                for (kind, part) in parts.iter().flatten().enumerate() {
+                    let (low, high) = (y(sum / whole(stack)), y((sum + part) / whole(stack)));
+                    if low > high {
+                        fill(area, (left, high), (left + wide * 3 / 8 - 1, low), colour(kind).filled())?;
+                    }
+                    sum += part;
+                }
+            }
+            say(area, &stack.name, (from + wide * 3 / 8, TOP + HIGH + 14), Side::Middle, SIZE, &INK)?;
+        }
+        say(area, below, (LEFT, TOP + HIGH + 36), Side::Right, SIZE, &MUTED)?;
+        for (kind, words) in kinds.iter().enumerate() {
+            let (x, y) = (LEFT + across + 20, 22 + 18 * kind as i32);
+            fill(area, (x, y - 6), (x + 12, y + 6), colour(kind).filled())?;
+            say(area, words, (x + 18, y), Side::Right, SIZE, &INK)?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,166 @@
+//! The platform: latencies between hosts, groups, and what lies between them.
+
+use super::latencies::Latencies;
+use super::picture::{Heat, LinkDrawn, Node, heat, links};
+use super::tables::{Table, or_dash};
+use super::{Block, Cells, Figure, Inputs, Section, Titled};
+use crate::cluster::{Bound, quality_of};
+use crate::error::Result;
+use crate::policy::{CompiledPolicy, Policy, fold};
+use crate::units;
+
+/// What large messages carry is told by one of so many bytes.
+const LARGE: usize = 1 << 20;
+
+pub(super) fn section(inputs: &Inputs) -> Result<Section> {
+    let policy = &inputs.policy.policy;
+    let latencies = Latencies::of(policy, inputs.samples)?;
+    let mut blocks = vec![Block::Figure(matrix(policy, &latencies)?)];
+    blocks.push(match inputs.samples {
+        Some(_) if latencies.pairs.0 < latencies.pairs.1 => Block::Figure(sampled(policy, &latencies)?),
+        Some(_) => Block::Missing(format!("All {} pairs of hosts were measured: none is inferred.", latencies.pairs.1)),
+        None => Block::Missing(
+            "The policy keeps one latency for each group and link. With --samples FILE, of the samples that were kept when it was tuned, each pair is \
+             shown as it was measured, and which were."
+                .into(),
+        ),
+    });
+    blocks.push(Block::Table(groups(policy, &latencies)));
+    if policy.groups.len() > 1 {
+        blocks.push(Block::Figure(map(inputs.policy)?));
+    }
+    let words = "Which hosts are alike, and how far they are from each other.".into();
+    Ok(Section { id: "platform", title: "The platform", words, blocks })
+}
+
+/// Names of rows, with their group.
+fn rows(policy: &Policy, latencies: &Latencies) -> Vec<String> {
+    let group = |t: &super::Tile| &policy.groups[t.group].name;
+    latencies.tiles.iter().map(|t| format!("{} ({})", t.name, group(t))).collect()
+}
+
+fn cells(policy: &Policy, latencies: &Latencies, [x, y]: [Vec<i32>; 2], cells: Vec<Vec<String>>) -> Cells {
+    let names = rows(policy, latencies);
+    Cells { x, y, columns: names.clone(), rows: names, cells }
+}
+
+/// A matrix as a table: a row for each row.
+fn as_table(latencies: &Latencies, words: &[Vec<String>]) -> Table {
+    let names = || latencies.tiles.iter().map(|t| t.name.as_str());
+    let mut table = Table::new(&["from"]);
+    table.header.extend(names().map(String::from));
+    for (name, row) in names().zip(words) {
+        table.row(std::iter::once(name).chain(row.iter().map(String::as_str)));
+    }
+    table
+}
+
+fn in_words(matrix: &[Vec<Option<f64>>], words: impl Fn(f64) -> String) -> Vec<Vec<String>> {
+    matrix.iter().map(|row| row.iter().map(|v| or_dash(*v, &words)).collect()).collect()
+}
+
+fn matrix(policy: &Policy, latencies: &Latencies) -> Result<Figure> {
+    let bound = Bound::default();
+    let name = |&(g, rows): &(usize, usize)| (policy.groups[g].name.clone(), rows);
+    let drawn = heat(&Heat {
+        values: latencies.seconds.clone(),
+        groups: latencies.groups.iter().map(name).collect(),
+        merges: latencies.merges.clone(),
+        bounds: latencies.groups.iter().map(|(g, _)| policy.groups[*g].latency_s.map(|t| bound.limit(t))).collect(),
+        shares: false,
+    })?;
+    let words = in_words(&latencies.seconds, units::seconds);
+    let hosts: usize = latencies.tiles.iter().map(|t| t.hosts).sum();
+    let tiles = if hosts > latencies.tiles.len() {
+        format!(
+            "{hosts} hosts in {} rows, each of hosts that follow each other in a group; a cell is the median of its pairs. ",
+            latencies.tiles.len()
+        )
+    } else {
+        String::new()
+    };
+    let order = "Groups are in the order in which complete linkage joins them. ";
+    let bound =
+        format!("Orange lines mark the latency up to which hosts are alike by the usual bound, {} times that of their group.", bound.ratio);
+    Ok(Figure {
+        id: "latencies".into(),
+        title: "Latency between hosts".into(),
+        words: format!("{tiles}{order}{bound}"),
+        svg: drawn.svg,
+        table: as_table(latencies, &words),
+        cells: Some(cells(policy, latencies, drawn.edges, words)),
+    })
+}
+
+fn sampled(policy: &Policy, latencies: &Latencies) -> Result<Figure> {
+    let name = |&(g, rows): &(usize, usize)| (policy.groups[g].name.clone(), rows);
+    let groups = latencies.groups.iter().map(name).collect();
+    let drawn = heat(&Heat { values: latencies.measured.clone(), groups, shares: true, ..Heat::default() })?;
+    let words = in_words(&latencies.measured, |share| format!("{:.1} % measured", share * 100.0));
+    let (measured, all) = latencies.pairs;
+    Ok(Figure {
+        id: "sampled".into(),
+        title: "What was measured, and what is inferred".into(),
+        words: format!(
+            "{measured} of {all} pairs of hosts were measured, {:.2} %; of the others it is taken that they take what their groups do.",
+            measured as f64 / all.max(1) as f64 * 100.0
+        ),
+        svg: drawn.svg,
+        table: as_table(latencies, &words),
+        cells: Some(cells(policy, latencies, drawn.edges, words)),
+    })
+}
+
+fn groups(policy: &Policy, latencies: &Latencies) -> Titled {
+    let between = |a: usize, b: usize| latencies.between.get(&(a.min(b), a.max(b))).cloned().unwrap_or_default();
+    let quality = quality_of(policy.groups.len(), between);
+    let ratio = |r: Option<f64>| or_dash(r, |r| format!("{r:.2}"));
+    let nearest = |name: &String| policy.links.iter().filter(|l| l.between.contains(name)).map(|l| l.latency_s).reduce(f64::min);
+    let mut table = Table::new(&["group", "ranks", "latency", "worst ratio", "p90/p10", "separation", "hosts"]);
+    for (g, q) in policy.groups.iter().zip(&quality) {
+        // the same by what the policy says, where nothing was measured here
+        let separation = q.separation.or_else(|| Some(nearest(&g.name)? / g.latency_s?));
+        let hosts =
+            fold(&g.hosts).join(", ") + &if g.also.is_empty() { String::new() } else { format!("; also {}", fold(&g.also).join(", ")) };
+        let figures = [ratio(q.worst_ratio), ratio(q.p90_p10_ratio), ratio(separation)];
+        let [worst, wide, separation] = figures;
+        table.row([g.name.clone(), g.hosts.len().to_string(), or_dash(g.latency_s, units::seconds), worst, wide, separation, hosts]);
+    }
+    Titled {
+        title: "Groups".into(),
+        words: "Worst ratio: largest over least latency inside; p90/p10: the same of the 90th and 10th percentiles; separation: least latency to \
+                another group over the median inside, near 1 where it is unsure where a group ends."
+            .into(),
+        table,
+    }
+}
+
+/// What large messages carry over a link.
+fn bytes_per_s(policy: &CompiledPolicy, a: usize, b: usize) -> Option<f64> {
+    let busy = policy.link_cost(a, b, LARGE).gap.max(policy.link_cost(a, b, LARGE).link_gap);
+    Some(LARGE as f64 / busy).filter(|rate| rate.is_finite())
+}
+
+fn map(compiled: &CompiledPolicy) -> Result<Figure> {
+    let policy = &compiled.policy;
+    let nodes: Vec<Node> = policy.groups.iter().map(|g| Node { name: g.name.clone(), ranks: g.hosts.len() }).collect();
+    let place = |name: &String| policy.groups.iter().position(|g| g.name == *name);
+    let drawn = policy.links.iter().filter_map(|link| {
+        let (a, b) = (place(&link.between[0])?, place(&link.between[1])?);
+        Some(LinkDrawn { between: [a.min(b), a.max(b)], latency_s: link.latency_s, bytes_per_s: bytes_per_s(compiled, a, b) })
+    });
+    let drawn: Vec<LinkDrawn> = drawn.collect();
+    let mut table = Table::new(&["link", "latency", "bandwidth"]);
+    for link in &drawn {
+        let names = link.between.map(|k| nodes[k].name.as_str()).join(" to ");
+        table.row([names, units::seconds(link.latency_s), or_dash(link.bytes_per_s, super::picture::bits)]);
+    }
+    Ok(Figure {
+        id: "links".into(),
+        title: "Groups and links".into(),
+        words: "Bandwidth is what the link's model lets one message of 1 MiB after the other through.".into(),
+        svg: links(&nodes, &drawn)?,
+        cells: None,
+        table,
+    })
+}

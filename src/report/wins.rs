@@ -1,0 +1,126 @@
+//! What it wins: comparisons with the MPI library's own, of one run or several.
+
+use super::picture::{Axis, Bar, Line, Panel, Scale, Shape, chart};
+use super::tables::{Table, or_dash};
+use super::{Block, Figure, Inputs, Section};
+use crate::bench::{Report, Row};
+use crate::error::Result;
+use crate::plan::members;
+use crate::policy::CompiledPolicy;
+use crate::stats;
+use crate::topology::Rank;
+use crate::units;
+
+/// What all others are compared with.
+const LIBRARY: &str = "native";
+/// More forced algorithms than the colours tell apart are in the table only, but for the fastest.
+const MOST_LINES: usize = 7;
+
+pub(super) fn section(inputs: &Inputs) -> Result<Section> {
+    let mut blocks = Vec::new();
+    for (name, report) in inputs.benches {
+        let mut roots: Vec<Rank> = report.rows.iter().map(|r| r.root).collect();
+        roots.sort_unstable();
+        roots.dedup();
+        for root in roots {
+            blocks.push(Block::Figure(figure(inputs.policy, (name, report), root)?));
+        }
+    }
+    if blocks.is_empty() {
+        blocks.push(Block::Missing(
+            "No comparison is given: `mpirun ... collwise bench POLICY --json > bench.json` makes one (--all adds the library's algorithms one by one), and \
+             --bench bench.json shows it here; given several times, runs stand side by side."
+                .into(),
+        ));
+    }
+    let words = "How many times faster than the MPI library's own, in one run, turn by turn: medians of the ratios of neighbouring calls, bars from the first \
+                 to the third quartile."
+        .into();
+    Ok(Section { id: "wins", title: "What it wins", words, blocks })
+}
+
+/// How a contestant is called here.
+fn named(contestant: &str) -> String {
+    match contestant {
+        "adaptive" => "collwise".into(),
+        LIBRARY => "library's own".into(),
+        "two-level" => "plain two-level".into(),
+        other => other.into(),
+    }
+}
+
+/// Quartiles of how many times faster one is than another, by neighbouring calls.
+fn ratios(own: &Row, other: &Row) -> Option<[f64; 3]> {
+    let all: Vec<f64> = own.seconds.iter().zip(&other.seconds).filter(|(a, b)| **a > 0.0 && **b > 0.0).map(|(a, b)| b / a).collect();
+    Some([stats::quantile(&all, 0.25)?, stats::median(&all)?, stats::quantile(&all, 0.75)?])
+}
+
+/// The least that a message to the farthest group takes, by the policy's models of links.
+fn bound(policy: &CompiledPolicy, report: &Report, root: Rank, bytes: usize) -> Option<f64> {
+    let members = members(&policy.policy, &report.hosts).ok()?;
+    let home = members.get(root)?.group;
+    let others = members.iter().map(|m| m.group).filter(|&g| g != home);
+    others.map(|g| policy.link_cost(home, g, bytes).transit).filter(|t| t.is_finite()).reduce(f64::max)
+}
+
+fn figure(policy: &CompiledPolicy, (name, report): (&str, &Report), root: Rank) -> Result<Figure> {
+    let mut sizes: Vec<usize> = report.rows.iter().filter(|r| r.root == root).map(|r| r.bytes).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let contestants = report.contestants();
+    let baseline = if contestants.iter().any(|c| c == LIBRARY) { LIBRARY.to_string() } else { contestants[contestants.len() - 1].clone() };
+    let over = |bytes: usize, of: &str| ratios(report.row(root, bytes, of)?, report.row(root, bytes, &baseline)?);
+    // the fastest first, but for ours
+    let mut shown: Vec<&String> = contestants.iter().filter(|c| **c != baseline).collect();
+    let mean =
+        |c: &str| stats::geometric_mean(&sizes.iter().filter_map(|&bytes| Some(over(bytes, c)?[1])).collect::<Vec<_>>()).unwrap_or(0.0);
+    shown.sort_by(|a, b| (*b == "adaptive").cmp(&(*a == "adaptive")).then(mean(b).total_cmp(&mean(a))));
+    let left_out = shown.len().saturating_sub(MOST_LINES);
+    let mut lines: Vec<Line> = Vec::new();
+    for (k, contestant) in shown.iter().take(MOST_LINES).enumerate() {
+        let found: Vec<(f64, [f64; 3])> = sizes.iter().filter_map(|&bytes| Some((bytes.max(1) as f64, over(bytes, contestant)?))).collect();
+        lines.push(Line {
+            name: named(contestant),
+            colour: Some(k),
+            shape: if *contestant == "adaptive" { Shape::Both } else { Shape::Line },
+            points: found.iter().map(|(x, q)| (*x, q[1])).collect(),
+            bars: found.iter().map(|(x, q)| Bar { x: *x, low: q[0], high: q[2] }).collect(),
+        });
+    }
+    let of_bound = |bytes: usize| Some(report.row(root, bytes, &baseline)?.quartiles()[1] / bound(policy, report, root, bytes)?);
+    let bounds: Vec<(f64, f64)> = sizes.iter().filter_map(|&bytes| Some((bytes.max(1) as f64, of_bound(bytes)?))).collect();
+    if !bounds.is_empty() {
+        lines.push(Line {
+            name: "bound: one message to the farthest group".into(),
+            colour: None,
+            shape: Shape::Dashes,
+            points: bounds,
+            bars: Vec::new(),
+        });
+    }
+    let mut table = Table::new(&["bytes", "bound"]);
+    table.header.extend(contestants.iter().map(|c| named(c)));
+    for &bytes in &sizes {
+        let cell = |contestant: &String| {
+            let Some(row) = report.row(root, bytes, contestant) else { return "-".to_string() };
+            let [low, median, high] = row.quartiles().map(units::seconds);
+            let times = over(bytes, contestant).filter(|_| *contestant != baseline).map_or(String::new(), |q| format!(", {:.2}x", q[1]));
+            let wrong = if row.wrong > 0 { format!(", wrong bytes {} times", row.wrong) } else { String::new() };
+            format!("{median} ({low} to {high}){times}{wrong}")
+        };
+        let own = [units::bytes(bytes), or_dash(bound(policy, report, root, bytes), units::seconds)];
+        table.row(own.into_iter().chain(contestants.iter().map(cell)));
+    }
+    let what = if report.collective.is_empty() { "collective" } else { &report.collective };
+    let more = if left_out > 0 { format!(" {left_out} slower algorithms are in the table only.") } else { String::new() };
+    let up = Axis { words: format!("times faster than {}", named(&baseline)), scale: Scale::Times };
+    let panel = Panel { up, lines, marks: vec![1.0], height: 360, within: Some((1.0, 1.0)) };
+    Ok(Figure {
+        id: format!("wins-{}-root{root}", crate::names::made(name)),
+        title: format!("{what} from rank {root} of {}: {name}", report.hosts.len()),
+        words: format!("{}.{more} In the table, medians with quartiles.", report.library),
+        svg: chart(&Axis { words: "size of the message".into(), scale: Scale::Bytes }, &[panel])?,
+        cells: None,
+        table,
+    })
+}
