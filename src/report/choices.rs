@@ -145,7 +145,6 @@ fn map(compiled: &CompiledPolicy, collective: &'static Collective) -> Result<Fig
     let mut table = Table::new(&["among"]);
     table.header.extend(columns.iter().cloned());
     rows.iter().for_each(|(g, n, cells)| table.row(std::iter::once(format!("{g}, {n}")).chain(said(cells))));
-    let names = rows.iter().map(|(g, n, _)| format!("{g}, {n}")).collect();
     let more = if left_out > 0 { format!(" {left_out} smaller groups are not shown.") } else { String::new() };
     Ok(Figure {
         id: format!("decisions-{}", collective.name),
@@ -156,7 +155,7 @@ fn map(compiled: &CompiledPolicy, collective: &'static Collective) -> Result<Fig
         ),
         svg,
         table,
-        cells: Some(Cells { x, y, columns, rows: names, cells: rows.iter().map(|r| said(&r.2)).collect() }),
+        cells: Some(Cells { x, y }),
     })
 }
 

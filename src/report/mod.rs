@@ -116,19 +116,13 @@ pub struct Figure {
     pub table: Table,
 }
 
-/// The cells of a picture.
+/// Where the cells of a picture are, which are those of its table but for its first column.
 #[derive(Debug, Clone, Serialize)]
 pub struct Cells {
     /// Their edges across, in the picture's measure.
     pub x: Vec<i32>,
     /// Their edges down.
     pub y: Vec<i32>,
-    /// What columns are.
-    pub columns: Vec<String>,
-    /// What rows are.
-    pub rows: Vec<String>,
-    /// What is in each.
-    pub cells: Vec<Vec<String>>,
 }
 
 /// Pictures of which one is seen at a time.

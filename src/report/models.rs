@@ -13,7 +13,7 @@ use crate::score::best_model;
 use crate::stats;
 use crate::topology::Link;
 use crate::units;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A model that errs by more fits nothing.
 const MISFIT: f64 = 0.25;
@@ -126,11 +126,12 @@ fn figure(id: &str, title: String, models: Vec<(String, Predict)>, measured: Opt
             Some((bytes, median, stats::median_interval(all).unwrap_or((median, median))))
         })
         .collect();
+    let sizes: BTreeSet<usize> = curve().chain(medians.iter().map(|m| m.0.max(1))).collect();
     let line = |(name, predict): &(String, Predict)| Line {
         name: name.clone(),
         colour: Some(place(name)),
         shape: Shape::Line,
-        points: curve().map(|bytes| (bytes as f64, predict(bytes))).collect(),
+        points: sizes.iter().map(|&bytes| (bytes as f64, predict(bytes))).collect(),
         bars: Vec::new(),
     };
     let mut lines: Vec<Line> = models.iter().map(line).collect();

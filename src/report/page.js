@@ -1,13 +1,15 @@
 "use strict";
 
-// What is in the cells of a picture, by pointer, or by arrow keys on the button below it.
+// What is in the cells of a picture, by pointer, or by arrow keys on the button below it. The table behind the picture says it.
 function explore(figure) {
   const picture = figure.querySelector(".picture");
   const svg = picture.querySelector("svg");
   const cursor = picture.querySelector(".cursor");
   const button = figure.querySelector(".cell button");
   const output = figure.querySelector(".cell output");
-  const data = JSON.parse(picture.querySelector("script").textContent);
+  const edges = JSON.parse(picture.querySelector("script").textContent);
+  const rows = figure.querySelectorAll("tbody tr");
+  const columns = figure.querySelectorAll("thead th");
   let row = 0;
   let column = 0;
 
@@ -18,23 +20,24 @@ function explore(figure) {
   function show() {
     const factor = scale();
     cursor.hidden = false;
-    cursor.style.left = data.x[column] * factor + "px";
-    cursor.style.top = data.y[row] * factor + "px";
-    cursor.style.width = (data.x[column + 1] - data.x[column]) * factor + "px";
-    cursor.style.height = (data.y[row + 1] - data.y[row]) * factor + "px";
-    output.textContent = data.rows[row] + " – " + data.columns[column] + ": " + data.cells[row][column];
+    cursor.style.left = edges.x[column] * factor + "px";
+    cursor.style.top = edges.y[row] * factor + "px";
+    cursor.style.width = (edges.x[column + 1] - edges.x[column]) * factor + "px";
+    cursor.style.height = (edges.y[row + 1] - edges.y[row]) * factor + "px";
+    const cells = rows[row].children;
+    output.textContent = cells[0].textContent + " – " + columns[column + 1].textContent + ": " + cells[column + 1].textContent;
   }
 
-  function find(edges, at) {
-    return edges.findIndex(function (edge, k) {
-      return k + 1 < edges.length && at >= edge && at < edges[k + 1];
+  function find(ends, at) {
+    return ends.findIndex(function (end, k) {
+      return k + 1 < ends.length && at >= end && at < ends[k + 1];
     });
   }
 
   svg.addEventListener("mousemove", function (event) {
     const box = svg.getBoundingClientRect();
-    const foundRow = find(data.y, (event.clientY - box.top) / scale());
-    const foundColumn = find(data.x, (event.clientX - box.left) / scale());
+    const foundRow = find(edges.y, (event.clientY - box.top) / scale());
+    const foundColumn = find(edges.x, (event.clientX - box.left) / scale());
     if (foundRow >= 0 && foundColumn >= 0) {
       row = foundRow;
       column = foundColumn;
@@ -52,8 +55,8 @@ function explore(figure) {
     const move = moves[event.key];
     if (move) {
       event.preventDefault();
-      row = Math.min(Math.max(row + move[0], 0), data.rows.length - 1);
-      column = Math.min(Math.max(column + move[1], 0), data.columns.length - 1);
+      row = Math.min(Math.max(row + move[0], 0), edges.y.length - 2);
+      column = Math.min(Math.max(column + move[1], 0), edges.x.length - 2);
       show();
     }
   });

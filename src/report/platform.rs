@@ -33,26 +33,20 @@ pub(super) fn section(inputs: &Inputs) -> Result<Section> {
     Ok(Section { id: "platform", title: "The platform", words, blocks })
 }
 
-/// Names of rows, with their group.
-fn rows(policy: &Policy, latencies: &Latencies) -> Vec<String> {
-    let group = |t: &super::Tile| &policy.groups[t.group].name;
-    latencies.tiles.iter().map(|t| format!("{} ({})", t.name, group(t))).collect()
-}
-
-fn cells(policy: &Policy, latencies: &Latencies, [x, y]: [Vec<i32>; 2], cells: Vec<Vec<String>>) -> Cells {
-    let names = rows(policy, latencies);
-    Cells { x, y, columns: names.clone(), rows: names, cells }
-}
-
-/// A matrix as a table: a row for each row.
-fn as_table(latencies: &Latencies, words: &[Vec<String>]) -> Table {
-    let names = || latencies.tiles.iter().map(|t| t.name.as_str());
+/// A matrix as a table: a row for each row, named with its group.
+fn as_table(policy: &Policy, latencies: &Latencies, words: &[Vec<String>]) -> Table {
+    let name = |t: &super::Tile| format!("{} ({})", t.name, policy.groups[t.group].name);
     let mut table = Table::new(&["from"]);
-    table.header.extend(names().map(String::from));
-    for (name, row) in names().zip(words) {
-        table.row(std::iter::once(name).chain(row.iter().map(String::as_str)));
+    table.header.extend(latencies.tiles.iter().map(name));
+    for (tile, row) in latencies.tiles.iter().zip(words) {
+        table.row(std::iter::once(name(tile)).chain(row.iter().cloned()));
     }
     table
+}
+
+/// Where cells are.
+fn cells([x, y]: [Vec<i32>; 2]) -> Cells {
+    Cells { x, y }
 }
 
 fn in_words(matrix: &[Vec<Option<f64>>], words: impl Fn(f64) -> String) -> Vec<Vec<String>> {
@@ -87,8 +81,8 @@ fn matrix(policy: &Policy, latencies: &Latencies) -> Result<Figure> {
         title: "Latency between hosts".into(),
         words: format!("{tiles}{order}{bound}"),
         svg: drawn.svg,
-        table: as_table(latencies, &words),
-        cells: Some(cells(policy, latencies, drawn.edges, words)),
+        table: as_table(policy, latencies, &words),
+        cells: Some(cells(drawn.edges)),
     })
 }
 
@@ -106,8 +100,8 @@ fn sampled(policy: &Policy, latencies: &Latencies) -> Result<Figure> {
             measured as f64 / all.max(1) as f64 * 100.0
         ),
         svg: drawn.svg,
-        table: as_table(latencies, &words),
-        cells: Some(cells(policy, latencies, drawn.edges, words)),
+        table: as_table(policy, latencies, &words),
+        cells: Some(cells(drawn.edges)),
     })
 }
 

@@ -31,7 +31,7 @@ const ROW: i32 = 38;
 /// The edges of its cells, across and down.
 pub fn edges(map: &Decisions) -> [Vec<i32>; 2] {
     let n = map.columns.len().max(1) as i32;
-    let width = (WIDTH as i32 - LEFT - 4) / n;
+    let width = ((WIDTH as i32 - LEFT - 4) / n).min(160);
     [(0..=n).map(|k| LEFT + k * width).collect(), (0..=map.rows.len() as i32).map(|k| TOP + k * ROW).collect()]
 }
 

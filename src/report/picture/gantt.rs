@@ -41,20 +41,35 @@ const TOP: i32 = 24;
 /// Where it is drawn.
 const ACROSS: i32 = WIDTH as i32 - LEFT - RIGHT;
 
-/// Spans of one kind on one row that touch each other on the picture are one, and what takes less than a point of it is a point.
-fn merged(chart: &Gantt) -> Vec<(usize, usize, i32, i32)> {
+/// A picture has no more rectangles: where pipelines would have thousands, pauses between segments are not drawn.
+const MOST_SPANS: usize = 450;
+
+/// Spans of one kind on one row with less than so many points of the picture between them are one, and what takes less than a point is a point.
+fn merged(chart: &Gantt, pause: i32) -> Vec<(usize, usize, i32, i32)> {
     let x = |t: f64| LEFT + (t / chart.end_s.max(f64::MIN_POSITIVE) * f64::from(ACROSS)).round() as i32;
-    let mut all: Vec<(usize, usize, i32, i32)> =
-        chart.spans.iter().map(|s| (s.row, s.kind, x(s.start_s), x(s.end_s).max(x(s.start_s) + 1))).collect();
+    let ends = |s: &Span| (s.row, s.kind, x(s.start_s), x(s.end_s).max(x(s.start_s) + 1));
+    let mut all: Vec<(usize, usize, i32, i32)> = chart.spans.iter().map(ends).collect();
     all.sort_unstable();
     let mut merged: Vec<(usize, usize, i32, i32)> = Vec::new();
     for span in all {
         match merged.last_mut() {
-            Some(last) if last.0 == span.0 && last.1 == span.1 && span.2 <= last.3 + 1 => last.3 = last.3.max(span.3),
+            Some(last) if last.0 == span.0 && last.1 == span.1 && span.2 <= last.3 + pause => last.3 = last.3.max(span.3),
             _ => merged.push(span),
         }
     }
     merged
+}
+
+/// The same with pauses as short as may be.
+fn few(chart: &Gantt) -> Vec<(usize, usize, i32, i32)> {
+    let mut pause = 1;
+    loop {
+        let spans = merged(chart, pause);
+        if spans.len() <= MOST_SPANS.max(3 * chart.rows.len()) || pause > ACROSS {
+            return spans;
+        }
+        pause *= 2;
+    }
 }
 
 /// Draws it.
@@ -87,7 +102,7 @@ pub fn gantt(chart: &Gantt) -> Result<String> {
             first += rows;
         }
         let kinds = chart.kinds.len().max(1) as i32;
-        for (at, kind, from, to) in merged(chart) {
+        for (at, kind, from, to) in few(chart) {
             let top = TOP + row * at as i32 + 1;
             // what a rank sends and what it waits for are halves of its row
             let (part, high) = (kind as i32 * (row - 1) / kinds, ((row - 1) / kinds).max(1));

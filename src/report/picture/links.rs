@@ -54,15 +54,20 @@ pub fn links(nodes: &[Node], links: &[LinkDrawn]) -> Result<String> {
             stroke(area, link.between.map(place), ink.stroke_width(width))?;
         }
         if links.len() <= WORDS {
+            let mut taken: Vec<(i32, i32, i32)> = Vec::new();
             for link in &sorted {
                 let [a, b] = link.between.map(place);
-                let at = |share: f64| (a.0 + (share * f64::from(b.0 - a.0)) as i32, a.1 + (share * f64::from(b.1 - a.1)) as i32);
-                // not in the middle, where diagonals meet
-                let at = at(if link.between[1] - link.between[0] == nodes.len() / 2 { 0.36 } else { 0.44 });
                 let words = units::seconds(link.latency_s) + &link.bytes_per_s.map_or(String::new(), |rate| format!(", {}", bits(rate)));
                 let half = (words.len() as f64 * 2.9) as i32;
-                fill(area, (at.0 - half, at.1 - 8), (at.0 + half, at.1 + 8), PAPER.filled())?;
-                say(area, &words, at, Side::Middle, 11.0, &INK)?;
+                let at = |share: f64| (a.0 + (share * f64::from(b.0 - a.0)) as i32, a.1 + (share * f64::from(b.1 - a.1)) as i32);
+                let is_free = |p: &(i32, i32)| taken.iter().all(|t| (t.0 - p.0).abs() > t.2 + half + 6 || (t.1 - p.1).abs() > 17);
+                // what finds no room stands in the table
+                let Some(p) = [0.5, 0.4, 0.6, 0.3, 0.7, 0.35, 0.65, 0.25, 0.75, 0.2, 0.8].into_iter().map(at).find(is_free) else {
+                    continue;
+                };
+                taken.push((p.0, p.1, half));
+                fill(area, (p.0 - half, p.1 - 8), (p.0 + half, p.1 + 8), PAPER.filled())?;
+                say(area, &words, p, Side::Middle, 11.0, &INK)?;
             }
         }
         let most = nodes.iter().map(|n| n.ranks).max().unwrap_or(1).max(1) as f64;

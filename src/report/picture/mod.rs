@@ -77,11 +77,16 @@ fn picture(size: (u32, u32), draw: impl FnOnce(&Area) -> Drawn) -> Result<String
 
 /// The same without what it would be anyway: a page holds thousands of rectangles.
 fn shorter(svg: &str) -> String {
-    svg.replace(" opacity=\"1\"", "").replace(" stroke=\"none\"", "").replace(" font-family=\"sans-serif\"", "").replacen(
-        "<svg ",
-        "<svg font-family=\"sans-serif\" ",
-        1,
-    )
+    const ANYWAY: [&str; 6] = [
+        " opacity=\"1\"",
+        " stroke=\"none\"",
+        " stroke-width=\"1\"",
+        " text-anchor=\"start\"",
+        " font-family=\"sans-serif\"",
+        " font-size=\"12\"",
+    ];
+    let short = ANYWAY.iter().fold(svg.to_string(), |svg, said| svg.replace(said, ""));
+    short.replacen("<svg ", "<svg font-family=\"sans-serif\" font-size=\"12\" ", 1)
 }
 
 /// A place in a picture.

@@ -34,7 +34,7 @@ pub fn tree(branches: &[Branch], groups: &[String]) -> Result<String> {
     let rows = leaves_first(&children);
     let leaves = children.iter().filter(|c| c.is_empty()).count().max(1) as i32;
     let deepest = depth.iter().copied().max().unwrap_or(0).max(1);
-    let step = (480 / leaves).clamp(9, 30);
+    let step = (900 / leaves).clamp(9, 30);
     let height = (MARGIN + step * leaves).max(90);
     // a chain has no room for names behind each other
     let room = (WIDTH as i32 - 2 * MARGIN - 110) / deepest;
@@ -52,7 +52,8 @@ pub fn tree(branches: &[Branch], groups: &[String]) -> Result<String> {
             let size = (3.0 + (branch.ranks as f64).sqrt()).min(f64::from(step) / 2.0 - 0.5).max(3.0) as i32;
             area.draw(&Circle::new((x, y), size, colour(branch.group).filled()))?;
             let free = if children[k].is_empty() { 110 } else { room - 14 };
-            if !branch.name.is_empty() && free > 50 && step >= 9 {
+            // between rows there is room for words only where these are high
+            if !branch.name.is_empty() && free > 50 && (children[k].is_empty() || step >= 16) {
                 // above the line where others hear from it
                 let y = if children[k].is_empty() { y } else { y - 8 };
                 say(area, &cut(&branch.name, free, 10.0), (x + size + 4, y), Side::Right, 10.0, &INK)?;
