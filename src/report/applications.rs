@@ -62,7 +62,6 @@ fn of_one(inputs: &Inputs, k: usize, runs: Vec<Run>) -> Result<Vec<Block>> {
     }
     let bar = |p: &&Prediction| p.interval_s.map(|(low, high)| Bar { x: p.ranks as f64, low, high });
     let lines = vec![
-        Line { name: "measured".into(), colour: None, shape: Shape::Dots, points: measured, bars: Vec::new() },
         Line {
             name: "predicted from the others".into(),
             colour: Some(0),
@@ -70,6 +69,8 @@ fn of_one(inputs: &Inputs, k: usize, runs: Vec<Run>) -> Result<Vec<Block>> {
             points: predicted.iter().map(|p| (p.ranks as f64, p.wall_s)).collect(),
             bars: predicted.iter().filter_map(bar).collect(),
         },
+        // on top: where both agree both are seen
+        Line { name: "measured".into(), colour: None, shape: Shape::Crosses, points: measured, bars: Vec::new() },
     ];
     let up = Axis { words: "wall time".into(), scale: Scale::Seconds };
     let panel = Panel { up, lines, marks: Vec::new(), height: 320, within: None };

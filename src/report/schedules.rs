@@ -231,7 +231,7 @@ impl Drawn {
         let tree = Figure {
             id: format!("tree-{}", self.id),
             title: format!("Who hears from whom: {title}"),
-            words: "From the left, the rank that each rank hears from first; dark lines cross groups.".into(),
+            words: "From the left, the rank that each rank hears from first; strong lines cross groups.".into(),
             svg: tree(&self.branches, &groups)?,
             cells: None,
             table: from,
