@@ -4,6 +4,7 @@ use super::algorithm::CollectiveArgs;
 use super::table::table;
 use super::{Outcome, print, print_json};
 use crate::bench::{Report, Settings};
+use crate::files::read_text;
 use crate::platform::Platform;
 use crate::policy::Policy;
 use crate::stats;
@@ -38,6 +39,9 @@ pub struct Args {
     /// Compare with the bound of this platform, what the direct way to its farthest group takes at least; its groups are those of the two-level broadcast.
     #[arg(long, value_name = "FILE")]
     platform: Option<PathBuf>,
+    /// Write a page about the policy and this comparison, as `collwise report` does.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -48,6 +52,10 @@ const SIZES: [usize; 7] = [1, 1 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let show = |report: Report, platform: Option<&Platform>| -> anyhow::Result<Outcome> {
+        if let Some(path) = &args.report {
+            let made_by = super::report::made_by(&read_text(&args.policy)?);
+            super::report::write(path, Policy::read(&args.policy)?, made_by, None, &[("this run".into(), report.clone())])?;
+        }
         if args.json {
             print_json(&report)?;
         } else {

@@ -4,7 +4,7 @@ use super::{Outcome, print};
 use crate::bench;
 use crate::error::{Error, Result};
 use crate::files::{check_writable, read_text, write_text};
-use crate::measure::Samples;
+use crate::measure::{Samples, Settings};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::qnm;
 use crate::report::{Inputs, Report, Traced};
@@ -22,7 +22,7 @@ pub struct Args {
     /// What `collwise bench --json` printed; several stand side by side.
     #[arg(long, value_name = "RESULTS")]
     bench: Vec<PathBuf>,
-    /// A folder of traces, as `collwise bench --trace` writes them.
+    /// A folder of traces, of a program that ran with COLLWISE_TRACE=FOLDER.
     #[arg(long, value_name = "FOLDER")]
     trace: Option<PathBuf>,
     /// Reports of mpiP of an application, at several numbers of processes.
@@ -68,6 +68,22 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// Writes the page of a policy that was just made or used, with what was measured then.
+///
+/// # Errors
+/// As [`Report::of`], or the file cannot be written.
+pub fn write(
+    path: &Path,
+    policy: Policy,
+    made_by: Option<String>,
+    samples: Option<(&Settings, &Samples)>,
+    benches: &[(String, bench::Report)],
+) -> Result<()> {
+    let policy = CompiledPolicy::new(policy)?;
+    let report = Report::of(&Inputs { policy: &policy, made_by, samples, benches, traces: &[], runs: &[], against: None })?;
+    write_text(path, &report.html()?)
+}
+
 fn compiled(path: &Path, text: &str) -> Result<CompiledPolicy> {
     CompiledPolicy::new(Policy::parse(&path.display().to_string(), text)?)
 }
@@ -78,7 +94,7 @@ fn name(path: &Path) -> String {
 }
 
 /// The command that a policy's opening comment names.
-fn made_by(text: &str) -> Option<String> {
+pub fn made_by(text: &str) -> Option<String> {
     let mut comment = text.lines().map_while(|line| line.strip_prefix('#')).skip_while(|line| !line.starts_with(" Made by: "));
     let first = comment.next()?.strip_prefix(" Made by: ")?.to_string();
     // a long one goes on in lines that are set in

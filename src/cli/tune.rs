@@ -5,10 +5,10 @@ use super::discover::describe;
 use super::explain::{classes, or_dash, short, span};
 use super::source::{GroupingArgs, SourceArgs};
 use super::table::{GROUPS_ON_A_SCREEN, percent_or_dash, table};
-use super::{Outcome, print, print_json};
+use super::{Outcome, print, print_json, report};
 use crate::collective::{COLLECTIVES, Collective, collective};
 use crate::error::{Error, Result};
-use crate::files::write_text;
+use crate::files::{check_writable, write_text};
 use crate::library::Library;
 use crate::measure::{ClockErrors, Spent};
 use crate::plan::{everybody, plan};
@@ -40,6 +40,9 @@ pub struct Args {
     /// GROUP= of the only group there is.
     #[arg(long, value_name = "[GROUP=]HOSTS", value_parser = Also::parse)]
     also: Vec<Also>,
+    /// Write a page about it, as `collwise report` does, with what was measured.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Print what was decided inside each group too, what each stage of measuring took, and how far off clocks may have been.
     #[arg(long)]
     verbose: bool,
@@ -53,6 +56,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     source.samples_beside = Some(args.output.clone());
     // written while MPI still runs: some libraries hang or crash when they end
     let tuned = source.measure(Some(&args.output), |session, declared| {
+        args.report.as_deref().map(check_writable).transpose()?;
         let (method, bound) = args.grouping.method()?;
         let collectives = collectives(&args.collectives)?;
         let options = TuneOptions { declared, method, bound, collectives: &collectives, exhaustive: args.exhaustive };
@@ -65,7 +69,15 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
                 );
             }
         }
-        write_text(&args.output, &format!("{}{}", head(&policy), policy.to_toml()?))?;
+        let head = head(&policy);
+        write_text(&args.output, &format!("{head}{}", policy.to_toml()?))?;
+        if let Some(path) = &args.report {
+            // the policy is there; a page can be written later
+            let settings = session.settings().clone();
+            if let Err(e) = report::write(path, policy.clone(), report::made_by(&head), Some((&settings, session.samples())), &[]) {
+                eprintln!("collwise: warning: failed to {e}; `collwise report` writes it of the policy");
+            }
+        }
         Ok((discovery, policy, session.spent().to_vec(), session.samples().clock_errors()))
     })?;
     let Some((discovery, policy, spent, errors)) = tuned else { return Ok(Outcome::Done) };

@@ -30,7 +30,7 @@ use serde::Serialize;
 pub use latencies::{Latencies, Tile};
 pub use schedules::first_tree;
 pub use tables::{Cell, Table};
-pub use traced::{Traced, TracedOp};
+pub use traced::{Kind, Traced, TracedOp};
 
 /// What a report is made of.
 pub struct Inputs<'a> {

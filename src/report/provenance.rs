@@ -46,8 +46,7 @@ pub(super) fn section(inputs: &Inputs) -> Result<Section> {
         table.row([name.clone(), format!("comparison of {collective} over {ranks} ranks"), report.library.clone()]);
     }
     for traced in inputs.traces {
-        let of = format!("trace of {} of {} from rank {}", traced.head.collective, units::bytes(traced.head.bytes), traced.head.root);
-        table.row([traced.file.clone(), of, traced.head.library.clone()]);
+        table.row([traced.folder.clone(), format!("trace of {} over {} ranks", units::bytes(traced.bytes), traced.ranks), "-".into()]);
     }
     for run in inputs.runs {
         table.row([run.file.clone(), format!("run of {} over {} processes", run.command, run.ranks), "-".into()]);

@@ -3,7 +3,7 @@
 use super::critical::{Step, critical_path};
 use super::picture::{Branch, Gantt, Span, gantt, tree};
 use super::tables::{Table, or_dash};
-use super::traced::{Kind, Traced};
+use super::traced::{Traced, TracedOp};
 use super::trees::{branches, parents};
 use super::{Block, Chooser, Figure, Inputs, Section, View};
 use crate::collective::bcast;
@@ -49,13 +49,11 @@ pub(super) fn section(inputs: &Inputs) -> Result<Section> {
     };
     let mut blocks = vec![Block::Chooser(chooser)];
     for traced in inputs.traces {
-        blocks.extend(beside(compiled, traced)?);
+        blocks.extend(beside(inputs, traced)?);
     }
     if inputs.traces.is_empty() {
         blocks.push(Block::Missing(
-            "What ranks did, measured, is shown beside with --trace FOLDER: `mpirun ... collwise bench POLICY --trace FOLDER` runs each schedule once more and \
-             notes it."
-                .into(),
+            "What ranks did, measured, is shown beside with --trace FOLDER, of a program that ran with COLLWISE_TRACE=FOLDER.".into(),
         ));
     }
     let words = "A broadcast for the size and root that are chosen here: who hears from whom first, what every rank is predicted to do when, and in orange the \
@@ -264,32 +262,30 @@ impl Drawn {
 }
 
 /// What a trace measured, beside what is predicted of the same.
-fn beside(compiled: &CompiledPolicy, traced: &Traced) -> Result<Vec<Block>> {
-    let policy = &compiled.policy;
-    let head = &traced.head;
-    let members = members(policy, &head.hosts).map_err(|e| Error::invalid(format!("show the trace {}: {e}", traced.file)))?;
+fn beside(inputs: &Inputs, traced: &Traced) -> Result<Vec<Block>> {
+    let (compiled, policy) = (inputs.policy, &inputs.policy.policy);
+    // traces do not say which hosts ranks were on
+    let by_samples = inputs.samples.filter(|(settings, _)| settings.hosts.len() == traced.ranks);
+    let members = match by_samples {
+        Some((settings, _)) => members(policy, &settings.hosts)?,
+        None => everybody(policy),
+    };
+    if members.len() != traced.ranks {
+        let (folder, ranks, own) = (&traced.folder, traced.ranks, members.len());
+        return Err(Error::invalid(format!(
+            "show the traces in {folder}: they are of {ranks} ranks, and the policy and its samples are of {own}"
+        )));
+    }
     let rows = Rows::new(policy, &members);
-    let first = traced.ops.iter().map(|op| op.start_s).fold(f64::INFINITY, f64::min).min(0.0);
-    let kind = |op: Kind| match op {
-        Kind::Send => 0,
-        Kind::Recv => 1,
-        Kind::Other => 2,
-    };
-    let span = |op: &super::TracedOp| Span {
-        row: rows.of[op.rank],
-        kind: kind(op.operation),
-        start_s: op.start_s - first,
-        end_s: op.end_s - first,
-    };
+    let span = |op: &TracedOp| Span { row: rows.of[op.rank], kind: op.kind as usize, start_s: op.start_s, end_s: op.end_s };
     let spans: Vec<Span> = traced.ops.iter().map(span).collect();
     let end_s = spans.iter().map(|s| s.end_s).fold(0.0, f64::max);
     let mut table = Table::new(&["rank", "first start", "last end", "operations"]);
-    for (rank, host) in head.hosts.iter().enumerate().take(MOST_ROWS) {
+    for (rank, &at) in members.iter().enumerate().take(MOST_ROWS) {
         let own = || traced.ops.iter().filter(|op| op.rank == rank);
-        let (start, end) = own().fold((f64::INFINITY, f64::NEG_INFINITY), |(s, e), op| (s.min(op.start_s), e.max(op.end_s)));
-        let count = own().count();
-        let time = |t: f64| if count == 0 { "-".into() } else { units::seconds(t) };
-        table.row([format!("{rank} {host}"), time(start), time(end), count.to_string()]);
+        let (start, end) = own().fold((f64::INFINITY, 0.0f64), |(s, e), op| (s.min(op.start_s), e.max(op.end_s)));
+        let time = |t: f64| if t.is_finite() { units::seconds(t) } else { "-".into() };
+        table.row([format!("{rank} {}", host(policy, at)), time(start), time(end), own().count().to_string()]);
     }
     let chart = Gantt {
         rows: rows.names.clone(),
@@ -299,35 +295,34 @@ fn beside(compiled: &CompiledPolicy, traced: &Traced) -> Result<Vec<Block>> {
         path: Vec::new(),
         end_s,
     };
-    let collective = crate::collective::collective(&head.collective)?;
-    let title = format!("{} of {} from rank {}", collective.name, units::bytes(head.bytes), head.root);
+    let from = traced.root.map_or(String::new(), |root| format!(" from rank {root}"));
+    let title = format!("{}{from}", units::bytes(traced.bytes));
+    let clocks = match traced.clocks_set {
+        0 => "by each rank's own clock".to_string(),
+        set => format!("by each rank's own clock, of which {set} were set by the first message that the rank heard"),
+    };
     let mut blocks = vec![Block::Figure(Figure {
-        id: format!("traced-{}-root{}-{}", collective.name, head.root, head.bytes),
-        title: format!("Measured: {title}"),
+        id: format!("traced-{}", traced.bytes),
+        title: format!("What ranks did, traced: {title}"),
         words: format!(
-            "{} took {}, by {}. Times are on the root's clock, as far as clocks are known.",
-            head.form,
-            units::seconds(end_s),
-            head.library
+            "The last such call in {} took {}, {clocks}. A receive begins when it is posted.",
+            traced.folder,
+            units::seconds(end_s)
         ),
         svg: gantt(&chart)?,
         cells: None,
         table,
     })];
-    let shape = collective.shape(members.len(), head.root, head.bytes);
-    let plan = plan(compiled, &members, collective, &shape)?;
+    let Some(root) = traced.root else { return Ok(blocks) };
+    let shape = bcast::COLLECTIVE.shape(members.len(), root, traced.bytes);
+    let plan = plan(compiled, &members, &bcast::COLLECTIVE, &shape)?;
     if plan.form.has_native() {
         return Ok(blocks);
     }
     let schedule = plan.form.bounded_schedule(&shape)?;
-    let drawn = Drawn::new(compiled, &members, &plan, &schedule, (head.root, head.bytes))?;
-    blocks.extend(drawn.figures(policy)?.into_iter().filter(|f| f.id.starts_with("gantt")).map(|figure| {
-        Block::Figure(Figure {
-            id: format!("predicted-{}-root{}-{}", collective.name, head.root, head.bytes),
-            title: format!("Predicted: {title}"),
-            ..figure
-        })
-    }));
+    let figures = Drawn::new(compiled, &members, &plan, &schedule, (root, traced.bytes))?.figures(policy)?;
+    let renamed = |f: Figure| Figure { id: format!("predicted-{}", traced.bytes), title: format!("The same, predicted: {title}"), ..f };
+    blocks.extend(figures.into_iter().filter(|f| f.id.starts_with("gantt")).map(|f| Block::Figure(renamed(f))));
     Ok(blocks)
 }
 
