@@ -1,0 +1,245 @@
+//! The report: its page says what the policy says, needs nothing else, stays small, and works in a real browser.
+#![cfg(feature = "cli")]
+
+#[path = "common/command.rs"]
+mod command;
+mod common;
+
+use collwise::bench;
+use collwise::collective::bcast;
+use collwise::model::MODELS;
+use collwise::policy::{CompiledPolicy, Policy};
+use collwise::report::{Block, Inputs, Report, Traced};
+use collwise::units;
+use command::{fails, ok};
+use common::file;
+use std::path::Path;
+use std::time::Instant;
+
+fn policy(name: &str) -> Policy {
+    Policy::read(&file(&format!("policies/{name}.toml"))).unwrap()
+}
+
+fn page(policy: Policy, benches: &[(String, bench::Report)]) -> String {
+    report(policy, benches).html().unwrap()
+}
+
+fn report(policy: Policy, benches: &[(String, bench::Report)]) -> Report {
+    let policy = CompiledPolicy::new(policy).unwrap();
+    let inputs = Inputs { policy: &policy, made_by: None, samples: None, benches, traces: &[], runs: &[], against: None };
+    Report::of(&inputs).unwrap()
+}
+
+/// The same policy with so many hosts in each group, without what is known of single processors.
+fn with_hosts(mut policy: Policy, each: usize) -> Policy {
+    policy.collectives.values_mut().for_each(|c| c.placement = None);
+    for g in policy.groups.iter_mut().filter(|g| !g.models.is_empty()) {
+        g.hosts = (1..=each).map(|k| format!("{}-{k}", g.name)).collect();
+        g.models.retain(|m| m.model != "lmo");
+        g.scores.retain(|s| s.model != "lmo");
+        g.calibration.retain(|c| c.model != "lmo");
+        g.choices.values_mut().flatten().filter(|c| c.model == "lmo").for_each(|c| c.model = "tables".into());
+        g.compute.truncate(1);
+    }
+    policy.provenance.ranks = policy.groups.iter().map(|g| g.hosts.len()).sum();
+    policy
+}
+
+#[test]
+fn the_page_says_what_the_policy_says() {
+    let policy = policy("ccgrid2007");
+    let report = report(policy.clone(), &[]);
+    let figure = |id: &str| report.figures().find(|f| f.id == id).unwrap();
+    let rows = |id: &str| figure(id).table.rows.clone();
+    // latencies, in whatever order rows are
+    let latencies = rows("latencies");
+    let at = |name: &str| latencies.iter().position(|r| r[0].text.starts_with(&format!("{name} "))).unwrap();
+    for link in &policy.links {
+        let first = |name: &str| &policy.groups.iter().find(|g| g.name == name).unwrap().hosts[0];
+        let (a, b) = (at(first(&link.between[0])), at(first(&link.between[1])));
+        assert_eq!(latencies[a][b + 1].text, units::seconds(link.latency_s));
+    }
+    let orsay = &policy.groups[0];
+    assert_eq!(latencies[at("orsay-1")][at("orsay-20") + 1].text, units::seconds(orsay.latency_s.unwrap()));
+    assert_eq!((latencies.len(), rows("links").len()), (78, policy.links.len()));
+    // a decision, with its times
+    let row = orsay.row(&bcast::COLLECTIVE, 1 << 20).unwrap();
+    let decided = rows("decisions-bcast").into_iter().find(|r| r[0].text == "orsay, 20 ranks").unwrap();
+    let said = &decided[decided.len() - 2].text;
+    for part in
+        [row.algorithm.clone(), units::bytes(row.segment_bytes), units::seconds(row.evidence.predicted_s), row.evidence.runner_up.clone()]
+    {
+        assert!(said.contains(&part), "{part} is not in {said}");
+    }
+    // scores and parameters of all models
+    let tables: Vec<_> =
+        report.sections.iter().flat_map(|s| &s.blocks).filter_map(|b| if let Block::Table(t) = b { Some(t) } else { None }).collect();
+    let table = |title: &str| &tables.iter().find(|t| t.title == title).unwrap().table;
+    let models: Vec<&str> = MODELS.iter().map(|m| m.name).filter(|m| orsay.models.iter().any(|f| f.model == *m)).collect();
+    assert_eq!(table("Scores").header[2..], models);
+    let hockney = orsay.models.iter().find(|m| m.model == "hockney").unwrap();
+    for (name, estimate) in &hockney.parameters {
+        let found = table("Parameters").rows.iter().find(|r| r[0].text == "orsay" && r[1].text == "hockney" && r[2].text == *name).unwrap();
+        assert_eq!(found[3].text, units::number(estimate.value));
+    }
+    // what is not given says what would give it
+    let html = report.html().unwrap();
+    for option in ["--samples FILE", "--bench bench.json", "--trace FOLDER", "--app REPORT", "--against OLD"] {
+        assert!(html.contains(option), "{option}");
+    }
+}
+
+#[test]
+fn names_from_files_are_text() {
+    const NAME: &str = "<script>alert(\"1\")</script>&'";
+    let mut policy = policy("hcl16");
+    let old = std::mem::replace(&mut policy.groups[0].name, NAME.into());
+    policy.links.iter_mut().flat_map(|l| l.between.iter_mut()).filter(|n| **n == old).for_each(|n| *n = NAME.into());
+    policy.provenance.library = NAME.into();
+    let row = |contestant: &str, seconds| bench::Row { root: 0, bytes: 8, contestant: contestant.into(), seconds: vec![seconds], wrong: 0 };
+    let rows = vec![row("native", 2e-3), row(NAME, 1e-3)];
+    let hosts = vec![NAME.into(), "b".into()];
+    let bench = bench::Report { collective: NAME.into(), library: NAME.into(), hosts, rows };
+    let report = report(policy, &[(NAME.into(), bench)]);
+    let html = report.html().unwrap();
+    assert!(!html.contains(NAME) && !html.contains("<script>alert"), "a name became a part of the page");
+    assert!(html.contains("&lt;script&gt;alert"));
+    for figure in report.figures() {
+        assert!(!figure.svg.contains("<script"), "{}", figure.id);
+        assert!(figure.id.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)), "{}", figure.id);
+    }
+}
+
+#[test]
+fn pages_are_small_and_there_at_once_and_the_same_again() {
+    let grid = policy("ccgrid2007");
+    for (policy, most) in [(grid.clone(), 2_000_000), (with_hosts(grid, 600), 8_000_000)] {
+        let ranks = policy.provenance.ranks;
+        let begin = Instant::now();
+        let html = page(policy.clone(), &[]);
+        eprintln!("{ranks} ranks: {} bytes after {:.2} s", html.len(), begin.elapsed().as_secs_f64());
+        assert!(html.len() <= most, "{ranks} ranks: {} bytes", html.len());
+        assert!(html.contains(&format!("<dd>{ranks}</dd>")));
+        if ranks < 100 {
+            assert_eq!(html, page(policy, &[]));
+        }
+        // nothing is asked of anybody
+        let asks = ["src=\"", "href=\"http", "url(", "@import", "fetch("].into_iter().find(|asks| html.contains(asks));
+        assert_eq!(asks, None);
+    }
+}
+
+/// True if tags are closed in the order in which they were opened.
+fn is_well_formed(svg: &str) -> bool {
+    let mut open = Vec::new();
+    for tag in svg.split('<').skip(1).map(|t| t.split('>').next().unwrap()) {
+        let name = tag.trim_start_matches('/').split([' ', '\n']).next().unwrap();
+        match (tag.starts_with('/'), tag.ends_with('/')) {
+            (true, _) if open.pop() != Some(name) => return false,
+            (false, false) => open.push(name),
+            _ => {}
+        }
+    }
+    open.is_empty()
+}
+
+#[test]
+fn every_picture_is_one_alone_of_every_policy_that_is_shipped() {
+    for path in Policy::files(&file("policies")).unwrap() {
+        let report = report(Policy::read(&path).unwrap(), &[]);
+        for figure in report.figures() {
+            let svg = &figure.svg;
+            assert!(svg.starts_with("<svg ") && svg.contains("xmlns=") && is_well_formed(svg), "{}: {}", path.display(), figure.id);
+            assert!(!svg.contains("NaN") && !svg.contains("inf\""), "{}: {}", path.display(), figure.id);
+            assert!(!figure.table.rows.is_empty() && !figure.title.is_empty(), "{}: {}", path.display(), figure.id);
+            if let Some(cells) = &figure.cells {
+                assert_eq!(figure.table.rows.len() + 1, cells.y.len(), "{}", figure.id);
+                assert!(figure.table.rows.iter().all(|row| row.len() == cells.x.len()), "{}", figure.id);
+            }
+        }
+    }
+}
+
+#[test]
+fn wrong_files_are_named_and_nothing_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = file("policies/icluster2.toml").display().to_string();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("bad.json", "{\n \"library\": 1 }");
+    write("none.json", "{\"library\": \"x\", \"hosts\": [\"a\"], \"rows\": []}");
+    write(
+        "time.json",
+        "{\"library\": \"x\", \"hosts\": [\"a\"], \"rows\": [{\"root\": 0, \"bytes\": 1, \"contestant\": \"c\", \"seconds\": [-1], \"wrong\": 0}]}",
+    );
+    std::fs::create_dir(folder.path().join("traces")).unwrap();
+    fails(&["report", &policy, "--bench", "bad.json"], folder.path(), 1, &["bad.json, line 2", "collwise bench --json"]);
+    fails(&["report", &policy, "--bench", "none.json"], folder.path(), 1, &["none.json", "`rows` is empty"]);
+    fails(&["report", &policy, "--bench", "time.json"], folder.path(), 1, &["time.json", "\"c\"", "`seconds`"]);
+    fails(&["report", &policy, "--trace", "traces"], folder.path(), 1, &["traces", "rank-*.jsonl", "COLLWISE_TRACE"]);
+    fails(&["report", &policy, "--samples", "bad.json"], folder.path(), 1, &["bad.json, line 1"]);
+    fails(&["report", &policy, "-o", "no/page.html"], folder.path(), 1, &["no/page.html"]);
+    let call = |start: f64| format!("{{\"actions\":[],\"bytes\":1,\"ranks\":1,\"start_s\":[{start}],\"end_s\":[]}}\n");
+    write("traces/rank-0.jsonl", &call(1.0));
+    fails(&["report", &policy, "--trace", "traces"], folder.path(), 1, &["rank-0.jsonl, line 1", "as long as each other"]);
+    assert!(!folder.path().join("report.html").exists());
+}
+
+#[test]
+fn clocks_by_which_messages_come_before_they_are_sent_are_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let span = "{\"buffer\":\"output\",\"offset\":0,\"len\":8}";
+    let line = |action: &str, peer: &str, start: f64, end: f64| {
+        format!(
+            "{{\"actions\":[{{\"{action}\":{{\"{peer}\":{},\"span\":{span}}}}}],\"bytes\":8,\"ranks\":2,\"start_s\":[{start}],\"end_s\":[{end}]}}\n",
+            if action == "Send" { 1 } else { 0 }
+        )
+    };
+    std::fs::write(folder.path().join("rank-0.jsonl"), line("Send", "to", 100.0, 100.5)).unwrap();
+    std::fs::write(folder.path().join("rank-1.jsonl"), line("Recv", "from", 7.0, 8.0)).unwrap();
+    let traced = Traced::read_folder(folder.path()).unwrap();
+    assert_eq!((traced.len(), traced[0].root, traced[0].clocks_set, traced[0].ops.len()), (1, Some(0), 1, 2));
+    assert_eq!(traced[0].ops[1].end_s, traced[0].ops[0].end_s);
+}
+
+fn browser() -> Option<&'static str> {
+    let has = |path: &str| Path::new(path).exists();
+    let selenium =
+        || std::process::Command::new("/usr/bin/python3").args(["-c", "import selenium"]).output().is_ok_and(|o| o.status.success());
+    (has("/usr/bin/chromium") && has("/usr/bin/chromedriver") && selenium()).then_some("/usr/bin/python3")
+}
+
+#[test]
+fn the_page_works_in_a_browser_by_keyboard() {
+    let Some(python) = browser() else {
+        eprintln!(
+            "SKIPPED 1 test: the report in a browser: chromium, chromium-driver or python3-selenium is not installed (scripts/setup.sh installs them)"
+        );
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let policy_file = file("policies/ccgrid2007.toml").display().to_string();
+    let said = ok(&["report", &policy_file, "-o", "page.html", "--svg", "pictures"], folder.path());
+    assert!(said.contains("page.html") && std::fs::read_dir(folder.path().join("pictures")).unwrap().count() > 30, "{said}");
+    let page = folder.path().join("page.html");
+    let shots = std::env::var_os("REPORT_SCREENSHOTS").map_or_else(|| folder.path().join("shots"), Into::into);
+    std::fs::create_dir_all(&shots).unwrap();
+    let output = std::process::Command::new(python).arg(file("tests/report/browser.py")).arg(&page).arg(&shots).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    for nothing in ["failed", "logged", "photographs"] {
+        assert_eq!(found[nothing], serde_json::json!([]), "{nothing}");
+    }
+    // seven sections, two widths, two schemes
+    assert_eq!(std::fs::read_dir(&shots).unwrap().count(), 28);
+    let policy = policy("ccgrid2007");
+    let inside = units::seconds(policy.groups[0].latency_s.unwrap());
+    assert_eq!(found["pairs"]["latencies"][0], format!("orsay-1 (orsay) – orsay-2 (orsay): {inside}"));
+    assert!(found["pairs"]["by pointer"].as_str().unwrap().contains(" – "), "{}", found["pairs"]);
+    // one view at a time, each of its size
+    let seen = found["slider"].as_array().unwrap();
+    for (views, size) in seen.iter().zip(["1B", "1KiB", "8KiB", "64KiB", "256KiB", "1MiB", "4MiB"]) {
+        assert_eq!(views.as_array().unwrap().len(), 1);
+        assert!(views[0].as_str().unwrap().starts_with(&format!("{size} from rank 0")), "{views}");
+    }
+    assert_eq!(seen.len(), 7);
+}

@@ -1,0 +1,121 @@
+"""Opens a report in headless Chromium: nothing fails to load, nothing is logged, slider and cells work by keyboard, and every section can be
+photographed at two widths in both colour schemes. Prints what the page says, as JSON, for the test that called it.
+
+    browser.py PAGE FOLDER-FOR-SCREENSHOTS
+"""
+
+import base64
+import json
+import pathlib
+import sys
+
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+WIDTHS = (390, 1280)
+SCHEMES = ("light", "dark")
+
+
+def start():
+    options = Options()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.binary_location = "/usr/bin/chromium"
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    return webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+
+
+def failures(driver):
+    """What failed to load, and what was asked of anything but the file itself."""
+    bad = []
+    for entry in driver.get_log("performance"):
+        message = json.loads(entry["message"])["message"]
+        if message["method"] == "Network.loadingFailed":
+            bad.append(message["params"]["errorText"])
+        if message["method"] == "Network.requestWillBeSent":
+            address = message["params"]["request"]["url"]
+            if not address.startswith(("file:", "data:")):
+                bad.append(address)
+    return bad
+
+
+def press(driver, element, *keys):
+    driver.execute_script("arguments[0].focus()", element)
+    driver.switch_to.active_element.send_keys(*keys)
+
+
+def explore(driver):
+    """What cells say by arrow keys and by pointer, by the figure's address."""
+    said = {}
+    for figure in driver.find_elements(By.CSS_SELECTOR, "figure:has([data-cells])"):
+        output = figure.find_element(By.CSS_SELECTOR, ".cell output")
+        button = figure.find_element(By.CSS_SELECTOR, ".cell button")
+        press(driver, button, Keys.ARROW_RIGHT)
+        first = output.text
+        press(driver, button, Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+        said[figure.get_attribute("id")] = [first, output.text]
+    figure = driver.find_element(By.ID, "latencies")
+    webdriver.ActionChains(driver).move_to_element(figure.find_element(By.TAG_NAME, "svg")).perform()
+    said["by pointer"] = figure.find_element(By.CSS_SELECTOR, ".cell output").text
+    return said
+
+
+def slide(driver):
+    """What the schedule shows at the slider's start, and after each step to its end."""
+    slider = driver.find_element(By.CSS_SELECTOR, "[data-choose=slider]")
+    shown = lambda: [v.find_element(By.TAG_NAME, "p").text for v in driver.find_elements(By.CSS_SELECTOR, ".view:not([hidden])")]
+    press(driver, slider, Keys.HOME)
+    seen = [shown()]
+    for _ in range(int(slider.get_attribute("max"))):
+        press(driver, slider, Keys.ARROW_RIGHT)
+        seen.append(shown())
+    return seen
+
+
+def photograph(driver, folder):
+    """Screenshots of all sections; the sizes of those that are empty or wider than the window."""
+    bad = []
+    for width in WIDTHS:
+        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        for scheme in SCHEMES:
+            features = [{"name": "prefers-color-scheme", "value": scheme}]
+            driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+            for section in driver.find_elements(By.CSS_SELECTOR, "main > section"):
+                name = section.get_attribute("id")
+                box = "const b = arguments[0].getBoundingClientRect(); return [b.top + scrollY, b.width, b.height]"
+                top, wide, high = driver.execute_script(box, section)
+                clip = {"x": 0, "y": top, "width": width, "height": min(high, 3000), "scale": 1}
+                shot = driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
+                data = base64.b64decode(shot["data"])
+                (folder / f"{name}-{width}-{scheme}.png").write_bytes(data)
+                if high < 50 or wide > width or len(data) < 2000:
+                    bad.append(f"{name} at {width}: {wide} x {high}, {len(data)} bytes")
+        if driver.execute_script("return document.documentElement.scrollWidth") > width:
+            bad.append(f"the page is wider than {width}")
+    return bad
+
+
+def main(page, folder):
+    driver = start()
+    try:
+        driver.set_window_size(1280, 900)
+        driver.get(pathlib.Path(page).resolve().as_uri())
+        found = {
+            "title": driver.title,
+            "pairs": explore(driver),
+            "slider": slide(driver),
+            "photographs": photograph(driver, pathlib.Path(folder)),
+            "failed": failures(driver),
+            "logged": [entry["message"] for entry in driver.get_log("browser")],
+            "scripts": driver.execute_script("return document.scripts.length"),
+        }
+    finally:
+        driver.quit()
+    print(json.dumps(found))
+
+
+main(sys.argv[1], sys.argv[2])
