@@ -3,6 +3,7 @@
 # make test   all tests
 # make mpich-test   the tests of running over MPI, on MPICH
 # make install [PREFIX=/usr/local] [DESTDIR=]   the command, the C library with what pkg-config and CMake read, and what is preloaded
+# make gallery   the pictures of docs/gallery.md, from the shipped policies and from what the emulated grid measured, if that is in docs/gallery
 # make check  formatting, lints, docs, and the tests without MPI, as CI runs them
 
 CARGO ?= cargo
@@ -18,7 +19,7 @@ SMPI_LINK = [ -L target/smpi ] || rm -rf target/smpi; ln -sfn for-smpi/$(MACHINE
 DEMO = --bin collwise --example adaptive_bcast
 NO_MPI = --no-default-features --features cli --target-dir target/no-mpi
 
-.PHONY: demo grid-demo test mpich-test netem-test check build smpi setup install install-files
+.PHONY: demo grid-demo test mpich-test netem-test gallery check build smpi setup install install-files
 
 setup:
 	scripts/setup.sh
@@ -98,9 +99,14 @@ netem-test: build
 	scripts/on-uml.sh --check
 	$(CARGO) test --release -p collwise-testbed --test netem -- --ignored
 
+gallery: build
+	scripts/gallery.sh
+
 # without MPI the library and the command line are tested; what the other tests run is the same code with and without it
 check: setup
 	$(CARGO) fmt --all --check
+	@if command -v eslint >/dev/null; then NODE_PATH=/usr/share/nodejs eslint --no-eslintrc --config src/report/eslint.json src/report/page.js; \
+	else echo "SKIPPED: the report's script is not checked: this machine has no eslint"; fi
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
 	$(CARGO) clippy $(NO_MPI) --all-targets -- -D warnings

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what building and testing collwise needs beyond a Rust toolchain and a C compiler: an MPI library with its headers, a
 # Fortran compiler, libclang (for the mpi crate's bindings), SimGrid for the simulated grid, and for tests a C++ compiler, pkg-config, CMake and, on
-# Debian, MPICH. Does nothing where all is there; run it as often as you like. --print only says what it would do.
+# Debian, MPICH, Chromium with Selenium, and ESLint. Does nothing where all is there; run it as often as you like. --print only says what it would do.
 set -eu
 
 say() { printf 'setup: %s\n' "$*"; }
@@ -29,6 +29,12 @@ need "CMake (for tests)" cmake cmake
 if command -v apt-get >/dev/null; then # Open MPI stays what mpicc and mpirun mean; elsewhere both have the same names
     found=$(command -v mpicc.mpich >/dev/null && command -v mpirun.mpich || true)
     need "MPICH (for tests)" "mpich libmpich-dev" ""
+fi
+if command -v apt-get >/dev/null; then # elsewhere these tests are skipped, and counted
+    found=$(command -v chromium >/dev/null && command -v chromedriver && /usr/bin/python3 -c 'import selenium' 2>/dev/null && echo yes || true)
+    need "Chromium with its driver and Selenium (for tests of reports)" "chromium chromium-driver python3-selenium" ""
+    found=$(command -v eslint || true)
+    need "ESLint (for make check)" eslint ""
 fi
 found=$(find /usr/lib /usr/lib64 /usr/local/lib -maxdepth 4 -name 'libclang*.so*' 2>/dev/null | head -n 1)
 need "libclang" libclang-dev clang-libs

@@ -18,12 +18,12 @@ const MOST_LINES: usize = 7;
 
 pub(super) fn section(inputs: &Inputs) -> Result<Section> {
     let mut blocks = Vec::new();
-    for (name, report) in inputs.benches {
+    for (k, (name, report)) in inputs.benches.iter().enumerate() {
         let mut roots: Vec<Rank> = report.rows.iter().map(|r| r.root).collect();
         roots.sort_unstable();
         roots.dedup();
         for root in roots {
-            blocks.push(Block::Figure(figure(inputs.policy, (name, report), root)?));
+            blocks.push(Block::Figure(figure(inputs.policy, (k + 1, name, report), root)?));
         }
     }
     if blocks.is_empty() {
@@ -63,7 +63,7 @@ fn bound(policy: &CompiledPolicy, report: &Report, root: Rank, bytes: usize) -> 
     others.map(|g| policy.link_cost(home, g, bytes).transit).filter(|t| t.is_finite()).reduce(f64::max)
 }
 
-fn figure(policy: &CompiledPolicy, (name, report): (&str, &Report), root: Rank) -> Result<Figure> {
+fn figure(policy: &CompiledPolicy, (k, name, report): (usize, &str, &Report), root: Rank) -> Result<Figure> {
     let mut sizes: Vec<usize> = report.rows.iter().filter(|r| r.root == root).map(|r| r.bytes).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -116,7 +116,7 @@ fn figure(policy: &CompiledPolicy, (name, report): (&str, &Report), root: Rank) 
     let up = Axis { words: format!("times faster than {}", named(&baseline)), scale: Scale::Times };
     let panel = Panel { up, lines, marks: vec![1.0], height: 360, within: Some((1.0, 1.0)) };
     Ok(Figure {
-        id: format!("wins-{}-root{root}", crate::names::made(name)),
+        id: format!("wins-{k}-root{root}"),
         title: format!("{what} from rank {root} of {}: {name}", report.hosts.len()),
         words: format!("{}.{more} In the table, medians with quartiles.", report.library),
         svg: chart(&Axis { words: "size of the message".into(), scale: Scale::Bytes }, &[panel])?,

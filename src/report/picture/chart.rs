@@ -257,11 +257,13 @@ fn draw(area: &Area, across: &Axis, range: &Range, panel: &Panel, last: bool) ->
             Shape::Crosses => _ = chart.draw_series(points.iter().map(|p| Cross::new(*p, 3, ink)))?,
             Shape::Line | Shape::Dashes => {}
         }
-        let bars = line.bars.iter().filter(|b| b.high.is_finite()).map(|b| {
-            let ((x, low), (_, high)) = (place(b.x, b.low), place(b.x, b.high));
-            ErrorBar::new_vertical(x, low, (low + high) / 2.0, high, ink.stroke_width(1), 6)
-        });
-        chart.draw_series(bars)?;
+        for bar in line.bars.iter().filter(|b| b.high.is_finite()) {
+            // both ends and what is between: where its middle is nobody asked
+            let ((x, low), (_, high)) = (place(bar.x, bar.low), place(bar.x, bar.high));
+            let cap = 0.004 * (range.high - range.low);
+            let strokes = [[(x, low), (x, high)], [(x - cap, low), (x + cap, low)], [(x - cap, high), (x + cap, high)]];
+            chart.draw_series(strokes.map(|ends| PathElement::new(ends, ink)))?;
+        }
     }
     Ok(())
 }

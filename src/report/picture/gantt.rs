@@ -122,7 +122,7 @@ pub fn gantt(chart: &Gantt) -> Result<String> {
             stroke(area, [(left, height + 19), (left + 16, height + 19)], MARK.stroke_width(2))?;
             say(area, "critical path", (left + 22, height + 19), Side::Right, SIZE, &INK)?;
         }
-        say(area, "seconds from the root's start, down: ranks by group", (LEFT, height + 38), Side::Right, 11.0, &MUTED)
+        say(area, "time from the first start; down: ranks by group", (LEFT, height + 38), Side::Right, 11.0, &MUTED)
     })
 }
 
