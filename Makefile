@@ -105,7 +105,7 @@ gallery: build
 # without MPI the library and the command line are tested; what the other tests run is the same code with and without it
 check: setup
 	$(CARGO) fmt --all --check
-	@if command -v eslint >/dev/null; then NODE_PATH=/usr/share/nodejs eslint --no-eslintrc --config src/report/eslint.json src/report/page.js; \
+	@if command -v eslint >/dev/null; then NODE_PATH=/usr/share/nodejs eslint --no-eslintrc --format unix --config src/report/eslint.json src/report/page.js; \
 	else echo "SKIPPED: the report's script is not checked: this machine has no eslint"; fi
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps

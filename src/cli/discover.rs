@@ -2,6 +2,7 @@
 
 use super::source::{GroupingArgs, SourceArgs};
 use super::table::table;
+use super::terminal::{heat, shows_pictures};
 use super::{Outcome, print, print_json};
 use crate::cluster::GroupQuality;
 use crate::discover::{Discovery, discover, discover_matrix};
@@ -24,6 +25,9 @@ pub struct Args {
     /// Write the platform here.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Print no picture, which only a terminal gets.
+    #[arg(long)]
+    plain: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -53,7 +57,12 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     if args.json {
         print_json(&discovery)?
     } else {
-        print(&describe(&discovery, usize::MAX))?
+        print(&describe(&discovery, usize::MAX))?;
+        if shows_pictures(args.plain) {
+            let groups: Vec<(&str, usize)> = discovery.groups.iter().map(|g| (g.name.as_str(), g.ranks.len())).collect();
+            let seconds = |a: usize, b: usize| if a == b { discovery.groups[a].latency_s } else { Some(discovery.between_s[a][b]) };
+            print(&format!("\n{}", heat(&groups, seconds)))?;
+        }
     }
     Ok(Outcome::Done)
 }

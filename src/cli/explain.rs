@@ -3,11 +3,13 @@
 use super::algorithm::CollectiveArgs;
 use super::reasons::{Chosen, Reasons, larger_than_measured, next_best, no_row, of_crossing, too_long};
 use super::table::{GROUPS_ON_A_SCREEN, percent, table};
+use super::terminal::{heat, shows_pictures, tree};
 use super::{Outcome, print, print_json};
 use crate::collective::{Collective, Shape, bcast};
 use crate::intercluster::{Job, Sent, gantt};
 use crate::plan::{Flow, Location, OWN, Plan, Routed, everybody, members, plan};
 use crate::policy::{CompiledPolicy, Policy};
+use crate::report::first_tree;
 use crate::topology::Declared;
 use crate::two_level::{InterGroup, InterGroupAlgorithm};
 use crate::units;
@@ -34,6 +36,9 @@ pub struct Args {
     /// Show all groups, where they are many, and why each does what it does.
     #[arg(long)]
     verbose: bool,
+    /// Print no pictures, which only a terminal gets.
+    #[arg(long)]
+    plain: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -189,7 +194,8 @@ fn one_size(args: &Args, compiled: &CompiledPolicy, members: &[Location], bytes:
         return if args.json {
             print_json(&json(&compiled.policy, &plan, routed))
         } else {
-            print(&text(&compiled.policy, &plan, routed, args.verbose)?)
+            print(&text(&compiled.policy, &plan, routed, args.verbose)?)?;
+            if shows_pictures(args.plain) { print(&pictures(compiled, members, args.root, bytes)?) } else { Ok(()) }
         };
     }
     let Reasons { runner_up, margin, native_s, text } = Reasons::of(compiled, members, collective, bytes, &plan);
@@ -202,6 +208,18 @@ fn one_size(args: &Args, compiled: &CompiledPolicy, members: &[Location], bytes:
     let size = if collective.sized() { format!(" of {}", units::bytes(bytes)) } else { String::new() };
     let ranks = members.len();
     print(&format!("{}{size} of {ranks} ranks: {}\n{}\n{text}", collective.name, or_dash(plan.predicted_s), plan.words()))
+}
+
+/// A tree of more ranks is drawn by groups.
+const RANKS_IN_A_TREE: usize = 24;
+
+/// The platform and the schedule, as a terminal can show them.
+fn pictures(compiled: &CompiledPolicy, members: &[Location], root: usize, bytes: usize) -> anyhow::Result<String> {
+    let policy = &compiled.policy;
+    let groups: Vec<(&str, usize)> = policy.groups.iter().map(|g| (g.name.as_str(), g.hosts.len())).collect();
+    let seconds = |a: usize, b: usize| if a == b { policy.groups[a].latency_s } else { policy.link(a, b).map(|l| l.latency_s) };
+    let branches = first_tree(compiled, members, root, bytes, RANKS_IN_A_TREE)?;
+    Ok(format!("\n{}\n{}", heat(&groups, seconds), tree(&branches)))
 }
 
 /// The plan as JSON.

@@ -20,6 +20,7 @@ mod run;
 mod schedule;
 mod source;
 mod table;
+mod terminal;
 mod tune;
 
 use clap::{Parser, Subcommand};

@@ -199,7 +199,7 @@ impl Drawn {
         Ok(Drawn {
             id: format!("root{root}-{bytes}"),
             title: format!("{} from rank {root}", units::bytes(bytes)),
-            branches: branches(&heard, root, |rank| members[rank].group, |rank| hosts[rank].clone()),
+            branches: branches(&heard, root, MOST_ROWS, |rank| members[rank].group, |rank| hosts[rank].clone()),
             rows,
             chart,
             ranks,
@@ -326,11 +326,12 @@ fn beside(inputs: &Inputs, traced: &Traced) -> Result<Vec<Block>> {
     Ok(blocks)
 }
 
-/// The ranks of a broadcast's schedule, each with from whom it hears first; nothing where nobody knows its messages.
+/// The ranks of a broadcast's schedule, each with from whom it hears first, those of one group as one where they are more than `most`; nothing where nobody
+/// knows its messages.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn first_tree(compiled: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize) -> Result<Vec<Branch>> {
+pub fn first_tree(compiled: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize, most: usize) -> Result<Vec<Branch>> {
     let shape = bcast::COLLECTIVE.shape(members.len(), root, bytes);
     let plan = plan(compiled, members, &bcast::COLLECTIVE, &shape)?;
     if plan.form.has_native() {
@@ -339,5 +340,5 @@ pub fn first_tree(compiled: &CompiledPolicy, members: &[Location], root: Rank, b
     let schedule = plan.form.bounded_schedule(&shape)?;
     // the order of a program's receives is that of its messages
     let heard = parents(&schedule, |_, op| op as f64);
-    Ok(branches(&heard, root, |rank| members[rank].group, |rank| host(&compiled.policy, members[rank])))
+    Ok(branches(&heard, root, most, |rank| members[rank].group, |rank| host(&compiled.policy, members[rank])))
 }

@@ -4,9 +4,6 @@ use super::picture::Branch;
 use crate::schedule::{Action, Schedule};
 use crate::topology::Rank;
 
-/// More ranks than these are drawn by groups.
-const MOST: usize = 100;
-
 /// The rank that each rank hears from first, by the times of its receives; `None` for the root, and who hears from nobody.
 pub fn parents(schedule: &Schedule, end: impl Fn(Rank, usize) -> f64) -> Vec<Option<Rank>> {
     let of = |rank: Rank| {
@@ -18,14 +15,20 @@ pub fn parents(schedule: &Schedule, end: impl Fn(Rank, usize) -> f64) -> Vec<Opt
     (0..schedule.ranks()).map(of).collect()
 }
 
-/// Ranks as they are drawn: one by one or, where they are many, those of one group as one that hear from each other.
-pub fn branches(parents: &[Option<Rank>], root: Rank, group: impl Fn(Rank) -> usize, name: impl Fn(Rank) -> String) -> Vec<Branch> {
+/// Ranks as they are drawn: one by one or, where they are more than `most`, those of one group as one that hear from each other.
+pub fn branches(
+    parents: &[Option<Rank>],
+    root: Rank,
+    most: usize,
+    group: impl Fn(Rank) -> usize,
+    name: impl Fn(Rank) -> String,
+) -> Vec<Branch> {
     let mut children: Vec<Vec<Rank>> = vec![Vec::new(); parents.len()];
     for (rank, parent) in parents.iter().enumerate().filter(|(rank, _)| *rank != root) {
         // who hears from nobody hangs on the root
         children[parent.filter(|&p| p != rank).unwrap_or(root)].push(rank);
     }
-    let by_group = parents.len() > MOST;
+    let by_group = parents.len() > most;
     let mut all = vec![Branch { name: name(root), group: group(root), ranks: 1, parent: 0 }];
     // ranks, each with the branch that it hears from
     let mut stack: Vec<(Rank, usize)> = children[root].iter().rev().map(|&c| (c, 0)).collect();
