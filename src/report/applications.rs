@@ -9,7 +9,7 @@ use crate::stats;
 use crate::units;
 
 /// Where wall time goes.
-const PARTS: [&str; 4] = ["computing", "MPI active", "contention", "network"];
+const PARTS: [&str; 5] = ["computing", "waiting", "MPI active", "contention", "network"];
 
 pub(super) fn section(inputs: &Inputs) -> Result<Section> {
     let mut blocks = Vec::new();
@@ -32,7 +32,7 @@ pub(super) fn section(inputs: &Inputs) -> Result<Section> {
 fn programs(runs: &[Run]) -> Vec<Vec<Run>> {
     let mut all: Vec<(String, Vec<Run>)> = Vec::new();
     for run in runs {
-        let program = run.command.split_whitespace().next().unwrap_or_default();
+        let program = run.program();
         match all.iter_mut().find(|(name, _)| name == program) {
             Some((_, own)) => own.push(run.clone()),
             None => all.push((program.into(), vec![run.clone()])),
@@ -41,8 +41,8 @@ fn programs(runs: &[Run]) -> Vec<Vec<Run>> {
     all.into_iter().map(|(_, runs)| runs).collect()
 }
 
-fn shares(c: &Components) -> [f64; 4] {
-    [c.compute_s, c.active_s, c.contention_s, c.switch_s]
+fn shares(c: &Components) -> [f64; 5] {
+    [c.compute_s, c.waiting_s, c.active_s, c.contention_s, c.switch_s]
 }
 
 fn of_one(inputs: &Inputs, k: usize, runs: Vec<Run>) -> Result<Vec<Block>> {
@@ -88,7 +88,7 @@ fn of_one(inputs: &Inputs, k: usize, runs: Vec<Run>) -> Result<Vec<Block>> {
 
 /// The parts of runs of so many processes, in their mean.
 fn measured(app: &Application, ranks: usize) -> Option<Vec<f64>> {
-    let own: Vec<[f64; 4]> =
+    let own: Vec<[f64; 5]> =
         app.runs.iter().zip(&app.splits).filter(|(r, _)| r.ranks == ranks).map(|(_, s)| shares(&s.components)).collect();
     (0..PARTS.len()).map(|part| stats::mean(&own.iter().map(|s| s[part]).collect::<Vec<_>>())).collect()
 }
