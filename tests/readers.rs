@@ -1,6 +1,6 @@
-//! Readers meet anything without panicking: mutated real files, and noise; and what they accept can be used. There are eight, of platforms,
-//! policies, sample files (with the hierarchies in them), problems between groups, latency matrices, host files, reports of mpiP, and
-//! the profiles that these are written from; and the sizes and times of the command line.
+//! Readers meet anything without panicking: mutated real files, and noise; and what they accept can be used. There are ten, of platforms,
+//! policies, sample files (with the hierarchies in them), problems between groups, latency matrices, host files, reports of mpiP,
+//! the profiles that these are written from, comparisons, and traces; and the sizes and times of the command line.
 
 mod common;
 
@@ -272,6 +272,14 @@ fn use_report(text: &str) {
     }
 }
 
+/// A report's section of what is won, of a small policy.
+fn use_page(benches: &[(String, collwise::bench::Report)]) {
+    static SMALL: OnceLock<CompiledPolicy> = OnceLock::new();
+    let policy = SMALL.get_or_init(|| CompiledPolicy::new(Policy::parse("p", &read("policies/two-core-vm.toml")).unwrap()).unwrap());
+    let inputs = collwise::report::Inputs { policy, made_by: None, samples: None, benches, traces: &[], runs: &[], against: None };
+    collwise::report::Report::of(&inputs).unwrap().html().unwrap();
+}
+
 proptest! {
     #![proptest_config(common::cases(300))]
 
@@ -329,6 +337,26 @@ proptest! {
         if let Ok(profiles) = serde_json::from_str::<Vec<Profile>>(&mutated(&text, &edits)) {
             report("./app", &profiles).iter().for_each(|text| use_report(text));
         }
+    }
+
+    #[test]
+    fn comparisons(edits in edits()) {
+        let row = |name: &str, t: f64| format!(r#"{{"root": 0, "bytes": 1024, "contestant": "{name}", "seconds": [{t}, 1e-3, 2e-3], "wrong": 0}}"#);
+        let text = format!(r#"{{"library": "x", "hosts": ["a", "b"], "rows": [{}, {}]}}"#, row("adaptive", 1e-3), row("native", 3e-3));
+        if let Ok(found) = collwise::bench::Report::parse("b", &mutated(&text, &edits)) {
+            use_page(&[("b".into(), found)]);
+        }
+    }
+
+    #[test]
+    fn traces(edits in edits()) {
+        let span = r#"{"buffer": "output", "offset": 0, "len": 8}"#;
+        let line = |action: String| format!(r#"{{"actions": [{action}], "bytes": 8, "ranks": 2, "start_s": [1.5], "end_s": [2.5]}}"#) + "\n";
+        let folder = tempfile::tempdir().unwrap();
+        let sent = line(format!(r#"{{"Send": {{"to": 1, "span": {span}}}}}"#));
+        std::fs::write(folder.path().join("rank-0.jsonl"), mutated(&sent, &edits)).unwrap();
+        std::fs::write(folder.path().join("rank-1.jsonl"), line(format!(r#"{{"Recv": {{"from": 0, "span": {span}}}}}"#))).unwrap();
+        let _ = collwise::report::Traced::read_folder(folder.path());
     }
 
     #[test]
