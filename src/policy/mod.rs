@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 
 pub use also::Also;
 pub use decision::{CompiledGroup, CompiledPolicy, Decision, TRAIN_BYTES, bounded};
+#[cfg(feature = "cli")]
 pub(crate) use hosts::fold;
 
 /// The version of the file format that is read and written.
