@@ -19,10 +19,13 @@ SMPI_LINK = [ -L target/smpi ] || rm -rf target/smpi; ln -sfn for-smpi/$(MACHINE
 DEMO = --bin collwise --example adaptive_bcast
 NO_MPI = --no-default-features --features cli --target-dir target/no-mpi
 
-.PHONY: demo grid-demo test mpich-test netem-test gallery check build smpi setup install install-files
+.PHONY: demo grid-demo test mpich-test netem-test gallery check build smpi setup browser install install-files
 
 setup:
 	scripts/setup.sh
+
+browser:
+	scripts/setup.sh --browser
 
 build: setup
 	$(CARGO) build --release --workspace --bins --lib --examples
@@ -72,7 +75,7 @@ grid-demo: build
 	scripts/grid-demo.sh $(RANKS) $(PLATFORM)
 
 # the grid needs root and network namespaces, and one test a second MPI library: where they are not, tests are skipped, and counted
-test: build smpi
+test: build smpi browser
 	$(CARGO) test --release --workspace
 	@if why=$$(target/release/gridemu check 2>&1); then \
 	    $(CARGO) test --release -p collwise-testbed --test grid -- --ignored; \
@@ -103,7 +106,7 @@ gallery: build
 	scripts/gallery.sh
 
 # without MPI the library and the command line are tested; what the other tests run is the same code with and without it
-check: setup
+check: browser
 	$(CARGO) fmt --all --check
 	@if command -v eslint >/dev/null; then NODE_PATH=/usr/share/nodejs eslint --no-eslintrc --format unix --config src/report/eslint.json src/report/page.js; \
 	else echo "SKIPPED: the report's script is not checked: this machine has no eslint"; fi

@@ -1,8 +1,18 @@
 #!/bin/sh
 # Installs what building and testing collwise needs beyond a Rust toolchain and a C compiler: an MPI library with its headers, a
 # Fortran compiler, libclang (for the mpi crate's bindings), SimGrid for the simulated grid, and for tests a C++ compiler, pkg-config, CMake and, on
-# Debian, MPICH, Chromium with Selenium, and ESLint. Does nothing where all is there; run it as often as you like. --print only says what it would do.
+# Debian, MPICH. --browser also installs, on Debian, what tests and checks of reports' pages need, which is much: Chromium with Selenium, and ESLint.
+# Does nothing where all is there; run it as often as you like. --print only says what it would do.
 set -eu
+
+browser="" print=""
+for option in "$@"; do
+    case $option in
+    --browser) browser=yes ;;
+    --print) print=yes ;;
+    *) echo "setup: the options are --browser and --print, not $option" >&2 && exit 2 ;;
+    esac
+done
 
 say() { printf 'setup: %s\n' "$*"; }
 missing=""
@@ -30,7 +40,7 @@ if command -v apt-get >/dev/null; then # Open MPI stays what mpicc and mpirun me
     found=$(command -v mpicc.mpich >/dev/null && command -v mpirun.mpich || true)
     need "MPICH (for tests)" "mpich libmpich-dev" ""
 fi
-if command -v apt-get >/dev/null; then # elsewhere these tests are skipped, and counted
+if [ -n "$browser" ] && command -v apt-get >/dev/null; then # elsewhere these tests are skipped, and counted
     found=$(command -v chromium >/dev/null && command -v chromedriver && /usr/bin/python3 -c 'import selenium' 2>/dev/null && echo yes || true)
     need "Chromium with its driver and Selenium (for tests of reports)" "chromium chromium-driver python3-selenium" ""
     found=$(command -v eslint || true)
@@ -60,7 +70,7 @@ else
     say "for Debian they are:$apt"
     exit 1
 fi
-if [ "${1:-}" = --print ]; then
+if [ -n "$print" ]; then
     say "would run: $install"
     exit 0
 fi
