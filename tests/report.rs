@@ -6,8 +6,9 @@ mod command;
 mod common;
 
 use collwise::bench;
-use collwise::collective::bcast;
+use collwise::collective::{bcast, scatter};
 use collwise::model::MODELS;
+use collwise::plan::{Location, everybody, plan};
 use collwise::policy::{CompiledPolicy, Policy};
 use collwise::report::{Block, Inputs, Report, Traced};
 use collwise::units;
@@ -181,7 +182,73 @@ fn wrong_files_are_named_and_nothing_is_written() {
     let call = |start: f64| format!("{{\"actions\":[],\"bytes\":1,\"ranks\":1,\"start_s\":[{start}],\"end_s\":[]}}\n");
     write("traces/rank-0.jsonl", &call(1.0));
     fails(&["report", &policy, "--trace", "traces"], folder.path(), 1, &["rank-0.jsonl, line 1", "as long as each other"]);
-    assert!(!folder.path().join("report.html").exists());
+    // nothing that is read, or was just made, is lost
+    let at = folder.path();
+    std::fs::copy(&policy, at.join("own.toml")).unwrap();
+    fails(&["report", "own.toml", "-o", "./own.toml"], at, 1, &["own.toml", "another file"]);
+    let platform = file("platforms/hcl16.toml").display().to_string();
+    fails(&["tune", "--platform", &platform, "-o", "p.toml", "--report", "p.toml"], at, 1, &["p.toml", "another file"]);
+    fails(&["tune", "--platform", &platform, "-o", "p.toml", "--samples", "s.jsonl", "--report", "s.jsonl"], at, 1, &["s.jsonl"]);
+    assert!(Policy::read(&at.join("own.toml")).is_ok() && !at.join("p.toml").exists());
+    // of other hosts
+    let other = file("policies/hcl16.toml").display().to_string();
+    fails(&["report", &policy, "--against", &other], at, 1, &["hcl16.toml", "none of the policy's hosts"]);
+    write(
+        "other.json",
+        "{\"library\": \"x\", \"hosts\": [\"a\"], \"rows\": [{\"root\": 0, \"bytes\": 1, \"contestant\": \"c\", \"seconds\": [1], \"wrong\": 0}]}",
+    );
+    fails(&["report", &policy, "--bench", "other.json"], at, 1, &["other.json", "\"a\""]);
+    fails(&["report", &policy, "--svg", "own.toml"], at, 1, &["own.toml", "folder"]);
+    assert!(!at.join("report.html").exists());
+}
+
+/// Each cell of a decision map says at which size its times are, and what is done above all sizes that were measured is what a call does.
+#[test]
+fn decisions_are_of_the_sizes_that_they_say() {
+    let policy = policy("ccgrid2007");
+    let rows = report(policy.clone(), &[]).figures().find(|f| f.id == "decisions-scatter").unwrap().table.rows.clone();
+    let compiled = CompiledPolicy::new(policy.clone()).unwrap();
+    let all: Vec<Location> = everybody(&policy);
+    let over_all = policy.two_level(&scatter::COLLECTIVE);
+    let last = over_all.last().unwrap().at_bytes;
+    let mut above = 0;
+    for (column, bytes) in [1, 64, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20].into_iter().enumerate() {
+        let said = &rows[0][column + 1].text;
+        let row = over_all.iter().rev().find(|r| r.from_bytes <= bytes).unwrap();
+        let plan = plan(&compiled, &all, &scatter::COLLECTIVE, &scatter::COLLECTIVE.shape(all.len(), 0, bytes)).unwrap();
+        if bytes > last && !plan.from_row {
+            above += 1;
+            assert!(said.contains(&units::seconds(plan.predicted_s.unwrap())), "{bytes}: {said}");
+        } else {
+            assert!(said.contains(&units::seconds(row.evidence.predicted_s)), "{bytes}: {said}");
+            let decided = format!("as decided at {}", units::bytes(row.at_bytes));
+            assert_eq!(said.contains(&decided), row.at_bytes != bytes, "{bytes}: {said}");
+        }
+    }
+    assert!(above > 0);
+}
+
+/// No broadcast that is predicted is faster than the bound of its comparison.
+#[test]
+fn the_bound_is_one() {
+    let policy = policy("ccgrid2007");
+    let compiled = CompiledPolicy::new(policy.clone()).unwrap();
+    let all = everybody(&policy);
+    let hosts = policy.groups.iter().flat_map(|g| g.hosts.clone()).collect();
+    let takes = |bytes: usize| {
+        plan(&compiled, &all, &bcast::COLLECTIVE, &bcast::COLLECTIVE.shape(all.len(), 0, bytes)).unwrap().predicted_s.unwrap()
+    };
+    let row =
+        |contestant: &str, bytes, seconds| bench::Row { root: 0, bytes, contestant: contestant.into(), seconds: vec![seconds], wrong: 0 };
+    let sizes = [1, 1 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
+    let rows = sizes.iter().flat_map(|&b| [row("native", b, 2.0 * takes(b)), row("adaptive", b, takes(b))]).collect();
+    let compared = bench::Report { collective: "bcast".into(), library: "x".into(), hosts, rows };
+    let report = report(policy, &[("all".into(), compared)]);
+    let figure = report.figures().find(|f| f.id.starts_with("wins")).unwrap();
+    for (row, bytes) in figure.table.rows.iter().zip(sizes) {
+        let bound = units::parse_seconds(&row[1].text).unwrap();
+        assert!(bound > 0.0 && bound <= takes(bytes) * 1.005, "{bytes}: {bound} {}", takes(bytes));
+    }
 }
 
 #[test]

@@ -51,6 +51,9 @@ pub struct Args {
 const SIZES: [usize; 7] = [1, 1 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
+    if let Some(page) = &args.report {
+        super::report::keeps(page, [args.policy.as_path()])?;
+    }
     let show = |report: Report, platform: Option<&Platform>| -> anyhow::Result<Outcome> {
         if let Some(path) = &args.report {
             let made_by = super::report::made_by(&read_text(&args.policy)?);

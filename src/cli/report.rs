@@ -3,11 +3,13 @@
 use super::{Outcome, print};
 use crate::bench;
 use crate::error::{Error, Result};
-use crate::files::{check_writable, read_text, write_text};
+use crate::files::{check_writable, read_text, regular_path, write_text};
 use crate::measure::{Samples, Settings};
+use crate::plan::members;
 use crate::policy::{CompiledPolicy, Policy};
 use crate::qnm;
 use crate::report::{Inputs, Report, Traced};
+use anyhow::Context;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -43,12 +45,24 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let text = read_text(&args.policy)?;
     let policy = compiled(&args.policy, &text)?;
     check_writable(&args.output)?;
+    let read = [&args.policy].into_iter().chain(&args.samples).chain(&args.bench).chain(&args.app).chain(&args.against);
+    keeps(&args.output, read.map(PathBuf::as_path))?;
+    if let Some(folder) = &args.svg {
+        std::fs::create_dir_all(folder).with_context(|| format!("make the folder {} for pictures", folder.display()))?;
+    }
     let samples = args.samples.as_ref().map(|path| Samples::read(path, false)).transpose()?;
     let benches = args.bench.iter().map(|path| Ok((name(path), bench::Report::read(path)?))).collect::<Result<Vec<_>>>()?;
+    for (path, (_, bench)) in args.bench.iter().zip(&benches) {
+        members(&policy.policy, &bench.hosts).with_context(|| format!("show {}: it is not of the policy's hosts", path.display()))?;
+    }
     let traces = args.trace.as_ref().map_or(Ok(Vec::new()), |folder| Traced::read_folder(folder))?;
     let runs = args.app.iter().map(|path| qnm::Run::of(&qnm::Report::read(path)?)).collect::<Result<Vec<_>>>()?;
     let old =
         args.against.as_ref().map(|path| Ok::<_, Error>((path.display().to_string(), compiled(path, &read_text(path)?)?))).transpose()?;
+    if let Some((name, old)) = &old {
+        let hosts = |policy: &CompiledPolicy| policy.policy.groups.iter().flat_map(|g| g.hosts.clone()).collect::<BTreeSet<_>>();
+        anyhow::ensure!(!hosts(old).is_disjoint(&hosts(&policy)), "compare with {name}: it has none of the policy's hosts");
+    }
     let report = Report::of(&Inputs {
         policy: &policy,
         made_by: made_by(&text),
@@ -66,6 +80,19 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     print(&said)?;
     Ok(Outcome::Done)
+}
+
+/// Refuses a page that would take the place of what it is made of, or of what was just measured.
+///
+/// # Errors
+/// It is one of these files.
+pub fn keeps<'a>(page: &Path, others: impl IntoIterator<Item = &'a Path>) -> Result<()> {
+    // devices keep nothing
+    let Some(own) = regular_path(page)? else { return Ok(()) };
+    match others.into_iter().find(|other| regular_path(other).is_ok_and(|other| other.as_ref() == Some(&own))) {
+        Some(other) => Err(Error::invalid(format!("write the page to {}: that is {}; name another file", page.display(), other.display()))),
+        None => Ok(()),
+    }
 }
 
 /// Writes the page of a policy that was just made or used, with what was measured then.
@@ -103,7 +130,6 @@ pub fn made_by(text: &str) -> Option<String> {
 
 /// Writes each picture into a folder, which is made; gives how many there are.
 fn write_pictures(folder: &Path, report: &Report) -> Result<usize> {
-    std::fs::create_dir_all(folder).map_err(|reason| Error::Io { action: "make", path: folder.into(), reason })?;
     let mut names = BTreeSet::new();
     for figure in report.figures() {
         let mut name = figure.id.clone();

@@ -121,7 +121,7 @@ impl SourceArgs {
     }
 
     /// Where samples are kept: what was asked for, or else a file beside the output if that is no device.
-    fn samples_file(&self) -> Result<Option<PathBuf>> {
+    pub fn samples_file(&self) -> Result<Option<PathBuf>> {
         let (None, Some(output)) = (&self.samples, self.samples_beside.as_ref()) else { return Ok(self.samples.clone()) };
         if self.platform.is_some() || self.recorded.is_some() {
             return Ok(None);

@@ -54,6 +54,13 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let mut source = args.source.clone();
     source.samples_beside = Some(args.output.clone());
+    if let Some(page) = &args.report {
+        let samples = source.samples_file()?;
+        report::keeps(
+            page,
+            [Some(&args.output), args.source.platform.as_ref(), samples.as_ref()].into_iter().flatten().map(PathBuf::as_path),
+        )?;
+    }
     // written while MPI still runs: some libraries hang or crash when they end
     let tuned = source.measure(Some(&args.output), |session, declared| {
         args.report.as_deref().map(check_writable).transpose()?;

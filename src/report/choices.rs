@@ -1,17 +1,20 @@
 //! The choices: what is done for which size among how many ranks, how well it was predicted, what it costs to be wrong, and what changed.
 
 use super::picture::{Axis, Decided, Decisions, Line, Panel, Scale, Shape, chart, decisions};
-use super::tables::{Table, or_dash, percent};
+use super::tables::{Table, percent};
 use super::{Block, Cells, Figure, Inputs, Section, changes, regrets};
 use crate::collective::{COLLECTIVES, Collective, Parameters};
 use crate::error::Result;
+use crate::plan::{Location, everybody, plan};
 use crate::policy::{CompiledPolicy, Evidence, NO_OTHER, Policy};
 use crate::units;
 
 /// The columns of decision maps.
 const SIZES: [usize; 9] = [1, 64, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
 /// So many groups have rows in a decision map, the largest first.
-const MOST_GROUPS: usize = 12;
+const MOST_GROUPS: usize = 8;
+/// What is decided when it is called is planned for the page, for up to so many ranks.
+const MOST_PLANNED: usize = 128;
 /// What fewer ranks of a group would do is predicted, not looked up: for groups of up to so many ranks that costs no more than a look at a page is worth.
 const MOST_PREDICTED: usize = 32;
 
@@ -54,24 +57,47 @@ fn segment(p: &Parameters) -> String {
 /// What a cell says, and what it says in full.
 type CellOf = (Decided, String);
 
-fn cell(algorithm: Vec<String>, p: &Parameters, evidence: Option<&Evidence>) -> CellOf {
+/// What a choice rests on, and the size at which that was found, if it is another one than the cell's.
+type Rests<'a> = (&'a Evidence, Option<usize>);
+
+fn cell(algorithm: Vec<String>, p: &Parameters, rests: Option<Rests>) -> CellOf {
+    let evidence = rests.map(|r| r.0);
     let name = algorithm.join(" and ") + &if p.radix > 0 { format!(" of radix {}", p.radix) } else { String::new() };
     let segment = segment(p);
     let pieces = if segment.is_empty() { "in one piece".into() } else { format!("in {segment}") };
     let other = evidence.filter(|e| e.runner_up != NO_OTHER && !e.runner_up.is_empty());
-    let rest = evidence.map_or(String::new(), |e| {
-        let measured = or_dash(e.measured_s, |t| format!("measured {}", units::seconds(t)));
-        let measured = if measured == "-" { String::new() } else { format!(", {measured}") };
-        format!(": predicted {}{measured}", units::seconds(e.predicted_s))
+    let rest = rests.map_or(String::new(), |(e, at)| {
+        let measured = e.measured_s.map_or(String::new(), |t| format!(", measured {}", units::seconds(t)));
+        let decided = at.map_or(": ".to_string(), |at| format!(", as decided at {}: there ", units::bytes(at)));
+        format!("{decided}predicted {}{measured}", units::seconds(e.predicted_s))
     });
     let next = other.map_or(String::new(), |e| format!("; {} takes {} more", e.runner_up, percent(e.margin)));
     let margin = other.map(|e| e.margin);
     (Decided { algorithm, segment, margin }, format!("{name}, {pieces}{rest}{next}"))
 }
 
-/// What is done over all groups for a size.
-fn over_all(policy: &Policy, collective: &'static Collective, bytes: usize) -> Option<CellOf> {
-    let row = policy.two_level(collective).iter().rev().find(|r| r.from_bytes <= bytes)?;
+/// The size that a row rests on, if that is not this one.
+fn elsewhere(at: usize, bytes: usize) -> Option<usize> {
+    (at != bytes).then_some(at)
+}
+
+/// What is done over all groups for a size. Above all sizes that were measured that is decided when it is called.
+fn over_all(compiled: &CompiledPolicy, members: &[Location], collective: &'static Collective, bytes: usize) -> Result<Option<CellOf>> {
+    let rows = compiled.policy.two_level(collective);
+    let Some(row) = rows.iter().rev().find(|r| r.from_bytes <= bytes) else { return Ok(None) };
+    let is_measured = rows.last().is_none_or(|last| bytes <= last.at_bytes);
+    if !is_measured && members.len() > MOST_PLANNED {
+        return Ok(None);
+    }
+    if !is_measured {
+        let plan = plan(compiled, members, collective, &collective.shape(members.len(), 0, bytes))?;
+        if !plan.from_row {
+            let name = if plan.is_native() { "library's own".into() } else { plan.words() };
+            let says = plan.predicted_s.map_or(String::new(), |t| format!(": predicted {}", units::seconds(t)));
+            let full = format!("{name}, above all sizes that were measured{says}");
+            return Ok(Some((Decided { algorithm: vec![name], segment: String::new(), margin: None }, full)));
+        }
+    }
     let algorithm = match (&row.intra_group, row.native) {
         (_, true) => vec!["library's own".into()],
         (Some(inside), _) if row.is_per_group() => {
@@ -80,13 +106,13 @@ fn over_all(policy: &Policy, collective: &'static Collective, bytes: usize) -> O
         (Some(inside), _) => vec![row.inter_group.clone(), inside.clone()],
         (None, _) => vec![row.inter_group.clone()],
     };
-    Some(cell(algorithm, &row.parameters(), Some(&row.evidence)))
+    Ok(Some(cell(algorithm, &row.parameters(), Some((&row.evidence, elsewhere(row.at_bytes, bytes))))))
 }
 
 /// What a whole group does for a size.
 fn inside(policy: &Policy, group: usize, collective: &'static Collective, bytes: usize) -> Option<CellOf> {
     let row = policy.groups[group].row(collective, bytes)?;
-    Some(cell(vec![row.algorithm.clone()], &row.parameters(), Some(&row.evidence)))
+    Some(cell(vec![row.algorithm.clone()], &row.parameters(), Some((&row.evidence, elsewhere(row.at_bytes, bytes)))))
 }
 
 /// What fewer ranks of a group do, as is predicted when they call it.
@@ -95,7 +121,7 @@ fn among(policy: &CompiledPolicy, group: usize, collective: &'static Collective,
     let decided = policy.decide(collective, group, &positions, bytes)?;
     let evidence =
         Evidence { predicted_s: decided.predicted_s, runner_up: decided.runner_up.clone(), margin: decided.margin, ..Evidence::default() };
-    Ok(cell(vec![decided.algorithm.name.into()], &decided.parameters, Some(&evidence).filter(|e| e.predicted_s.is_finite())))
+    Ok(cell(vec![decided.algorithm.name.into()], &decided.parameters, Some((&evidence, None)).filter(|e| e.0.predicted_s.is_finite())))
 }
 
 /// Fewer ranks of a group of so many than all of them.
@@ -112,8 +138,9 @@ fn map(compiled: &CompiledPolicy, collective: &'static Collective) -> Result<Fig
     let mut rows: Vec<(String, String, Vec<Option<CellOf>>)> = Vec::new();
     let ranks = |n: usize| format!("{n} rank{}", if n == 1 { "" } else { "s" });
     if !policy.two_level(collective).is_empty() {
-        let all: usize = policy.groups.iter().map(|g| g.hosts.len()).sum();
-        rows.push(("all groups".into(), ranks(all), sizes.iter().map(|&bytes| over_all(policy, collective, bytes)).collect()));
+        let members = everybody(policy);
+        let cells = sizes.iter().map(|&bytes| over_all(compiled, &members, collective, bytes)).collect::<Result<_>>()?;
+        rows.push(("all groups".into(), ranks(members.len()), cells));
     }
     let mut groups: Vec<usize> = (0..policy.groups.len()).filter(|&g| !policy.groups[g].rows(collective).is_empty()).collect();
     groups.sort_by_key(|&g| std::cmp::Reverse(policy.groups[g].hosts.len()));
@@ -150,8 +177,8 @@ fn map(compiled: &CompiledPolicy, collective: &'static Collective) -> Result<Fig
         id: format!("decisions-{}", collective.name),
         title: format!("What {} does", collective.name),
         words: format!(
-            "Over all groups: the way between groups, then the one inside each; segment and window. What fewer ranks of a group do is predicted when they \
-             call it.{more}"
+            "Over all groups: the way between groups, then the one inside each; segment and window. What whole groups do was decided at some sizes, and holds \
+             around them; what fewer ranks of a group do is predicted when they call it.{more}"
         ),
         svg,
         table,

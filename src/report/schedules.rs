@@ -3,7 +3,7 @@
 use super::critical::{Step, critical_path};
 use super::picture::{Branch, Gantt, Span, gantt, tree};
 use super::tables::{Table, or_dash};
-use super::traced::{Traced, TracedOp};
+use super::traced::{Kind, Traced, TracedOp};
 use super::trees::{branches, parents};
 use super::{Block, Chooser, Figure, Inputs, Section, View};
 use crate::collective::bcast;
@@ -15,13 +15,16 @@ use crate::predict::replay;
 use crate::schedule::{Action, Schedule};
 use crate::topology::{Link, Rank};
 use crate::units;
+use std::collections::BTreeMap;
 
 /// The sizes of the slider.
 const SIZES: [usize; 7] = [1, 1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
 /// More ranks than these have rows in common: a screen has no room for more.
 const MOST_ROWS: usize = 100;
 /// Rows of all pictures of this section: what they take of the page.
-const MOST_ROWS_OF_ALL: usize = 1700;
+const MOST_ROWS_OF_ALL: usize = 1100;
+/// So many roots are there to choose from: the first ranks of the largest groups.
+const MOST_ROOTS: usize = 4;
 /// Operations of all schedules that are replayed: a page is there within seconds.
 const MOST_OPERATIONS: usize = 1_500_000;
 const KINDS: [&str; 3] = ["sends", "receives", "copies, combines"];
@@ -33,7 +36,7 @@ pub(super) fn section(inputs: &Inputs) -> Result<Section> {
     let (mut views, mut left) = (Vec::new(), MOST_OPERATIONS);
     let mut roots = roots(&everybody);
     let fit = MOST_ROWS_OF_ALL / (everybody.len().min(MOST_ROWS) * SIZES.len()).max(1);
-    roots.truncate(fit.clamp(1, roots.len().max(1)));
+    roots.truncate(fit.clamp(1, MOST_ROOTS));
     for (list, &root) in roots.iter().enumerate() {
         for (slider, &bytes) in SIZES.iter().enumerate() {
             let (words, figures) = view(compiled, &everybody, root, bytes, &mut left)?;
@@ -261,6 +264,17 @@ impl Drawn {
     }
 }
 
+/// True if each rank sent as many messages to each other one as it does by a schedule.
+fn is_of(traced: &Traced, schedule: &Schedule) -> bool {
+    let mut sent: BTreeMap<(Rank, Rank), i64> = BTreeMap::new();
+    traced.ops.iter().filter(|op| op.kind == Kind::Send).for_each(|op| *sent.entry((op.rank, op.peer)).or_default() += 1);
+    for (rank, program) in schedule.programs.iter().enumerate() {
+        let to = (0..program.len()).filter_map(|op| program.sends_to(op));
+        to.for_each(|to| *sent.entry((rank, to)).or_default() -= 1);
+    }
+    sent.values().all(|n| *n == 0)
+}
+
 /// What a trace measured, beside what is predicted of the same.
 fn beside(inputs: &Inputs, traced: &Traced) -> Result<Vec<Block>> {
     let (compiled, policy) = (inputs.policy, &inputs.policy.policy);
@@ -319,7 +333,15 @@ fn beside(inputs: &Inputs, traced: &Traced) -> Result<Vec<Block>> {
     if plan.form.has_native() {
         return Ok(blocks);
     }
-    let schedule = plan.form.bounded_schedule(&shape)?;
+    // what cannot be held in memory cannot be drawn either
+    let Ok(schedule) = plan.form.bounded_schedule(&shape) else { return Ok(blocks) };
+    // lines of traces do not name the collective: what sends otherwise is no such broadcast, or went by another policy
+    if !is_of(traced, &schedule) {
+        blocks.push(Block::Missing(format!(
+            "Its messages are not those of the policy's broadcast of {title}: there is nothing predicted to hold beside it."
+        )));
+        return Ok(blocks);
+    }
     let figures = Drawn::new(compiled, &members, &plan, &schedule, (root, traced.bytes))?.figures(policy)?;
     let renamed = |f: Figure| Figure { id: format!("predicted-{}", traced.bytes), title: format!("The same, predicted: {title}"), ..f };
     blocks.extend(figures.into_iter().filter(|f| f.id.starts_with("gantt")).map(|f| Block::Figure(renamed(f))));
