@@ -210,6 +210,11 @@ fn own_profiles_are_reports() {
     let run = Run::of(&read).unwrap();
     let calls: Vec<(&str, f64, f64)> = run.calls.iter().map(|c| (c.name.as_str(), c.count, c.bytes)).collect();
     assert_eq!(calls, [("Allreduce", 20.0, 8.0), ("Barrier", 20.0, 0.0), ("Send", 4.0, 950.0)]);
+    // what it says to be nothing is nothing: our own reports say the bytes of all calls
+    let mut silent = Profile { app_s: 1.0, ..Profile::default() };
+    silent.note("Alltoallv", "a.rs", 1, 0.1, 0);
+    let silent = Run::of(&Report::parse("own", &report("app", &[silent]).unwrap()).unwrap()).unwrap();
+    assert_eq!((silent.calls[0].said, silent.calls[0].bytes), (Said::Report, 0.0));
     assert!(report("app", &[]).is_err());
     // arguments may have lines that look like a report's
     let read = Report::parse("own", &report("sh -c 'a\n@ MPI Task Assignment : 9 n'", &profiles).unwrap()).unwrap();

@@ -86,6 +86,11 @@ impl Report {
         Reader { file, report: empty(file), sites: BTreeMap::new(), sums: Sums::default() }.read(text)
     }
 
+    /// True if it is not mpiP's, but of our own preloaded library or of a [`super::Profile`].
+    pub fn is_own(&self) -> bool {
+        self.version.contains("collwise")
+    }
+
     /// The number of tasks.
     pub fn ranks(&self) -> usize {
         self.nodes.len()

@@ -1,6 +1,5 @@
 //! What one run of an application tells: how often each MPI call was made, what it sent, and how long that took.
 
-use super::wire::is_unsized;
 use super::{Partners, Report, Site, partners};
 use crate::error::{Error, Result};
 use serde::Serialize;
@@ -65,11 +64,15 @@ impl Call {
 /// Calls whose bytes mpiP 3.5 writes nowhere.
 const NEVER_SAID: [&str; 4] = ["Alltoallv", "Alltoallw", "Reduce_scatter", "Scatterv"];
 
-/// True for calls that send bytes of which the report says nothing: those above, and with buffers in place. What a table of the sites that
-/// send most leaves out is little.
-fn says_no_bytes(site: &Site, is_cut: bool) -> bool {
-    let sends_some = partners(&site.call) == Some(Partners::Anyone) && !is_unsized(&site.call);
-    site.bytes == 0.0 && (NEVER_SAID.contains(&site.call.as_str()) || (sends_some && !is_cut))
+/// Those of which it writes none where the buffer is in place.
+const UNSAID_IN_PLACE: [&str; 3] = ["Allgather", "Allgatherv", "Alltoall"];
+
+/// True for calls that send bytes of which mpiP's report says nothing. What a table of the sites that send most leaves out is little; our own
+/// reports say the bytes of all calls.
+fn says_no_bytes(report: &Report, site: &Site) -> bool {
+    let is_one_of = |calls: &[&str]| calls.contains(&site.call.as_str());
+    let is_cut = report.listed.bytes_share < 1.0;
+    site.bytes == 0.0 && !report.is_own() && (is_one_of(&NEVER_SAID) || (is_one_of(&UNSAID_IN_PLACE) && !is_cut))
 }
 
 impl Run {
@@ -84,7 +87,7 @@ impl Run {
         let mut calls: Vec<Call> = Vec::new();
         for site in sends() {
             let Some(count) = site.count.or_else(|| alike(report, site)).filter(|c| *c > 0.0) else { continue };
-            let said = if says_no_bytes(site, report.listed.bytes_share < 1.0) { Said::Time } else { Said::Report };
+            let said = if says_no_bytes(report, site) { Said::Time } else { Said::Report };
             let own = Call { name: site.call.clone(), count: count * each, bytes: site.bytes / count, said, seconds: site.seconds * each };
             match calls.iter_mut().find(|c| c.name == own.name && c.said == own.said) {
                 None => calls.push(own),

@@ -47,11 +47,6 @@ pub fn partners(call: &str) -> Option<Partners> {
     [OPEN_MPI, MPICH].iter().any(|tables| table(tables, call).is_some()).then_some(Partners::Anyone)
 }
 
-/// True for calls of all processes that send no data of the program.
-pub fn is_unsized(call: &str) -> bool {
-    matches!(call, "Barrier" | "Ibarrier") || makes_communicator(call)
-}
-
 /// True for calls that make a communicator.
 pub fn makes_communicator(call: &str) -> bool {
     MAKE_COMMUNICATORS.contains(&call)
