@@ -156,7 +156,10 @@ fn measured(policy: &Policy, hosts: &[Vec<&str>], samples: Option<(&Settings, &S
         let (a, b) = (place(a)?, place(b)?);
         Some(((a.min(b), a.max(b)), stats::median(&sample.seconds)? / 2.0)).filter(|_| a != b)
     };
-    Ok(samples.iter().filter_map(of).collect())
+    // several ranks of a host, or several samples
+    let mut all: FxHashMap<(Host, Host), Vec<f64>> = FxHashMap::default();
+    samples.iter().filter_map(of).for_each(|(pair, seconds)| all.entry(pair).or_default().push(seconds));
+    Ok(all.into_iter().filter_map(|(pair, seconds)| Some((pair, stats::median(&seconds)?))).collect())
 }
 
 /// What the policy says of latencies.
