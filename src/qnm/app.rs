@@ -114,10 +114,6 @@ impl Application {
         let splits: Vec<Split> = runs.iter().map(|r| split(r, machine, spread, &observed)).collect::<Result<_>>()?;
         let fullest = |run: &Run| Ok(crowd(machine, &machine.place(run.ranks, spread)?));
         let crowd = runs.iter().map(fullest).collect::<Result<Vec<_>>>()?.into_iter().max().unwrap_or(1);
-        Application::of(runs, splits, observed, crowd)
-    }
-
-    fn of(runs: Vec<Run>, splits: Vec<Split>, observed: Observed, crowd: usize) -> Result<Application> {
         let of = |value: fn(&Split) -> f64| runs.iter().zip(&splits).map(|(r, s)| (r.ranks, value(s))).collect::<Vec<_>>();
         let compute = Series::new(&of(|s| s.components.compute_s)).ok_or_else(|| match runs.iter().find(|r| r.wall_s <= r.mpi_s) {
             Some(run) => Error::data(format!("fit how computing scales: {} says that all of its time was in MPI", run.file)),
@@ -251,9 +247,9 @@ impl Application {
             if self.compute.points.len() < 3 {
                 return Ok((ranks, None));
             }
-            let others = || (0..self.runs.len()).filter(|&k| self.runs[k].ranks != ranks);
-            let (runs, splits) = others().map(|k| (self.runs[k].clone(), self.splits[k].clone())).unzip();
-            Application::of(runs, splits, self.observed.clone(), self.crowd)?.predict(ranks, machine, spread).map(|p| (ranks, Some(p)))
+            // also who sends to whom, and by which algorithms, is of the others
+            let others = self.runs.iter().filter(|run| run.ranks != ranks).cloned().collect();
+            Application::fit(others, machine, spread)?.predict(ranks, machine, spread).map(|p| (ranks, Some(p)))
         };
         self.compute.points.iter().map(|p| predict(p.0)).collect()
     }

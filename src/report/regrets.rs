@@ -9,9 +9,6 @@ use crate::error::Result;
 use crate::plan::members;
 use crate::stats;
 
-/// A shorter regret is drawn as this one: half of all are 0.
-const LEAST: f64 = 0.0;
-
 pub(super) fn block(inputs: &Inputs) -> Result<Block> {
     let Some((settings, samples)) = inputs.samples else {
         return Ok(Block::Missing(
@@ -46,8 +43,7 @@ pub(super) fn block(inputs: &Inputs) -> Result<Block> {
         all.sort_by(f64::total_cmp);
         let n = all.len() as f64;
         // steps: each share holds from one regret to the next
-        let points =
-            all.iter().enumerate().flat_map(|(k, &r)| [(r.max(LEAST), k as f64 / n), (r.max(LEAST), (k + 1) as f64 / n)]).collect();
+        let points = all.iter().enumerate().flat_map(|(k, &r)| [(r.max(0.0), k as f64 / n), (r.max(0.0), (k + 1) as f64 / n)]).collect();
         Line { name: name.into(), colour: Some(colour), shape: Shape::Line, points, bars: Vec::new() }
     };
     let lines = [("over all groups", 3, over), ("inside one group", 0, inside)].into_iter().filter(|l| !l.2.is_empty());
