@@ -29,6 +29,11 @@ impl Sent {
         Sent { messages: rounds, bytes, rounds: Rounds::of(partners, rounds, bytes) }
     }
 
+    /// So many of the messages of a process start without waiting for the ones before, beside the one whose delay is counted.
+    fn starting(self, more: f64) -> Sent {
+        Sent { rounds: self.rounds.starting(more.max(0.0)), ..self }
+    }
+
     /// One operation after the other.
     pub fn then(self, other: Sent) -> Sent {
         Sent { messages: self.messages + other.messages, bytes: self.bytes + other.bytes, rounds: self.rounds.and(other.rounds) }
@@ -58,12 +63,12 @@ fn tree(p: f64, m: f64, partners: Partners, levels: f64) -> Sent {
 
 /// The root with each other rank, through one port.
 pub fn linear(p: f64, m: f64) -> Sent {
-    Sent::of_all(p, p - 1.0, (p - 1.0) * m, Partners::Anyone, 1.0, (p - 1.0) * m)
+    Sent::of_all(p, p - 1.0, (p - 1.0) * m, Partners::Anyone, 1.0, (p - 1.0) * m).starting(p - 2.0)
 }
 
 /// The same, when the root asks each rank for the first part, and then for the rest.
 pub fn linear_in_parts(p: f64, m: f64) -> Sent {
-    Sent::of_all(p, 3.0 * (p - 1.0), (p - 1.0) * m, Partners::Anyone, 3.0, (p - 1.0) * m)
+    Sent::of_all(p, 3.0 * (p - 1.0), (p - 1.0) * m, Partners::Anyone, 3.0, (p - 1.0) * m).starting(3.0 * (p - 2.0))
 }
 
 /// Rank to rank.
@@ -169,7 +174,7 @@ pub fn direct(p: f64, block: f64) -> Sent {
 
 /// The same, all of them under way at once.
 pub fn at_once(p: f64, block: f64) -> Sent {
-    Sent { messages: p - 1.0, bytes: block * (p - 1.0), rounds: Rounds::of(Partners::Anyone, 1.0, block * (p - 1.0)) }
+    Sent { messages: p - 1.0, bytes: block * (p - 1.0), rounds: Rounds::of(Partners::Anyone, 1.0, block * (p - 1.0)) }.starting(p - 2.0)
 }
 
 /// Pairs of neighbours exchange two blocks at a time; an even number of ranks.

@@ -27,6 +27,8 @@ pub struct Application {
     pub waiting: Table,
     /// How MPI's active time scales.
     pub active: Active,
+    /// Seconds that processors are busy with a message, as the platform says that it was run on.
+    pub overhead_s: Table,
     /// How its computing scales.
     pub compute: Series,
 }
@@ -119,6 +121,10 @@ impl Application {
             Some(run) => Error::data(format!("fit how computing scales: {} says that all of its time was in MPI", run.file)),
             None => Error::data("fit how an application scales: there is no report"),
         })?;
+        let busy = |(run, split): (&Run, &Split)| {
+            Ok((run.ranks, machine.overhead_s(&machine.place(run.ranks, spread)?, split.traffic.message_bytes)))
+        };
+        let overhead_s = Table::new(&runs.iter().zip(&splits).filter(|(r, _)| r.ranks > 1).map(busy).collect::<Result<Vec<_>>>()?);
         let waiting = Table::new(&of(|s| s.components.waiting_s / s.components.compute_s.max(f64::MIN_POSITIVE)));
         Ok(Application {
             calls: call_laws(&runs),
@@ -127,6 +133,7 @@ impl Application {
             seen: seen_tables(&runs, &splits),
             waiting,
             active: active_law(&runs, &splits),
+            overhead_s,
             compute,
             runs,
             splits,
@@ -200,6 +207,11 @@ impl Application {
             Active::Table(table) => Guess { value: table.at(ranks), spread: None },
         };
         let margin = if let Active::Table(table) = &self.active { table.margin(ranks) } else { None };
+        // what MPI does for a message takes as long as the platforms say of their processors, where both do
+        let (busy_s, busy_there_s) = (self.overhead_s.at(ranks), machine.overhead_s(&placed, traffic.message_bytes));
+        let slower = if busy_s > 0.0 && busy_there_s > 0.0 { busy_there_s / busy_s } else { 1.0 };
+        let active = Guess { value: active.value * slower, ..active };
+        let margin = margin.map(|m| m * slower);
         let compute = self.compute.at(ranks);
         let waiting_s = self.waiting.at(ranks) * compute.value;
         let given =

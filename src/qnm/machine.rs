@@ -24,9 +24,21 @@ pub enum Spread {
     OnePerNode,
 }
 
-/// Seconds that a message of so many bytes takes from one node to another, or inside one; and for how long of them it keeps its node from
-/// sending another one.
-type Transit<'a> = Box<dyn Fn(usize, usize, f64) -> (f64, f64) + 'a>;
+/// What a message takes, in seconds. Inside a node it takes nothing of the network.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Message {
+    /// From its start until it is there.
+    transit_s: f64,
+    /// Its node's port is kept from sending another one.
+    port_s: f64,
+    /// The least time between its start and that of the next one by the same process.
+    gap_s: f64,
+    /// The processors at both ends are busy.
+    overhead_s: f64,
+}
+
+/// What a message of so many bytes takes from one node to another, or inside one.
+type Messages<'a> = Box<dyn Fn(usize, usize, f64) -> Message + 'a>;
 
 /// Nodes and what is between them.
 pub struct Machine<'a> {
@@ -42,7 +54,7 @@ pub struct Machine<'a> {
     pub clock: Vec<f64>,
     /// Whose algorithms collectives run.
     pub library: Library,
-    transit: Transit<'a>,
+    message: Messages<'a>,
 }
 
 /// At most so many messages stand for all, or those of one node.
@@ -61,7 +73,11 @@ impl<'a> Machine<'a> {
             groups: vec!["nodes".into()],
             clock: vec![1.0],
             library: Library::default(),
-            transit: Box::new(move |_, _, bytes| (latency_s + bytes / bytes_per_s, bytes / bytes_per_s)),
+            message: Box::new(move |_, _, bytes| Message {
+                transit_s: latency_s + bytes / bytes_per_s,
+                port_s: bytes / bytes_per_s,
+                ..Message::default()
+            }),
         })
     }
 
@@ -80,7 +96,13 @@ impl<'a> Machine<'a> {
             let name = &platform.host_names()[host];
             p.gap_s_per_byte.ok_or_else(|| Error::invalid(format!("predict on \"{}\": host {name} has no gap_s_per_byte", platform.name)))
         };
-        let port: Vec<f64> = platform.host_parameters().iter().enumerate().map(gap).collect::<Result<_>>()?;
+        let hosts = platform.host_parameters();
+        let port: Vec<f64> = hosts.iter().enumerate().map(gap).collect::<Result<_>>()?;
+        let start: Vec<f64> = hosts.iter().map(|p| p.gap_s.unwrap_or(0.0)).collect();
+        // what is not said takes no time
+        let busy = |each: Option<f64>, byte: Option<f64>| (each.unwrap_or(0.0), byte.unwrap_or(0.0));
+        let sends: Vec<(f64, f64)> = hosts.iter().map(|p| busy(p.send_overhead_s, p.send_overhead_s_per_byte)).collect();
+        let receives: Vec<(f64, f64)> = hosts.iter().map(|p| busy(p.recv_overhead_s, p.recv_overhead_s_per_byte)).collect();
         Ok(Machine {
             name: platform.name.clone(),
             cores,
@@ -88,10 +110,12 @@ impl<'a> Machine<'a> {
             groups: platform.groups.iter().map(|g| g.name.clone()).collect(),
             clock: vec![1.0; count],
             library: Library::default(),
-            transit: Box::new(move |a, b, bytes| {
+            message: Box::new(move |a, b, bytes| {
                 let (from, to) = (groups[a], groups[b]);
                 let way = bytes * port[a].max(port[b]).max(share[from][to]);
-                if a == b { (0.0, 0.0) } else { (latency[from][to] + way, bytes * port[a]) }
+                let (transit_s, port_s) = if a == b { (0.0, 0.0) } else { (latency[from][to] + way, bytes * port[a]) };
+                let overhead_s = sends[a].0 + receives[b].0 + bytes * (sends[a].1 + receives[b].1);
+                Message { transit_s, port_s, gap_s: start[a], overhead_s }
             }),
         })
     }
@@ -118,13 +142,17 @@ impl<'a> Machine<'a> {
             groups: groups.iter().map(|g| g.name.clone()).collect(),
             clock: vec![1.0; groups.len()],
             library: Library::of(&policy.policy.provenance.library),
-            transit: Box::new(move |a, b, bytes| {
+            message: Box::new(move |a, b, bytes| {
                 let bytes = bytes.round() as usize;
-                let cost = || {
+                let cost = |bytes: usize| {
                     PolyModel::new(policy, &members, &bcast::COLLECTIVE, bytes)
                         .map_or(Cost::NEVER, |model| model.cost(Link { from: a, to: b }, bytes))
                 };
-                if a == b { (0.0, 0.0) } else { (cost().transit, cost().gap) }
+                if a == b {
+                    return Message::default();
+                }
+                let Cost { transit, gap, send_overhead, recv_overhead, .. } = cost(bytes);
+                Message { transit_s: transit, port_s: gap, gap_s: cost(0).gap, overhead_s: send_overhead + recv_overhead }
             }),
         })
     }
@@ -172,8 +200,8 @@ impl<'a> Machine<'a> {
                 let to = ranks.iter().filter_map(|rank| phase.partner(*rank, placed.len())).map(|partner| placed[partner]);
                 let leaving = to.clone().filter(|other| other != node).count();
                 let message = |other: usize| {
-                    let (transit, port) = (self.transit)(*node, other, bytes);
-                    if other == *node { transit } else { transit + (leaving - 1) as f64 * port }
+                    let Message { transit_s, port_s, .. } = (self.message)(*node, other, bytes);
+                    if other == *node { transit_s } else { transit_s + (leaving - 1) as f64 * port_s }
                 };
                 let each = to.map(message);
                 if partners == Partners::Anyone { each.sum::<f64>() / ranks.len() as f64 } else { each.fold(0.0, f64::max) }
@@ -186,6 +214,24 @@ impl<'a> Machine<'a> {
             }
         };
         phases.iter().map(seconds).sum::<f64>() / phases.len().max(1) as f64
+    }
+
+    /// The least time between the starts of two messages of a process among ranks so placed, in seconds.
+    pub fn gap_s(&self, placed: &[usize]) -> f64 {
+        self.mean(placed, |from, to| (self.message)(from, to, 0.0).gap_s)
+    }
+
+    /// Seconds that processors at both ends of a message are busy among ranks so placed; 0 where that is not known.
+    pub fn overhead_s(&self, placed: &[usize], bytes: f64) -> f64 {
+        self.mean(placed, |from, to| (self.message)(from, to, bytes).overhead_s)
+    }
+
+    /// The mean over messages from some nodes to the next.
+    fn mean(&self, placed: &[usize], of: impl Fn(usize, usize) -> f64) -> f64 {
+        let nodes: Vec<usize> = self.loads(placed).into_keys().collect();
+        let step = nodes.len().div_ceil(PAIRS).max(1);
+        let pairs: Vec<(usize, usize)> = (0..nodes.len()).step_by(step).map(|k| (nodes[k], nodes[(k + 1) % nodes.len()])).collect();
+        pairs.iter().map(|&(from, to)| of(from, to)).sum::<f64>() / pairs.len().max(1) as f64
     }
 
     /// The processors as stations: each rank asks all ranks' processors for so many seconds in all, alike.

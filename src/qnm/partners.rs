@@ -23,31 +23,41 @@ impl Partners {
     pub const ALL: [Partners; 4] = [Partners::Program, Partners::Next, Partners::Doubling, Partners::Anyone];
 }
 
-/// Messages one after the other, and their bytes, by who they go to.
+/// Messages one after the other, and their bytes, by who they go to; and those of them that do not wait until the one before is there.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct Rounds([(f64, f64); 4]);
+pub struct Rounds {
+    kinds: [(f64, f64); 4],
+    /// Messages that a process starts as soon as its port lets it, beside the one that is counted by its kind.
+    pub starts: f64,
+}
 
 impl Rounds {
     /// So many messages to partners of one kind, and bytes in all of them.
     pub fn of(partners: Partners, messages: f64, bytes: f64) -> Rounds {
         let mut rounds = Rounds::default();
-        rounds.0[partners as usize] = (messages, bytes);
+        rounds.kinds[partners as usize] = (messages, bytes);
         rounds
+    }
+
+    /// With so many messages more that a process starts without waiting; their bytes are counted already.
+    pub fn starting(self, more: f64) -> Rounds {
+        Rounds { starts: self.starts + more, ..self }
     }
 
     /// Both, one after the other.
     pub fn and(self, other: Rounds) -> Rounds {
-        Rounds([0, 1, 2, 3].map(|k| (self.0[k].0 + other.0[k].0, self.0[k].1 + other.0[k].1)))
+        let both = |k: usize| (self.kinds[k].0 + other.kinds[k].0, self.kinds[k].1 + other.kinds[k].1);
+        Rounds { kinds: [0, 1, 2, 3].map(both), starts: self.starts + other.starts }
     }
 
     /// Messages one after the other, to whomever.
     pub fn messages(&self) -> f64 {
-        self.0.iter().map(|r| r.0).sum()
+        self.kinds.iter().map(|r| r.0).sum()
     }
 
     /// Partners, messages and bytes of each kind that there is.
     pub fn each(&self) -> impl Iterator<Item = (Partners, f64, f64)> {
-        Partners::ALL.into_iter().zip(self.0).filter(|(_, r)| r.0 > 0.0).map(|(partners, (messages, bytes))| (partners, messages, bytes))
+        Partners::ALL.into_iter().zip(self.kinds).filter(|(_, r)| r.0 > 0.0).map(|(partners, (messages, bytes))| (partners, messages, bytes))
     }
 }
 
@@ -55,7 +65,7 @@ impl Mul<f64> for Rounds {
     type Output = Rounds;
 
     fn mul(self, times: f64) -> Rounds {
-        Rounds(self.0.map(|(messages, bytes)| (messages * times, bytes * times)))
+        Rounds { kinds: self.kinds.map(|(messages, bytes)| (messages * times, bytes * times)), starts: self.starts * times }
     }
 }
 

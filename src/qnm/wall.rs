@@ -40,7 +40,7 @@ pub fn traffic(calls: &[Call], machine: &Machine, placed: &[usize], observed: &O
 /// Seconds of rounds of messages. Messages to neighbours and to anyone go different ways.
 pub fn delay_s(rounds: &Rounds, machine: &Machine, placed: &[usize], neighbours: Neighbourhood) -> f64 {
     let seconds = |(partners, messages, bytes): (_, f64, f64)| messages * machine.message_s(placed, partners, neighbours, bytes / messages);
-    rounds.each().map(seconds).sum()
+    rounds.each().map(seconds).sum::<f64>() + rounds.starts * machine.gap_s(placed)
 }
 
 /// Takes the bytes of calls of which nobody says them to be what their time allows.
