@@ -327,8 +327,13 @@ fn alike(cores: usize, nodes: Option<usize>) -> Machine<'static> {
 }
 
 fn run_of(ranks: usize, wall_s: f64, mpi_s: f64, count: f64, bytes: f64) -> Run {
-    let calls = vec![Call { name: "Send".into(), count, bytes, said: Said::Report, seconds: mpi_s }];
-    Run { file: format!("{ranks}"), command: "app".into(), ranks, wall_s, mpi_s, imbalance_s: 0.0, calls, unlisted: (0.0, 0.0) }
+    let calls = vec![Call { name: "Send".into(), count, bytes, said: Said::Report, size: 0, seconds: mpi_s }];
+    run_with(ranks, wall_s, mpi_s, calls)
+}
+
+fn run_with(ranks: usize, wall_s: f64, mpi_s: f64, calls: Vec<Call>) -> Run {
+    let by_size = calls.clone();
+    Run { file: format!("{ranks}"), command: "app".into(), ranks, wall_s, mpi_s, imbalance_s: 0.0, calls, by_size, unlisted: (0.0, 0.0) }
 }
 
 fn asked_at_most(c: &collwise::qnm::Components) -> f64 {
@@ -488,6 +493,62 @@ fn many_processes_are_solved_in_time() {
     assert!(at(100_000).is_finite());
 }
 
+/// A matrix on a plane of processes, as NPB's CG has it: sums along rows and an exchange across the diagonal, and numbers along rows.
+#[test]
+fn rows_of_a_plane_are_recognised_and_placed() {
+    let cluster = Platform::read(&common::file("platforms/icluster2.toml")).unwrap();
+    let machine = Machine::of_platform(&cluster, 1).unwrap();
+    let run = |ranks: usize| {
+        let row = balanced(ranks, 2)[0] as f64;
+        let call = |count: f64, bytes: f64, size: usize| Call { name: "Send".into(), count, bytes, said: Said::Report, size, seconds: 0.0 };
+        let calls = vec![call(800.0 * row.log2(), 8.0, 0), call(400.0 * (1.0 + row.log2()), 56e3 / row, 1)];
+        let mpi_s = calls.iter().map(|c| c.count * (50e-6 + c.bytes * 9e-9)).sum::<f64>();
+        let all = calls.iter().map(|c| c.count).sum::<f64>();
+        let mean = calls.iter().map(|c| c.count * c.bytes).sum::<f64>() / all;
+        Run { calls: vec![call(all, mean, 0)], ..run_with(ranks, 1.0 / ranks as f64 + mpi_s, mpi_s, calls) }
+    };
+    let app = Application::fit([2, 4, 8, 16].map(run).to_vec(), &machine, Spread::OnePerNode).unwrap();
+    let laws: Vec<(Form, Form)> = app.calls.iter().map(|c| (c.count.law.form, c.bytes.as_ref().unwrap().law.form)).collect();
+    assert_eq!(laws, [(Form::Row, Form::Constant), (Form::Row, Form::Side)]);
+    let is = |ranks: usize, machine: &Machine, spread: Spread| app.predict(ranks, machine, spread).unwrap().components.switch_s;
+    let alone = is(64, &machine, Spread::OnePerNode);
+    assert!(close(alone, run(64).mpi_s, 1e-9), "{alone}");
+    // four of a row are on a node: of their messages only those across the diagonal leave it, three of them through one port
+    let four = Machine::of_platform(&cluster, 4).unwrap();
+    let leaves = 400.0 * (50e-6 + 3.0 * 14e3 * 9e-9);
+    let in_blocks = is(16, &four, Spread::Block);
+    assert!(close(in_blocks, leaves, 1e-9), "{in_blocks} {leaves}");
+}
+
+/// A process that starts all messages at once is kept by each of them; and what MPI does on processors goes as their platforms say.
+#[test]
+fn starting_messages_and_their_overheads_take_time() {
+    let slow = Platform::read(&common::file("platforms/icluster2.toml")).unwrap();
+    // 15 blocks of 1 kB at once: a latency, 14 gaps of 15 us, and the bytes at 9 ns
+    let call = Call { name: "Alltoallv".into(), count: 1.0, bytes: 16e3, said: Said::Report, size: 0, seconds: 1.0 };
+    let run = run_with(16, 2.0, 1.0, vec![call]);
+    let mut machine = Machine::of_platform(&slow, 1).unwrap();
+    machine.library = Library::Mpich;
+    let Split { traffic, .. } = split(&run, &machine, Spread::OnePerNode, &Observed::default()).unwrap();
+    assert!(close(traffic.switch_s, 50e-6 + 14.0 * 15e-6 + 15e3 * 9e-9, 1e-9), "{}", traffic.switch_s);
+
+    let machine = Machine::of_platform(&slow, 1).unwrap();
+    let runs = [2, 4, 8].map(|p| run_of(p, 10.0 / p as f64 + 2.0, 2.0, 1000.0, 1000.0)).to_vec();
+    let app = Application::fit(runs, &machine, Spread::OnePerNode).unwrap();
+    let mut fast = slow.clone();
+    for host in fast.groups.iter_mut().map(|g| &mut g.hosts) {
+        host.send_overhead_s = host.send_overhead_s.map(|s| s / 10.0);
+        host.send_overhead_s_per_byte = host.send_overhead_s_per_byte.map(|s| s / 10.0);
+        host.recv_overhead_s = host.recv_overhead_s.map(|s| s / 10.0);
+        host.recv_overhead_s_per_byte = host.recv_overhead_s_per_byte.map(|s| s / 10.0);
+    }
+    let active = |machine: &Machine| app.predict(8, machine, Spread::OnePerNode).unwrap().components.active_s;
+    let (here, there) = (active(&machine), active(&Machine::of_platform(&fast, 1).unwrap()));
+    assert!(here > 1.0 && close(there, here / 10.0, 1e-9), "{here} {there}");
+    // where one of them does not say, it stays as it is
+    assert!(close(active(&alike(1, Some(8))), here, 1e-9));
+}
+
 #[test]
 fn ranks_are_placed() {
     let machine = alike(4, Some(3));
@@ -536,12 +597,22 @@ fn partners_are_where_they_should_be() {
                     once.sort_unstable();
                     once.dedup();
                     assert!(to.iter().all(|t| *t < ranks) && once.len() == to.len(), "nobody is sent to twice: {ranks} {phase:?}");
-                    let all_send = !matches!(phase, Phase::Across(_)) || ranks.is_power_of_two();
+                    let all_send = match phase {
+                        Phase::Across(_) => ranks.is_power_of_two(),
+                        // but for those on the diagonal
+                        Phase::Transposed { .. } => false,
+                        _ => true,
+                    };
                     assert!(!all_send || to.len() == ranks, "{ranks} {phase:?}");
                 }
             }
         }
     }
+    // of a square of 4 x 4, rank 6 is in row 1 and column 2
+    let square = Neighbourhood::Cube.phases(Partners::Transposed, 16);
+    assert_eq!([6, 9, 5].map(|rank| square[0].partner(rank, 16)), [Some(9), Some(6), None]);
+    assert_eq!(Neighbourhood::Cube.phases(Partners::Row, 16), [Phase::Across(1), Phase::Across(2)]);
+    assert_eq!(Neighbourhood::Cube.phases(Partners::Row, 8), [Phase::Across(1), Phase::Across(2)], "a row of four");
     // of a cube of 4 x 4 x 4, rank 3 is at the end of the first side
     let phases = Neighbourhood::Cube.phases(Partners::Program, 64);
     assert_eq!(phases.iter().map(|p| p.partner(3, 64)).collect::<Vec<_>>(), [Some(0), Some(7), Some(19)]);

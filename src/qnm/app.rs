@@ -1,6 +1,7 @@
 //! Wall time of an application at numbers of processes, on placements and on platforms where it was not run.
 
 use super::clocks::solve;
+use super::scale::EXACT;
 use super::wall::{size_by_time, traffic};
 use super::{
     Call, Components, Form, Guess, Law, Machine, Neighbourhood, Observed, Run, Said, Series, Split, Spread, Table, Traffic, split,
@@ -38,6 +39,8 @@ pub struct Application {
 pub struct CallLaw {
     /// The name.
     pub name: String,
+    /// The how-manieth of their sizes, where they are told apart.
+    pub size: usize,
     /// Calls of a process.
     pub count: Series,
     /// Bytes of a call; none where it sends none.
@@ -109,6 +112,7 @@ impl Application {
     /// No run, processes that cannot be placed so, or a run without computing.
     pub fn fit(mut runs: Vec<Run>, machine: &Machine, spread: Spread) -> Result<Application> {
         runs.sort_by_key(|r| r.ranks);
+        let mut runs = told_apart(&runs);
         let observed = Observed::of(&runs, &call_laws(&runs), machine, spread)?;
         for run in &mut runs {
             size_by_time(run, machine, spread, &observed)?;
@@ -153,7 +157,7 @@ impl Application {
             .iter()
             .map(|law| {
                 let (count, bytes) = (read(&law.count), law.bytes.as_ref().map_or(0.0, &mut read));
-                Call { name: law.name.clone(), count, bytes, said: law.said, seconds: 0.0 }
+                Call { name: law.name.clone(), count, bytes, said: law.said, size: law.size, seconds: 0.0 }
             })
             .collect();
         (if ranks == 1 { Vec::new() } else { calls }, spread)
@@ -273,21 +277,53 @@ impl Application {
     }
 }
 
-/// How the calls scale; runs of one process have nobody to send to.
-fn call_laws(runs: &[Run]) -> Vec<CallLaw> {
-    let several = || runs.iter().filter(|r| r.ranks > 1);
-    let mut kinds: Vec<(&str, Said)> = several().flat_map(|r| r.calls.iter().map(|c| (c.name.as_str(), c.said))).collect();
+/// What makes calls the same ones in several runs.
+type Kind<'a> = (&'a str, Said, usize);
+
+fn kind(call: &Call) -> Kind<'_> {
+    (&call.name, call.said, call.size)
+}
+
+/// The kinds of calls of runs of several processes.
+fn kinds<'a>(runs: &'a [Run]) -> Vec<Kind<'a>> {
+    let mut kinds: Vec<Kind<'a>> = runs.iter().filter(|r| r.ranks > 1).flat_map(|r| r.calls.iter().map(kind)).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    let law = |kind: (&str, Said)| {
-        let points = |of: fn(&Call) -> f64| -> Vec<(usize, f64)> {
-            let own = |run: &Run| run.calls.iter().find(|c| (c.name.as_str(), c.said) == kind).map(of);
-            several().filter_map(|r| Some((r.ranks, own(r)?))).filter(|p| p.1 > 0.0).collect()
-        };
-        let (count, bytes) = (Series::decided(&points(|c| c.count))?, Series::decided(&points(|c| c.bytes)));
-        Some(CallLaw { name: kind.0.into(), count, bytes, said: kind.1 })
+    kinds
+}
+
+/// How calls of a kind scale; runs of one process have nobody to send to.
+fn call_law(runs: &[Run], of: Kind) -> Option<CallLaw> {
+    let points = |value: fn(&Call) -> f64| -> Vec<(usize, f64)> {
+        let own = |run: &Run| run.calls.iter().find(|c| kind(c) == of).map(value);
+        runs.iter().filter(|r| r.ranks > 1).filter_map(|r| Some((r.ranks, own(r)?))).filter(|p| p.1 > 0.0).collect()
     };
-    kinds.into_iter().filter_map(law).collect()
+    let (count, bytes) = (Series::decided(&points(|c| c.count))?, Series::decided(&points(|c| c.bytes)));
+    Some(CallLaw { name: of.0.into(), said: of.1, size: of.2, count, bytes })
+}
+
+/// How the calls scale.
+fn call_laws(runs: &[Run]) -> Vec<CallLaw> {
+    kinds(runs).into_iter().filter_map(|kind| call_law(runs, kind)).collect()
+}
+
+/// The runs, with calls of one name and several sizes told apart where these are the same in all runs, as many, and each follows laws, but
+/// all together do not.
+fn told_apart(runs: &[Run]) -> Vec<Run> {
+    let apart: Vec<Run> = runs.iter().map(|run| run.told_apart(|_| true)).collect();
+    let several = || apart.iter().filter(|r| r.ranks > 1);
+    let is_exact = |series: &Series| series.points.len() >= LAWFUL && series.law.deviation <= EXACT;
+    let is_lawful = |runs: &[Run], kind: Kind| {
+        call_law(runs, kind).is_some_and(|law| is_exact(&law.count) && law.bytes.as_ref().is_none_or(is_exact))
+    };
+    let all = kinds(&apart);
+    let is_told_apart = |call: &Call| {
+        let mut sizes = several().map(|run| run.calls.iter().filter(|c| c.kind() == call.kind()).count()).filter(|n| *n > 0);
+        let first = sizes.next().unwrap_or(0);
+        let mut own = all.iter().filter(|kind| (kind.0, kind.1) == call.kind());
+        sizes.all(|n| n == first) && own.all(|kind| is_lawful(&apart, *kind)) && !is_lawful(runs, (&call.name, call.said, 0))
+    };
+    runs.iter().map(|run| run.told_apart(is_told_apart)).collect()
 }
 
 /// How much of the delays of each kind of call is seen, by number of processes.
@@ -317,6 +353,9 @@ fn active_law(runs: &[Run], splits: &[Split]) -> Active {
         None => Active::Table(Table::new(&points(Per::Process))),
     }
 }
+
+/// So many numbers of processes tell a law from chance.
+const LAWFUL: usize = 3;
 
 /// Times a prediction that its interval may reach above it.
 const WIDEST: f64 = 10.0;

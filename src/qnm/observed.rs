@@ -4,7 +4,8 @@ use super::algorithms::Algorithm;
 use super::choices::{Named, OTHERS};
 use super::wall::delay_s;
 use super::wire::sent;
-use super::{Call, CallLaw, Library, Machine, Neighbourhood, Partners, Run, Said, Spread, Wire, partners, wire};
+use super::partners::Rounds;
+use super::{Call, CallLaw, Form, Law, Library, Machine, Neighbourhood, Partners, Run, Said, Spread, Wire, partners, wire};
 use crate::error::Result;
 use serde::Serialize;
 
@@ -13,8 +14,37 @@ use serde::Serialize;
 pub struct Observed {
     /// How the processes lie to each other that the program lets send.
     pub neighbours: Neighbourhood,
+    /// Calls that send along rows of a plane.
+    pub rows: Vec<Rows>,
     /// Collectives that take as other algorithms do than those that the library is known to choose.
     pub algorithms: Vec<Other>,
+}
+
+/// Calls whose number goes with the rounds of doubling among the processes of a row, as those of matrices that are dealt out to a plane: a
+/// process exchanges with those of its row, and what goes to the other side of the diagonal.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Rows {
+    /// The call, without `MPI_`.
+    pub call: String,
+    /// The how-manieth of its sizes.
+    pub size: usize,
+    /// The law of their number: a constant, and so many in each round.
+    pub law: Law,
+}
+
+impl Rows {
+    fn of(calls: &CallLaw) -> Option<Rows> {
+        let law = &calls.count.law;
+        let is_one = law.form == Form::Row && partners(&calls.name) == Some(Partners::Program);
+        is_one.then(|| Rows { call: calls.name.clone(), size: calls.size, law: law.clone() })
+    }
+
+    /// Messages and bytes of one call.
+    fn rounds(&self, ranks: usize, bytes: f64) -> Rounds {
+        let across = (self.law.c / self.law.at(ranks).value).min(1.0);
+        let to = |partners: Partners, share: f64| Rounds::of(partners, share, share * bytes);
+        to(Partners::Row, 1.0 - across).and(to(Partners::Transposed, across))
+    }
 }
 
 /// An algorithm that explains what a collective took.
@@ -75,7 +105,7 @@ impl Observed {
                 algorithms.push(Other { call: call.into(), name, algorithm });
             }
         }
-        Ok(Observed { neighbours, algorithms })
+        Ok(Observed { neighbours, rows: calls.iter().filter_map(Rows::of).collect(), algorithms })
     }
 
     /// What a call sends among so many processes, in all of its calls.
@@ -84,6 +114,8 @@ impl Observed {
             Some(other) => sent(other.algorithm, ranks, call.bytes),
             None => wire(&call.name, ranks, call.bytes, library)?,
         };
+        let rows = self.rows.iter().find(|r| (&r.call, r.size) == (&call.name, call.size));
+        let one = rows.map_or(one, |rows| Wire { rounds: rows.rounds(ranks, call.bytes), ..one });
         Some(Wire { messages: one.messages * call.count, bytes: one.bytes * call.count, rounds: one.rounds * call.count })
     }
 }

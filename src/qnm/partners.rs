@@ -4,6 +4,9 @@ use super::scale::{Form, Series, balanced};
 use serde::Serialize;
 use std::ops::Mul;
 
+/// Kinds of partners.
+const KINDS: usize = 6;
+
 /// Who ranks send to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -16,17 +19,22 @@ pub enum Partners {
     Doubling,
     /// Each other rank, in turn.
     Anyone,
+    /// Those of its row at distances of 1, 2, 4, ..., where ranks lie on a plane, rows being its longer side.
+    Row,
+    /// On such a plane, the rank whose column is its row.
+    Transposed,
 }
 
 impl Partners {
     /// All kinds.
-    pub const ALL: [Partners; 4] = [Partners::Program, Partners::Next, Partners::Doubling, Partners::Anyone];
+    pub const ALL: [Partners; KINDS] =
+        [Partners::Program, Partners::Next, Partners::Doubling, Partners::Anyone, Partners::Row, Partners::Transposed];
 }
 
 /// Messages one after the other, and their bytes, by who they go to; and those of them that do not wait until the one before is there.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Rounds {
-    kinds: [(f64, f64); 4],
+    kinds: [(f64, f64); KINDS],
     /// Messages that a process starts as soon as its port lets it, beside the one that is counted by its kind.
     pub starts: f64,
 }
@@ -47,7 +55,7 @@ impl Rounds {
     /// Both, one after the other.
     pub fn and(self, other: Rounds) -> Rounds {
         let both = |k: usize| (self.kinds[k].0 + other.kinds[k].0, self.kinds[k].1 + other.kinds[k].1);
-        Rounds { kinds: [0, 1, 2, 3].map(both), starts: self.starts + other.starts }
+        Rounds { kinds: std::array::from_fn(both), starts: self.starts + other.starts }
     }
 
     /// Messages one after the other, to whomever.
@@ -91,6 +99,11 @@ pub enum Phase {
     Ahead(usize),
     /// The rank whose number differs in this bit.
     Across(usize),
+    /// The rank in the place of this one where rows and columns are exchanged.
+    Transposed {
+        /// Ranks of a row.
+        row: usize,
+    },
     /// So many ranks further along a side of so many, around its end.
     Side {
         /// Ranks between neighbours.
@@ -106,6 +119,7 @@ impl Phase {
         let partner = match self {
             Phase::Ahead(by) => (rank + by) % ranks,
             Phase::Across(bit) => rank ^ bit,
+            Phase::Transposed { row } => rank % row * (ranks / row) + rank / row,
             Phase::Side { stride, length } => {
                 let place = rank / stride % length;
                 rank - place * stride + (place + 1) % length * stride
@@ -151,7 +165,8 @@ impl Neighbourhood {
 
     /// The phases in which ranks send to such partners. In each of them a rank sends to one other.
     pub fn phases(self, partners: Partners, ranks: usize) -> Vec<Phase> {
-        let doubling = || (0..usize::BITS).map(|k| 1 << k).take_while(|bit| *bit < ranks).map(Phase::Across).collect();
+        let row = || balanced(ranks, 2)[0];
+        let doubling = |among: usize| (0..usize::BITS).map(|k| 1 << k).take_while(|bit| *bit < among).map(Phase::Across).collect();
         let sides = |dimensions: usize| {
             let mut stride = 1;
             let side = |length: usize| {
@@ -164,7 +179,9 @@ impl Neighbourhood {
         match (partners, self) {
             _ if ranks < 2 => Vec::new(),
             (Partners::Next, _) | (Partners::Program, Neighbourhood::Chain) => vec![Phase::Ahead(1)],
-            (Partners::Doubling, _) | (Partners::Program, Neighbourhood::Hypercube) => doubling(),
+            (Partners::Doubling, _) | (Partners::Program, Neighbourhood::Hypercube) => doubling(ranks),
+            (Partners::Row, _) => doubling(row()),
+            (Partners::Transposed, _) => vec![Phase::Transposed { row: row() }],
             (Partners::Anyone, _) => (1..ranks).step_by((ranks - 1).div_ceil(MOST_PHASES)).map(Phase::Ahead).collect(),
             (Partners::Program, Neighbourhood::Plane) => sides(2),
             (Partners::Program, Neighbourhood::Cube) => sides(3),

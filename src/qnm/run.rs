@@ -21,6 +21,9 @@ pub struct Run {
     pub imbalance_s: f64,
     /// By name of the call, those that send.
     pub calls: Vec<Call>,
+    /// The same calls by name and size, ascending.
+    #[serde(skip)]
+    pub by_size: Vec<Call>,
     /// The share of bytes sent, and of the time in MPI, that is at sites of which the report says so little that they were taken to be as
     /// those that it lists.
     pub unlisted: (f64, f64),
@@ -37,6 +40,8 @@ pub struct Call {
     pub bytes: f64,
     /// Who says so.
     pub said: Said,
+    /// The how-manieth of the sizes of such calls, where they are told apart: the least is 0.
+    pub size: usize,
     /// Seconds of a process in all of them.
     pub seconds: f64,
 }
@@ -54,7 +59,22 @@ pub enum Said {
     Time,
 }
 
+/// mpiP writes three digits: sizes that differ by less are one.
+const SAME_SIZE: f64 = 0.01;
+
 impl Call {
+    /// What calls of all sizes share.
+    pub(super) fn kind(&self) -> (&str, Said) {
+        (&self.name, self.said)
+    }
+
+    /// With others of the same name.
+    fn add(&mut self, other: &Call) {
+        let all = self.count + other.count;
+        self.bytes = (self.bytes * self.count + other.bytes * other.count) / all;
+        (self.count, self.seconds) = (all, self.seconds + other.seconds);
+    }
+
     /// True if its time in MPI is its own: a collective that waits until it is done. What else sends is waited for elsewhere.
     pub fn is_waited_for(&self) -> bool {
         partners(&self.name) == Some(Partners::Anyone) && !self.name.starts_with('I')
@@ -88,14 +108,12 @@ impl Run {
         for site in sends() {
             let Some(count) = site.count.or_else(|| alike(report, site)).filter(|c| *c > 0.0) else { continue };
             let said = if says_no_bytes(report, site) { Said::Time } else { Said::Report };
-            let own = Call { name: site.call.clone(), count: count * each, bytes: site.bytes / count, said, seconds: site.seconds * each };
-            match calls.iter_mut().find(|c| c.name == own.name && c.said == own.said) {
+            let bytes = site.bytes / count;
+            let own = Call { name: site.call.clone(), count: count * each, bytes, said, size: 0, seconds: site.seconds * each };
+            let is_alike = |c: &Call| c.kind() == own.kind() && (c.bytes - own.bytes).abs() <= SAME_SIZE * c.bytes;
+            match calls.iter_mut().find(|c| is_alike(c)) {
                 None => calls.push(own),
-                Some(c) => {
-                    let all = c.count + own.count;
-                    c.bytes = (c.bytes * c.count + own.bytes * own.count) / all;
-                    (c.count, c.seconds) = (all, c.seconds + own.seconds);
-                }
+                Some(c) => c.add(&own),
             }
         }
         // a program may send nothing
@@ -105,9 +123,13 @@ impl Run {
                 report.file
             )));
         }
-        calls.sort_by(|a, b| (&a.name, a.said).cmp(&(&b.name, b.said)));
+        calls.sort_by(|a, b| a.kind().cmp(&b.kind()).then(a.bytes.total_cmp(&b.bytes)));
+        for k in 1..calls.len() {
+            calls[k].size = if calls[k].kind() == calls[k - 1].kind() { calls[k - 1].size + 1 } else { 0 };
+        }
         let (time, bytes) = (report.listed.time_share, report.listed.bytes_share);
-        for call in &mut calls {
+        let mut by_name = one_a_kind(&calls, |_| false);
+        for call in calls.iter_mut().chain(&mut by_name) {
             // bytes of a call stay as they are
             call.count /= if call.bytes > 0.0 { bytes } else { time };
             call.seconds /= time;
@@ -125,9 +147,15 @@ impl Run {
             wall_s: report.mean.app_s,
             mpi_s: report.mean.mpi_s,
             imbalance_s: computing.iter().fold(mean, |most, c| most.max(*c)) - mean,
-            calls,
+            calls: by_name,
+            by_size: calls,
             unlisted: (1.0 - bytes * (1.0 - uncounted / all_bytes), 1.0 - time * (1.0 - unknown_s / all_s)),
         })
+    }
+
+    /// With calls of some kinds told apart by size.
+    pub(super) fn told_apart(&self, which: impl Fn(&Call) -> bool) -> Run {
+        Run { calls: one_a_kind(&self.by_size, which), ..self.clone() }
     }
 
     /// The program, without the number of processes that some have in their names (`is.A.4`).
@@ -141,7 +169,7 @@ impl Run {
     /// False if there are none.
     pub fn set_bytes(&mut self, name: &str, bytes: f64) -> bool {
         let mut any = false;
-        for call in self.calls.iter_mut().filter(|c| c.name == name && c.said == Said::Time) {
+        for call in self.calls.iter_mut().chain(&mut self.by_size).filter(|c| c.name == name && c.said == Said::Time) {
             (call.bytes, call.said) = (bytes, Said::User);
             any = true;
         }
@@ -154,6 +182,18 @@ impl Run {
         let waited: f64 = self.calls.iter().filter(|c| c.is_waited_for()).map(|c| c.seconds).sum();
         known.then(|| (self.mpi_s - waited).max(0.0))
     }
+}
+
+/// Calls that are in order, with those of one name as one, but for those that are told apart.
+fn one_a_kind(calls: &[Call], is_told_apart: impl Fn(&Call) -> bool) -> Vec<Call> {
+    let mut kinds: Vec<Call> = Vec::new();
+    for call in calls {
+        match kinds.last_mut().filter(|last| last.kind() == call.kind() && !is_told_apart(call)) {
+            None => kinds.push(call.clone()),
+            Some(last) => last.add(call),
+        }
+    }
+    kinds
 }
 
 /// How often a site was called that a concise report does not count: as its bytes, or its time, are to those of counted sites of that call.

@@ -33,15 +33,19 @@ pub enum Form {
     Borders,
     /// c times the area of the sides of a part of space.
     Sides,
+    /// c / n, n the longer side of a plane of P: of a row's data.
+    Side,
     /// c P^b
     Power,
     /// c + d / P (Amdahl).
     Offset,
+    /// c + d log2 n, n the longer side of a plane of P: rounds of doubling among the processes of a row.
+    Row,
 }
 
 impl Form {
     /// Simpler ones first: they win where the criterion sees no difference.
-    pub const ALL: [Form; 12] = [
+    pub const ALL: [Form; 14] = [
         Form::Constant,
         Form::Share,
         Form::Inner,
@@ -52,8 +56,10 @@ impl Form {
         Form::Around,
         Form::Borders,
         Form::Sides,
+        Form::Side,
         Form::Power,
         Form::Offset,
+        Form::Row,
     ];
 
     /// What stands beside c in the laws that have only c.
@@ -68,13 +74,24 @@ impl Form {
             Form::Around => lengths(p, 3).map(|n| 3.0 - 2.0 / n).product::<f64>() - 1.0,
             Form::Borders => lengths(p, 2).sum::<f64>() / p,
             Form::Sides => lengths(p, 3).sum::<f64>() / p,
-            Form::Constant | Form::Power | Form::Offset => 1.0,
+            Form::Side => 1.0 / longer(p),
+            Form::Constant | Form::Power | Form::Offset | Form::Row => 1.0,
         }
     }
 
     /// Numbers that are fitted.
     fn free(self) -> usize {
-        if matches!(self, Form::Power | Form::Offset) { 2 } else { 1 }
+        if matches!(self, Form::Power | Form::Offset | Form::Row) { 2 } else { 1 }
+    }
+
+    /// True for those that are c + d times something.
+    fn is_line(self) -> bool {
+        matches!(self, Form::Offset | Form::Row)
+    }
+
+    /// What d goes with.
+    fn slope(self, p: f64) -> f64 {
+        if self == Form::Row { longer(p).log2() } else { 1.0 / p }
     }
 }
 
@@ -104,6 +121,11 @@ pub fn balanced(ranks: usize, dimensions: usize) -> Vec<usize> {
 
 fn lengths(p: f64, dimensions: usize) -> impl Iterator<Item = f64> {
     balanced(p as usize, dimensions).into_iter().map(|n| n as f64)
+}
+
+/// The longer side of a plane of so many processes.
+fn longer(p: f64) -> f64 {
+    balanced(p as usize, 2)[0] as f64
 }
 
 /// A value, and how far it may be off.
@@ -148,6 +170,8 @@ impl Law {
     /// ```
     pub fn fit(points: &[(usize, f64)]) -> Option<Law> {
         let laws = Form::ALL.into_iter().filter_map(|form| Law::of(form, points));
+        // rounds are as many as they are, or it is none of their law
+        let laws = laws.filter(|law| law.form != Form::Row || law.deviation <= EXACT);
         laws.reduce(|best, law| if law.criterion < best.criterion - 1e-9 { law } else { best })
     }
 
@@ -162,14 +186,20 @@ impl Law {
         }
         let (c, b) = match form {
             Form::Power => log_line(points),
-            Form::Offset => {
-                let line = fit_line(&points.iter().map(|(p, y)| (1.0 / *p as f64, *y)).collect::<Vec<_>>())?;
+            Form::Offset | Form::Row => {
+                let line = fit_line(&points.iter().map(|(p, y)| (form.slope(*p as f64), *y)).collect::<Vec<_>>())?;
                 (line.intercept, Some(line.slope))
             }
             _ => (points.iter().map(|(p, y)| (y / form.shape(*p as f64)).ln()).sum::<f64>() / n as f64, None),
         };
-        let c = if form == Form::Offset { c } else { c.exp() };
-        if form == Form::Offset && (c <= 0.0 || b? <= 0.0) {
+        let c = match form {
+            Form::Offset => c,
+            // all of it may be rounds
+            Form::Row if c.abs() <= DIGITS * points[0].1 => 0.0,
+            Form::Row => c,
+            _ => c.exp(),
+        };
+        if (form == Form::Offset && c == 0.0) || (form.is_line() && (c < 0.0 || b? <= 0.0)) {
             return None;
         }
         let mut law = Law { form, c, b, b_margin: None, deviation: 0.0, criterion: 0.0, points: n, inverse: [[0.0; 2]; 2] };
@@ -187,7 +217,7 @@ impl Law {
         let b = self.b.unwrap_or(0.0);
         match self.form {
             Form::Power => self.c * p.powf(b),
-            Form::Offset => self.c + b / p,
+            Form::Offset | Form::Row => self.c + b * self.form.slope(p),
             form => self.c * form.shape(p),
         }
     }
@@ -196,7 +226,7 @@ impl Law {
     fn gradient(&self, p: f64) -> [f64; 2] {
         match self.form {
             Form::Power => [1.0, p.ln()],
-            Form::Offset => [1.0 / self.value(p), 1.0 / (p * self.value(p))],
+            Form::Offset | Form::Row => [1.0 / self.value(p), self.form.slope(p) / self.value(p)],
             _ => [1.0, 0.0],
         }
     }
@@ -231,6 +261,8 @@ impl Law {
             Form::Sides => format!("{c} (sides of 1/P of space)"),
             Form::Power => format!("{c} P^{b:.2}{}", self.b_margin.map_or(String::new(), |m| format!(" (±{m:.2})"))),
             Form::Offset => format!("{c} + {} / P", number(b)),
+            Form::Side => format!("{c} / (longer side of a plane)"),
+            Form::Row => format!("{c} + {} log2 (longer side of a plane)", number(b)),
         }
     }
 }
@@ -262,7 +294,7 @@ fn inverse(gradients: &[[f64; 2]], free: usize) -> [[f64; 2]; 2] {
 }
 
 /// A law that is off by less fits: what it says is what the program does.
-const EXACT: f64 = 0.01;
+pub(super) const EXACT: f64 = 0.01;
 /// A value that is off such a law by more follows another one.
 const BROKEN: f64 = 0.05;
 
