@@ -327,7 +327,7 @@ fn alike(cores: usize, nodes: Option<usize>) -> Machine<'static> {
 }
 
 fn run_of(ranks: usize, wall_s: f64, mpi_s: f64, count: f64, bytes: f64) -> Run {
-    let calls = vec![Call { name: "Send".into(), count, bytes, said: Said::Report, size: 0, seconds: mpi_s }];
+    let calls = vec![Call { name: "Send".into(), count, bytes, said: Said::Report, part: None, nth: 0, size: 0, seconds: mpi_s }];
     run_with(ranks, wall_s, mpi_s, calls)
 }
 
@@ -500,7 +500,7 @@ fn rows_of_a_plane_are_recognised_and_placed() {
     let machine = Machine::of_platform(&cluster, 1).unwrap();
     let run = |ranks: usize| {
         let row = balanced(ranks, 2)[0] as f64;
-        let call = |count: f64, bytes: f64, size: usize| Call { name: "Send".into(), count, bytes, said: Said::Report, size, seconds: 0.0 };
+        let call = |count: f64, bytes: f64, size: usize| Call { name: "Send".into(), count, bytes, said: Said::Report, part: None, nth: 0, size, seconds: 0.0 };
         let calls = vec![call(800.0 * row.log2(), 8.0, 0), call(400.0 * (1.0 + row.log2()), 56e3 / row, 1)];
         let mpi_s = calls.iter().map(|c| c.count * (50e-6 + c.bytes * 9e-9)).sum::<f64>();
         let all = calls.iter().map(|c| c.count).sum::<f64>();
@@ -525,7 +525,7 @@ fn rows_of_a_plane_are_recognised_and_placed() {
 fn starting_messages_and_their_overheads_take_time() {
     let slow = Platform::read(&common::file("platforms/icluster2.toml")).unwrap();
     // 15 blocks of 1 kB at once: a latency, 14 gaps of 15 us, and the bytes at 9 ns
-    let call = Call { name: "Alltoallv".into(), count: 1.0, bytes: 16e3, said: Said::Report, size: 0, seconds: 1.0 };
+    let call = Call { name: "Alltoallv".into(), count: 1.0, bytes: 16e3, said: Said::Report, part: None, nth: 0, size: 0, seconds: 1.0 };
     let run = run_with(16, 2.0, 1.0, vec![call]);
     let mut machine = Machine::of_platform(&slow, 1).unwrap();
     machine.library = Library::Mpich;

@@ -96,6 +96,8 @@ runs() { # name, ranks, program and its arguments
     fi
 }
 
+# among how many ranks collectives are
+export MPIP=-y
 trap 'tail "$out/build.log"' ERR
 build >build.log 2>&1
 trap - ERR

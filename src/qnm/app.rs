@@ -1,5 +1,6 @@
 //! Wall time of an application at numbers of processes, on placements and on platforms where it was not run.
 
+use super::among::Part;
 use super::clocks::solve;
 use super::scale::EXACT;
 use super::wall::{size_by_time, traffic};
@@ -39,6 +40,12 @@ pub struct Application {
 pub struct CallLaw {
     /// The name.
     pub name: String,
+    /// The how-manieth of the parts of all processes that they are among; 0 for those among all.
+    pub nth: usize,
+    /// How the part scales.
+    pub part: Option<PartLaw>,
+    /// Numbers of processes without such calls, where others have calls among others.
+    pub without: Vec<usize>,
     /// The how-manieth of their sizes, where they are told apart.
     pub size: usize,
     /// Calls of a process.
@@ -47,6 +54,38 @@ pub struct CallLaw {
     pub bytes: Option<Series>,
     /// Who says so.
     pub said: Said,
+}
+
+/// How a part of all processes scales.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PartLaw {
+    /// Its processes.
+    pub ranks: Series,
+    /// One that was seen, and among how many.
+    pub seen: (Part, usize),
+}
+
+impl PartLaw {
+    /// Among so many: it divides them.
+    fn at(&self, all: usize) -> Part {
+        let wanted = self.ranks.at(all).value;
+        let far = |k: &usize| (*k as f64 / wanted).ln().abs();
+        let ranks = (1..=all).filter(|k| all % k == 0).min_by(|a, b| far(a).total_cmp(&far(b))).unwrap_or(1);
+        let (part, among) = self.seen;
+        let is_apart = |stride: usize| stride > 1 && stride * part.ranks == among;
+        Part { ranks, stride: part.stride.map(|stride| if is_apart(stride) { all / ranks } else { stride }) }
+    }
+}
+
+impl CallLaw {
+    /// True if there are such calls, by the nearest number of processes that was run.
+    fn is_called(&self, ranks: usize) -> bool {
+        let far = |of: usize| (of as f64 / ranks as f64).ln().abs();
+        let with = self.count.earlier.iter().flat_map(|e| &e.points).chain(&self.count.points).map(|p| (p.0, true));
+        let all = with.chain(self.without.iter().map(|p| (*p, false)));
+        // of two as near, that of the fewer
+        all.min_by(|a, b| far(a.0).total_cmp(&far(b.0)).then(a.0.cmp(&b.0))).is_none_or(|nearest| nearest.1)
+    }
 }
 
 /// What MPI's active time goes with.
@@ -155,9 +194,11 @@ impl Application {
         let calls = self
             .calls
             .iter()
+            .filter(|law| law.is_called(ranks))
             .map(|law| {
                 let (count, bytes) = (read(&law.count), law.bytes.as_ref().map_or(0.0, &mut read));
-                Call { name: law.name.clone(), count, bytes, said: law.said, size: law.size, seconds: 0.0 }
+                let part = law.part.as_ref().map(|part| part.at(ranks));
+                Call { name: law.name.clone(), count, bytes, said: law.said, part, nth: law.nth, size: law.size, seconds: 0.0 }
             })
             .collect();
         (if ranks == 1 { Vec::new() } else { calls }, spread)
@@ -278,10 +319,10 @@ impl Application {
 }
 
 /// What makes calls the same ones in several runs.
-type Kind<'a> = (&'a str, Said, usize);
+type Kind<'a> = ((&'a str, Said, usize), usize);
 
 fn kind(call: &Call) -> Kind<'_> {
-    (&call.name, call.said, call.size)
+    (call.kind(), call.size)
 }
 
 /// The kinds of calls of runs of several processes.
@@ -299,7 +340,21 @@ fn call_law(runs: &[Run], of: Kind) -> Option<CallLaw> {
         runs.iter().filter(|r| r.ranks > 1).filter_map(|r| Some((r.ranks, own(r)?))).filter(|p| p.1 > 0.0).collect()
     };
     let (count, bytes) = (Series::decided(&points(|c| c.count))?, Series::decided(&points(|c| c.bytes)));
-    Some(CallLaw { name: of.0.into(), said: of.1, size: of.2, count, bytes })
+    let ((name, said, nth), size) = of;
+    let ranks = Series::decided(&points(|c| c.part.map_or(0.0, |part| part.ranks as f64)));
+    let seen = runs.iter().find_map(|r| Some((r.calls.iter().find(|c| kind(c) == of)?.part?, r.ranks)));
+    let in_parts = runs.iter().any(|r| r.calls.iter().any(|c| c.name == name && c.nth > 0));
+    let lacks = |run: &&Run| in_parts && run.ranks > 1 && !run.calls.iter().any(|c| kind(c) == of);
+    Some(CallLaw {
+        name: name.into(),
+        nth,
+        part: ranks.zip(seen).map(|(ranks, seen)| PartLaw { ranks, seen }),
+        without: runs.iter().filter(lacks).map(|run| run.ranks).collect(),
+        size,
+        count,
+        bytes,
+        said,
+    })
 }
 
 /// How the calls scale.
@@ -310,7 +365,7 @@ fn call_laws(runs: &[Run]) -> Vec<CallLaw> {
 /// The runs, with calls of one name and several sizes told apart where these are the same in all runs, as many, and each follows laws, but
 /// all together do not.
 fn told_apart(runs: &[Run]) -> Vec<Run> {
-    let apart: Vec<Run> = runs.iter().map(|run| run.told_apart(|_| true)).collect();
+    let [merged, apart] = [false, true].map(|apart| runs.iter().map(|run| run.told_apart(|_| apart)).collect::<Vec<Run>>());
     let several = || apart.iter().filter(|r| r.ranks > 1);
     let is_exact = |series: &Series| series.points.len() >= LAWFUL && series.law.deviation <= EXACT;
     let is_lawful = |runs: &[Run], kind: Kind| {
@@ -320,8 +375,8 @@ fn told_apart(runs: &[Run]) -> Vec<Run> {
     let is_told_apart = |call: &Call| {
         let mut sizes = several().map(|run| run.calls.iter().filter(|c| c.kind() == call.kind()).count()).filter(|n| *n > 0);
         let first = sizes.next().unwrap_or(0);
-        let mut own = all.iter().filter(|kind| (kind.0, kind.1) == call.kind());
-        sizes.all(|n| n == first) && own.all(|kind| is_lawful(&apart, *kind)) && !is_lawful(runs, (&call.name, call.said, 0))
+        let mut own = all.iter().filter(|kind| kind.0 == call.kind());
+        sizes.all(|n| n == first) && own.all(|kind| is_lawful(&apart, *kind)) && !is_lawful(&merged, (call.kind(), 0))
     };
     runs.iter().map(|run| run.told_apart(is_told_apart)).collect()
 }

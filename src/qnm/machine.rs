@@ -190,14 +190,24 @@ impl<'a> Machine<'a> {
     /// Seconds of a message of so many bytes among ranks so placed, in the mean over phases. In a phase the messages that leave a node share
     /// its port, and all wait for the slowest, but with [`Partners::Anyone`]: there ranks go on to their next partner.
     pub fn message_s(&self, placed: &[usize], partners: Partners, neighbours: Neighbourhood, bytes: f64) -> f64 {
-        let phases = neighbours.phases(partners, placed.len());
+        self.message_among_s(placed, (placed.len(), 1), partners, neighbours, bytes)
+    }
+
+    /// The same where partners are among so many ranks that are so far from each other, as all others are among as many at the same time.
+    pub fn message_among_s(&self, placed: &[usize], among: (usize, usize), partners: Partners, neighbours: Neighbourhood, bytes: f64) -> f64 {
+        let (members, stride) = among;
+        let phases = neighbours.phases(partners, members);
+        let partner = |phase: &Phase, rank: usize| {
+            let place = rank / stride % members;
+            phase.partner(place, members).map(|other| rank - place * stride + other * stride).filter(|other| *other < placed.len())
+        };
         let mut nodes: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         placed.iter().enumerate().for_each(|(rank, node)| nodes.entry(*node).or_default().push(rank));
         // some nodes stand for all, evenly
         let step = (placed.len() * phases.len()).div_ceil(PAIRS).max(1);
         let seconds = |phase: &Phase| {
             let of_node = |(node, ranks): (&usize, &Vec<usize>)| {
-                let to = ranks.iter().filter_map(|rank| phase.partner(*rank, placed.len())).map(|partner| placed[partner]);
+                let to = ranks.iter().filter_map(|rank| partner(phase, *rank)).map(|other| placed[other]);
                 let leaving = to.clone().filter(|other| other != node).count();
                 let message = |other: usize| {
                     let Message { transit_s, port_s, .. } = (self.message)(*node, other, bytes);

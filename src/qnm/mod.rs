@@ -5,6 +5,7 @@
 //! Quantitative System Performance, 1984).
 
 mod algorithms;
+mod among;
 mod app;
 mod choices;
 mod classes;
@@ -22,12 +23,13 @@ mod used;
 mod wall;
 mod wire;
 
-pub use app::{Active, Application, CallLaw, Per, Prediction};
+pub use among::{Histogram, Part};
+pub use app::{Active, Application, CallLaw, PartLaw, Per, Prediction};
 pub use classes::{ClassSolution, Classes, approximate};
 pub use exact::exact;
 pub use machine::{Machine, Spread};
 pub use mpip::{Listed, Report, Site, Times};
-pub use observed::{Observed, Other};
+pub use observed::{Observed, Other, Rows};
 pub use partners::{Neighbourhood, Partners, Phase, Rounds};
 pub use profile::{Profile, ProfiledSite, report};
 pub use run::{Call, Run, Said};

@@ -2,6 +2,7 @@
 //!
 //! Columns are found by the names that the report writes above them, so that a version with another column more is read as well.
 
+use super::among::Histogram;
 use super::used::{self, Use};
 use crate::error::{Error, Result};
 use crate::files::read_damaged_text;
@@ -30,6 +31,8 @@ pub struct Report {
     pub listed: Listed,
     /// Collectives by communicator, where the report is of our own preloaded library.
     pub uses: Vec<Use>,
+    /// Collectives by ranges of processes and bytes, where mpiP was asked for that (`-y`).
+    pub histogram: Vec<Histogram>,
 }
 
 /// How much of all calls is at the sites that a report lists: all, but for the twenty sites at most that mpiP lists with its option -d.
@@ -108,6 +111,7 @@ fn empty(file: &str) -> Report {
         sites: Vec::new(),
         listed: Listed { time_share: 1.0, bytes_share: 1.0 },
         uses: Vec::new(),
+        histogram: Vec::new(),
     }
 }
 
@@ -135,6 +139,8 @@ enum Table {
     Sent,
     /// Collectives by communicator.
     Uses,
+    /// Collectives by ranges.
+    Histogram,
     /// Not needed.
     Other,
 }
@@ -150,6 +156,7 @@ impl Table {
             ("Callsite Time statistics", Table::Time),
             ("Callsite Message Sent statistics", Table::Sent),
             (used::TITLE, Table::Uses),
+            ("Aggregate Collective Time", Table::Histogram),
         ]
         .into_iter()
         .find(|(start, _)| title.starts_with(start))
@@ -338,7 +345,11 @@ impl Reader<'_> {
                 // calls that send nothing are not counted here
                 (site.count, site.bytes) = (site.count.or(Some(count)), bytes);
             }
-            Table::Uses => self.report.uses.push(used::read(&row.words).map_err(|e| row.wrong(e.to_string()))?),
+            Table::Uses => self.report.uses.push(used::read(&row.words, row.has("Stride")).map_err(|e| row.wrong(e.to_string()))?),
+            Table::Histogram => match Histogram::of(&row.words) {
+                Some(of_call) => self.report.histogram.push(of_call),
+                None => return Err(row.wrong("this is no call, share of time, and ranges of processes and bytes")),
+            },
             Table::Time | Table::Sent => self.statistics(table, row)?,
             Table::Other => {}
         }

@@ -79,11 +79,11 @@ impl Observed {
     pub fn of(runs: &[Run], calls: &[CallLaw], machine: &Machine, spread: Spread) -> Result<Observed> {
         let neighbours = neighbourhood(calls);
         let mut algorithms = Vec::new();
-        for (call, others) in calls.iter().filter_map(|law| Some((law.name.as_str(), others(&law.name)?))) {
+        for (call, others) in calls.iter().filter(|law| law.nth == 0).filter_map(|law| Some((law.name.as_str(), others(&law.name)?))) {
             // processes, a call, its seconds
             let mut took: Vec<(Vec<usize>, &Call, f64)> = Vec::new();
             for run in runs.iter().filter(|r| r.ranks >= TELLING) {
-                let own = run.calls.iter().filter(|c| c.name == call && c.said != Said::Time && c.count > 0.0);
+                let own = run.calls.iter().filter(|c| c.name == call && c.said != Said::Time && c.count > 0.0 && c.part.is_none());
                 for own in own {
                     took.push((machine.place(run.ranks, spread)?, own, own.seconds / own.count));
                 }
@@ -91,7 +91,7 @@ impl Observed {
             let off = |one: &dyn Fn(usize, f64) -> Option<Wire>| {
                 let square = |(placed, call, seconds): &(Vec<usize>, &Call, f64)| {
                     let rounds = one(placed.len(), call.bytes).map_or_else(Default::default, |w| w.rounds);
-                    (delay_s(&rounds, machine, placed, neighbours) / seconds).ln().powi(2)
+                    (delay_s(&rounds, machine, placed, None, neighbours) / seconds).ln().powi(2)
                 };
                 (took.iter().map(square).sum::<f64>() / took.len() as f64).sqrt()
             };
@@ -110,6 +110,7 @@ impl Observed {
 
     /// What a call sends among so many processes, in all of its calls.
     pub fn wire(&self, call: &Call, ranks: usize, library: Library) -> Option<Wire> {
+        let ranks = call.part.map_or(ranks, |part| part.ranks);
         let one = match self.algorithms.iter().find(|o| o.call == call.name) {
             Some(other) => sent(other.algorithm, ranks, call.bytes),
             None => wire(&call.name, ranks, call.bytes, library)?,

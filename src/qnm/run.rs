@@ -1,5 +1,6 @@
 //! What one run of an application tells: how often each MPI call was made, what it sent, and how long that took.
 
+use super::among::{Part, parts};
 use super::{Partners, Report, Site, partners};
 use crate::error::{Error, Result};
 use serde::Serialize;
@@ -40,6 +41,10 @@ pub struct Call {
     pub bytes: f64,
     /// Who says so.
     pub said: Said,
+    /// The processes that it is among, if not all.
+    pub part: Option<Part>,
+    /// The how-manieth of the parts, the smallest is 1; 0 for those among all.
+    pub nth: usize,
     /// The how-manieth of the sizes of such calls, where they are told apart: the least is 0.
     pub size: usize,
     /// Seconds of a process in all of them.
@@ -64,8 +69,8 @@ const SAME_SIZE: f64 = 0.01;
 
 impl Call {
     /// What calls of all sizes share.
-    pub(super) fn kind(&self) -> (&str, Said) {
-        (&self.name, self.said)
+    pub(super) fn kind(&self) -> (&str, Said, usize) {
+        (&self.name, self.said, self.nth)
     }
 
     /// With others of the same name.
@@ -109,11 +114,16 @@ impl Run {
             let Some(count) = site.count.or_else(|| alike(report, site)).filter(|c| *c > 0.0) else { continue };
             let said = if says_no_bytes(report, site) { Said::Time } else { Said::Report };
             let bytes = site.bytes / count;
-            let own = Call { name: site.call.clone(), count: count * each, bytes, said, size: 0, seconds: site.seconds * each };
-            let is_alike = |c: &Call| c.kind() == own.kind() && (c.bytes - own.bytes).abs() <= SAME_SIZE * c.bytes;
-            match calls.iter_mut().find(|c| is_alike(c)) {
-                None => calls.push(own),
-                Some(c) => c.add(&own),
+            for (part, share) in parts(report, site) {
+                let (count, seconds) = (count * each * share, site.seconds * each * share);
+                let own = Call { name: site.call.clone(), count, bytes, said, part, nth: 0, size: 0, seconds };
+                let is_alike = |c: &Call| {
+                    c.kind() == own.kind() && c.part == part && (c.bytes - own.bytes).abs() <= SAME_SIZE * c.bytes
+                };
+                match calls.iter_mut().find(|c| is_alike(c)) {
+                    None => calls.push(own),
+                    Some(c) => c.add(&own),
+                }
             }
         }
         // a program may send nothing
@@ -122,6 +132,13 @@ impl Run {
                 "read {}: it says of no call site that sends how often it was called and what it sent; ask mpiP for its full report (without -c)",
                 report.file
             )));
+        }
+        let mut known: Vec<(String, Part)> = calls.iter().filter_map(|c| Some((c.name.clone(), c.part?))).collect();
+        known.sort_unstable();
+        known.dedup();
+        for call in &mut calls {
+            let own = || known.iter().filter(|(name, _)| *name == call.name);
+            call.nth = call.part.and_then(|part| own().position(|k| k.1 == part)).map_or(0, |k| k + 1);
         }
         calls.sort_by(|a, b| a.kind().cmp(&b.kind()).then(a.bytes.total_cmp(&b.bytes)));
         for k in 1..calls.len() {

@@ -28,6 +28,8 @@ pub struct Alike {
     pub size: String,
     /// Ranks of the communicator.
     pub ranks: usize,
+    /// How far one of them is from the next in `MPI_COMM_WORLD`, where that is the same for all.
+    pub stride: Option<usize>,
     /// Its name, if it has one.
     pub communicator: String,
 }
@@ -56,6 +58,8 @@ pub struct Use {
     pub size: String,
     /// Ranks of a communicator.
     pub ranks: usize,
+    /// How far one of them is from the next, where that is the same for all and known.
+    pub stride: Option<usize>,
     /// Its name; several may have the same. `-` without one.
     pub communicator: String,
     /// Calls of a process that made some.
@@ -106,6 +110,7 @@ fn together(profiles: &[Profile]) -> Vec<Use> {
             collective: alike.collective.clone(),
             size: alike.size.clone(),
             ranks: alike.ranks,
+            stride: alike.stride,
             communicator: one_word(&alike.communicator),
             calls: calls / noted.len() as f64,
             bytes: sum(|n| n.bytes) / calls,
@@ -129,32 +134,35 @@ pub(super) fn table(profiles: &[Profile]) -> Option<(usize, String)> {
     if uses.is_empty() {
         return None;
     }
-    let mut out = String::from("Call             Size      Ranks Communicator             Calls    Bytes     Mean Predicted Algorithm\n");
+    let mut out = String::from("Call             Size      Ranks Stride Communicator             Calls    Bytes     Mean Predicted Algorithm\n");
     for used in &uses {
         let predicted = used.predicted_s.map_or("-".into(), |s| short(s * 1e3));
-        let place = format!("{:<16} {:<8} {:>6} {:<22}", used.collective, used.size, used.ranks, used.communicator);
+        let stride = used.stride.map_or("-".into(), |s| s.to_string());
+        let place = format!("{:<16} {:<8} {:>6} {stride:>6} {:<22}", used.collective, used.size, used.ranks, used.communicator);
         let numbers = format!("{:>7} {:>8} {:>8} {predicted:>9}", short(used.calls), short(used.bytes), short(used.seconds * 1e3));
         let _ = writeln!(out, "{place} {numbers} {}", used.algorithm.split_whitespace().collect::<Vec<_>>().join(" "));
     }
     Some((uses.len(), out))
 }
 
-/// A row of the table.
+/// A row of the table; older ones have no stride.
 ///
 /// # Errors
 /// Words are missing, or no numbers.
-pub(super) fn read(words: &[&str]) -> Result<Use> {
-    let [collective, size, ranks, communicator, calls, bytes, mean, predicted, algorithm @ ..] = words else {
-        return Err(Error::invalid("the line is cut"));
-    };
+pub(super) fn read(words: &[&str], has_stride: bool) -> Result<Use> {
+    let [collective, size, ranks, rest @ ..] = words else { return Err(Error::invalid("the line is cut")) };
+    let (stride, rest) = if has_stride { rest.split_first().map_or((None, rest), |(s, rest)| (Some(s), rest)) } else { (None, rest) };
+    let [communicator, calls, bytes, mean, predicted, algorithm @ ..] = rest else { return Err(Error::invalid("the line is cut")) };
     let number = |text: &str, what: &str| {
         let value = text.parse::<f64>().ok().filter(|v| v.is_finite() && *v >= 0.0);
         value.ok_or_else(|| Error::invalid(format!("{what} is \"{text}\", which is no number of seconds, bytes or calls")))
     };
+    let whole = |text: &&str| text.parse().map_err(|_| Error::invalid(format!("ranks are \"{text}\", which is no number")));
     Ok(Use {
         collective: collective.to_string(),
         size: size.to_string(),
-        ranks: ranks.parse().map_err(|_| Error::invalid(format!("the ranks are \"{ranks}\", which is no number")))?,
+        ranks: whole(ranks)?,
+        stride: stride.filter(|s| **s != "-").map(whole).transpose()?,
         communicator: communicator.to_string(),
         calls: number(calls, "Calls")?,
         bytes: number(bytes, "Bytes")?,
@@ -175,6 +183,7 @@ mod tests {
             digits,
             size: format!("{}B", 1 << digits),
             ranks,
+            stride: (ranks == 8).then_some(1),
             communicator: "MPI COMM WORLD".into(),
         };
         let mut one = Profile::default();
@@ -184,10 +193,11 @@ mod tests {
         one.note_use(alike(10, 2), 5e-3, 1024, || None);
         let other = Profile { uses: vec![one.uses[0].clone()], ..Profile::default() };
         let (count, text) = table(&[one, other]).unwrap();
-        let read: Vec<Use> = text.lines().skip(1).map(|l| read(&l.split_whitespace().collect::<Vec<_>>()).unwrap()).collect();
+        let read: Vec<Use> = text.lines().skip(1).map(|l| read(&l.split_whitespace().collect::<Vec<_>>(), true).unwrap()).collect();
         assert_eq!(count, 2);
         assert_eq!((read[0].calls, read[0].bytes, read[0].seconds, read[0].predicted_s), (3.0, 11.0, 2e-3, Some(2e-3)));
         assert_eq!((read[0].algorithm.as_str(), read[0].communicator.as_str()), ("chain in 4KiB", "MPI_COMM_WORLD"));
+        assert_eq!((read[0].stride, read[1].stride), (Some(1), None));
         assert_eq!((read[1].ranks, read[1].predicted_s, read[1].algorithm.as_str()), (2, None, "the MPI library's own"));
         assert!(table(&[Profile::default()]).is_none());
         let (mut own, mut asked) = (Profile::default(), 0);

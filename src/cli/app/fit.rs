@@ -87,10 +87,14 @@ fn text(app: &Application, left_out: &[(usize, Option<Prediction>)]) -> String {
         Active::Table(_) => rows.push(vec!["MPI active (s)".into(), "none in some runs: interpolated".into(), "-".into()]),
     }
     for call in &app.calls {
-        rows.extend(laws(format!("calls of {}", call.name), &call.count));
+        let name = if call.nth > 0 { format!("{} among parts", call.name) } else { call.name.clone() };
+        if let Some(part) = &call.part {
+            rows.extend(laws(format!("processes of {name}"), &part.ranks));
+        }
+        rows.extend(laws(format!("calls of {name}"), &call.count));
         if let Some(bytes) = &call.bytes {
             let by_time = if call.said == Said::Time { ", by its time" } else { "" };
-            rows.extend(laws(format!("bytes of {}{by_time}", call.name), bytes));
+            rows.extend(laws(format!("bytes of {name}{by_time}"), bytes));
         }
     }
     out += &table(&["of a process", "law", "deviation"], 2, &rows);
