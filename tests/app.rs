@@ -5,8 +5,9 @@ mod common;
 use collwise::collective::{Parameters, Shape, bcast, scatter};
 use collwise::platform::Platform;
 use collwise::qnm::{
-    Active, Application, Call, Form, Law, Library, Machine, Neighbourhood, Network, Observed, Partners, Per, Phase, Profile, Report, Run,
-    Said, Series, Service, Split, Spread, Station, Table, balanced, exact, partners, report, split, wire,
+    Active, Application, Call, Distance, Form, Histogram, Law, Library, Machine, Neighbourhood, Network, Observed, Part, Partners, Per,
+    Phase, Profile, Report, Run, Said, Series, Service, Site, Split, Spread, Station, Table, balanced, exact, partners, parts, report,
+    split, wire,
 };
 use collwise::stats;
 use proptest::prelude::*;
@@ -333,7 +334,8 @@ fn run_of(ranks: usize, wall_s: f64, mpi_s: f64, count: f64, bytes: f64) -> Run 
 
 fn run_with(ranks: usize, wall_s: f64, mpi_s: f64, calls: Vec<Call>) -> Run {
     let by_size = calls.clone();
-    Run { file: format!("{ranks}"), command: "app".into(), ranks, wall_s, mpi_s, imbalance_s: 0.0, calls, by_size, unlisted: (0.0, 0.0) }
+    let (file, command, distances, unlisted) = (format!("{ranks}"), "app".into(), Vec::new(), (0.0, 0.0));
+    Run { file, command, ranks, wall_s, mpi_s, imbalance_s: 0.0, calls, by_size, distances, files_s: 0.0, unlisted }
 }
 
 fn asked_at_most(c: &collwise::qnm::Components) -> f64 {
@@ -500,7 +502,16 @@ fn rows_of_a_plane_are_recognised_and_placed() {
     let machine = Machine::of_platform(&cluster, 1).unwrap();
     let run = |ranks: usize| {
         let row = balanced(ranks, 2)[0] as f64;
-        let call = |count: f64, bytes: f64, size: usize| Call { name: "Send".into(), count, bytes, said: Said::Report, part: None, nth: 0, size, seconds: 0.0 };
+        let call = |count: f64, bytes: f64, size: usize| Call {
+            name: "Send".into(),
+            count,
+            bytes,
+            said: Said::Report,
+            part: None,
+            nth: 0,
+            size,
+            seconds: 0.0,
+        };
         let calls = vec![call(800.0 * row.log2(), 8.0, 0), call(400.0 * (1.0 + row.log2()), 56e3 / row, 1)];
         let mpi_s = calls.iter().map(|c| c.count * (50e-6 + c.bytes * 9e-9)).sum::<f64>();
         let all = calls.iter().map(|c| c.count).sum::<f64>();
@@ -518,6 +529,110 @@ fn rows_of_a_plane_are_recognised_and_placed() {
     let leaves = 400.0 * (50e-6 + 3.0 * 14e3 * 9e-9);
     let in_blocks = is(16, &four, Spread::Block);
     assert!(close(in_blocks, leaves, 1e-9), "{in_blocks} {leaves}");
+}
+
+/// Whom processes send to is followed where our own reports say it, and how programs like that go on with other numbers of processes.
+#[test]
+fn noted_partners_are_followed() {
+    // sixteen processes: pairs at a distance of 4, as a plane's columns have them, and nothing along rows
+    let column = |rank: usize| if rank / 4 % 2 == 0 { 4 } else { -4 };
+    let profiles: Vec<Profile> = (0..16)
+        .map(|rank| {
+            let mut profile = Profile { node: format!("n{rank}"), app_s: 2.0, ..Profile::default() };
+            for _ in 0..100 {
+                profile.note("Send", "8KiB", 14, 10e-3, 10_000);
+                profile.note_partner("Send", "8KiB", column(rank), 10_000);
+            }
+            profile
+        })
+        .collect();
+    let read = Report::parse("own", &report("app", &profiles).unwrap()).unwrap();
+    let far: Vec<(isize, usize, f64)> = read.distances.iter().map(|d| (d.distance, d.processes, d.messages)).collect();
+    assert_eq!(far, [(-4, 8, 800.0), (4, 8, 800.0)]);
+    let cluster = Platform::read(&common::file("platforms/icluster2.toml")).unwrap();
+    let machine = Machine::of_platform(&cluster, 1).unwrap();
+    let app = Application::fit(vec![Run::of(&read).unwrap()], &machine, Spread::OnePerNode).unwrap();
+    let on = |cores: usize| {
+        let there = Machine::of_platform(&cluster, cores).unwrap();
+        app.predict(16, &there, Spread::Block).unwrap().components.switch_s
+    };
+    // in blocks of four all messages leave, four of them through one port; in blocks of eight none does
+    assert!(close(on(1), 100.0 * (50e-6 + 90e-6), 1e-9), "{}", on(1));
+    assert!(close(on(4), 100.0 * (50e-6 + 4.0 * 90e-6), 1e-9), "{}", on(4));
+    assert_eq!(on(8), 0.0);
+    let distance = |distance: isize, processes: usize| Distance {
+        call: "Send".into(),
+        size: "8B".into(),
+        distance,
+        processes,
+        messages: 10.0 * processes as f64,
+        bytes: 80.0 * processes as f64,
+    };
+    let cube: Vec<Distance> = [-16, -4, -1, 1, 4, 16].map(|d| distance(d, 48)).to_vec();
+    assert_eq!(Neighbourhood::nearest(&cube, 64), Neighbourhood::Cube);
+    let row: Vec<Distance> = [-1, 1].map(|d| distance(d, 63)).to_vec();
+    assert_eq!(Neighbourhood::nearest(&row, 64), Neighbourhood::Chain);
+    let doubling: Vec<Distance> = [1, 2, 4, 8, 16, 32].map(|d| distance(d, 32)).to_vec();
+    assert_eq!(Neighbourhood::nearest(&doubling, 64), Neighbourhood::Hypercube);
+}
+
+/// mpiP's option -y says among how many processes collectives are: rows as NPB's FT has them on 64 ranks (class W), whose report is large.
+#[test]
+fn parts_of_the_processes_are_read() {
+    let real = Report::read(&common::file("tests/data/mpip/hpccg.4.yp.mpiP")).unwrap();
+    let rows: Vec<_> = real.histogram.iter().map(|row| (row.call.as_str(), row.share, row.ranks, row.bytes)).collect();
+    assert_eq!(rows, [("Allreduce", 68.5, (0, 7), (8.0, 15.0)), ("Allreduce", 2.35, (0, 7), (16.0, 31.0))]);
+    assert!(Run::of(&real).unwrap().calls.iter().all(|call| call.part.is_none()), "four of four are all");
+
+    let rows = ["Alltoall 57.8 32 - 63 4096 - 8191", "Bcast 16.7 64 - 127 8 - 15", "Alltoall 13.6 0 - 7 65536 - 131071"];
+    let row = |text: &&str| Histogram::of(&text.split_whitespace().collect::<Vec<_>>()).unwrap();
+    let histogram: Vec<Histogram> = rows.iter().map(row).collect();
+    let report = |ranks: usize, histogram: &[Histogram]| Report {
+        nodes: vec![String::new(); ranks],
+        histogram: histogram.to_vec(),
+        version: "3.5.0".into(),
+        ..real.clone()
+    };
+    let site = |call: &str, bytes: f64| Site { call: call.into(), count: Some(1.0), bytes, ..Site::default() };
+    let part = |ranks: usize, stride: Option<usize>| vec![(Some(Part { ranks, stride }), 1.0)];
+    let ft = report(64, &histogram);
+    assert_eq!(parts(&ft, &site("Alltoall", 4096.0)), part(32, Some(2)));
+    assert_eq!(parts(&ft, &site("Alltoall", 65_536.0)), part(2, Some(1)));
+    assert_eq!(parts(&ft, &site("Bcast", 12.0)), [(None, 1.0)]);
+    assert_eq!(parts(&ft, &site("Reduce", 16.0)), [(None, 1.0)], "nothing is said of it");
+    // rows and columns alike: it is not known which
+    let square = [row(&"Alltoall 50 8 - 15 4096 - 8191")];
+    assert_eq!(parts(&report(64, &square), &site("Alltoall", 4096.0)), part(8, None));
+    for wrong in ["Alltoall 57.8 32 - 63 4096", "Alltoall x 32 - 63 4096 - 8191", "Alltoall 1 32 to 63 4096 - 8191", ""] {
+        assert_eq!(Histogram::of(&wrong.split_whitespace().collect::<Vec<_>>()), None, "{wrong}");
+    }
+}
+
+/// Calls in parts of the processes have laws of their own, are not there where a program has none, and go only as far as their part.
+#[test]
+fn parts_of_the_processes_are_placed() {
+    let cluster = Platform::read(&common::file("platforms/icluster2.toml")).unwrap();
+    let machine = Machine::of_platform(&cluster, 1).unwrap();
+    let call = |part: Option<Part>, nth: usize| {
+        let bytes = 4096.0;
+        Call { name: "Alltoall".into(), count: 10.0, bytes, said: Said::Report, part, nth, size: 0, seconds: 1.0 }
+    };
+    let run = |ranks: usize| {
+        let part = |ranks: usize, stride: usize| Some(Part { ranks, stride: Some(stride) });
+        let calls = if ranks > 8 { vec![call(part(4, 1), 1), call(part(ranks / 4, 4), 2)] } else { vec![call(None, 0)] };
+        run_with(ranks, 10.0 / ranks as f64 + 1.0, 1.0, calls)
+    };
+    let app = Application::fit([4, 8, 16, 32].map(run).to_vec(), &machine, Spread::OnePerNode).unwrap();
+    let messages = |ranks: usize| app.predict(ranks, &machine, Spread::OnePerNode).unwrap().traffic.messages.round();
+    // to three others, and to seven; to seven, and to three in a row and in a column
+    assert_eq!([4, 8, 16].map(messages), [30.0, 70.0, 60.0]);
+    assert_eq!(messages(64), 10.0 * (3.0 + 15.0), "columns grow, rows do not");
+    // on nodes of four rows stay inside
+    let four = Machine::of_platform(&cluster, 4).unwrap();
+    let alone = app.predict(16, &machine, Spread::OnePerNode).unwrap().components.switch_s;
+    let in_blocks = app.predict(16, &four, Spread::Block).unwrap().components.switch_s;
+    let message = |sharing: f64| 50e-6 + sharing * 4096.0 * 9e-9;
+    assert!(close(alone, 60.0 * message(1.0), 1e-9) && close(in_blocks, 30.0 * message(4.0), 1e-9), "{alone} {in_blocks}");
 }
 
 /// A process that starts all messages at once is kept by each of them; and what MPI does on processors goes as their platforms say.

@@ -3,8 +3,8 @@
 
 use crate::library::{Handle, Mpi};
 use crate::names::define;
-use crate::sizes::{given, group, partners, rooted, rooted_list, to};
-use crate::{Place, noted};
+use crate::sizes::{given, group, neighbours, partners, rooted, rooted_list, to};
+use crate::{Partner, Place, noted};
 use std::ffi::{c_int, c_void};
 
 type In = *const c_void;
@@ -16,10 +16,11 @@ type Status = *mut c_void;
 type Open = *mut c_void;
 
 macro_rules! take_over {
-    (with $mpi:ident; $($name:ident = $own:ident($($argument:ident: $type:ty),* $(,)?) $(or $adaptive:ident on ($comm:ident, $root:expr))? sends $bytes:expr;)*) => {$(
+    (with $mpi:ident; $($name:ident = $own:ident($($argument:ident: $type:ty),* $(,)?) $(or $adaptive:ident on ($comm:ident, $root:expr))? $(towards $dest:ident in $within:ident)? sends $bytes:expr;)*) => {$(
         define!($name = $own($($argument: $type),*) $(or $adaptive)? by |call| {
             let place = [$(Place { function: stringify!($adaptive), comm: $comm, root: $root })?].into_iter().next();
-            noted(stringify!($name), call, place, |$mpi: &Mpi| {
+            let partner = [$(Partner { rank: $dest, comm: $within })?].into_iter().next();
+            noted(stringify!($name), call, place, partner, |$mpi: &Mpi| {
                 let _ = $mpi; // not all calls send
                 #[allow(unused_unsafe)]
                 // SAFETY: the call succeeded with these arguments
@@ -31,16 +32,16 @@ macro_rules! take_over {
 
 take_over! {
     with mpi;
-    MPI_Send = PMPI_Send(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, c: Handle) sends to(mpi, dest, (n, t));
-    MPI_Ssend = PMPI_Ssend(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, c: Handle) sends to(mpi, dest, (n, t));
-    MPI_Rsend = PMPI_Rsend(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, c: Handle) sends to(mpi, dest, (n, t));
-    MPI_Bsend = PMPI_Bsend(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, c: Handle) sends to(mpi, dest, (n, t));
-    MPI_Isend = PMPI_Isend(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, c: Handle, r: Open) sends to(mpi, dest, (n, t));
-    MPI_Issend = PMPI_Issend(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, c: Handle, r: Open) sends to(mpi, dest, (n, t));
-    MPI_Irsend = PMPI_Irsend(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, c: Handle, r: Open) sends to(mpi, dest, (n, t));
-    MPI_Ibsend = PMPI_Ibsend(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, c: Handle, r: Open) sends to(mpi, dest, (n, t));
-    MPI_Sendrecv = PMPI_Sendrecv(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, rb: Out, rn: c_int, rt: Handle, source: c_int, rtag: c_int, c: Handle, s: Status) sends to(mpi, dest, (n, t));
-    MPI_Sendrecv_replace = PMPI_Sendrecv_replace(b: Out, n: c_int, t: Handle, dest: c_int, tag: c_int, source: c_int, rtag: c_int, c: Handle, s: Status) sends to(mpi, dest, (n, t));
+    MPI_Send = PMPI_Send(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, c: Handle) towards dest in c sends to(mpi, dest, (n, t));
+    MPI_Ssend = PMPI_Ssend(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, c: Handle) towards dest in c sends to(mpi, dest, (n, t));
+    MPI_Rsend = PMPI_Rsend(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, c: Handle) towards dest in c sends to(mpi, dest, (n, t));
+    MPI_Bsend = PMPI_Bsend(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, c: Handle) towards dest in c sends to(mpi, dest, (n, t));
+    MPI_Isend = PMPI_Isend(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, c: Handle, r: Open) towards dest in c sends to(mpi, dest, (n, t));
+    MPI_Issend = PMPI_Issend(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, c: Handle, r: Open) towards dest in c sends to(mpi, dest, (n, t));
+    MPI_Irsend = PMPI_Irsend(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, c: Handle, r: Open) towards dest in c sends to(mpi, dest, (n, t));
+    MPI_Ibsend = PMPI_Ibsend(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, c: Handle, r: Open) towards dest in c sends to(mpi, dest, (n, t));
+    MPI_Sendrecv = PMPI_Sendrecv(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, rb: Out, rn: c_int, rt: Handle, source: c_int, rtag: c_int, c: Handle, s: Status) towards dest in c sends to(mpi, dest, (n, t));
+    MPI_Sendrecv_replace = PMPI_Sendrecv_replace(b: Out, n: c_int, t: Handle, dest: c_int, tag: c_int, source: c_int, rtag: c_int, c: Handle, s: Status) towards dest in c sends to(mpi, dest, (n, t));
     MPI_Recv = PMPI_Recv(b: Out, n: c_int, t: Handle, source: c_int, tag: c_int, c: Handle, s: Status) sends 0;
     MPI_Irecv = PMPI_Irecv(b: Out, n: c_int, t: Handle, source: c_int, tag: c_int, c: Handle, r: Open) sends 0;
     MPI_Mrecv = PMPI_Mrecv(b: Out, n: c_int, t: Handle, m: Open, s: Status) sends 0;
@@ -54,6 +55,9 @@ take_over! {
     MPI_Test = PMPI_Test(r: Open, flag: *mut c_int, s: Status) sends 0;
     MPI_Testall = PMPI_Testall(n: c_int, r: Open, flag: *mut c_int, s: Status) sends 0;
     MPI_Testany = PMPI_Testany(n: c_int, r: Open, which: *mut c_int, flag: *mut c_int, s: Status) sends 0;
+    MPI_Testsome = PMPI_Testsome(n: c_int, r: Open, done: *mut c_int, which: *mut c_int, s: Status) sends 0;
+    MPI_Improbe = PMPI_Improbe(source: c_int, tag: c_int, c: Handle, flag: *mut c_int, m: Open, s: Status) sends 0;
+    MPI_Imrecv = PMPI_Imrecv(b: Out, n: c_int, t: Handle, m: Open, r: Open) sends 0;
     MPI_Barrier = PMPI_Barrier(c: Handle) or collwise_barrier on (c, 0) sends 0;
     MPI_Ibarrier = PMPI_Ibarrier(c: Handle, r: Open) sends 0;
     MPI_Bcast = PMPI_Bcast(b: Out, n: c_int, t: Handle, root: c_int, c: Handle) or collwise_bcast on (c, root) sends to(mpi, root, (n, t));
@@ -84,4 +88,87 @@ take_over! {
     MPI_Gatherv = PMPI_Gatherv(b: In, n: c_int, t: Handle, rb: Out, rns: Counts, at: Counts, rt: Handle, root: c_int, c: Handle) sends rooted_list(mpi, root, c, (rns, rt), (n, t));
     MPI_Scatter = PMPI_Scatter(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, root: c_int, c: Handle) or collwise_scatter on (c, root) sends rooted(mpi, root, c, (n, t), (rn, rt));
     MPI_Scatterv = PMPI_Scatterv(b: In, ns: Counts, at: Counts, t: Handle, rb: Out, rn: c_int, rt: Handle, root: c_int, c: Handle) sends rooted_list(mpi, root, c, (ns, t), (rn, rt));
+    // of all neighbours together, whom the communicator knows
+    MPI_Neighbor_allgather = PMPI_Neighbor_allgather(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, c: Handle) sends mpi.bytes(n, t).saturating_mul(mpi.neighbours(c));
+    MPI_Neighbor_allgatherv = PMPI_Neighbor_allgatherv(b: In, n: c_int, t: Handle, rb: Out, rns: Counts, at: Counts, rt: Handle, c: Handle) sends mpi.bytes(n, t).saturating_mul(mpi.neighbours(c));
+    MPI_Neighbor_alltoall = PMPI_Neighbor_alltoall(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, c: Handle) sends mpi.bytes(n, t).saturating_mul(mpi.neighbours(c));
+    MPI_Neighbor_alltoallv = PMPI_Neighbor_alltoallv(b: In, ns: Counts, at: Counts, t: Handle, rb: Out, rns: Counts, rat: Counts, rt: Handle, c: Handle) sends neighbours(mpi, c, (ns, t));
+    MPI_Ineighbor_allgather = PMPI_Ineighbor_allgather(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, c: Handle, r: Open) sends mpi.bytes(n, t).saturating_mul(mpi.neighbours(c));
+    MPI_Ineighbor_alltoall = PMPI_Ineighbor_alltoall(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, c: Handle, r: Open) sends mpi.bytes(n, t).saturating_mul(mpi.neighbours(c));
+    MPI_Ineighbor_alltoallv = PMPI_Ineighbor_alltoallv(b: In, ns: Counts, at: Counts, t: Handle, rb: Out, rns: Counts, rat: Counts, rt: Handle, c: Handle, r: Open) sends neighbours(mpi, c, (ns, t));
+}
+
+/// A displacement in a window, or an offset in a file.
+type Offset = i64;
+/// A window, a group, an info, a file: words that are handed on, or where one is written.
+type Word = usize;
+
+// access to others' memory: what is got comes as a message, too
+take_over! {
+    with mpi;
+    MPI_Put = PMPI_Put(b: In, n: c_int, t: Handle, dest: c_int, at: Offset, rn: c_int, rt: Handle, w: Word) sends to(mpi, dest, (n, t));
+    MPI_Get = PMPI_Get(b: Out, n: c_int, t: Handle, dest: c_int, at: Offset, rn: c_int, rt: Handle, w: Word) sends to(mpi, dest, (n, t));
+    MPI_Accumulate = PMPI_Accumulate(b: In, n: c_int, t: Handle, dest: c_int, at: Offset, rn: c_int, rt: Handle, o: Handle, w: Word) sends to(mpi, dest, (n, t));
+    MPI_Get_accumulate = PMPI_Get_accumulate(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, dest: c_int, at: Offset, n2: c_int, t2: Handle, o: Handle, w: Word) sends to(mpi, dest, (n2, t2));
+    MPI_Fetch_and_op = PMPI_Fetch_and_op(b: In, rb: Out, t: Handle, dest: c_int, at: Offset, o: Handle, w: Word) sends to(mpi, dest, (1, t));
+    MPI_Compare_and_swap = PMPI_Compare_and_swap(b: In, old: In, rb: Out, t: Handle, dest: c_int, at: Offset, w: Word) sends to(mpi, dest, (1, t));
+    MPI_Rput = PMPI_Rput(b: In, n: c_int, t: Handle, dest: c_int, at: Offset, rn: c_int, rt: Handle, w: Word, r: Open) sends to(mpi, dest, (n, t));
+    MPI_Rget = PMPI_Rget(b: Out, n: c_int, t: Handle, dest: c_int, at: Offset, rn: c_int, rt: Handle, w: Word, r: Open) sends to(mpi, dest, (n, t));
+    MPI_Raccumulate = PMPI_Raccumulate(b: In, n: c_int, t: Handle, dest: c_int, at: Offset, rn: c_int, rt: Handle, o: Handle, w: Word, r: Open) sends to(mpi, dest, (n, t));
+    MPI_Win_create = PMPI_Win_create(b: Out, n: Offset, unit: c_int, i: Word, c: Handle, w: Open) sends 0;
+    MPI_Win_allocate = PMPI_Win_allocate(n: Offset, unit: c_int, i: Word, c: Handle, b: Out, w: Open) sends 0;
+    MPI_Win_free = PMPI_Win_free(w: Open) sends 0;
+    MPI_Win_fence = PMPI_Win_fence(assert: c_int, w: Word) sends 0;
+    MPI_Win_post = PMPI_Win_post(g: Word, assert: c_int, w: Word) sends 0;
+    MPI_Win_start = PMPI_Win_start(g: Word, assert: c_int, w: Word) sends 0;
+    MPI_Win_complete = PMPI_Win_complete(w: Word) sends 0;
+    MPI_Win_wait = PMPI_Win_wait(w: Word) sends 0;
+    MPI_Win_lock = PMPI_Win_lock(kind: c_int, dest: c_int, assert: c_int, w: Word) sends 0;
+    MPI_Win_unlock = PMPI_Win_unlock(dest: c_int, w: Word) sends 0;
+    MPI_Win_lock_all = PMPI_Win_lock_all(assert: c_int, w: Word) sends 0;
+    MPI_Win_unlock_all = PMPI_Win_unlock_all(w: Word) sends 0;
+    MPI_Win_flush = PMPI_Win_flush(dest: c_int, w: Word) sends 0;
+    MPI_Win_flush_all = PMPI_Win_flush_all(w: Word) sends 0;
+}
+
+// communicators
+take_over! {
+    with mpi;
+    MPI_Comm_dup = PMPI_Comm_dup(c: Handle, new: Open) sends 0;
+    MPI_Comm_split = PMPI_Comm_split(c: Handle, color: c_int, key: c_int, new: Open) sends 0;
+    MPI_Comm_split_type = PMPI_Comm_split_type(c: Handle, kind: c_int, key: c_int, i: Word, new: Open) sends 0;
+    MPI_Comm_create = PMPI_Comm_create(c: Handle, g: Word, new: Open) sends 0;
+    MPI_Comm_create_group = PMPI_Comm_create_group(c: Handle, g: Word, tag: c_int, new: Open) sends 0;
+    MPI_Cart_create = PMPI_Cart_create(c: Handle, n: c_int, dims: Counts, periods: Counts, reorder: c_int, new: Open) sends 0;
+    MPI_Cart_sub = PMPI_Cart_sub(c: Handle, remain: Counts, new: Open) sends 0;
+    MPI_Graph_create = PMPI_Graph_create(c: Handle, n: c_int, index: Counts, edges: Counts, reorder: c_int, new: Open) sends 0;
+    MPI_Dist_graph_create_adjacent = PMPI_Dist_graph_create_adjacent(c: Handle, n: c_int, from: Counts, w: Counts, m: c_int, to: Counts, v: Counts, i: Word, reorder: c_int, new: Open) sends 0;
+    MPI_Dist_graph_create = PMPI_Dist_graph_create(c: Handle, n: c_int, from: Counts, degrees: Counts, to: Counts, w: Counts, i: Word, reorder: c_int, new: Open) sends 0;
+}
+
+// files: their bytes are no messages of the program's
+take_over! {
+    with mpi;
+    MPI_File_open = PMPI_File_open(c: Handle, name: In, mode: c_int, i: Word, f: Open) sends 0;
+    MPI_File_close = PMPI_File_close(f: Open) sends 0;
+    MPI_File_set_view = PMPI_File_set_view(f: Word, at: Offset, t: Handle, ft: Handle, name: In, i: Word) sends 0;
+    MPI_File_set_size = PMPI_File_set_size(f: Word, n: Offset) sends 0;
+    MPI_File_sync = PMPI_File_sync(f: Word) sends 0;
+    MPI_File_seek = PMPI_File_seek(f: Word, at: Offset, whence: c_int) sends 0;
+    MPI_File_read = PMPI_File_read(f: Word, b: Out, n: c_int, t: Handle, s: Status) sends 0;
+    MPI_File_read_all = PMPI_File_read_all(f: Word, b: Out, n: c_int, t: Handle, s: Status) sends 0;
+    MPI_File_read_at = PMPI_File_read_at(f: Word, at: Offset, b: Out, n: c_int, t: Handle, s: Status) sends 0;
+    MPI_File_read_at_all = PMPI_File_read_at_all(f: Word, at: Offset, b: Out, n: c_int, t: Handle, s: Status) sends 0;
+    MPI_File_read_shared = PMPI_File_read_shared(f: Word, b: Out, n: c_int, t: Handle, s: Status) sends 0;
+    MPI_File_read_ordered = PMPI_File_read_ordered(f: Word, b: Out, n: c_int, t: Handle, s: Status) sends 0;
+    MPI_File_write = PMPI_File_write(f: Word, b: In, n: c_int, t: Handle, s: Status) sends 0;
+    MPI_File_write_all = PMPI_File_write_all(f: Word, b: In, n: c_int, t: Handle, s: Status) sends 0;
+    MPI_File_write_at = PMPI_File_write_at(f: Word, at: Offset, b: In, n: c_int, t: Handle, s: Status) sends 0;
+    MPI_File_write_at_all = PMPI_File_write_at_all(f: Word, at: Offset, b: In, n: c_int, t: Handle, s: Status) sends 0;
+    MPI_File_write_shared = PMPI_File_write_shared(f: Word, b: In, n: c_int, t: Handle, s: Status) sends 0;
+    MPI_File_write_ordered = PMPI_File_write_ordered(f: Word, b: In, n: c_int, t: Handle, s: Status) sends 0;
+    MPI_File_iread = PMPI_File_iread(f: Word, b: Out, n: c_int, t: Handle, r: Open) sends 0;
+    MPI_File_iread_at = PMPI_File_iread_at(f: Word, at: Offset, b: Out, n: c_int, t: Handle, r: Open) sends 0;
+    MPI_File_iwrite = PMPI_File_iwrite(f: Word, b: In, n: c_int, t: Handle, r: Open) sends 0;
+    MPI_File_iwrite_at = PMPI_File_iwrite_at(f: Word, at: Offset, b: In, n: c_int, t: Handle, r: Open) sends 0;
 }

@@ -23,6 +23,7 @@ mod collect;
 mod engine;
 mod library;
 mod names;
+mod persistent;
 mod sizes;
 
 use clock::SharedClock;
@@ -31,6 +32,7 @@ use collwise::library::is_first_rank;
 use collwise::qnm::{Alike, Profile};
 use library::{Handle, Mpi};
 use names::define;
+use std::cell::Cell;
 use std::ffi::{c_char, c_int};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,7 +41,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 /// From the end of `MPI_Init` to the begin of `MPI_Finalize`.
 struct Running {
     mpi: &'static Mpi,
-    start: f64,
+    /// When it was noted last that time goes by; none while the program lets nothing be noted.
+    since: Option<f64>,
     clock: SharedClock,
     profile: Profile,
     target: Target,
@@ -54,6 +57,11 @@ fn running() -> MutexGuard<'static, Option<Running>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+std::thread_local! {
+    /// True where this thread is in a call that is noted: what that calls, the library does.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
 /// A call that is in MPI. One that is left by an exception ends there.
 struct Stay {
     mpi: &'static Mpi,
@@ -63,12 +71,13 @@ struct Stay {
 impl Stay {
     /// None where nothing is noted.
     fn begin() -> Option<Stay> {
-        if !NOTING.load(Ordering::Relaxed) || engine::is_inside() {
+        if !NOTING.load(Ordering::Relaxed) || engine::is_inside() || INSIDE.get() {
             return None;
         }
         let mut running = running();
         let running = running.as_mut()?;
         let mpi = running.mpi;
+        INSIDE.set(true);
         Some(Stay { mpi, entered: running.clock.enter(mpi.now()) })
     }
 
@@ -79,6 +88,7 @@ impl Stay {
     }
 
     fn leave(&self, note: impl FnOnce(&mut Profile, f64)) {
+        INSIDE.set(false);
         if let Some(running) = running().as_mut() {
             // the clock is read under the lock: stamps come in order
             let share = running.clock.leave(self.mpi.now(), self.entered);
@@ -113,22 +123,59 @@ impl Place {
             "reduce_scatter" => (name, bytes / ranks.max(1)),
             _ => (name, bytes),
         };
-        let alike = Alike { collective: collective.into(), digits, size: size.into(), ranks, communicator };
+        // SAFETY: as above
+        let stride = unsafe { mpi.stride(self.comm, ranks) };
+        let alike = Alike { collective: collective.into(), digits, size: size.into(), ranks, stride, communicator };
         profile.note_use(alike, seconds, block, || engine::explain(collective, block, self.root, self.comm));
     }
 }
 
+/// To whom a message goes.
+#[derive(Clone, Copy)]
+struct Partner {
+    rank: c_int,
+    comm: Handle,
+}
+
+impl Partner {
+    /// How many ranks further it is in `MPI_COMM_WORLD`; none where it is nobody, or not there.
+    fn distance(self, mpi: &Mpi) -> Option<isize> {
+        if mpi.is_nobody(self.rank) {
+            return None;
+        }
+        // SAFETY: the call succeeded on this communicator
+        let [to] = unsafe { mpi.in_world(self.comm, [self.rank])? };
+        to.checked_signed_diff(mpi.rank())
+    }
+}
+
+/// The number of the range of a size, and its name.
+fn range(bytes: usize) -> (u32, &'static str) {
+    let digits = usize::BITS - bytes.leading_zeros();
+    (digits, SIZES[SIZES.len().min(digits as usize + 1) - 1])
+}
+
 /// Calls MPI, and notes what succeeds: the bytes are asked for after it.
-fn noted(name: &'static str, call: impl FnOnce() -> c_int, place: Option<Place>, bytes: impl FnOnce(&Mpi) -> usize) -> c_int {
+fn noted(
+    name: &'static str,
+    call: impl FnOnce() -> c_int,
+    place: Option<Place>,
+    partner: Option<Partner>,
+    bytes: impl FnOnce(&Mpi) -> usize,
+) -> c_int {
     let Some(stay) = Stay::begin() else { return call() };
     let code = call();
     if code == 0 {
         let bytes = bytes(stay.mpi);
-        let range = usize::BITS - bytes.leading_zeros();
-        let size = SIZES[SIZES.len().min(range as usize + 1) - 1];
+        let (range, size) = range(bytes);
         let mpi = stay.mpi;
+        let distance = partner.and_then(|partner| partner.distance(mpi));
+        let name = name.trim_start_matches("MPI_");
         stay.end(|profile, seconds| {
-            profile.note(name.trim_start_matches("MPI_"), size, range, seconds, bytes);
+            profile.note(name, size, range, seconds, bytes);
+            if let Some(distance) = distance {
+                profile.note_partner(name, size, distance, bytes);
+            }
             if let Some(place) = place {
                 place.note(mpi, profile, (range, size), seconds, bytes);
             }
@@ -170,7 +217,7 @@ fn begin(code: c_int) -> c_int {
             }
             if let Some(target) = target {
                 let profile = Profile { node: mpi.node(), ..Profile::default() };
-                *running() = Some(Running { mpi, start: mpi.now(), clock: SharedClock::default(), profile, target });
+                *running() = Some(Running { mpi, since: Some(mpi.now()), clock: SharedClock::default(), profile, target });
                 NOTING.store(true, Ordering::Relaxed);
             }
         }
@@ -192,10 +239,36 @@ define!(MPI_Init_thread = PMPI_Init_thread(argc: *mut c_int, argv: *mut *mut *mu
 define!(MPI_Finalize = PMPI_Finalize() by |call| {
     NOTING.store(false, Ordering::Relaxed);
     let ended = running().take();
-    if let Some(Running { mpi, start, mut profile, target, .. }) = ended {
-        profile.app_s = mpi.now() - start;
+    if let Some(Running { mpi, since, mut profile, target, .. }) = ended {
+        profile.app_s += since.map_or(0.0, |since| mpi.now() - since);
         collect::deliver(mpi, profile, &target);
     }
+    call()
+});
+
+/// What mpiP does with the levels of `MPI_Pcontrol`: from 0 on nothing is noted and no time counts, from 1 on it does, and 2 forgets what was noted.
+/// The standard lets it have more arguments, which only a profiler would know.
+fn control(level: c_int) {
+    let mut running = running();
+    let Some(running) = running.as_mut() else { return };
+    let now = running.mpi.now();
+    let profile = &mut running.profile;
+    match level {
+        0 | 1 => {
+            profile.app_s += running.since.map_or(0.0, |since| now - since);
+            running.since = (level == 1).then_some(now);
+            NOTING.store(level == 1, Ordering::Relaxed);
+        }
+        2 => {
+            *profile = Profile { node: std::mem::take(&mut profile.node), ..Profile::default() };
+            running.since = running.since.map(|_| now);
+        }
+        _ => {}
+    }
+}
+
+define!(MPI_Pcontrol = PMPI_Pcontrol(level: c_int) by |call| {
+    control(level);
     call()
 });
 

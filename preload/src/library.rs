@@ -28,7 +28,12 @@ struct Constants {
     bits: usize,
     proc_null: c_int,
     root: c_int,
+    cart: c_int,
+    graph: c_int,
 }
+
+/// The same in all libraries.
+const DIST_GRAPH: c_int = 3;
 
 impl Constants {
     /// Those of Open MPI's versions 1 to 5: handles are addresses of variables.
@@ -48,6 +53,8 @@ impl Constants {
             bits: usize::MAX,
             proc_null: -2,
             root: -4,
+            cart: 1,
+            graph: 2,
         })
     }
 
@@ -64,6 +71,8 @@ impl Constants {
             bits: 0xffff_ffff,
             proc_null: -1,
             root: -3,
+            cart: 2,
+            graph: 1,
         }
     }
 
@@ -107,6 +116,13 @@ functions! {
     comm_size = PMPI_Comm_size(Handle, *mut c_int) -> c_int;
     comm_remote_size = PMPI_Comm_remote_size(Handle, *mut c_int) -> c_int;
     comm_test_inter = PMPI_Comm_test_inter(Handle, *mut c_int) -> c_int;
+    comm_group = PMPI_Comm_group(Handle, *mut Handle) -> c_int;
+    group_free = PMPI_Group_free(*mut Handle) -> c_int;
+    translate_ranks = PMPI_Group_translate_ranks(Handle, c_int, *const c_int, Handle, *mut c_int) -> c_int;
+    topo_test = PMPI_Topo_test(Handle, *mut c_int) -> c_int;
+    cart_dims = PMPI_Cartdim_get(Handle, *mut c_int) -> c_int;
+    graph_neighbours = PMPI_Graph_neighbors_count(Handle, c_int, *mut c_int) -> c_int;
+    dist_graph_neighbours = PMPI_Dist_graph_neighbors_count(Handle, *mut c_int, *mut c_int, *mut c_int) -> c_int;
     get_name = PMPI_Comm_get_name(Handle, *mut c_char, *mut c_int) -> c_int;
     get_parent = PMPI_Comm_get_parent(*mut Handle) -> c_int;
     comm_split = PMPI_Comm_split(Handle, c_int, c_int, *mut Handle) -> c_int;
@@ -200,6 +216,12 @@ impl Mpi {
         (rank, usize::try_from(size).unwrap_or(0))
     }
 
+    /// The caller's rank in `MPI_COMM_WORLD`.
+    pub fn rank(&self) -> usize {
+        // SAFETY: called between MPI_Init and MPI_Finalize
+        usize::try_from(unsafe { self.place(self.constants.world) }.0).unwrap_or(0)
+    }
+
     /// Ranks of the other group, where the communicator joins two.
     pub unsafe fn remote(&self, comm: Handle) -> Option<usize> {
         let (mut inter, mut size) = (0, 0);
@@ -211,6 +233,64 @@ impl Mpi {
             }
         }
         (inter != 0).then(|| usize::try_from(size).unwrap_or(0))
+    }
+
+    /// What ranks of a communicator are in `MPI_COMM_WORLD`; none where one is not there, as in other jobs and the other group of an
+    /// inter-communicator.
+    pub unsafe fn in_world<const N: usize>(&self, comm: Handle, ranks: [c_int; N]) -> Option<[usize; N]> {
+        let (f, world) = (&self.functions, self.constants.world);
+        // SAFETY: the caller's
+        unsafe {
+            if comm & self.constants.bits == world {
+                return self.valid(ranks);
+            }
+            if self.remote(comm).is_some() {
+                return None;
+            }
+            let (mut own, mut all, mut found) = (0, 0, [-1; N]);
+            let codes = [(f.comm_group)(comm, &raw mut own), (f.comm_group)(world, &raw mut all)];
+            if codes != [0, 0] {
+                return None;
+            }
+            let code = (f.translate_ranks)(own, N as c_int, ranks.as_ptr(), all, found.as_mut_ptr());
+            (f.group_free)(&raw mut own);
+            (f.group_free)(&raw mut all);
+            if code == 0 { self.valid(found) } else { None }
+        }
+    }
+
+    /// Ranks, of which none is negative.
+    fn valid<const N: usize>(&self, ranks: [c_int; N]) -> Option<[usize; N]> {
+        ranks.iter().all(|rank| *rank >= 0).then(|| ranks.map(|rank| rank as usize))
+    }
+
+    /// How far one rank of a communicator is from the next in `MPI_COMM_WORLD`, where its first two and its last are as far.
+    pub unsafe fn stride(&self, comm: Handle, ranks: usize) -> Option<usize> {
+        let last = c_int::try_from(ranks).ok().filter(|n| *n > 1)? - 1;
+        // SAFETY: the caller's
+        let [first, second, last_one] = unsafe { self.in_world(comm, [0, 1, last])? };
+        let stride = second.checked_sub(first).filter(|stride| *stride > 0)?;
+        (last_one == first + stride * last as usize).then_some(stride)
+    }
+
+    /// Neighbours that a process sends to in calls to all of them; 0 where the communicator knows none.
+    pub unsafe fn neighbours(&self, comm: Handle) -> usize {
+        let f = &self.functions;
+        let (mut kind, mut count, mut others, mut weighted) = (0, 0, 0, 0);
+        // SAFETY: the caller's; each function is asked for communicators of its kind alone
+        let code = unsafe {
+            match (f.topo_test)(comm, &raw mut kind) {
+                0 if kind == self.constants.cart => {
+                    let code = (f.cart_dims)(comm, &raw mut count);
+                    count *= 2;
+                    code
+                }
+                0 if kind == self.constants.graph => (f.graph_neighbours)(comm, self.place(comm).0, &raw mut count),
+                0 if kind == DIST_GRAPH => (f.dist_graph_neighbours)(comm, &raw mut others, &raw mut count, &raw mut weighted),
+                code => code,
+            }
+        };
+        if code == 0 { usize::try_from(count).unwrap_or(0) } else { 0 }
     }
 
     /// The communicator's name; empty if it has none.
@@ -264,6 +344,18 @@ impl Mpi {
             code
         };
         self.check(code).map(|()| comm)
+    }
+
+    /// The handle at a place of a list of them: MPICH's have half of a word.
+    pub unsafe fn handle_in(&self, list: *mut c_void, place: usize) -> Handle {
+        // SAFETY: the caller vouches for the list
+        unsafe {
+            if self.library == Library::Mpich {
+                list.cast::<u32>().add(place).read() as Handle
+            } else {
+                list.cast::<Handle>().add(place).read()
+            }
+        }
     }
 
     /// Gives a communicator back.

@@ -73,6 +73,12 @@ pub unsafe fn partners(mpi: &Mpi, comm: Handle, all: Blocks) -> usize {
     unsafe { sum(mpi, all, mpi.remote(comm).unwrap_or_else(|| mpi.place(comm).1)) }
 }
 
+/// Bytes of a list with an entry for each neighbour that the communicator knows.
+pub unsafe fn neighbours(mpi: &Mpi, comm: Handle, all: Blocks) -> usize {
+    // SAFETY: the caller's
+    unsafe { sum(mpi, all, mpi.neighbours(comm)) }
+}
+
 /// Bytes of a list with an entry for each process of the caller's group.
 pub unsafe fn group(mpi: &Mpi, comm: Handle, all: Blocks) -> usize {
     // SAFETY: the caller's

@@ -7,7 +7,7 @@ mod launch;
 #[path = "../../tests/common/three_groups.rs"]
 mod three_groups;
 
-use collwise::qnm::{Report, Run};
+use collwise::qnm::{Part, Report, Run, Site as CallSite};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -144,6 +144,48 @@ fn a_preloaded_program_writes_a_report() {
     assert!(usual_report(folder.path(), "calls.2.").is_some());
 }
 
+/// Persistent messages, those to neighbours and to others' memory, parts of the processes, files, and times without notes.
+fn check_kinds(tools: &Tools) {
+    let ranks = 4;
+    let folder = compiled(tools, "kinds.c", "kinds");
+    let said = run(&mut tools.launch(folder.path(), ranks, &["./kinds"]));
+    assert!(!said.contains("collwise"), "{said}");
+    let report = report_in(folder.path());
+    let sum = |name: &str, of: fn(&CallSite) -> f64| report.sites.iter().filter(|s| s.call == name).map(of).sum::<f64>() / ranks as f64;
+    let (count, bytes) = (|name| sum(name, |site| site.count.unwrap_or(0.0)), |name| sum(name, |site| site.bytes));
+    let counts = ["Start", "Neighbor_alltoall", "Allreduce", "Sendrecv", "Put", "Win_fence", "Comm_split", "Cart_create", "Send_init"];
+    assert_eq!(counts.map(count), [12.0, 5.0, 7.0, 1.0, 3.0, 2.0, 1.0, 1.0, 1.0], "eleven starts that send, and one that receives");
+    assert_eq!(["Start", "Neighbor_alltoall", "Sendrecv", "Put"].map(bytes), [11.0 * 800.0, 5.0 * 160.0, 400.0, 1200.0]);
+    assert!(count("Testsome") >= 10.0);
+    // what was not to be noted is not: its sendrecv has 777 doubles
+    assert!(!report.sites.iter().any(|site| site.mean_bytes > Some(1000.0)), "{:?}", report.sites);
+    // files are there without messages, and what MPI calls for them is not the program's
+    if count("File_open") > 0.0 {
+        assert_eq!((count("File_write_at_all"), bytes("File_write_at_all"), count("File_close")), (1.0, 0.0, 1.0));
+        assert!(Run::of(&report).unwrap().files_s > 0.0);
+    }
+    let others = report
+        .sites
+        .iter()
+        .filter(|site| ["Bcast", "Barrier", "Gather", "Allgather", "Alltoall", "Comm_dup"].contains(&site.call.as_str()));
+    assert_eq!(others.count(), 0, "{:?}", report.sites);
+    // the next rank, around the end; and of those of equal parity the other one
+    let far: Vec<(&str, isize, usize, f64)> =
+        report.distances.iter().map(|d| (d.call.as_str(), d.distance, d.processes, d.messages)).collect();
+    let expected = [("Sendrecv", -2, 2, 2.0), ("Sendrecv", 2, 2, 2.0), ("Start", -3, 1, 11.0), ("Start", 1, 3, 33.0)];
+    assert_eq!(far, expected);
+    let part = report.uses.iter().find(|used| used.collective == "allreduce").unwrap();
+    assert_eq!((part.ranks, part.stride, part.calls), (2, Some(2), 7.0));
+    let calls = Run::of(&report).unwrap().calls;
+    let allreduce = calls.iter().find(|call| call.name == "Allreduce").unwrap();
+    assert_eq!(allreduce.part, Some(Part { ranks: 2, stride: Some(2) }));
+}
+
+#[test]
+fn calls_of_all_kinds_are_noted() {
+    check_kinds(&Tools::chosen());
+}
+
 /// A report of the usual name.
 fn usual_report(folder: &Path, start: &str) -> Option<PathBuf> {
     let mut files = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path());
@@ -168,6 +210,7 @@ fn programs_of_mpich_write_reports() {
     check_c(&tools, folder.path(), 2);
     tools.compile(folder.path(), "calls.f90", "calls", &[]);
     check(&tools, folder.path(), 2, &FORTRAN);
+    check_kinds(&tools);
     threads_share_their_time(&tools);
     all_that_is_legal(&tools);
 }
@@ -338,7 +381,8 @@ fn all_that_is_legal(tools: &Tools) {
     // relative names are within the folder where the program began
     assert_eq!(run("elsewhere", 2), []);
     // in a call with a root the two groups differ: of the root's, only the root says what is sent
-    assert_eq!(run("groups", 2), [call("Bcast", 1.0, 4.0), call("Gather", 1.0, 4.0), call("Scatterv", 1.0, 4.0)]);
+    let groups = [call("Bcast", 1.0, 4.0), call("Comm_dup", 1.0, 0.0), call("Gather", 1.0, 4.0), call("Scatterv", 1.0, 4.0)];
+    assert_eq!(run("groups", 2), groups);
     let shared = run("nobody", 3);
     let bytes = |name: &str| shared.iter().find(|c| c.0 == name).map(|c| (c.1, c.2));
     assert_eq!((bytes("Bcast"), bytes("Reduce")), (Some((1.0, 8.0 / 3.0)), Some((1.0, 8.0 / 3.0))));

@@ -74,7 +74,8 @@ fn by_histogram(report: &Report, site: &Site) -> Vec<(Option<Part>, f64)> {
     let bytes = site.mean_bytes.or(site.count.map(|count| site.bytes / count)).unwrap_or(0.0);
     let of_call = || report.histogram.iter().filter(|row| row.call == site.call);
     let in_range = |row: &&Histogram| (row.bytes.0..row.bytes.1 + 1.0).contains(&bytes);
-    let rows: Vec<&Histogram> = if of_call().any(|row| in_range(&row)) { of_call().filter(in_range).collect() } else { of_call().collect() };
+    let rows: Vec<&Histogram> =
+        if of_call().any(|row| in_range(&row)) { of_call().filter(in_range).collect() } else { of_call().collect() };
     let is_all = |row: &Histogram| (row.ranks.0..=row.ranks.1).contains(&all);
     // rows and columns of a plane: the one tells the other
     let columns = report.histogram.iter().filter(|row| !is_all(row)).filter_map(|row| divisor(all, row.ranks)).max();

@@ -233,7 +233,7 @@ impl Application {
         };
         let (traffic, delays) = sent(&self.observed);
         // where partners lie matters as soon as some are on one node, and not as in the runs
-        let is_guessed = crowd(machine, &placed) != self.crowd;
+        let is_guessed = crowd(machine, &placed) != self.crowd && !self.observed.knows_partners(ranks);
         let guesses = Neighbourhood::ALL.into_iter().filter(|_| is_guessed);
         let elsewhere = guesses.map(|neighbours| sent(&Observed { neighbours, ..self.observed.clone() }).0.switch_s);
         let (least_s, most_s) = elsewhere.fold((traffic.switch_s, traffic.switch_s), |(l, m), s| (l.min(s), m.max(s)));
@@ -368,9 +368,8 @@ fn told_apart(runs: &[Run]) -> Vec<Run> {
     let [merged, apart] = [false, true].map(|apart| runs.iter().map(|run| run.told_apart(|_| apart)).collect::<Vec<Run>>());
     let several = || apart.iter().filter(|r| r.ranks > 1);
     let is_exact = |series: &Series| series.points.len() >= LAWFUL && series.law.deviation <= EXACT;
-    let is_lawful = |runs: &[Run], kind: Kind| {
-        call_law(runs, kind).is_some_and(|law| is_exact(&law.count) && law.bytes.as_ref().is_none_or(is_exact))
-    };
+    let is_lawful =
+        |runs: &[Run], kind: Kind| call_law(runs, kind).is_some_and(|law| is_exact(&law.count) && law.bytes.as_ref().is_none_or(is_exact));
     let all = kinds(&apart);
     let is_told_apart = |call: &Call| {
         let mut sizes = several().map(|run| run.calls.iter().filter(|c| c.kind() == call.kind()).count()).filter(|n| *n > 0);

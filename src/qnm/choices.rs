@@ -27,8 +27,18 @@ pub fn chosen(choices: &[(f64, ByBytes)], p: f64, m: f64) -> Algorithm {
 }
 
 /// Calls that make communicators: all agree on the members, and on a number.
-pub const MAKE_COMMUNICATORS: &[&str] =
-    &["Comm_split", "Comm_dup", "Comm_create", "Cart_create", "Graph_create", "Cart_sub", "Comm_split_type"];
+pub const MAKE_COMMUNICATORS: &[&str] = &[
+    "Comm_split",
+    "Comm_dup",
+    "Comm_create",
+    "Comm_create_group",
+    "Cart_create",
+    "Graph_create",
+    "Dist_graph_create",
+    "Dist_graph_create_adjacent",
+    "Cart_sub",
+    "Comm_split_type",
+];
 
 /// A few words of each process to all, and their least number.
 fn agree(p: f64, _: f64) -> Sent {

@@ -190,13 +190,15 @@ impl<'a> Machine<'a> {
     /// Seconds of a message of so many bytes among ranks so placed, in the mean over phases. In a phase the messages that leave a node share
     /// its port, and all wait for the slowest, but with [`Partners::Anyone`]: there ranks go on to their next partner.
     pub fn message_s(&self, placed: &[usize], partners: Partners, neighbours: Neighbourhood, bytes: f64) -> f64 {
-        self.message_among_s(placed, (placed.len(), 1), partners, neighbours, bytes)
+        let phases = neighbours.phases(partners, placed.len());
+        let ways: Vec<(Phase, f64)> = phases.into_iter().map(|phase| (phase, 1.0)).collect();
+        self.phases_s(placed, (placed.len(), 1), &ways, partners == Partners::Anyone, bytes)
     }
 
-    /// The same where partners are among so many ranks that are so far from each other, as all others are among as many at the same time.
-    pub fn message_among_s(&self, placed: &[usize], among: (usize, usize), partners: Partners, neighbours: Neighbourhood, bytes: f64) -> f64 {
+    /// The same for phases that come so often, among so many ranks that are so far from each other, as all others are among as many at the
+    /// same time; ranks wait for each other, or go on.
+    pub fn phases_s(&self, placed: &[usize], among: (usize, usize), phases: &[(Phase, f64)], goes_on: bool, bytes: f64) -> f64 {
         let (members, stride) = among;
-        let phases = neighbours.phases(partners, members);
         let partner = |phase: &Phase, rank: usize| {
             let place = rank / stride % members;
             phase.partner(place, members).map(|other| rank - place * stride + other * stride).filter(|other| *other < placed.len())
@@ -214,16 +216,13 @@ impl<'a> Machine<'a> {
                     if other == *node { transit_s } else { transit_s + (leaving - 1) as f64 * port_s }
                 };
                 let each = to.map(message);
-                if partners == Partners::Anyone { each.sum::<f64>() / ranks.len() as f64 } else { each.fold(0.0, f64::max) }
+                if goes_on { each.sum::<f64>() / ranks.len() as f64 } else { each.fold(0.0, f64::max) }
             };
             let of_nodes = nodes.iter().step_by(step).map(of_node);
-            if partners == Partners::Anyone {
-                of_nodes.sum::<f64>() / nodes.len().div_ceil(step) as f64
-            } else {
-                of_nodes.fold(0.0, f64::max)
-            }
+            if goes_on { of_nodes.sum::<f64>() / nodes.len().div_ceil(step) as f64 } else { of_nodes.fold(0.0, f64::max) }
         };
-        phases.iter().map(seconds).sum::<f64>() / phases.len().max(1) as f64
+        let all: f64 = phases.iter().map(|way| way.1).sum();
+        if all > 0.0 { phases.iter().map(|(phase, often)| often * seconds(phase)).sum::<f64>() / all } else { 0.0 }
     }
 
     /// The least time between the starts of two messages of a process among ranks so placed, in seconds.

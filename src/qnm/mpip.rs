@@ -3,6 +3,7 @@
 //! Columns are found by the names that the report writes above them, so that a version with another column more is read as well.
 
 use super::among::Histogram;
+use super::distances::{self, Distance};
 use super::used::{self, Use};
 use crate::error::{Error, Result};
 use crate::files::read_damaged_text;
@@ -31,6 +32,8 @@ pub struct Report {
     pub listed: Listed,
     /// Collectives by communicator, where the report is of our own preloaded library.
     pub uses: Vec<Use>,
+    /// Messages by how far their receivers are, where the report is of our own preloaded library.
+    pub distances: Vec<Distance>,
     /// Collectives by ranges of processes and bytes, where mpiP was asked for that (`-y`).
     pub histogram: Vec<Histogram>,
 }
@@ -111,6 +114,7 @@ fn empty(file: &str) -> Report {
         sites: Vec::new(),
         listed: Listed { time_share: 1.0, bytes_share: 1.0 },
         uses: Vec::new(),
+        distances: Vec::new(),
         histogram: Vec::new(),
     }
 }
@@ -139,6 +143,8 @@ enum Table {
     Sent,
     /// Collectives by communicator.
     Uses,
+    /// Messages by distance.
+    Distances,
     /// Collectives by ranges.
     Histogram,
     /// Not needed.
@@ -156,6 +162,7 @@ impl Table {
             ("Callsite Time statistics", Table::Time),
             ("Callsite Message Sent statistics", Table::Sent),
             (used::TITLE, Table::Uses),
+            (distances::TITLE, Table::Distances),
             ("Aggregate Collective Time", Table::Histogram),
         ]
         .into_iter()
@@ -346,6 +353,7 @@ impl Reader<'_> {
                 (site.count, site.bytes) = (site.count.or(Some(count)), bytes);
             }
             Table::Uses => self.report.uses.push(used::read(&row.words, row.has("Stride")).map_err(|e| row.wrong(e.to_string()))?),
+            Table::Distances => self.report.distances.push(distances::read(&row.words).map_err(|e| row.wrong(e.to_string()))?),
             Table::Histogram => match Histogram::of(&row.words) {
                 Some(of_call) => self.report.histogram.push(of_call),
                 None => return Err(row.wrong("this is no call, share of time, and ranges of processes and bytes")),

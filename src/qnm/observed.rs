@@ -2,10 +2,12 @@
 
 use super::algorithms::Algorithm;
 use super::choices::{Named, OTHERS};
+use super::partners::Rounds;
 use super::wall::delay_s;
 use super::wire::sent;
-use super::partners::Rounds;
-use super::{Call, CallLaw, Form, Law, Library, Machine, Neighbourhood, Partners, Run, Said, Spread, Wire, partners, wire};
+use super::{
+    Call, CallLaw, Distance, Form, Law, Library, Machine, Neighbourhood, Partners, Phase, Run, Said, Spread, Wire, partners, wire,
+};
 use crate::error::Result;
 use serde::Serialize;
 
@@ -14,6 +16,9 @@ use serde::Serialize;
 pub struct Observed {
     /// How the processes lie to each other that the program lets send.
     pub neighbours: Neighbourhood,
+    /// How far receivers are, by number of processes, where reports say so.
+    #[serde(skip)]
+    pub distances: Vec<(usize, Vec<Distance>)>,
     /// Calls that send along rows of a plane.
     pub rows: Vec<Rows>,
     /// Collectives that take as other algorithms do than those that the library is known to choose.
@@ -77,7 +82,11 @@ impl Observed {
     /// # Errors
     /// The processes cannot be placed so.
     pub fn of(runs: &[Run], calls: &[CallLaw], machine: &Machine, spread: Spread) -> Result<Observed> {
-        let neighbours = neighbourhood(calls);
+        let distances: Vec<(usize, Vec<Distance>)> =
+            runs.iter().filter(|r| !r.distances.is_empty()).map(|r| (r.ranks, r.distances.clone())).collect();
+        let neighbours = distances.last().map_or_else(|| neighbourhood(calls), |(ranks, known)| Neighbourhood::nearest(known, *ranks));
+        let rows = if distances.is_empty() { calls.iter().filter_map(Rows::of).collect() } else { Vec::new() };
+        let seen = Observed { neighbours, distances, rows, algorithms: Vec::new() };
         let mut algorithms = Vec::new();
         for (call, others) in calls.iter().filter(|law| law.nth == 0).filter_map(|law| Some((law.name.as_str(), others(&law.name)?))) {
             // processes, a call, its seconds
@@ -91,7 +100,7 @@ impl Observed {
             let off = |one: &dyn Fn(usize, f64) -> Option<Wire>| {
                 let square = |(placed, call, seconds): &(Vec<usize>, &Call, f64)| {
                     let rounds = one(placed.len(), call.bytes).map_or_else(Default::default, |w| w.rounds);
-                    (delay_s(&rounds, machine, placed, None, neighbours) / seconds).ln().powi(2)
+                    (delay_s(&rounds, machine, placed, call, &seen) / seconds).ln().powi(2)
                 };
                 (took.iter().map(square).sum::<f64>() / took.len() as f64).sqrt()
             };
@@ -105,7 +114,29 @@ impl Observed {
                 algorithms.push(Other { call: call.into(), name, algorithm });
             }
         }
-        Ok(Observed { neighbours, rows: calls.iter().filter_map(Rows::of).collect(), algorithms })
+        Ok(Observed { algorithms, ..seen })
+    }
+
+    /// The steps that messages to partners of a kind go, and how often each: as reports of as many processes say it, where they do.
+    pub fn ways(&self, call: &Call, partners: Partners, ranks: usize) -> Vec<(Phase, f64)> {
+        let known = self.distances.iter().find(|d| d.0 == ranks && partners == Partners::Program).map(|d| &d.1);
+        let own = || known.into_iter().flatten().filter(|d| d.call == call.name);
+        // messages of a size are told apart where there are such
+        let of_size = |d: &&Distance| d.messages > 0.0 && (d.bytes / d.messages / call.bytes.max(1.0)).log2().abs() < 1.0;
+        let is_told_apart = own().any(|d| of_size(&d));
+        let all = own().filter(|d| !is_told_apart || of_size(d));
+        // bytes weigh, where there are any
+        let sizes = own().any(|d| d.bytes > 0.0);
+        let ways: Vec<(Phase, f64)> = all.map(|d| (d.phase(ranks), if sizes { d.bytes } else { d.messages })).collect();
+        if !ways.is_empty() {
+            return ways;
+        }
+        self.neighbours.phases(partners, ranks).into_iter().map(|phase| (phase, 1.0)).collect()
+    }
+
+    /// True if reports of so many processes say how far the receivers of a program's messages are.
+    pub fn knows_partners(&self, ranks: usize) -> bool {
+        self.distances.iter().any(|d| d.0 == ranks)
     }
 
     /// What a call sends among so many processes, in all of its calls.

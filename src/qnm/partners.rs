@@ -1,5 +1,6 @@
 //! Who processes send to: what follows from an algorithm, and what reports let guess of a program, which does not say it.
 
+use super::Distance;
 use super::scale::{Form, Series, balanced};
 use serde::Serialize;
 use std::ops::Mul;
@@ -65,7 +66,11 @@ impl Rounds {
 
     /// Partners, messages and bytes of each kind that there is.
     pub fn each(&self) -> impl Iterator<Item = (Partners, f64, f64)> {
-        Partners::ALL.into_iter().zip(self.kinds).filter(|(_, r)| r.0 > 0.0).map(|(partners, (messages, bytes))| (partners, messages, bytes))
+        Partners::ALL
+            .into_iter()
+            .zip(self.kinds)
+            .filter(|(_, r)| r.0 > 0.0)
+            .map(|(partners, (messages, bytes))| (partners, messages, bytes))
     }
 }
 
@@ -104,6 +109,13 @@ pub enum Phase {
         /// Ranks of a row.
         row: usize,
     },
+    /// So many ranks further or less far, for all that have such a partner; in pairs, every other so many ranks.
+    By {
+        /// The partner's rank less one's own.
+        distance: isize,
+        /// Only the lower ranks of pairs, or the upper ones.
+        pairs: bool,
+    },
     /// So many ranks further along a side of so many, around its end.
     Side {
         /// Ranks between neighbours.
@@ -119,6 +131,11 @@ impl Phase {
         let partner = match self {
             Phase::Ahead(by) => (rank + by) % ranks,
             Phase::Across(bit) => rank ^ bit,
+            Phase::By { distance, pairs } => {
+                let is_upper = rank / distance.unsigned_abs().max(1) % 2 == 1;
+                let partner = rank.checked_add_signed(distance)?;
+                if pairs && is_upper != (distance < 0) { rank } else { partner }
+            }
             Phase::Transposed { row } => rank % row * (ranks / row) + rank / row,
             Phase::Side { stride, length } => {
                 let place = rank / stride % length;
@@ -151,6 +168,25 @@ impl Neighbourhood {
             _ if last.1 / first.1 >= GROWS && last.0 >= 4 * first.0 => Neighbourhood::Hypercube,
             _ => Neighbourhood::Cube,
         }
+    }
+
+    /// That whose partners are most nearly those of messages that are known to go so far.
+    pub fn nearest(known: &[Distance], ranks: usize) -> Neighbourhood {
+        let all: f64 = known.iter().map(|d| d.messages).sum();
+        // the share of messages that go as far, and of such distances that messages go
+        let likeness = |neighbours: Neighbourhood| {
+            let steps = neighbours.phases(Partners::Program, ranks);
+            let mut far: Vec<usize> =
+                steps.iter().flat_map(|s| (0..ranks).filter_map(|r| Some(s.partner(r, ranks)?.abs_diff(r)))).collect();
+            far.sort_unstable();
+            far.dedup();
+            let goes = |d: &&Distance| far.binary_search(&d.distance.unsigned_abs()).is_ok();
+            let explained = known.iter().filter(goes).map(|d| d.messages).sum::<f64>() / all.max(f64::MIN_POSITIVE);
+            let is_gone = |f: &&usize| known.iter().any(|d| d.distance.unsigned_abs() == **f);
+            explained * far.iter().filter(is_gone).count() as f64 / far.len().max(1) as f64
+        };
+        let best = Neighbourhood::ALL.into_iter().map(|n| (likeness(n), n)).reduce(|best, one| if one.0 > best.0 { one } else { best });
+        best.map_or(Neighbourhood::default(), |best| best.1)
     }
 
     /// In words.

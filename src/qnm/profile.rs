@@ -1,5 +1,6 @@
 //! A profile of MPI calls, kept by the program itself and written as a report of mpiP, for machines without mpiP.
 
+use super::distances::{self, ProfiledDistance};
 use super::used::{self, Alike, ProfiledUse};
 use crate::error::{Error, Result};
 pub(super) use crate::units::number as short; // mpiP writes three digits too
@@ -22,6 +23,9 @@ pub struct Profile {
     /// Where they stand in that list.
     #[serde(skip)]
     pub places: HashMap<Alike, usize>,
+    /// Its messages by how far their receivers are, in order of the first ones.
+    #[serde(default)]
+    pub distances: Vec<ProfiledDistance>,
 }
 
 /// A place that calls MPI, and what one process did there.
@@ -167,6 +171,11 @@ pub fn report(command: &str, profiles: &[Profile]) -> Result<String> {
                 let _ = writeln!(out, "{name_and_rank} {most:>9} {mean:>9} {least:>9} {:>9}", short(sum));
             },
         );
+        out.push('\n');
+    }
+    if let Some((count, rows)) = distances::table(profiles) {
+        heading(&mut out, &format!("{} (all, sent bytes): {count}", distances::TITLE));
+        out.push_str(&rows);
         out.push('\n');
     }
     if let Some((count, rows)) = used::table(profiles) {

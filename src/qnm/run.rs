@@ -1,7 +1,7 @@
 //! What one run of an application tells: how often each MPI call was made, what it sent, and how long that took.
 
 use super::among::{Part, parts};
-use super::{Partners, Report, Site, partners};
+use super::{Distance, Partners, Report, Site, partners};
 use crate::error::{Error, Result};
 use serde::Serialize;
 
@@ -25,6 +25,11 @@ pub struct Run {
     /// The same calls by name and size, ascending.
     #[serde(skip)]
     pub by_size: Vec<Call>,
+    /// Messages by how far their receivers are; none where the report does not say.
+    #[serde(skip)]
+    pub distances: Vec<Distance>,
+    /// Seconds of reading and writing files.
+    pub files_s: f64,
     /// The share of bytes sent, and of the time in MPI, that is at sites of which the report says so little that they were taken to be as
     /// those that it lists.
     pub unlisted: (f64, f64),
@@ -63,6 +68,9 @@ pub enum Said {
     /// Nobody: it is taken to be what the call's time allows.
     Time,
 }
+
+/// Calls of files begin so.
+const FILES: &str = "File_";
 
 /// mpiP writes three digits: sizes that differ by less are one.
 const SAME_SIZE: f64 = 0.01;
@@ -117,9 +125,7 @@ impl Run {
             for (part, share) in parts(report, site) {
                 let (count, seconds) = (count * each * share, site.seconds * each * share);
                 let own = Call { name: site.call.clone(), count, bytes, said, part, nth: 0, size: 0, seconds };
-                let is_alike = |c: &Call| {
-                    c.kind() == own.kind() && c.part == part && (c.bytes - own.bytes).abs() <= SAME_SIZE * c.bytes
-                };
+                let is_alike = |c: &Call| c.kind() == own.kind() && c.part == part && (c.bytes - own.bytes).abs() <= SAME_SIZE * c.bytes;
                 match calls.iter_mut().find(|c| is_alike(c)) {
                     None => calls.push(own),
                     Some(c) => c.add(&own),
@@ -166,6 +172,8 @@ impl Run {
             imbalance_s: computing.iter().fold(mean, |most, c| most.max(*c)) - mean,
             calls: by_name,
             by_size: calls,
+            distances: report.distances.clone(),
+            files_s: report.sites.iter().filter(|site| site.call.starts_with(FILES)).map(|site| site.seconds * each).sum(),
             unlisted: (1.0 - bytes * (1.0 - uncounted / all_bytes), 1.0 - time * (1.0 - unknown_s / all_s)),
         })
     }
@@ -193,11 +201,11 @@ impl Run {
         any
     }
 
-    /// Seconds in MPI that are not those of collectives which wait until they are done; none where the report says no call's time.
+    /// Seconds in MPI that are not those of files, or of collectives which wait until they are done; none where the report says no call's time.
     pub fn elsewhere_s(&self) -> Option<f64> {
         let known = self.calls.iter().any(|c| c.seconds > 0.0);
         let waited: f64 = self.calls.iter().filter(|c| c.is_waited_for()).map(|c| c.seconds).sum();
-        known.then(|| (self.mpi_s - waited).max(0.0))
+        known.then(|| (self.mpi_s - self.files_s - waited).max(0.0))
     }
 }
 

@@ -134,7 +134,8 @@ pub(super) fn table(profiles: &[Profile]) -> Option<(usize, String)> {
     if uses.is_empty() {
         return None;
     }
-    let mut out = String::from("Call             Size      Ranks Stride Communicator             Calls    Bytes     Mean Predicted Algorithm\n");
+    let mut out =
+        String::from("Call             Size      Ranks Stride Communicator             Calls    Bytes     Mean Predicted Algorithm\n");
     for used in &uses {
         let predicted = used.predicted_s.map_or("-".into(), |s| short(s * 1e3));
         let stride = used.stride.map_or("-".into(), |s| s.to_string());

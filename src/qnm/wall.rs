@@ -4,8 +4,7 @@
 //! takes MPI's active time as an input, which is its time less contention, which is an output: here `A + C(A) + S = MPI time` is solved.
 //! And the network's delay S is part of the time in MPI: counted once.
 
-use super::among::Part;
-use super::{Call, Machine, Neighbourhood, Network, Observed, Rounds, Run, Said, Service, Spread, Station, exact};
+use super::{Call, Machine, Network, Observed, Partners, Rounds, Run, Said, Service, Spread, Station, exact};
 use crate::error::Result;
 use serde::Serialize;
 
@@ -28,7 +27,7 @@ pub fn traffic(calls: &[Call], machine: &Machine, placed: &[usize], observed: &O
         messages += wire.messages;
         bytes += wire.bytes;
         let kind = call.is_waited_for().then(|| call.name.clone());
-        let seconds = delay_s(&wire.rounds, machine, placed, call.part, observed.neighbours);
+        let seconds = delay_s(&wire.rounds, machine, placed, call, observed);
         match delays.iter_mut().find(|d| d.0 == kind) {
             Some(known) => known.1 += seconds,
             None => delays.push((kind, seconds)),
@@ -38,12 +37,13 @@ pub fn traffic(calls: &[Call], machine: &Machine, placed: &[usize], observed: &O
     (Traffic { messages, message_bytes, switch_s: delays.iter().map(|d| d.1).sum() }, delays)
 }
 
-/// Seconds of rounds of messages among all processes, or in parts of them. Messages to neighbours and to anyone go different ways.
-pub fn delay_s(rounds: &Rounds, machine: &Machine, placed: &[usize], part: Option<Part>, neighbours: Neighbourhood) -> f64 {
-    let members = part.map_or(placed.len(), |part| part.ranks);
-    let strides = part.map_or(vec![1], |part| part.strides(placed.len()));
-    let seconds = |(partners, messages, bytes): (_, f64, f64)| {
-        let one_s = |stride: &usize| machine.message_among_s(placed, (members, *stride), partners, neighbours, bytes / messages);
+/// Seconds of rounds of messages of a call. Messages to neighbours and to anyone go different ways.
+pub fn delay_s(rounds: &Rounds, machine: &Machine, placed: &[usize], call: &Call, observed: &Observed) -> f64 {
+    let members = call.part.map_or(placed.len(), |part| part.ranks);
+    let strides = call.part.map_or(vec![1], |part| part.strides(placed.len()));
+    let seconds = |(partners, messages, bytes): (Partners, f64, f64)| {
+        let ways = observed.ways(call, partners, members);
+        let one_s = |stride: &usize| machine.phases_s(placed, (members, *stride), &ways, partners == Partners::Anyone, bytes / messages);
         messages * strides.iter().map(one_s).sum::<f64>() / strides.len() as f64
     };
     rounds.each().map(seconds).sum::<f64>() + rounds.starts * machine.gap_s(placed)
@@ -58,7 +58,7 @@ pub fn size_by_time(run: &mut Run, machine: &Machine, spread: Spread, observed: 
     for call in run.calls.iter_mut().filter(|c| c.said == Said::Time && c.count > 0.0) {
         let takes = |bytes: f64| {
             let wire = observed.wire(&Call { bytes, ..call.clone() }, placed.len(), machine.library);
-            wire.map_or(0.0, |w| delay_s(&w.rounds, machine, &placed, call.part, observed.neighbours))
+            wire.map_or(0.0, |w| delay_s(&w.rounds, machine, &placed, call, observed))
         };
         // no network takes less than a picosecond for a byte
         call.bytes = reached(call.seconds * 1e12, call.seconds, |bytes| Ok(takes(bytes)))?;

@@ -37,7 +37,37 @@ pub struct Wire {
     pub rounds: Rounds,
 }
 
-const POINT_TO_POINT: &[&str] = &["Send", "Isend", "Ssend", "Issend", "Rsend", "Irsend", "Bsend", "Ibsend", "Sendrecv", "Sendrecv_replace"];
+/// Messages to a partner whom the program chooses, among them those of persistent requests and of access to others' memory; and calls to all
+/// neighbours that a communicator knows, whose bytes are those to all of them.
+const POINT_TO_POINT: &[&str] = &[
+    "Send",
+    "Isend",
+    "Ssend",
+    "Issend",
+    "Rsend",
+    "Irsend",
+    "Bsend",
+    "Ibsend",
+    "Sendrecv",
+    "Sendrecv_replace",
+    "Start",
+    "Put",
+    "Get",
+    "Accumulate",
+    "Get_accumulate",
+    "Fetch_and_op",
+    "Compare_and_swap",
+    "Rput",
+    "Rget",
+    "Raccumulate",
+    "Neighbor_allgather",
+    "Neighbor_allgatherv",
+    "Neighbor_alltoall",
+    "Neighbor_alltoallv",
+    "Ineighbor_allgather",
+    "Ineighbor_alltoall",
+    "Ineighbor_alltoallv",
+];
 
 /// To whom calls of a name send, collectives to anyone; `None` for those that send nothing.
 pub fn partners(call: &str) -> Option<Partners> {

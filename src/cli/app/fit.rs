@@ -135,7 +135,11 @@ fn observed(app: &Application) -> String {
         let _ = writeln!(out, "MPI_{} takes what another algorithm than the library's usual one would: {}", other.call, other.name);
     }
     if app.calls.iter().any(|c| partners(&c.name) == Some(Partners::Program)) {
-        let _ = writeln!(out, "processes seem to send to {}: reports do not say to whom", app.observed.neighbours.words());
+        let words = app.observed.neighbours.words();
+        let _ = match app.observed.distances.is_empty() {
+            true => writeln!(out, "processes seem to send to {words}: reports do not say to whom"),
+            false => writeln!(out, "whom processes send to is known of as many as were run; with others it is taken to be {words}"),
+        };
     }
     out
 }

@@ -1,0 +1,107 @@
+//! Messages that are described once and started often: what is started is a request, of which it was noted what it sends.
+
+use crate::library::{Handle, Mpi};
+use crate::names::define;
+use crate::sizes::to;
+use crate::{Partner, Stay, range};
+use std::collections::HashMap;
+use std::ffi::{c_int, c_void};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+type In = *const c_void;
+/// A request, or several.
+type Open = *mut c_void;
+
+/// What a request sends each time that it is started.
+#[derive(Clone, Copy)]
+struct Message {
+    bytes: usize,
+    distance: Option<isize>,
+}
+
+/// By request. Those that receive are none of them.
+static MESSAGES: Mutex<Option<HashMap<Handle, Message>>> = Mutex::new(None);
+
+fn messages() -> MutexGuard<'static, Option<HashMap<Handle, Message>>> {
+    MESSAGES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Describes a message.
+fn described(name: &'static str, call: impl FnOnce() -> c_int, request: Open, what: impl FnOnce(&Mpi) -> (usize, Partner)) -> c_int {
+    let Some(stay) = Stay::begin() else { return call() };
+    let code = call();
+    if code == 0 {
+        let mpi = stay.mpi;
+        let (bytes, partner) = what(mpi);
+        // SAFETY: the call succeeded, and wrote a request
+        let request = unsafe { mpi.handle_in(request, 0) };
+        messages().get_or_insert_default().insert(request, Message { bytes, distance: partner.distance(mpi) });
+        let (digits, size) = range(0);
+        stay.end(|profile, seconds| profile.note(name, size, digits, seconds, 0));
+    }
+    code
+}
+
+/// Starts requests: each of them that sends is noted as a message.
+fn started(call: impl FnOnce() -> c_int, requests: Open, count: usize) -> c_int {
+    let Some(stay) = Stay::begin() else { return call() };
+    let code = call();
+    if code == 0 {
+        let mpi = stay.mpi;
+        let known = messages();
+        let find = |k: usize| {
+            // SAFETY: the call succeeded on so many requests
+            let request = unsafe { mpi.handle_in(requests, k) };
+            known.as_ref().and_then(|known| known.get(&request)).copied()
+        };
+        let sent: Vec<Message> = (0..count).filter_map(find).collect();
+        drop(known);
+        stay.end(|profile, seconds| {
+            let each_s = seconds / sent.len().max(1) as f64;
+            for Message { bytes, distance } in &sent {
+                let (digits, size) = range(*bytes);
+                profile.note("Start", size, digits, each_s, *bytes);
+                if let Some(distance) = distance {
+                    profile.note_partner("Start", size, *distance, *bytes);
+                }
+            }
+            if sent.is_empty() {
+                let (digits, size) = range(0);
+                profile.note("Start", size, digits, seconds, 0);
+            }
+        });
+    }
+    code
+}
+
+macro_rules! describe {
+    ($($name:ident = $own:ident as $short:literal;)*) => {$(
+        define!($name = $own(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, c: Handle, r: Open) by |call| {
+            // SAFETY: the call succeeded with these arguments
+            described($short, call, r, |mpi| (unsafe { to(mpi, dest, (n, t)) }, Partner { rank: dest, comm: c }))
+        });
+    )*};
+}
+
+describe! {
+    MPI_Send_init = PMPI_Send_init as "Send_init";
+    MPI_Ssend_init = PMPI_Ssend_init as "Ssend_init";
+    MPI_Rsend_init = PMPI_Rsend_init as "Rsend_init";
+    MPI_Bsend_init = PMPI_Bsend_init as "Bsend_init";
+}
+
+define!(MPI_Start = PMPI_Start(r: Open) by |call| { started(call, r, 1) });
+define!(MPI_Startall = PMPI_Startall(n: c_int, r: Open) by |call| { started(call, r, usize::try_from(n).unwrap_or(0)) });
+
+// another one may have its handle then
+define!(MPI_Request_free = PMPI_Request_free(r: Open) by |call| {
+    if let (Some(stay), false) = (Stay::begin(), r.is_null()) {
+        // SAFETY: the caller's request
+        let request = unsafe { stay.mpi.handle_in(r, 0) };
+        if let Some(known) = messages().as_mut() {
+            known.remove(&request);
+        }
+        stay.end(|_, _| ());
+    }
+    call()
+});
