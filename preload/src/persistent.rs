@@ -42,7 +42,7 @@ fn described(name: &'static str, call: impl FnOnce() -> c_int, request: Open, wh
     code
 }
 
-/// Starts requests: each of them that sends is noted as a message.
+/// Starts requests: each of them that sends is noted as a message, `Start`, also where one call starts all.
 fn started(call: impl FnOnce() -> c_int, requests: Open, count: usize) -> c_int {
     let Some(stay) = Stay::begin() else { return call() };
     let code = call();
@@ -66,8 +66,9 @@ fn started(call: impl FnOnce() -> c_int, requests: Open, count: usize) -> c_int 
                 }
             }
             if sent.is_empty() {
+                // under another name than messages have
                 let (digits, size) = range(0);
-                profile.note("Start", size, digits, seconds, 0);
+                profile.note("Startall", size, digits, seconds, 0);
             }
         });
     }
