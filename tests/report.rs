@@ -90,6 +90,19 @@ fn the_page_says_what_the_policy_says() {
     }
 }
 
+/// What is drawn is the bound that groups were found with, which a policy says where it is not the usual one.
+#[test]
+fn the_bound_of_groups_is_the_one_that_was_used() {
+    let mut policy = policy("hcl16");
+    assert!(!policy.to_toml().unwrap().contains("bound = "));
+    let picture = |policy: &Policy| report(policy.clone(), &[]).figures().find(|f| f.id == "latencies").unwrap().clone();
+    let usual = picture(&policy);
+    policy.provenance.bound = Some(1.5);
+    let policy = Policy::parse("p", &policy.to_toml().unwrap()).unwrap();
+    let other = picture(&policy);
+    assert!(usual.words.contains(" 1.2 times ") && other.words.contains(" 1.5 times ") && usual.svg != other.svg);
+}
+
 #[test]
 fn names_from_files_are_text() {
     const NAME: &str = "<script>alert(\"1\")</script>&'";

@@ -54,7 +54,8 @@ fn in_words(matrix: &[Vec<Option<f64>>], words: impl Fn(f64) -> String) -> Vec<V
 }
 
 fn matrix(policy: &Policy, latencies: &Latencies) -> Result<Figure> {
-    let bound = Bound::default();
+    let usual = Bound::default();
+    let bound = Bound { ratio: policy.provenance.bound.unwrap_or(usual.ratio), ..usual };
     let name = |&(g, rows): &(usize, usize)| (policy.groups[g].name.clone(), rows);
     let drawn = heat(&Heat {
         values: latencies.seconds.clone(),
@@ -74,8 +75,10 @@ fn matrix(policy: &Policy, latencies: &Latencies) -> Result<Figure> {
         String::new()
     };
     let order = "Groups are in the order in which complete linkage joins them. ";
-    let bound =
-        format!("Orange lines mark the latency up to which hosts are alike by the usual bound, {} times that of their group.", bound.ratio);
+    let bound = format!(
+        "Orange lines mark the latency up to which hosts are alike by the bound that the policy was tuned with, {} times that of their group.",
+        bound.ratio
+    );
     Ok(Figure {
         id: "latencies".into(),
         title: "Latency between hosts".into(),
