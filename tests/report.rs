@@ -278,7 +278,7 @@ fn clocks_by_which_messages_come_before_they_are_sent_are_set() {
     std::fs::write(folder.path().join("rank-1.jsonl"), line("Recv", "from", 7.0, 8.0)).unwrap();
     let traced = Traced::read_folder(folder.path()).unwrap();
     assert_eq!((traced.len(), traced[0].root, traced[0].clocks_set, traced[0].ops.len()), (1, Some(0), 1, 2));
-    assert_eq!(traced[0].ops[1].end_s, traced[0].ops[0].end_s);
+    assert_eq!(traced[0].ops[1].end_s, traced[0].ops[0].start_s);
 }
 
 fn browser() -> Option<&'static str> {
