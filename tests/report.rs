@@ -27,7 +27,16 @@ fn page(policy: Policy, benches: &[(String, bench::Report)]) -> String {
 
 fn report(policy: Policy, benches: &[(String, bench::Report)]) -> Report {
     let policy = CompiledPolicy::new(policy).unwrap();
-    let inputs = Inputs { policy: &policy, made_by: None, samples: None, benches, traces: &[], runs: &[], against: None };
+    let inputs = Inputs {
+        policy: &policy,
+        made_by: None,
+        samples: None,
+        benches,
+        traces: &[],
+        runs: &[],
+        placed: (1, collwise::qnm::Spread::Block),
+        against: None,
+    };
     Report::of(&inputs).unwrap()
 }
 

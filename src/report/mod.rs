@@ -24,7 +24,7 @@ use crate::bench;
 use crate::error::Result;
 use crate::measure::{Samples, Settings};
 use crate::policy::CompiledPolicy;
-use crate::qnm::Run;
+use crate::qnm::{Run, Spread};
 use serde::Serialize;
 
 pub use latencies::{Latencies, Tile};
@@ -46,6 +46,8 @@ pub struct Inputs<'a> {
     pub traces: &'a [Traced],
     /// Runs of an application.
     pub runs: &'a [Run],
+    /// Processors of a host that they ran on, and how their processes were placed.
+    pub placed: (usize, Spread),
     /// Another policy, with its name.
     pub against: Option<(&'a str, &'a CompiledPolicy)>,
 }
