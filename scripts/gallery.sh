@@ -17,12 +17,12 @@ grid=docs/gallery/grid
 
 mkdir -p docs/gallery
 rm -f docs/gallery/*.svg
-for picture in latencies links model-1 model-1-5 decisions-bcast decisions-allreduce predicted-measured regret tree-root0-65536 gantt-root0-65536 \
-    gantt-root0-1048576 application-1-wall application-1-parts; do
+for picture in latencies links model-1 model-1-5 decisions-bcast decisions-allreduce predicted-measured regret tree-bcast-root0-65536 gantt-bcast-root0-65536 \
+    gantt-bcast-root0-1048576 tree-allreduce-65536 gantt-allreduce-65536 application-1-wall application-1-parts; do
     cp "$work/simulated/$picture.svg" "docs/gallery/$picture.svg"
 done
 cp "$work/grid/wins-1-root0.svg" docs/gallery/wins-site-by-site.svg
 cp "$work/grid/wins-2-root0.svg" docs/gallery/wins-round-robin.svg
 cp "$work/hcl16/model-1.svg" docs/gallery/hcl16-model-1.svg
 cp "$work/hcl16/decisions-bcast.svg" docs/gallery/hcl16-decisions-bcast.svg
-cp "$work/simulated/gantt-root0-65536.svg" docs/report.svg
+cp "$work/simulated/gantt-bcast-root0-65536.svg" docs/report.svg

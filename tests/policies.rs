@@ -245,6 +245,7 @@ fn what_is_wrong_is_said_with_its_line() {
         ("format = 2", "format = 1\nname = \"grid\"", at("format = 2") + 1, "a platform, not a policy"),
         ("format = 2", "", 1, "does not say its format"),
         ("format = 2", "format = 3", at("format = 2"), "format 3 is of a newer collwise"),
+        ("ranks = 78\n", "ranks = 78\nbound = 0.5\n", at("ranks = 78\n") + 1, "bound must be a factor from 1 to 100"),
         (row, &row.replace("direct", "airmail"), at(row), "find the inter-group algorithm \"airmail\": there are star, direct"),
         (row, &row.replace("flat", "scatter_ring"), at(row), "is no tree"),
         (row, &row.replace(", intra_group = \"flat\"", ""), at(row), "needs intra_group"),

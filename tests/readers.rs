@@ -276,7 +276,16 @@ fn use_report(text: &str) {
 fn use_page(benches: &[(String, collwise::bench::Report)]) {
     static SMALL: OnceLock<CompiledPolicy> = OnceLock::new();
     let policy = SMALL.get_or_init(|| CompiledPolicy::new(Policy::parse("p", &read("policies/two-core-vm.toml")).unwrap()).unwrap());
-    let inputs = collwise::report::Inputs { policy, made_by: None, samples: None, benches, traces: &[], runs: &[], against: None };
+    let inputs = collwise::report::Inputs {
+        policy,
+        made_by: None,
+        samples: None,
+        benches,
+        traces: &[],
+        runs: &[],
+        placed: (1, collwise::qnm::Spread::Block),
+        against: None,
+    };
     collwise::report::Report::of(&inputs).unwrap().html().unwrap();
 }
 
@@ -351,7 +360,9 @@ proptest! {
     #[test]
     fn traces(edits in edits()) {
         let span = r#"{"buffer": "output", "offset": 0, "len": 8}"#;
-        let line = |action: String| format!(r#"{{"actions": [{action}], "bytes": 8, "ranks": 2, "start_s": [1.5], "end_s": [2.5]}}"#) + "\n";
+        let line = |action: String| {
+            format!(r#"{{"actions": [{action}], "collective": "bcast", "root": 0, "bytes": 8, "ranks": 2, "start_s": [1.5], "end_s": [2.5]}}"#) + "\n"
+        };
         let folder = tempfile::tempdir().unwrap();
         let sent = line(format!(r#"{{"Send": {{"to": 1, "span": {span}}}}}"#));
         std::fs::write(folder.path().join("rank-0.jsonl"), mutated(&sent, &edits)).unwrap();

@@ -6,7 +6,7 @@ mod command;
 mod common;
 
 use collwise::bench;
-use collwise::collective::{bcast, scatter};
+use collwise::collective::{Collective, allreduce, bcast, scatter};
 use collwise::model::MODELS;
 use collwise::plan::{Location, everybody, plan};
 use collwise::policy::{CompiledPolicy, Policy};
@@ -27,7 +27,16 @@ fn page(policy: Policy, benches: &[(String, bench::Report)]) -> String {
 
 fn report(policy: Policy, benches: &[(String, bench::Report)]) -> Report {
     let policy = CompiledPolicy::new(policy).unwrap();
-    let inputs = Inputs { policy: &policy, made_by: None, samples: None, benches, traces: &[], runs: &[], against: None };
+    let inputs = Inputs {
+        policy: &policy,
+        made_by: None,
+        samples: None,
+        benches,
+        traces: &[],
+        runs: &[],
+        placed: (1, collwise::qnm::Spread::Block),
+        against: None,
+    };
     Report::of(&inputs).unwrap()
 }
 
@@ -88,6 +97,19 @@ fn the_page_says_what_the_policy_says() {
     for option in ["--samples FILE", "--bench bench.json", "--trace FOLDER", "--app REPORT", "--against OLD"] {
         assert!(html.contains(option), "{option}");
     }
+}
+
+/// What is drawn is the bound that groups were found with, which a policy says where it is not the usual one.
+#[test]
+fn the_bound_of_groups_is_the_one_that_was_used() {
+    let mut policy = policy("hcl16");
+    assert!(!policy.to_toml().unwrap().contains("bound = "));
+    let picture = |policy: &Policy| report(policy.clone(), &[]).figures().find(|f| f.id == "latencies").unwrap().clone();
+    let usual = picture(&policy);
+    policy.provenance.bound = Some(1.5);
+    let policy = Policy::parse("p", &policy.to_toml().unwrap()).unwrap();
+    let other = picture(&policy);
+    assert!(usual.words.contains(" 1.2 times ") && other.words.contains(" 1.5 times ") && usual.svg != other.svg);
 }
 
 #[test]
@@ -212,7 +234,7 @@ fn decisions_are_of_the_sizes_that_they_say() {
     let over_all = policy.two_level(&scatter::COLLECTIVE);
     let last = over_all.last().unwrap().at_bytes;
     let mut above = 0;
-    for (column, bytes) in [1, 64, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20].into_iter().enumerate() {
+    for (column, bytes) in [1, 1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20].into_iter().enumerate() {
         let said = &rows[0][column + 1].text;
         let row = over_all.iter().rev().find(|r| r.from_bytes <= bytes).unwrap();
         let plan = plan(&compiled, &all, &scatter::COLLECTIVE, &scatter::COLLECTIVE.shape(all.len(), 0, bytes)).unwrap();
@@ -226,6 +248,16 @@ fn decisions_are_of_the_sizes_that_they_say() {
         }
     }
     assert!(above > 0);
+    // fewer ranks, too
+    let half: Vec<Location> = all.iter().copied().filter(|m| m.position < (policy.groups[m.group].hosts.len() / 2).max(1)).collect();
+    let row = rows.iter().find(|r| r[0].text == format!("half each, {} ranks", half.len())).unwrap();
+    let planned = plan(&compiled, &half, &scatter::COLLECTIVE, &scatter::COLLECTIVE.shape(half.len(), 0, 8 << 10)).unwrap();
+    assert!(row[3].text.contains(&units::seconds(planned.predicted_s.unwrap())), "{}", row[3].text);
+    assert!(
+        ["all groups, 78", "by slot, 32", "quarter each, 18", "one each, 6"]
+            .iter()
+            .all(|name| rows.iter().any(|r| r[0].text.starts_with(name)))
+    );
 }
 
 /// No broadcast that is predicted is faster than the bound of its comparison.
@@ -265,7 +297,42 @@ fn clocks_by_which_messages_come_before_they_are_sent_are_set() {
     std::fs::write(folder.path().join("rank-1.jsonl"), line("Recv", "from", 7.0, 8.0)).unwrap();
     let traced = Traced::read_folder(folder.path()).unwrap();
     assert_eq!((traced.len(), traced[0].root, traced[0].clocks_set, traced[0].ops.len()), (1, Some(0), 1, 2));
-    assert_eq!(traced[0].ops[1].end_s, traced[0].ops[0].end_s);
+    assert_eq!(traced[0].ops[1].end_s, traced[0].ops[0].start_s);
+}
+
+/// What any collective did has what is predicted of the same beside it; a line that names none is held against the broadcast.
+#[test]
+fn traces_stand_beside_what_is_predicted_of_their_collective() {
+    let compiled = CompiledPolicy::new(policy("ccgrid2007")).unwrap();
+    let all = everybody(&compiled.policy);
+    let folder = tempfile::tempdir().unwrap();
+    let blocks = |collective: &'static Collective, is_named: bool| {
+        let shape = collective.shape(all.len(), 0, 8 << 10);
+        let form = plan(&compiled, &all, collective, &shape).unwrap().form;
+        for rank in 0..all.len() {
+            let actions: Vec<_> = form.program(rank, &shape).unwrap().actions().collect();
+            let times: Vec<f64> = (0..actions.len()).map(|k| k as f64 * 1e-6).collect();
+            let mut line =
+                serde_json::json!({ "actions": actions, "bytes": shape.bytes, "ranks": all.len(), "start_s": times, "end_s": times });
+            if is_named {
+                line["collective"] = collective.name.into();
+                line["root"] = 0.into();
+            }
+            std::fs::write(folder.path().join(format!("rank-{rank}.jsonl")), format!("{line}\n")).unwrap();
+        }
+        let traces = Traced::read_folder(folder.path()).unwrap();
+        let placed = (1, collwise::qnm::Spread::Block);
+        let inputs =
+            Inputs { policy: &compiled, made_by: None, samples: None, benches: &[], traces: &traces, runs: &[], placed, against: None };
+        let report = Report::of(&inputs).unwrap();
+        let ids: Vec<String> = report.figures().map(|f| f.id.clone()).filter(|id| id.starts_with("traced-")).collect();
+        (ids, report.figures().any(|f| f.id == format!("predicted-{}-8192", collective.name)))
+    };
+    for collective in [&scatter::COLLECTIVE, &allreduce::COLLECTIVE] {
+        assert_eq!(blocks(collective, true), (vec![format!("traced-{}-8192", collective.name)], true));
+    }
+    assert_eq!(blocks(&bcast::COLLECTIVE, false), (vec!["traced-bcast-8192".to_string()], true));
+    assert!(!blocks(&allreduce::COLLECTIVE, false).1);
 }
 
 fn browser() -> Option<&'static str> {
@@ -302,11 +369,19 @@ fn the_page_works_in_a_browser_by_keyboard() {
     let inside = units::seconds(policy.groups[0].latency_s.unwrap());
     assert_eq!(found["pairs"]["latencies"][0], format!("orsay-1 (orsay) – orsay-2 (orsay): {inside}"));
     assert!(found["pairs"]["by pointer"].as_str().unwrap().contains(" – "), "{}", found["pairs"]);
-    // one view at a time, each of its size
-    let seen = found["slider"].as_array().unwrap();
-    for (views, size) in seen.iter().zip(["1B", "1KiB", "8KiB", "64KiB", "256KiB", "1MiB", "4MiB"]) {
-        assert_eq!(views.as_array().unwrap().len(), 1);
-        assert!(views[0].as_str().unwrap().starts_with(&format!("{size} from rank 0")), "{views}");
+    // one view at a time, of each collective and size, with its tree, its chart, and their tables
+    let seen = found["slider"].as_object().unwrap();
+    let sizes = ["1B", "1KiB", "8KiB", "64KiB", "256KiB", "1MiB", "4MiB"];
+    for collective in policy.collectives.keys() {
+        let steps = seen[collective.name].as_array().unwrap();
+        assert_eq!(steps.len(), if collective.sized() { sizes.len() } else { 1 }, "{}", collective.name);
+        for (views, size) in steps.iter().zip(sizes) {
+            let [view] = &views.as_array().unwrap()[..] else { panic!("{views}") };
+            let of = if collective.sized() { format!("{} of {size}", collective.name) } else { collective.name.into() };
+            assert!(view[0].as_str().unwrap().starts_with(&of) && view[1] == 2 && view[2] == 2, "{of}: {view}");
+        }
     }
-    assert_eq!(seen.len(), 7);
+    assert_eq!(seen.len(), policy.collectives.len() + 1);
+    let last = seen["from the last root"][0][0][0].as_str().unwrap();
+    assert!(last.starts_with("bcast of ") && !last.contains("from rank 0 "), "{last}");
 }

@@ -1,5 +1,6 @@
 //! `collwise report`
 
+use super::app::Placed;
 use super::{Outcome, print};
 use crate::bench;
 use crate::error::{Error, Result};
@@ -7,7 +8,7 @@ use crate::files::{check_writable, read_text, regular_path, write_text};
 use crate::measure::{Samples, Settings};
 use crate::plan::members;
 use crate::policy::{CompiledPolicy, Policy};
-use crate::qnm;
+use crate::qnm::{self, Spread};
 use crate::report::{Inputs, Report, Traced};
 use anyhow::Context;
 use std::collections::BTreeSet;
@@ -30,6 +31,12 @@ pub struct Args {
     /// Reports of mpiP of an application, at several numbers of processes.
     #[arg(long, value_name = "REPORT", num_args = 1..)]
     app: Vec<PathBuf>,
+    /// Processors of a host, where the application ran.
+    #[arg(long, default_value_t = 1, requires = "app", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    cores: u32,
+    /// How its processes were placed on hosts.
+    #[arg(long, value_enum, default_value_t = Placed::Block, requires = "app")]
+    placement: Placed,
     /// Another policy: what this one does otherwise is shown.
     #[arg(long, value_name = "OLD")]
     against: Option<PathBuf>,
@@ -70,6 +77,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         benches: &benches,
         traces: &traces,
         runs: &runs,
+        placed: (args.cores as usize, args.placement.into()),
         against: old.as_ref().map(|(name, policy)| (name.as_str(), policy)),
     })?;
     write_text(&args.output, &report.html()?)?;
@@ -107,7 +115,16 @@ pub fn write(
     benches: &[(String, bench::Report)],
 ) -> Result<()> {
     let policy = CompiledPolicy::new(policy)?;
-    let report = Report::of(&Inputs { policy: &policy, made_by, samples, benches, traces: &[], runs: &[], against: None })?;
+    let report = Report::of(&Inputs {
+        policy: &policy,
+        made_by,
+        samples,
+        benches,
+        traces: &[],
+        runs: &[],
+        placed: (1, Spread::Block),
+        against: None,
+    })?;
     write_text(path, &report.html()?)
 }
 

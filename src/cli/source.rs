@@ -6,6 +6,7 @@ use crate::files::{check_writable, regular_path};
 use crate::library::Library;
 use crate::measure::{Held, Probe, Recorded, Session, SimulatedProbe, StopRule};
 use crate::platform::{Placement, Platform};
+use crate::policy::LARGEST_BOUND;
 use crate::topology::Declared;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
@@ -76,7 +77,7 @@ fn share(text: &str) -> std::result::Result<f64, String> {
 }
 
 fn ratio(text: &str) -> std::result::Result<f64, String> {
-    text.parse().ok().filter(|x| (1.0..=100.0).contains(x)).ok_or_else(|| "a factor from 1 to 100".into())
+    text.parse().ok().filter(|x| (1.0..=LARGEST_BOUND).contains(x)).ok_or_else(|| format!("a factor from 1 to {LARGEST_BOUND}"))
 }
 
 impl GroupingArgs {

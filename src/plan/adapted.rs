@@ -5,7 +5,7 @@ use super::across::{Flow, TwoLevelParameters, two_level_parameters};
 use super::candidates::{TwoLevelCandidates, TwoLevelChoice, choice_name};
 use super::fastest::MANY_RANKS;
 use super::routed::choice_of;
-use super::{Location, Predictions, about_whole};
+use super::{Location, NextBest, Predictions, about_whole};
 use crate::decide::{AS_GOOD, LEAST_ACROSS};
 use crate::error::Result;
 use crate::policy::{CompiledPolicy, TwoLevelRow};
@@ -39,11 +39,17 @@ const MOST_EVENTS_AMONG_MANY: u64 = 3 << 15;
 const LONGEST_FIRST: usize = 64 << 10;
 
 /// The schedule that a row says, or a better one: what rows of sizes near say, any inter-group algorithm with any tree, the best of these in longer or
-/// shorter segments, or each group's own row (`None`). What predictions of these missed when they were measured, they are taken to miss here too.
+/// shorter segments, or each group's own row (`None`); and the next best. What predictions of these missed when they were measured, they are taken to miss
+/// here too.
 ///
 /// # Errors
 /// Those of [`super::seconds`].
-pub(super) fn choice(predictions: &Rc<Predictions>, root: Rank, bytes: usize, row: &TwoLevelRow) -> Result<TwoLevelChoice> {
+pub(super) fn choice(
+    predictions: &Rc<Predictions>,
+    root: Rank,
+    bytes: usize,
+    row: &TwoLevelRow,
+) -> Result<(TwoLevelChoice, Option<NextBest>)> {
     let mut search = Search::new(predictions, root, bytes, row)?;
     search.rows(row)?;
     search.try_choice(None)?;
@@ -52,7 +58,8 @@ pub(super) fn choice(predictions: &Rc<Predictions>, root: Rank, bytes: usize, ro
     if search.tried() * search.members.len() < MOST_RANKS {
         search.segments()?;
     }
-    Ok(search.best())
+    let best = search.best();
+    Ok((best, search.next_to(best)))
 }
 
 struct Search<'a> {
@@ -185,6 +192,15 @@ impl<'a> Search<'a> {
         as_good.min_by_key(|c| std::cmp::Reverse(length(c.choice))).and_then(|c| c.choice)
     }
 
+    /// The one that is expected to be the fastest of all others.
+    fn next_to(&self, best: TwoLevelChoice) -> Option<NextBest> {
+        let best_s = self.candidates.iter().find(|c| c.choice == best)?.expected;
+        let others = self.candidates.iter().filter(|c| c.choice != best && c.expected.is_finite());
+        let next = others.min_by(|a, b| a.expected.total_cmp(&b.expected))?;
+        let words = next.choice.map_or_else(|| "each group as it is best there".into(), |choice| choice.words(self.bytes));
+        Some(NextBest { words, margin: (next.expected / best_s - 1.0).max(0.0) }).filter(|next| next.margin.is_finite())
+    }
+
     fn in_row(&self, choice: TwoLevelChoice) -> bool {
         self.near.iter().any(|(known, _)| *known == choice)
     }
@@ -257,7 +273,7 @@ mod tests {
         let predictions = Rc::new(Predictions::new(&policy, &members));
         let whole_s = predictions.of_choice(500, &None, 3 << 20, f64::INFINITY).unwrap();
         assert!(whole_s > 0.2, "{whole_s}");
-        assert_eq!(choice(&predictions, 500, 3 << 20, &row).unwrap(), choice_of(&row).unwrap());
+        assert_eq!(choice(&predictions, 500, 3 << 20, &row).unwrap().0, choice_of(&row).unwrap());
     }
 
     #[test]

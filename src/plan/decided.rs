@@ -29,6 +29,17 @@ pub struct Plan {
     pub decision: Option<Decision>,
     /// True if a message of it might be longer than [`LONGEST_MESSAGE`], so that everybody calls the library's own instead.
     pub too_long: bool,
+    /// Where it was chosen by prediction over several groups: the next best of what was predicted to its end.
+    pub next: Option<NextBest>,
+}
+
+/// What was predicted beside what was chosen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NextBest {
+    /// What it does, in words.
+    pub words: String,
+    /// How much longer it should take, as a share.
+    pub margin: f64,
 }
 
 /// Plans a collective. The same input gives the same plan on every rank.
@@ -43,7 +54,10 @@ pub fn plan(policy: &CompiledPolicy, members: &[Location], collective: &'static 
     let class = Class::of(policy, members, collective, shape)?;
     let plan = match decide(policy, members, &class)? {
         Decided::Form(plan) => plan.for_shape(policy, members, &class, shape)?,
-        Decided::Routes(choice) => choice.plan(policy, members, shape.root).map(Plan::from)?.for_shape(policy, members, &class, shape)?,
+        Decided::Routes(choice) => {
+            let plan = Plan { next: choice.next.clone(), ..choice.plan(policy, members, shape.root)?.into() };
+            plan.for_shape(policy, members, &class, shape)?
+        }
     };
     plan.timed(policy, members, &class, shape)
 }
@@ -158,7 +172,7 @@ impl Plan {
 
     /// A form that prediction chose.
     pub fn predicted(form: Form, predicted_s: Option<f64>) -> Plan {
-        Plan { form, predicted_s, from_row: false, decision: None, too_long: false }
+        Plan { form, predicted_s, from_row: false, decision: None, too_long: false, next: None }
     }
 
     /// The routes that it goes along, if it does.
@@ -191,8 +205,7 @@ impl Plan {
         }
         let form = self.form.for_shape(policy, members, shape)?;
         let too_long = !form.is_native() && form.largest_message(shape) > LONGEST_MESSAGE;
-        let Plan { predicted_s, from_row, .. } = *self;
-        Ok(Plan { form, predicted_s, from_row, decision: self.decision.clone(), too_long }.or_native(shape))
+        Ok(Plan { form, too_long, ..self.clone() }.or_native(shape))
     }
 
     /// The same with its time, which may be that of another size than the one that stands for its class.
@@ -200,7 +213,7 @@ impl Plan {
         if let Form::Routed(routed) = self.form {
             let routed = routed.timed(policy, members)?;
             let native_s = routed.beyond.map(|beyond| beyond.native_at(shape.bytes));
-            let timed = Plan::from(routed);
+            let timed = Plan { next: self.next, ..Plan::from(routed) };
             return Ok(if self.too_long { Plan { predicted_s: native_s, too_long: true, ..timed } } else { timed });
         }
         let predicted_s = if shape.bytes == class.shape.bytes { self.predicted_s } else { self.seconds_at(policy, members, shape)? };

@@ -6,7 +6,7 @@ use super::form_flow::busiest_of_all;
 use super::forms::{coordinated, with_radices};
 use super::segments::{BELOW_HANDSHAKE, few_segments, in_segments_of_all_sizes};
 use super::weight::Weight;
-use super::{Form, Location, Plan, PolyModel};
+use super::{Form, Location, NextBest, Plan, PolyModel};
 use crate::collective::{Collective, Parameters, Shape, Size};
 use crate::error::{Error, Result};
 use crate::policy::{CompiledPolicy, TwoLevelRow};
@@ -43,8 +43,19 @@ pub(super) fn fastest(
     let many = shape.ranks >= MANY_RANKS;
     let (most, most_of_first) = if many { (MOST_AMONG_MANY, MOST_AMONG_MANY) } else { (MOST_PREDICTED, MOST_OF_FIRST) };
     let nearest_row = candidates.first().cloned();
-    let mut search =
-        Search { costs, members, shape, nearest_row, many, built: MOST_BUILT, left: most, tried: Vec::new(), best: None, led: Vec::new() };
+    let mut search = Search {
+        costs,
+        members,
+        shape,
+        nearest_row,
+        many,
+        built: MOST_BUILT,
+        left: most,
+        tried: Vec::new(),
+        best: None,
+        next: None,
+        led: Vec::new(),
+    };
     let (mut seen, mut weighed): (Vec<Form>, Vec<(Weight, Form)>) = (Vec::new(), Vec::new());
     for form in candidates.into_iter().filter(|form| form.fits(shape)) {
         if seen.contains(&form) {
@@ -70,7 +81,10 @@ pub(super) fn fastest(
         search.try_form(&weight, form, first)?;
     }
     search.other_segments()?;
-    let best = search.best;
+    let mut best = search.best;
+    if let (Some(best), Some((form, seconds))) = (&mut best, &search.next) {
+        best.next = Some(NextBest { words: form.words(), margin: (seconds / best.seconds() - 1.0).max(0.0) });
+    }
     let faster = |nearest_s: f64| best.as_ref().is_none_or(|best| nearest_s < best.seconds());
     let unpredicted = nearest.filter(|&(too_large, nearest_s, _)| best.is_none() || (too_large && faster(nearest_s)));
     Ok(unpredicted.map(|(_, _, form)| Plan::predicted(form, None)).or(best))
@@ -113,6 +127,8 @@ struct Search<'a> {
     left: usize,
     tried: Vec<Form>,
     best: Option<Plan>,
+    /// The fastest of the others that were predicted to their end.
+    next: Option<(Form, f64)>,
     /// Those that were the best so far when they were predicted, the last one last.
     led: Vec<Form>,
 }
@@ -141,13 +157,23 @@ impl Search<'_> {
         }
         self.tried.push(form.clone());
         self.left = left;
-        if let Some(seconds) = seconds(&form, &self.costs, self.members, (self.shape, weight.look), limit_s)?
-            && seconds < limit_s
-        {
+        let found = seconds(&form, &self.costs, self.members, (self.shape, weight.look), limit_s)?.filter(|s| s.is_finite());
+        let Some(seconds) = found else { return Ok(()) };
+        if seconds < limit_s {
             self.led.push(form.clone());
-            self.best = Some(Plan::predicted(form, Some(seconds)));
+            let before = self.best.replace(Plan::predicted(form, Some(seconds)));
+            before.into_iter().for_each(|plan| self.lose(plan.seconds(), plan.form));
+        } else {
+            self.lose(seconds, form);
         }
         Ok(())
+    }
+
+    /// Keeps what is not the best, if it is the next best.
+    fn lose(&mut self, seconds: f64, form: Form) {
+        if self.next.as_ref().is_none_or(|next| seconds < next.1) {
+            self.next = Some((form, seconds));
+        }
     }
 
     /// Tries the best one in segments of other sizes, as far as there is room, and the one before it that does something else between coordinators: in some

@@ -30,7 +30,7 @@ use crate::two_level::has_routes;
 pub use across::{Flow, TwoLevelParameters, busiest, predict, seconds, two_level, two_level_parameters, unlike_processors};
 pub use beyond::Beyond;
 pub use candidates::{TwoLevelCandidate, TwoLevelCandidates, TwoLevelChoice, choice_name};
-pub use decided::{Plan, plan};
+pub use decided::{NextBest, Plan, plan};
 pub use form::{Form, Kind};
 pub use forms::forms;
 pub use members::{Location, everybody, group_ranks, members, placement};

@@ -2,7 +2,7 @@
 
 use super::across::{self, Flow, TwoLevelParameters, predict, segment_of, two_level};
 use super::beyond::{self, Beyond};
-use super::{Location, Predictions, TwoLevelChoice, about_whole, adapted, group_ranks, placement, untuned};
+use super::{Location, NextBest, Predictions, TwoLevelChoice, about_whole, adapted, group_ranks, placement, untuned};
 use crate::collective::{Built, Shape};
 use crate::decide::placed;
 use crate::error::{Error, Result};
@@ -59,6 +59,8 @@ pub(super) struct Choice {
     /// By the policy's group: what is best for it, and how long that keeps its coordinator from sending.
     inside: FxHashMap<usize, Inside>,
     beyond: Option<Beyond>,
+    /// The next best, where it was chosen by prediction.
+    pub(super) next: Option<NextBest>,
 }
 
 /// What a group of several ranks does with a whole message, and how long that keeps its coordinator from sending.
@@ -71,12 +73,12 @@ impl Choice {
     /// [`crate::error::Error::Invalid`] if a link between two groups is not in the policy.
     pub(super) fn new(policy: &CompiledPolicy, members: &[Location], root: Rank, at: usize, above: bool) -> Result<Choice> {
         let predictions = Rc::new(Predictions::new(policy, members));
-        let over_groups = match crossing_row(policy, members, at) {
+        let (over_groups, next) = match crossing_row(policy, members, at) {
             Some(row) if !as_tuned(policy, members, root) => adapted::choice(&predictions, root, at, row)?,
-            Some(row) => choice_of(row)?,
-            None => None,
+            Some(row) => (choice_of(row)?, None),
+            None => (None, None),
         };
-        let mut choice = Choice { bytes: at, over_groups, inside: FxHashMap::default(), beyond: None };
+        let mut choice = Choice { bytes: at, over_groups, inside: FxHashMap::default(), beyond: None, next };
         if over_groups.is_none() {
             for (group, ranks) in group_ranks(members, root) {
                 choice.inside.extend(predictions.inside(group, &ranks, at)?.map(|found| (group, found)));

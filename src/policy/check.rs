@@ -2,7 +2,7 @@
 
 use super::errors::table_of;
 use super::toml_file::{Fault, ascend};
-use super::{Choice, GroupPolicy, PER_GROUP, Policy, TwoLevelRow};
+use super::{Choice, GroupPolicy, LARGEST_BOUND, PER_GROUP, Policy, TwoLevelRow};
 use crate::collective::{Algorithm, Collective};
 use crate::error::key_path;
 use crate::model::{Compute, LARGEST};
@@ -20,6 +20,9 @@ impl Policy {
         }
         if self.provenance.ranks > MAX_BYTES {
             return Some((key_path(&[&"provenance", &"ranks"]), format!("there are no {} ranks", self.provenance.ranks)));
+        }
+        if self.provenance.bound.is_some_and(|ratio| !(1.0..=LARGEST_BOUND).contains(&ratio)) {
+            return Some((key_path(&[&"provenance", &"bound"]), format!("bound must be a factor from 1 to {LARGEST_BOUND}")));
         }
         let ranks = self.groups.iter().map(|g| g.hosts.len()).sum();
         let two_level = || self.collectives.iter().find_map(|(c, all)| rows_fault(c, &all.two_level, ranks, self.groups.len()));

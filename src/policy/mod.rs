@@ -75,7 +75,13 @@ pub struct Provenance {
     pub made_by: String,
     /// Seconds of measuring.
     pub measuring_s: f64,
+    /// Latencies within a group differ by at most this factor; none: by the usual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<f64>,
 }
+
+/// A larger factor than this is no bound that anybody means.
+pub const LARGEST_BOUND: f64 = 100.0;
 
 /// A group of alike hosts.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,7 +4,7 @@ use super::picture::{Axis, Bar, Line, Panel, Scale, Shape, Stack, chart, parts};
 use super::tables::{Table, or_dash, percent};
 use super::{Block, Figure, Inputs, Section};
 use crate::error::Result;
-use crate::qnm::{Application, Components, Machine, Prediction, Run, Spread};
+use crate::qnm::{Application, Components, Machine, Prediction, Run};
 use crate::stats;
 use crate::units;
 
@@ -46,10 +46,11 @@ fn shares(c: &Components) -> [f64; 5] {
 }
 
 fn of_one(inputs: &Inputs, k: usize, runs: Vec<Run>) -> Result<Vec<Block>> {
-    let machine = Machine::of_policy(inputs.policy, 1)?;
+    let (cores, spread) = inputs.placed;
+    let machine = Machine::of_policy(inputs.policy, cores)?;
     let command = runs[0].command.clone();
-    let app = Application::fit(runs, &machine, Spread::Block)?;
-    let left_out = app.left_out(&machine, Spread::Block)?;
+    let app = Application::fit(runs, &machine, spread)?;
+    let left_out = app.left_out(&machine, spread)?;
     let measured: Vec<(f64, f64)> = left_out.iter().filter_map(|(ranks, _)| Some((*ranks as f64, app.measured_s(*ranks)?))).collect();
     let predicted: Vec<&Prediction> = left_out.iter().filter_map(|l| l.1.as_ref()).collect();
     let mut table = Table::new(&["processes", "measured", "predicted", "95 % interval", "too long by"]);

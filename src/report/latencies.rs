@@ -34,6 +34,8 @@ pub struct Latencies {
     pub seconds: Vec<Vec<Option<f64>>>,
     /// The share of pairs that were measured; `None` where there is no pair.
     pub measured: Vec<Vec<Option<f64>>>,
+    /// All groups, so that those near each other are neighbours.
+    pub order: Vec<usize>,
     /// What joins the rows: first those of a group, then groups.
     pub merges: Vec<Merge>,
     /// Pairs of hosts that were measured, and all.
@@ -63,6 +65,7 @@ impl Latencies {
         found.between.values_mut().for_each(|all| all.sort_by(f64::total_cmp));
         found.fill(policy, &hosts, &measured, tiles);
         found.join(&order);
+        found.order = order.groups;
         Ok(found)
     }
 

@@ -4,13 +4,17 @@
 //! them, [`Report::html`] puts them on a page that needs nothing else. The same input gives the same page, byte for byte.
 
 mod applications;
+mod beside;
 mod changes;
 mod choices;
 mod critical;
+mod decision_maps;
+mod drawn;
 mod latencies;
 mod models;
 mod page;
 pub mod picture;
+mod plans;
 mod platform;
 mod provenance;
 mod regrets;
@@ -24,7 +28,7 @@ use crate::bench;
 use crate::error::Result;
 use crate::measure::{Samples, Settings};
 use crate::policy::CompiledPolicy;
-use crate::qnm::Run;
+use crate::qnm::{Run, Spread};
 use serde::Serialize;
 
 pub use latencies::{Latencies, Tile};
@@ -46,6 +50,8 @@ pub struct Inputs<'a> {
     pub traces: &'a [Traced],
     /// Runs of an application.
     pub runs: &'a [Run],
+    /// Processors of a host that they ran on, and how their processes were placed.
+    pub placed: (usize, Spread),
     /// Another policy, with its name.
     pub against: Option<(&'a str, &'a CompiledPolicy)>,
 }
@@ -125,26 +131,30 @@ pub struct Cells {
     pub y: Vec<i32>,
 }
 
-/// Pictures of which one is seen at a time.
+/// Pictures of which those of one collective, root and size are seen at a time.
 #[derive(Debug, Clone, Serialize)]
 pub struct Chooser {
     /// Its name in addresses.
     pub id: &'static str,
-    /// What is chosen from a list, with what is there.
-    pub list: (String, Vec<String>),
-    /// What is chosen by a slider.
-    pub slider: (String, Vec<String>),
-    /// What is seen, by list and then by slider.
+    /// The collectives.
+    pub collectives: Vec<String>,
+    /// The roots.
+    pub roots: Vec<String>,
+    /// The sizes.
+    pub sizes: Vec<String>,
+    /// What is seen, by collective, root and size.
     pub views: Vec<View>,
 }
 
-/// One of them.
+/// What is seen for one of each.
 #[derive(Debug, Clone, Serialize)]
 pub struct View {
-    /// Its place in the list.
-    pub list: usize,
-    /// Its place on the slider.
-    pub slider: usize,
+    /// The collective's place in the list.
+    pub collective: usize,
+    /// The root's; `None`: the collective has none.
+    pub root: Option<usize>,
+    /// The size's place on the slider; `None`: the collective has none.
+    pub size: Option<usize>,
     /// What to know of it.
     pub words: String,
     /// What is seen.
@@ -158,11 +168,12 @@ impl Report {
     /// The policy lacks what it should have, or samples and runs are of other hosts.
     pub fn of(inputs: &Inputs) -> Result<Report> {
         let policy = &inputs.policy.policy;
+        let plans = plans::Plans::new(inputs.policy)?;
         let sections = vec![
             platform::section(inputs)?,
             models::section(inputs)?,
-            choices::section(inputs)?,
-            schedules::section(inputs)?,
+            choices::section(inputs, &plans)?,
+            schedules::section(inputs, &plans)?,
             wins::section(inputs)?,
             applications::section(inputs)?,
             provenance::section(inputs)?,

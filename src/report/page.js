@@ -62,23 +62,48 @@ function explore(figure) {
   });
 }
 
-// One of several views, by a list and a slider.
+// Views that are not seen at first are there as deflated text.
+function unpack(view) {
+  const bytes = Uint8Array.from(atob(view.dataset.packed), function (letter) {
+    return letter.charCodeAt(0);
+  });
+  const text = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  delete view.dataset.packed;
+  new Response(text).text().then(function (html) {
+    view.innerHTML = html;
+  });
+}
+
+// The view of a collective, a root if it has one, and a size if it has one.
 function choose(chooser) {
-  const list = chooser.querySelector("[data-choose=list]");
-  const slider = chooser.querySelector("[data-choose=slider]");
+  const controls = Array.from(chooser.querySelectorAll("[data-choose]"));
+  const slider = chooser.querySelector("[data-choose=size]");
   const output = chooser.querySelector(".controls output");
-  const names = JSON.parse(chooser.querySelector(".controls script").textContent);
+  const sizes = JSON.parse(chooser.querySelector(".controls script").textContent);
 
   function show() {
     chooser.querySelectorAll(".view").forEach(function (view) {
-      view.hidden = view.dataset.list !== list.value || view.dataset.slider !== slider.value;
+      view.hidden = controls.some(function (control) {
+        const own = view.dataset[control.dataset.choose];
+        return own !== undefined && own !== control.value;
+      });
+      if (!view.hidden) {
+        controls.forEach(function (control) {
+          control.disabled = view.dataset[control.dataset.choose] === undefined;
+        });
+        if (view.dataset.packed) {
+          unpack(view);
+        }
+      }
     });
-    slider.setAttribute("aria-valuetext", names[Number(slider.value)]);
-    output.textContent = names[Number(slider.value)];
+    const size = slider.disabled ? "no message" : sizes[Number(slider.value)];
+    slider.setAttribute("aria-valuetext", size);
+    output.textContent = size;
   }
 
-  list.addEventListener("change", show);
-  slider.addEventListener("input", show);
+  controls.forEach(function (control) {
+    control.addEventListener("input", show);
+  });
   show();
 }
 

@@ -8,6 +8,7 @@ use crate::cluster::{Bound, quality_of};
 use crate::error::Result;
 use crate::policy::{CompiledPolicy, Policy, fold};
 use crate::units;
+use petgraph::unionfind::UnionFind;
 
 /// What large messages carry is told by one of so many bytes.
 const LARGE: usize = 1 << 20;
@@ -27,7 +28,7 @@ pub(super) fn section(inputs: &Inputs) -> Result<Section> {
     });
     blocks.push(Block::Table(groups(policy, &latencies)));
     if policy.groups.len() > 1 {
-        blocks.push(Block::Figure(map(inputs.policy)?));
+        blocks.push(Block::Figure(map(inputs.policy, &latencies)?));
     }
     let words = "Which hosts are alike, and how far they are from each other.".into();
     Ok(Section { id: "platform", title: "The platform", words, blocks })
@@ -54,7 +55,8 @@ fn in_words(matrix: &[Vec<Option<f64>>], words: impl Fn(f64) -> String) -> Vec<V
 }
 
 fn matrix(policy: &Policy, latencies: &Latencies) -> Result<Figure> {
-    let bound = Bound::default();
+    let usual = Bound::default();
+    let bound = Bound { ratio: policy.provenance.bound.unwrap_or(usual.ratio), ..usual };
     let name = |&(g, rows): &(usize, usize)| (policy.groups[g].name.clone(), rows);
     let drawn = heat(&Heat {
         values: latencies.seconds.clone(),
@@ -74,8 +76,10 @@ fn matrix(policy: &Policy, latencies: &Latencies) -> Result<Figure> {
         String::new()
     };
     let order = "Groups are in the order in which complete linkage joins them. ";
-    let bound =
-        format!("Orange lines mark the latency up to which hosts are alike by the usual bound, {} times that of their group.", bound.ratio);
+    let bound = format!(
+        "Orange lines mark the latency up to which hosts are alike by the bound that the policy was tuned with, {} times that of their group.",
+        bound.ratio
+    );
     Ok(Figure {
         id: "latencies".into(),
         title: "Latency between hosts".into(),
@@ -135,7 +139,19 @@ fn bytes_per_s(policy: &CompiledPolicy, a: usize, b: usize) -> Option<f64> {
     Some(LARGE as f64 / busy).filter(|rate| rate.is_finite())
 }
 
-fn map(compiled: &CompiledPolicy) -> Result<Figure> {
+/// More links than these are a tangle: then those are drawn that join all groups at the least latency.
+const MOST_LINKS: usize = 15;
+
+/// The links of a spanning tree of the least latencies.
+fn tree(groups: usize, links: &[LinkDrawn]) -> Vec<LinkDrawn> {
+    let mut nearest: Vec<&LinkDrawn> = links.iter().collect();
+    let rate = |l: &LinkDrawn| l.bytes_per_s.unwrap_or(0.0);
+    nearest.sort_by(|a, b| a.latency_s.total_cmp(&b.latency_s).then(rate(b).total_cmp(&rate(a))));
+    let mut joined = UnionFind::<usize>::new(groups);
+    nearest.into_iter().filter(|l| joined.union(l.between[0], l.between[1])).cloned().collect()
+}
+
+fn map(compiled: &CompiledPolicy, latencies: &Latencies) -> Result<Figure> {
     let policy = &compiled.policy;
     let nodes: Vec<Node> = policy.groups.iter().map(|g| Node { name: g.name.clone(), ranks: g.hosts.len() }).collect();
     let place = |name: &String| policy.groups.iter().position(|g| g.name == *name);
@@ -149,11 +165,21 @@ fn map(compiled: &CompiledPolicy) -> Result<Figure> {
         let names = link.between.map(|k| nodes[k].name.as_str()).join(" to ");
         table.row([names, units::seconds(link.latency_s), or_dash(link.bytes_per_s, super::picture::bits)]);
     }
+    let mut words = "Bandwidth is what the link's model lets one message of 1 MiB after the other through.".to_string();
+    let mut seen = drawn.clone();
+    if drawn.len() > MOST_LINKS {
+        seen = tree(nodes.len(), &drawn);
+        words += &format!(
+            " Of {} links the {} are drawn that join all groups at the least latency; the table has all.",
+            drawn.len(),
+            seen.len()
+        );
+    }
     Ok(Figure {
         id: "links".into(),
         title: "Groups and links".into(),
-        words: "Bandwidth is what the link's model lets one message of 1 MiB after the other through.".into(),
-        svg: links(&nodes, &drawn)?,
+        words,
+        svg: links(&nodes, &seen, &latencies.order)?,
         cells: None,
         table,
     })

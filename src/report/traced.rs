@@ -1,9 +1,11 @@
 //! Traces of what ranks did, as programs write them that run with `COLLWISE_TRACE=FOLDER`: a file a rank, a line a call.
 
+use crate::collective::Collective;
 use crate::error::{Error, Result};
 use crate::files::read_text;
 use crate::schedule::Action;
 use crate::topology::Rank;
+use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,9 +17,11 @@ pub struct Traced {
     pub folder: String,
     /// How many ranks.
     pub ranks: usize,
+    /// What they did together; `None`: the trace is of a version that did not say it.
+    pub collective: Option<&'static Collective>,
     /// The size.
     pub bytes: usize,
-    /// The rank that hears from nobody, if all others do hear: of a broadcast, the root.
+    /// The root, if there is one; where the trace does not say it, the rank that hears from nobody, if all others do hear.
     pub root: Option<Rank>,
     /// What ranks did, in seconds from the first start.
     pub ops: Vec<TracedOp>,
@@ -55,6 +59,10 @@ pub struct TracedOp {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Call {
+    #[serde(default)]
+    collective: Option<&'static Collective>,
+    #[serde(default)]
+    root: Option<Rank>,
     bytes: usize,
     ranks: usize,
     actions: Vec<Action>,
@@ -68,7 +76,7 @@ fn rank_of(name: &str) -> Option<Rank> {
 }
 
 impl Traced {
-    /// Reads a folder of traces: of the calls among all of its ranks, the last one of each size, which found connections open.
+    /// Reads a folder of traces: of the calls among all of its ranks, the last one of each collective and size, which found connections open.
     ///
     /// # Errors
     /// The folder cannot be read, has no trace, lacks a rank, or has no call of all ranks; [`Error::Format`] with file and line.
@@ -88,17 +96,16 @@ impl Traced {
         // the k-th call of all ranks is one
         let of_all: Vec<Vec<&Call>> = calls.iter().map(|own| own.iter().filter(|call| call.ranks == ranks).collect()).collect();
         let count = of_all.iter().map(Vec::len).min().unwrap_or(0);
-        let mut by_size: BTreeMap<usize, Traced> = BTreeMap::new();
-        for k in 0..count {
-            let call: Vec<&Call> = of_all.iter().map(|own| own[k]).collect();
-            if call.iter().all(|c| c.bytes == call[0].bytes) {
-                by_size.insert(call[0].bytes, Traced::of(&folder.display().to_string(), &call));
-            }
+        let what = |call: &Call| (call.collective.map(|c| c.name), call.bytes);
+        let mut last_of: BTreeMap<(Option<&str>, usize), usize> = BTreeMap::new();
+        for k in (0..count).filter(|&k| of_all.iter().all(|own| what(own[k]) == what(of_all[0][k]))) {
+            last_of.insert(what(of_all[0][k]), k);
         }
-        if by_size.is_empty() {
+        if last_of.is_empty() {
             return Err(wrong(format!("no call is of all its {ranks} ranks: trace collectives on MPI_COMM_WORLD")));
         }
-        Ok(by_size.into_values().collect())
+        let call = |k: usize| of_all.iter().map(|own| own[k]).collect::<Vec<_>>();
+        Ok(last_of.into_values().map(|k| Traced::of(&folder.display().to_string(), &call(k))).collect())
     }
 
     fn of(folder: &str, calls: &[&Call]) -> Traced {
@@ -115,37 +122,48 @@ impl Traced {
         }
         let hears = |rank: Rank| ops.iter().any(|op| op.rank == rank && op.kind == Kind::Recv);
         let mut silent = (0..calls.len()).filter(|&rank| !hears(rank));
-        let root = silent.next().filter(|_| silent.next().is_none());
-        let clocks_set = root.map_or(0, |root| set_clocks(&mut ops, calls.len(), root));
+        let collective = calls[0].collective;
+        let may_have_root = collective.is_none_or(|c| c.rooted);
+        let root = calls[0].root.or_else(|| silent.next().filter(|_| may_have_root && silent.next().is_none()));
+        let clocks_set = set_clocks(&mut ops, calls.len());
         let first = ops.iter().map(|op| op.start_s).fold(f64::INFINITY, f64::min);
         ops.iter_mut().for_each(|op| (op.start_s, op.end_s) = (op.start_s - first, op.end_s - first));
-        Traced { folder: folder.into(), ranks: calls.len(), bytes: calls[0].bytes, root, ops, clocks_set }
+        Traced { folder: folder.into(), ranks: calls.len(), collective, bytes: calls[0].bytes, root, ops, clocks_set }
     }
 }
 
-/// Sets the clocks of ranks by which the first message they hear was there before it was sent, so that it is there when its send ends: times are on each
-/// rank's own clock, and nobody knows more. Gives how many were set.
-fn set_clocks(ops: &mut [TracedOp], ranks: usize, root: Rank) -> usize {
-    let (mut set, mut known, mut queue) = (0, vec![false; ranks], vec![root]);
-    known[root] = true;
-    while let Some(from) = queue.pop() {
-        let sends: Vec<(Rank, f64, f64)> =
-            ops.iter().filter(|op| op.rank == from && op.kind == Kind::Send).map(|op| (op.peer, op.start_s, op.end_s)).collect();
-        for (to, start, end) in sends {
-            if std::mem::replace(&mut known[to], true) {
-                continue;
-            }
-            let heard = ops.iter().find(|op| op.rank == to && op.kind == Kind::Recv && op.peer == from).map(|op| op.end_s);
-            if let Some(early) = heard.filter(|heard| *heard < start) {
-                set += 1;
-                ops.iter_mut()
-                    .filter(|op| op.rank == to)
-                    .for_each(|op| (op.start_s, op.end_s) = (op.start_s + end - early, op.end_s + end - early));
-            }
-            queue.push(to);
+/// Clocks that run apart while a call goes on never agree: so often they are set, at most.
+const MOST_ROUNDS: usize = 64;
+
+/// Sets the clocks of ranks by which a message was there before it was sent, each by as little as may be: times are on each rank's own clock, and nobody
+/// knows more. Gives how many were set.
+fn set_clocks(ops: &mut [TracedOp], ranks: usize) -> usize {
+    let mut sent: FxHashMap<(Rank, Rank), Vec<f64>> = FxHashMap::default();
+    ops.iter().filter(|op| op.kind == Kind::Send).for_each(|op| sent.entry((op.rank, op.peer)).or_default().push(op.start_s));
+    // the k-th message from one rank to another is the k-th that this one receives from it
+    let mut heard: FxHashMap<(Rank, Rank), usize> = FxHashMap::default();
+    let mut early: FxHashMap<(Rank, Rank), f64> = FxHashMap::default();
+    for op in ops.iter().filter(|op| op.kind == Kind::Recv) {
+        let stream = (op.peer, op.rank);
+        let k = heard.entry(stream).or_default();
+        if let Some(start) = sent.get(&stream).and_then(|all| all.get(*k)) {
+            let by = early.entry(stream).or_insert(f64::NEG_INFINITY);
+            *by = by.max(start - op.end_s);
+        }
+        *k += 1;
+    }
+    let mut early: Vec<((Rank, Rank), f64)> = early.into_iter().collect();
+    early.sort_unstable_by_key(|(stream, _)| *stream);
+    let mut late = vec![0.0f64; ranks];
+    for _ in 0..ranks.min(MOST_ROUNDS) {
+        let before = late.clone();
+        early.iter().for_each(|&((from, to), by)| late[to] = late[to].max(late[from] + by));
+        if late == before {
+            break;
         }
     }
-    set
+    ops.iter_mut().for_each(|op| (op.start_s, op.end_s) = (op.start_s + late[op.rank], op.end_s + late[op.rank]));
+    late.iter().filter(|by| **by > 0.0).count()
 }
 
 /// The calls in a rank's file.
@@ -165,7 +183,7 @@ fn calls(file: &str, text: &str) -> Result<Vec<Call>> {
             Action::Send { to: peer, .. } | Action::Recv { from: peer, .. } => Some(peer),
             _ => None,
         });
-        if let Some(peer) = peers.filter(|&peer| peer >= call.ranks).max() {
+        if let Some(peer) = peers.chain(call.root).filter(|&peer| peer >= call.ranks).max() {
             return Err(wrong(number, format!("rank {peer} is outside its {} ranks", call.ranks)));
         }
         all.push(call);

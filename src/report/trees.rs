@@ -1,8 +1,10 @@
-//! The tree of a schedule: from whom each rank hears first.
+//! The tree of a schedule: from whom each rank hears first, or whom it tells last.
 
 use super::picture::Branch;
+use crate::predict::Replay;
 use crate::schedule::{Action, Schedule};
 use crate::topology::Rank;
+use rustc_hash::FxHashMap;
 
 /// The rank that each rank hears from first, by the times of its receives; `None` for the root, and who hears from nobody.
 pub fn parents(schedule: &Schedule, end: impl Fn(Rank, usize) -> f64) -> Vec<Option<Rank>> {
@@ -13,6 +15,46 @@ pub fn parents(schedule: &Schedule, end: impl Fn(Rank, usize) -> f64) -> Vec<Opt
         heard.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, from)| from)
     };
     (0..schedule.ranks()).map(of).collect()
+}
+
+/// The rank that each rank sends to last; `None` for the root.
+pub fn last_receivers(schedule: &Schedule, root: Rank) -> Vec<Option<Rank>> {
+    let last = |rank: Rank| {
+        let program = &schedule.programs[rank];
+        (0..program.len()).rev().find_map(|op| program.sends_to(op)).filter(|_| rank != root)
+    };
+    (0..schedule.ranks()).map(last).collect()
+}
+
+/// The rank that each rank hears of `first` from: the sender of the first message that left after its sender had heard of it.
+pub fn spread(schedule: &Schedule, replay: &Replay, first: Rank) -> Vec<Option<Rank>> {
+    let mut sent: FxHashMap<(Rank, Rank), Vec<f64>> = FxHashMap::default();
+    for (from, program) in schedule.programs.iter().enumerate() {
+        let sends = (0..program.len()).filter_map(|op| Some((program.sends_to(op)?, replay.traces[from].start[op])));
+        sends.for_each(|(to, start)| sent.entry((from, to)).or_default().push(start));
+    }
+    let mut messages: Vec<(f64, f64, Rank, Rank)> = Vec::new();
+    for (to, program) in schedule.programs.iter().enumerate() {
+        let mut heard: FxHashMap<Rank, usize> = FxHashMap::default();
+        for op in 0..program.len() {
+            let Action::Recv { from, .. } = program.action(op) else { continue };
+            // the k-th message from one rank to another is the k-th that this one receives from it
+            let k = heard.entry(from).or_default();
+            if let Some(start) = sent.get(&(from, to)).and_then(|all| all.get(*k)) {
+                messages.push((replay.traces[to].end[op], *start, from, to));
+            }
+            *k += 1;
+        }
+    }
+    messages.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)).then((a.2, a.3).cmp(&(b.2, b.3))));
+    let (mut hears_at, mut from_whom) = (vec![f64::INFINITY; schedule.ranks()], vec![None; schedule.ranks()]);
+    hears_at[first] = 0.0;
+    for (end, start, from, to) in messages {
+        if hears_at[from] <= start && end < hears_at[to] {
+            (hears_at[to], from_whom[to]) = (end, Some(from));
+        }
+    }
+    from_whom
 }
 
 /// Ranks as they are drawn: one by one or, where they are more than `most`, those of one group as one that hear from each other.
@@ -34,7 +76,8 @@ pub fn branches(
     let mut stack: Vec<(Rank, usize)> = children[root].iter().rev().map(|&c| (c, 0)).collect();
     let mut seen = vec![false; parents.len()];
     seen[root] = true;
-    while let Some((rank, above)) = stack.pop() {
+    // who was not reached hangs on the root too
+    while let Some((rank, above)) = stack.pop().or_else(|| Some((seen.iter().position(|seen| !seen)?, 0))) {
         if std::mem::replace(&mut seen[rank], true) {
             continue;
         }

@@ -369,7 +369,7 @@ pub(super) unsafe fn run_plan(known: &mut Known, call: &Call) -> Result<bool> {
     unsafe {
         let (prepared, Some((planned, steps))) = known.parts() else { return Ok(false) };
         let (arguments, copies) = prepared.lend(call)?;
-        if let Err(e) = planned.run(steps, &arguments) {
+        if let Err(e) = planned.run(call.asked.collective, steps, &arguments) {
             // other messages may still be open: they go where they were told to
             std::mem::forget(copies);
             return Err(e);

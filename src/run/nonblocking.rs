@@ -184,7 +184,7 @@ pub(super) unsafe fn begin<'a, S: Scope<'a>>(call: &Call, library: &Immediate, s
         match found {
             Some((plan, planned)) if matches!(*plan, plan::Planned::Run(_)) => {
                 let (arguments, copies) = prepared.lend(call)?;
-                Work::Planned(planned.begin(plan, arguments)?, copies)
+                Work::Planned(planned.begin(call.asked.collective, plan, arguments)?, copies)
             }
             _ => {
                 let (own, copy) = prepared.for_the_library(call);

@@ -163,14 +163,14 @@ impl Planned {
     ///
     /// # Errors
     /// MPI's reason, after the communicator's error handler was called.
-    pub unsafe fn run(&mut self, steps: &[Step], arguments: &Arguments) -> Result<()> {
+    pub unsafe fn run(&mut self, collective: &Collective, steps: &[Step], arguments: &Arguments) -> Result<()> {
         // what a step sent is received before its receiver goes on to the next: one tag does for all
         let tag = self.place.next_tag();
         under_way::finish(self.comm, Some(tag));
         self.shared.check(tag)?;
         // SAFETY: the caller vouches for the buffers
         let done = steps.iter().try_for_each(|step| match step {
-            Step::Program(program) => unsafe { self.run_program(program, arguments, tag).map_err(|e| handled(self.comm, e)) },
+            Step::Program(program) => unsafe { self.run_program((collective, program), arguments, tag).map_err(|e| handled(self.comm, e)) },
             Step::Native(call) => unsafe { self.call_native(call, arguments, tag) },
         });
         if done.is_err() {
@@ -188,12 +188,17 @@ impl Planned {
     ///
     /// # Errors
     /// Nothing takes the place of the library's own collective in a step.
-    pub unsafe fn begin(&mut self, plan: Arc<plan::Planned>, arguments: Arguments) -> Result<Arc<UnderWay>> {
+    pub unsafe fn begin(
+        &mut self,
+        collective: &'static Collective,
+        plan: Arc<plan::Planned>,
+        arguments: Arguments,
+    ) -> Result<Arc<UnderWay>> {
         let tag = self.place.next_tag();
         let plan = self.by_messages(plan, &arguments)?;
         let transport = (self.transport.clone(), self.place.team.ranks.len());
         // SAFETY: the caller's; the communicator of the messages lives until all is over
-        Ok(unsafe { UnderWay::begin((self.comm, tag), transport, plan, arguments, &self.shared) })
+        Ok(unsafe { UnderWay::begin((self.comm, tag), transport, (collective, plan), arguments, &self.shared) })
     }
 
     /// A plan in which programs take the place of the library's own collectives.
@@ -215,11 +220,11 @@ impl Planned {
         call.program(self.transport.rank, arguments.bytes, elements)
     }
 
-    unsafe fn run_program(&mut self, program: &Program, arguments: &Arguments, tag: Tag) -> Result<()> {
+    unsafe fn run_program(&mut self, (collective, program): (&Collective, &Program), arguments: &Arguments, tag: Tag) -> Result<()> {
         let mut trace = trace_of(program);
         // SAFETY: the caller's
         unsafe { self.execute(program, arguments, tag, trace.as_mut())? };
-        keep_trace(program, trace, arguments.bytes, self.place.team.ranks.len());
+        keep_trace((collective, program), trace, arguments, self.place.team.ranks.len());
         Ok(())
     }
 
@@ -277,21 +282,37 @@ pub(super) fn trace_of(program: &Program) -> Option<Trace> {
 }
 
 /// Writes them, if they are wanted. What is communicated does not hang on what can be written.
-pub(super) fn keep_trace(program: &Program, trace: Option<Trace>, bytes: usize, ranks: usize) {
+pub(super) fn keep_trace(of: (&Collective, &Program), trace: Option<Trace>, arguments: &Arguments, ranks: usize) {
     if let (Some(folder), Some(trace)) = (settings::trace_folder(), trace)
-        && let Err(e) = write_trace(folder, program, &trace, bytes, ranks)
+        && let Err(e) = write_trace(folder, of, &trace, arguments, ranks)
     {
         once(Why::Trace, || format!("failed to {e}; this rank goes on without its trace"));
     }
 }
 
-/// Appends what this rank did to its file in the trace folder: a JSON line for each broadcast, with each operation's start and
+/// Appends what this rank did to its file in the trace folder: a JSON line for each collective, with each operation's start and
 /// end on this rank's clock.
-fn write_trace(folder: &Path, program: &Program, trace: &Trace, bytes: usize, ranks: usize) -> Result<()> {
+fn write_trace(
+    folder: &Path,
+    (collective, program): (&Collective, &Program),
+    trace: &Trace,
+    arguments: &Arguments,
+    ranks: usize,
+) -> Result<()> {
     use std::io::Write;
     let path = folder.join(format!("rank-{}.jsonl", world_rank()?));
     let actions: Vec<_> = program.actions().collect();
-    let line = serde_json::json!({ "bytes": bytes, "ranks": ranks, "actions": actions, "start_s": trace.start, "end_s": trace.end });
+    let mut line = serde_json::json!({
+        "collective": collective.name,
+        "bytes": arguments.bytes,
+        "ranks": ranks,
+        "actions": actions,
+        "start_s": trace.start,
+        "end_s": trace.end,
+    });
+    if collective.rooted {
+        line["root"] = arguments.root.into();
+    }
     let written = std::fs::OpenOptions::new().create(true).append(true).open(&path).and_then(|mut file| writeln!(file, "{line}"));
     written.map_err(|reason| Error::Io { action: "write", path, reason })
 }

@@ -5,7 +5,7 @@
 //! something else.
 
 use super::planned::{Members, keep_trace, trace_of};
-use crate::collective::Step;
+use crate::collective::{Collective, Step};
 use crate::error::{Error, Result};
 use crate::plan;
 use crate::schedule::Trace;
@@ -77,6 +77,7 @@ struct Operation {
     orphan: bool,
     transport: Members,
     ranks: usize,
+    collective: &'static Collective,
     /// Programs, one after the other.
     plan: Arc<plan::Planned>,
     /// The one that is carried out, and whether it was started.
@@ -173,7 +174,7 @@ impl UnderWay {
     pub unsafe fn begin(
         (comm, tag): (MPI_Comm, Tag),
         (transport, ranks): (Members, usize),
-        plan: Arc<plan::Planned>,
+        (collective, plan): (&'static Collective, Arc<plan::Planned>),
         arguments: Arguments,
         shared: &Arc<Shared>,
     ) -> Arc<UnderWay> {
@@ -182,7 +183,8 @@ impl UnderWay {
         let mut all = all();
         let after = all.iter().rfind(|one| one.comm == comm && one.tag == tag).cloned();
         let shared = Arc::clone(shared);
-        let operation = Operation { after, tag, orphan, transport, ranks, plan, step, started, arguments, executor, trace, shared, over };
+        let operation =
+            Operation { after, tag, orphan, transport, ranks, collective, plan, step, started, arguments, executor, trace, shared, over };
         let one = Arc::new(UnderWay { comm, tag, operation: Mutex::new(operation) });
         all.push(Arc::clone(&one));
         COUNT.store(all.len(), Ordering::Relaxed);
@@ -275,7 +277,7 @@ impl Operation {
                     return Ok(false);
                 }
             }
-            keep_trace(program, trace.take(), arguments.bytes, self.ranks);
+            keep_trace((self.collective, program), trace.take(), arguments, self.ranks);
             (self.step, self.started) = (self.step + 1, false);
         }
         Ok(true)

@@ -14,6 +14,7 @@ from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select, WebDriverWait
 
 WIDTHS = (390, 1280)
 SCHEMES = ("light", "dark")
@@ -63,15 +64,31 @@ def explore(driver):
     return said
 
 
+def shown(driver):
+    """The words of the views that are seen, each with its numbers of pictures and tables, once they are unpacked."""
+    views = driver.find_elements(By.CSS_SELECTOR, ".view:not([hidden])")
+    WebDriverWait(driver, 10).until(lambda _: all(v.find_elements(By.TAG_NAME, "p") for v in views))
+    count = lambda view, what: len(view.find_elements(By.CSS_SELECTOR, what))
+    return [[v.find_element(By.TAG_NAME, "p").text, count(v, "svg"), count(v, "table")] for v in views]
+
+
 def slide(driver):
-    """What the schedule shows at the slider's start, and after each step to its end."""
-    slider = driver.find_element(By.CSS_SELECTOR, "[data-choose=slider]")
-    shown = lambda: [v.find_element(By.TAG_NAME, "p").text for v in driver.find_elements(By.CSS_SELECTOR, ".view:not([hidden])")]
-    press(driver, slider, Keys.HOME)
-    seen = [shown()]
-    for _ in range(int(slider.get_attribute("max"))):
-        press(driver, slider, Keys.ARROW_RIGHT)
-        seen.append(shown())
+    """What the schedule shows for each collective at the slider's start, and after each step to its end; then from the last root."""
+    slider, collective, root = (driver.find_element(By.CSS_SELECTOR, f"[data-choose={name}]") for name in ("size", "collective", "root"))
+    seen = {}
+    for option in Select(collective).options:
+        if option.text != Select(collective).first_selected_option.text:
+            press(driver, collective, Keys.ARROW_DOWN)
+        steps = seen.setdefault(option.text, [])
+        if slider.is_enabled():
+            press(driver, slider, Keys.HOME)
+        steps.append(shown(driver))
+        for _ in range(int(slider.get_attribute("max")) if slider.is_enabled() else 0):
+            press(driver, slider, Keys.ARROW_RIGHT)
+            steps.append(shown(driver))
+    press(driver, collective, Keys.HOME)
+    press(driver, root, Keys.END)
+    seen["from the last root"] = [shown(driver)]
     return seen
 
 

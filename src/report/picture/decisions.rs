@@ -1,6 +1,6 @@
 //! A decision map: sizes across, ranks down; each cell says what is done, in the colour of its algorithm, the paler the less the next best is behind.
 
-use super::{INK, MUTED, RULE, SIZE, Side, UNKNOWN, WIDTH, colour, cut, fill, picture, say, stroke};
+use super::{INK, MUTED, PAPER, RULE, SIZE, Side, UNKNOWN, WIDTH, colour, cut, fill, picture, say, stroke};
 use crate::error::Result;
 use plotters::prelude::*;
 
@@ -13,6 +13,8 @@ pub struct Decided {
     pub segment: String,
     /// How much longer the next best takes, as a share; `None`: no other is known.
     pub margin: Option<f64>,
+    /// True if it was not decided, and is taken from a size nearby.
+    pub unsure: bool,
 }
 
 /// A map.
@@ -58,17 +60,19 @@ pub fn decisions(map: &Decisions, algorithms: &[String]) -> Result<(String, [Vec
                     fill(area, (left, from + 1), (right, to - 1), UNKNOWN.mix(0.5).filled())?;
                     continue;
                 };
+                let ink = if cell.unsure { &MUTED } else { &INK };
                 let own = algorithms.iter().position(|a| cell.algorithm.first() == Some(a)).map_or(INK, colour);
-                fill(area, (left, from + 1), (right, to - 1), own.mix(weight(cell.margin)).filled())?;
+                let shade = if cell.unsure { PAPER.mix(1.0) } else { own.mix(weight(cell.margin)) };
+                fill(area, (left, from + 1), (right, to - 1), shade.filled())?;
                 let lines: Vec<&String> = cell.algorithm.iter().chain(Some(&cell.segment).filter(|s| !s.is_empty())).collect();
                 let middle = (left + right) / 2;
                 for (line, words) in lines.iter().enumerate() {
                     let y = (from + to) / 2 + 12 * line as i32 - 6 * (lines.len() as i32 - 1);
-                    say(area, &cut(words, right - left, 9.5), (middle, y), Side::Middle, 9.5, &INK)?;
+                    say(area, &cut(words, right - left, 9.5), (middle, y), Side::Middle, 9.5, ink)?;
                 }
             }
         }
-        let words = "colour: algorithm; the paler, the closer is the next best (palest: within 1 %, full: 30 % and more, or no other)";
+        let words = "colour: algorithm; the paler, the closer is the next best (palest: within 1 %, full: 30 % and more, or no other); none: as at the size before";
         say(area, words, (LEFT, ys[ys.len() - 1] + 13), Side::Right, 11.0, &MUTED)
     })?;
     Ok((svg, [xs, ys]))

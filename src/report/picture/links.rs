@@ -26,16 +26,21 @@ pub struct LinkDrawn {
 }
 
 /// Links have words up to so many.
-const WORDS: usize = 15;
+const WORDS: usize = 40;
 
-/// Draws it.
+/// So many groups have names, the largest ones.
+const NAMES: usize = 40;
+
+/// Draws it, groups in this order around the circle: lines are short where neighbours are near.
 ///
 /// # Errors
 /// What drawing gives.
-pub fn links(nodes: &[Node], links: &[LinkDrawn]) -> Result<String> {
+pub fn links(nodes: &[Node], links: &[LinkDrawn], order: &[usize]) -> Result<String> {
     let (centre, radius) = ((WIDTH as f64 / 2.0, 300.0), 225.0);
+    let mut turn = vec![0; nodes.len()];
+    order.iter().enumerate().for_each(|(at, &k)| turn[k] = at);
     let place = |k: usize| {
-        let angle = std::f64::consts::TAU * k as f64 / nodes.len().max(1) as f64 - std::f64::consts::FRAC_PI_2;
+        let angle = std::f64::consts::TAU * turn[k] as f64 / nodes.len().max(1) as f64 - std::f64::consts::FRAC_PI_2;
         ((centre.0 + 1.25 * radius * angle.cos()) as i32, (centre.1 + radius * angle.sin()) as i32)
     };
     let bounds = |of: &dyn Fn(&LinkDrawn) -> Option<f64>| {
@@ -44,6 +49,15 @@ pub fn links(nodes: &[Node], links: &[LinkDrawn]) -> Result<String> {
     let latencies = bounds(&|l| Some(l.latency_s));
     let rates = bounds(&|l| l.bytes_per_s);
     let share = |value: f64, (low, high): (f64, f64)| if high > low { (value / low).ln() / (high / low).ln() } else { 0.5 };
+    let mut named: Vec<usize> = (0..nodes.len()).collect();
+    named.sort_by_key(|&k| std::cmp::Reverse(nodes[k].ranks));
+    named.truncate(NAMES);
+    let most = nodes.iter().map(|n| n.ranks).max().unwrap_or(1).max(1) as f64;
+    let size = |node: &Node| (6.0 + 20.0 * (node.ranks as f64 / most).sqrt()) as i32;
+    let beside = |k: usize| {
+        let (x, size) = (place(k).0, size(&nodes[k]));
+        if f64::from(x) < centre.0 - 20.0 { (Side::Left, x - size - 6) } else { (Side::Right, x + size + 6) }
+    };
     picture((WIDTH, 640), |area| {
         let mut sorted: Vec<&LinkDrawn> = links.iter().collect();
         sorted.sort_by(|a, b| b.latency_s.total_cmp(&a.latency_s));
@@ -54,7 +68,11 @@ pub fn links(nodes: &[Node], links: &[LinkDrawn]) -> Result<String> {
             stroke(area, link.between.map(place), ink.stroke_width(width))?;
         }
         if links.len() <= WORDS {
-            let mut taken: Vec<(i32, i32, i32)> = Vec::new();
+            let name = |k: usize| {
+                let ((side, from), half) = (beside(k), (cut(&nodes[k].name, 190, SIZE).chars().count().max(8) as f64 * 3.4) as i32);
+                (if side == Side::Left { from - half } else { from + half }, place(k).1, half)
+            };
+            let mut taken: Vec<(i32, i32, i32)> = named.iter().copied().map(name).collect();
             for link in &sorted {
                 let [a, b] = link.between.map(place);
                 let words = units::seconds(link.latency_s) + &link.bytes_per_s.map_or(String::new(), |rate| format!(", {}", bits(rate)));
@@ -70,15 +88,13 @@ pub fn links(nodes: &[Node], links: &[LinkDrawn]) -> Result<String> {
                 say(area, &words, p, Side::Middle, 11.0, &INK)?;
             }
         }
-        let most = nodes.iter().map(|n| n.ranks).max().unwrap_or(1).max(1) as f64;
         for (k, node) in nodes.iter().enumerate() {
             let (x, y) = place(k);
-            let size = (6.0 + 20.0 * (node.ranks as f64 / most).sqrt()) as i32;
+            let size = size(node);
             area.draw(&Circle::new((x, y), size, colour(k).filled()))?;
             area.draw(&Circle::new((x, y), size, PAPER.stroke_width(2)))?;
-            if nodes.len() <= 40 {
-                let side = if f64::from(x) < centre.0 - 20.0 { Side::Left } else { Side::Right };
-                let from = if side == Side::Left { x - size - 6 } else { x + size + 6 };
+            if named.contains(&k) {
+                let (side, from) = beside(k);
                 say(area, &cut(&node.name, 190, SIZE), (from, y - 7), side, SIZE, &INK)?;
                 say(area, &format!("{} ranks", node.ranks), (from, y + 8), side, 11.0, &MUTED)?;
             }

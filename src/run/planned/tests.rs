@@ -144,14 +144,14 @@ fn run_all(comm: &SimpleCommunicator) {
     for root in 0..of.len() {
         let mut data = vec![if me == root { root as u8 + 1 } else { 0 }; BYTES];
         // SAFETY: the buffer is of the size that the steps say, as in all that follow
-        unsafe { planned.run(&broadcast(&of, me, root), &of_message(data.as_mut_ptr(), BYTES, root)) }.unwrap();
+        unsafe { planned.run(&bcast::COLLECTIVE, &broadcast(&of, me, root), &of_message(data.as_mut_ptr(), BYTES, root)) }.unwrap();
         assert_eq!(data, vec![root as u8 + 1; BYTES], "from {root} at {me}");
         let (given, mut sum) = (vec![me as u8 + 1; BYTES], vec![0xEE; BYTES]);
         let operation = Some(Operation::measured(Elements::default()));
         let arguments = Arguments { buffers: Buffers::of(&given, &mut sum), bytes: BYTES, root: 0, operation };
-        unsafe { planned.run(&all_reduce(&of, me), &arguments) }.unwrap();
+        unsafe { planned.run(&allreduce::COLLECTIVE, &all_reduce(&of, me), &arguments) }.unwrap();
         assert_eq!(sum, vec![(1..=of.len()).fold(0, |all, rank| all ^ rank as u8); BYTES], "at {me}");
-        unsafe { planned.run(&barrier_of_groups(&of, me), &of_message(std::ptr::null_mut(), 0, 0)) }.unwrap();
+        unsafe { planned.run(&barrier::COLLECTIVE, &barrier_of_groups(&of, me), &of_message(std::ptr::null_mut(), 0, 0)) }.unwrap();
     }
 }
 

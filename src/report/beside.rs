@@ -1,0 +1,111 @@
+//! What a trace measured, beside what is predicted of the same.
+
+use super::drawn::{Drawn, KINDS, MOST_ROWS, Rows, called, host};
+use super::picture::{Gantt, Span, gantt};
+use super::tables::Table;
+use super::traced::{Kind, Traced, TracedOp};
+use super::{Block, Figure, Inputs};
+use crate::collective::bcast;
+use crate::error::{Error, Result};
+use crate::plan::{everybody, members, plan};
+use crate::schedule::Schedule;
+use crate::topology::Rank;
+use crate::units;
+use std::collections::BTreeMap;
+
+/// True if each rank sent as many messages to each other one as it does by a schedule.
+fn is_of(traced: &Traced, schedule: &Schedule) -> bool {
+    let mut sent: BTreeMap<(Rank, Rank), i64> = BTreeMap::new();
+    traced.ops.iter().filter(|op| op.kind == Kind::Send).for_each(|op| *sent.entry((op.rank, op.peer)).or_default() += 1);
+    for (rank, program) in schedule.programs.iter().enumerate() {
+        let to = (0..program.len()).filter_map(|op| program.sends_to(op));
+        to.for_each(|to| *sent.entry((rank, to)).or_default() -= 1);
+    }
+    sent.values().all(|n| *n == 0)
+}
+
+/// What a trace measured, beside what is predicted of the same.
+pub(super) fn beside(inputs: &Inputs, traced: &Traced) -> Result<Vec<Block>> {
+    let (compiled, policy) = (inputs.policy, &inputs.policy.policy);
+    // traces do not say which hosts ranks were on
+    let by_samples = inputs.samples.filter(|(settings, _)| settings.hosts.len() == traced.ranks);
+    let members = match by_samples {
+        Some((settings, _)) => members(policy, &settings.hosts)?,
+        None => everybody(policy),
+    };
+    if members.len() != traced.ranks {
+        let (folder, ranks, own) = (&traced.folder, traced.ranks, members.len());
+        return Err(Error::invalid(format!(
+            "show the traces in {folder}: they are of {ranks} ranks, and the policy and its samples are of {own}"
+        )));
+    }
+    let rows = Rows::new(policy, &members);
+    let span = |op: &TracedOp| Span { row: rows.of[op.rank], kind: op.kind as usize, start_s: op.start_s, end_s: op.end_s };
+    let spans: Vec<Span> = traced.ops.iter().map(span).collect();
+    let end_s = spans.iter().map(|s| s.end_s).fold(0.0, f64::max);
+    let mut table = Table::new(&["rank", "first start", "last end", "operations"]);
+    for (rank, &at) in members.iter().enumerate().take(MOST_ROWS) {
+        let own = || traced.ops.iter().filter(|op| op.rank == rank);
+        let (start, end) = own().fold((f64::INFINITY, 0.0f64), |(s, e), op| (s.min(op.start_s), e.max(op.end_s)));
+        let time = |t: f64| if t.is_finite() { units::seconds(t) } else { "-".into() };
+        table.row([format!("{rank} {}", host(policy, at)), time(start), time(end), own().count().to_string()]);
+    }
+    let chart = Gantt {
+        rows: rows.names.clone(),
+        groups: policy.groups.iter().map(|g| g.name.clone()).collect(),
+        kinds: KINDS[..if spans.iter().any(|s| s.kind == 2) { 3 } else { 2 }].to_vec(),
+        spans,
+        path: Vec::new(),
+        end_s,
+    };
+    // traces of older versions do not name the collective: it may be a broadcast
+    let collective = traced.collective.unwrap_or(&bcast::COLLECTIVE);
+    let root = if collective.rooted { traced.root } else { Some(0) };
+    let from = traced.root.map_or(String::new(), |root| format!(" from rank {root}"));
+    let unnamed = || format!("{}{from}", units::bytes(traced.bytes));
+    let title = traced.collective.map_or_else(unnamed, |c| called(c, traced.bytes, root.unwrap_or_default()));
+    let name = collective.name;
+    let clocks = match traced.clocks_set {
+        0 => "by each rank's own clock".to_string(),
+        set => format!("by each rank's own clock, of which {set} were set by messages that were there before they were sent"),
+    };
+    let mut blocks = vec![Block::Figure(Figure {
+        id: format!("traced-{name}-{}", traced.bytes),
+        title: format!("What ranks did, traced: {title}"),
+        words: format!(
+            "The last such call in {} took {}, {clocks}. A receive begins when it is posted.",
+            traced.folder,
+            units::seconds(end_s)
+        ),
+        svg: gantt(&chart)?,
+        cells: None,
+        table,
+    })];
+    let nothing = |why: &str| Block::Missing(format!("{why}: there is nothing predicted to hold beside it."));
+    let Some(root) = root else {
+        blocks.push(nothing("Which rank was the root is not known"));
+        return Ok(blocks);
+    };
+    let shape = collective.shape(members.len(), root, traced.bytes);
+    let plan = plan(compiled, &members, collective, &shape)?;
+    if plan.is_native() || plan.form.has_native() {
+        blocks.push(nothing("By the policy it has messages of the MPI library's own, which are not known"));
+        return Ok(blocks);
+    }
+    // what cannot be held in memory cannot be drawn either
+    let Ok(schedule) = plan.form.bounded_schedule(&shape) else {
+        blocks.push(nothing("It has too many messages"));
+        return Ok(blocks);
+    };
+    if !is_of(traced, &schedule) {
+        let asked = traced.collective.map_or_else(|| format!("broadcast of {title}"), |_| title.clone());
+        let why = format!("Its messages are not those of the policy's {asked}, with numbers that may be combined in any order");
+        blocks.push(nothing(&why));
+        return Ok(blocks);
+    }
+    let figures = Drawn::new(compiled, &members, &plan, &schedule, &shape)?.figures(policy)?;
+    let renamed =
+        |f: Figure| Figure { id: format!("predicted-{name}-{}", traced.bytes), title: format!("The same, predicted: {title}"), ..f };
+    blocks.extend(figures.into_iter().filter(|f| f.id.starts_with("gantt")).map(|f| Block::Figure(renamed(f))));
+    Ok(blocks)
+}

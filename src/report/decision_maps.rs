@@ -1,0 +1,251 @@
+//! Decision maps: what a collective does for which size among how many ranks, over groups and inside them.
+
+use super::choices::tuned;
+use super::picture::{Decided, Decisions, decisions};
+use super::plans::Plans;
+use super::tables::{Table, percent};
+use super::{Cells, Figure};
+use crate::collective::{Collective, Parameters};
+use crate::error::Result;
+use crate::plan::{Form, Location, Plan, everybody, plan};
+use crate::policy::{CompiledPolicy, Evidence, NO_OTHER, Policy};
+use crate::predict::EVENTS;
+use crate::units;
+use rayon::prelude::*;
+
+/// So many groups have rows in a decision map, the largest first.
+const MOST_GROUPS: usize = 8;
+/// What fewer ranks of a group would do is predicted, not looked up: for groups of up to so many ranks that costs no more than a look at a page is worth.
+const MOST_PREDICTED: usize = 32;
+/// What a row of a map may cost, in events that are replayed to decide: some tenth of a second. What is left then is shown as it is at the size before.
+const MOST_EVENTS: u64 = 1 << 15;
+
+/// A map for each collective that the policy has rows for.
+pub(super) fn maps(plans: &Plans) -> Result<Vec<Figure>> {
+    let compiled = plans.compiled;
+    let rows = rows(&compiled.policy);
+    let collectives: Vec<&'static Collective> = tuned(&compiled.policy).collect();
+    let has = |(c, row): &(&'static Collective, &Row)| match row.among {
+        Among::All | Among::Groups(_) => !compiled.policy.two_level(c).is_empty(),
+        Among::Group(g, _) => !compiled.policy.groups[g].rows(c).is_empty(),
+    };
+    let all: Vec<(&'static Collective, &Row)> =
+        collectives.iter().flat_map(|&c| rows.iter().map(move |row| (c, row))).filter(has).collect();
+    // deciding is what takes time here
+    let all = all.into_par_iter().map(|(c, row)| Ok((c, row, row.cells(plans, c)?))).collect::<Result<Vec<_>>>()?;
+    let left_out = compiled.policy.groups.iter().filter(|g| !g.choices.is_empty()).count().saturating_sub(MOST_GROUPS);
+    let of = |c: &'static Collective| all.iter().filter(|(of, ..)| *of == c).map(|(_, row, cells)| (*row, cells)).collect::<Vec<_>>();
+    collectives.into_iter().map(|c| map(c, plans, &of(c), left_out)).collect()
+}
+
+/// What a cell says, and what it says in full.
+type CellOf = (Decided, String);
+
+/// A row of a map.
+struct Row {
+    name: String,
+    ranks: usize,
+    among: Among,
+}
+
+/// Who takes part.
+enum Among {
+    /// All ranks, of several groups.
+    All,
+    /// These, of several groups.
+    Groups(Vec<Location>),
+    /// The first ones of a group, as many as it says.
+    Group(usize, usize),
+}
+
+/// Over groups all ranks, as many as a launcher would fill slots with, and parts of each group; then whole groups, and fewer of their ranks.
+fn rows(policy: &Policy) -> Vec<Row> {
+    let all = everybody(policy);
+    let across = |name: &str, members: Vec<Location>| Row { name: name.into(), ranks: members.len(), among: Among::Groups(members) };
+    let several = |members: &[Location]| members.iter().any(|m| m.group != members[0].group);
+    let part = |of: usize| all.iter().copied().filter(|m| m.position < (policy.groups[m.group].hosts.len() / of).max(1)).collect();
+    let mut rows = Vec::new();
+    if several(&all) {
+        rows.push(Row { name: "all groups".into(), ranks: all.len(), among: Among::All });
+        let slots = (1..=all.len().ilog2()).rev().map(|k| 1 << k).find(|&n| 2 * n <= all.len() && several(&all[..n]));
+        let mut fewer: Vec<Row> = slots.into_iter().map(|n| across("by slot", all[..n].to_vec())).collect();
+        for (name, of) in [("half each", 2), ("quarter each", 4), ("one each", usize::MAX)] {
+            let members: Vec<Location> = part(of);
+            if members.len() < all.len() && fewer.iter().all(|row| row.ranks != members.len()) {
+                fewer.push(across(name, members));
+            }
+        }
+        fewer.sort_by_key(|row| std::cmp::Reverse(row.ranks));
+        rows.extend(fewer);
+    }
+    let mut groups: Vec<usize> = (0..policy.groups.len()).filter(|&g| !policy.groups[g].choices.is_empty()).collect();
+    groups.sort_by_key(|&g| std::cmp::Reverse(policy.groups[g].hosts.len()));
+    groups.truncate(MOST_GROUPS);
+    groups.sort_unstable();
+    for g in groups {
+        let n = policy.groups[g].hosts.len();
+        let of_group = |ranks| Row { name: policy.groups[g].name.clone(), ranks, among: Among::Group(g, ranks) };
+        rows.extend(std::iter::once(n).chain(fewer(n)).map(of_group));
+    }
+    rows
+}
+
+/// Fewer ranks of a group of so many than all of them.
+fn fewer(ranks: usize) -> Vec<usize> {
+    let mut counts = if ranks > MOST_PREDICTED { Vec::new() } else { vec![ranks / 2, 4] };
+    counts.retain(|&p| p >= 2 && p < ranks);
+    counts.sort_unstable_by(|a, b| b.cmp(a));
+    counts.dedup();
+    counts
+}
+
+impl Row {
+    fn cells(&self, plans: &Plans, collective: &'static Collective) -> Result<Vec<Option<CellOf>>> {
+        let compiled = plans.compiled;
+        let (begin, mut cells): (u64, Vec<Option<CellOf>>) = (EVENTS.get(), Vec::new());
+        for bytes in collective.sizes(plans.sizes) {
+            let cell = match (&self.among, cells.last()) {
+                (Among::All, _) => Some(over_all(&compiled.policy, &plans.of_all(collective, 0, bytes)?, bytes)),
+                (Among::Groups(_), Some(Some(before))) if EVENTS.get() - begin > MOST_EVENTS => Some(as_before(before)),
+                (Among::Groups(members), _) => {
+                    Some(predicted(&plan(compiled, members, collective, &collective.shape(members.len(), 0, bytes))?))
+                }
+                (&Among::Group(g, ranks), _) if ranks == compiled.policy.groups[g].hosts.len() => whole(compiled, g, collective, bytes),
+                (&Among::Group(g, ranks), _) => Some(among(compiled, g, collective, ranks, bytes)?),
+            };
+            cells.push(cell);
+        }
+        Ok(cells)
+    }
+}
+
+/// What is shown where a page has no time to decide.
+fn as_before((decided, full): &CellOf) -> CellOf {
+    const SAID: &str = "not decided for this page, and shown as at the size before: ";
+    let full = format!("{SAID}{}", full.trim_start_matches(SAID));
+    (Decided { margin: None, unsure: true, ..decided.clone() }, full)
+}
+
+/// Segment and window, in words.
+fn segment(p: &Parameters) -> String {
+    match (p.segment, p.in_flight) {
+        (0, _) => String::new(),
+        (segment, 0) => units::bytes(segment),
+        (segment, window) => format!("{} ×{window}", units::bytes(segment)),
+    }
+}
+
+/// What a choice rests on, and the size at which that was found, if it is another one than the cell's.
+type Rests<'a> = (&'a Evidence, Option<usize>);
+
+fn cell(algorithm: Vec<String>, p: &Parameters, rests: Option<Rests>) -> CellOf {
+    let evidence = rests.map(|r| r.0);
+    let name = algorithm.join(" and ") + &if p.radix > 0 { format!(" of radix {}", p.radix) } else { String::new() };
+    let segment = segment(p);
+    let pieces = if segment.is_empty() { "in one piece".into() } else { format!("in {segment}") };
+    let other = evidence.filter(|e| e.runner_up != NO_OTHER && !e.runner_up.is_empty());
+    let rest = rests.map_or(String::new(), |(e, at)| {
+        let measured = e.measured_s.map_or(String::new(), |t| format!(", measured {}", units::seconds(t)));
+        let decided = at.map_or(": ".to_string(), |at| format!(", as decided at {}: there ", units::bytes(at)));
+        format!("{decided}predicted {}{measured}", units::seconds(e.predicted_s))
+    });
+    let next = other.map_or(String::new(), |e| format!("; {} takes {} more", e.runner_up, percent(e.margin)));
+    let margin = other.map(|e| e.margin);
+    (Decided { algorithm, segment, margin, unsure: false }, format!("{name}, {pieces}{rest}{next}"))
+}
+
+/// The size that a row rests on, if that is not this one.
+fn elsewhere(at: usize, bytes: usize) -> Option<usize> {
+    (at != bytes).then_some(at)
+}
+
+/// What all ranks do for a size: what a row of the policy says where it holds, else what is decided when it is called.
+fn over_all(policy: &Policy, plan: &Plan, bytes: usize) -> CellOf {
+    let row = policy.two_level(plan.form.collective()).iter().rev().find(|r| r.from_bytes <= bytes);
+    let Some(row) = row.filter(|row| plan.from_row && plan.is_native() == row.native) else { return predicted(plan) };
+    let algorithm = match (&row.intra_group, row.native) {
+        (_, true) => vec!["library's own".into()],
+        (Some(inside), _) if row.is_per_group() => {
+            vec![row.inter_group.clone(), if inside.is_empty() { String::new() } else { "as each is best".into() }]
+        }
+        (Some(inside), _) => vec![row.inter_group.clone(), inside.clone()],
+        (None, _) => vec![row.inter_group.clone()],
+    };
+    cell(algorithm, &row.parameters(), Some((&row.evidence, elsewhere(row.at_bytes, bytes))))
+}
+
+/// What a plan says.
+fn predicted(plan: &Plan) -> CellOf {
+    let (algorithm, p) = match &plan.form {
+        _ if plan.is_native() => (vec!["library's own".into()], Parameters::default()),
+        Form::Flat(_, algorithm, p) | Form::Placed(_, algorithm, p, _) => (vec![algorithm.name.to_string()], *p),
+        Form::Coordinated(c) => {
+            let p = Parameters { segment: c.segment, ..c.between.parameters };
+            (vec![c.between.algorithm.name.into(), c.inside.algorithm.name.into()], p)
+        }
+        Form::Routed(routed) => match routed.choice() {
+            Some(choice) => {
+                let inside = if choice.inter_group.has_trees() { choice.intra_group.name } else { "" };
+                let names = [choice.inter_group.name(), inside].into_iter().filter(|name| !name.is_empty());
+                (names.map(String::from).collect(), Parameters { in_flight: choice.flow.in_flight, ..Parameters::of(choice.segment, 0) })
+            }
+            None => (vec!["whole".into(), "as each is best".into()], Parameters::default()),
+        },
+    };
+    let evidence = Evidence {
+        predicted_s: plan.seconds(),
+        runner_up: plan.next.as_ref().map_or(NO_OTHER.into(), |next| next.words.clone()),
+        margin: plan.next.as_ref().map_or(0.0, |next| next.margin),
+        ..Evidence::default()
+    };
+    cell(algorithm, &p, Some((&evidence, None)).filter(|e| e.0.predicted_s.is_finite()))
+}
+
+/// What a whole group does for a size.
+fn whole(compiled: &CompiledPolicy, group: usize, collective: &'static Collective, bytes: usize) -> Option<CellOf> {
+    let row = compiled.policy.groups[group].row(collective, bytes)?;
+    Some(cell(vec![row.algorithm.clone()], &row.parameters(), Some((&row.evidence, elsewhere(row.at_bytes, bytes)))))
+}
+
+/// What fewer ranks of a group do, as is predicted when they call it.
+fn among(policy: &CompiledPolicy, group: usize, collective: &'static Collective, ranks: usize, bytes: usize) -> Result<CellOf> {
+    let positions: Vec<usize> = (0..ranks).collect();
+    let decided = policy.decide(collective, group, &positions, bytes)?;
+    let evidence =
+        Evidence { predicted_s: decided.predicted_s, runner_up: decided.runner_up.clone(), margin: decided.margin, ..Evidence::default() };
+    Ok(cell(vec![decided.algorithm.name.into()], &decided.parameters, Some((&evidence, None)).filter(|e| e.0.predicted_s.is_finite())))
+}
+
+fn map(collective: &'static Collective, plans: &Plans, rows: &[(&Row, &Vec<Option<CellOf>>)], left_out: usize) -> Result<Figure> {
+    let mut algorithms: Vec<String> = Vec::new();
+    for cell in rows.iter().flat_map(|r| r.1).flatten() {
+        if !algorithms.contains(&cell.0.algorithm[0]) {
+            algorithms.push(cell.0.algorithm[0].clone());
+        }
+    }
+    let sizes = collective.sizes(plans.sizes);
+    let columns: Vec<String> =
+        sizes.iter().map(|&bytes| if collective.sized() { units::bytes(bytes) } else { "no message".into() }).collect();
+    let ranks = |n: usize| format!("{n} rank{}", if n == 1 { "" } else { "s" });
+    let decided = |cells: &[Option<CellOf>]| cells.iter().map(|c| c.as_ref().map(|c| c.0.clone())).collect();
+    let drawn = rows.iter().map(|(row, cells)| (row.name.clone(), ranks(row.ranks), decided(cells))).collect();
+    let (svg, [x, y]) = decisions(&Decisions { columns: columns.clone(), rows: drawn }, &algorithms)?;
+    let mut table = Table::new(&["among"]);
+    table.header.extend(columns);
+    let said = |c: &Option<CellOf>| c.as_ref().map_or("no row".to_string(), |c| c.1.clone());
+    for (row, cells) in rows {
+        table.row(std::iter::once(format!("{}, {}", row.name, ranks(row.ranks))).chain(cells.iter().map(said)));
+    }
+    let more = if left_out > 0 { format!(" {left_out} smaller groups are not shown.") } else { String::new() };
+    Ok(Figure {
+        id: format!("decisions-{}", collective.name),
+        title: format!("What {} does", collective.name),
+        words: format!(
+            "Over groups: the way between groups, then the one inside each; segment and window. By slot are the first hosts, group after group; half each is half of each group. What all ranks and \
+             whole groups do was decided at some sizes, and holds around them; what fewer do is predicted when they call it.{more}"
+        ),
+        svg,
+        table,
+        cells: Some(Cells { x, y }),
+    })
+}

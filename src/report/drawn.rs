@@ -1,0 +1,197 @@
+//! A schedule as it is drawn: the tree of its ranks, and what every rank does when, as predicted.
+
+use super::Figure;
+use super::critical::{Step, critical_path};
+use super::picture::{Branch, Gantt, Span, gantt, tree};
+use super::tables::{Table, or_dash};
+use super::trees::{branches, last_receivers, parents, spread};
+use crate::collective::{Collective, Shape};
+use crate::error::Result;
+use crate::model::CostModel;
+use crate::plan::{Location, Plan, PolyModel};
+use crate::policy::{CompiledPolicy, Policy};
+use crate::predict::replay;
+use crate::schedule::{Action, Schedule};
+use crate::topology::{Link, Rank};
+use crate::units;
+
+/// More ranks than these have rows in common: a screen has no room for more.
+pub(super) const MOST_ROWS: usize = 100;
+pub(super) const KINDS: [&str; 3] = ["sends", "receives", "copies, combines"];
+
+const HEARS: (&str, &str) = ("From the left, the rank that each rank hears from first", "hears first from");
+const SENDS: (&str, &str) = ("From the left, the rank that each rank sends to last", "sends last to");
+const SPREADS: (&str, &str) =
+    ("From the left, how the ranks hear of the first one: each from the rank that told it first", "hears of rank 0 from");
+
+pub(super) fn host(policy: &Policy, at: Location) -> String {
+    policy.groups[at.group].hosts.get(at.position).cloned().unwrap_or_default()
+}
+
+/// A collective of a size, from its root if it has one.
+pub(super) fn called(collective: &Collective, bytes: usize, root: Rank) -> String {
+    let size = if collective.sized() { format!(" of {}", units::bytes(bytes)) } else { String::new() };
+    let way = if collective.root_begins() { "from" } else { "to" };
+    let root = if collective.rooted { format!(" {way} rank {root}") } else { String::new() };
+    format!("{}{size}{root}", collective.name)
+}
+
+/// The rows of a chart: ranks by group, or several of them.
+pub(super) struct Rows {
+    /// The row of each rank.
+    pub of: Vec<usize>,
+    /// Their names and groups.
+    pub names: Vec<(String, usize)>,
+}
+
+impl Rows {
+    pub fn new(policy: &Policy, members: &[Location]) -> Rows {
+        let mut order: Vec<Rank> = (0..members.len()).collect();
+        order.sort_by_key(|&rank| (members[rank].group, rank));
+        let step = members.len().div_ceil(MOST_ROWS).max(1);
+        let (mut of, mut names) = (vec![0; members.len()], Vec::new());
+        for group in order.chunk_by(|&a, &b| members[a].group == members[b].group) {
+            for ranks in group.chunks(step) {
+                ranks.iter().for_each(|&rank| of[rank] = names.len());
+                let name = |rank: Rank| format!("{rank} {}", host(policy, members[rank]));
+                let words =
+                    if ranks.len() == 1 { name(ranks[0]) } else { format!("{} to {}", name(ranks[0]), name(ranks[ranks.len() - 1])) };
+                names.push((words, members[ranks[0]].group));
+            }
+        }
+        Rows { of, names }
+    }
+}
+
+/// A schedule with the times of its operations.
+pub(super) struct Drawn {
+    id: String,
+    title: String,
+    rows: Rows,
+    chart: Gantt,
+    branches: Vec<Branch>,
+    /// By rank: whom it hangs on in the tree, when it hears first, and when it is done.
+    ranks: Vec<(Option<Rank>, f64, f64)>,
+    hosts: Vec<String>,
+    path: Vec<Step>,
+    /// Which tree it is, in words: what is in its picture, and what is of the other rank in its table.
+    tree: (&'static str, &'static str),
+}
+
+impl Drawn {
+    /// Of a schedule that is the plan's for a shape.
+    pub(super) fn new(compiled: &CompiledPolicy, members: &[Location], plan: &Plan, schedule: &Schedule, shape: &Shape) -> Result<Drawn> {
+        let (collective, bytes, root) = (plan.form.collective(), shape.bytes, shape.root);
+        let policy = &compiled.policy;
+        let costs = PolyModel::new(compiled, members, collective, bytes)?;
+        let replay = replay(schedule, &costs)?;
+        let (rows, mut spans) = (Rows::new(policy, members), Vec::new());
+        for (rank, program) in schedule.programs.iter().enumerate() {
+            let trace = &replay.traces[rank];
+            for op in 0..program.len() {
+                let (start, end, size) = (trace.start[op], trace.end[op], program.bytes(op));
+                let (kind, start_s, end_s) = match program.action(op) {
+                    // as long as its port is busy with it
+                    Action::Send { to, .. } => (0, start, start + costs.cost(Link { from: rank, to }, size).gap.max(end - start)),
+                    Action::Recv { from, .. } => {
+                        let link = Link { from, to: rank };
+                        let busy = costs.cost(link, size).recv_overhead.max(costs.port_in(link, size));
+                        (1, (end - busy).max(0.0), end)
+                    }
+                    Action::Copy { .. } | Action::Combine { .. } | Action::Delay { .. } => (2, start, end),
+                };
+                spans.push(Span { row: rows.of[rank], kind, start_s, end_s });
+            }
+        }
+        let path = critical_path(schedule, &replay, &costs);
+        let (hangs_on, tree) = if collective.root_begins() {
+            (parents(schedule, |rank, op| replay.traces[rank].end[op]), HEARS)
+        } else if collective.rooted {
+            (last_receivers(schedule, root), SENDS)
+        } else {
+            (spread(schedule, &replay, root), SPREADS)
+        };
+        let first = |rank: Rank| {
+            let program = &schedule.programs[rank];
+            let ends =
+                (0..program.len()).filter(|&op| matches!(program.action(op), Action::Recv { .. })).map(|op| replay.traces[rank].end[op]);
+            ends.reduce(f64::min).unwrap_or(0.0)
+        };
+        let ranks = (0..members.len()).map(|rank| (hangs_on[rank], first(rank), replay.traces[rank].finish())).collect();
+        let hosts: Vec<String> = members.iter().map(|&m| host(policy, m)).collect();
+        let chart = Gantt {
+            rows: rows.names.clone(),
+            groups: policy.groups.iter().map(|g| g.name.clone()).collect(),
+            kinds: KINDS[..if spans.iter().any(|s| s.kind == 2) { 3 } else { 2 }].to_vec(),
+            path: path.iter().map(|step| (rows.of[step.rank], step.at_s)).collect(),
+            end_s: replay.completion(),
+            spans,
+        };
+        Ok(Drawn {
+            id: match collective.rooted {
+                true => format!("{}-root{root}-{bytes}", collective.name),
+                false => format!("{}-{bytes}", collective.name),
+            },
+            title: called(collective, bytes, root),
+            branches: branches(&hangs_on, root, MOST_ROWS, |rank| members[rank].group, |rank| hosts[rank].clone()),
+            rows,
+            chart,
+            ranks,
+            hosts,
+            path,
+            tree,
+        })
+    }
+
+    pub(super) fn figures(&self, policy: &Policy) -> Result<Vec<Figure>> {
+        let groups: Vec<String> = policy.groups.iter().map(|g| g.name.clone()).collect();
+        let mut from = Table::new(&["rank", self.tree.1, "hears first at", "done at", "critical path"]);
+        if self.ranks.len() <= MOST_ROWS {
+            for (rank, (heard, at, done)) in self.ranks.iter().enumerate() {
+                let on = if self.path.iter().any(|s| s.rank == rank) { "yes" } else { "" };
+                let heard = or_dash(*heard, |h| format!("{h} {}", self.hosts[h]));
+                from.row([format!("{rank} {}", self.hosts[rank]), heard, units::seconds(*at), units::seconds(*done), on.into()]);
+            }
+        } else {
+            from = self.by_rows();
+        }
+        let mut steps = Table::new(&["step", "rank", "at"]);
+        let mut last = None;
+        for step in self.path.iter().filter(|s| last.replace(s.rank) != Some(s.rank)).take(MOST_ROWS) {
+            steps.row([(steps.rows.len() + 1).to_string(), format!("{} {}", step.rank, self.hosts[step.rank]), units::seconds(step.at_s)]);
+        }
+        let title = &self.title;
+        let tree = Figure {
+            id: format!("tree-{}", self.id),
+            title: format!("The tree: {title}"),
+            words: format!("{}; strong lines cross groups.", self.tree.0),
+            svg: tree(&self.branches, &groups)?,
+            cells: None,
+            table: from,
+        };
+        let chart = Figure {
+            id: format!("gantt-{}", self.id),
+            title: format!("What ranks do: {title}"),
+            words: format!(
+                "All done after {}. In each row, sends above and receives below; the table has the critical path.",
+                units::seconds(self.chart.end_s)
+            ),
+            svg: gantt(&self.chart)?,
+            cells: None,
+            table: steps,
+        };
+        Ok(vec![tree, chart])
+    }
+
+    /// Of many ranks, those that have a row in common.
+    fn by_rows(&self) -> Table {
+        let mut table = Table::new(&["ranks", "first hears at", "last done at"]);
+        for (row, (name, _)) in self.rows.names.iter().enumerate() {
+            let own = || self.ranks.iter().enumerate().filter(|(rank, _)| self.rows.of[*rank] == row);
+            let first = own().map(|r| r.1.1).fold(f64::INFINITY, f64::min);
+            let last = own().map(|r| r.1.2).fold(0.0, f64::max);
+            table.row([name.clone(), units::seconds(first), units::seconds(last)]);
+        }
+        table
+    }
+}
