@@ -17,8 +17,8 @@ use rayon::prelude::*;
 const MOST_GROUPS: usize = 8;
 /// What fewer ranks of a group would do is predicted, not looked up: for groups of up to so many ranks that costs no more than a look at a page is worth.
 const MOST_PREDICTED: usize = 32;
-/// What a row of a map may cost, in events that are replayed to decide: some tenth of a second. What is left then is shown as it is at the size before.
-const MOST_EVENTS: u64 = 1 << 15;
+/// What a row of a map may cost, in events that are replayed to decide: less than a tenth of a second. What is left then is shown as it is at the size before.
+const MOST_EVENTS: u64 = 1 << 14;
 
 /// A map for each collective that the policy has rows for.
 pub(super) fn maps(plans: &Plans) -> Result<Vec<Figure>> {
