@@ -477,6 +477,9 @@ impl<'a> Run<'a> {
     fn retry_early(&mut self, rank: u32, op: OpId, time: f64) {
         let Run { machines, queue, own, .. } = self;
         let Some(Backlog { early, .. }) = machines[(rank & *own) as usize].backlog.as_deref_mut() else { return };
+        if early.is_empty() {
+            return;
+        }
         while let Some(&first) = early.range((op, 0)..=(op, OpId::MAX)).next() {
             early.remove(&first);
             queue.push(time, event::arrive(rank, first.1));

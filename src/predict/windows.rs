@@ -11,7 +11,9 @@ use crate::event::Event;
 use crate::model::Pipe;
 use crate::schedule::OpId;
 use crate::topology::{Link, Rank};
-use std::collections::BTreeMap;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, hash_map::Entry};
 
 /// Times are rounded: a window is a little shorter than what it is as long as.
 const SURE: f64 = 0.99;
@@ -29,6 +31,7 @@ pub(super) struct Coming {
 }
 
 /// A message that goes through a pipe, which it waits for when all are known that set out in its window.
+#[derive(Clone, Copy)]
 pub(super) struct Waiting {
     /// When it was sent, and by whom.
     pub sent: f64,
@@ -58,8 +61,9 @@ pub(super) struct Window {
     pub waiting: Vec<Waiting>,
     /// Windows as long begin in a second: a power of two, by which all is exact.
     per_second: f64,
-    /// Those after it in which something is known to happen, by number.
-    later: BTreeMap<u64, Later>,
+    /// Those after it in which something is known to happen, by number, and their numbers.
+    later: FxHashMap<u64, Later>,
+    numbers: BinaryHeap<Reverse<u64>>,
     /// Room for more of them.
     spare: Vec<Later>,
     /// What comes in it.
@@ -74,22 +78,38 @@ fn power_of_two(number: f64) -> f64 {
 impl Window {
     /// Nothing is known yet of what so many ranks do, in windows no longer than this.
     fn new(ranks: usize, length: f64) -> Window {
-        let per_second = 1.0 / power_of_two(length);
-        Window { end: 0.0, waiting: Vec::new(), per_second, later: BTreeMap::new(), spare: Vec::new(), on_the_way: OnTheWay::new(ranks) }
+        Window {
+            end: 0.0,
+            waiting: Vec::new(),
+            per_second: 1.0 / power_of_two(length),
+            later: FxHashMap::default(),
+            numbers: BinaryHeap::new(),
+            spare: Vec::new(),
+            on_the_way: OnTheWay::new(ranks),
+        }
     }
 
     /// The number of the window of a time, if it has one.
+    #[inline]
     fn number(&self, time: f64) -> Option<u64> {
         let number = time * self.per_second;
         (number < MOST).then_some(number as u64)
     }
 
     /// What is known of a later window.
+    #[inline]
     fn later(&mut self, number: u64) -> &mut Later {
-        self.later.entry(number).or_insert_with(|| self.spare.pop().unwrap_or_default())
+        match self.later.entry(number) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                self.numbers.push(Reverse(number));
+                new.insert(self.spare.pop().unwrap_or_default())
+            }
+        }
     }
 
     /// A message comes later; false if it would not be later than this window, or so late that windows have no numbers.
+    #[inline]
     pub fn add(&mut self, message: Coming) -> bool {
         let number = self.number(message.there).filter(|_| message.there >= self.end);
         number.is_some_and(|number| {
@@ -100,7 +120,8 @@ impl Window {
 
     /// Goes on to the next window in which something happens: gives the ranks that something comes to, or which do something.
     fn go_on(&mut self, ranks: &mut Vec<u32>) -> bool {
-        let Some((number, mut next)) = self.later.pop_first() else { return false };
+        let Some(Reverse(number)) = self.numbers.pop() else { return false };
+        let mut next = self.later.remove(&number).unwrap_or_default();
         self.end = (number + 1) as f64 / self.per_second;
         ranks.clear();
         ranks.append(&mut next.ranks);
@@ -178,14 +199,20 @@ impl Run<'_> {
     fn go_through_pipes(&mut self) {
         let Run { way: Way::InWindows(window), pipe_free, by_time, .. } = self else { return };
         let mut waiting = std::mem::take(&mut window.waiting);
-        // what one rank sent at one time stays in its order
-        waiting.sort_by(|a, b| a.sent.total_cmp(&b.sent).then(a.from.cmp(&b.from)));
-        for Waiting { leaves, on_the_way, pipe, busy, message, .. } in waiting.drain(..) {
+        // what one rank sent at one time stays in its order; the bits of such times are in the order of their values
+        let word = |(k, message): (u32, &Waiting)| {
+            u128::from(message.sent.to_bits()) << 64 | u128::from(u64::from(message.from) << 32 | u64::from(k))
+        };
+        let mut order: Vec<u128> = (0..).zip(&waiting).map(word).collect();
+        order.sort_unstable();
+        for k in order.into_iter().map(|word| word as u32 as usize) {
+            let Waiting { leaves, on_the_way, pipe, busy, message, .. } = waiting[k];
             let free = &mut pipe_free.entry(pipe).or_insert((0.0, 0)).0;
             let leaves = leaves.max(*free);
             *free = rounded(leaves + busy);
             *by_time |= !window.add(Coming { there: rounded(leaves + on_the_way), ..message });
         }
+        waiting.clear();
         window.waiting = waiting;
     }
 
