@@ -44,7 +44,7 @@ use machine::{Backlog, Machine, Place, is_complete, known};
 use order::OnTheWay;
 use progress::Progress;
 use rustc_hash::FxHashMap;
-use windows::{Waiting, Window};
+use windows::{Coming, Waiting, Window};
 
 /// What a replay finds.
 #[derive(Debug, Clone, PartialEq)]
@@ -365,14 +365,11 @@ impl<'a> Run<'a> {
             leaves = now.max(*free);
             *free = rounded(leaves + link_gap);
         }
-        let Place { several, one, .. } = self.places[to];
-        let theirs = self.at(to as u32, their as usize);
-        let event = if several { event::at_port } else { event::arrive }(one, their);
         let on_the_way = (transit - recv_overhead).max(0.0);
         if let Some((pipe, busy)) = pipe {
             if let Way::InWindows(window) = &mut self.way {
-                self.done[theirs] = -recv_overhead;
-                return window.waiting.push((now, rank, Waiting { leaves, pipe, busy, on_the_way, to: to as u32, event }));
+                let message = Coming { there: 0.0, recv_overhead, to: to as u32, receive: their };
+                return window.waiting.push(Waiting { sent: now, from: rank, leaves, on_the_way, pipe, busy, message });
             }
             let free = self.goes_through(pipe, rank);
             leaves = leaves.max(*free);
@@ -380,25 +377,19 @@ impl<'a> Run<'a> {
         }
         let there = rounded(leaves + on_the_way);
         // at one time messages come before all else and ranks have their turns in order: what comes now finds those that are replayed alone elsewhere
-        let overhead = &mut self.done[theirs];
         match &mut self.way {
             Way::ByTime => {
-                *overhead = -recv_overhead;
+                let Place { first, several, one, .. } = self.places[to];
+                self.done[first as usize + their as usize] = -recv_overhead;
                 self.by_time |= there <= now && self.stand_for_all;
-                self.queue.push(there, event);
+                self.queue.push(there, if several { event::at_port } else { event::arrive }(one, their));
             }
             Way::InOrder(on_the_way) => {
                 self.by_time |= there <= now;
                 on_the_way.add(to, there, recv_overhead, their);
             }
             Way::InWindows(window) => {
-                *overhead = -recv_overhead;
-                self.by_time |= there < window.end;
-                let theirs = &mut self.machines[to];
-                // the queue of the rank that is replayed is the common one
-                let queue = if to == rank as Rank { &mut self.queue } else { &mut theirs.queue };
-                queue.push(there, event);
-                window.look_at(to as u32, theirs, there);
+                self.by_time |= !window.add(Coming { there, recv_overhead, to: to as u32, receive: their });
             }
         }
     }
@@ -486,6 +477,9 @@ impl<'a> Run<'a> {
     fn retry_early(&mut self, rank: u32, op: OpId, time: f64) {
         let Run { machines, queue, own, .. } = self;
         let Some(Backlog { early, .. }) = machines[(rank & *own) as usize].backlog.as_deref_mut() else { return };
+        if early.is_empty() {
+            return;
+        }
         while let Some(&first) = early.range((op, 0)..=(op, OpId::MAX)).next() {
             early.remove(&first);
             queue.push(time, event::arrive(rank, first.1));

@@ -14,8 +14,8 @@ pub struct PolyModel<'a> {
     members: &'a [Location],
     /// The model selected in each of the policy's groups; none of those that were measured with one rank.
     models: Vec<Option<&'a dyn CostModel>>,
-    /// By group: its first kind of ranks, and whether each position is of one for itself.
-    kinds: Vec<(usize, bool)>,
+    /// The kind of each rank.
+    kinds: Vec<u32>,
     /// How many kinds of ranks there are.
     rank_kinds: usize,
 }
@@ -60,12 +60,13 @@ impl<'a> PolyModel<'a> {
             of_group[m.group] = of_group[m.group].max(m.position + 1);
         }
         let mut rank_kinds = 0;
-        let kind = |(differ, of_group): (bool, usize)| {
-            let first = rank_kinds;
+        let first = |of_group: usize| {
             rank_kinds += of_group;
-            (first, differ)
+            rank_kinds - of_group
         };
-        let kinds = differ.into_iter().zip(of_group).map(kind).collect();
+        let first: Vec<usize> = of_group.into_iter().map(first).collect();
+        let kind = |m: &Location| (first[m.group] + if differ[m.group] { m.position } else { 0 }) as u32;
+        let kinds = members.iter().map(kind).collect();
         Ok(PolyModel { policy, members, models, kinds, rank_kinds })
     }
 
@@ -98,12 +99,7 @@ impl CostModel for PolyModel<'_> {
     }
 
     fn kind(&self, link: Link) -> usize {
-        let of = |rank: Rank| {
-            let Location { group, position } = self.members[rank];
-            let (first, differ) = self.kinds[group];
-            first + if differ { position } else { 0 }
-        };
-        of(link.from) * self.rank_kinds + of(link.to)
+        self.kinds[link.from] as usize * self.rank_kinds + self.kinds[link.to] as usize
     }
 
     fn loses(&self) -> bool {

@@ -57,9 +57,9 @@ pub(super) struct Machine {
     pub pending: Pending,
     /// Messages that wait here, if any ever did.
     pub backlog: Option<Box<Backlog>>,
-    /// Its events, and when it is looked at next, where each rank is replayed for itself in windows of time.
+    /// What comes up again at it, and the last window that it was to be looked at in, where each rank is replayed for itself in windows of time.
     pub queue: EventQueue,
-    pub next: f64,
+    pub window: u64,
     /// When something may start next; one such event is enough.
     pub turn_at: f64,
     /// When the operation but receives may start that may first, as far as is known: whatever changes it looks ahead anew.
@@ -93,7 +93,7 @@ impl Machine {
             pending: Pending::new(program, |op| known(program, done, op)),
             backlog: None,
             queue: EventQueue::with_capacity(0),
-            next: f64::INFINITY,
+            window: u64::MAX,
             turn_at: f64::INFINITY,
             ahead_at: f64::INFINITY,
             ahead: 0,

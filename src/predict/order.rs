@@ -57,14 +57,15 @@ pub(super) struct OnTheWay {
 
 impl OnTheWay {
     /// Nothing was sent to so many ranks.
-    fn new(ranks: usize) -> OnTheWay {
+    pub(super) fn new(ranks: usize) -> OnTheWay {
         OnTheWay { last: vec![NONE; ranks], messages: Vec::new(), free: NONE }
     }
 
-    /// A message goes to a rank: when it is there, the overhead of its receive, and that.
+    /// A message goes to a rank: when it is there, the overhead of its receive, and that. True if it is the only one.
     #[inline]
-    pub(super) fn add(&mut self, to: Rank, there: f64, recv_overhead: f64, receive: OpId) {
+    pub(super) fn add(&mut self, to: Rank, there: f64, recv_overhead: f64, receive: OpId) -> bool {
         let last = &mut self.last[to];
+        let is_only = *last == NONE;
         let message = Waiting { there, recv_overhead, receive, before: *last };
         if let Some(place) = self.messages.get_mut(self.free as usize) {
             *last = std::mem::replace(&mut self.free, place.before);
@@ -73,10 +74,13 @@ impl OnTheWay {
             self.messages.push(message);
             *last = self.messages.len() as u32 - 1;
         }
+        is_only
     }
 
-    /// It is the turn of a rank, whose operations are known: gives what comes to it as events, the first one last.
-    fn bring(&mut self, rank: u32, event: fn(u32, OpId) -> u64, done: &mut [f64], messages: &mut Vec<Event>) {
+    /// It is the turn of a rank: gives what comes to it as events, the first one last. `done`: of the operations of all ranks.
+    pub(super) fn bring(&mut self, rank: u32, place: &Place, done: &mut [f64], messages: &mut Vec<Event>) {
+        let event = if place.several { event::at_port } else { event::arrive };
+        let done = &mut done[place.first as usize..];
         let mut at = std::mem::replace(&mut self.last[rank as usize], NONE);
         messages.clear();
         while let Some(message) = self.messages.get_mut(at as usize) {
@@ -106,11 +110,11 @@ impl Run<'_> {
             if self.by_time {
                 break;
             }
-            let Place { first, several, .. } = self.places[rank as usize];
-            let done = &mut self.done[first as usize..];
+            let place = &self.places[rank as usize];
             if let Way::InOrder(on_the_way) = &mut self.way {
-                on_the_way.bring(rank, if several { event::at_port } else { event::arrive }, done, &mut messages);
+                on_the_way.bring(rank, place, &mut self.done, &mut messages);
             }
+            let done = &self.done[place.first as usize..];
             let program = &self.schedule.programs[rank as usize];
             match self.machines.first_mut() {
                 Some(machine) => machine.restart(program, done),

@@ -1,49 +1,137 @@
 //! All ranks at once, each for itself in windows of time as long as a message takes at least: what is sent in a window comes after it (bounded lag: Lubachevsky,
-//! Communications of the ACM 32 (1989)). What a rank needs stays near for as long as a window, and of its events the next one alone is in a heap of all. What
-//! goes through a pipe that ranks share keeps none of them, and comes after the window: when all is known that was sent in it, it goes through in that order.
+//! Communications of the ACM 32 (1989)). What a rank needs stays near for as long as a window. What comes later is kept by window, in no order (a calendar queue:
+//! Brown, Communications of the ACM 31 (1988)), and of each rank is put in order when it is replayed in that. What goes through a pipe that ranks share comes
+//! after the window too: when all is known that was sent in it, it goes through in that order.
 
 use super::event::rounded;
-use super::machine::Machine;
+use super::order::OnTheWay;
 use super::{Run, Way};
 use crate::error::Result;
-use crate::event::EventQueue;
+use crate::event::Event;
 use crate::model::Pipe;
-use crate::topology::Link;
+use crate::schedule::OpId;
+use crate::topology::{Link, Rank};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, hash_map::Entry};
 
 /// Times are rounded: a window is a little shorter than what it is as long as.
 const SURE: f64 = 0.99;
 
+/// So many windows have numbers that are exact, as are the times when they end.
+const MOST: f64 = (1u64 << 52) as f64;
+
+/// A message that comes in a later window.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Coming {
+    pub there: f64,
+    pub recv_overhead: f64,
+    pub to: u32,
+    pub receive: OpId,
+}
+
 /// A message that goes through a pipe, which it waits for when all are known that set out in its window.
+#[derive(Clone, Copy)]
 pub(super) struct Waiting {
-    /// When it could leave but for the pipe.
+    /// When it was sent, and by whom.
+    pub sent: f64,
+    pub from: u32,
+    /// When it could leave but for the pipe; from then until it is there.
     pub leaves: f64,
+    pub on_the_way: f64,
     pub pipe: Pipe,
     /// So long it keeps that busy.
     pub busy: f64,
-    /// From when it leaves until its event.
-    pub on_the_way: f64,
-    pub to: u32,
-    pub event: u64,
+    /// The message; when it is there is not known yet.
+    pub message: Coming,
+}
+
+/// What is known of a later window: messages that come in it, and ranks that do something in it.
+#[derive(Debug, Default)]
+struct Later {
+    messages: Vec<Coming>,
+    ranks: Vec<u32>,
 }
 
 /// The window that ranks are replayed in.
 pub(super) struct Window {
     /// When it ends.
     pub end: f64,
-    /// What goes through pipes, with when it was sent and by whom.
-    pub waiting: Vec<(f64, u32, Waiting)>,
-    /// When each rank does something next; what it does earlier is in here too, before that.
-    next: EventQueue,
+    /// What goes through pipes.
+    pub waiting: Vec<Waiting>,
+    /// Windows as long begin in a second: a power of two, by which all is exact.
+    per_second: f64,
+    /// Those after it in which something is known to happen, by number, and their numbers.
+    later: FxHashMap<u64, Later>,
+    numbers: BinaryHeap<Reverse<u64>>,
+    /// Room for more of them.
+    spare: Vec<Later>,
+    /// What comes in it.
+    on_the_way: OnTheWay,
+}
+
+/// The largest power of two that is no larger: the number without the bits behind its first one.
+fn power_of_two(number: f64) -> f64 {
+    f64::from_bits(number.to_bits() >> (f64::MANTISSA_DIGITS - 1) << (f64::MANTISSA_DIGITS - 1))
 }
 
 impl Window {
-    /// Something comes to a rank at a time.
-    #[inline]
-    pub fn look_at(&mut self, rank: u32, machine: &mut Machine, time: f64) {
-        if time < machine.next {
-            machine.next = time;
-            self.next.push(time, rank.into());
+    /// Nothing is known yet of what so many ranks do, in windows no longer than this.
+    fn new(ranks: usize, length: f64) -> Window {
+        Window {
+            end: 0.0,
+            waiting: Vec::new(),
+            per_second: 1.0 / power_of_two(length),
+            later: FxHashMap::default(),
+            numbers: BinaryHeap::new(),
+            spare: Vec::new(),
+            on_the_way: OnTheWay::new(ranks),
         }
+    }
+
+    /// The number of the window of a time, if it has one.
+    #[inline]
+    fn number(&self, time: f64) -> Option<u64> {
+        let number = time * self.per_second;
+        (number < MOST).then_some(number as u64)
+    }
+
+    /// What is known of a later window.
+    #[inline]
+    fn later(&mut self, number: u64) -> &mut Later {
+        match self.later.entry(number) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                self.numbers.push(Reverse(number));
+                new.insert(self.spare.pop().unwrap_or_default())
+            }
+        }
+    }
+
+    /// A message comes later; false if it would not be later than this window, or so late that windows have no numbers.
+    #[inline]
+    pub fn add(&mut self, message: Coming) -> bool {
+        let number = self.number(message.there).filter(|_| message.there >= self.end);
+        number.is_some_and(|number| {
+            self.later(number).messages.push(message);
+            true
+        })
+    }
+
+    /// Goes on to the next window in which something happens: gives the ranks that something comes to, or which do something.
+    fn go_on(&mut self, ranks: &mut Vec<u32>) -> bool {
+        let Some(Reverse(number)) = self.numbers.pop() else { return false };
+        let mut next = self.later.remove(&number).unwrap_or_default();
+        self.end = (number + 1) as f64 / self.per_second;
+        ranks.clear();
+        ranks.append(&mut next.ranks);
+        for Coming { there, recv_overhead, to, receive } in next.messages.drain(..) {
+            if self.on_the_way.add(to as Rank, there, recv_overhead, receive) {
+                ranks.push(to);
+            }
+        }
+        self.spare.push(next);
+        true
     }
 }
 
@@ -54,21 +142,18 @@ impl Run<'_> {
         if self.progress.is_limited() || self.losing.is_possible() {
             return Ok(None);
         }
-        let length = self.least_on_the_way();
+        let length = self.least_on_the_way() * SURE;
         if length <= 0.0 {
             return Ok(None);
         }
-        self.way = Way::InWindows(Window { end: 0.0, waiting: Vec::new(), next: EventQueue::with_capacity(self.places.len()) });
+        self.way = Way::InWindows(Window::new(self.places.len(), length));
         self.begin_all(self.schedule.ops(), limit);
         (0..self.places.len() as u32).for_each(|rank| self.look_at_next(rank));
+        let (mut ranks, mut messages) = (Vec::new(), Vec::new());
         let mut within = true;
-        while within && let Some(rank) = self.next_in_window(length) {
-            let machine = rank as usize;
-            std::mem::swap(&mut self.queue, &mut self.machines[machine].queue);
-            let Way::InWindows(Window { end, .. }) = self.way else { break };
-            within = self.replay_one(rank, &mut Vec::new(), limit, end);
-            std::mem::swap(&mut self.queue, &mut self.machines[machine].queue);
-            self.look_at_next(rank);
+        while within && self.next_window(&mut ranks) {
+            within = ranks.iter().all(|&rank| self.replay_in_window(rank, &mut messages, limit));
+            self.go_through_pipes();
         }
         if self.by_time {
             return self.anew().map(|()| None);
@@ -77,59 +162,58 @@ impl Run<'_> {
         Ok(Some(within))
     }
 
-    /// The next rank that does something, in this window or the next one, which is so long.
-    fn next_in_window(&mut self, length: f64) -> Option<u32> {
-        loop {
-            let Way::InWindows(window) = &mut self.way else { return None };
-            if !window.waiting.is_empty() && window.next.peek().is_none_or(|(time, _)| time >= window.end) {
-                self.go_through_pipes();
-                continue;
+    /// Goes on to the next window: gives the ranks that do something in it. False if none do any more.
+    fn next_window(&mut self, ranks: &mut Vec<u32>) -> bool {
+        let Way::InWindows(window) = &mut self.way else { return false };
+        !self.by_time && window.go_on(ranks)
+    }
+
+    /// Replays a rank until the window ends; false if that takes longer than `limit`.
+    fn replay_in_window(&mut self, rank: u32, messages: &mut Vec<Event>, limit: f64) -> bool {
+        let Way::InWindows(window) = &mut self.way else { return false };
+        let (place, end) = (&self.places[rank as usize], window.end);
+        window.on_the_way.bring(rank, place, &mut self.done, messages);
+        std::mem::swap(&mut self.queue, &mut self.machines[rank as usize].queue);
+        let within = self.replay_one(rank, messages, limit, end);
+        std::mem::swap(&mut self.queue, &mut self.machines[rank as usize].queue);
+        self.look_at_next(rank);
+        within
+    }
+
+    /// A rank goes on in the window in which something comes up again, or may start.
+    fn look_at_next(&mut self, rank: u32) {
+        let Way::InWindows(window) = &mut self.way else { return };
+        let machine = &mut self.machines[rank as usize];
+        let next = machine.queue.peek().map_or(f64::INFINITY, |next| next.0).min(machine.turn_at);
+        match window.number(next) {
+            Some(number) if number != machine.window => {
+                machine.window = number;
+                window.later(number).ranks.push(rank);
             }
-            let (time, rank) = window.next.pop()?;
-            let machine = &mut self.machines[rank as usize];
-            if machine.next != time {
-                continue; // it was looked at earlier
-            }
-            machine.next = f64::INFINITY;
-            if time >= window.end {
-                window.end = time + length * SURE;
-                if window.end <= time {
-                    // so short a window is none among times so long
-                    self.by_time = true;
-                    return None;
-                }
-            }
-            return Some(rank as u32);
+            None if next < f64::INFINITY => self.by_time = true,
+            _ => {}
         }
     }
 
     /// What set out in a window goes through pipes, in the order in which it was sent; it comes after the window.
     fn go_through_pipes(&mut self) {
-        let Run { way: Way::InWindows(window), pipe_free, machines, by_time, .. } = self else { return };
+        let Run { way: Way::InWindows(window), pipe_free, by_time, .. } = self else { return };
         let mut waiting = std::mem::take(&mut window.waiting);
-        // what one rank sent at one time stays in its order
-        waiting.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        for (_, _, message) in waiting.drain(..) {
-            let free = &mut pipe_free.entry(message.pipe).or_insert((0.0, 0)).0;
-            let leaves = message.leaves.max(*free);
-            *free = rounded(leaves + message.busy);
-            let there = rounded(leaves + message.on_the_way);
-            *by_time |= there < window.end;
-            let machine = &mut machines[message.to as usize];
-            machine.queue.push(there, message.event);
-            window.look_at(message.to, machine, there);
+        // what one rank sent at one time stays in its order; the bits of such times are in the order of their values
+        let word = |(k, message): (u32, &Waiting)| {
+            u128::from(message.sent.to_bits()) << 64 | u128::from(u64::from(message.from) << 32 | u64::from(k))
+        };
+        let mut order: Vec<u128> = (0..).zip(&waiting).map(word).collect();
+        order.sort_unstable();
+        for k in order.into_iter().map(|word| word as u32 as usize) {
+            let Waiting { leaves, on_the_way, pipe, busy, message, .. } = waiting[k];
+            let free = &mut pipe_free.entry(pipe).or_insert((0.0, 0)).0;
+            let leaves = leaves.max(*free);
+            *free = rounded(leaves + busy);
+            *by_time |= !window.add(Coming { there: rounded(leaves + on_the_way), ..message });
         }
+        waiting.clear();
         window.waiting = waiting;
-    }
-
-    /// A rank goes on when something is there, or may start.
-    fn look_at_next(&mut self, rank: u32) {
-        let machine = &mut self.machines[rank as usize];
-        let there = machine.queue.peek().map_or(f64::INFINITY, |next| next.0);
-        let next = there.min(machine.turn_at);
-        if let Way::InWindows(window) = &mut self.way {
-            window.look_at(rank, machine, next);
-        }
     }
 
     /// Seconds from the start of any send to when its message is there, at least; 0 where some never are.

@@ -79,7 +79,7 @@ impl Parts {
     pub fn to(&self, stream: u32) -> Rank {
         let peer = match self {
             Parts::Own(own) => own.to[stream as usize],
-            Parts::Shared(shared) => shared.peers[stream as usize],
+            Parts::Shared(shared) => shared.peers.as_slice()[stream as usize],
         };
         peer as Rank
     }
@@ -89,7 +89,7 @@ impl Parts {
     pub fn from(&self, stream: u32) -> Rank {
         let peer = match self {
             Parts::Own(own) => own.from[stream as usize],
-            Parts::Shared(shared) => shared.peers[shared.body.sends.len() + stream as usize],
+            Parts::Shared(shared) => shared.peers.as_slice()[shared.body.sends.len() + stream as usize],
         };
         peer as Rank
     }

@@ -127,20 +127,31 @@ impl Streams {
                 next[to] += 1;
             }
         }
-        let mut receives: FxHashMap<(u32, Lane), OpId> = FxHashMap::default();
+        // of each rank the last stream that a receiver has from it, and of each of its streams the one before it from the same rank, in another lane
+        let (mut last, mut before) = (vec![NONE; schedule.ranks()], Vec::new());
         for (to, program) in schedule.programs.iter().enumerate() {
             let sent = &to_one[begin[to]..begin[to + 1]];
             if sent.is_empty() {
                 continue;
             }
-            let incoming = |(&from, incoming): (&u32, &Incoming)| ((from, incoming.stream.lane), incoming.first);
-            receives.clear();
-            receives.extend(program.parts.peers().1.iter().zip(&program.body().receives).map(incoming));
+            let (peers, receives) = (program.parts.peers().1, &program.body().receives);
+            before.clear();
+            before.extend(
+                (0..).zip(peers).map(|(stream, &from)| last.get_mut(from as usize).map_or(NONE, |last| std::mem::replace(last, stream))),
+            );
             for &(from, at) in sent {
                 let lane = schedule.programs[from as usize].body().sends[(at - self.begin[from as usize]) as usize].lane;
-                if let Some(&first) = receives.get(&(from, lane)) {
-                    self.first[at as usize] = first;
+                let mut stream = last[from as usize];
+                while let Some(incoming) = receives.get(stream as usize) {
+                    if incoming.stream.lane == lane {
+                        self.first[at as usize] = incoming.first;
+                        break;
+                    }
+                    stream = before[stream as usize];
                 }
+            }
+            for &from in peers {
+                last.get_mut(from as usize).into_iter().for_each(|last| *last = NONE);
             }
         }
     }
