@@ -535,7 +535,7 @@ fn rows_of_a_plane_are_recognised_and_placed() {
 #[test]
 fn noted_partners_are_followed() {
     // sixteen processes: pairs at a distance of 4, as a plane's columns have them, and nothing along rows
-    let column = |rank: usize| if rank / 4 % 2 == 0 { 4 } else { -4 };
+    let column = |rank: usize| if (rank / 4).is_multiple_of(2) { 4 } else { -4 };
     let profiles: Vec<Profile> = (0..16)
         .map(|rank| {
             let mut profile = Profile { node: format!("n{rank}"), app_s: 2.0, ..Profile::default() };

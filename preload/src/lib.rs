@@ -145,7 +145,7 @@ impl Partner {
         }
         // SAFETY: the call succeeded on this communicator
         let [to] = unsafe { mpi.in_world(self.comm, [self.rank])? };
-        to.checked_signed_diff(mpi.rank())
+        isize::try_from(to).ok()?.checked_sub_unsigned(mpi.rank())
     }
 }
 

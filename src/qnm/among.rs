@@ -48,7 +48,7 @@ impl Histogram {
 
 /// The largest divisor of a number in a range, other than 1 and itself.
 fn divisor(of: usize, (least, most): (usize, usize)) -> Option<usize> {
-    (least.max(2)..=most.min(of / 2)).rev().find(|k| of % k == 0)
+    (least.max(2)..=most.min(of / 2)).rev().find(|k| of.is_multiple_of(*k))
 }
 
 /// Among which processes the calls of a site are, and what share of them; none are all processes. A report that says nothing of it says all.
@@ -80,7 +80,7 @@ fn by_histogram(report: &Report, site: &Site) -> Vec<(Option<Part>, f64)> {
     // rows and columns of a plane: the one tells the other
     let columns = report.histogram.iter().filter(|row| !is_all(row)).filter_map(|row| divisor(all, row.ranks)).max();
     let is_row = |row: &&Histogram| columns.is_some_and(|k| (row.ranks.0..=row.ranks.1).contains(&(all / k)) && !is_all(row));
-    let has_rows = report.histogram.iter().any(|row| is_row(&row) && !columns.is_some_and(|k| row.ranks.1 >= k));
+    let has_rows = report.histogram.iter().any(|row| is_row(&row) && columns.is_none_or(|k| row.ranks.1 < k));
     let part = |row: &Histogram| {
         let divisor = divisor(all, row.ranks).filter(|_| !is_all(row))?;
         Some(match columns {

@@ -70,7 +70,7 @@ impl PartLaw {
     fn at(&self, all: usize) -> Part {
         let wanted = self.ranks.at(all).value;
         let far = |k: &usize| (*k as f64 / wanted).ln().abs();
-        let ranks = (1..=all).filter(|k| all % k == 0).min_by(|a, b| far(a).total_cmp(&far(b))).unwrap_or(1);
+        let ranks = (1..=all).filter(|k| all.is_multiple_of(*k)).min_by(|a, b| far(a).total_cmp(&far(b))).unwrap_or(1);
         let (part, among) = self.seen;
         let is_apart = |stride: usize| stride > 1 && stride * part.ranks == among;
         Part { ranks, stride: part.stride.map(|stride| if is_apart(stride) { all / ranks } else { stride }) }
