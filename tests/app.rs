@@ -541,7 +541,7 @@ fn noted_partners_are_followed() {
             let mut profile = Profile { node: format!("n{rank}"), app_s: 2.0, ..Profile::default() };
             for _ in 0..100 {
                 profile.note("Send", "8KiB", 14, 10e-3, 10_000);
-                profile.note_partner("Send", "8KiB", column(rank), 10_000);
+                profile.note_partner("Send", "8KiB", (rank, column(rank)), 10_000);
             }
             profile
         })
@@ -566,6 +566,7 @@ fn noted_partners_are_followed() {
         distance,
         processes,
         messages: 10.0 * processes as f64,
+        lower: 5.0 * processes as f64,
         bytes: 80.0 * processes as f64,
     };
     let cube: Vec<Distance> = [-16, -4, -1, 1, 4, 16].map(|d| distance(d, 48)).to_vec();
@@ -660,6 +661,12 @@ fn starting_messages_and_their_overheads_take_time() {
     let active = |machine: &Machine| app.predict(8, machine, Spread::OnePerNode).unwrap().components.active_s;
     let (here, there) = (active(&machine), active(&Machine::of_platform(&fast, 1).unwrap()));
     assert!(here > 1.0 && close(there, here / 10.0, 1e-9), "{here} {there}");
+    // on the same platform it stays as its law says, whatever the sizes
+    let sized = |p: usize| run_of(p, 10.0 / p as f64 + 5.0, 5.0, 1000.0, 8e5 / p as f64);
+    let said = Application::fit([2, 4, 8].map(sized).to_vec(), &machine, Spread::OnePerNode).unwrap();
+    let Active::Law { per: Per::Process, law } = &said.active else { panic!("{:?}", said.active) };
+    let predicted = said.predict(64, &machine, Spread::OnePerNode).unwrap().components.active_s;
+    assert!(close(predicted, law.at(64).value, 1e-9), "{predicted} {}", law.at(64).value);
     // where one of them does not say, it stays as it is
     assert!(close(active(&alike(1, Some(8))), here, 1e-9));
 }

@@ -3,7 +3,7 @@
 
 use crate::library::{Handle, Mpi};
 use crate::names::define;
-use crate::sizes::{given, group, neighbours, partners, rooted, rooted_list, to};
+use crate::sizes::{given, group, neighbours, partners, rooted, rooted_list, to, to_neighbours};
 use crate::{Partner, Place, noted};
 use std::ffi::{c_int, c_void};
 
@@ -89,12 +89,12 @@ take_over! {
     MPI_Scatter = PMPI_Scatter(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, root: c_int, c: Handle) or collwise_scatter on (c, root) sends rooted(mpi, root, c, (n, t), (rn, rt));
     MPI_Scatterv = PMPI_Scatterv(b: In, ns: Counts, at: Counts, t: Handle, rb: Out, rn: c_int, rt: Handle, root: c_int, c: Handle) sends rooted_list(mpi, root, c, (ns, t), (rn, rt));
     // of all neighbours together, whom the communicator knows
-    MPI_Neighbor_allgather = PMPI_Neighbor_allgather(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, c: Handle) sends mpi.bytes(n, t).saturating_mul(mpi.neighbours(c));
-    MPI_Neighbor_allgatherv = PMPI_Neighbor_allgatherv(b: In, n: c_int, t: Handle, rb: Out, rns: Counts, at: Counts, rt: Handle, c: Handle) sends mpi.bytes(n, t).saturating_mul(mpi.neighbours(c));
-    MPI_Neighbor_alltoall = PMPI_Neighbor_alltoall(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, c: Handle) sends mpi.bytes(n, t).saturating_mul(mpi.neighbours(c));
+    MPI_Neighbor_allgather = PMPI_Neighbor_allgather(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, c: Handle) sends to_neighbours(mpi, c, (n, t));
+    MPI_Neighbor_allgatherv = PMPI_Neighbor_allgatherv(b: In, n: c_int, t: Handle, rb: Out, rns: Counts, at: Counts, rt: Handle, c: Handle) sends to_neighbours(mpi, c, (n, t));
+    MPI_Neighbor_alltoall = PMPI_Neighbor_alltoall(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, c: Handle) sends to_neighbours(mpi, c, (n, t));
     MPI_Neighbor_alltoallv = PMPI_Neighbor_alltoallv(b: In, ns: Counts, at: Counts, t: Handle, rb: Out, rns: Counts, rat: Counts, rt: Handle, c: Handle) sends neighbours(mpi, c, (ns, t));
-    MPI_Ineighbor_allgather = PMPI_Ineighbor_allgather(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, c: Handle, r: Open) sends mpi.bytes(n, t).saturating_mul(mpi.neighbours(c));
-    MPI_Ineighbor_alltoall = PMPI_Ineighbor_alltoall(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, c: Handle, r: Open) sends mpi.bytes(n, t).saturating_mul(mpi.neighbours(c));
+    MPI_Ineighbor_allgather = PMPI_Ineighbor_allgather(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, c: Handle, r: Open) sends to_neighbours(mpi, c, (n, t));
+    MPI_Ineighbor_alltoall = PMPI_Ineighbor_alltoall(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, c: Handle, r: Open) sends to_neighbours(mpi, c, (n, t));
     MPI_Ineighbor_alltoallv = PMPI_Ineighbor_alltoallv(b: In, ns: Counts, at: Counts, t: Handle, rb: Out, rns: Counts, rat: Counts, rt: Handle, c: Handle, r: Open) sends neighbours(mpi, c, (ns, t));
 }
 
@@ -135,6 +135,9 @@ take_over! {
 take_over! {
     with mpi;
     MPI_Comm_dup = PMPI_Comm_dup(c: Handle, new: Open) sends 0;
+    MPI_Comm_idup = PMPI_Comm_idup(c: Handle, new: Open, r: Open) sends 0;
+    MPI_Intercomm_create = PMPI_Intercomm_create(c: Handle, leader: c_int, p: Handle, remote: c_int, tag: c_int, new: Open) sends 0;
+    MPI_Intercomm_merge = PMPI_Intercomm_merge(c: Handle, high: c_int, new: Open) sends 0;
     MPI_Comm_split = PMPI_Comm_split(c: Handle, color: c_int, key: c_int, new: Open) sends 0;
     MPI_Comm_split_type = PMPI_Comm_split_type(c: Handle, kind: c_int, key: c_int, i: Word, new: Open) sends 0;
     MPI_Comm_create = PMPI_Comm_create(c: Handle, g: Word, new: Open) sends 0;
@@ -171,4 +174,24 @@ take_over! {
     MPI_File_iread_at = PMPI_File_iread_at(f: Word, at: Offset, b: Out, n: c_int, t: Handle, r: Open) sends 0;
     MPI_File_iwrite = PMPI_File_iwrite(f: Word, b: In, n: c_int, t: Handle, r: Open) sends 0;
     MPI_File_iwrite_at = PMPI_File_iwrite_at(f: Word, at: Offset, b: In, n: c_int, t: Handle, r: Open) sends 0;
+    MPI_File_read_all_begin = PMPI_File_read_all_begin(f: Word, b: Out, n: c_int, t: Handle) sends 0;
+    MPI_File_read_all_end = PMPI_File_read_all_end(f: Word, b: Out, s: Status) sends 0;
+    MPI_File_read_at_all_begin = PMPI_File_read_at_all_begin(f: Word, at: Offset, b: Out, n: c_int, t: Handle) sends 0;
+    MPI_File_read_at_all_end = PMPI_File_read_at_all_end(f: Word, b: Out, s: Status) sends 0;
+    MPI_File_read_ordered_begin = PMPI_File_read_ordered_begin(f: Word, b: Out, n: c_int, t: Handle) sends 0;
+    MPI_File_read_ordered_end = PMPI_File_read_ordered_end(f: Word, b: Out, s: Status) sends 0;
+    MPI_File_iread_all = PMPI_File_iread_all(f: Word, b: Out, n: c_int, t: Handle, r: Open) sends 0;
+    MPI_File_iread_at_all = PMPI_File_iread_at_all(f: Word, at: Offset, b: Out, n: c_int, t: Handle, r: Open) sends 0;
+    MPI_File_iread_shared = PMPI_File_iread_shared(f: Word, b: Out, n: c_int, t: Handle, r: Open) sends 0;
+    MPI_File_write_all_begin = PMPI_File_write_all_begin(f: Word, b: In, n: c_int, t: Handle) sends 0;
+    MPI_File_write_all_end = PMPI_File_write_all_end(f: Word, b: In, s: Status) sends 0;
+    MPI_File_write_at_all_begin = PMPI_File_write_at_all_begin(f: Word, at: Offset, b: In, n: c_int, t: Handle) sends 0;
+    MPI_File_write_at_all_end = PMPI_File_write_at_all_end(f: Word, b: In, s: Status) sends 0;
+    MPI_File_write_ordered_begin = PMPI_File_write_ordered_begin(f: Word, b: In, n: c_int, t: Handle) sends 0;
+    MPI_File_write_ordered_end = PMPI_File_write_ordered_end(f: Word, b: In, s: Status) sends 0;
+    MPI_File_iwrite_all = PMPI_File_iwrite_all(f: Word, b: In, n: c_int, t: Handle, r: Open) sends 0;
+    MPI_File_iwrite_at_all = PMPI_File_iwrite_at_all(f: Word, at: Offset, b: In, n: c_int, t: Handle, r: Open) sends 0;
+    MPI_File_iwrite_shared = PMPI_File_iwrite_shared(f: Word, b: In, n: c_int, t: Handle, r: Open) sends 0;
+    MPI_File_preallocate = PMPI_File_preallocate(f: Word, n: Offset) sends 0;
+    MPI_File_delete = PMPI_File_delete(name: In, i: Word) sends 0;
 }

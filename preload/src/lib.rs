@@ -81,26 +81,36 @@ impl Stay {
         Some(Stay { mpi, entered: running.clock.enter(mpi.now()) })
     }
 
-    /// Ends, and does this with the call's share of the time in MPI, in seconds.
-    fn end(self, note: impl FnOnce(&mut Profile, f64)) {
-        self.leave(note);
+    /// Ends: the call's share of the time in MPI, in seconds. What is asked of MPI to note the call comes after it.
+    fn end(self) -> f64 {
+        let share = self.leave();
         std::mem::forget(self);
+        share
     }
 
-    fn leave(&self, note: impl FnOnce(&mut Profile, f64)) {
+    fn leave(&self) -> f64 {
         INSIDE.set(false);
-        if let Some(running) = running().as_mut() {
-            // the clock is read under the lock: stamps come in order
-            let share = running.clock.leave(self.mpi.now(), self.entered);
-            note(&mut running.profile, share);
-        }
+        // the clock is read under the lock: stamps come in order
+        running().as_mut().map_or(0.0, |running| running.clock.leave(self.mpi.now(), self.entered))
     }
 }
 
 impl Drop for Stay {
     fn drop(&mut self) {
-        self.leave(|_, _| ());
+        self.leave();
     }
+}
+
+/// Notes something, if there is a report to come.
+fn note(in_profile: impl FnOnce(&mut Profile)) {
+    if let Some(running) = running().as_mut() {
+        in_profile(&mut running.profile);
+    }
+}
+
+/// The MPI library, if there is a report to come: also while the program lets nothing be noted.
+fn reported() -> Option<&'static Mpi> {
+    running().as_ref().map(|running| running.mpi)
 }
 
 /// Where a collective is called that can be adaptive.
@@ -113,7 +123,7 @@ struct Place {
 
 impl Place {
     /// Notes the call: how it was done, too, where it was adaptive.
-    fn note(&self, mpi: &Mpi, profile: &mut Profile, (digits, size): (u32, &str), seconds: f64, bytes: usize) {
+    fn note(&self, mpi: &Mpi, (digits, size): (u32, &str), seconds: f64, bytes: usize) {
         let name = self.function.trim_start_matches("collwise_").trim_end_matches("_c");
         // SAFETY: the call succeeded on this communicator
         let ((_, ranks), communicator) = unsafe { (mpi.place(self.comm), mpi.name(self.comm)) };
@@ -126,7 +136,7 @@ impl Place {
         // SAFETY: as above
         let stride = unsafe { mpi.stride(self.comm, ranks) };
         let alike = Alike { collective: collective.into(), digits, size: size.into(), ranks, stride, communicator };
-        profile.note_use(alike, seconds, block, || engine::explain(collective, block, self.root, self.comm));
+        note(|profile| profile.note_use(alike, seconds, block, || engine::explain(collective, block, self.root, self.comm)));
     }
 }
 
@@ -138,14 +148,15 @@ struct Partner {
 }
 
 impl Partner {
-    /// How many ranks further it is in `MPI_COMM_WORLD`; none where it is nobody, or not there.
-    fn distance(self, mpi: &Mpi) -> Option<isize> {
+    /// The caller's rank in `MPI_COMM_WORLD`, and how many ranks further the partner is there; none where it is nobody, or not there.
+    fn distance(self, mpi: &Mpi) -> Option<(usize, isize)> {
         if mpi.is_nobody(self.rank) {
             return None;
         }
         // SAFETY: the call succeeded on this communicator
         let [to] = unsafe { mpi.in_world(self.comm, [self.rank])? };
-        isize::try_from(to).ok()?.checked_sub_unsigned(mpi.rank())
+        let own = mpi.rank();
+        Some((own, isize::try_from(to).ok()?.checked_sub_unsigned(own)?))
     }
 }
 
@@ -166,20 +177,21 @@ fn noted(
     let Some(stay) = Stay::begin() else { return call() };
     let code = call();
     if code == 0 {
-        let bytes = bytes(stay.mpi);
-        let (range, size) = range(bytes);
         let mpi = stay.mpi;
-        let distance = partner.and_then(|partner| partner.distance(mpi));
+        let seconds = stay.end();
+        let bytes = bytes(mpi);
+        let (range, size) = range(bytes);
         let name = name.trim_start_matches("MPI_");
-        stay.end(|profile, seconds| {
+        let partner = partner.and_then(|partner| partner.distance(mpi));
+        note(|profile| {
             profile.note(name, size, range, seconds, bytes);
-            if let Some(distance) = distance {
-                profile.note_partner(name, size, distance, bytes);
-            }
-            if let Some(place) = place {
-                place.note(mpi, profile, (range, size), seconds, bytes);
+            if let Some(far) = partner {
+                profile.note_partner(name, size, far, bytes);
             }
         });
+        if let Some(place) = place {
+            place.note(mpi, (range, size), seconds, bytes);
+        }
     }
     code
 }
@@ -246,24 +258,24 @@ define!(MPI_Finalize = PMPI_Finalize() by |call| {
     call()
 });
 
-/// What mpiP does with the levels of `MPI_Pcontrol`: from 0 on nothing is noted and no time counts, from 1 on it does, and 2 forgets what was noted.
-/// The standard lets it have more arguments, which only a profiler would know.
+/// The levels of `MPI_Pcontrol` that mpiP has, too: from 0 on nothing is noted and no time counts, from 1 on (and any other level) it does, 2 forgets
+/// what was noted, and 3 and 4, of which mpiP writes reports in between, do nothing. The standard lets it have more arguments, which only a profiler would know.
 fn control(level: c_int) {
     let mut running = running();
     let Some(running) = running.as_mut() else { return };
     let now = running.mpi.now();
     let profile = &mut running.profile;
     match level {
-        0 | 1 => {
-            profile.app_s += running.since.map_or(0.0, |since| now - since);
-            running.since = (level == 1).then_some(now);
-            NOTING.store(level == 1, Ordering::Relaxed);
-        }
+        3 | 4 => {}
         2 => {
             *profile = Profile { node: std::mem::take(&mut profile.node), ..Profile::default() };
             running.since = running.since.map(|_| now);
         }
-        _ => {}
+        _ => {
+            profile.app_s += running.since.map_or(0.0, |since| now - since);
+            running.since = (level != 0).then_some(now);
+            NOTING.store(level != 0, Ordering::Relaxed);
+        }
     }
 }
 

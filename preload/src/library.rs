@@ -121,6 +121,7 @@ functions! {
     translate_ranks = PMPI_Group_translate_ranks(Handle, c_int, *const c_int, Handle, *mut c_int) -> c_int;
     topo_test = PMPI_Topo_test(Handle, *mut c_int) -> c_int;
     cart_dims = PMPI_Cartdim_get(Handle, *mut c_int) -> c_int;
+    cart_shift = PMPI_Cart_shift(Handle, c_int, c_int, *mut c_int, *mut c_int) -> c_int;
     graph_neighbours = PMPI_Graph_neighbors_count(Handle, c_int, *mut c_int) -> c_int;
     dist_graph_neighbours = PMPI_Dist_graph_neighbors_count(Handle, *mut c_int, *mut c_int, *mut c_int) -> c_int;
     get_name = PMPI_Comm_get_name(Handle, *mut c_char, *mut c_int) -> c_int;
@@ -273,24 +274,28 @@ impl Mpi {
         (last_one == first + stride * last as usize).then_some(stride)
     }
 
-    /// Neighbours that a process sends to in calls to all of them; 0 where the communicator knows none.
-    pub unsafe fn neighbours(&self, comm: Handle) -> usize {
+    /// Which of the neighbours that calls to all of them have buffers for are somebody; none where the communicator knows no neighbours.
+    pub unsafe fn neighbours(&self, comm: Handle) -> Vec<bool> {
         let f = &self.functions;
         let (mut kind, mut count, mut others, mut weighted) = (0, 0, 0, 0);
         // SAFETY: the caller's; each function is asked for communicators of its kind alone
-        let code = unsafe {
+        unsafe {
             match (f.topo_test)(comm, &raw mut kind) {
                 0 if kind == self.constants.cart => {
-                    let code = (f.cart_dims)(comm, &raw mut count);
-                    count *= 2;
-                    code
+                    (f.cart_dims)(comm, &raw mut count);
+                    let both = |dimension: c_int| {
+                        let (mut before, mut after) = (self.constants.proc_null, self.constants.proc_null);
+                        (f.cart_shift)(comm, dimension, 1, &raw mut before, &raw mut after);
+                        [!self.is_nobody(before), !self.is_nobody(after)]
+                    };
+                    return (0..count).flat_map(both).collect();
                 }
                 0 if kind == self.constants.graph => (f.graph_neighbours)(comm, self.place(comm).0, &raw mut count),
                 0 if kind == DIST_GRAPH => (f.dist_graph_neighbours)(comm, &raw mut others, &raw mut count, &raw mut weighted),
                 code => code,
-            }
-        };
-        if code == 0 { usize::try_from(count).unwrap_or(0) } else { 0 }
+            };
+        }
+        vec![true; usize::try_from(count).unwrap_or(0)]
     }
 
     /// The communicator's name; empty if it has none.

@@ -3,7 +3,7 @@
 use crate::library::{Handle, Mpi};
 use crate::names::define;
 use crate::sizes::to;
-use crate::{Partner, Stay, range};
+use crate::{Partner, Stay, note, range, reported};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,8 @@ type Open = *mut c_void;
 #[derive(Clone, Copy)]
 struct Message {
     bytes: usize,
-    distance: Option<isize>,
+    /// The sender's rank, and how much further the receiver's is.
+    partner: Option<(usize, isize)>,
 }
 
 /// By request. Those that receive are none of them.
@@ -26,18 +27,31 @@ fn messages() -> MutexGuard<'static, Option<HashMap<Handle, Message>>> {
     MESSAGES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Describes a message.
-fn described(name: &'static str, call: impl FnOnce() -> c_int, request: Open, what: impl FnOnce(&Mpi) -> (usize, Partner)) -> c_int {
-    let Some(stay) = Stay::begin() else { return call() };
+/// Describes a message, or one that is received. It is known also where nothing is noted yet: what starts it may be.
+fn described(
+    name: &'static str,
+    call: impl FnOnce() -> c_int,
+    request: Open,
+    what: impl FnOnce(&Mpi) -> Option<(usize, Partner)>,
+) -> c_int {
+    let stay = Stay::begin();
     let code = call();
-    if code == 0 {
-        let mpi = stay.mpi;
-        let (bytes, partner) = what(mpi);
+    let seconds = stay.map(Stay::end);
+    if let (0, Some(mpi)) = (code, reported()) {
+        let message = what(mpi).map(|(bytes, partner)| Message { bytes, partner: partner.distance(mpi) });
         // SAFETY: the call succeeded, and wrote a request
         let request = unsafe { mpi.handle_in(request, 0) };
-        messages().get_or_insert_default().insert(request, Message { bytes, distance: partner.distance(mpi) });
-        let (digits, size) = range(0);
-        stay.end(|profile, seconds| profile.note(name, size, digits, seconds, 0));
+        let mut known = messages();
+        let known = known.get_or_insert_default();
+        // another one may have had its handle
+        match message {
+            Some(message) => known.insert(request, message),
+            None => known.remove(&request),
+        };
+        if let Some(seconds) = seconds {
+            let (digits, size) = range(0);
+            note(|profile| profile.note(name, size, digits, seconds, 0));
+        }
     }
     code
 }
@@ -46,23 +60,22 @@ fn described(name: &'static str, call: impl FnOnce() -> c_int, request: Open, wh
 fn started(call: impl FnOnce() -> c_int, requests: Open, count: usize) -> c_int {
     let Some(stay) = Stay::begin() else { return call() };
     let code = call();
+    let mpi = stay.mpi;
+    let seconds = stay.end();
     if code == 0 {
-        let mpi = stay.mpi;
-        let known = messages();
         let find = |k: usize| {
             // SAFETY: the call succeeded on so many requests
             let request = unsafe { mpi.handle_in(requests, k) };
-            known.as_ref().and_then(|known| known.get(&request)).copied()
+            messages().as_ref().and_then(|known| known.get(&request)).copied()
         };
         let sent: Vec<Message> = (0..count).filter_map(find).collect();
-        drop(known);
-        stay.end(|profile, seconds| {
+        note(|profile| {
             let each_s = seconds / sent.len().max(1) as f64;
-            for Message { bytes, distance } in &sent {
+            for Message { bytes, partner } in &sent {
                 let (digits, size) = range(*bytes);
                 profile.note("Start", size, digits, each_s, *bytes);
-                if let Some(distance) = distance {
-                    profile.note_partner("Start", size, *distance, *bytes);
+                if let Some(far) = partner {
+                    profile.note_partner("Start", size, *far, *bytes);
                 }
             }
             if sent.is_empty() {
@@ -79,7 +92,7 @@ macro_rules! describe {
     ($($name:ident = $own:ident as $short:literal;)*) => {$(
         define!($name = $own(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, c: Handle, r: Open) by |call| {
             // SAFETY: the call succeeded with these arguments
-            described($short, call, r, |mpi| (unsafe { to(mpi, dest, (n, t)) }, Partner { rank: dest, comm: c }))
+            described($short, call, r, |mpi| Some((unsafe { to(mpi, dest, (n, t)) }, Partner { rank: dest, comm: c })))
         });
     )*};
 }
@@ -94,15 +107,18 @@ describe! {
 define!(MPI_Start = PMPI_Start(r: Open) by |call| { started(call, r, 1) });
 define!(MPI_Startall = PMPI_Startall(n: c_int, r: Open) by |call| { started(call, r, usize::try_from(n).unwrap_or(0)) });
 
+define!(MPI_Recv_init = PMPI_Recv_init(b: In, n: c_int, t: Handle, source: c_int, tag: c_int, c: Handle, r: Open) by |call| {
+    described("Recv_init", call, r, |_| None)
+});
+
 // another one may have its handle then
 define!(MPI_Request_free = PMPI_Request_free(r: Open) by |call| {
-    if let (Some(stay), false) = (Stay::begin(), r.is_null()) {
+    if let (Some(mpi), false) = (reported(), r.is_null()) {
         // SAFETY: the caller's request
-        let request = unsafe { stay.mpi.handle_in(r, 0) };
+        let request = unsafe { mpi.handle_in(r, 0) };
         if let Some(known) = messages().as_mut() {
             known.remove(&request);
         }
-        stay.end(|_, _| ());
     }
     call()
 });

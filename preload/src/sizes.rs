@@ -73,10 +73,20 @@ pub unsafe fn partners(mpi: &Mpi, comm: Handle, all: Blocks) -> usize {
     unsafe { sum(mpi, all, mpi.remote(comm).unwrap_or_else(|| mpi.place(comm).1)) }
 }
 
-/// Bytes of a list with an entry for each neighbour that the communicator knows.
-pub unsafe fn neighbours(mpi: &Mpi, comm: Handle, all: Blocks) -> usize {
+/// Bytes to all neighbours that the communicator knows, as many to each.
+pub unsafe fn to_neighbours(mpi: &Mpi, comm: Handle, block: Block<c_int>) -> usize {
     // SAFETY: the caller's
-    unsafe { sum(mpi, all, mpi.neighbours(comm)) }
+    unsafe { mpi.bytes(block.0, block.1).saturating_mul(mpi.neighbours(comm).into_iter().filter(|is| *is).count()) }
+}
+
+/// Bytes of a list with an entry for each neighbour.
+pub unsafe fn neighbours(mpi: &Mpi, comm: Handle, (counts, datatype): Blocks) -> usize {
+    // SAFETY: the caller's; the list has an entry for each neighbour
+    unsafe {
+        let all = mpi.neighbours(comm).into_iter().enumerate().filter(|(_, is)| *is && !counts.is_null());
+        let elements: usize = all.map(|(k, _)| usize::try_from(*counts.add(k)).unwrap_or(0)).sum();
+        elements.saturating_mul(mpi.bytes(1, datatype))
+    }
 }
 
 /// Bytes of a list with an entry for each process of the caller's group.

@@ -51,7 +51,7 @@ fn divisor(of: usize, (least, most): (usize, usize)) -> Option<usize> {
     (least.max(2)..=most.min(of / 2)).rev().find(|k| of.is_multiple_of(*k))
 }
 
-/// Among which processes the calls of a site are, and what share of them; none are all processes. A report that says nothing of it says all.
+/// Among which processes the calls of a site are, and what share of them; none are all processes, and a part of one sends nothing. A report that says nothing of it says all.
 pub fn parts(report: &Report, site: &Site) -> Vec<(Option<Part>, f64)> {
     let found = if report.is_own() { by_uses(report, site) } else { by_histogram(report, site) };
     let all: f64 = found.iter().map(|(_, share)| share).sum();
@@ -65,7 +65,7 @@ fn by_uses(report: &Report, site: &Site) -> Vec<(Option<Part>, f64)> {
     let size = site.place.split(':').next().unwrap_or_default();
     let own = report.uses.iter().filter(|used| used.collective == collective.name && used.size == size);
     let part = |ranks: usize, stride: Option<usize>| (ranks < report.ranks()).then_some(Part { ranks, stride });
-    own.filter(|used| used.ranks > 1).map(|used| (part(used.ranks, used.stride), used.calls)).collect()
+    own.map(|used| (part(used.ranks, used.stride), used.calls * used.processes.unwrap_or(1) as f64)).collect()
 }
 
 /// As mpiP's histogram says it: ranges of powers of two, all up to seven being one.

@@ -29,8 +29,8 @@ pub struct Application {
     pub waiting: Table,
     /// How MPI's active time scales.
     pub active: Active,
-    /// Seconds that processors are busy with a message, as the platform says that it was run on.
-    pub overhead_s: Table,
+    /// Seconds that processors are busy with a message, as the platform says that it was run on: with an empty one, and with each byte more.
+    pub overhead_s: (Table, Table),
     /// How its computing scales.
     pub compute: Series,
 }
@@ -164,10 +164,13 @@ impl Application {
             Some(run) => Error::data(format!("fit how computing scales: {} says that all of its time was in MPI", run.file)),
             None => Error::data("fit how an application scales: there is no report"),
         })?;
-        let busy = |(run, split): (&Run, &Split)| {
-            Ok((run.ranks, machine.overhead_s(&machine.place(run.ranks, spread)?, split.traffic.message_bytes)))
+        let busy = |run: &Run| {
+            let placed = machine.place(run.ranks, spread)?;
+            let empty_s = machine.overhead_s(&placed, 0.0);
+            Ok(((run.ranks, empty_s), (run.ranks, (machine.overhead_s(&placed, OVERHEAD_BYTES) - empty_s) / OVERHEAD_BYTES)))
         };
-        let overhead_s = Table::new(&runs.iter().zip(&splits).filter(|(r, _)| r.ranks > 1).map(busy).collect::<Result<Vec<_>>>()?);
+        let (empty, byte): (Vec<_>, Vec<_>) = runs.iter().map(busy).collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        let overhead_s = (Table::new(&empty), Table::new(&byte));
         let waiting = Table::new(&of(|s| s.components.waiting_s / s.components.compute_s.max(f64::MIN_POSITIVE)));
         Ok(Application {
             calls: call_laws(&runs),
@@ -252,9 +255,11 @@ impl Application {
             Active::Table(table) => Guess { value: table.at(ranks), spread: None },
         };
         let margin = if let Active::Table(table) = &self.active { table.margin(ranks) } else { None };
+        let per_byte = (machine.overhead_s(&placed, OVERHEAD_BYTES) - machine.overhead_s(&placed, 0.0)) / OVERHEAD_BYTES;
         // what MPI does for a message takes as long as the platforms say of their processors, where both do
-        let (busy_s, busy_there_s) = (self.overhead_s.at(ranks), machine.overhead_s(&placed, traffic.message_bytes));
-        let slower = if busy_s > 0.0 && busy_there_s > 0.0 { busy_there_s / busy_s } else { 1.0 };
+        let busy_s = self.overhead_s.0.at(ranks) + self.overhead_s.1.at(ranks) * traffic.message_bytes;
+        let busy_there_s = machine.overhead_s(&placed, 0.0) + per_byte * traffic.message_bytes;
+        let slower = if busy_s > 0.0 && busy_there_s > 0.0 && traffic.messages > 0.0 { busy_there_s / busy_s } else { 1.0 };
         let active = Guess { value: active.value * slower, ..active };
         let margin = margin.map(|m| m * slower);
         let compute = self.compute.at(ranks);
@@ -410,6 +415,9 @@ fn active_law(runs: &[Run], splits: &[Split]) -> Active {
 
 /// So many numbers of processes tell a law from chance.
 const LAWFUL: usize = 3;
+
+/// Messages of so many bytes tell what each of them keeps processors busy.
+const OVERHEAD_BYTES: f64 = 65_536.0;
 
 /// Times a prediction that its interval may reach above it.
 const WIDEST: f64 = 10.0;

@@ -85,7 +85,7 @@ impl Observed {
         let distances: Vec<(usize, Vec<Distance>)> =
             runs.iter().filter(|r| !r.distances.is_empty()).map(|r| (r.ranks, r.distances.clone())).collect();
         let neighbours = distances.last().map_or_else(|| neighbourhood(calls), |(ranks, known)| Neighbourhood::nearest(known, *ranks));
-        let rows = if distances.is_empty() { calls.iter().filter_map(Rows::of).collect() } else { Vec::new() };
+        let rows = calls.iter().filter_map(Rows::of).collect();
         let seen = Observed { neighbours, distances, rows, algorithms: Vec::new() };
         let mut algorithms = Vec::new();
         for (call, others) in calls.iter().filter(|law| law.nth == 0).filter_map(|law| Some((law.name.as_str(), others(&law.name)?))) {
@@ -127,7 +127,7 @@ impl Observed {
         let all = own().filter(|d| !is_told_apart || of_size(d));
         // bytes weigh, where there are any
         let sizes = own().any(|d| d.bytes > 0.0);
-        let ways: Vec<(Phase, f64)> = all.map(|d| (d.phase(ranks), if sizes { d.bytes } else { d.messages })).collect();
+        let ways: Vec<(Phase, f64)> = all.map(|d| (d.phase(), if sizes { d.bytes } else { d.messages })).collect();
         if !ways.is_empty() {
             return ways;
         }
@@ -146,7 +146,7 @@ impl Observed {
             Some(other) => sent(other.algorithm, ranks, call.bytes),
             None => wire(&call.name, ranks, call.bytes, library)?,
         };
-        let rows = self.rows.iter().find(|r| (&r.call, r.size) == (&call.name, call.size));
+        let rows = self.rows.iter().find(|r| (&r.call, r.size) == (&call.name, call.size) && !self.knows_partners(ranks));
         let one = rows.map_or(one, |rows| Wire { rounds: rows.rounds(ranks, call.bytes), ..one });
         Some(Wire { messages: one.messages * call.count, bytes: one.bytes * call.count, rounds: one.rounds * call.count })
     }

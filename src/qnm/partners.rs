@@ -109,12 +109,12 @@ pub enum Phase {
         /// Ranks of a row.
         row: usize,
     },
-    /// So many ranks further or less far, for all that have such a partner; in pairs, every other so many ranks.
+    /// So many ranks further or less far, for all that have such a partner, or for one half of them.
     By {
         /// The partner's rank less one's own.
         distance: isize,
-        /// Only the lower ranks of pairs, or the upper ones.
-        pairs: bool,
+        /// Of pairs of ranks so far from each other, only the lower ones, or only the upper ones; none for all ranks.
+        lower: Option<bool>,
     },
     /// So many ranks further along a side of so many, around its end.
     Side {
@@ -131,10 +131,9 @@ impl Phase {
         let partner = match self {
             Phase::Ahead(by) => (rank + by) % ranks,
             Phase::Across(bit) => rank ^ bit,
-            Phase::By { distance, pairs } => {
-                let is_upper = rank / distance.unsigned_abs().max(1) % 2 == 1;
-                let partner = rank.checked_add_signed(distance)?;
-                if pairs && is_upper != (distance < 0) { rank } else { partner }
+            Phase::By { distance, lower } => {
+                let is_lower = (rank / distance.unsigned_abs().max(1)).is_multiple_of(2);
+                if lower.is_some_and(|lower| lower != is_lower) { rank } else { rank.checked_add_signed(distance)? }
             }
             Phase::Transposed { row } => rank % row * (ranks / row) + rank / row,
             Phase::Side { stride, length } => {
@@ -186,7 +185,7 @@ impl Neighbourhood {
             explained * far.iter().filter(is_gone).count() as f64 / far.len().max(1) as f64
         };
         let best = Neighbourhood::ALL.into_iter().map(|n| (likeness(n), n)).reduce(|best, one| if one.0 > best.0 { one } else { best });
-        best.map_or(Neighbourhood::default(), |best| best.1)
+        best.filter(|best| best.0 > 0.0).map_or(Neighbourhood::default(), |best| best.1)
     }
 
     /// In words.

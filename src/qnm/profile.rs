@@ -131,7 +131,7 @@ pub fn report(command: &str, profiles: &[Profile]) -> Result<String> {
     heading(&mut out, "MPI Time (seconds)");
     out.push_str("Task    AppTime    MPITime     MPI%\n");
     let mut row = |task: &str, app: f64, mpi: f64| {
-        let _ = writeln!(out, "{task:>4} {:>10} {:>10} {:>8.2}", short(app), short(mpi), 100.0 * mpi / app);
+        let _ = writeln!(out, "{task:>4} {:>10} {:>10} {:>8.2}", short(app), short(mpi), 100.0 * mpi / app.max(f64::MIN_POSITIVE));
     };
     profiles.iter().enumerate().for_each(|(rank, p)| row(&rank.to_string(), p.app_s, p.mpi_s()));
     row("*", app, mpi);
@@ -150,7 +150,7 @@ pub fn report(command: &str, profiles: &[Profile]) -> Result<String> {
             |rank, count, [sum, most, least]| {
                 let name_and_rank = format!("{:<17} {:>4} {rank:>4} {count:>6}", key.call, k + 1);
                 let (most, mean, least) = (short(most), short(sum / count as f64), short(least));
-                let shares = (sum / 10.0 / app, sum / 10.0 / mpi.max(f64::MIN_POSITIVE));
+                let shares = (sum / 10.0 / app.max(f64::MIN_POSITIVE), sum / 10.0 / mpi.max(f64::MIN_POSITIVE));
                 let _ = writeln!(out, "{name_and_rank} {most:>8} {mean:>8} {least:>8} {:>6.2} {:>6.2}", shares.0, shares.1);
             },
         );

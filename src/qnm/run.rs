@@ -122,7 +122,7 @@ impl Run {
             let Some(count) = site.count.or_else(|| alike(report, site)).filter(|c| *c > 0.0) else { continue };
             let said = if says_no_bytes(report, site) { Said::Time } else { Said::Report };
             let bytes = site.bytes / count;
-            for (part, share) in parts(report, site) {
+            for (part, share) in parts(report, site).into_iter().filter(|(part, _)| part.is_none_or(|part| part.ranks > 1)) {
                 let (count, seconds) = (count * each * share, site.seconds * each * share);
                 let own = Call { name: site.call.clone(), count, bytes, said, part, nth: 0, size: 0, seconds };
                 let is_alike = |c: &Call| c.kind() == own.kind() && c.part == part && (c.bytes - own.bytes).abs() <= SAME_SIZE * c.bytes;

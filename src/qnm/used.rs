@@ -62,6 +62,8 @@ pub struct Use {
     pub stride: Option<usize>,
     /// Its name; several may have the same. `-` without one.
     pub communicator: String,
+    /// Processes that made some; none where the report is older than that it says so.
+    pub processes: Option<usize>,
     /// Calls of a process that made some.
     pub calls: f64,
     /// Bytes of a message or block.
@@ -112,6 +114,7 @@ fn together(profiles: &[Profile]) -> Vec<Use> {
             ranks: alike.ranks,
             stride: alike.stride,
             communicator: one_word(&alike.communicator),
+            processes: Some(noted.len()),
             calls: calls / noted.len() as f64,
             bytes: sum(|n| n.bytes) / calls,
             seconds: sum(|n| n.seconds) / calls,
@@ -134,36 +137,47 @@ pub(super) fn table(profiles: &[Profile]) -> Option<(usize, String)> {
     if uses.is_empty() {
         return None;
     }
-    let mut out =
-        String::from("Call             Size      Ranks Stride Communicator             Calls    Bytes     Mean Predicted Algorithm\n");
+    let mut out = String::from(
+        "Call             Size      Ranks Stride Processes Communicator             Calls    Bytes     Mean Predicted Algorithm\n",
+    );
     for used in &uses {
         let predicted = used.predicted_s.map_or("-".into(), |s| short(s * 1e3));
-        let stride = used.stride.map_or("-".into(), |s| s.to_string());
-        let place = format!("{:<16} {:<8} {:>6} {stride:>6} {:<22}", used.collective, used.size, used.ranks, used.communicator);
+        let or_dash = |number: Option<usize>| number.map_or("-".into(), |n| n.to_string());
+        let (stride, processes) = (or_dash(used.stride), or_dash(used.processes));
+        let place =
+            format!("{:<16} {:<8} {:>6} {stride:>6} {processes:>9} {:<22}", used.collective, used.size, used.ranks, used.communicator);
         let numbers = format!("{:>7} {:>8} {:>8} {predicted:>9}", short(used.calls), short(used.bytes), short(used.seconds * 1e3));
         let _ = writeln!(out, "{place} {numbers} {}", used.algorithm.split_whitespace().collect::<Vec<_>>().join(" "));
     }
     Some((uses.len(), out))
 }
 
-/// A row of the table; older ones have no stride.
+/// A row of the table; older ones have no stride and no number of processes.
 ///
 /// # Errors
 /// Words are missing, or no numbers.
 pub(super) fn read(words: &[&str], has_stride: bool) -> Result<Use> {
     let [collective, size, ranks, rest @ ..] = words else { return Err(Error::invalid("the line is cut")) };
-    let (stride, rest) = if has_stride { rest.split_first().map_or((None, rest), |(s, rest)| (Some(s), rest)) } else { (None, rest) };
+    let (stride, processes, rest) = match rest {
+        [stride, processes, rest @ ..] if has_stride => (Some(stride), Some(processes), rest),
+        _ => (None, None, rest),
+    };
     let [communicator, calls, bytes, mean, predicted, algorithm @ ..] = rest else { return Err(Error::invalid("the line is cut")) };
     let number = |text: &str, what: &str| {
         let value = text.parse::<f64>().ok().filter(|v| v.is_finite() && *v >= 0.0);
         value.ok_or_else(|| Error::invalid(format!("{what} is \"{text}\", which is no number of seconds, bytes or calls")))
     };
     let whole = |text: &&str| text.parse().map_err(|_| Error::invalid(format!("ranks are \"{text}\", which is no number")));
+    let known = |text: Option<&&str>| match text.filter(|s| **s != "-").map(whole).transpose()? {
+        Some(0) => Err(Error::invalid("a stride, or a number of processes, is 0")),
+        number => Ok(number),
+    };
     Ok(Use {
         collective: collective.to_string(),
         size: size.to_string(),
         ranks: whole(ranks)?,
-        stride: stride.filter(|s| **s != "-").map(whole).transpose()?,
+        stride: known(stride)?,
+        processes: known(processes)?,
         communicator: communicator.to_string(),
         calls: number(calls, "Calls")?,
         bytes: number(bytes, "Bytes")?,
