@@ -604,6 +604,7 @@ fn parts_of_the_processes_are_read() {
     // rows and columns alike: it is not known which
     let square = [row(&"Alltoall 50 8 - 15 4096 - 8191")];
     assert_eq!(parts(&report(64, &square), &site("Alltoall", 4096.0)), part(8, None));
+    assert_eq!(row(&"Bcast 1.5 0 - 7 -2147483648 - -1").bytes.0, 2f64.powi(31), "as mpiP writes 2 GiB");
     for wrong in ["Alltoall 57.8 32 - 63 4096", "Alltoall x 32 - 63 4096 - 8191", "Alltoall 1 32 to 63 4096 - 8191", ""] {
         assert_eq!(Histogram::of(&wrong.split_whitespace().collect::<Vec<_>>()), None, "{wrong}");
     }

@@ -37,11 +37,14 @@ impl Histogram {
     /// A row's words: `Allreduce 68.5 0 - 7 8 - 15`; none where they are others.
     pub fn of(words: &[&str]) -> Option<Histogram> {
         let [call, share, least, "-", most, smallest, "-", largest] = words else { return None };
+        let (smallest, largest): (f64, f64) = (smallest.parse().ok()?, largest.parse().ok()?);
+        // mpiP writes ranges from 2 GiB on as negative numbers
+        let bytes = if smallest < 0.0 { (f64::from(1u32 << 31), f64::INFINITY) } else { (smallest, largest) };
         Some(Histogram {
             call: call.to_string(),
             share: share.parse().ok().filter(|s: &f64| s.is_finite() && *s >= 0.0)?,
             ranks: (least.parse().ok()?, most.parse().ok()?),
-            bytes: (smallest.parse().ok()?, largest.parse().ok()?),
+            bytes,
         })
     }
 }
