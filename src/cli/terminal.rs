@@ -111,7 +111,7 @@ mod tests {
         let seconds = |a: usize, b: usize| if a + b == 1 { 1e-4 } else { 1e-2 };
         assert_eq!(joins(&[("a", 1), ("b", 1), ("c", 1)], seconds), "10.0 ms\n├── 100 us\n│   ├── a\n│   └── b\n└── c\n");
         assert!(joins(&[("a", 9)], seconds).contains("one group"));
-        assert!(joins(&vec![("a", 1); 30], seconds).contains("30 groups"));
+        assert!(joins(&[("a", 1); 30], seconds).contains("30 groups"));
     }
 
     #[test]

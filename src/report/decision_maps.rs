@@ -155,7 +155,9 @@ fn cell(algorithm: Vec<String>, p: &Parameters, rests: Option<Rests>) -> CellOf 
     let rest = rests.map_or(String::new(), |(e, at)| {
         let measured = e.measured_s.map_or(String::new(), |t| format!(", measured {}", units::seconds(t)));
         let decided = at.map_or(": ".to_string(), |at| format!(", as decided at {}: there ", units::bytes(at)));
-        format!("{decided}predicted {}{measured}", units::seconds(e.predicted_s))
+        // no model knows the library's own
+        let how = if is_own { "takes" } else { "predicted" };
+        format!("{decided}{how} {}{measured}", units::seconds(e.predicted_s))
     });
     let next = other.map_or(String::new(), |e| {
         // what was measured to be the best may be predicted not to be
