@@ -99,6 +99,33 @@ fn the_page_says_what_the_policy_says() {
     }
 }
 
+/// A view's time is said to be measured where it is, with what the chart's models say.
+#[test]
+fn what_was_measured_is_not_called_predicted() {
+    let policy = Policy::read(&file("docs/gallery/grid/policy.toml")).unwrap();
+    let row = policy.two_level(&bcast::COLLECTIVE).iter().find(|r| r.at_bytes == 1 << 20).unwrap();
+    let takes = format!("takes {} (measured)", units::seconds(row.evidence.measured_s.unwrap()));
+    let report = report(policy, &[]);
+    let choosers = report.sections.iter().flat_map(|s| &s.blocks).filter_map(|b| if let Block::Chooser(c) = b { Some(c) } else { None });
+    let view = choosers.flat_map(|c| &c.views).find(|v| v.words.starts_with("bcast of 1MiB from rank 0 ")).unwrap();
+    let chart = view.figures.iter().find(|f| f.id.starts_with("gantt-")).unwrap();
+    let end = chart.words.strip_prefix("All done after ").unwrap().split(". ").next().unwrap();
+    assert!(view.words.contains(&takes), "{}", view.words);
+    assert!(view.words.ends_with(&format!("by the models of the chart {end}.")), "{} {end}", view.words);
+}
+
+#[test]
+fn parameters_are_short_in_every_policy_that_is_shipped() {
+    for path in Policy::files(&file("policies")).unwrap() {
+        let report = report(Policy::read(&path).unwrap(), &[]);
+        let blocks = report.sections.iter().flat_map(|s| &s.blocks);
+        let mut tables = blocks.filter_map(|b| if let Block::Table(t) = b { Some(t) } else { None });
+        let parameters = tables.find(|t| t.title == "Parameters").unwrap();
+        let longest = parameters.table.rows.iter().flatten().max_by_key(|cell| cell.text.len()).unwrap();
+        assert!(longest.text.len() <= 200, "{}: {}", path.display(), longest.text);
+    }
+}
+
 /// What is drawn is the bound that groups were found with, which a policy says where it is not the usual one.
 #[test]
 fn the_bound_of_groups_is_the_one_that_was_used() {
@@ -135,8 +162,9 @@ fn names_from_files_are_text() {
 
 #[test]
 fn pages_are_small_and_there_at_once_and_the_same_again() {
-    let grid = policy("ccgrid2007");
-    for (policy, most) in [(grid.clone(), 2_000_000), (with_hosts(grid, 600), 8_000_000)] {
+    let large = (with_hosts(policy("ccgrid2007"), 600), 8_000_000);
+    let shipped = Policy::files(&file("policies")).unwrap().into_iter().map(|path| (Policy::read(&path).unwrap(), 2_000_000));
+    for (policy, most) in shipped.chain([large]) {
         let ranks = policy.provenance.ranks;
         let begin = Instant::now();
         let html = page(policy.clone(), &[]);

@@ -2,7 +2,7 @@
 
 use super::source::{GroupingArgs, SourceArgs};
 use super::table::table;
-use super::terminal::{heat, shows_pictures};
+use super::terminal::{heat, joins, shows_pictures};
 use super::{Outcome, print, print_json};
 use crate::cluster::GroupQuality;
 use crate::discover::{Discovery, discover, discover_matrix};
@@ -61,7 +61,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         if shows_pictures(args.plain) {
             let groups: Vec<(&str, usize)> = discovery.groups.iter().map(|g| (g.name.as_str(), g.ranks.len())).collect();
             let seconds = |a: usize, b: usize| if a == b { discovery.groups[a].latency_s } else { Some(discovery.between_s[a][b]) };
-            print(&format!("\n{}", heat(&groups, seconds)))?;
+            print(&format!("\n{}\n{}", heat(&groups, seconds), joins(&groups, |a, b| discovery.between_s[a][b])))?;
         }
     }
     Ok(Outcome::Done)

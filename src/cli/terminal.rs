@@ -12,9 +12,17 @@ const MOST_BRANCHES: usize = 40;
 /// From near to far.
 const SHADES: [char; 4] = ['░', '▒', '▓', '█'];
 
-/// True if pictures are wanted: where the output is looked at, unless it is to be plain.
+/// True if pictures are wanted: where the output is looked at and can show them, unless it is to be plain.
 pub fn shows_pictures(plain: bool) -> bool {
-    !plain && std::io::stdout().is_terminal()
+    !plain && std::io::stdout().is_terminal() && can_show(|name| std::env::var(name).ok())
+}
+
+/// True if a terminal with these variables shows what is not ASCII.
+fn can_show(variable: impl Fn(&str) -> Option<String>) -> bool {
+    // the first one that is set counts
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(&variable).find(|value| !value.is_empty());
+    let is_utf8 = locale.is_some_and(|l| l.to_lowercase().replace('-', "").contains("utf8"));
+    is_utf8 && variable("TERM").is_none_or(|term| term != "dumb")
 }
 
 /// Latencies between groups and inside them, a row for some ranks each, by names and numbers of ranks.
@@ -40,6 +48,29 @@ pub fn heat(groups: &[(&str, usize)], seconds: impl Fn(usize, usize) -> Option<f
     }
     let _ = writeln!(text, "{:width$} {} {} to {} {}", "", SHADES[0], units::seconds(low), SHADES[SHADES.len() - 1], units::seconds(high));
     text
+}
+
+/// Which groups, by names and numbers of ranks, join at which latency, as complete linkage joins them; or why there is no such tree.
+pub fn joins(groups: &[(&str, usize)], seconds: impl Fn(usize, usize) -> f64) -> String {
+    let n = groups.len();
+    if n < 2 {
+        return "one group, which nothing joins\n".into();
+    }
+    let mut condensed: Vec<f64> = (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).map(|(a, b)| seconds(a, b)).collect();
+    let dendrogram = kodama::linkage(&mut condensed, n, kodama::Method::Complete);
+    let steps = dendrogram.steps();
+    // the last that joins is the root, groups come behind all that join
+    let place = |node: usize| if node < n { n - 1 + node } else { 2 * n - 2 - node };
+    let joins = steps.iter().rev().map(|step| units::seconds(step.dissimilarity));
+    let names = joins.chain(groups.iter().map(|g| g.0.to_string()));
+    let mut branches: Vec<Branch> = names.map(|name| Branch { name, group: 0, ranks: 1, parent: 0 }).collect();
+    for (k, step) in steps.iter().enumerate() {
+        for node in [step.cluster1, step.cluster2] {
+            branches[place(node)].parent = place(n + k);
+        }
+    }
+    let text = tree(&branches);
+    if text.is_empty() { format!("{n} groups: what joins them is too much for a terminal\n") } else { text }
 }
 
 /// Who hears from whom.
@@ -73,6 +104,23 @@ mod tests {
         // 3,000 ranks are a small picture too
         assert!(heat(&[("a", 1500), ("b", 1500)], seconds).lines().count() <= MOST_ROWS + 1);
         assert_eq!(heat(&[("a", 1)], |_, _| None), "");
+    }
+
+    #[test]
+    fn groups_join_the_nearest_first() {
+        let seconds = |a: usize, b: usize| if a + b == 1 { 1e-4 } else { 1e-2 };
+        assert_eq!(joins(&[("a", 1), ("b", 1), ("c", 1)], seconds), "10.0 ms\n├── 100 us\n│   ├── a\n│   └── b\n└── c\n");
+        assert!(joins(&[("a", 9)], seconds).contains("one group"));
+        assert!(joins(&[("a", 1); 30], seconds).contains("30 groups"));
+    }
+
+    #[test]
+    fn pictures_are_for_terminals_that_show_them() {
+        let with = |lc_all: &'static str, lang: &'static str, term: &'static str| {
+            can_show(move |name| [("LC_ALL", lc_all), ("LANG", lang), ("TERM", term)].into_iter().find(|v| v.0 == name).map(|v| v.1.into()))
+        };
+        assert!(with("", "en_US.UTF-8", "xterm") && with("C.utf8", "C", "xterm"));
+        assert!(!with("C", "en_US.UTF-8", "xterm") && !with("", "", "xterm") && !with("", "C.UTF-8", "dumb"));
     }
 
     #[test]

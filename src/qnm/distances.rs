@@ -78,9 +78,9 @@ impl Profile {
 
 /// The table's rows under their columns; nothing without messages.
 pub(super) fn table(profiles: &[Profile]) -> Option<(usize, String)> {
-    let mut all: BTreeMap<(&str, &str, isize), (usize, u64, u64, f64)> = BTreeMap::new();
+    let mut all: BTreeMap<_, (usize, u64, u64, f64)> = BTreeMap::new();
     for d in profiles.iter().flat_map(|p| &p.distances) {
-        let sum = all.entry((&d.call, &d.size, d.distance)).or_default();
+        let sum = all.entry((d.call.as_str(), d.size.as_str(), d.distance)).or_default();
         let lower = if d.lower { d.messages } else { 0 };
         *sum = (sum.0 + 1, sum.1 + d.messages, sum.2 + lower, sum.3 + d.bytes);
     }

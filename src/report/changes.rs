@@ -53,7 +53,7 @@ pub(super) fn table(name: &str, old: &Policy, new: &Policy) -> Titled {
 fn over_all(policy: &Policy, collective: &'static Collective) -> Vec<(usize, String)> {
     let words = |r: &crate::policy::TwoLevelRow| {
         if r.native {
-            return "library's own".to_string();
+            return "the library's own".to_string();
         }
         let inside = r.intra_group.as_ref().map_or(String::new(), |inside| format!(" and {inside}"));
         format!("{}{inside}{}", r.inter_group, in_segments(r.segment_bytes, r.in_flight))

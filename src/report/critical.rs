@@ -2,9 +2,10 @@
 
 use crate::model::CostModel;
 use crate::predict::Replay;
-use crate::schedule::{Action, Schedule};
+use crate::schedule::{Action, Program, Schedule};
 use crate::topology::{Link, Rank};
 use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 
 /// An operation on it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,35 +31,27 @@ pub fn critical_path(schedule: &Schedule, replay: &Replay, model: &dyn CostModel
         let end = |&(rank, op): &(Rank, usize)| replay.traces[rank].end[op];
         end(a).total_cmp(&end(b)).then(b.cmp(a))
     });
-    let sends = Sends::new(schedule);
+    let looked = Looked::all(schedule, replay);
     let (mut path, mut at) = (Vec::new(), last);
     while let Some((rank, op)) = at.filter(|_| path.len() < MOST) {
-        let (program, trace) = (&schedule.programs[rank], &replay.traces[rank]);
-        let is_receive = matches!(program.action(op), Action::Recv { .. });
+        let (program, trace, own) = (&schedule.programs[rank], &replay.traces[rank], &looked[rank]);
+        let action = program.action(op);
+        let is_receive = matches!(action, Action::Recv { .. });
         path.push(Step { rank, op, at_s: if is_receive { trace.end[op] } else { trace.start[op] } });
-        at = match program.action(op) {
-            Action::Recv { from, .. } => sends.of(schedule, rank, from, op).map(|send| {
+        at = match action {
+            Action::Recv { from, .. } => own.sends[op].map(|send| {
                 let cost = model.cost(Link { from, to: rank }, program.bytes(op));
                 let arrives = replay.traces[from].start[send] + cost.transit;
                 // where it was there before, the processor or the port was busy with something else
-                let other = || {
-                    (0..program.len())
-                        .filter(|&k| k != op && trace.end[k] < trace.end[op])
-                        .max_by(|&a, &b| trace.end[a].total_cmp(&trace.end[b]))
-                };
+                let other = || last_before(&own.by_end, &trace.end, trace.end[op]);
                 let busy = Some(arrives + ROUNDED_S < trace.end[op]).filter(|late| *late).and_then(|_| other());
                 busy.filter(|&k| trace.end[k] > arrives).map_or((from, send), |k| (rank, k))
             }),
             _ => {
                 let start = trace.start[op];
                 let known = program.after(op).iter().map(|&k| k as usize).max_by(|&a, &b| trace.end[a].total_cmp(&trace.end[b]));
-                let sent_before = || {
-                    let earlier =
-                        (0..program.len()).filter(|&k| !matches!(program.action(k), Action::Recv { .. }) && trace.start[k] < start);
-                    earlier.max_by(|&a, &b| trace.start[a].total_cmp(&trace.start[b]))
-                };
                 let waits = known.filter(|&k| trace.end[k] + ROUNDED_S >= start);
-                waits.or_else(sent_before).or(known).map(|k| (rank, k))
+                waits.or_else(|| last_before(&own.by_start, &trace.start, start)).or(known).map(|k| (rank, k))
             }
         };
     }
@@ -66,28 +59,46 @@ pub fn critical_path(schedule: &Schedule, replay: &Replay, model: &dyn CostModel
     path
 }
 
-/// The sends of each stream: the k-th message from one rank to another is the k-th that this one receives from it.
-struct Sends {
-    by_stream: FxHashMap<(Rank, Rank), Vec<usize>>,
+/// What is looked for in a rank's program, found once: a path has thousands of steps through programs of thousands of operations.
+struct Looked {
+    /// The send that each receive takes.
+    sends: Vec<Option<usize>>,
+    /// All operations, by their ends.
+    by_end: Vec<usize>,
+    /// All but receives, by their starts.
+    by_start: Vec<usize>,
 }
 
-impl Sends {
-    fn new(schedule: &Schedule) -> Sends {
-        let mut by_stream: FxHashMap<(Rank, Rank), Vec<usize>> = FxHashMap::default();
+impl Looked {
+    fn all(schedule: &Schedule, replay: &Replay) -> Vec<Looked> {
+        // the k-th message from one rank to another is the k-th that this one receives from it
+        let mut sent: FxHashMap<(Rank, Rank), VecDeque<usize>> = FxHashMap::default();
         for (rank, program) in schedule.programs.iter().enumerate() {
             for op in 0..program.len() {
                 if let Some(to) = program.sends_to(op) {
-                    by_stream.entry((rank, to)).or_default().push(op);
+                    sent.entry((rank, to)).or_default().push_back(op);
                 }
             }
         }
-        Sends { by_stream }
+        let mut of = |(rank, program): (Rank, &Program)| {
+            let trace = &replay.traces[rank];
+            let (mut sends, mut by_end) = (vec![None; program.len()], (0..program.len()).collect::<Vec<_>>());
+            let mut by_start = Vec::new();
+            for (op, send) in sends.iter_mut().enumerate() {
+                match program.action(op) {
+                    Action::Recv { from, .. } => *send = sent.get_mut(&(from, rank)).and_then(VecDeque::pop_front),
+                    _ => by_start.push(op),
+                }
+            }
+            by_end.sort_by(|&a, &b| trace.end[a].total_cmp(&trace.end[b]));
+            by_start.sort_by(|&a, &b| trace.start[a].total_cmp(&trace.start[b]));
+            Looked { sends, by_end, by_start }
+        };
+        schedule.programs.iter().enumerate().map(&mut of).collect()
     }
+}
 
-    /// The send that a receive takes.
-    fn of(&self, schedule: &Schedule, rank: Rank, from: Rank, op: usize) -> Option<usize> {
-        let program = &schedule.programs[rank];
-        let before = (0..op).filter(|&k| matches!(program.action(k), Action::Recv { from: other, .. } if other == from)).count();
-        self.by_stream.get(&(from, rank))?.get(before).copied()
-    }
+/// The last of operations, sorted by these times, that is before one.
+fn last_before(sorted: &[usize], times: &[f64], before: f64) -> Option<usize> {
+    sorted.partition_point(|&k| times[k] < before).checked_sub(1).map(|at| sorted[at])
 }

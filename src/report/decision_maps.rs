@@ -1,9 +1,9 @@
 //! Decision maps: what a collective does for which size among how many ranks, over groups and inside them.
 
 use super::choices::tuned;
-use super::picture::{Decided, Decisions, decisions};
+use super::picture::{COLOURED, Decided, Decisions, decisions, family};
 use super::plans::Plans;
-use super::tables::{Table, percent};
+use super::tables::{NATIVE, Table, named, percent};
 use super::{Cells, Figure};
 use crate::collective::{Collective, Parameters};
 use crate::error::Result;
@@ -140,18 +140,33 @@ type Rests<'a> = (&'a Evidence, Option<usize>);
 
 fn cell(algorithm: Vec<String>, p: &Parameters, rests: Option<Rests>) -> CellOf {
     let evidence = rests.map(|r| r.0);
+    // how the library's own does it is not known
+    let is_own = algorithm[0] == NATIVE;
+    let p = &if is_own { Parameters::default() } else { *p };
+    let algorithm: Vec<String> = algorithm.iter().map(|name| named(name).into()).collect();
     let name = algorithm.join(" and ") + &if p.radix > 0 { format!(" of radix {}", p.radix) } else { String::new() };
     let segment = segment(p);
-    let pieces = if segment.is_empty() { "in one piece".into() } else { format!("in {segment}") };
+    let pieces = match (is_own, segment.is_empty()) {
+        (true, _) => String::new(),
+        (_, true) => ", in one piece".into(),
+        _ => format!(", in {segment}"),
+    };
     let other = evidence.filter(|e| e.runner_up != NO_OTHER && !e.runner_up.is_empty());
     let rest = rests.map_or(String::new(), |(e, at)| {
         let measured = e.measured_s.map_or(String::new(), |t| format!(", measured {}", units::seconds(t)));
         let decided = at.map_or(": ".to_string(), |at| format!(", as decided at {}: there ", units::bytes(at)));
-        format!("{decided}predicted {}{measured}", units::seconds(e.predicted_s))
+        // no model knows the library's own
+        let how = if is_own { "takes" } else { "predicted" };
+        format!("{decided}{how} {}{measured}", units::seconds(e.predicted_s))
     });
-    let next = other.map_or(String::new(), |e| format!("; {} takes {} more", e.runner_up, percent(e.margin)));
+    let next = other.map_or(String::new(), |e| {
+        // what was measured to be the best may be predicted not to be
+        let takes =
+            if e.margin < 0.0 { format!("{} less by prediction", percent(-e.margin)) } else { format!("{} more", percent(e.margin)) };
+        format!("; {} takes {takes}", named(&e.runner_up))
+    });
     let margin = other.map(|e| e.margin);
-    (Decided { algorithm, segment, margin, unsure: false }, format!("{name}, {pieces}{rest}{next}"))
+    (Decided { algorithm, segment, margin, unsure: false }, format!("{name}{pieces}{rest}{next}"))
 }
 
 /// The size that a row rests on, if that is not this one.
@@ -164,7 +179,7 @@ fn over_all(policy: &Policy, plan: &Plan, bytes: usize) -> CellOf {
     let row = policy.two_level(plan.form.collective()).iter().rev().find(|r| r.from_bytes <= bytes);
     let Some(row) = row.filter(|row| plan.from_row && plan.is_native() == row.native) else { return predicted(plan) };
     let algorithm = match (&row.intra_group, row.native) {
-        (_, true) => vec!["library's own".into()],
+        (_, true) => vec![NATIVE.into()],
         (Some(inside), _) if row.is_per_group() => {
             vec![row.inter_group.clone(), if inside.is_empty() { String::new() } else { "as each is best".into() }]
         }
@@ -177,7 +192,7 @@ fn over_all(policy: &Policy, plan: &Plan, bytes: usize) -> CellOf {
 /// What a plan says.
 fn predicted(plan: &Plan) -> CellOf {
     let (algorithm, p) = match &plan.form {
-        _ if plan.is_native() => (vec!["library's own".into()], Parameters::default()),
+        _ if plan.is_native() => (vec![NATIVE.into()], Parameters::default()),
         Form::Flat(_, algorithm, p) | Form::Placed(_, algorithm, p, _) => (vec![algorithm.name.to_string()], *p),
         Form::Coordinated(c) => {
             let p = Parameters { segment: c.segment, ..c.between.parameters };
@@ -219,8 +234,9 @@ fn among(policy: &CompiledPolicy, group: usize, collective: &'static Collective,
 fn map(collective: &'static Collective, plans: &Plans, rows: &[(&Row, &Vec<Option<CellOf>>)], left_out: usize) -> Result<Figure> {
     let mut algorithms: Vec<String> = Vec::new();
     for cell in rows.iter().flat_map(|r| r.1).flatten() {
-        if !algorithms.contains(&cell.0.algorithm[0]) {
-            algorithms.push(cell.0.algorithm[0].clone());
+        let family = family(&cell.0.algorithm[0]).to_string();
+        if !algorithms.contains(&family) {
+            algorithms.push(family);
         }
     }
     let sizes = collective.sizes(plans.sizes);
@@ -236,13 +252,18 @@ fn map(collective: &'static Collective, plans: &Plans, rows: &[(&Row, &Vec<Optio
     for (row, cells) in rows {
         table.row(std::iter::once(format!("{}, {}", row.name, ranks(row.ranks))).chain(cells.iter().map(said)));
     }
+    let colours = if algorithms.len() > COLOURED {
+        format!(" {} algorithms share {COLOURED} colours: the words in a cell say which one it is.", algorithms.len())
+    } else {
+        String::new()
+    };
     let more = if left_out > 0 { format!(" {left_out} smaller groups are not shown.") } else { String::new() };
     Ok(Figure {
         id: format!("decisions-{}", collective.name),
         title: format!("What {} does", collective.name),
         words: format!(
             "Over groups: the way between groups, then the one inside each; segment and window. By slot are the first hosts, group after group; half each is half of each group. What all ranks and \
-             whole groups do was decided at some sizes, and holds around them; what fewer do is predicted when they call it.{more}"
+             whole groups do was decided at some sizes, and holds around them; what fewer do is predicted when they call it.{colours}{more}"
         ),
         svg,
         table,

@@ -143,6 +143,11 @@ impl Drawn {
         })
     }
 
+    /// When the last rank is done.
+    pub(super) fn end_s(&self) -> f64 {
+        self.chart.end_s
+    }
+
     pub(super) fn figures(&self, policy: &Policy) -> Result<Vec<Figure>> {
         let groups: Vec<String> = policy.groups.iter().map(|g| g.name.clone()).collect();
         let mut from = Table::new(&["rank", self.tree.1, "hears first at", "done at", "critical path"]);

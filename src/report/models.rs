@@ -194,14 +194,14 @@ fn parameters(policy: &Policy) -> Titled {
                 let (low, high) = values.iter().fold((f64::INFINITY, 0.0f64), |(l, h), &v| (l.min(v), h.max(v)));
                 format!("{} to {}", number(low), number(high))
             };
-            // how wide the widest interval is, as a share of its value
-            let wide = t
-                .value
-                .iter()
-                .zip(t.low.iter().zip(&t.high))
-                .map(|(v, (l, h))| (h - l) / 2.0 / v.abs().max(f64::MIN_POSITIVE))
-                .fold(0.0, f64::max);
-            let interval = if wide > 0.0 { format!("up to ±{}", percent(wide)) } else { "exact".into() };
+            // a share of the largest value, since some values are zero
+            let wide = t.low.iter().zip(&t.high).map(|(l, h)| (h - l) / 2.0).fold(0.0, f64::max);
+            let largest = t.value.iter().fold(0.0, |largest: f64, v| largest.max(v.abs()));
+            let interval = match wide / largest {
+                _ if wide == 0.0 => "exact".into(),
+                share if share.is_finite() => format!("up to ±{} of the largest", percent(share)),
+                _ => format!("up to ±{}", number(wide)),
+            };
             let value = format!("{} values, {}", t.value.len(), ends(&t.value));
             table.row([of.into(), fitted.model.clone(), name.clone(), value, interval, meaning(|m| m.tables, name)]);
         }

@@ -113,3 +113,16 @@ document.querySelectorAll("figure").forEach(function (figure) {
   }
 });
 document.querySelectorAll(".chooser").forEach(choose);
+
+// On paper nothing folds out: tables that a sheet has room for are there, and fold again afterwards.
+window.addEventListener("beforeprint", function () {
+  document.querySelectorAll("details:not([open])").forEach(function (details) {
+    details.open = details.querySelectorAll("thead th").length <= 12;
+    details.dataset.opened = details.open;
+  });
+});
+window.addEventListener("afterprint", function () {
+  document.querySelectorAll("details[data-opened=true]").forEach(function (details) {
+    details.open = false;
+  });
+});

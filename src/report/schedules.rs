@@ -5,13 +5,13 @@ use super::choices::tuned;
 use super::drawn::{Drawn, called, host};
 use super::picture::Branch;
 use super::plans::Plans;
-use super::tables::or_dash;
+use super::tables::NATIVE;
 use super::trees::{branches, parents};
 use super::{Block, Chooser, Inputs, Section, View};
 use crate::collective::{Collective, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::plan::{Form, Location, Plan, plan};
-use crate::policy::CompiledPolicy;
+use crate::policy::{CompiledPolicy, Policy};
 use crate::topology::Rank;
 use crate::units;
 use rayon::prelude::*;
@@ -129,18 +129,53 @@ fn operations(form: &Form, shape: &Shape) -> Result<usize> {
 
 fn view(compiled: &CompiledPolicy, members: &[Location], asked: &Asked, is_drawn: bool) -> Result<View> {
     let Asked { collective, root, size, shape, plan, .. } = asked;
-    let takes = or_dash(plan.predicted_s, units::seconds);
+    let measured = measured(&compiled.policy, members, plan, shape.bytes);
+    let takes = match (plan.predicted_s.map(units::seconds), measured) {
+        (None, _) => "for as long as nobody knows".into(),
+        (Some(seconds), Some(how)) => format!("takes {seconds} ({how})"),
+        (Some(seconds), None) => format!("predicted to take {seconds}"),
+    };
     let what = called(plan.form.collective(), shape.bytes, shape.root);
-    let mut words = format!("{what} among {} ranks: {}, predicted to take {takes}.", members.len(), plan.words());
+    let mut words = format!("{what} among {} ranks: {}, {takes}", members.len(), plan.words());
     let mut figures = Vec::new();
     if plan.is_native() || plan.form.has_native() {
-        words += " The MPI library's own messages are not known.";
+        words += ". The MPI library's own messages are not known.";
     } else if is_drawn && let Some(schedule) = schedule(plan, shape)? {
-        figures = Drawn::new(compiled, members, plan, &schedule, shape)?.figures(&compiled.policy)?;
+        let drawn = Drawn::new(compiled, members, plan, &schedule, shape)?;
+        let end = units::seconds(drawn.end_s());
+        // the chart is of the models, whatever was measured
+        words += &if takes.ends_with(&end) { ".".into() } else { format!(", by the models of the chart {end}.") };
+        figures = drawn.figures(&compiled.policy)?;
     } else {
-        words += " It has too many messages to be drawn here: `collwise explain POLICY` says more.";
+        words += ". It has too many messages to be drawn here: `collwise explain POLICY` says more.";
     }
     Ok(View { collective: *collective, root: *root, size: *size, words, figures })
+}
+
+/// Whether what is said of a plan's time rests on measured times, and on which.
+fn measured(policy: &Policy, members: &[Location], plan: &Plan, bytes: usize) -> Option<&'static str> {
+    let (collective, routed) = (plan.form.collective(), plan.routed());
+    let of_group = routed.filter(|r| r.groups.len() == 1).and_then(|r| r.groups[0].decision.as_ref());
+    let inside = plan.decision.as_ref().or(of_group);
+    // by size, whether it was measured there
+    let rows: Vec<(usize, bool)> = match inside {
+        Some(decision) => {
+            // of the library's own there is nothing but what was measured
+            let all = policy.groups[members[0].group].rows(collective).iter().filter(|_| decision.from_row);
+            all.map(|r| (r.at_bytes, r.algorithm == NATIVE || r.evidence.measured_s == Some(r.evidence.seconds()))).collect()
+        }
+        None if plan.is_native() => {
+            policy.two_level(collective).iter().filter(|r| r.evidence.native_s.is_some()).map(|r| (r.at_bytes, true)).collect()
+        }
+        // what goes from group to group as a whole is predicted from what each group takes
+        None if !plan.from_row || routed.is_some_and(|r| r.decided.is_none()) => Vec::new(),
+        None => policy.two_level(collective).iter().map(|r| (r.at_bytes, r.evidence.measured_s.is_some())).collect(),
+    };
+    let near = [rows.iter().rev().find(|r| r.0 <= bytes), rows.iter().find(|r| r.0 >= bytes)];
+    let mut near = near.into_iter().flatten().peekable();
+    near.peek()?;
+    let is_there = near.clone().any(|r| r.0 == bytes);
+    near.all(|r| r.1).then_some(if is_there || !collective.sized() { "measured" } else { "from measured sizes" })
 }
 
 /// Its schedule, if memory holds it.

@@ -46,6 +46,14 @@ impl Table {
     }
 }
 
+/// What policies call the MPI library's own.
+pub const NATIVE: &str = "native";
+
+/// An algorithm as pages call it.
+pub fn named(algorithm: &str) -> &str {
+    if algorithm == NATIVE { "the library's own" } else { algorithm }
+}
+
 /// A share as percent.
 pub fn percent(share: f64) -> String {
     match share {

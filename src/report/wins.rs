@@ -1,7 +1,7 @@
 //! What it wins: comparisons with the MPI library's own, of one run or several.
 
 use super::picture::{Axis, Bar, Line, Panel, Scale, Shape, chart};
-use super::tables::{Table, or_dash};
+use super::tables::{self, NATIVE, Table, or_dash};
 use super::{Block, Figure, Inputs, Section};
 use crate::bench::{Report, Row};
 use crate::error::Result;
@@ -12,7 +12,7 @@ use crate::topology::Rank;
 use crate::units;
 
 /// What all others are compared with.
-const LIBRARY: &str = "native";
+const LIBRARY: &str = NATIVE;
 /// More forced algorithms than the colours tell apart are in the table only, but for the fastest.
 const MOST_LINES: usize = 7;
 
@@ -43,9 +43,8 @@ pub(super) fn section(inputs: &Inputs) -> Result<Section> {
 fn named(contestant: &str) -> String {
     match contestant {
         "adaptive" => "collwise".into(),
-        LIBRARY => "library's own".into(),
         "two-level" => "plain two-level".into(),
-        other => other.into(),
+        other => tables::named(other).into(),
     }
 }
 
@@ -119,7 +118,7 @@ fn figure(policy: &CompiledPolicy, (k, name, report): (usize, &str, &Report), ro
         id: format!("wins-{k}-root{root}"),
         title: format!("{what} from rank {root} of {}: {name}", report.hosts.len()),
         words: format!(
-            "{}.{more} The bound is one message to the farthest group, its bytes going through without a pause. In the table, medians with quartiles.",
+            "{}.{more} The bound is what the root's port allows: one message to the farthest group, its bytes without a pause; links may allow less. In the table, medians with quartiles.",
             report.library
         ),
         svg: chart(&Axis { words: "size of the message".into(), scale: Scale::Bytes }, &[panel])?,

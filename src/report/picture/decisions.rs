@@ -1,4 +1,4 @@
-//! A decision map: sizes across, ranks down; each cell says what is done, in the colour of its algorithm, the paler the less the next best is behind.
+//! A decision map: sizes across, ranks down; each cell says what is done, in the colour of its algorithm, the fainter the less the next best is behind.
 
 use super::{INK, MUTED, PAPER, RULE, SIZE, Side, UNKNOWN, WIDTH, colour, cut, fill, picture, say, stroke};
 use crate::error::Result;
@@ -30,6 +30,11 @@ const LEFT: i32 = 150;
 const TOP: i32 = 26;
 const ROW: i32 = 38;
 
+/// The algorithm that one is in segments, or itself: both have one colour.
+pub fn family(algorithm: &str) -> &str {
+    algorithm.trim_start_matches("segmented_")
+}
+
 /// The edges of its cells, across and down.
 pub fn edges(map: &Decisions) -> [Vec<i32>; 2] {
     let n = map.columns.len().max(1) as i32;
@@ -37,7 +42,7 @@ pub fn edges(map: &Decisions) -> [Vec<i32>; 2] {
     [(0..=n).map(|k| LEFT + k * width).collect(), (0..=map.rows.len() as i32).map(|k| TOP + k * ROW).collect()]
 }
 
-/// Draws it; `algorithms` are all there are, each of which has its colour.
+/// Draws it; `algorithms` are the [families](family) of all there are, which have a colour each as far as there are some.
 ///
 /// # Errors
 /// What drawing gives.
@@ -61,7 +66,7 @@ pub fn decisions(map: &Decisions, algorithms: &[String]) -> Result<(String, [Vec
                     continue;
                 };
                 let ink = if cell.unsure { &MUTED } else { &INK };
-                let own = algorithms.iter().position(|a| cell.algorithm.first() == Some(a)).map_or(INK, colour);
+                let own = algorithms.iter().position(|a| cell.algorithm.first().is_some_and(|own| family(own) == a)).map_or(INK, colour);
                 let shade = if cell.unsure { PAPER.mix(1.0) } else { own.mix(weight(cell.margin)) };
                 fill(area, (left, from + 1), (right, to - 1), shade.filled())?;
                 let lines: Vec<&String> = cell.algorithm.iter().chain(Some(&cell.segment).filter(|s| !s.is_empty())).collect();
@@ -72,7 +77,7 @@ pub fn decisions(map: &Decisions, algorithms: &[String]) -> Result<(String, [Vec
                 }
             }
         }
-        let words = "colour: algorithm; the paler, the closer is the next best (palest: within 1 %, full: 30 % and more, or no other); none: as at the size before";
+        let words = "colour: algorithm, in segments or not; the fainter, the closer is the next best (faintest: within 1 %, full: 30 % and more, or no other); none: as at the size before";
         say(area, words, (LEFT, ys[ys.len() - 1] + 13), Side::Right, 11.0, &MUTED)
     })?;
     Ok((svg, [xs, ys]))
@@ -80,7 +85,7 @@ pub fn decisions(map: &Decisions, algorithms: &[String]) -> Result<(String, [Vec
 
 /// How strong the colour of a margin is. Words on it stay legible in light and dark.
 fn weight(margin: Option<f64>) -> f64 {
-    let (palest, full) = (0.14, 0.6);
+    let (faintest, full) = (0.14, 0.6);
     let share = margin.map_or(1.0, |m| (m / 0.3).clamp(0.0, 1.0).sqrt());
-    ((palest + (full - palest) * share) * 50.0).round() / 50.0
+    ((faintest + (full - faintest) * share) * 50.0).round() / 50.0
 }

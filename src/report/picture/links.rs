@@ -28,10 +28,7 @@ pub struct LinkDrawn {
 /// Links have words up to so many.
 const WORDS: usize = 40;
 
-/// So many groups have names, the largest ones.
-const NAMES: usize = 40;
-
-/// Draws it, groups in this order around the circle: lines are short where neighbours are near.
+/// Draws it, the largest groups with names where there is room, groups in this order around the circle: lines are short where neighbours are near.
 ///
 /// # Errors
 /// What drawing gives.
@@ -49,15 +46,30 @@ pub fn links(nodes: &[Node], links: &[LinkDrawn], order: &[usize]) -> Result<Str
     let latencies = bounds(&|l| Some(l.latency_s));
     let rates = bounds(&|l| l.bytes_per_s);
     let share = |value: f64, (low, high): (f64, f64)| if high > low { (value / low).ln() / (high / low).ln() } else { 0.5 };
-    let mut named: Vec<usize> = (0..nodes.len()).collect();
-    named.sort_by_key(|&k| std::cmp::Reverse(nodes[k].ranks));
-    named.truncate(NAMES);
     let most = nodes.iter().map(|n| n.ranks).max().unwrap_or(1).max(1) as f64;
-    let size = |node: &Node| (6.0 + 20.0 * (node.ranks as f64 / most).sqrt()) as i32;
+    // neighbours do not cover each other
+    let half_an_arc = std::f64::consts::PI * radius / nodes.len().max(1) as f64;
+    let size = |node: &Node| (6.0 + 20.0 * (node.ranks as f64 / most).sqrt()).min(half_an_arc).max(3.0) as i32;
     let beside = |k: usize| {
         let (x, size) = (place(k).0, size(&nodes[k]));
         if f64::from(x) < centre.0 - 20.0 { (Side::Left, x - size - 6) } else { (Side::Right, x + size + 6) }
     };
+    let name = |k: usize| {
+        let ((side, from), half) = (beside(k), (cut(&nodes[k].name, 190, SIZE).chars().count().max(8) as f64 * 3.4) as i32);
+        (if side == Side::Left { from - half } else { from + half }, place(k).1, half)
+    };
+    let mut by_ranks: Vec<usize> = (0..nodes.len()).collect();
+    by_ranks.sort_by_key(|&k| std::cmp::Reverse(nodes[k].ranks));
+    let mut named: Vec<usize> = Vec::new();
+    for k in by_ranks {
+        let (x, y, half) = name(k);
+        let is_apart = |at: (i32, i32), wide: i32, high: i32| (at.0 - x).abs() > wide + half || (at.1 - y).abs() > high;
+        let mut circles = (0..nodes.len()).filter(|&other| other != k).map(|other| (place(other), size(&nodes[other])));
+        let mut names = named.iter().map(|&other| name(other));
+        if circles.all(|(at, size)| is_apart(at, size, size + 12)) && names.all(|(x, y, half)| is_apart((x, y), half, 28)) {
+            named.push(k);
+        }
+    }
     picture((WIDTH, 640), |area| {
         let mut sorted: Vec<&LinkDrawn> = links.iter().collect();
         sorted.sort_by(|a, b| b.latency_s.total_cmp(&a.latency_s));
@@ -68,10 +80,6 @@ pub fn links(nodes: &[Node], links: &[LinkDrawn], order: &[usize]) -> Result<Str
             stroke(area, link.between.map(place), ink.stroke_width(width))?;
         }
         if links.len() <= WORDS {
-            let name = |k: usize| {
-                let ((side, from), half) = (beside(k), (cut(&nodes[k].name, 190, SIZE).chars().count().max(8) as f64 * 3.4) as i32);
-                (if side == Side::Left { from - half } else { from + half }, place(k).1, half)
-            };
             let mut taken: Vec<(i32, i32, i32)> = named.iter().copied().map(name).collect();
             for link in &sorted {
                 let [a, b] = link.between.map(place);

@@ -12,7 +12,7 @@ mod parts;
 mod tree;
 
 pub use chart::{Axis, Bar, Line, Panel, Scale, Shape, chart};
-pub use decisions::{Decided, Decisions, decisions};
+pub use decisions::{Decided, Decisions, decisions, family};
 pub use gantt::{Gantt, Span, gantt};
 pub use heat::{Heat, HeatPicture, Merge, heat};
 pub use links::{LinkDrawn, Node, bits, links};
@@ -52,6 +52,9 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(0x56, 0xB4, 0xE9),
     RGBColor(0x7A, 0x7A, 0x7A),
 ];
+
+/// So many have colours of their own.
+pub const COLOURED: usize = COLOURS.len();
 
 /// The colour of the one that comes so many after the first; they repeat.
 fn colour(k: usize) -> RGBColor {
