@@ -133,8 +133,8 @@ impl Place {
             "reduce_scatter" => (name, bytes / ranks.max(1)),
             _ => (name, bytes),
         };
-        // SAFETY: as above
-        let stride = unsafe { mpi.stride(self.comm, ranks) };
+        // SAFETY: as above; those of both groups, where it joins two
+        let (ranks, stride) = unsafe { (ranks + mpi.remote(self.comm).unwrap_or(0), mpi.stride(self.comm, ranks)) };
         let alike = Alike { collective: collective.into(), digits, size: size.into(), ranks, stride, communicator };
         note(|profile| profile.note_use(alike, seconds, block, || engine::explain(collective, block, self.root, self.comm)));
     }
