@@ -1,6 +1,7 @@
 //! What several tests share.
 #![allow(dead_code, unsafe_code, unused_imports)] // each test uses its part; executing a schedule takes a raw buffer
 
+pub mod applications;
 mod bytes;
 #[cfg(feature = "cli")]
 pub mod exports;

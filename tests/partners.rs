@@ -1,0 +1,248 @@
+//! Whom the processes of applications send to, and among which of them collectives are.
+
+mod common;
+
+use collwise::platform::Platform;
+use collwise::qnm::{
+    Application, Call, Distance, Form, Histogram, Machine, Neighbourhood, Part, Partners, Phase, Profile, Report, Run, Said, Series, Site,
+    Spread, balanced, parts, report,
+};
+use common::applications::{alike, close, run_with};
+
+/// A matrix on a plane of processes, as NPB's CG has it: sums along rows and an exchange across the diagonal, and numbers along rows.
+#[test]
+fn rows_of_a_plane_are_recognised_and_placed() {
+    let cluster = Platform::read(&common::file("platforms/icluster2.toml")).unwrap();
+    let machine = Machine::of_platform(&cluster, 1).unwrap();
+    let run = |ranks: usize| {
+        let row = balanced(ranks, 2)[0] as f64;
+        let call = |count: f64, bytes: f64, size: usize| Call {
+            name: "Send".into(),
+            count,
+            bytes,
+            said: Said::Report,
+            part: None,
+            nth: 0,
+            size,
+            seconds: 0.0,
+        };
+        let calls = vec![call(800.0 * row.log2(), 8.0, 0), call(400.0 * (1.0 + row.log2()), 56e3 / row, 1)];
+        let mpi_s = calls.iter().map(|c| c.count * (50e-6 + c.bytes * 9e-9)).sum::<f64>();
+        let all = calls.iter().map(|c| c.count).sum::<f64>();
+        let mean = calls.iter().map(|c| c.count * c.bytes).sum::<f64>() / all;
+        Run { calls: vec![call(all, mean, 0)], ..run_with(ranks, 1.0 / ranks as f64 + mpi_s, mpi_s, calls) }
+    };
+    let app = Application::fit([2, 4, 8, 16].map(run).to_vec(), &machine, Spread::OnePerNode).unwrap();
+    let laws: Vec<(Form, Form)> = app.calls.iter().map(|c| (c.count.law.form, c.bytes.as_ref().unwrap().law.form)).collect();
+    assert_eq!(laws, [(Form::Row, Form::Constant), (Form::Row, Form::Side)]);
+    let is = |ranks: usize, machine: &Machine, spread: Spread| app.predict(ranks, machine, spread).unwrap().components.switch_s;
+    let alone = is(64, &machine, Spread::OnePerNode);
+    assert!(close(alone, run(64).mpi_s, 1e-9), "{alone}");
+    // four of a row are on a node: of their messages only those across the diagonal leave it, three of them through one port
+    let four = Machine::of_platform(&cluster, 4).unwrap();
+    let leaves = 400.0 * (50e-6 + 3.0 * 14e3 * 9e-9);
+    let in_blocks = is(16, &four, Spread::Block);
+    assert!(close(in_blocks, leaves, 1e-9), "{in_blocks} {leaves}");
+}
+
+/// Whom processes send to is followed where our own reports say it, and how programs like that go on with other numbers of processes.
+#[test]
+fn noted_partners_are_followed() {
+    // sixteen processes: pairs at a distance of 4, as a plane's columns have them, and nothing along rows
+    let column = |rank: usize| if (rank / 4).is_multiple_of(2) { 4 } else { -4 };
+    let profiles: Vec<Profile> = (0..16)
+        .map(|rank| {
+            let mut profile = Profile { node: format!("n{rank}"), app_s: 2.0, ..Profile::default() };
+            for _ in 0..100 {
+                profile.note("Send", "8KiB", 14, 10e-3, 10_000);
+                profile.note_partner("Send", "8KiB", (rank, column(rank)), 10_000);
+            }
+            profile
+        })
+        .collect();
+    let read = Report::parse("own", &report("app", &profiles).unwrap()).unwrap();
+    let far: Vec<(isize, usize, f64)> = read.distances.iter().map(|d| (d.distance, d.processes, d.messages)).collect();
+    assert_eq!(far, [(-4, 8, 800.0), (4, 8, 800.0)]);
+    let cluster = Platform::read(&common::file("platforms/icluster2.toml")).unwrap();
+    let machine = Machine::of_platform(&cluster, 1).unwrap();
+    let app = Application::fit(vec![Run::of(&read).unwrap()], &machine, Spread::OnePerNode).unwrap();
+    let on = |cores: usize| {
+        let there = Machine::of_platform(&cluster, cores).unwrap();
+        app.predict(16, &there, Spread::Block).unwrap().components.switch_s
+    };
+    // in blocks of four all messages leave, four of them through one port; in blocks of eight none does
+    assert!(close(on(1), 100.0 * (50e-6 + 90e-6), 1e-9), "{}", on(1));
+    assert!(close(on(4), 100.0 * (50e-6 + 4.0 * 90e-6), 1e-9), "{}", on(4));
+    assert_eq!(on(8), 0.0);
+    let distance = |distance: isize, processes: usize| Distance {
+        call: "Send".into(),
+        size: "8B".into(),
+        distance,
+        processes,
+        messages: 10.0 * processes as f64,
+        lower: 5.0 * processes as f64,
+        bytes: 80.0 * processes as f64,
+    };
+    let cube: Vec<Distance> = [-16, -4, -1, 1, 4, 16].map(|d| distance(d, 48)).to_vec();
+    assert_eq!(Neighbourhood::nearest(&cube, 64), Neighbourhood::Cube);
+    let row: Vec<Distance> = [-1, 1].map(|d| distance(d, 63)).to_vec();
+    assert_eq!(Neighbourhood::nearest(&row, 64), Neighbourhood::Chain);
+    let doubling: Vec<Distance> = [1, 2, 4, 8, 16, 32].map(|d| distance(d, 32)).to_vec();
+    assert_eq!(Neighbourhood::nearest(&doubling, 64), Neighbourhood::Hypercube);
+}
+
+/// mpiP's option -y says among how many processes collectives are: rows as NPB's FT has them on 64 ranks (class W), whose report is large.
+#[test]
+fn parts_of_the_processes_are_read() {
+    let real = Report::read(&common::file("tests/data/mpip/hpccg.4.yp.mpiP")).unwrap();
+    let rows: Vec<_> = real.histogram.iter().map(|row| (row.call.as_str(), row.share, row.ranks, row.bytes)).collect();
+    assert_eq!(rows, [("Allreduce", 68.5, (0, 7), (8.0, 15.0)), ("Allreduce", 2.35, (0, 7), (16.0, 31.0))]);
+    assert!(Run::of(&real).unwrap().calls.iter().all(|call| call.part.is_none()), "four of four are all");
+
+    let rows = ["Alltoall 57.8 32 - 63 4096 - 8191", "Bcast 16.7 64 - 127 8 - 15", "Alltoall 13.6 0 - 7 65536 - 131071"];
+    let row = |text: &&str| Histogram::of(&text.split_whitespace().collect::<Vec<_>>()).unwrap();
+    let histogram: Vec<Histogram> = rows.iter().map(row).collect();
+    let report = |ranks: usize, histogram: &[Histogram]| Report {
+        nodes: vec![String::new(); ranks],
+        histogram: histogram.to_vec(),
+        version: "3.5.0".into(),
+        ..real.clone()
+    };
+    let site = |call: &str, bytes: f64| Site { call: call.into(), count: Some(1.0), bytes, ..Site::default() };
+    let part = |ranks: usize, stride: Option<usize>| vec![(Some(Part { ranks, stride }), 1.0)];
+    let ft = report(64, &histogram);
+    assert_eq!(parts(&ft, &site("Alltoall", 4096.0)), part(32, Some(2)));
+    assert_eq!(parts(&ft, &site("Alltoall", 65_536.0)), part(2, Some(1)));
+    assert_eq!(parts(&ft, &site("Bcast", 12.0)), [(None, 1.0)]);
+    assert_eq!(parts(&ft, &site("Reduce", 16.0)), [(None, 1.0)], "nothing is said of it");
+    // rows and columns alike: it is not known which
+    let square = [row(&"Alltoall 50 8 - 15 4096 - 8191")];
+    assert_eq!(parts(&report(64, &square), &site("Alltoall", 4096.0)), part(8, None));
+    assert_eq!(row(&"Bcast 1.5 0 - 7 -2147483648 - -1").bytes.0, 2f64.powi(31), "as mpiP writes 2 GiB");
+    for wrong in ["Alltoall 57.8 32 - 63 4096", "Alltoall x 32 - 63 4096 - 8191", "Alltoall 1 32 to 63 4096 - 8191", ""] {
+        assert_eq!(Histogram::of(&wrong.split_whitespace().collect::<Vec<_>>()), None, "{wrong}");
+    }
+}
+
+/// Calls in parts of the processes have laws of their own, are not there where a program has none, and go only as far as their part.
+#[test]
+fn parts_of_the_processes_are_placed() {
+    let cluster = Platform::read(&common::file("platforms/icluster2.toml")).unwrap();
+    let machine = Machine::of_platform(&cluster, 1).unwrap();
+    let call = |part: Option<Part>, nth: usize| {
+        let bytes = 4096.0;
+        Call { name: "Alltoall".into(), count: 10.0, bytes, said: Said::Report, part, nth, size: 0, seconds: 1.0 }
+    };
+    let run = |ranks: usize| {
+        let part = |ranks: usize, stride: usize| Some(Part { ranks, stride: Some(stride) });
+        let calls = if ranks > 8 { vec![call(part(4, 1), 1), call(part(ranks / 4, 4), 2)] } else { vec![call(None, 0)] };
+        run_with(ranks, 10.0 / ranks as f64 + 1.0, 1.0, calls)
+    };
+    let app = Application::fit([4, 8, 16, 32].map(run).to_vec(), &machine, Spread::OnePerNode).unwrap();
+    let messages = |ranks: usize| app.predict(ranks, &machine, Spread::OnePerNode).unwrap().traffic.messages.round();
+    // to three others, and to seven; to seven, and to three in a row and in a column
+    assert_eq!([4, 8, 16].map(messages), [30.0, 70.0, 60.0]);
+    assert_eq!(messages(64), 10.0 * (3.0 + 15.0), "columns grow, rows do not");
+    // on nodes of four rows stay inside
+    let four = Machine::of_platform(&cluster, 4).unwrap();
+    let alone = app.predict(16, &machine, Spread::OnePerNode).unwrap().components.switch_s;
+    let in_blocks = app.predict(16, &four, Spread::Block).unwrap().components.switch_s;
+    let message = |sharing: f64| 50e-6 + sharing * 4096.0 * 9e-9;
+    assert!(close(alone, 60.0 * message(1.0), 1e-9) && close(in_blocks, 30.0 * message(4.0), 1e-9), "{alone} {in_blocks}");
+}
+
+#[test]
+fn ranks_are_placed() {
+    let machine = alike(4, Some(3));
+    let place = |ranks, spread| machine.place(ranks, spread).unwrap();
+    assert_eq!(place(6, Spread::Block), [0, 0, 0, 0, 1, 1]);
+    assert_eq!(place(6, Spread::Cyclic), [0, 1, 2, 0, 1, 2]);
+    assert_eq!(place(3, Spread::OnePerNode), [0, 1, 2]);
+    assert!(machine.place(4, Spread::OnePerNode).is_err() && machine.place(0, Spread::Block).is_err());
+    // more ranks than processors share them evenly
+    assert_eq!(place(15, Spread::Block), [0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2]);
+    // through one port: four ranks of a node that all send to another share it, and all wait for the last
+    let next = |machine: &Machine, placed: &[usize]| machine.message_s(placed, Partners::Next, Neighbourhood::Cube, 1e6);
+    let two = alike(4, Some(2));
+    let dealt = two.place(8, Spread::Cyclic).unwrap();
+    assert!(close(next(&two, &dealt), 50e-6 + 8e-3 * 4.0, 1e-9));
+    assert!(close(next(&alike(1, Some(8)), &[0, 1, 2, 3]), 50e-6 + 8e-3, 1e-9));
+    // in blocks one message of each node leaves it, dealt out all four do
+    let platform = Platform::read(&common::file("platforms/icluster2.toml")).unwrap();
+    let machine = Machine::of_platform(&platform, 4).unwrap();
+    let (block, cyclic) = (machine.place(80, Spread::Block).unwrap(), machine.place(80, Spread::Cyclic).unwrap());
+    assert_eq!(next(&machine, &cyclic), next(&machine, &block), "100 nodes: one on each");
+    let cyclic: Vec<usize> = (0..80).map(|r| r % 20).collect();
+    assert!(close(next(&machine, &block), 50e-6 + 9e-3, 1e-9) && close(next(&machine, &cyclic), 50e-6 + 36e-3, 1e-9));
+    // of six distances of 64 ranks, two stay inside nodes of four
+    let doubling = machine.message_s(&block[..64], Partners::Doubling, Neighbourhood::Cube, 1e6);
+    assert!(close(doubling, (50e-6 + 36e-3) * 4.0 / 6.0, 1e-9), "{doubling}");
+    // each rank has three of 79 others on its node
+    let anyone = machine.message_s(&block, Partners::Anyone, Neighbourhood::Cube, 0.0);
+    assert!((0.9 * 50e-6..=50e-6).contains(&anyone), "{anyone}");
+}
+
+/// Boxes of processes are as near to cubes as they divide, and partners are each other's.
+#[test]
+fn partners_are_where_they_should_be() {
+    for (ranks, dimensions, sides) in
+        [(64, 3, vec![4, 4, 4]), (32, 3, vec![4, 4, 2]), (12, 2, vec![4, 3]), (7, 3, vec![7, 1, 1]), (1, 2, vec![1, 1])]
+    {
+        assert_eq!(balanced(ranks, dimensions), sides, "{ranks}");
+    }
+    for ranks in 1..200 {
+        for neighbours in Neighbourhood::ALL {
+            for partners in Partners::ALL {
+                for phase in neighbours.phases(partners, ranks) {
+                    let to: Vec<usize> = (0..ranks).filter_map(|r| phase.partner(r, ranks)).collect();
+                    let mut once = to.clone();
+                    once.sort_unstable();
+                    once.dedup();
+                    assert!(to.iter().all(|t| *t < ranks) && once.len() == to.len(), "nobody is sent to twice: {ranks} {phase:?}");
+                    let all_send = match phase {
+                        Phase::Across(_) => ranks.is_power_of_two(),
+                        // but for those on the diagonal
+                        Phase::Transposed { .. } => false,
+                        _ => true,
+                    };
+                    assert!(!all_send || to.len() == ranks, "{ranks} {phase:?}");
+                }
+            }
+        }
+    }
+    // of a square of 4 x 4, rank 6 is in row 1 and column 2
+    let square = Neighbourhood::Cube.phases(Partners::Transposed, 16);
+    assert_eq!([6, 9, 5].map(|rank| square[0].partner(rank, 16)), [Some(9), Some(6), None]);
+    assert_eq!(Neighbourhood::Cube.phases(Partners::Row, 16), [Phase::Across(1), Phase::Across(2)]);
+    assert_eq!(Neighbourhood::Cube.phases(Partners::Row, 8), [Phase::Across(1), Phase::Across(2)], "a row of four");
+    // of a cube of 4 x 4 x 4, rank 3 is at the end of the first side
+    let phases = Neighbourhood::Cube.phases(Partners::Program, 64);
+    assert_eq!(phases.iter().map(|p| p.partner(3, 64)).collect::<Vec<_>>(), [Some(0), Some(7), Some(19)]);
+}
+
+/// The numbers of messages of grids tell the grid, and how far that goes.
+#[test]
+fn neighbours_are_guessed_from_laws() {
+    let series =
+        |f: &dyn Fn(usize) -> f64, sizes: &[usize]| Series::decided(&sizes.iter().map(|p| (*p, f(*p))).collect::<Vec<_>>()).unwrap();
+    let open = |p: usize, dimensions: usize| balanced(p, dimensions).iter().map(|n| 2.0 * (1.0 - 1.0 / *n as f64)).sum::<f64>();
+    let around = |p: usize| balanced(p, 3).iter().map(|n| 3.0 - 2.0 / *n as f64).product::<f64>() - 1.0;
+    let sizes = [2, 4, 8, 16, 32, 64];
+    for (law, is, form) in [
+        (&(|p| 100.0 * open(p, 1)) as &dyn Fn(usize) -> f64, Neighbourhood::Chain, Form::Share),
+        (&|p| 100.0 * open(p, 2), Neighbourhood::Plane, Form::Plane),
+        (&|p| 100.0 * open(p, 3), Neighbourhood::Cube, Form::Cube),
+        (&|_| 600.0, Neighbourhood::Cube, Form::Constant),
+        (&|p| 50.0 * (1.0 + (p as f64).log2()), Neighbourhood::Hypercube, Form::Logarithm),
+    ] {
+        let counts = series(law, &sizes);
+        assert_eq!((counts.law.form, Neighbourhood::guess(&counts, None)), (form, is));
+        assert!(close(counts.at(128).value, law(128), 1e-9));
+    }
+    // LULESH: cubes only
+    let counts = series(&|p| 20.0 * around(p), &[8, 27, 64]);
+    assert_eq!((counts.law.form, Neighbourhood::guess(&counts, None)), (Form::Around, Neighbourhood::Cube));
+    // the borders of a plane's parts become shorter as those of a square do
+    let borders = series(&|p| 1e6 * balanced(p, 2).iter().sum::<usize>() as f64 / p as f64, &sizes);
+    assert_eq!(Neighbourhood::guess(&series(&|_| 4.0, &sizes), Some(&borders)), Neighbourhood::Plane);
+}
