@@ -421,7 +421,7 @@ fn app_whatif_says_what_a_policy_would_save() {
     assert!(savings.iter().all(|s| s["saved_s"].is_null()), "four of a hundred ranks: nobody measured the library's own there");
     assert_eq!((answer["untuned_s"].as_f64(), answer["not_known"].as_array().map(Vec::len)), (Some(0.0), Some(0)));
     let said = ok(&["app", "whatif", &report, "--policy", &policy("icluster2")], at);
-    assert!(said.contains("MPI_Allreduce    298     8B") && !said.contains("other collectives"), "{said}");
+    assert!(said.contains("MPI_Allreduce      4    298     8B") && !said.contains("other collectives"), "{said}");
     fails(&["app", "whatif", &report, "--policy", &platform("hcl16")], at, 1, &["hcl16"]);
     // broadcasts and barriers are all that this one has rows of
     let few = policy("ccgrid2007-smpi");

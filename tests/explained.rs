@@ -303,6 +303,37 @@ fn whatif_knows_all_collectives_and_says_what_explain_says() {
     }
 }
 
+/// Collectives on communicators of some ranks are asked of the policy as such, where the report says which these are.
+#[test]
+fn whatif_knows_communicators_of_some_ranks() {
+    use collwise::qnm::{Alike, Profile, report};
+    let folder = tempfile::tempdir().unwrap();
+    let uses = [("all", 78, Some(1), 10), ("pairs", 39, Some(2), 20), ("some", 3, None, 5), ("alone", 1, None, 5)];
+    let profile = |rank: usize| {
+        let mut profile = Profile { node: format!("n{rank}"), app_s: 10.0, ..Profile::default() };
+        for (name, ranks, stride, calls) in uses {
+            let alike = Alike { collective: "allreduce".into(), digits: 4, size: "8B".into(), ranks, stride, communicator: name.into() };
+            for _ in 0..calls {
+                profile.note("Allreduce", "8B", 4, 0.02, 8);
+                profile.note_use(alike.clone(), 0.02, 8, || None);
+            }
+        }
+        profile
+    };
+    let path = folder.path().join("parts.mpiP");
+    std::fs::write(&path, report("./app", &(0..78).map(profile).collect::<Vec<_>>()).unwrap()).unwrap();
+    let answer = &json(&["app", "whatif", &path.display().to_string(), "--policy", &policy("ccgrid2007")])[0];
+    let savings = answer["savings"].as_array().unwrap();
+    let of = |name: &str| savings.iter().map(|s| s[name].as_f64().unwrap()).collect::<Vec<_>>();
+    assert_eq!((of("among"), of("calls")), (vec![39.0, 78.0], vec![20.0, 10.0]));
+    let all = json(&["explain", &policy("ccgrid2007"), "--collective", "allreduce", "--bytes", "8"])["predicted_s"].as_f64().unwrap();
+    assert_eq!(of("adaptive_s")[1], all);
+    assert!(of("adaptive_s")[0] != all);
+    let unknown = answer["not_known"].as_array().unwrap();
+    assert!(unknown.len() == 1 && (unknown[0]["seconds"].as_f64().unwrap() - 0.1).abs() < 1e-9, "{answer}");
+    assert!(unknown[0]["why"].as_str().unwrap().contains("among which"), "{answer}");
+}
+
 #[test]
 fn whatif_takes_what_the_librarys_own_took_when_any_collective_was_tuned() {
     let folder = tempfile::tempdir().unwrap();

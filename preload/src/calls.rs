@@ -4,7 +4,7 @@
 use crate::library::{Handle, Mpi};
 use crate::names::define;
 use crate::sizes::{given, group, neighbours, partners, rooted, rooted_list, to, to_neighbours};
-use crate::{Partner, Place, noted};
+use crate::{Partner, Place, Within, noted};
 use std::ffi::{c_int, c_void};
 
 type In = *const c_void;
@@ -16,10 +16,15 @@ type Status = *mut c_void;
 type Open = *mut c_void;
 
 macro_rules! take_over {
-    (with $mpi:ident; $($name:ident = $own:ident($($argument:ident: $type:ty),* $(,)?) $(or $adaptive:ident on ($comm:ident, $root:expr))? $(towards $dest:ident in $within:ident)? sends $bytes:expr;)*) => {$(
+    (with $mpi:ident; $($name:ident = $own:ident($($argument:ident: $type:ty),* $(,)?) $(or $adaptive:ident)? $(on ($comm:ident, $root:expr))? $(towards $dest:ident in $within:ident)? $(into $target:ident of $window:ident)? sends $bytes:expr;)*) => {$(
         define!($name = $own($($argument: $type),*) $(or $adaptive)? by |call| {
-            let place = [$(Place { function: stringify!($adaptive), comm: $comm, root: $root })?].into_iter().next();
-            let partner = [$(Partner { rank: $dest, comm: $within })?].into_iter().next();
+            let place = [$(Place { comm: $comm, root: $root })?].into_iter().next();
+            let partner = [
+                $(Partner { rank: $dest, within: Within::Communicator($within) })?
+                $(Partner { rank: $target, within: Within::Window($window) })?
+            ]
+            .into_iter()
+            .next();
             noted(stringify!($name), call, place, partner, |$mpi: &Mpi| {
                 let _ = $mpi; // not all calls send
                 #[allow(unused_unsafe)]
@@ -59,23 +64,23 @@ take_over! {
     MPI_Improbe = PMPI_Improbe(source: c_int, tag: c_int, c: Handle, flag: *mut c_int, m: Open, s: Status) sends 0;
     MPI_Imrecv = PMPI_Imrecv(b: Out, n: c_int, t: Handle, m: Open, r: Open) sends 0;
     MPI_Barrier = PMPI_Barrier(c: Handle) or collwise_barrier on (c, 0) sends 0;
-    MPI_Ibarrier = PMPI_Ibarrier(c: Handle, r: Open) sends 0;
+    MPI_Ibarrier = PMPI_Ibarrier(c: Handle, r: Open) on (c, 0) sends 0;
     MPI_Bcast = PMPI_Bcast(b: Out, n: c_int, t: Handle, root: c_int, c: Handle) or collwise_bcast on (c, root) sends to(mpi, root, (n, t));
-    MPI_Ibcast = PMPI_Ibcast(b: Out, n: c_int, t: Handle, root: c_int, c: Handle, r: Open) sends to(mpi, root, (n, t));
+    MPI_Ibcast = PMPI_Ibcast(b: Out, n: c_int, t: Handle, root: c_int, c: Handle, r: Open) on (c, root) sends to(mpi, root, (n, t));
     MPI_Reduce = PMPI_Reduce(b: In, rb: Out, n: c_int, t: Handle, o: Handle, root: c_int, c: Handle) or collwise_reduce on (c, root) sends to(mpi, root, (n, t));
-    MPI_Ireduce = PMPI_Ireduce(b: In, rb: Out, n: c_int, t: Handle, o: Handle, root: c_int, c: Handle, r: Open) sends to(mpi, root, (n, t));
+    MPI_Ireduce = PMPI_Ireduce(b: In, rb: Out, n: c_int, t: Handle, o: Handle, root: c_int, c: Handle, r: Open) on (c, root) sends to(mpi, root, (n, t));
     MPI_Allreduce = PMPI_Allreduce(b: In, rb: Out, n: c_int, t: Handle, o: Handle, c: Handle) or collwise_allreduce on (c, 0) sends mpi.bytes(n, t);
-    MPI_Iallreduce = PMPI_Iallreduce(b: In, rb: Out, n: c_int, t: Handle, o: Handle, c: Handle, r: Open) sends mpi.bytes(n, t);
-    MPI_Scan = PMPI_Scan(b: In, rb: Out, n: c_int, t: Handle, o: Handle, c: Handle) sends mpi.bytes(n, t);
-    MPI_Exscan = PMPI_Exscan(b: In, rb: Out, n: c_int, t: Handle, o: Handle, c: Handle) sends mpi.bytes(n, t);
+    MPI_Iallreduce = PMPI_Iallreduce(b: In, rb: Out, n: c_int, t: Handle, o: Handle, c: Handle, r: Open) on (c, 0) sends mpi.bytes(n, t);
+    MPI_Scan = PMPI_Scan(b: In, rb: Out, n: c_int, t: Handle, o: Handle, c: Handle) on (c, 0) sends mpi.bytes(n, t);
+    MPI_Exscan = PMPI_Exscan(b: In, rb: Out, n: c_int, t: Handle, o: Handle, c: Handle) on (c, 0) sends mpi.bytes(n, t);
     MPI_Reduce_scatter = PMPI_Reduce_scatter(b: In, rb: Out, ns: Counts, t: Handle, o: Handle, c: Handle) or collwise_reduce_scatter on (c, 0) sends group(mpi, c, (ns, t));
     MPI_Reduce_scatter_block = PMPI_Reduce_scatter_block(b: In, rb: Out, n: c_int, t: Handle, o: Handle, c: Handle) or collwise_reduce_scatter_block on (c, 0) sends mpi.bytes(n, t);
     MPI_Allgather = PMPI_Allgather(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, c: Handle) or collwise_allgather on (c, 0) sends mpi.bytes(rn, rt);
-    MPI_Iallgather = PMPI_Iallgather(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, c: Handle, r: Open) sends mpi.bytes(rn, rt);
+    MPI_Iallgather = PMPI_Iallgather(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, c: Handle, r: Open) on (c, 0) sends mpi.bytes(rn, rt);
     MPI_Allgatherv = PMPI_Allgatherv(b: In, n: c_int, t: Handle, rb: Out, rns: Counts, at: Counts, rt: Handle, c: Handle) or collwise_allgatherv on (c, 0) sends given(mpi, c, (rns, rt), (n, t));
     MPI_Alltoall = PMPI_Alltoall(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, c: Handle) or collwise_alltoall on (c, 0) sends mpi.bytes(rn, rt);
-    MPI_Ialltoall = PMPI_Ialltoall(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, c: Handle, r: Open) sends mpi.bytes(rn, rt);
-    MPI_Alltoallv = PMPI_Alltoallv(b: In, ns: Counts, at: Counts, t: Handle, rb: Out, rns: Counts, rat: Counts, rt: Handle, c: Handle) sends partners(mpi, c, (rns, rt));
+    MPI_Ialltoall = PMPI_Ialltoall(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, c: Handle, r: Open) on (c, 0) sends mpi.bytes(rn, rt);
+    MPI_Alltoallv = PMPI_Alltoallv(b: In, ns: Counts, at: Counts, t: Handle, rb: Out, rns: Counts, rat: Counts, rt: Handle, c: Handle) on (c, 0) sends partners(mpi, c, (rns, rt));
     MPI_Gather = PMPI_Gather(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, root: c_int, c: Handle) or collwise_gather on (c, root) sends rooted(mpi, root, c, (rn, rt), (n, t));
     MPI_Bcast_c = PMPI_Bcast_c(b: Out, n: i64, t: Handle, root: c_int, c: Handle) or collwise_bcast_c on (c, root) sends to(mpi, root, (n, t));
     MPI_Reduce_c = PMPI_Reduce_c(b: In, rb: Out, n: i64, t: Handle, o: Handle, root: c_int, c: Handle) or collwise_reduce_c on (c, root) sends to(mpi, root, (n, t));
@@ -85,9 +90,9 @@ take_over! {
     MPI_Alltoall_c = PMPI_Alltoall_c(b: In, n: i64, t: Handle, rb: Out, rn: i64, rt: Handle, c: Handle) or collwise_alltoall_c on (c, 0) sends mpi.bytes(rn, rt);
     MPI_Gather_c = PMPI_Gather_c(b: In, n: i64, t: Handle, rb: Out, rn: i64, rt: Handle, root: c_int, c: Handle) or collwise_gather_c on (c, root) sends rooted(mpi, root, c, (rn, rt), (n, t));
     MPI_Scatter_c = PMPI_Scatter_c(b: In, n: i64, t: Handle, rb: Out, rn: i64, rt: Handle, root: c_int, c: Handle) or collwise_scatter_c on (c, root) sends rooted(mpi, root, c, (n, t), (rn, rt));
-    MPI_Gatherv = PMPI_Gatherv(b: In, n: c_int, t: Handle, rb: Out, rns: Counts, at: Counts, rt: Handle, root: c_int, c: Handle) sends rooted_list(mpi, root, c, (rns, rt), (n, t));
+    MPI_Gatherv = PMPI_Gatherv(b: In, n: c_int, t: Handle, rb: Out, rns: Counts, at: Counts, rt: Handle, root: c_int, c: Handle) on (c, root) sends rooted_list(mpi, root, c, (rns, rt), (n, t));
     MPI_Scatter = PMPI_Scatter(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, root: c_int, c: Handle) or collwise_scatter on (c, root) sends rooted(mpi, root, c, (n, t), (rn, rt));
-    MPI_Scatterv = PMPI_Scatterv(b: In, ns: Counts, at: Counts, t: Handle, rb: Out, rn: c_int, rt: Handle, root: c_int, c: Handle) sends rooted_list(mpi, root, c, (ns, t), (rn, rt));
+    MPI_Scatterv = PMPI_Scatterv(b: In, ns: Counts, at: Counts, t: Handle, rb: Out, rn: c_int, rt: Handle, root: c_int, c: Handle) on (c, root) sends rooted_list(mpi, root, c, (ns, t), (rn, rt));
     // of all neighbours together, whom the communicator knows
     MPI_Neighbor_allgather = PMPI_Neighbor_allgather(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, c: Handle) sends to_neighbours(mpi, c, (n, t));
     MPI_Neighbor_allgatherv = PMPI_Neighbor_allgatherv(b: In, n: c_int, t: Handle, rb: Out, rns: Counts, at: Counts, rt: Handle, c: Handle) sends to_neighbours(mpi, c, (n, t));
@@ -106,15 +111,15 @@ type Word = usize;
 // access to others' memory: what is got comes as a message, too
 take_over! {
     with mpi;
-    MPI_Put = PMPI_Put(b: In, n: c_int, t: Handle, dest: c_int, at: Offset, rn: c_int, rt: Handle, w: Word) sends to(mpi, dest, (n, t));
-    MPI_Get = PMPI_Get(b: Out, n: c_int, t: Handle, dest: c_int, at: Offset, rn: c_int, rt: Handle, w: Word) sends to(mpi, dest, (n, t));
-    MPI_Accumulate = PMPI_Accumulate(b: In, n: c_int, t: Handle, dest: c_int, at: Offset, rn: c_int, rt: Handle, o: Handle, w: Word) sends to(mpi, dest, (n, t));
-    MPI_Get_accumulate = PMPI_Get_accumulate(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, dest: c_int, at: Offset, n2: c_int, t2: Handle, o: Handle, w: Word) sends to(mpi, dest, (n2, t2));
-    MPI_Fetch_and_op = PMPI_Fetch_and_op(b: In, rb: Out, t: Handle, dest: c_int, at: Offset, o: Handle, w: Word) sends to(mpi, dest, (1, t));
-    MPI_Compare_and_swap = PMPI_Compare_and_swap(b: In, old: In, rb: Out, t: Handle, dest: c_int, at: Offset, w: Word) sends to(mpi, dest, (1, t));
-    MPI_Rput = PMPI_Rput(b: In, n: c_int, t: Handle, dest: c_int, at: Offset, rn: c_int, rt: Handle, w: Word, r: Open) sends to(mpi, dest, (n, t));
-    MPI_Rget = PMPI_Rget(b: Out, n: c_int, t: Handle, dest: c_int, at: Offset, rn: c_int, rt: Handle, w: Word, r: Open) sends to(mpi, dest, (n, t));
-    MPI_Raccumulate = PMPI_Raccumulate(b: In, n: c_int, t: Handle, dest: c_int, at: Offset, rn: c_int, rt: Handle, o: Handle, w: Word, r: Open) sends to(mpi, dest, (n, t));
+    MPI_Put = PMPI_Put(b: In, n: c_int, t: Handle, dest: c_int, at: Offset, rn: c_int, rt: Handle, w: Word) into dest of w sends to(mpi, dest, (n, t));
+    MPI_Get = PMPI_Get(b: Out, n: c_int, t: Handle, dest: c_int, at: Offset, rn: c_int, rt: Handle, w: Word) into dest of w sends to(mpi, dest, (n, t));
+    MPI_Accumulate = PMPI_Accumulate(b: In, n: c_int, t: Handle, dest: c_int, at: Offset, rn: c_int, rt: Handle, o: Handle, w: Word) into dest of w sends to(mpi, dest, (n, t));
+    MPI_Get_accumulate = PMPI_Get_accumulate(b: In, n: c_int, t: Handle, rb: Out, rn: c_int, rt: Handle, dest: c_int, at: Offset, n2: c_int, t2: Handle, o: Handle, w: Word) into dest of w sends to(mpi, dest, (n2, t2));
+    MPI_Fetch_and_op = PMPI_Fetch_and_op(b: In, rb: Out, t: Handle, dest: c_int, at: Offset, o: Handle, w: Word) into dest of w sends to(mpi, dest, (1, t));
+    MPI_Compare_and_swap = PMPI_Compare_and_swap(b: In, old: In, rb: Out, t: Handle, dest: c_int, at: Offset, w: Word) into dest of w sends to(mpi, dest, (1, t));
+    MPI_Rput = PMPI_Rput(b: In, n: c_int, t: Handle, dest: c_int, at: Offset, rn: c_int, rt: Handle, w: Word, r: Open) into dest of w sends to(mpi, dest, (n, t));
+    MPI_Rget = PMPI_Rget(b: Out, n: c_int, t: Handle, dest: c_int, at: Offset, rn: c_int, rt: Handle, w: Word, r: Open) into dest of w sends to(mpi, dest, (n, t));
+    MPI_Raccumulate = PMPI_Raccumulate(b: In, n: c_int, t: Handle, dest: c_int, at: Offset, rn: c_int, rt: Handle, o: Handle, w: Word, r: Open) into dest of w sends to(mpi, dest, (n, t));
     MPI_Win_create = PMPI_Win_create(b: Out, n: Offset, unit: c_int, i: Word, c: Handle, w: Open) sends 0;
     MPI_Win_allocate = PMPI_Win_allocate(n: Offset, unit: c_int, i: Word, c: Handle, b: Out, w: Open) sends 0;
     MPI_Win_free = PMPI_Win_free(w: Open) sends 0;

@@ -28,8 +28,9 @@ mod sizes;
 
 use clock::SharedClock;
 use collect::Target;
+use collwise::collective::COLLECTIVES;
 use collwise::library::is_first_rank;
-use collwise::qnm::{Alike, Profile};
+use collwise::qnm::{Alike, Profile, name_of_uses};
 use library::{Handle, Mpi};
 use names::define;
 use std::cell::Cell;
@@ -113,38 +114,41 @@ fn reported() -> Option<&'static Mpi> {
     running().as_ref().map(|running| running.mpi)
 }
 
-/// Where a collective is called that can be adaptive.
+/// Where a collective is called.
 struct Place {
-    /// The adaptive function.
-    function: &'static str,
     comm: Handle,
     root: c_int,
 }
 
 impl Place {
-    /// Notes the call: how it was done, too, where it was adaptive.
-    fn note(&self, mpi: &Mpi, (digits, size): (u32, &str), seconds: f64, bytes: usize) {
-        let name = self.function.trim_start_matches("collwise_").trim_end_matches("_c");
+    /// Notes the call of a name without `MPI_`: how it was done, too, where it was adaptive.
+    fn note(&self, mpi: &Mpi, call: &str, (digits, size): (u32, &str), seconds: f64, bytes: usize) {
         // SAFETY: the call succeeded on this communicator
         let ((_, ranks), communicator) = unsafe { (mpi.place(self.comm), mpi.name(self.comm)) };
-        let (collective, block) = match name {
-            "reduce_scatter_block" => ("reduce_scatter", bytes),
-            // bytes of all blocks
-            "reduce_scatter" => (name, bytes / ranks.max(1)),
-            _ => (name, bytes),
-        };
+        let collective = name_of_uses(call);
+        // bytes of all blocks
+        let block = if call == "Reduce_scatter" { bytes / ranks.max(1) } else { bytes };
         // SAFETY: as above; those of both groups, where it joins two
         let (ranks, stride) = unsafe { (ranks + mpi.remote(self.comm).unwrap_or(0), mpi.stride(self.comm, ranks)) };
-        let alike = Alike { collective: collective.into(), digits, size: size.into(), ranks, stride, communicator };
-        note(|profile| profile.note_use(alike, seconds, block, || engine::explain(collective, block, self.root, self.comm)));
+        let alike = Alike { collective: collective.clone(), digits, size: size.into(), ranks, stride, communicator };
+        let is_adaptive = COLLECTIVES.iter().any(|known| known.name == collective);
+        let how = || is_adaptive.then(|| engine::explain(&collective, block, self.root, self.comm)).flatten();
+        note(|profile| profile.note_use(alike, seconds, block, how));
     }
+}
+
+/// Whose ranks are meant.
+#[derive(Clone, Copy)]
+enum Within {
+    Communicator(Handle),
+    Window(Handle),
 }
 
 /// To whom a message goes.
 #[derive(Clone, Copy)]
 struct Partner {
     rank: c_int,
-    comm: Handle,
+    within: Within,
 }
 
 impl Partner {
@@ -153,8 +157,13 @@ impl Partner {
         if mpi.is_nobody(self.rank) {
             return None;
         }
-        // SAFETY: the call succeeded on this communicator
-        let [to] = unsafe { mpi.in_world(self.comm, [self.rank])? };
+        // SAFETY: the call succeeded on this communicator or window
+        let [to] = unsafe {
+            match self.within {
+                Within::Communicator(comm) => mpi.in_world(comm, [self.rank])?,
+                Within::Window(window) => mpi.in_world_of_window(window, [self.rank])?,
+            }
+        };
         let own = mpi.rank();
         Some((own, isize::try_from(to).ok()?.checked_sub_unsigned(own)?))
     }
@@ -181,7 +190,8 @@ fn noted(
         let seconds = stay.end();
         let bytes = bytes(mpi);
         let (range, size) = range(bytes);
-        let name = name.trim_start_matches("MPI_");
+        // large counts make no other call of it
+        let name = name.trim_start_matches("MPI_").trim_end_matches("_c");
         let partner = partner.and_then(|partner| partner.distance(mpi));
         note(|profile| {
             profile.note(name, size, range, seconds, bytes);
@@ -190,7 +200,7 @@ fn noted(
             }
         });
         if let Some(place) = place {
-            place.note(mpi, (range, size), seconds, bytes);
+            place.note(mpi, name, (range, size), seconds, bytes);
         }
     }
     code

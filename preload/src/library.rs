@@ -117,6 +117,7 @@ functions! {
     comm_remote_size = PMPI_Comm_remote_size(Handle, *mut c_int) -> c_int;
     comm_test_inter = PMPI_Comm_test_inter(Handle, *mut c_int) -> c_int;
     comm_group = PMPI_Comm_group(Handle, *mut Handle) -> c_int;
+    win_group = PMPI_Win_get_group(Handle, *mut Handle) -> c_int;
     group_free = PMPI_Group_free(*mut Handle) -> c_int;
     translate_ranks = PMPI_Group_translate_ranks(Handle, c_int, *const c_int, Handle, *mut c_int) -> c_int;
     topo_test = PMPI_Topo_test(Handle, *mut c_int) -> c_int;
@@ -248,14 +249,33 @@ impl Mpi {
             if self.remote(comm).is_some() {
                 return None;
             }
-            let (mut own, mut all, mut found) = (0, 0, [-1; N]);
-            let codes = [(f.comm_group)(comm, &raw mut own), (f.comm_group)(world, &raw mut all)];
-            if codes != [0, 0] {
-                return None;
+            let mut group = 0;
+            ((f.comm_group)(comm, &raw mut group) == 0).then(|| self.members_in_world(group, ranks)).flatten()
+        }
+    }
+
+    /// As [`Mpi::in_world`], of a window's ranks.
+    ///
+    /// # Safety
+    /// The window is one.
+    pub unsafe fn in_world_of_window<const N: usize>(&self, window: Handle, ranks: [c_int; N]) -> Option<[usize; N]> {
+        let mut group = 0;
+        // SAFETY: the caller's
+        unsafe { ((self.functions.win_group)(window, &raw mut group) == 0).then(|| self.members_in_world(group, ranks)).flatten() }
+    }
+
+    /// What ranks of a group are in `MPI_COMM_WORLD`; the group is given back.
+    unsafe fn members_in_world<const N: usize>(&self, mut group: Handle, ranks: [c_int; N]) -> Option<[usize; N]> {
+        let f = &self.functions;
+        let (mut all, mut found) = (0, [-1; N]);
+        // SAFETY: the caller's group
+        unsafe {
+            let mut code = (f.comm_group)(self.constants.world, &raw mut all);
+            if code == 0 {
+                code = (f.translate_ranks)(group, N as c_int, ranks.as_ptr(), all, found.as_mut_ptr());
+                (f.group_free)(&raw mut all);
             }
-            let code = (f.translate_ranks)(own, N as c_int, ranks.as_ptr(), all, found.as_mut_ptr());
-            (f.group_free)(&raw mut own);
-            (f.group_free)(&raw mut all);
+            (f.group_free)(&raw mut group);
             if code == 0 { self.valid(found) } else { None }
         }
     }

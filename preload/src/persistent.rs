@@ -3,7 +3,7 @@
 use crate::library::{Handle, Mpi};
 use crate::names::define;
 use crate::sizes::to;
-use crate::{Partner, Stay, note, range, reported};
+use crate::{Partner, Stay, Within, note, range, reported};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -92,7 +92,7 @@ macro_rules! describe {
     ($($name:ident = $own:ident as $short:literal;)*) => {$(
         define!($name = $own(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, c: Handle, r: Open) by |call| {
             // SAFETY: the call succeeded with these arguments
-            described($short, call, r, |mpi| Some((unsafe { to(mpi, dest, (n, t)) }, Partner { rank: dest, comm: c })))
+            described($short, call, r, |mpi| Some((unsafe { to(mpi, dest, (n, t)) }, Partner { rank: dest, within: Within::Communicator(c) })))
         });
     )*};
 }

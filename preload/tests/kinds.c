@@ -58,6 +58,19 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(pairs, &own);
     MPI_Comm_size(pairs, &members);
     for (int k = 0; k < 7; k++) MPI_Allreduce(a, b, 4, MPI_DOUBLE, MPI_SUM, pairs);
+    /* collectives that are never adaptive */
+    int *counts = calloc(2 * size, sizeof *counts), *displacements = counts + size;
+    for (int k = 0; k < members; k++) counts[k] = 10, displacements[k] = 10 * k;
+    for (int k = 0; k < 6; k++) {
+        MPI_Request request;
+        MPI_Iallreduce(a, b, 4, MPI_DOUBLE, MPI_SUM, pairs, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    for (int k = 0; k < 5; k++) MPI_Alltoallv(a, counts, displacements, MPI_DOUBLE, b, counts, displacements, MPI_DOUBLE, pairs);
+    for (int k = 0; k < 4; k++) MPI_Gatherv(a, 10, MPI_DOUBLE, b, counts, displacements, MPI_DOUBLE, 0, pairs);
+    for (int k = 0; k < 3; k++) MPI_Scan(a, b, 1, MPI_DOUBLE, MPI_SUM, pairs);
+    for (int k = 0; k < 2; k++) MPI_Reduce_scatter(a, b, counts, MPI_DOUBLE, MPI_SUM, pairs);
+    free(counts);
     if (members > 1)
         MPI_Sendrecv(a, 50, MPI_DOUBLE, (own + 1) % members, 0, b, 50, MPI_DOUBLE, (own + members - 1) % members, 0, pairs, MPI_STATUS_IGNORE);
     MPI_Comm_free(&pairs);

@@ -179,14 +179,24 @@ fn check_kinds(tools: &Tools) {
     // the next rank, around the end; and of those of equal parity the other one
     let far: Vec<(&str, isize, usize, f64)> =
         report.distances.iter().map(|d| (d.call.as_str(), d.distance, d.processes, d.messages)).collect();
-    let expected = [("Sendrecv", -2, 2, 2.0), ("Sendrecv", 2, 2, 2.0), ("Start", -3, 1, 12.0), ("Start", 1, 3, 36.0)];
+    let around = [("Start", -3, 1, 12.0), ("Start", 1, 3, 36.0)];
+    let expected = [("Put", -3, 1, 3.0), ("Put", 1, 3, 9.0), ("Sendrecv", -2, 2, 2.0), ("Sendrecv", 2, 2, 2.0), around[0], around[1]];
     assert_eq!(far, expected);
-    let part = report.uses.iter().find(|used| used.collective == "allreduce" && used.ranks == 2).unwrap();
-    assert_eq!((part.stride, part.processes, part.calls), (Some(2), Some(4), 7.0));
+    // in two communicators of two, and none of those that one process is in alone: that sends nothing
     let calls = Run::of(&report).unwrap().calls;
-    // a communicator of one sends nothing
-    let allreduce: Vec<_> = calls.iter().filter(|call| call.name == "Allreduce").map(|call| (call.part, call.count)).collect();
-    assert_eq!(allreduce, [(Some(Part { ranks: 2, stride: Some(2) }), 7.0)]);
+    for (name, noted_as, count) in [
+        ("Allreduce", "allreduce", 7.0),
+        ("Iallreduce", "iallreduce", 6.0),
+        ("Alltoallv", "alltoallv", 5.0),
+        ("Gatherv", "gatherv", 4.0),
+        ("Scan", "scan", 3.0),
+        ("Reduce_scatter", "reduce_scatter", 2.0),
+    ] {
+        let part = report.uses.iter().find(|used| used.collective == noted_as && used.ranks == 2).unwrap_or_else(|| panic!("{name}"));
+        assert_eq!((part.stride, part.processes, part.calls), (Some(2), Some(4), count), "{name}");
+        let of_name: Vec<_> = calls.iter().filter(|call| call.name == name).map(|call| (call.part, call.count)).collect();
+        assert_eq!(of_name, [(Some(Part { ranks: 2, stride: Some(2) }), count)], "{name}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Among which processes collectives are: all, or those of a communicator of some, as far as a report says.
 
-use super::wire::collective;
+use super::used::name_of_uses;
 use super::{Report, Site};
 use serde::Serialize;
 
@@ -17,6 +17,12 @@ impl Part {
     /// Ranks between members: one after the other and as far apart as can be, where it is not known.
     pub fn strides(self, all: usize) -> Vec<usize> {
         self.stride.map_or_else(|| vec![1, (all / self.ranks).max(1)], |stride| vec![stride])
+    }
+
+    /// The first of the communicators, of everything by rank; none where it is not known which ranks it has, or there are not so many.
+    pub fn first<T: Clone>(self, all: &[T]) -> Option<Vec<T>> {
+        let stride = self.stride?;
+        (0..self.ranks).map(|k| all.get(k * stride).cloned()).collect()
     }
 }
 
@@ -63,10 +69,10 @@ pub fn parts(report: &Report, site: &Site) -> Vec<(Option<Part>, f64)> {
 
 /// As our own reports say it.
 fn by_uses(report: &Report, site: &Site) -> Vec<(Option<Part>, f64)> {
-    let Some(collective) = collective(&site.call) else { return Vec::new() };
+    let name = name_of_uses(&site.call);
     // their sites are ranges of sizes
     let size = site.place.split(':').next().unwrap_or_default();
-    let own = report.uses.iter().filter(|used| used.collective == collective.name && used.size == size);
+    let own = report.uses.iter().filter(|used| used.collective == name && used.size == size);
     let part = |ranks: usize, stride: Option<usize>| (ranks < report.ranks()).then_some(Part { ranks, stride });
     own.map(|used| (part(used.ranks, used.stride), used.calls * used.processes.unwrap_or(1) as f64)).collect()
 }

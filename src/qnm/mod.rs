@@ -36,7 +36,7 @@ pub use partners::{Neighbourhood, Partners, Phase, Rounds};
 pub use profile::{Profile, ProfiledSite, report};
 pub use run::{Call, Run, Said};
 pub use scale::{Form, Guess, Law, Series, Table, balanced};
-pub use used::{Alike, ProfiledUse, Use};
+pub use used::{Alike, ProfiledUse, Use, name_of_uses};
 pub use wall::{Components, Seen, Split, Traffic, split};
 pub use wire::{Library, Wire, collective, makes_communicator, partners, wire};
 

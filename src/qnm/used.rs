@@ -1,6 +1,7 @@
 //! What the collectives of a program were, by size and communicator, and how they were done: a table of our own in reports that are in mpiP's layout.
 
 use super::profile::{Profile, short};
+use super::wire::collective;
 use crate::error::{Error, Result};
 use crate::plan::OWN;
 use serde::{Deserialize, Serialize};
@@ -17,10 +18,15 @@ const ASKED: u64 = 8;
 /// The name of those beyond.
 const OTHERS: &str = "others";
 
+/// The name under which the table has calls of a name without `MPI_`: both forms of a reduce-scatter are one collective.
+pub fn name_of_uses(call: &str) -> String {
+    collective(call).map_or_else(|| call.trim_end_matches("_block").to_ascii_lowercase(), |known| known.name.into())
+}
+
 /// What makes calls alike.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Alike {
-    /// The collective, as in `bcast`.
+    /// The collective, as in `bcast` ([`name_of_uses`]).
     pub collective: String,
     /// The range of sizes, by the binary digits of their bytes: 0, 1, 2 to 3, 4 to 7, ...
     pub digits: u32,

@@ -7,7 +7,7 @@ use super::super::{Outcome, print, print_json};
 use crate::collective::Collective;
 use crate::plan::{Location, everybody, members, placement, plan};
 use crate::policy::{CompiledPolicy, Policy};
-use crate::qnm::{Partners, Report, Site, collective, makes_communicator, partners};
+use crate::qnm::{Partners, Report, Site, collective, makes_communicator, partners, parts};
 use crate::units;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -33,7 +33,9 @@ struct Saving {
     place: String,
     /// Without `MPI_`.
     call: String,
-    /// Calls of a process.
+    /// Processes of the communicator.
+    among: usize,
+    /// Calls of a process, in the mean over all.
     calls: f64,
     /// The message, or the block for one partner; 0 where the call has none.
     bytes: usize,
@@ -91,11 +93,22 @@ fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> 
     let ranks = report.ranks();
     let (members, on_first_ranks) = placed(report, compiled)?;
     let (mut savings, mut not_known) = (Vec::new(), Vec::<NotKnown>::new());
-    for site in &alike(report) {
-        match saving(site, compiled, &members)? {
+    let sites = alike(report);
+    let parts = sites.iter().flat_map(|site| parts(report, site).into_iter().map(move |(part, share)| (site, part, share)));
+    // a process alone sends nothing
+    for (site, part, share) in parts.filter(|(_, part, _)| part.is_none_or(|part| part.ranks > 1)) {
+        let among = match part {
+            None => Some(members.clone()),
+            Some(part) => part.first(&members),
+        };
+        let found = match among {
+            Some(among) => saving(site, share / ranks as f64, compiled, &among)?,
+            None => Err("the report does not say among which processes it is".into()),
+        };
+        match found {
             Ok(saving) => savings.push(saving),
             Err(why) => {
-                let seconds = site.seconds / ranks as f64;
+                let seconds = site.seconds * share / ranks as f64;
                 match not_known.iter_mut().find(|n| n.call == site.call && n.why == why) {
                     Some(alike) => alike.seconds += seconds,
                     None => not_known.push(NotKnown { call: site.call.clone(), seconds, why }),
@@ -142,8 +155,8 @@ fn alike(report: &Report) -> Vec<Site> {
     all
 }
 
-/// What a site saves, or why that is not known.
-fn saving(site: &Site, compiled: &CompiledPolicy, members: &[Location]) -> anyhow::Result<Result<Saving, String>> {
+/// What the calls of a site among some processes save, or why that is not known; `each` of all calls of all processes are those of one process in the mean.
+fn saving(site: &Site, each: f64, compiled: &CompiledPolicy, members: &[Location]) -> anyhow::Result<Result<Saving, String>> {
     let unknown = |why: &str| Ok(Err(why.to_string()));
     let Some(collective) = collective(&site.call) else { return unknown("policies do not say what it takes") };
     let Some(count) = site.count.filter(|c| *c > 0.0) else { return unknown("the report does not say how often it was called") };
@@ -156,13 +169,14 @@ fn saving(site: &Site, compiled: &CompiledPolicy, members: &[Location]) -> anyho
     let as_tuned = compiled.is_as_measured(collective, ranks, &placement(members));
     let row = compiled.two_level(collective, bytes).filter(|_| as_tuned);
     let native_s = if is_native { Some(adaptive_s) } else { row.and_then(|row| row.evidence.native_s) };
-    let (calls, measured_s) = (count / ranks as f64, site.seconds / count);
+    let (calls, measured_s) = (count * each, site.seconds / count);
     // a call cannot have taken longer than it was seen to take
     let saved = |own_s: f64| calls * (own_s.min(measured_s) - adaptive_s).max(0.0);
     Ok(Ok(Saving {
         site: site.id,
         place: site.place.clone(),
         call: site.call.clone(),
+        among: ranks,
         calls,
         bytes,
         measured_s,
@@ -218,6 +232,7 @@ fn text(answer: &Answer) -> String {
             s.site.to_string(),
             place.into(),
             format!("MPI_{}", s.call),
+            s.among.to_string(),
             format!("{:.0}", s.calls),
             bytes,
             units::seconds(s.measured_s),
@@ -231,7 +246,7 @@ fn text(answer: &Answer) -> String {
         out += "it calls no collective of which it is known what is saved\n";
     } else {
         let rows: Vec<Vec<String>> = answer.savings.iter().map(row).collect();
-        let titles = ["site", "place", "call", "calls", "bytes", "in the report", "library's own", "adaptive", "saved", "at most"];
+        let titles = ["site", "place", "call", "among", "calls", "bytes", "in the report", "library's own", "adaptive", "saved", "at most"];
         out += &table(&titles, 3, &rows);
         let share = |t: f64| percent(t / answer.wall_s);
         let (saved, most) = (answer.saved_s, answer.at_most_s);
