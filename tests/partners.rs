@@ -4,8 +4,8 @@ mod common;
 
 use collwise::platform::Platform;
 use collwise::qnm::{
-    Application, Call, Distance, Form, Histogram, Machine, Neighbourhood, Part, Partners, Phase, Profile, Report, Run, Said, Series, Site,
-    Spread, balanced, parts, report,
+    Alike, Application, Call, Distance, Form, Histogram, Machine, Neighbourhood, Part, Partners, Phase, Profile, Report, Run, Said, Series,
+    Site, Spread, balanced, parts, report,
 };
 use common::applications::{alike, close, run_with};
 
@@ -109,15 +109,25 @@ fn parts_of_the_processes_are_read() {
         ..real.clone()
     };
     let site = |call: &str, bytes: f64| Site { call: call.into(), count: Some(1.0), bytes, ..Site::default() };
-    let part = |ranks: usize, stride: Option<usize>| vec![(Some(Part { ranks, stride }), 1.0)];
+    let found = |report: &Report, site: &Site| parts(report, site).into_iter().map(|share| (share.part, share.calls)).collect::<Vec<_>>();
+    let one = |ranks: usize, stride: Option<usize>| vec![(Some(Part::new(ranks, stride)), 1.0)];
     let ft = report(64, &histogram);
-    assert_eq!(parts(&ft, &site("Alltoall", 4096.0)), part(32, Some(2)));
-    assert_eq!(parts(&ft, &site("Alltoall", 65_536.0)), part(2, Some(1)));
-    assert_eq!(parts(&ft, &site("Bcast", 12.0)), [(None, 1.0)]);
-    assert_eq!(parts(&ft, &site("Reduce", 16.0)), [(None, 1.0)], "nothing is said of it");
-    // rows and columns alike: it is not known which
-    let square = [row(&"Alltoall 50 8 - 15 4096 - 8191")];
-    assert_eq!(parts(&report(64, &square), &site("Alltoall", 4096.0)), part(8, None));
+    assert_eq!(found(&ft, &site("Alltoall", 4096.0)), one(32, Some(2)));
+    assert_eq!(found(&ft, &site("Alltoall", 65_536.0)), one(2, Some(1)));
+    assert_eq!(found(&ft, &site("Bcast", 12.0)), [(None, 1.0)]);
+    assert_eq!(found(&ft, &site("Reduce", 16.0)), [(None, 1.0)], "nothing is said of it");
+    // rows and columns alike: it is not known which; those of the most even plane, if others are as likely, too
+    let of_range = |ranks: usize, text: &str| found(&report(ranks, &[row(&text)]), &site("Alltoall", 4096.0));
+    assert_eq!(of_range(64, "Alltoall 50 8 - 15 4096 - 8191"), one(8, None));
+    let guess = |ranks: usize, stride: Option<usize>, range: (usize, usize)| Some(Part { range: Some(range), ..Part::new(ranks, stride) });
+    let halves = |a, b| vec![(a, 0.5), (b, 0.5)];
+    assert_eq!(of_range(24, "Alltoall 50 0 - 7 4096 - 8191"), halves(Some(Part::new(4, Some(1))), Some(Part::new(6, Some(4)))));
+    let plane = [row(&"Alltoall 50 8 - 15 4096 - 8191"), row(&"Alltoall 50 0 - 7 65536 - 131071")];
+    assert_eq!(found(&report(48, &plane), &site("Alltoall", 4096.0)), [(guess(8, Some(6), (8, 15)), 1.0)]);
+    assert_eq!(found(&report(48, &plane), &site("Alltoall", 7e4)), [(guess(6, Some(1), (2, 7)), 1.0)]);
+    // all but one, or any other number that divides nothing
+    assert_eq!(of_range(32, "Alltoall 50 16 - 31 4096 - 8191"), [(guess(16, None, (16, 31)), 1.0)]);
+    assert_eq!(of_range(23, "Alltoall 50 8 - 15 4096 - 8191"), [(guess(10, None, (8, 15)), 1.0)]);
     assert_eq!(row(&"Bcast 1.5 0 - 7 -2147483648 - -1").bytes.0, 2f64.powi(31), "as mpiP writes 2 GiB");
     for wrong in ["Alltoall 57.8 32 - 63 4096", "Alltoall x 32 - 63 4096 - 8191", "Alltoall 1 32 to 63 4096 - 8191", ""] {
         assert_eq!(Histogram::of(&wrong.split_whitespace().collect::<Vec<_>>()), None, "{wrong}");
@@ -134,7 +144,7 @@ fn parts_of_the_processes_are_placed() {
         Call { name: "Alltoall".into(), count: 10.0, bytes, said: Said::Report, part, nth, size: 0, seconds: 1.0 }
     };
     let run = |ranks: usize| {
-        let part = |ranks: usize, stride: usize| Some(Part { ranks, stride: Some(stride) });
+        let part = |ranks: usize, stride: usize| Some(Part::new(ranks, Some(stride)));
         let calls = if ranks > 8 { vec![call(part(4, 1), 1), call(part(ranks / 4, 4), 2)] } else { vec![call(None, 0)] };
         run_with(ranks, 10.0 / ranks as f64 + 1.0, 1.0, calls)
     };
@@ -245,4 +255,60 @@ fn neighbours_are_guessed_from_laws() {
     // the borders of a plane's parts become shorter as those of a square do
     let borders = series(&|p| 1e6 * balanced(p, 2).iter().sum::<usize>() as f64 / p as f64, &sizes);
     assert_eq!(Neighbourhood::guess(&series(&|_| 4.0, &sizes), Some(&borders)), Neighbourhood::Plane);
+}
+
+/// Parts are the same ones in several runs by how far their ranks lie apart, whichever are more; they are as they were seen where they were, and need not
+/// divide all processes.
+#[test]
+fn parts_of_several_runs_are_the_same_ones() {
+    let cluster = Platform::read(&common::file("platforms/icluster2.toml")).unwrap();
+    let machine = Machine::of_platform(&cluster, 1).unwrap();
+    // rows of three, and columns; blocks of 64 KiB and 1 KiB
+    let grid = |ranks: usize| {
+        let profile = |rank: usize| {
+            let mut profile = Profile { node: format!("n{rank}"), app_s: 10.0 / ranks as f64, ..Profile::default() };
+            for (members, stride, calls, size, bytes) in [(3, 1, 100, "64KiB", 65_536), (ranks / 3, 3, 10, "1KiB", 1024)] {
+                let alike = Alike {
+                    collective: "alltoall".into(),
+                    digits: 11,
+                    size: size.into(),
+                    ranks: members,
+                    stride: Some(stride),
+                    communicator: String::new(),
+                };
+                for _ in 0..calls {
+                    profile.note("Alltoall", size, 11, 1e-3, bytes);
+                    profile.note_use(alike.clone(), 1e-3, bytes, || None);
+                }
+            }
+            profile
+        };
+        let all: Vec<Profile> = (0..ranks).map(profile).collect();
+        Run::of(&Report::parse("own", &report("app", &all).unwrap()).unwrap()).unwrap()
+    };
+    let app = Application::fit([6, 9, 12, 24].map(grid).to_vec(), &machine, Spread::OnePerNode).unwrap();
+    let sent = |app: &Application, ranks: usize| {
+        let traffic = app.predict(ranks, &machine, Spread::OnePerNode).unwrap().traffic;
+        (traffic.messages.round(), (traffic.messages * traffic.message_bytes / 1024.0).round())
+    };
+    for ranks in [6, 9, 12, 24, 48] {
+        let columns = 10.0 * (ranks as f64 / 3.0 - 1.0);
+        let (messages, kibibytes) = sent(&app, ranks);
+        // reports have three digits
+        assert!(close(messages, 200.0 + columns, 1e-9) && close(kibibytes, 12_800.0 + columns, 1e-3), "{ranks}: {messages} {kibibytes}");
+    }
+    // three of all, whether that divides them or not
+    let call = |part| Call { name: "Alltoall".into(), count: 10.0, bytes: 4096.0, said: Said::Report, part, nth: 1, size: 0, seconds: 1.0 };
+    let run = |ranks: usize| run_with(ranks, 10.0 / ranks as f64 + 1.0, 1.0, vec![call(Some(Part::new(3, Some(1))))]);
+    let three = Application::fit([5, 7, 8].map(run).to_vec(), &machine, Spread::OnePerNode).unwrap();
+    assert_eq!([5, 6, 7, 11, 16].map(|ranks| sent(&three, ranks).0), [20.0; 5]);
+    // of two reports of as many processes, one says among which calls are
+    let mut silent = grid(12);
+    for call in silent.calls.iter_mut().chain(&mut silent.by_size) {
+        (call.part, call.nth) = (None, 0);
+    }
+    silent.undivided = vec!["Alltoall".into()];
+    let both = Application::fit(vec![grid(6), grid(12), silent, grid(24)], &machine, Spread::OnePerNode).unwrap();
+    let (messages, kibibytes) = sent(&both, 12);
+    assert!(messages == 230.0 && close(kibibytes, sent(&app, 12).1, 1e-3), "{messages} {kibibytes}");
 }

@@ -195,7 +195,7 @@ fn check_kinds(tools: &Tools) {
         let part = report.uses.iter().find(|used| used.collective == noted_as && used.ranks == 2).unwrap_or_else(|| panic!("{name}"));
         assert_eq!((part.stride, part.processes, part.calls), (Some(2), Some(4), count), "{name}");
         let of_name: Vec<_> = calls.iter().filter(|call| call.name == name).map(|call| (call.part, call.count)).collect();
-        assert_eq!(of_name, [(Some(Part { ranks: 2, stride: Some(2) }), count)], "{name}");
+        assert_eq!(of_name, [(Some(Part::new(2, Some(2))), count)], "{name}");
     }
 }
 

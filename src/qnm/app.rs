@@ -3,7 +3,7 @@
 use super::among::Part;
 use super::clocks::solve;
 use super::scale::EXACT;
-use super::wall::{size_by_time, traffic};
+use super::wall::{size, traffic};
 use super::{
     Call, Components, Form, Guess, Law, Machine, Neighbourhood, Observed, Run, Said, Series, Split, Spread, Table, Traffic, split,
 };
@@ -61,19 +61,30 @@ pub struct CallLaw {
 pub struct PartLaw {
     /// Its processes.
     pub ranks: Series,
-    /// One that was seen, and among how many.
-    pub seen: (Part, usize),
+    /// Those that were seen, and among how many; by these, ascending.
+    pub seen: Vec<(usize, Part)>,
 }
 
 impl PartLaw {
-    /// Among so many: it divides them.
+    /// Among so many: as it was seen there, and else as the law says; parts that divide all processes divide them there, too.
     fn at(&self, all: usize) -> Part {
+        let far = |of: usize, from: f64| (of as f64 / from).ln().abs();
+        let nearest = self.seen.iter().min_by(|a, b| far(a.0, all as f64).total_cmp(&far(b.0, all as f64)));
+        let Some(&(among, part)) = nearest else { return Part::new(all, None) };
+        if among == all {
+            return part;
+        }
         let wanted = self.ranks.at(all).value;
-        let far = |k: &usize| (*k as f64 / wanted).ln().abs();
-        let ranks = (1..=all).filter(|k| all.is_multiple_of(*k)).min_by(|a, b| far(a).total_cmp(&far(b))).unwrap_or(1);
-        let (part, among) = self.seen;
+        let divides = self.seen.iter().all(|(among, part)| among.is_multiple_of(part.ranks));
+        let divisors = || (1..=all).filter(|k| all.is_multiple_of(*k)).min_by(|a, b| far(*a, wanted).total_cmp(&far(*b, wanted)));
+        let ranks = divisors().filter(|_| divides).unwrap_or((wanted.round() as usize).clamp(1, all));
         let is_apart = |stride: usize| stride > 1 && stride * part.ranks == among;
-        Part { ranks, stride: part.stride.map(|stride| if is_apart(stride) { all / ranks } else { stride }) }
+        let as_far = |of: usize| (of as f64 * ranks as f64 / part.ranks as f64).round() as usize;
+        Part {
+            ranks,
+            stride: part.stride.map(|stride| if is_apart(stride) { all / ranks } else { stride }),
+            range: part.range.map(|(least, most)| (as_far(least).clamp(1, all), as_far(most).clamp(1, all))),
+        }
     }
 }
 
@@ -151,16 +162,17 @@ impl Application {
     /// No run, processes that cannot be placed so, or a run without computing.
     pub fn fit(mut runs: Vec<Run>, machine: &Machine, spread: Spread) -> Result<Application> {
         runs.sort_by_key(|r| r.ranks);
-        let mut runs = told_apart(&runs);
-        let observed = Observed::of(&runs, &call_laws(&runs), machine, spread)?;
+        let mut runs = told_apart(&divided(&runs));
+        let laws = call_laws(&runs);
+        let observed = Observed::of(&runs, &laws, machine, spread)?;
         for run in &mut runs {
-            size_by_time(run, machine, spread, &observed)?;
+            size(run, &laws, machine, spread, &observed)?;
         }
         let splits: Vec<Split> = runs.iter().map(|r| split(r, machine, spread, &observed)).collect::<Result<_>>()?;
         let fullest = |run: &Run| Ok(crowd(machine, &machine.place(run.ranks, spread)?));
         let crowd = runs.iter().map(fullest).collect::<Result<Vec<_>>>()?.into_iter().max().unwrap_or(1);
         let of = |value: fn(&Split) -> f64| runs.iter().zip(&splits).map(|(r, s)| (r.ranks, value(s))).collect::<Vec<_>>();
-        let compute = Series::new(&of(|s| s.components.compute_s)).ok_or_else(|| match runs.iter().find(|r| r.wall_s <= r.mpi_s) {
+        let compute = Series::of_work(&of(|s| s.components.compute_s)).ok_or_else(|| match runs.iter().find(|r| r.wall_s <= r.mpi_s) {
             Some(run) => Error::data(format!("fit how computing scales: {} says that all of its time was in MPI", run.file)),
             None => Error::data("fit how an application scales: there is no report"),
         })?;
@@ -188,7 +200,7 @@ impl Application {
 
     /// The calls at so many processes, and how far they may be off; none where that of one of them is unknown.
     fn calls_at(&self, ranks: usize) -> (Vec<Call>, Option<f64>) {
-        let mut spread = Some(0.0f64);
+        let (mut spread, mut is_known) = (Some(0.0f64), true);
         let mut read = |series: &Series| {
             let guess = series.at(ranks);
             spread = spread.zip(guess.spread).map(|(a, b)| a.max(b));
@@ -199,12 +211,13 @@ impl Application {
             .iter()
             .filter(|law| law.is_called(ranks))
             .map(|law| {
+                is_known &= law.said != Said::Nobody;
                 let (count, bytes) = (read(&law.count), law.bytes.as_ref().map_or(0.0, &mut read));
                 let part = law.part.as_ref().map(|part| part.at(ranks));
                 Call { name: law.name.clone(), count, bytes, said: law.said, part, nth: law.nth, size: law.size, seconds: 0.0 }
             })
             .collect();
-        (if ranks == 1 { Vec::new() } else { calls }, spread)
+        (if ranks == 1 { Vec::new() } else { calls }, spread.filter(|_| is_known))
     }
 
     /// The number of processes whose laws calls of a kind follow at another one: where these change between two, that of the fewer.
@@ -229,17 +242,25 @@ impl Application {
         let placed = machine.place(ranks, spread)?;
         let (calls, calls_spread) = self.calls_at(ranks);
         let seen = |kind: &Option<String>| self.seen.iter().find(|s| s.0 == *kind).map(|s| (&s.1, self.lawful(kind, ranks)));
-        let sent = |observed: &Observed| {
-            let (traffic, delays) = traffic(&calls, machine, &placed, observed);
+        let sent = |calls: &[Call], observed: &Observed| {
+            let (traffic, delays) = traffic(calls, machine, &placed, observed);
             let switch_s = delays.iter().map(|(kind, delay_s)| delay_s * seen(kind).map_or(1.0, |(shares, ranks)| shares.at(ranks))).sum();
             (Traffic { switch_s, ..traffic }, delays)
         };
-        let (traffic, delays) = sent(&self.observed);
+        let (traffic, delays) = sent(&calls, &self.observed);
         // where partners lie matters as soon as some are on one node, and not as in the runs
-        let is_guessed = crowd(machine, &placed) != self.crowd && !self.observed.knows_partners(ranks);
+        let is_guessed = crowd(machine, &placed) != self.crowd && calls.iter().any(|call| !self.observed.knows_partners(&call.name, ranks));
         let guesses = Neighbourhood::ALL.into_iter().filter(|_| is_guessed);
-        let elsewhere = guesses.map(|neighbours| sent(&Observed { neighbours, ..self.observed.clone() }).0.switch_s);
-        let (least_s, most_s) = elsewhere.fold((traffic.switch_s, traffic.switch_s), |(l, m), s| (l.min(s), m.max(s)));
+        let elsewhere = guesses.map(|neighbours| sent(&calls, &Observed { neighbours, ..self.observed.clone() }).0.switch_s);
+        let least_and_most = |other: (f64, f64), s: f64| (other.0.min(s), other.1.max(s));
+        let (least_s, most_s) = elsewhere.fold((traffic.switch_s, traffic.switch_s), least_and_most);
+        // parts of which a range is known may be as small and as large as that
+        let resized = |to: fn((usize, usize)) -> usize| {
+            let part = |part: Part| Part { ranks: part.range.map_or(part.ranks, to), ..part };
+            calls.iter().map(|call| Call { part: call.part.map(part), ..call.clone() }).collect::<Vec<_>>()
+        };
+        let in_ranges = [resized(|range| range.0), resized(|range| range.1)].map(|calls| sent(&calls, &self.observed).0.switch_s);
+        let of_parts = in_ranges.into_iter().fold((traffic.switch_s, traffic.switch_s), least_and_most);
         // what is not explained by the network of the runs may be the network all the same, and change as it does
         let at_home: Vec<(usize, f64)> = self.runs.iter().zip(&self.splits).map(|(r, s)| (r.ranks, s.traffic.switch_s)).collect();
         let changes = (traffic.switch_s / Table::new(&at_home).at(ranks)).ln();
@@ -276,7 +297,11 @@ impl Application {
         let of_active = components.active_s + components.contention_s;
         let network = |part: f64| if changes.is_finite() { part * changes.exp_m1() } else { 0.0 };
         let less_or_more = |part: f64| (network(part).min(0.0).abs(), network(part).max(0.0));
-        let guessed = [(traffic.switch_s - least_s, most_s - traffic.switch_s), less_or_more(of_active)];
+        // waiting may be for what others compute, and the same on any network
+        let waits = Observed { waits_for_computing: true, ..self.observed.clone() };
+        let of_waiting = least_and_most((traffic.switch_s, traffic.switch_s), sent(&calls, &waits).0.switch_s);
+        let around = |(least_s, most_s): (f64, f64)| (traffic.switch_s - least_s, most_s - traffic.switch_s);
+        let guessed = [around((least_s, most_s)), around(of_parts), around(of_waiting), less_or_more(of_active)];
         let parts = [
             (components.switch_s, calls_spread),
             (components.switch_s, seen_margin.map(|m| relative(m, components.switch_s))),
@@ -324,10 +349,14 @@ impl Application {
 }
 
 /// What makes calls the same ones in several runs.
-type Kind<'a> = ((&'a str, Said, usize), usize);
+type Kind<'a> = ((&'a str, usize), usize);
 
 fn kind(call: &Call) -> Kind<'_> {
     (call.kind(), call.size)
+}
+
+fn call_of<'a>(run: &'a Run, of: Kind) -> Option<&'a Call> {
+    run.calls.iter().find(|c| kind(c) == of)
 }
 
 /// The kinds of calls of runs of several processes.
@@ -338,23 +367,26 @@ fn kinds<'a>(runs: &'a [Run]) -> Vec<Kind<'a>> {
     kinds
 }
 
-/// How calls of a kind scale; runs of one process have nobody to send to.
+/// How calls of a kind scale; runs of one process have nobody to send to. Where some runs say how many bytes they send, what the others' time allows is no matter.
 fn call_law(runs: &[Run], of: Kind) -> Option<CallLaw> {
-    let points = |value: fn(&Call) -> f64| -> Vec<(usize, f64)> {
-        let own = |run: &Run| run.calls.iter().find(|c| kind(c) == of).map(value);
-        runs.iter().filter(|r| r.ranks > 1).filter_map(|r| Some((r.ranks, own(r)?))).filter(|p| p.1 > 0.0).collect()
+    let several = || runs.iter().filter(|r| r.ranks > 1);
+    let said = several().filter_map(|run| call_of(run, of)).map(|call| call.said).min()?;
+    let points = |value: &dyn Fn(&Call) -> f64| -> Vec<(usize, f64)> {
+        several().filter_map(|r| Some((r.ranks, value(call_of(r, of)?)))).filter(|p| p.1 > 0.0).collect()
     };
-    let (count, bytes) = (Series::decided(&points(|c| c.count))?, Series::decided(&points(|c| c.bytes)));
-    let ((name, said, nth), size) = of;
-    let ranks = Series::decided(&points(|c| c.part.map_or(0.0, |part| part.ranks as f64)));
-    let seen = runs.iter().find_map(|r| Some((r.calls.iter().find(|c| kind(c) == of)?.part?, r.ranks)));
+    let bytes = points(&|c| if said.is_known() && !c.said.is_known() { 0.0 } else { c.bytes });
+    let (count, bytes) = (Series::decided(&points(&|c| c.count))?, Series::decided(&bytes));
+    let ((name, nth), size) = of;
+    let ranks = Series::decided(&points(&|c| c.part.map_or(0.0, |part| part.ranks as f64)));
+    let mut seen: Vec<(usize, Part)> = several().filter_map(|r| Some((r.ranks, call_of(r, of)?.part?))).collect();
+    seen.dedup_by_key(|seen| seen.0);
     let in_parts = runs.iter().any(|r| r.calls.iter().any(|c| c.name == name && c.nth > 0));
-    let lacks = |run: &&Run| in_parts && run.ranks > 1 && !run.calls.iter().any(|c| kind(c) == of);
+    let lacks = |run: &&Run| in_parts && call_of(run, of).is_none();
     Some(CallLaw {
         name: name.into(),
         nth,
-        part: ranks.zip(seen).map(|(ranks, seen)| PartLaw { ranks, seen }),
-        without: runs.iter().filter(lacks).map(|run| run.ranks).collect(),
+        part: ranks.map(|ranks| PartLaw { ranks, seen }),
+        without: several().filter(lacks).map(|run| run.ranks).collect(),
         size,
         count,
         bytes,
@@ -365,6 +397,16 @@ fn call_law(runs: &[Run], of: Kind) -> Option<CallLaw> {
 /// How the calls scale.
 fn call_laws(runs: &[Run]) -> Vec<CallLaw> {
     kinds(runs).into_iter().filter_map(|kind| call_law(runs, kind)).collect()
+}
+
+/// The runs, with calls of which one report does not say among which processes they are as in another one of as many processes, if that does.
+fn divided(runs: &[Run]) -> Vec<Run> {
+    let divide = |run: &Run| {
+        let mut divided = run.clone();
+        runs.iter().filter(|other| other.ranks == run.ranks && *other != run).for_each(|other| divided.divide_as(other));
+        divided
+    };
+    runs.iter().map(divide).collect()
 }
 
 /// The runs, with calls of one name and several sizes told apart where these are the same in all runs, as many, and each follows laws, but
@@ -403,7 +445,10 @@ fn active_law(runs: &[Run], splits: &[Split]) -> Active {
         let several = runs.iter().zip(splits).filter(|(r, _)| r.ranks > 1);
         several.map(|(r, s)| (r.ranks, s.components.active_s / per.unit(&s.traffic))).collect()
     };
-    let alone = Law::fit(&points(Per::Process)).map(|law| (Per::Process, law));
+    // two values fit any law of two numbers, also one that goes nowhere
+    let by_ranks = points(Per::Process);
+    let alone = if by_ranks.len() < LAWFUL { Law::of(Form::Constant, &by_ranks) } else { Law::fit(&by_ranks) };
+    let alone = alone.map(|law| (Per::Process, law));
     let sent = [Per::Message, Per::Byte].map(|per| Law::of(Form::Constant, &points(per)).map(|law| (per, law)));
     // what is in proportion explains; a law by the number of processes only describes
     let laws = sent.into_iter().chain([alone]).flatten();

@@ -2,8 +2,8 @@
 //!
 //! Columns are found by the names that the report writes above them, so that a version with another column more is read as well.
 
-use super::among::Histogram;
 use super::distances::{self, Distance};
+use super::histogram::Histogram;
 use super::used::{self, Use};
 use crate::error::{Error, Result};
 use crate::files::read_damaged_text;

@@ -5,9 +5,7 @@ use super::choices::{Named, OTHERS};
 use super::partners::Rounds;
 use super::wall::delay_s;
 use super::wire::sent;
-use super::{
-    Call, CallLaw, Distance, Form, Law, Library, Machine, Neighbourhood, Partners, Phase, Run, Said, Spread, Wire, partners, wire,
-};
+use super::{Call, CallLaw, Distance, Form, Law, Library, Machine, Neighbourhood, Partners, Phase, Run, Spread, Wire, partners, wire};
 use crate::error::Result;
 use serde::Serialize;
 
@@ -23,6 +21,9 @@ pub struct Observed {
     pub rows: Vec<Rows>,
     /// Collectives that take as other algorithms do than those that the library is known to choose.
     pub algorithms: Vec<Other>,
+    /// True if waiting that grows as an algorithm's rounds do is taken to be for others' computing: the same on any network.
+    #[serde(skip)]
+    pub waits_for_computing: bool,
 }
 
 /// Calls whose number goes with the rounds of doubling among the processes of a row, as those of matrices that are dealt out to a plane: a
@@ -59,13 +60,16 @@ pub struct Other {
     pub call: String,
     /// The algorithm, in words.
     pub name: &'static str,
+    /// Seconds of each of its rounds where it was run, if it would cut such messages into less than elements: then what grows as such rounds do is waiting
+    /// for others, for what the network does or for what they compute.
+    pub round_s: Option<f64>,
     #[serde(skip)]
     algorithm: Algorithm,
 }
 
 impl PartialEq for Other {
     fn eq(&self, other: &Other) -> bool {
-        (&self.call, self.name) == (&other.call, other.name)
+        (&self.call, self.name, self.round_s) == (&other.call, other.name, other.round_s)
     }
 }
 
@@ -73,6 +77,8 @@ impl PartialEq for Other {
 const EXPLAINED: f64 = 1.25;
 /// ...and another one is believed that does so, and is off by such a part of what those of the library are, in logarithms.
 const BETTER: f64 = 0.6;
+/// Algorithms that cut messages into pieces have none of less bytes than an element.
+const LEAST_PIECE: f64 = 4.0;
 /// With fewer processes most algorithms are alike.
 const TELLING: usize = 8;
 
@@ -84,15 +90,16 @@ impl Observed {
     pub fn of(runs: &[Run], calls: &[CallLaw], machine: &Machine, spread: Spread) -> Result<Observed> {
         let distances: Vec<(usize, Vec<Distance>)> =
             runs.iter().filter(|r| !r.distances.is_empty()).map(|r| (r.ranks, r.distances.clone())).collect();
-        let neighbours = distances.last().map_or_else(|| neighbourhood(calls), |(ranks, known)| Neighbourhood::nearest(known, *ranks));
+        let most = runs.iter().rev().find(|run| says_most(run));
+        let neighbours = most.map_or_else(|| neighbourhood(calls), |run| Neighbourhood::nearest(&run.distances, run.ranks));
         let rows = calls.iter().filter_map(Rows::of).collect();
-        let seen = Observed { neighbours, distances, rows, algorithms: Vec::new() };
+        let seen = Observed { neighbours, distances, rows, ..Observed::default() };
         let mut algorithms = Vec::new();
         for (call, others) in calls.iter().filter(|law| law.nth == 0).filter_map(|law| Some((law.name.as_str(), others(&law.name)?))) {
             // processes, a call, its seconds
             let mut took: Vec<(Vec<usize>, &Call, f64)> = Vec::new();
             for run in runs.iter().filter(|r| r.ranks >= TELLING) {
-                let own = run.calls.iter().filter(|c| c.name == call && c.said != Said::Time && c.count > 0.0 && c.part.is_none());
+                let own = run.calls.iter().filter(|c| c.name == call && c.said.is_known() && c.count > 0.0 && c.part.is_none());
                 for own in own {
                     took.push((machine.place(run.ranks, spread)?, own, own.seconds / own.count));
                 }
@@ -108,10 +115,20 @@ impl Observed {
             if took.is_empty() || usual <= EXPLAINED.ln() {
                 continue;
             }
+            let is_possible = |algorithm: Algorithm| {
+                took.iter().all(|(placed, call, _)| {
+                    let sent = sent(algorithm, placed.len(), call.bytes);
+                    call.bytes == 0.0 || sent.bytes >= LEAST_PIECE * sent.messages
+                })
+            };
             let found = others.iter().map(|&(name, algorithm)| (off(&|ranks, bytes| Some(sent(algorithm, ranks, bytes))), name, algorithm));
             let best = found.reduce(|best, other| if other.0 < best.0 { other } else { best });
             if let Some((_, name, algorithm)) = best.filter(|(off, ..)| *off <= EXPLAINED.ln().min(BETTER * usual)) {
-                algorithms.push(Other { call: call.into(), name, algorithm });
+                let (placed, call, _) = &took[took.len() - 1];
+                let rounds = sent(algorithm, placed.len(), call.bytes).rounds;
+                let round_s = delay_s(&rounds, machine, placed, call, &seen) / rounds.messages();
+                let round_s = (!is_possible(algorithm)).then_some(round_s);
+                algorithms.push(Other { call: call.name.clone(), name, round_s, algorithm });
             }
         }
         Ok(Observed { algorithms, ..seen })
@@ -134,9 +151,16 @@ impl Observed {
         self.neighbours.phases(partners, ranks).into_iter().map(|phase| (phase, 1.0)).collect()
     }
 
-    /// True if reports of so many processes say how far the receivers of a program's messages are.
-    pub fn knows_partners(&self, ranks: usize) -> bool {
-        self.distances.iter().any(|d| d.0 == ranks)
+    /// True if reports of so many processes say how far the receivers of such calls are, or a collective's algorithm does.
+    pub fn knows_partners(&self, call: &str, ranks: usize) -> bool {
+        partners(call) != Some(Partners::Program)
+            || self.distances.iter().any(|(of, known)| *of == ranks && known.iter().any(|d| d.call == call))
+    }
+
+    /// Seconds of a round of a call that does not hang on the network.
+    pub fn round_s(&self, call: &str) -> Option<f64> {
+        self.waits_for_computing.then_some(())?;
+        self.algorithms.iter().find(|o| o.call == call)?.round_s
     }
 
     /// What a call sends among so many processes, in all of its calls.
@@ -146,10 +170,17 @@ impl Observed {
             Some(other) => sent(other.algorithm, ranks, call.bytes),
             None => wire(&call.name, ranks, call.bytes, library)?,
         };
-        let rows = self.rows.iter().find(|r| (&r.call, r.size) == (&call.name, call.size) && !self.knows_partners(ranks));
+        let rows = self.rows.iter().find(|r| (&r.call, r.size) == (&call.name, call.size) && !self.knows_partners(&call.name, ranks));
         let one = rows.map_or(one, |rows| Wire { rounds: rows.rounds(ranks, call.bytes), ..one });
         Some(Wire { messages: one.messages * call.count, bytes: one.bytes * call.count, rounds: one.rounds * call.count })
     }
+}
+
+/// True if a run's report says how far the receivers of most of its messages are.
+fn says_most(run: &Run) -> bool {
+    let said: f64 = run.distances.iter().map(|d| d.messages).sum();
+    let all: f64 = run.calls.iter().filter(|c| partners(&c.name) == Some(Partners::Program)).map(|c| c.count).sum();
+    said > 0.0 && said >= 0.5 * all * run.ranks as f64
 }
 
 /// The algorithms of a call.

@@ -1,6 +1,6 @@
 //! What one run of an application tells: how often each MPI call was made, what it sent, and how long that took.
 
-use super::among::{Part, parts};
+use super::among::{Part, is_said, parts};
 use super::{Distance, Partners, Report, Site, partners};
 use crate::error::{Error, Result};
 use serde::Serialize;
@@ -28,6 +28,9 @@ pub struct Run {
     /// Messages by how far their receivers are; none where the report does not say.
     #[serde(skip)]
     pub distances: Vec<Distance>,
+    /// Collectives of which the report does not say among which processes they are: they are taken to be among all.
+    #[serde(skip)]
+    pub undivided: Vec<String>,
     /// Seconds of reading and writing files.
     pub files_s: f64,
     /// The share of bytes sent, and of the time in MPI, that is at sites of which the report says so little that they were taken to be as
@@ -48,7 +51,7 @@ pub struct Call {
     pub said: Said,
     /// The processes that it is among, if not all.
     pub part: Option<Part>,
-    /// The how-manieth of the parts, the smallest is 1; 0 for those among all.
+    /// The how-manieth of the parts, 1 is the one of the nearest ranks; 0 for those among all.
     pub nth: usize,
     /// The how-manieth of the sizes of such calls, where they are told apart: the least is 0.
     pub size: usize,
@@ -65,8 +68,21 @@ pub enum Said {
     Report,
     /// The user.
     User,
+    /// The report, of calls that go with these.
+    Match,
+    /// Reports of other runs: it follows their law.
+    Others,
     /// Nobody: it is taken to be what the call's time allows.
     Time,
+    /// Nobody, and its time tells nothing: it is taken to be nothing.
+    Nobody,
+}
+
+impl Said {
+    /// True where a report, or the user, says it of this run.
+    pub fn is_known(self) -> bool {
+        self <= Said::Match
+    }
 }
 
 /// Calls of files begin so.
@@ -77,8 +93,8 @@ const SAME_SIZE: f64 = 0.01;
 
 impl Call {
     /// What calls of all sizes share.
-    pub(super) fn kind(&self) -> (&str, Said, usize) {
-        (&self.name, self.said, self.nth)
+    pub(super) fn kind(&self) -> (&str, usize) {
+        (&self.name, self.nth)
     }
 
     /// With others of the same name.
@@ -100,6 +116,28 @@ const NEVER_SAID: [&str; 4] = ["Alltoallv", "Alltoallw", "Reduce_scatter", "Scat
 /// Those of which it writes none where the buffer is in place.
 const UNSAID_IN_PLACE: [&str; 3] = ["Allgather", "Allgatherv", "Alltoall"];
 
+/// Calls that go with those of a name where there are as many: both ways of the same data, or the same with others' help.
+const MATCHING: [(&str, &[&str]); 5] = [
+    ("Alltoallv", &["Ialltoallv"]),
+    ("Scatterv", &["Gatherv", "Igatherv"]),
+    ("Reduce_scatter", &["Ireduce_scatter"]),
+    ("Allgather", &["Allgatherv", "Iallgather"]),
+    ("Alltoall", &["Ialltoall"]),
+];
+
+/// Bytes of the calls that go with those of a name, of which the report says none.
+fn matching_bytes(report: &Report, call: &str) -> Option<f64> {
+    let sum = |name: &str, of: fn(&Site) -> f64, is_said: bool| {
+        let own = report.sites.iter().filter(|site| site.call == name && (site.bytes > 0.0) == is_said);
+        own.map(of).sum::<f64>()
+    };
+    let count = |site: &Site| site.count.unwrap_or(0.0);
+    let calls = sum(call, count, false);
+    let (_, names) = MATCHING.iter().find(|(name, _)| *name == call)?;
+    let as_many = |name: &&&str| calls > 0.0 && sum(name, count, true) == calls;
+    names.iter().find(as_many).map(|name| sum(name, |site| site.bytes, true) / calls)
+}
+
 /// True for calls that send bytes of which mpiP's report says nothing. What a table of the sites that send most leaves out is little; our own
 /// reports say the bytes of all calls.
 fn says_no_bytes(report: &Report, site: &Site) -> bool {
@@ -120,10 +158,13 @@ impl Run {
         let mut calls: Vec<Call> = Vec::new();
         for site in sends() {
             let Some(count) = site.count.or_else(|| alike(report, site)).filter(|c| *c > 0.0) else { continue };
-            let said = if says_no_bytes(report, site) { Said::Time } else { Said::Report };
-            let bytes = site.bytes / count;
-            for (part, share) in parts(report, site).into_iter().filter(|(part, _)| part.is_none_or(|part| part.ranks > 1)) {
-                let (count, seconds) = (count * each * share, site.seconds * each * share);
+            let (said, bytes) = match says_no_bytes(report, site).then(|| matching_bytes(report, &site.call)) {
+                None => (Said::Report, site.bytes / count),
+                Some(Some(bytes)) => (Said::Match, bytes),
+                Some(None) => (Said::Time, 0.0),
+            };
+            for share in parts(report, site).into_iter().filter(|share| share.part.is_none_or(|part| part.ranks > 1)) {
+                let (count, seconds, part) = (count * each * share.calls, site.seconds * each * share.seconds, share.part);
                 let own = Call { name: site.call.clone(), count, bytes, said, part, nth: 0, size: 0, seconds };
                 let is_alike = |c: &Call| c.kind() == own.kind() && c.part == part && (c.bytes - own.bytes).abs() <= SAME_SIZE * c.bytes;
                 match calls.iter_mut().find(|c| is_alike(c)) {
@@ -140,7 +181,11 @@ impl Run {
             )));
         }
         let mut known: Vec<(String, Part)> = calls.iter().filter_map(|c| Some((c.name.clone(), c.part?))).collect();
-        known.sort_unstable();
+        // ranks of rows are nearer than those of columns, whichever are more
+        known.sort_unstable_by(|a, b| {
+            let order = |part: &Part| (part.stride.is_none(), part.stride, part.ranks, part.range);
+            a.0.cmp(&b.0).then_with(|| order(&a.1).cmp(&order(&b.1)))
+        });
         known.dedup();
         for call in &mut calls {
             let own = || known.iter().filter(|(name, _)| *name == call.name);
@@ -161,6 +206,8 @@ impl Run {
         let all_s = (report.mean.mpi_s * ranks as f64).max(f64::MIN_POSITIVE);
         let uncounted: f64 = sends().filter(|site| site.count.is_none()).map(|site| site.bytes).sum();
         let all_bytes = sends().map(|site| site.bytes).sum::<f64>().max(f64::MIN_POSITIVE);
+        let mut undivided: Vec<String> = by_name.iter().map(|c| c.name.clone()).filter(|name| !is_said(report, name)).collect();
+        undivided.dedup();
         let computing: Vec<f64> = report.tasks.iter().map(|t| t.app_s - t.mpi_s).collect();
         let mean = crate::stats::mean(&computing).unwrap_or(0.0);
         Ok(Run {
@@ -173,6 +220,7 @@ impl Run {
             calls: by_name,
             by_size: calls,
             distances: report.distances.clone(),
+            undivided,
             files_s: report.sites.iter().filter(|site| site.call.starts_with(FILES)).map(|site| site.seconds * each).sum(),
             unlisted: (1.0 - bytes * (1.0 - uncounted / all_bytes), 1.0 - time * (1.0 - unknown_s / all_s)),
         })
@@ -181,6 +229,24 @@ impl Run {
     /// With calls of some kinds told apart by size.
     pub(super) fn told_apart(&self, which: impl Fn(&Call) -> bool) -> Run {
         Run { calls: one_a_kind(&self.by_size, which), ..self.clone() }
+    }
+
+    /// Takes calls of names of which this report does not say among which processes they are to be as in another one of as many processes, which does.
+    pub(super) fn divide_as(&mut self, other: &Run) {
+        for name in std::mem::take(&mut self.undivided) {
+            let own = |run: &Run| run.by_size.iter().filter(|c| c.name == name).cloned().collect::<Vec<Call>>();
+            let (here, there) = (own(self), own(other));
+            if there.iter().all(|call| call.part.is_none()) || other.undivided.contains(&name) {
+                self.undivided.push(name);
+                continue;
+            }
+            let seconds = |calls: &[Call]| calls.iter().map(|c| c.seconds).sum::<f64>();
+            let times = seconds(&here) / seconds(&there).max(f64::MIN_POSITIVE);
+            self.by_size.retain(|c| c.name != name);
+            self.by_size.extend(there.into_iter().map(|c| Call { seconds: c.seconds * times, ..c }));
+        }
+        self.by_size.sort_by(|a, b| a.kind().cmp(&b.kind()).then(a.bytes.total_cmp(&b.bytes)));
+        self.calls = one_a_kind(&self.by_size, |_| false);
     }
 
     /// The program, without the number of processes that some have in their names (`is.A.4`).
@@ -194,7 +260,8 @@ impl Run {
     /// False if there are none.
     pub fn set_bytes(&mut self, name: &str, bytes: f64) -> bool {
         let mut any = false;
-        for call in self.calls.iter_mut().chain(&mut self.by_size).filter(|c| c.name == name && c.said == Said::Time) {
+        for call in self.calls.iter_mut().chain(&mut self.by_size).filter(|c| c.name == name && matches!(c.said, Said::Match | Said::Time))
+        {
             (call.bytes, call.said) = (bytes, Said::User);
             any = true;
         }

@@ -62,11 +62,15 @@ impl Form {
         Form::Row,
     ];
 
+    /// Laws of work that a process alone has, too: those of its neighbours are none.
+    const OF_WORK: [Form; 8] =
+        [Form::Constant, Form::Inverse, Form::Logarithm, Form::Borders, Form::Sides, Form::Side, Form::Power, Form::Offset];
+
     /// What stands beside c in the laws that have only c.
     fn shape(self, p: f64) -> f64 {
         match self {
             Form::Share => (p - 1.0) / p,
-            Form::Inner => (p - 2.0) / p,
+            Form::Inner => (p - 2.0).max(0.0) / p,
             Form::Inverse => 1.0 / p,
             Form::Logarithm => 1.0 + p.log2(),
             Form::Plane => lengths(p, 2).map(|n| 2.0 * (1.0 - 1.0 / n)).sum(),
@@ -169,7 +173,12 @@ impl Law {
     /// assert!((law.at(16).value - 6.25).abs() < 1e-9);
     /// ```
     pub fn fit(points: &[(usize, f64)]) -> Option<Law> {
-        let laws = Form::ALL.into_iter().filter_map(|form| Law::of(form, points));
+        Law::best(&Form::ALL, points)
+    }
+
+    /// The best law of these forms.
+    fn best(forms: &[Form], points: &[(usize, f64)]) -> Option<Law> {
+        let laws = forms.iter().filter_map(|form| Law::of(*form, points));
         // rounds are as many as they are, or it is none of their law
         let laws = laws.filter(|law| law.form != Form::Row || law.deviation <= EXACT);
         laws.reduce(|best, law| if law.criterion < best.criterion - 1e-9 { law } else { best })
@@ -317,6 +326,11 @@ impl Series {
         Some(Series { points: medians(values), law: Law::fit(values)?, by_law: false, earlier: None })
     }
 
+    /// From positive seconds of work.
+    pub fn of_work(values: &[(usize, f64)]) -> Option<Series> {
+        Some(Series { points: medians(values), law: Law::best(&Form::OF_WORK, values)?, by_law: false, earlier: None })
+    }
+
     /// From positive values of what a program decides, such as numbers of calls: these follow laws, other ones where it divides its work
     /// in another way. `None` without any.
     pub fn decided(values: &[(usize, f64)]) -> Option<Series> {
@@ -340,6 +354,11 @@ impl Series {
     pub fn is_beyond(&self, ranks: usize) -> bool {
         let first = self.earlier.as_ref().map_or(self.points[0].0, |e| e.points[0].0);
         ranks < first || ranks > self.points[self.points.len() - 1].0
+    }
+
+    /// True if it is known of so many processes, or of several numbers.
+    pub fn tells(&self, ranks: usize) -> bool {
+        self.earlier.is_some() || self.points.len() > 1 || self.points[0].0 == ranks
     }
 
     /// Between which numbers of processes the program changes how it divides its work.

@@ -4,7 +4,7 @@
 //! takes MPI's active time as an input, which is its time less contention, which is an output: here `A + C(A) + S = MPI time` is solved.
 //! And the network's delay S is part of the time in MPI: counted once.
 
-use super::{Call, Machine, Network, Observed, Partners, Rounds, Run, Said, Service, Spread, Station, exact};
+use super::{Call, CallLaw, Machine, Network, Observed, Partners, Rounds, Run, Said, Service, Spread, Station, exact};
 use crate::error::Result;
 use serde::Serialize;
 
@@ -27,7 +27,8 @@ pub fn traffic(calls: &[Call], machine: &Machine, placed: &[usize], observed: &O
         messages += wire.messages;
         bytes += wire.bytes;
         let kind = call.is_waited_for().then(|| call.name.clone());
-        let seconds = delay_s(&wire.rounds, machine, placed, call, observed);
+        let on_network = || delay_s(&wire.rounds, machine, placed, call, observed);
+        let seconds = observed.round_s(&call.name).map_or_else(on_network, |round_s| wire.rounds.messages() * round_s);
         match delays.iter_mut().find(|d| d.0 == kind) {
             Some(known) => known.1 += seconds,
             None => delays.push((kind, seconds)),
@@ -49,19 +50,31 @@ pub fn delay_s(rounds: &Rounds, machine: &Machine, placed: &[usize], call: &Call
     rounds.each().map(seconds).sum::<f64>() + rounds.starts * machine.gap_s(placed)
 }
 
-/// Takes the bytes of calls of which nobody says them to be what their time allows.
+/// Takes the bytes of calls of which a run's report does not say them to be as those of other runs, by their laws, where these tell, and else to be
+/// what their time allows.
 ///
 /// # Errors
 /// The processes cannot be placed so.
-pub fn size_by_time(run: &mut Run, machine: &Machine, spread: Spread, observed: &Observed) -> Result<()> {
+pub fn size(run: &mut Run, laws: &[CallLaw], machine: &Machine, spread: Spread, observed: &Observed) -> Result<()> {
     let placed = machine.place(run.ranks, spread)?;
     for call in run.calls.iter_mut().filter(|c| c.said == Said::Time && c.count > 0.0) {
+        let law = laws.iter().find(|law| (&law.name, law.nth, law.size) == (&call.name, call.nth, call.size) && law.said.is_known());
+        if let Some(bytes) = law.and_then(|law| law.bytes.as_ref()).filter(|bytes| bytes.tells(run.ranks)) {
+            (call.bytes, call.said) = (bytes.at(run.ranks).value, Said::Others);
+            continue;
+        }
         let takes = |bytes: f64| {
             let wire = observed.wire(&Call { bytes, ..call.clone() }, placed.len(), machine.library);
             wire.map_or(0.0, |w| delay_s(&w.rounds, machine, &placed, call, observed))
         };
         // no network takes less than a picosecond for a byte
-        call.bytes = reached(call.seconds * 1e12, call.seconds, |bytes| Ok(takes(bytes)))?;
+        let most = call.seconds * 1e12;
+        if takes(most) > call.seconds && takes(0.0) < call.seconds {
+            call.bytes = reached(most, call.seconds, |bytes| Ok(takes(bytes)))?;
+        } else {
+            // all within nodes, or over before it begins
+            (call.bytes, call.said) = (0.0, Said::Nobody);
+        }
     }
     Ok(())
 }

@@ -22,5 +22,5 @@ pub fn run_of(ranks: usize, wall_s: f64, mpi_s: f64, count: f64, bytes: f64) -> 
 pub fn run_with(ranks: usize, wall_s: f64, mpi_s: f64, calls: Vec<Call>) -> Run {
     let by_size = calls.clone();
     let (file, command, distances, unlisted) = (format!("{ranks}"), "app".into(), Vec::new(), (0.0, 0.0));
-    Run { file, command, ranks, wall_s, mpi_s, imbalance_s: 0.0, calls, by_size, distances, files_s: 0.0, unlisted }
+    Run { file, command, ranks, wall_s, mpi_s, imbalance_s: 0.0, calls, by_size, distances, undivided: Vec::new(), files_s: 0.0, unlisted }
 }

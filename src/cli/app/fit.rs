@@ -3,9 +3,9 @@
 use super::super::table::{percent, table};
 use super::super::{Outcome, print, print_json};
 use super::picture::{Bar, draw};
-use super::{Runs, policy};
+use super::{Runs, fitted, policy};
 use crate::files::write_text;
-use crate::qnm::{Active, Application, Components, Partners, Per, Prediction, Said, Series, partners};
+use crate::qnm::{Active, Application, CallLaw, Components, Partners, Per, Prediction, Said, Series, partners};
 use crate::units;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let compiled = policy(args.runs.place.policy.as_ref())?;
     let machine = args.runs.place.machine(compiled.as_ref())?;
     let spread = args.runs.place.placement.into();
-    let app = Application::fit(args.runs.read()?, &machine, spread)?;
+    let app = fitted(args.runs.read()?, &machine, spread)?;
     let left_out = app.left_out(&machine, spread)?;
     if let Some(path) = &args.svg {
         write_text(path, &picture(&app, &left_out)?)?;
@@ -93,8 +93,12 @@ fn text(app: &Application, left_out: &[(usize, Option<Prediction>)]) -> String {
         }
         rows.extend(laws(format!("calls of {name}"), &call.count));
         if let Some(bytes) = &call.bytes {
-            let by_time = if call.said == Said::Time { ", by its time" } else { "" };
-            rows.extend(laws(format!("bytes of {name}{by_time}"), bytes));
+            let by = match call.said {
+                Said::Report | Said::User | Said::Others | Said::Nobody => "",
+                Said::Match => ", by matching calls",
+                Said::Time => ", by its time",
+            };
+            rows.extend(laws(format!("bytes of {name}{by}"), bytes));
         }
     }
     out += &table(&["of a process", "law", "deviation"], 2, &rows);
@@ -132,13 +136,24 @@ fn observed(app: &Application) -> String {
         );
     }
     for other in &app.observed.algorithms {
-        let _ = writeln!(out, "MPI_{} takes what another algorithm than the library's usual one would: {}", other.call, other.name);
+        let _ = match other.round_s {
+            None => writeln!(out, "MPI_{} takes what another algorithm than the library's usual one would: {}", other.call, other.name),
+            Some(_) => writeln!(
+                out,
+                "MPI_{} grows as it would by another algorithm ({}), whose messages would be smaller than elements: processes wait for others there",
+                other.call, other.name
+            ),
+        };
     }
     if app.calls.iter().any(|c| partners(&c.name) == Some(Partners::Program)) {
         let words = app.observed.neighbours.words();
-        let _ = match app.observed.distances.is_empty() {
-            true => writeln!(out, "processes seem to send to {words}: reports do not say to whom"),
-            false => writeln!(out, "whom processes send to is known of as many as were run; with others it is taken to be {words}"),
+        let is_known = |call: &&CallLaw| app.runs.iter().all(|run| run.ranks == 1 || app.observed.knows_partners(&call.name, run.ranks));
+        let _ = if app.observed.distances.is_empty() {
+            writeln!(out, "processes seem to send to {words}: reports do not say to whom")
+        } else if app.calls.iter().all(|call| is_known(&call)) {
+            writeln!(out, "whom processes send to is known of as many as were run; with others it is taken to be {words}")
+        } else {
+            writeln!(out, "whom processes send to is known of some calls and runs; elsewhere it is taken to be {words}")
         };
     }
     out

@@ -10,7 +10,7 @@ use super::Outcome;
 use super::table::percent;
 use crate::platform::Platform;
 use crate::policy::{CompiledPolicy, Policy};
-use crate::qnm::{Library, Machine, Report, Run, Said, Spread};
+use crate::qnm::{Application, Library, Machine, Report, Run, Said, Spread};
 use crate::units;
 use anyhow::{Context, bail};
 use clap::Subcommand;
@@ -174,12 +174,27 @@ fn warn(runs: &[Run]) {
     names.dedup();
     for name in names {
         let files = runs.iter().filter(|run| unsaid(run).contains(&name)).map(|run| run.file.as_str()).collect::<Vec<_>>();
+        let is_known = runs.iter().any(|run| run.calls.iter().any(|c| c.name == name && c.said.is_known()));
+        let taken = if is_known { "as in the other reports, where these tell, or else " } else { "" };
         tracing::warn!(
-            "{} say{} not what calls of MPI_{name} sent: taken to be what their time allows, if --bytes {name}=N does not say it",
+            "{} say{} not what calls of MPI_{name} sent: taken to be {taken}what their time allows, if --bytes {name}=N does not say it",
             files.join(", "),
             if files.len() == 1 { "s" } else { "" }
         );
     }
+}
+
+/// Fits; says of which calls nothing tells what they sent.
+fn fitted(runs: Vec<Run>, machine: &Machine, spread: Spread) -> anyhow::Result<Application> {
+    let app = Application::fit(runs, machine, spread)?;
+    for call in app.calls.iter().filter(|call| call.said == Said::Nobody) {
+        tracing::warn!(
+            "the time of calls of MPI_{name} does not tell what they sent: they are all within nodes, or take no longer than empty messages do; \
+             taken to be nothing, if --bytes {name}=N does not say it",
+            name = call.name
+        );
+    }
+    Ok(app)
 }
 
 /// Reads a policy, for its models.

@@ -4,10 +4,10 @@ use super::super::table::table;
 use super::super::{Outcome, print, print_json};
 use super::fit::{interval, measured, parts, remark};
 use super::picture::{Bar, draw};
-use super::{Placed, Runs, policy, set_clocks};
+use super::{Placed, Runs, fitted, policy, set_clocks};
 use crate::files::write_text;
 use crate::platform::Platform;
-use crate::qnm::{Application, Machine, Prediction};
+use crate::qnm::{Machine, Prediction};
 use crate::units;
 use std::path::PathBuf;
 
@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let compiled = policy(args.runs.place.policy.as_ref())?;
     let place = &args.runs.place;
     let home = place.machine(compiled.as_ref())?;
-    let app = Application::fit(args.runs.read()?, &home, place.placement.into())?;
+    let app = fitted(args.runs.read()?, &home, place.placement.into())?;
     let mut target = match &args.on {
         Some(path) => {
             let mut there = Machine::of_platform(&Platform::read(path)?, args.on_cores.unwrap_or(place.cores) as usize)?;

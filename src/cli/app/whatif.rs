@@ -7,7 +7,7 @@ use super::super::{Outcome, print, print_json};
 use crate::collective::Collective;
 use crate::plan::{Location, everybody, members, placement, plan};
 use crate::policy::{CompiledPolicy, Policy};
-use crate::qnm::{Partners, Report, Site, collective, makes_communicator, partners, parts};
+use crate::qnm::{Partners, Report, Share, Site, collective, makes_communicator, partners, parts};
 use crate::units;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -94,21 +94,22 @@ fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> 
     let (members, on_first_ranks) = placed(report, compiled)?;
     let (mut savings, mut not_known) = (Vec::new(), Vec::<NotKnown>::new());
     let sites = alike(report);
-    let parts = sites.iter().flat_map(|site| parts(report, site).into_iter().map(move |(part, share)| (site, part, share)));
+    let shares = sites.iter().flat_map(|site| parts(report, site).into_iter().map(move |share| (site, share)));
     // a process alone sends nothing
-    for (site, part, share) in parts.filter(|(_, part, _)| part.is_none_or(|part| part.ranks > 1)) {
-        let among = match part {
+    for (site, share) in shares.filter(|(_, share)| share.part.is_none_or(|part| part.ranks > 1)) {
+        let site = &shared(site, share);
+        let among = match share.part {
             None => Some(members.clone()),
             Some(part) => part.first(&members),
         };
         let found = match among {
-            Some(among) => saving(site, share / ranks as f64, compiled, &among)?,
+            Some(among) => saving(site, ranks, compiled, &among)?,
             None => Err("the report does not say among which processes it is".into()),
         };
         match found {
             Ok(saving) => savings.push(saving),
             Err(why) => {
-                let seconds = site.seconds * share / ranks as f64;
+                let seconds = site.seconds / ranks as f64;
                 match not_known.iter_mut().find(|n| n.call == site.call && n.why == why) {
                     Some(alike) => alike.seconds += seconds,
                     None => not_known.push(NotKnown { call: site.call.clone(), seconds, why }),
@@ -155,8 +156,14 @@ fn alike(report: &Report) -> Vec<Site> {
     all
 }
 
-/// What the calls of a site among some processes save, or why that is not known; `each` of all calls of all processes are those of one process in the mean.
-fn saving(site: &Site, each: f64, compiled: &CompiledPolicy, members: &[Location]) -> anyhow::Result<Result<Saving, String>> {
+/// The calls of a site that are among the same processes.
+fn shared(site: &Site, share: Share) -> Site {
+    let Share { calls, seconds, .. } = share;
+    Site { count: site.count.map(|count| count * calls), bytes: site.bytes * calls, seconds: site.seconds * seconds, ..site.clone() }
+}
+
+/// What the calls of a site of a report of so many processes save that are among these members, or why that is not known.
+fn saving(site: &Site, all: usize, compiled: &CompiledPolicy, members: &[Location]) -> anyhow::Result<Result<Saving, String>> {
     let unknown = |why: &str| Ok(Err(why.to_string()));
     let Some(collective) = collective(&site.call) else { return unknown("policies do not say what it takes") };
     let Some(count) = site.count.filter(|c| *c > 0.0) else { return unknown("the report does not say how often it was called") };
@@ -169,7 +176,7 @@ fn saving(site: &Site, each: f64, compiled: &CompiledPolicy, members: &[Location
     let as_tuned = compiled.is_as_measured(collective, ranks, &placement(members));
     let row = compiled.two_level(collective, bytes).filter(|_| as_tuned);
     let native_s = if is_native { Some(adaptive_s) } else { row.and_then(|row| row.evidence.native_s) };
-    let (calls, measured_s) = (count * each, site.seconds / count);
+    let (calls, measured_s) = (count / all as f64, site.seconds / count);
     // a call cannot have taken longer than it was seen to take
     let saved = |own_s: f64| calls * (own_s.min(measured_s) - adaptive_s).max(0.0);
     Ok(Ok(Saving {
