@@ -124,16 +124,18 @@ impl Place {
     /// Notes the call of a name without `MPI_`: how it was done, too, where it was adaptive.
     fn note(&self, mpi: &Mpi, call: &str, (digits, size): (u32, &str), seconds: f64, bytes: usize) {
         // SAFETY: the call succeeded on this communicator
-        let ((_, ranks), communicator) = unsafe { (mpi.place(self.comm), mpi.name(self.comm)) };
+        let ((_, ranks), communicator, others) = unsafe { (mpi.place(self.comm), mpi.name(self.comm), mpi.remote(self.comm)) };
         let collective = name_of_uses(call);
-        // bytes of all blocks
+        // both forms of a reduce-scatter are one to the engine, which asks for the bytes of a block
+        let known = COLLECTIVES.iter().map(|known| known.name).find(|name| *name == collective.trim_end_matches("_block"));
         let block = if call == "Reduce_scatter" { bytes / ranks.max(1) } else { bytes };
-        // SAFETY: as above; those of both groups, where it joins two
-        let (ranks, stride) = unsafe { (ranks + mpi.remote(self.comm).unwrap_or(0), mpi.stride(self.comm, ranks)) };
-        let alike = Alike { collective: collective.clone(), digits, size: size.into(), ranks, stride, communicator };
-        let is_adaptive = COLLECTIVES.iter().any(|known| known.name == collective);
-        let how = || is_adaptive.then(|| engine::explain(&collective, block, self.root, self.comm)).flatten();
-        note(|profile| profile.note_use(alike, seconds, block, how));
+        // SAFETY: as above
+        let stride = if others.is_some() { None } else { unsafe { mpi.stride(self.comm, ranks) } };
+        // those of both groups, where it joins two
+        let ranks = ranks + others.unwrap_or(0);
+        let alike = Alike { collective, digits, size: size.into(), ranks, stride, communicator };
+        let how = || engine::explain(known?, block, self.root, self.comm);
+        note(|profile| profile.note_use(alike, seconds, bytes, how));
     }
 }
 
