@@ -33,6 +33,7 @@ use collwise::library::is_first_rank;
 use collwise::qnm::{Alike, Profile, name_of_uses};
 use library::{Handle, Mpi};
 use names::define;
+use sizes::Sent;
 use std::cell::Cell;
 use std::ffi::{c_char, c_int};
 use std::io::Write;
@@ -139,70 +140,33 @@ impl Place {
     }
 }
 
-/// Whose ranks are meant.
-#[derive(Clone, Copy)]
-enum Within {
-    Communicator(Handle),
-    Window(Handle),
-}
-
-/// To whom a message goes.
-#[derive(Clone, Copy)]
-struct Partner {
-    rank: c_int,
-    within: Within,
-}
-
-impl Partner {
-    /// The caller's rank in `MPI_COMM_WORLD`, and how many ranks further the partner is there; none where it is nobody, or not there.
-    fn distance(self, mpi: &Mpi) -> Option<(usize, isize)> {
-        if mpi.is_nobody(self.rank) {
-            return None;
-        }
-        // SAFETY: the call succeeded on this communicator or window
-        let [to] = unsafe {
-            match self.within {
-                Within::Communicator(comm) => mpi.in_world(comm, [self.rank])?,
-                Within::Window(window) => mpi.in_world_of_window(window, [self.rank])?,
-            }
-        };
-        let own = mpi.rank();
-        Some((own, isize::try_from(to).ok()?.checked_sub_unsigned(own)?))
-    }
-}
-
 /// The number of the range of a size, and its name.
 fn range(bytes: usize) -> (u32, &'static str) {
     let digits = usize::BITS - bytes.leading_zeros();
     (digits, SIZES[SIZES.len().min(digits as usize + 1) - 1])
 }
 
-/// Calls MPI, and notes what succeeds: the bytes are asked for after it.
-fn noted(
-    name: &'static str,
-    call: impl FnOnce() -> c_int,
-    place: Option<Place>,
-    partner: Option<Partner>,
-    bytes: impl FnOnce(&Mpi) -> usize,
-) -> c_int {
+/// Calls MPI, and notes what succeeds: what it sent is asked for after it.
+fn noted(name: &'static str, call: impl FnOnce() -> c_int, place: Option<Place>, sent: impl FnOnce(&Mpi) -> Sent) -> c_int {
     let Some(stay) = Stay::begin() else { return call() };
     let code = call();
     if code == 0 {
         let mpi = stay.mpi;
         let seconds = stay.end();
-        let bytes = bytes(mpi);
-        let (range, size) = range(bytes);
+        let sent = sent(mpi);
+        let (digits, size) = range(sent.bytes);
         // large counts make no other call of it
         let name = name.trim_start_matches("MPI_").trim_end_matches("_c");
-        let partner = partner.and_then(|partner| partner.distance(mpi));
+        // SAFETY: the call succeeded on this communicator or window
+        let partners = unsafe { sent.partners(mpi) };
         note(|profile| {
-            profile.note(name, size, range, seconds, bytes);
-            if let Some(far) = partner {
-                profile.note_partner(name, size, far, bytes);
+            profile.note(name, size, digits, seconds, sent.bytes);
+            for (far, bytes) in partners {
+                profile.note_partner(name, range(bytes).1, far, bytes);
             }
         });
         if let Some(place) = place {
-            place.note(mpi, name, (range, size), seconds, bytes);
+            place.note(mpi, name, (digits, size), seconds, sent.bytes);
         }
     }
     code

@@ -143,14 +143,14 @@ pub(super) fn table(profiles: &[Profile]) -> Option<(usize, String)> {
         return None;
     }
     let mut out = String::from(
-        "Call             Size      Ranks Stride Processes Communicator             Calls    Bytes     Mean Predicted Algorithm\n",
+        "Call                  Size      Ranks Stride Processes Communicator             Calls    Bytes     Mean Predicted Algorithm\n",
     );
     for used in &uses {
         let predicted = used.predicted_s.map_or("-".into(), |s| short(s * 1e3));
         let or_dash = |number: Option<usize>| number.map_or("-".into(), |n| n.to_string());
         let (stride, processes) = (or_dash(used.stride), or_dash(used.processes));
         let place =
-            format!("{:<16} {:<8} {:>6} {stride:>6} {processes:>9} {:<22}", used.collective, used.size, used.ranks, used.communicator);
+            format!("{:<21} {:<8} {:>6} {stride:>6} {processes:>9} {:<22}", used.collective, used.size, used.ranks, used.communicator);
         let numbers = format!("{:>7} {:>8} {:>8} {predicted:>9}", short(used.calls), short(used.bytes), short(used.seconds * 1e3));
         let _ = writeln!(out, "{place} {numbers} {}", used.algorithm.split_whitespace().collect::<Vec<_>>().join(" "));
     }
