@@ -394,7 +394,7 @@ fn app_splits_predicts_and_draws_wall_times() {
     );
     fails(&[&["app", "fit"], &reports[..]].concat(), at, 1, &["--platform", "--latency"]);
     fails(&[&fit[..], &["--platform", &grid]].concat(), at, 2, &["cannot be used with"]);
-    fails(&["app", "collectives", reports[0]], at, 1, &[reports[0], "COLLWISE_PROFILE"]);
+    fails(&["app", "collectives", reports[0]], at, 1, &[&format!("failed to list the collectives of {}", reports[0]), "COLLWISE_PROFILE"]);
     fails(&["app", "fit", "none.mpiP", "--latency", "1us", "--bandwidth", "1GB"], at, 1, &["none.mpiP"]);
     fails(&[&there[..], &["--clock", "paris=2"]].concat(), at, 1, &["paris", "orsay"]);
     fails(&[&predict[..], &["--ranks", "0"]].concat(), at, 2, &["0"]);

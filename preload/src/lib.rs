@@ -33,6 +33,7 @@ use collwise::library::is_first_rank;
 use collwise::qnm::{Alike, Profile, name_of_uses};
 use library::{Handle, Mpi};
 use names::define;
+use sizes::Sent;
 use std::cell::Cell;
 use std::ffi::{c_char, c_int};
 use std::io::Write;
@@ -124,48 +125,18 @@ impl Place {
     /// Notes the call of a name without `MPI_`: how it was done, too, where it was adaptive.
     fn note(&self, mpi: &Mpi, call: &str, (digits, size): (u32, &str), seconds: f64, bytes: usize) {
         // SAFETY: the call succeeded on this communicator
-        let ((_, ranks), communicator) = unsafe { (mpi.place(self.comm), mpi.name(self.comm)) };
+        let ((_, ranks), communicator, others) = unsafe { (mpi.place(self.comm), mpi.name(self.comm), mpi.remote(self.comm)) };
         let collective = name_of_uses(call);
-        // bytes of all blocks
+        // both forms of a reduce-scatter are one to the engine, which asks for the bytes of a block
+        let known = COLLECTIVES.iter().map(|known| known.name).find(|name| *name == collective.trim_end_matches("_block"));
         let block = if call == "Reduce_scatter" { bytes / ranks.max(1) } else { bytes };
-        // SAFETY: as above; those of both groups, where it joins two
-        let (ranks, stride) = unsafe { (ranks + mpi.remote(self.comm).unwrap_or(0), mpi.stride(self.comm, ranks)) };
-        let alike = Alike { collective: collective.clone(), digits, size: size.into(), ranks, stride, communicator };
-        let is_adaptive = COLLECTIVES.iter().any(|known| known.name == collective);
-        let how = || is_adaptive.then(|| engine::explain(&collective, block, self.root, self.comm)).flatten();
-        note(|profile| profile.note_use(alike, seconds, block, how));
-    }
-}
-
-/// Whose ranks are meant.
-#[derive(Clone, Copy)]
-enum Within {
-    Communicator(Handle),
-    Window(Handle),
-}
-
-/// To whom a message goes.
-#[derive(Clone, Copy)]
-struct Partner {
-    rank: c_int,
-    within: Within,
-}
-
-impl Partner {
-    /// The caller's rank in `MPI_COMM_WORLD`, and how many ranks further the partner is there; none where it is nobody, or not there.
-    fn distance(self, mpi: &Mpi) -> Option<(usize, isize)> {
-        if mpi.is_nobody(self.rank) {
-            return None;
-        }
-        // SAFETY: the call succeeded on this communicator or window
-        let [to] = unsafe {
-            match self.within {
-                Within::Communicator(comm) => mpi.in_world(comm, [self.rank])?,
-                Within::Window(window) => mpi.in_world_of_window(window, [self.rank])?,
-            }
-        };
-        let own = mpi.rank();
-        Some((own, isize::try_from(to).ok()?.checked_sub_unsigned(own)?))
+        // SAFETY: as above
+        let stride = if others.is_some() { None } else { unsafe { mpi.stride(self.comm, ranks) } };
+        // those of both groups, where it joins two
+        let ranks = ranks + others.unwrap_or(0);
+        let alike = Alike { collective, digits, size: size.into(), ranks, stride, communicator };
+        let how = || engine::explain(known?, block, self.root, self.comm);
+        note(|profile| profile.note_use(alike, seconds, bytes, how));
     }
 }
 
@@ -175,32 +146,27 @@ fn range(bytes: usize) -> (u32, &'static str) {
     (digits, SIZES[SIZES.len().min(digits as usize + 1) - 1])
 }
 
-/// Calls MPI, and notes what succeeds: the bytes are asked for after it.
-fn noted(
-    name: &'static str,
-    call: impl FnOnce() -> c_int,
-    place: Option<Place>,
-    partner: Option<Partner>,
-    bytes: impl FnOnce(&Mpi) -> usize,
-) -> c_int {
+/// Calls MPI, and notes what succeeds: what it sent is asked for after it.
+fn noted(name: &'static str, call: impl FnOnce() -> c_int, place: Option<Place>, sent: impl FnOnce(&Mpi) -> Sent) -> c_int {
     let Some(stay) = Stay::begin() else { return call() };
     let code = call();
     if code == 0 {
         let mpi = stay.mpi;
         let seconds = stay.end();
-        let bytes = bytes(mpi);
-        let (range, size) = range(bytes);
+        let sent = sent(mpi);
+        let (digits, size) = range(sent.bytes);
         // large counts make no other call of it
         let name = name.trim_start_matches("MPI_").trim_end_matches("_c");
-        let partner = partner.and_then(|partner| partner.distance(mpi));
+        // SAFETY: the call succeeded on this communicator or window
+        let partners = unsafe { sent.partners(mpi) };
         note(|profile| {
-            profile.note(name, size, range, seconds, bytes);
-            if let Some(far) = partner {
-                profile.note_partner(name, size, far, bytes);
+            profile.note(name, size, digits, seconds, sent.bytes);
+            for (far, bytes) in partners {
+                profile.note_partner(name, range(bytes).1, far, bytes);
             }
         });
         if let Some(place) = place {
-            place.note(mpi, name, (range, size), seconds, bytes);
+            place.note(mpi, name, (digits, size), seconds, sent.bytes);
         }
     }
     code

@@ -117,14 +117,17 @@ functions! {
     comm_remote_size = PMPI_Comm_remote_size(Handle, *mut c_int) -> c_int;
     comm_test_inter = PMPI_Comm_test_inter(Handle, *mut c_int) -> c_int;
     comm_group = PMPI_Comm_group(Handle, *mut Handle) -> c_int;
+    comm_remote_group = PMPI_Comm_remote_group(Handle, *mut Handle) -> c_int;
     win_group = PMPI_Win_get_group(Handle, *mut Handle) -> c_int;
     group_free = PMPI_Group_free(*mut Handle) -> c_int;
     translate_ranks = PMPI_Group_translate_ranks(Handle, c_int, *const c_int, Handle, *mut c_int) -> c_int;
     topo_test = PMPI_Topo_test(Handle, *mut c_int) -> c_int;
     cart_dims = PMPI_Cartdim_get(Handle, *mut c_int) -> c_int;
     cart_shift = PMPI_Cart_shift(Handle, c_int, c_int, *mut c_int, *mut c_int) -> c_int;
-    graph_neighbours = PMPI_Graph_neighbors_count(Handle, c_int, *mut c_int) -> c_int;
-    dist_graph_neighbours = PMPI_Dist_graph_neighbors_count(Handle, *mut c_int, *mut c_int, *mut c_int) -> c_int;
+    graph_count = PMPI_Graph_neighbors_count(Handle, c_int, *mut c_int) -> c_int;
+    graph_neighbours = PMPI_Graph_neighbors(Handle, c_int, c_int, *mut c_int) -> c_int;
+    dist_graph_count = PMPI_Dist_graph_neighbors_count(Handle, *mut c_int, *mut c_int, *mut c_int) -> c_int;
+    dist_graph_neighbours = PMPI_Dist_graph_neighbors(Handle, c_int, *mut c_int, *mut c_int, c_int, *mut c_int, *mut c_int) -> c_int;
     get_name = PMPI_Comm_get_name(Handle, *mut c_char, *mut c_int) -> c_int;
     get_parent = PMPI_Comm_get_parent(*mut Handle) -> c_int;
     comm_split = PMPI_Comm_split(Handle, c_int, c_int, *mut Handle) -> c_int;
@@ -237,85 +240,107 @@ impl Mpi {
         (inter != 0).then(|| usize::try_from(size).unwrap_or(0))
     }
 
-    /// What ranks of a communicator are in `MPI_COMM_WORLD`; none where one is not there, as in other jobs and the other group of an
-    /// inter-communicator.
-    pub unsafe fn in_world<const N: usize>(&self, comm: Handle, ranks: [c_int; N]) -> Option<[usize; N]> {
-        let (f, world) = (&self.functions, self.constants.world);
+    /// What ranks that a communicator's messages go to are in `MPI_COMM_WORLD`: those of the other group, where it joins two. Each that is not
+    /// there, as in other jobs, is negative.
+    ///
+    /// # Safety
+    /// The communicator is one; there is room for as many as there are ranks.
+    pub unsafe fn in_world(&self, comm: Handle, ranks: &[c_int], found: &mut [c_int]) {
+        let (f, mut group) = (&self.functions, 0);
         // SAFETY: the caller's
         unsafe {
-            if comm & self.constants.bits == world {
-                return self.valid(ranks);
+            if comm & self.constants.bits == self.constants.world {
+                return found.copy_from_slice(ranks);
             }
-            if self.remote(comm).is_some() {
-                return None;
-            }
-            let mut group = 0;
-            ((f.comm_group)(comm, &raw mut group) == 0).then(|| self.members_in_world(group, ranks)).flatten()
+            let group_of = if self.remote(comm).is_some() { f.comm_remote_group } else { f.comm_group };
+            let code = group_of(comm, &raw mut group);
+            self.members_in_world(code, group, ranks, found);
         }
     }
 
     /// As [`Mpi::in_world`], of a window's ranks.
     ///
     /// # Safety
-    /// The window is one.
-    pub unsafe fn in_world_of_window<const N: usize>(&self, window: Handle, ranks: [c_int; N]) -> Option<[usize; N]> {
+    /// The window is one; the rest as above.
+    pub unsafe fn in_world_of_window(&self, window: Handle, ranks: &[c_int], found: &mut [c_int]) {
         let mut group = 0;
         // SAFETY: the caller's
-        unsafe { ((self.functions.win_group)(window, &raw mut group) == 0).then(|| self.members_in_world(group, ranks)).flatten() }
-    }
-
-    /// What ranks of a group are in `MPI_COMM_WORLD`; the group is given back.
-    unsafe fn members_in_world<const N: usize>(&self, mut group: Handle, ranks: [c_int; N]) -> Option<[usize; N]> {
-        let f = &self.functions;
-        let (mut all, mut found) = (0, [-1; N]);
-        // SAFETY: the caller's group
         unsafe {
-            let mut code = (f.comm_group)(self.constants.world, &raw mut all);
-            if code == 0 {
-                code = (f.translate_ranks)(group, N as c_int, ranks.as_ptr(), all, found.as_mut_ptr());
-                (f.group_free)(&raw mut all);
-            }
-            (f.group_free)(&raw mut group);
-            if code == 0 { self.valid(found) } else { None }
+            let code = (self.functions.win_group)(window, &raw mut group);
+            self.members_in_world(code, group, ranks, found);
         }
     }
 
-    /// Ranks, of which none is negative.
-    fn valid<const N: usize>(&self, ranks: [c_int; N]) -> Option<[usize; N]> {
-        ranks.iter().all(|rank| *rank >= 0).then(|| ranks.map(|rank| rank as usize))
+    /// As [`Mpi::in_world`], of a group's ranks, if the code says that there is one; it is given back.
+    unsafe fn members_in_world(&self, code: c_int, mut group: Handle, ranks: &[c_int], found: &mut [c_int]) {
+        let (f, mut all) = (&self.functions, 0);
+        found.fill(-1);
+        if code != 0 {
+            return;
+        }
+        // SAFETY: the caller's group, and as many ranks as there is room for
+        unsafe {
+            if (f.comm_group)(self.constants.world, &raw mut all) == 0 {
+                if (f.translate_ranks)(group, ranks.len() as c_int, ranks.as_ptr(), all, found.as_mut_ptr()) != 0 {
+                    found.fill(-1);
+                }
+                (f.group_free)(&raw mut all);
+            }
+            (f.group_free)(&raw mut group);
+        }
     }
 
-    /// How far one rank of a communicator is from the next in `MPI_COMM_WORLD`, where its first two and its last are as far.
+    /// How far one rank of a communicator of one group is from the next in `MPI_COMM_WORLD`, where its first two and its last are as far.
     pub unsafe fn stride(&self, comm: Handle, ranks: usize) -> Option<usize> {
         let last = c_int::try_from(ranks).ok().filter(|n| *n > 1)? - 1;
-        // SAFETY: the caller's
-        let [first, second, last_one] = unsafe { self.in_world(comm, [0, 1, last])? };
+        let mut found = [-1; 3];
+        // SAFETY: the caller's, with as much room
+        unsafe { self.in_world(comm, &[0, 1, last], &mut found) };
+        if found.iter().any(|rank| *rank < 0) {
+            return None;
+        }
+        let [first, second, last_one] = found.map(|rank| rank as usize);
         let stride = second.checked_sub(first).filter(|stride| *stride > 0)?;
         (last_one == first + stride * last as usize).then_some(stride)
     }
 
-    /// Which of the neighbours that calls to all of them have buffers for are somebody; none where the communicator knows no neighbours.
-    pub unsafe fn neighbours(&self, comm: Handle) -> Vec<bool> {
+    /// The neighbours that calls to all of them have buffers to send for, of whom some may be nobody; none where the communicator knows no neighbours.
+    pub unsafe fn neighbours(&self, comm: Handle) -> Vec<c_int> {
         let f = &self.functions;
-        let (mut kind, mut count, mut others, mut weighted) = (0, 0, 0, 0);
-        // SAFETY: the caller's; each function is asked for communicators of its kind alone
+        let mut kind = 0;
+        let room = |count: c_int| vec![self.constants.proc_null; usize::try_from(count).unwrap_or(0)];
+        // SAFETY: the caller's; each function is asked for communicators of its kind alone, and has room for as many as there are
         unsafe {
-            match (f.topo_test)(comm, &raw mut kind) {
-                0 if kind == self.constants.cart => {
-                    (f.cart_dims)(comm, &raw mut count);
-                    let both = |dimension: c_int| {
-                        let (mut before, mut after) = (self.constants.proc_null, self.constants.proc_null);
-                        (f.cart_shift)(comm, dimension, 1, &raw mut before, &raw mut after);
-                        [!self.is_nobody(before), !self.is_nobody(after)]
-                    };
-                    return (0..count).flat_map(both).collect();
-                }
-                0 if kind == self.constants.graph => (f.graph_neighbours)(comm, self.place(comm).0, &raw mut count),
-                0 if kind == DIST_GRAPH => (f.dist_graph_neighbours)(comm, &raw mut others, &raw mut count, &raw mut weighted),
-                code => code,
-            };
+            if (f.topo_test)(comm, &raw mut kind) != 0 {
+                return Vec::new();
+            }
+            if kind == self.constants.cart {
+                let mut dimensions = 0;
+                (f.cart_dims)(comm, &raw mut dimensions);
+                let both = |dimension: c_int| {
+                    let [mut before, mut after] = [self.constants.proc_null; 2];
+                    (f.cart_shift)(comm, dimension, 1, &raw mut before, &raw mut after);
+                    [before, after]
+                };
+                (0..dimensions).flat_map(both).collect()
+            } else if kind == self.constants.graph {
+                let (own, mut count) = (self.place(comm).0, 0);
+                (f.graph_count)(comm, own, &raw mut count);
+                let mut all = room(count);
+                (f.graph_neighbours)(comm, own, count, all.as_mut_ptr());
+                all
+            } else if kind == DIST_GRAPH {
+                let (mut sources, mut count, mut weighted) = (0, 0, 0);
+                (f.dist_graph_count)(comm, &raw mut sources, &raw mut count, &raw mut weighted);
+                let [mut from, mut from_weights] = [room(sources), room(sources)];
+                let [mut all, mut weights] = [room(count), room(count)];
+                let others = (from.as_mut_ptr(), from_weights.as_mut_ptr());
+                (f.dist_graph_neighbours)(comm, sources, others.0, others.1, count, all.as_mut_ptr(), weights.as_mut_ptr());
+                all
+            } else {
+                Vec::new()
+            }
         }
-        vec![true; usize::try_from(count).unwrap_or(0)]
     }
 
     /// The communicator's name; empty if it has none.
@@ -372,7 +397,7 @@ impl Mpi {
     }
 
     /// The handle at a place of a list of them: MPICH's have half of a word.
-    pub unsafe fn handle_in(&self, list: *mut c_void, place: usize) -> Handle {
+    pub unsafe fn handle_in(&self, list: *const c_void, place: usize) -> Handle {
         // SAFETY: the caller vouches for the list
         unsafe {
             if self.library == Library::Mpich {

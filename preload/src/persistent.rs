@@ -2,8 +2,8 @@
 
 use crate::library::{Handle, Mpi};
 use crate::names::define;
-use crate::sizes::to;
-use crate::{Partner, Stay, Within, note, range, reported};
+use crate::sizes::{Within, to};
+use crate::{Stay, note, range, reported};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,17 +28,12 @@ fn messages() -> MutexGuard<'static, Option<HashMap<Handle, Message>>> {
 }
 
 /// Describes a message, or one that is received. It is known also where nothing is noted yet: what starts it may be.
-fn described(
-    name: &'static str,
-    call: impl FnOnce() -> c_int,
-    request: Open,
-    what: impl FnOnce(&Mpi) -> Option<(usize, Partner)>,
-) -> c_int {
+fn described(name: &'static str, call: impl FnOnce() -> c_int, request: Open, what: impl FnOnce(&Mpi) -> Option<Message>) -> c_int {
     let stay = Stay::begin();
     let code = call();
     let seconds = stay.map(Stay::end);
     if let (0, Some(mpi)) = (code, reported()) {
-        let message = what(mpi).map(|(bytes, partner)| Message { bytes, partner: partner.distance(mpi) });
+        let message = what(mpi);
         // SAFETY: the call succeeded, and wrote a request
         let request = unsafe { mpi.handle_in(request, 0) };
         let mut known = messages();
@@ -91,8 +86,10 @@ fn started(call: impl FnOnce() -> c_int, requests: Open, count: usize) -> c_int 
 macro_rules! describe {
     ($($name:ident = $own:ident as $short:literal;)*) => {$(
         define!($name = $own(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, c: Handle, r: Open) by |call| {
-            // SAFETY: the call succeeded with these arguments
-            described($short, call, r, |mpi| Some((unsafe { to(mpi, dest, (n, t)) }, Partner { rank: dest, within: Within::Communicator(c) })))
+            described($short, call, r, |mpi| {
+                // SAFETY: the call succeeded with these arguments
+                unsafe { Some(Message { bytes: to(mpi, dest, (n, t)), partner: Within::Communicator(c).distance(mpi, dest) }) }
+            })
         });
     )*};
 }

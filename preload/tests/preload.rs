@@ -179,24 +179,82 @@ fn check_kinds(tools: &Tools) {
     // the next rank, around the end; and of those of equal parity the other one
     let far: Vec<(&str, isize, usize, f64)> =
         report.distances.iter().map(|d| (d.call.as_str(), d.distance, d.processes, d.messages)).collect();
-    let around = [("Start", -3, 1, 12.0), ("Start", 1, 3, 36.0)];
-    let expected = [("Put", -3, 1, 3.0), ("Put", 1, 3, 9.0), ("Sendrecv", -2, 2, 2.0), ("Sendrecv", 2, 2, 2.0), around[0], around[1]];
+    let expected = [
+        ("Ineighbor_allgatherv", -3, 1, 1.0),
+        ("Ineighbor_allgatherv", 1, 3, 3.0),
+        // of a row, whose first and last have one neighbour: to the one before and the one behind it they send unlike sizes
+        ("Ineighbor_alltoallw", 1, 3, 3.0),
+        ("Ineighbor_alltoallw", -1, 3, 3.0),
+        ("Neighbor_allgather", -3, 1, 1.0),
+        ("Neighbor_allgather", -1, 3, 3.0),
+        ("Neighbor_allgather", 1, 3, 3.0),
+        ("Neighbor_allgather", 3, 1, 1.0),
+        ("Neighbor_alltoall", -1, 3, 15.0),
+        ("Neighbor_alltoall", 1, 3, 15.0),
+        ("Neighbor_alltoallw", 1, 3, 6.0),
+        ("Neighbor_alltoallw", -1, 3, 6.0),
+        ("Put", -3, 1, 3.0),
+        ("Put", 1, 3, 9.0),
+        ("Rget_accumulate", -3, 1, 1.0),
+        ("Rget_accumulate", 1, 3, 3.0),
+        ("Sendrecv", -2, 2, 2.0),
+        ("Sendrecv", 2, 2, 2.0),
+        // of another group
+        ("Ssend", 1, 2, 2.0),
+        ("Start", -3, 1, 12.0),
+        ("Start", 1, 3, 36.0),
+    ];
     assert_eq!(far, expected);
+    let to_each = |call: &str| report.distances.iter().filter(|d| d.call == call).map(|d| d.bytes / d.messages).collect::<Vec<_>>();
+    assert_eq!(
+        (to_each("Neighbor_alltoallw"), to_each("Neighbor_alltoall"), to_each("Ssend")),
+        (vec![20.0, 8.0], vec![80.0; 2], vec![240.0])
+    );
+    assert_eq!(["Neighbor_alltoallw", "Ineighbor_allgatherv", "Rget_accumulate"].map(bytes), [2.0 * 21.0, 80.0, 400.0]);
+    let at_least_once = [
+        "Rget_accumulate",
+        "Win_flush_local",
+        "Win_flush_local_all",
+        "Win_sync",
+        "Win_test",
+        "Win_create_dynamic",
+        "Win_allocate_shared",
+        "Comm_dup_with_info",
+        "Comm_disconnect",
+        "Comm_free",
+        "Request_get_status",
+    ];
+    assert!(at_least_once.iter().all(|name| count(name) >= 1.0), "{:?}", at_least_once.map(count));
     // in two communicators of two, and none of those that one process is in alone: that sends nothing
     let calls = Run::of(&report).unwrap().calls;
-    for (name, noted_as, count) in [
-        ("Allreduce", "allreduce", 7.0),
-        ("Iallreduce", "iallreduce", 6.0),
-        ("Alltoallv", "alltoallv", 5.0),
-        ("Gatherv", "gatherv", 4.0),
-        ("Scan", "scan", 3.0),
-        ("Reduce_scatter", "reduce_scatter", 2.0),
+    // bytes of a call are those of a block, or of all blocks
+    for (name, noted_as, count, bytes) in [
+        ("Allreduce", "allreduce", 7.0, 32.0),
+        ("Iallreduce", "iallreduce", 6.0, 32.0),
+        ("Alltoallv", "alltoallv", 5.0, 160.0),
+        ("Gatherv", "gatherv", 4.0, 80.0),
+        ("Scan", "scan", 3.0, 8.0),
+        ("Reduce_scatter", "reduce_scatter", 2.0, 160.0),
+        ("Reduce_scatter_block", "reduce_scatter_block", 1.0, 80.0),
+        ("Igather", "igather", 1.0, 80.0),
+        ("Igatherv", "igatherv", 1.0, 80.0),
+        ("Iscatter", "iscatter", 1.0, 80.0),
+        ("Iscatterv", "iscatterv", 1.0, 80.0),
+        ("Iallgatherv", "iallgatherv", 1.0, 80.0),
+        ("Ialltoallv", "ialltoallv", 1.0, 160.0),
+        ("Iscan", "iscan", 1.0, 80.0),
+        ("Iexscan", "iexscan", 1.0, 80.0),
+        ("Ireduce_scatter", "ireduce_scatter", 1.0, 160.0),
+        ("Ireduce_scatter_block", "ireduce_scatter_block", 1.0, 80.0),
     ] {
         let part = report.uses.iter().find(|used| used.collective == noted_as && used.ranks == 2).unwrap_or_else(|| panic!("{name}"));
-        assert_eq!((part.stride, part.processes, part.calls), (Some(2), Some(4), count), "{name}");
+        assert_eq!((part.stride, part.processes, part.calls, part.bytes), (Some(2), Some(4), count, bytes), "{name}");
         let of_name: Vec<_> = calls.iter().filter(|call| call.name == name).map(|call| (call.part, call.count)).collect();
         assert_eq!(of_name, [(Some(Part::new(2, Some(2))), count)], "{name}");
     }
+    // of the first of two all receive 160 bytes, and of the other 40; in place all 160
+    let sizes = |noted_as: &str| report.uses.iter().filter(|u| u.collective == noted_as).map(|u| (u.calls, u.bytes)).collect::<Vec<_>>();
+    assert_eq!((sizes("alltoallw"), sizes("ialltoallw")), (vec![(3.0, 40.0), (2.5, 160.0)], vec![(1.0, 40.0), (1.0, 160.0)]));
 }
 
 #[test]
@@ -394,6 +452,8 @@ fn all_that_is_legal(tools: &Tools) {
     };
     let call = |name: &str, count: f64, bytes: f64| (name.to_string(), count, bytes);
     assert_eq!(run("none", 2), []);
+    let shares = std::fs::read_to_string(folder.path().join("report.mpiP")).unwrap();
+    assert!(shares.contains(" 0.00\n") && !shares.contains("-0.00"), "a share of nothing: {shares}");
     assert_eq!(run("attribute", 2), [call("Barrier", 1.0, 0.0)]);
     // among one process: nothing is sent, and the report has the size, in three digits
     assert_eq!(run("large", 2), []);
@@ -421,6 +481,8 @@ fn spawned_programs_have_reports(tools: &Tools) {
     let folder = compiled(tools, "spawn.c", "spawn");
     run(&mut tools.launch(folder.path(), 1, &["./spawn"]));
     assert_eq!(calls(&report_in(folder.path())), [("Barrier".to_string(), 1.0, 0.0), ("Bcast".to_string(), 1.0, 4.0)]);
+    let noted = report_in(folder.path()).sites;
+    assert!(["Comm_spawn", "Comm_disconnect"].iter().all(|name| noted.iter().any(|site| site.call == *name)), "{noted:?}");
     let spawned = Report::read(&usual_report(folder.path(), "spawn.1.").unwrap()).unwrap();
     assert_eq!(calls(&spawned), [("Bcast".to_string(), 1.0, 4.0)]);
 }

@@ -30,6 +30,7 @@ pub fn chosen(choices: &[(f64, ByBytes)], p: f64, m: f64) -> Algorithm {
 pub const MAKE_COMMUNICATORS: &[&str] = &[
     "Comm_split",
     "Comm_dup",
+    "Comm_dup_with_info",
     "Comm_create",
     "Comm_create_group",
     "Cart_create",

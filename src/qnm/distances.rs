@@ -84,9 +84,9 @@ pub(super) fn table(profiles: &[Profile]) -> Option<(usize, String)> {
         let lower = if d.lower { d.messages } else { 0 };
         *sum = (sum.0 + 1, sum.1 + d.messages, sum.2 + lower, sum.3 + d.bytes);
     }
-    let mut out = String::from("Call             Size     Distance Processes Messages    Lower     Bytes\n");
+    let mut out = String::from("Call                  Size     Distance Processes Messages    Lower     Bytes\n");
     for ((call, size, distance), (processes, messages, lower, bytes)) in &all {
-        let _ = writeln!(out, "{call:<16} {size:<8} {distance:>8} {processes:>9} {messages:>8} {lower:>8} {:>9}", short(*bytes));
+        let _ = writeln!(out, "{call:<21} {size:<8} {distance:>8} {processes:>9} {messages:>8} {lower:>8} {:>9}", short(*bytes));
     }
     (!all.is_empty()).then_some((all.len(), out))
 }

@@ -67,7 +67,8 @@ impl Profile {
     }
 
     fn mpi_s(&self) -> f64 {
-        self.sites.iter().map(|s| s.seconds[0]).sum()
+        // a sum of none is -0.0
+        self.sites.iter().map(|s| s.seconds[0]).fold(0.0, |all, one| all + one)
     }
 
     fn at(&self, key: &Key) -> Option<&ProfiledSite> {

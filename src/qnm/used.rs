@@ -1,7 +1,6 @@
 //! What the collectives of a program were, by size and communicator, and how they were done: a table of our own in reports that are in mpiP's layout.
 
 use super::profile::{Profile, short};
-use super::wire::collective;
 use crate::error::{Error, Result};
 use crate::plan::OWN;
 use serde::{Deserialize, Serialize};
@@ -18,9 +17,9 @@ const ASKED: u64 = 8;
 /// The name of those beyond.
 const OTHERS: &str = "others";
 
-/// The name under which the table has calls of a name without `MPI_`: both forms of a reduce-scatter are one collective.
+/// The name under which the table has calls of a name without `MPI_`.
 pub fn name_of_uses(call: &str) -> String {
-    collective(call).map_or_else(|| call.trim_end_matches("_block").to_ascii_lowercase(), |known| known.name.into())
+    call.to_ascii_lowercase()
 }
 
 /// What makes calls alike.
@@ -47,7 +46,7 @@ pub struct ProfiledUse {
     pub alike: Alike,
     /// How many.
     pub calls: u64,
-    /// Bytes of the messages, or of a block, in all calls.
+    /// Bytes of the messages in all calls, or of the block for one partner: as sites have them.
     pub bytes: f64,
     /// Seconds in all.
     pub seconds: f64,
@@ -72,7 +71,7 @@ pub struct Use {
     pub processes: Option<usize>,
     /// Calls of a process that made some.
     pub calls: f64,
-    /// Bytes of a message or block.
+    /// Bytes of a call, as sites have them ([`wire`](super::wire())).
     pub bytes: f64,
     /// Seconds of a call.
     pub seconds: f64,
@@ -144,14 +143,14 @@ pub(super) fn table(profiles: &[Profile]) -> Option<(usize, String)> {
         return None;
     }
     let mut out = String::from(
-        "Call             Size      Ranks Stride Processes Communicator             Calls    Bytes     Mean Predicted Algorithm\n",
+        "Call                  Size      Ranks Stride Processes Communicator             Calls    Bytes     Mean Predicted Algorithm\n",
     );
     for used in &uses {
         let predicted = used.predicted_s.map_or("-".into(), |s| short(s * 1e3));
         let or_dash = |number: Option<usize>| number.map_or("-".into(), |n| n.to_string());
         let (stride, processes) = (or_dash(used.stride), or_dash(used.processes));
         let place =
-            format!("{:<16} {:<8} {:>6} {stride:>6} {processes:>9} {:<22}", used.collective, used.size, used.ranks, used.communicator);
+            format!("{:<21} {:<8} {:>6} {stride:>6} {processes:>9} {:<22}", used.collective, used.size, used.ranks, used.communicator);
         let numbers = format!("{:>7} {:>8} {:>8} {predicted:>9}", short(used.calls), short(used.bytes), short(used.seconds * 1e3));
         let _ = writeln!(out, "{place} {numbers} {}", used.algorithm.split_whitespace().collect::<Vec<_>>().join(" "));
     }

@@ -50,6 +50,8 @@ const POINT_TO_POINT: &[&str] = &[
     "Ibsend",
     "Sendrecv",
     "Sendrecv_replace",
+    "Isendrecv",
+    "Isendrecv_replace",
     "Start",
     "Put",
     "Get",
@@ -60,13 +62,17 @@ const POINT_TO_POINT: &[&str] = &[
     "Rput",
     "Rget",
     "Raccumulate",
+    "Rget_accumulate",
     "Neighbor_allgather",
     "Neighbor_allgatherv",
     "Neighbor_alltoall",
     "Neighbor_alltoallv",
+    "Neighbor_alltoallw",
     "Ineighbor_allgather",
+    "Ineighbor_allgatherv",
     "Ineighbor_alltoall",
     "Ineighbor_alltoallv",
+    "Ineighbor_alltoallw",
 ];
 
 /// To whom calls of a name send, collectives to anyone; `None` for those that send nothing.
@@ -152,6 +158,22 @@ mod tests {
         }
         for call in ["Send", "Ibcast", "Alltoallv", "Scatterv", "Reduce_scatter", "Sendrecv"] {
             assert_eq!(collective(call), None, "{call}");
+        }
+        // nonblocking ones are as their like
+        for (call, like) in [
+            ("Igather", "Gather"),
+            ("Iscatterv", "Scatterv"),
+            ("Iallgatherv", "Allgatherv"),
+            ("Ialltoallw", "Alltoallv"),
+            ("Iscan", "Scan"),
+            ("Iexscan", "Scan"),
+            ("Ireduce_scatter", "Reduce_scatter"),
+            ("Ireduce_scatter_block", "Reduce_scatter_block"),
+        ] {
+            for library in [Library::OpenMpi, Library::Mpich] {
+                let sent = wire(call, 8, 800.0, library);
+                assert!(sent.is_some_and(|sent| sent.messages > 0.0) && sent == wire(like, 8, 800.0, library), "{call}: {sent:?}");
+            }
         }
     }
 

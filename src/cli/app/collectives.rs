@@ -31,7 +31,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         let Report { file, command, uses, .. } = Report::read(path)?;
         if uses.is_empty() {
             anyhow::bail!(
-                "{file} has no table of collectives by communicator: the library preloaded with COLLWISE_PROFILE=FILE writes one"
+                "list the collectives of {file}: it has no table of them by communicator, which the library preloaded with COLLWISE_PROFILE=FILE writes"
             );
         }
         Ok(Answer { report: file, command, collectives: uses })
@@ -44,7 +44,8 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     for Answer { report, command, collectives } in &answers {
         print(&format!("{report}: {command}\n\n"))?;
         let rows: Vec<Vec<String>> = collectives.iter().map(row).collect();
-        let header = ["collective", "size", "communicator", "how", "ranks", "calls", "bytes", "a call", "predicted"];
+        // calls are those of a process that made some
+        let header = ["collective", "size", "communicator", "how", "ranks", "stride", "processes", "calls", "bytes", "a call", "predicted"];
         print(&(table(&header, 4, &rows) + "\n"))?;
     }
     Ok(Outcome::Done)
@@ -53,6 +54,8 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
 fn row(used: &Use) -> Vec<String> {
     let (calls, bytes) = (units::number(used.calls), units::bytes(used.bytes as usize));
     let predicted = or_dash(used.predicted_s);
-    let place = [used.collective.clone(), used.size.clone(), used.communicator.clone(), used.algorithm.clone(), used.ranks.to_string()];
-    place.into_iter().chain([calls, bytes, units::seconds(used.seconds), predicted]).collect()
+    let known = |number: Option<usize>| number.map_or("-".into(), |n| n.to_string());
+    let place = [used.collective.clone(), used.size.clone(), used.communicator.clone(), used.algorithm.clone()];
+    let processes = [used.ranks.to_string(), known(used.stride), known(used.processes)];
+    place.into_iter().chain(processes).chain([calls, bytes, units::seconds(used.seconds), predicted]).collect()
 }
