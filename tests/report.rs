@@ -126,6 +126,40 @@ fn parameters_are_short_in_every_policy_that_is_shipped() {
     }
 }
 
+/// The table that is called so.
+fn table(report: &Report, title: &str) -> collwise::report::Table {
+    let blocks = report.sections.iter().flat_map(|s| &s.blocks);
+    blocks.filter_map(|b| if let Block::Table(t) = b { Some(t) } else { None }).find(|t| t.title == title).unwrap().table.clone()
+}
+
+/// Every group and link has its row, the worst first, and is drawn first where some are left out.
+#[test]
+fn what_no_model_fits_is_marked_and_drawn() {
+    let mut policy = policy("ccgrid2007");
+    let (groups, links) = (policy.groups.iter().filter(|g| !g.models.is_empty()).count(), policy.links.len());
+    let rows = table(&report(policy.clone(), &[]), "How well models fit").rows;
+    assert_eq!(rows.len(), groups + links);
+    assert!(rows.iter().all(|r| r.last().unwrap().text.is_empty()));
+    policy.groups[1].scores.iter_mut().for_each(|s| (s.error, s.error_se) = (Some(0.3), 0.01));
+    let unsure = &mut policy.links[8].model;
+    unsure.tables.values_mut().for_each(|t| t.high.iter_mut().for_each(|high| *high *= 1.5));
+    let between = policy.links[8].between.clone();
+    let report = report(policy.clone(), &[]);
+    let rows = table(&report, "How well models fit").rows;
+    assert_eq!((rows[0][0].text.as_str(), rows[0][4].text.as_str()), (policy.groups[1].name.as_str(), "30 %"));
+    assert_eq!(rows[0].last().unwrap().text, "none fits collectives");
+    let first = report.figures().find(|f| f.title.starts_with("Between ")).unwrap();
+    assert!(between.iter().all(|name| first.title.contains(name.as_str())), "{}", first.title);
+    assert!(first.words.contains("The first of 15 links that fit worst"), "{}", first.words);
+    assert_eq!(report.figures().filter(|f| f.title.starts_with("Between ")).count(), 12);
+}
+
+#[test]
+fn ranks_of_one_host_are_said_once() {
+    let rows = table(&report(policy("two-core-vm"), &[]), "Groups").rows;
+    assert_eq!(rows[0].last().unwrap().text, "vm x8");
+}
+
 /// What is drawn is the bound that groups were found with, which a policy says where it is not the usual one.
 #[test]
 fn the_bound_of_groups_is_the_one_that_was_used() {
@@ -308,6 +342,7 @@ fn the_bound_is_one() {
     for (row, bytes) in figure.table.rows.iter().zip(sizes) {
         let bound = units::parse_seconds(&row[1].text).unwrap();
         assert!(bound > 0.0 && bound <= takes(bytes) * 1.005, "{bytes}: {bound} {}", takes(bytes));
+        assert!(bound >= 0.25 * takes(bytes), "{bytes}: {bound} {}", takes(bytes));
     }
 }
 
@@ -393,6 +428,10 @@ fn the_page_works_in_a_browser_by_keyboard() {
     }
     // seven sections, two widths, two schemes
     assert_eq!(std::fs::read_dir(&shots).unwrap().count(), 28);
+    // every value of every table is on paper, in parts that a sheet has room for, and all is as before afterwards
+    let printed = &found["printed"];
+    assert_eq!(printed["values"], printed["values on paper"]);
+    assert_eq!((&printed["widest on paper"], &printed["folded on paper"], &printed["left behind"]), (&15.into(), &0.into(), &0.into()));
     let policy = policy("ccgrid2007");
     let inside = units::seconds(policy.groups[0].latency_s.unwrap());
     assert_eq!(found["pairs"]["latencies"][0], format!("orsay-1 (orsay) – orsay-2 (orsay): {inside}"));

@@ -6,7 +6,7 @@
 
 use super::library::{Forced, forced};
 use super::memory::{Memory, NUMBER};
-use super::report::{Report, Row, group_of_host};
+use super::report::{Report, Row};
 use crate::collective::{Algorithm, Collective, bcast};
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
@@ -28,6 +28,12 @@ use mpi::traits::{AsRaw, Communicator};
 use std::collections::BTreeSet;
 
 pub use super::library::ENVIRONMENT;
+
+/// The group of a host, or of a machine that stands for a whole group and has its name.
+fn group_of_host(platform: &Platform, host: &str) -> Option<usize> {
+    let of_group = platform.groups.iter().position(|g| g.name == host);
+    of_group.or_else(|| platform.host_names().iter().position(|n| n == host).map(|k| platform.host_groups()[k]))
+}
 
 /// What is compared.
 #[derive(Debug, Clone)]

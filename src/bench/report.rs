@@ -1,19 +1,16 @@
 //! What a comparison found.
 
+use crate::collective::{COLLECTIVES, Size, bcast};
 use crate::error::{Error, Result};
 use crate::files::read_text;
-use crate::platform::Platform;
+use crate::plan::members;
+use crate::policy::CompiledPolicy;
 use crate::stats;
 use crate::topology::Rank;
+use crate::tune::bound::least_between;
 use crate::units;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-
-/// The group of a host, or of a machine that stands for a whole group and has its name.
-pub(super) fn group_of_host(platform: &Platform, host: &str) -> Option<usize> {
-    let of_group = platform.groups.iter().position(|g| g.name == host);
-    of_group.or_else(|| platform.host_names().iter().position(|n| n == host).map(|k| platform.host_groups()[k]))
-}
 
 /// One way to broadcast, for one root and size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -114,15 +111,14 @@ impl Report {
         stats::median(&own.seconds.iter().zip(&other.seconds).map(|(a, b)| b / a).collect::<Vec<_>>())
     }
 
-    /// What the direct way takes at least: to the farthest group, latency and the message's time on the link to it. Where links differ, a
-    /// message that goes over several of them can be there before.
-    pub fn bound(&self, platform: &Platform, root: Rank, bytes: usize) -> Option<f64> {
-        let home = group_of_host(platform, self.hosts.get(root)?)?;
-        let others = self.hosts.iter().filter_map(|h| group_of_host(platform, h)).filter(|&g| g != home);
-        let there = |g: usize| {
-            let link = platform.link(home, g)?;
-            Some(link.latency_s + link.bandwidth_bytes_per_s.map_or(0.0, |b| bytes as f64 / b))
-        };
-        others.filter_map(there).reduce(f64::max)
+    /// The least that links allow by a policy's models, of what has one message or vector, or none: how many bytes cross where each rank has blocks for others
+    /// hangs on the collective.
+    pub fn bound(&self, policy: &CompiledPolicy, root: Rank, bytes: usize) -> Option<f64> {
+        // older versions compared broadcasts alone
+        let name = if self.collective.is_empty() { bcast::COLLECTIVE.name } else { &self.collective };
+        let collective = COLLECTIVES.iter().find(|c| c.name == name).filter(|c| c.size != Size::Block)?;
+        let members = members(&policy.policy, &self.hosts).ok().filter(|members| root < members.len())?;
+        let bytes = if collective.sized() { bytes } else { 0 };
+        Some(least_between(policy, &members, root, bytes)).filter(|t| t.is_finite() && *t > 0.0)
     }
 }

@@ -6,7 +6,7 @@ use super::{Outcome, print, print_json};
 use crate::bench::{Report, Settings};
 use crate::files::read_text;
 use crate::platform::Platform;
-use crate::policy::Policy;
+use crate::policy::{CompiledPolicy, Policy};
 use crate::stats;
 use crate::units;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ pub struct Args {
     /// Compare with each of Open MPI's algorithms too.
     #[arg(long)]
     all: bool,
-    /// Compare with the bound of this platform, what the direct way to its farthest group takes at least; its groups are those of the two-level broadcast.
+    /// The platform whose groups the two-level broadcast takes, instead of the policy's.
     #[arg(long, value_name = "FILE")]
     platform: Option<PathBuf>,
     /// Write a page about the policy and this comparison, as `collwise report` does.
@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     if let Some(page) = &args.report {
         super::report::keeps(page, [args.policy.as_path()])?;
     }
-    let show = |report: Report, platform: Option<&Platform>| -> anyhow::Result<Outcome> {
+    let show = |report: Report| -> anyhow::Result<Outcome> {
         if let Some(path) = &args.report {
             let made_by = super::report::made_by(&read_text(&args.policy)?);
             super::report::write(path, Policy::read(&args.policy)?, made_by, None, &[("this run".into(), report.clone())])?;
@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         if args.json {
             print_json(&report)?;
         } else {
-            print(&text(&report, platform))?;
+            print(&text(&report, &CompiledPolicy::new(Policy::read(&args.policy)?)?))?;
         }
         Ok(if report.rows.iter().any(|r| r.wrong > 0) { Outcome::Negative } else { Outcome::Done })
     };
@@ -86,11 +86,11 @@ fn asked(args: &Args) -> anyhow::Result<(Policy, Settings)> {
     Ok((Policy::read(&args.policy)?, settings))
 }
 
-fn text(report: &Report, platform: Option<&Platform>) -> String {
+fn text(report: &Report, policy: &CompiledPolicy) -> String {
     let names = report.contestants();
     let mut header = vec!["root", "bytes", "bound"];
     header.extend(names.iter().map(String::as_str));
-    let bound = |root, bytes| platform.and_then(|p| report.bound(p, root, bytes));
+    let bound = |root, bytes| report.bound(policy, root, bytes);
     let cell = |root, bytes, name: &String| {
         let Some(row) = report.row(root, bytes, name) else { return "-".to_string() };
         let [low, median, high] = row.quartiles();

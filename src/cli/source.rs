@@ -193,7 +193,7 @@ impl SourceArgs {
 #[cfg(feature = "mpi")]
 pub fn compare(
     asked: impl FnOnce() -> anyhow::Result<(crate::policy::Policy, crate::bench::Settings)>,
-    show: impl FnOnce(crate::bench::Report, Option<&Platform>) -> anyhow::Result<super::Outcome>,
+    show: impl FnOnce(crate::bench::Report) -> anyhow::Result<super::Outcome>,
 ) -> anyhow::Result<super::Outcome> {
     use super::Outcome;
     use mpi::traits::Communicator;
@@ -219,7 +219,7 @@ pub fn compare(
         }
     });
     let report = report.map_err(|e| if world.size() > 1 { crate::transport::mpi::abort(&format!("failed to {e}")) } else { e })?;
-    report.map_or(Ok(Outcome::Done), |report| show(report, settings.platform.as_ref()))
+    report.map_or(Ok(Outcome::Done), show)
 }
 
 /// What all ranks found; `None` where any of them failed: then each reason is printed once, by the first rank that has it, since most often all fail alike.

@@ -5,9 +5,10 @@ use super::picture::{Gantt, Span, gantt};
 use super::tables::Table;
 use super::traced::{Kind, Traced, TracedOp};
 use super::{Block, Figure, Inputs};
-use crate::collective::bcast;
+use crate::collective::{Collective, bcast};
 use crate::error::{Error, Result};
-use crate::plan::{everybody, members, plan};
+use crate::plan::{Location, everybody, members, plan};
+use crate::policy::CompiledPolicy;
 use crate::schedule::Schedule;
 use crate::topology::Rank;
 use crate::units;
@@ -50,14 +51,6 @@ pub(super) fn beside(inputs: &Inputs, traced: &Traced) -> Result<Vec<Block>> {
         let time = |t: f64| if t.is_finite() { units::seconds(t) } else { "-".into() };
         table.row([format!("{rank} {}", host(policy, at)), time(start), time(end), own().count().to_string()]);
     }
-    let chart = Gantt {
-        rows: rows.names.clone(),
-        groups: policy.groups.iter().map(|g| g.name.clone()).collect(),
-        kinds: KINDS[..if spans.iter().any(|s| s.kind == 2) { 3 } else { 2 }].to_vec(),
-        spans,
-        path: Vec::new(),
-        end_s,
-    };
     // traces of older versions do not name the collective: it may be a broadcast
     let collective = traced.collective.unwrap_or(&bcast::COLLECTIVE);
     let root = if collective.rooted { traced.root } else { Some(0) };
@@ -68,6 +61,17 @@ pub(super) fn beside(inputs: &Inputs, traced: &Traced) -> Result<Vec<Block>> {
     let clocks = match traced.clocks_set {
         0 => "by each rank's own clock".to_string(),
         set => format!("by each rank's own clock, of which {set} were set by messages that were there before they were sent"),
+    };
+    let predicted = predicted(compiled, &members, traced, collective, root, &title)?;
+    // both on one time axis
+    let until_s = predicted.as_ref().map_or(end_s, |p| end_s.max(p.end_s()));
+    let chart = Gantt {
+        rows: rows.names.clone(),
+        groups: policy.groups.iter().map(|g| g.name.clone()).collect(),
+        kinds: KINDS[..if spans.iter().any(|s| s.kind == 2) { 3 } else { 2 }].to_vec(),
+        spans,
+        path: Vec::new(),
+        end_s: until_s,
     };
     let mut blocks = vec![Block::Figure(Figure {
         id: format!("traced-{name}-{}", traced.bytes),
@@ -81,31 +85,42 @@ pub(super) fn beside(inputs: &Inputs, traced: &Traced) -> Result<Vec<Block>> {
         cells: None,
         table,
     })];
-    let nothing = |why: &str| Block::Missing(format!("{why}: there is nothing predicted to hold beside it."));
-    let Some(root) = root else {
-        blocks.push(nothing("Which rank was the root is not known"));
-        return Ok(blocks);
-    };
+    match predicted {
+        Err(why) => blocks.push(Block::Missing(format!("{why}: there is nothing predicted to hold beside it."))),
+        Ok(drawn) => {
+            let renamed = |f: Figure| Figure {
+                id: format!("predicted-{name}-{}", traced.bytes),
+                title: format!("The same, predicted: {title}"),
+                ..f
+            };
+            let figures = drawn.up_to(end_s).figures(policy)?;
+            blocks.extend(figures.into_iter().filter(|f| f.id.starts_with("gantt")).map(|f| Block::Figure(renamed(f))));
+        }
+    }
+    Ok(blocks)
+}
+
+/// What is predicted of a traced call, or why nothing is.
+fn predicted(
+    compiled: &CompiledPolicy,
+    members: &[Location],
+    traced: &Traced,
+    collective: &'static Collective,
+    root: Option<Rank>,
+    title: &str,
+) -> Result<std::result::Result<Drawn, String>> {
+    let nothing = |why: &str| Ok(Err(why.to_string()));
+    let Some(root) = root else { return nothing("Which rank was the root is not known") };
     let shape = collective.shape(members.len(), root, traced.bytes);
-    let plan = plan(compiled, &members, collective, &shape)?;
+    let plan = plan(compiled, members, collective, &shape)?;
     if plan.is_native() || plan.form.has_native() {
-        blocks.push(nothing("By the policy it has messages of the MPI library's own, which are not known"));
-        return Ok(blocks);
+        return nothing("By the policy it has messages of the MPI library's own, which are not known");
     }
     // what cannot be held in memory cannot be drawn either
-    let Ok(schedule) = plan.form.bounded_schedule(&shape) else {
-        blocks.push(nothing("It has too many messages"));
-        return Ok(blocks);
-    };
+    let Ok(schedule) = plan.form.bounded_schedule(&shape) else { return nothing("It has too many messages") };
     if !is_of(traced, &schedule) {
-        let asked = traced.collective.map_or_else(|| format!("broadcast of {title}"), |_| title.clone());
-        let why = format!("Its messages are not those of the policy's {asked}, with numbers that may be combined in any order");
-        blocks.push(nothing(&why));
-        return Ok(blocks);
+        let asked = traced.collective.map_or_else(|| format!("broadcast of {title}"), |_| title.to_string());
+        return nothing(&format!("Its messages are not those of the policy's {asked}, with numbers that may be combined in any order"));
     }
-    let figures = Drawn::new(compiled, &members, &plan, &schedule, &shape)?.figures(policy)?;
-    let renamed =
-        |f: Figure| Figure { id: format!("predicted-{name}-{}", traced.bytes), title: format!("The same, predicted: {title}"), ..f };
-    blocks.extend(figures.into_iter().filter(|f| f.id.starts_with("gantt")).map(|f| Block::Figure(renamed(f))));
-    Ok(blocks)
+    Drawn::new(compiled, members, &plan, &schedule, &shape).map(Ok)
 }

@@ -3,7 +3,7 @@
 use super::choices::tuned;
 use super::picture::{COLOURED, Decided, Decisions, decisions, family};
 use super::plans::Plans;
-use super::tables::{NATIVE, Table, named, percent};
+use super::tables::{NATIVE, Table, difference, named};
 use super::{Cells, Figure};
 use crate::collective::{Collective, Parameters};
 use crate::error::Result;
@@ -17,7 +17,8 @@ use rayon::prelude::*;
 const MOST_GROUPS: usize = 8;
 /// What fewer ranks of a group would do is predicted, not looked up: for groups of up to so many ranks that costs no more than a look at a page is worth.
 const MOST_PREDICTED: usize = 32;
-/// What a row of a map may cost, in events that are replayed to decide: less than a tenth of a second. What is left then is shown as it is at the size before.
+/// What a row of a map may cost, in events that are replayed to decide: less than a tenth of a second. What is left then is shown as it is at the size before:
+/// all cells of 78 hosts at four sites cost as much as the rest of their page.
 const MOST_EVENTS: u64 = 1 << 14;
 
 /// A map for each collective that the policy has rows for.
@@ -106,7 +107,7 @@ impl Row {
         for bytes in collective.sizes(plans.sizes) {
             let cell = match (&self.among, cells.last()) {
                 (Among::All, _) => Some(over_all(&compiled.policy, &plans.of_all(collective, 0, bytes)?, bytes)),
-                (Among::Groups(_), Some(Some(before))) if EVENTS.get() - begin > MOST_EVENTS => Some(as_before(before)),
+                (Among::Groups(_), Some(Some(before))) if EVENTS.get() - begin > MOST_EVENTS => Some(as_before(before, bytes)),
                 (Among::Groups(members), _) => {
                     Some(predicted(&plan(compiled, members, collective, &collective.shape(members.len(), 0, bytes))?))
                 }
@@ -120,10 +121,11 @@ impl Row {
 }
 
 /// What is shown where a page has no time to decide.
-fn as_before((decided, full): &CellOf) -> CellOf {
-    const SAID: &str = "not decided for this page, and shown as at the size before: ";
-    let full = format!("{SAID}{}", full.trim_start_matches(SAID));
-    (Decided { margin: None, unsure: true, ..decided.clone() }, full)
+fn as_before((decided, full): &CellOf, bytes: usize) -> CellOf {
+    const SAID: &str =
+        " is not decided here, since comparing candidates at smaller sizes took all the replays that a row has; as at the size before: ";
+    let before = full.split_once(SAID).map_or(full.as_str(), |(_, before)| before);
+    (Decided { margin: None, unsure: true, ..decided.clone() }, format!("{}{SAID}{before}", units::bytes(bytes)))
 }
 
 /// Segment and window, in words.
@@ -161,8 +163,11 @@ fn cell(algorithm: Vec<String>, p: &Parameters, rests: Option<Rests>) -> CellOf 
     });
     let next = other.map_or(String::new(), |e| {
         // what was measured to be the best may be predicted not to be
-        let takes =
-            if e.margin < 0.0 { format!("{} less by prediction", percent(-e.margin)) } else { format!("{} more", percent(e.margin)) };
+        let takes = match e.margin {
+            m if m < 0.0 => format!("{} less by prediction", difference(m)),
+            m if m > 0.0 => format!("{} more", difference(m)),
+            _ => "as long".into(),
+        };
         format!("; {} takes {takes}", named(&e.runner_up))
     });
     let margin = other.map(|e| e.margin);
@@ -253,7 +258,17 @@ fn map(collective: &'static Collective, plans: &Plans, rows: &[(&Row, &Vec<Optio
         table.row(std::iter::once(format!("{}, {}", row.name, ranks(row.ranks))).chain(cells.iter().map(said)));
     }
     let colours = if algorithms.len() > COLOURED {
-        format!(" {} algorithms share {COLOURED} colours: the words in a cell say which one it is.", algorithms.len())
+        format!(" {} algorithms share {COLOURED} colours: those after the first {COLOURED} have a mark in the corner.", algorithms.len())
+    } else {
+        String::new()
+    };
+    let unsure = rows.iter().flat_map(|r| r.1).flatten().filter(|cell| cell.0.unsure).count();
+    let undecided = if unsure > 0 {
+        format!(
+            " In {unsure} cells without colour nothing was decided: candidates are compared by replaying them, a row of this page has {MOST_EVENTS} events for it, and smaller sizes \
+             took them; `collwise explain POLICY --collective {} --hosts FILE --bytes SIZE` decides them.",
+            collective.name
+        )
     } else {
         String::new()
     };
@@ -263,7 +278,7 @@ fn map(collective: &'static Collective, plans: &Plans, rows: &[(&Row, &Vec<Optio
         title: format!("What {} does", collective.name),
         words: format!(
             "Over groups: the way between groups, then the one inside each; segment and window. By slot are the first hosts, group after group; half each is half of each group. What all ranks and \
-             whole groups do was decided at some sizes, and holds around them; what fewer do is predicted when they call it.{colours}{more}"
+             whole groups do was decided at some sizes, and holds around them; what fewer do is predicted when they call it.{undecided}{colours}{more}"
         ),
         svg,
         table,

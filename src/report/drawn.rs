@@ -63,12 +63,20 @@ impl Rows {
     }
 }
 
+/// Its host, and of several of a host which one.
+fn name_in_tree(hosts: &[String], rank: Rank) -> String {
+    let of_host = || hosts.iter().filter(|host| **host == hosts[rank]);
+    if of_host().nth(1).is_some() { format!("{} rank {rank}", hosts[rank]) } else { hosts[rank].clone() }
+}
+
 /// A schedule with the times of its operations.
 pub(super) struct Drawn {
     id: String,
     title: String,
     rows: Rows,
     chart: Gantt,
+    /// When the last rank is done.
+    end_s: f64,
     branches: Vec<Branch>,
     /// By rank: whom it hangs on in the tree, when it hears first, and when it is done.
     ranks: Vec<(Option<Rank>, f64, f64)>,
@@ -133,9 +141,10 @@ impl Drawn {
                 false => format!("{}-{bytes}", collective.name),
             },
             title: called(collective, bytes, root),
-            branches: branches(&hangs_on, root, MOST_ROWS, |rank| members[rank].group, |rank| hosts[rank].clone()),
+            branches: branches(&hangs_on, root, MOST_ROWS, |rank| members[rank].group, |rank| name_in_tree(&hosts, rank)),
             rows,
             chart,
+            end_s: replay.completion(),
             ranks,
             hosts,
             path,
@@ -145,7 +154,13 @@ impl Drawn {
 
     /// When the last rank is done.
     pub(super) fn end_s(&self) -> f64 {
-        self.chart.end_s
+        self.end_s
+    }
+
+    /// With a time axis up to then, as what it stands beside.
+    pub(super) fn up_to(mut self, end_s: f64) -> Drawn {
+        self.chart.end_s = self.end_s.max(end_s);
+        self
     }
 
     pub(super) fn figures(&self, policy: &Policy) -> Result<Vec<Figure>> {
@@ -179,7 +194,7 @@ impl Drawn {
             title: format!("What ranks do: {title}"),
             words: format!(
                 "All done after {}. In each row, sends above and receives below; the table has the critical path.",
-                units::seconds(self.chart.end_s)
+                units::seconds(self.end_s)
             ),
             svg: gantt(&self.chart)?,
             cells: None,

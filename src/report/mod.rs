@@ -10,6 +10,7 @@ mod choices;
 mod critical;
 mod decision_maps;
 mod drawn;
+mod fits;
 mod latencies;
 mod models;
 mod page;

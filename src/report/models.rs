@@ -1,5 +1,6 @@
 //! The models: what was measured of messages beside what each model says, its parameters, its scores, and which one is selected where.
 
+use super::fits::{self, Fit, fits};
 use super::picture::{Axis, Bar, Line, Panel, Scale, Shape, chart};
 use super::tables::{Cell, Table, or_dash, percent};
 use super::{Block, Figure, Inputs, Section, Titled};
@@ -16,14 +17,14 @@ use crate::units;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A model that errs by more fits nothing.
-const MISFIT: f64 = 0.25;
-/// So many groups and links have a picture each, the largest first: one looks at more in the table.
+pub(super) const MISFIT: f64 = 0.25;
+/// So many groups and as many links have a picture each, those that fit worst where there are more: one looks at the others in the table.
 const MOST_PICTURES: usize = 12;
 /// At which sizes it is told which model is selected.
-const SIZES: [usize; 6] = [1, 64, 1 << 10, 16 << 10, 256 << 10, 4 << 20];
+pub(super) const SIZES: [usize; 6] = [1, 64, 1 << 10, 16 << 10, 256 << 10, 4 << 20];
 
 /// What was measured inside a group (twice the same), or between two, by size.
-type Measured = BTreeMap<(usize, usize), BTreeMap<usize, Vec<f64>>>;
+pub(super) type Measured = BTreeMap<(usize, usize), BTreeMap<usize, Vec<f64>>>;
 
 pub(super) fn section(inputs: &Inputs) -> Result<Section> {
     let policy = &inputs.policy.policy;
@@ -34,30 +35,30 @@ pub(super) fn section(inputs: &Inputs) -> Result<Section> {
             "Curves alone: with --samples FILE the times that were measured stand beside them, with what models miss.".into(),
         ));
     }
+    let links = links(policy);
+    let fits = fits(inputs.policy, &measured, &links);
     let mut by_size: Vec<usize> = (0..policy.groups.len()).filter(|&g| !policy.groups[g].models.is_empty()).collect();
     by_size.sort_by_key(|&g| std::cmp::Reverse(policy.groups[g].hosts.len()));
-    for &g in by_size.iter().take(MOST_PICTURES) {
-        blocks.push(Block::Figure(inside(inputs.policy, g, measured.get(&(g, g)))?));
+    for all in [by_size.into_iter().map(|g| (g, g)).collect(), links] {
+        let of = if all.first().is_some_and(|(a, b)| a == b) { "groups" } else { "links" };
+        for (k, place) in shown(&all, &fits).into_iter().enumerate() {
+            let rank = if all.len() > MOST_PICTURES {
+                format!(" {} of {} {of} that fit worst.", ordinal(k + 1), all.len())
+            } else {
+                String::new()
+            };
+            blocks.push(Block::Figure(picture(inputs.policy, place, measured.get(&place), &rank)?));
+        }
+        if all.len() > MOST_PICTURES {
+            blocks.push(Block::Missing(format!(
+                "Of {} {of} the {MOST_PICTURES} are drawn whose models fit worst, or are least sure; the table below has all.",
+                all.len()
+            )));
+        }
     }
-    let group = |name: &String| policy.groups.iter().position(|g| g.name == *name);
-    let mut links: Vec<(usize, usize)> = policy
-        .links
-        .iter()
-        .filter_map(|l| Some((group(&l.between[0])?, group(&l.between[1])?)))
-        .map(|(a, b)| (a.min(b), a.max(b)))
-        .collect();
-    let carried = |&(a, b): &(usize, usize)| std::cmp::Reverse(policy.groups[a].hosts.len() * policy.groups[b].hosts.len());
-    links.sort_by_key(|link| (carried(link), *link));
-    for &link in links.iter().take(MOST_PICTURES) {
-        blocks.push(Block::Figure(between(inputs.policy, link, measured.get(&link))?));
-    }
-    let left_out = by_size.len().saturating_sub(MOST_PICTURES) + links.len().saturating_sub(MOST_PICTURES);
-    if left_out > 0 {
-        blocks.push(Block::Missing(format!(
-            "Shown are the {MOST_PICTURES} largest groups and the links between the largest; {left_out} more are in the table of parameters."
-        )));
-    }
+    blocks.push(Block::Table(fits::table(inputs.policy, &fits)));
     blocks.push(Block::Table(parameters(policy)));
+    blocks.push(Block::Table(meanings(policy)));
     blocks.push(Block::Table(scores(policy)));
     blocks.push(Block::Table(selected(policy)));
     let words = "A message of so many bytes and an empty answer to it: what was measured, with 95 % intervals of medians, and what each model says; below, \
@@ -89,35 +90,64 @@ fn curve() -> impl Iterator<Item = usize> {
     (0..=44).map(|k| (f64::from(k) / 2.0).exp2().round() as usize)
 }
 
-fn inside(policy: &CompiledPolicy, g: usize, measured: Option<&BTreeMap<usize, Vec<f64>>>) -> Result<Figure> {
-    let group = &policy.policy.groups[g];
-    let forth = Link { from: 0, to: 1 };
-    let back = Link { from: 1, to: 0 };
-    let models = group.models.iter().filter_map(|m| {
-        let costs = policy.group_costs(g, &m.model)?;
-        Some((m.model.clone(), Box::new(move |bytes| costs.cost(forth, bytes).transit + costs.cost(back, 0).transit) as Predict))
-    });
-    let title = format!("Inside {}", group.name);
-    figure(&format!("model-{}", g + 1), title, models.collect(), measured)
+/// The links between groups, those between the largest first, each with the lower group first.
+fn links(policy: &Policy) -> Vec<(usize, usize)> {
+    let places: BTreeMap<&str, usize> = policy.groups.iter().enumerate().map(|(k, g)| (g.name.as_str(), k)).collect();
+    let place = |name: &String| places.get(name.as_str()).copied();
+    let both = policy.links.iter().filter_map(|l| Some((place(&l.between[0])?, place(&l.between[1])?)));
+    let mut links: Vec<(usize, usize)> = both.map(|(a, b)| (a.min(b), a.max(b))).collect();
+    let carried = |&(a, b): &(usize, usize)| std::cmp::Reverse(policy.groups[a].hosts.len() * policy.groups[b].hosts.len());
+    links.sort_by_key(|link| (carried(link), *link));
+    links
 }
 
-fn between(policy: &CompiledPolicy, (a, b): (usize, usize), measured: Option<&BTreeMap<usize, Vec<f64>>>) -> Result<Figure> {
-    let groups = &policy.policy.groups;
-    let name = policy.policy.link(a, b).map(|l| l.model.model.clone()).unwrap_or_default();
-    let predict = Box::new(move |bytes| policy.link_cost(a, b, bytes).transit + policy.link_cost(b, a, 0).transit) as Predict;
-    let title = format!("Between {} and {}", groups[a].name, groups[b].name);
-    figure(&format!("model-{}-{}", a + 1, b + 1), title, vec![(name, predict)], measured)
+/// All, if they are few, or else those that fit worst.
+fn shown(all: &[(usize, usize)], worst_first: &[Fit]) -> Vec<(usize, usize)> {
+    if all.len() <= MOST_PICTURES {
+        return all.to_vec();
+    }
+    let has: BTreeSet<(usize, usize)> = all.iter().copied().collect();
+    worst_first.iter().map(|f| f.of).filter(|of| has.contains(of)).take(MOST_PICTURES).collect()
+}
+
+/// Which one in a row.
+fn ordinal(k: usize) -> String {
+    match k {
+        1 => "The first".into(),
+        2 => "The second".into(),
+        3 => "The third".into(),
+        _ => format!("The {k}th"),
+    }
+}
+
+/// What each model of a group (twice the same), or of a link, says of a message and an empty answer to it.
+pub(super) fn predictors<'a>(policy: &'a CompiledPolicy, (a, b): (usize, usize)) -> Vec<(String, Predict<'a>)> {
+    if a != b {
+        let name = policy.policy.link(a, b).map(|l| l.model.model.clone()).unwrap_or_default();
+        return vec![(name, Box::new(move |bytes| policy.link_cost(a, b, bytes).transit + policy.link_cost(b, a, 0).transit) as Predict)];
+    }
+    let (forth, back) = (Link { from: 0, to: 1 }, Link { from: 1, to: 0 });
+    let of = |m: &Fitted| {
+        let costs = policy.group_costs(a, &m.model)?;
+        Some((m.model.clone(), Box::new(move |bytes| costs.cost(forth, bytes).transit + costs.cost(back, 0).transit) as Predict))
+    };
+    policy.policy.groups[a].models.iter().filter_map(of).collect()
 }
 
 /// What a model says of a size, in seconds.
-type Predict<'a> = Box<dyn Fn(usize) -> f64 + 'a>;
+pub(super) type Predict<'a> = Box<dyn Fn(usize) -> f64 + 'a>;
 
 /// The place of a model among all, for its colour.
 fn place(model: &str) -> usize {
     MODELS.iter().position(|m| m.name == model).unwrap_or(MODELS.len())
 }
 
-fn figure(id: &str, title: String, models: Vec<(String, Predict)>, measured: Option<&BTreeMap<usize, Vec<f64>>>) -> Result<Figure> {
+fn picture(policy: &CompiledPolicy, of: (usize, usize), measured: Option<&BTreeMap<usize, Vec<f64>>>, rank: &str) -> Result<Figure> {
+    let (models, name) = (predictors(policy, of), |g: usize| policy.policy.groups[g].name.as_str());
+    let (id, title) = match of {
+        (a, b) if a == b => (format!("model-{}", a + 1), format!("Inside {}", name(a))),
+        (a, b) => (format!("model-{}-{}", a + 1, b + 1), format!("Between {} and {}", name(a), name(b))),
+    };
     let medians: Vec<(usize, f64, (f64, f64))> = measured
         .into_iter()
         .flatten()
@@ -145,7 +175,7 @@ fn figure(id: &str, title: String, models: Vec<(String, Predict)>, measured: Opt
         });
     }
     let times = Axis { words: "time".into(), scale: Scale::Seconds };
-    let mut panels = vec![Panel { up: times, lines, marks: Vec::new(), height: 300, within: None }];
+    let mut panels = vec![Panel { up: times, lines, marks: Vec::new(), height: 340, within: None }];
     if !medians.is_empty() {
         let missed = |(name, predict): &(String, Predict)| Line {
             name: name.clone(),
@@ -156,8 +186,8 @@ fn figure(id: &str, title: String, models: Vec<(String, Predict)>, measured: Opt
         };
         let up = Axis { words: "too long by".into(), scale: Scale::Share };
         let lines = models.iter().map(missed).collect();
-        panels[0].height = 260;
-        panels.push(Panel { up, lines, marks: vec![0.0, MISFIT, -MISFIT], height: 190, within: Some((-MISFIT, MISFIT)) });
+        panels[0].height = 300;
+        panels.push(Panel { up, lines, marks: vec![0.0, MISFIT, -MISFIT], height: 220, within: Some((-MISFIT, MISFIT)) });
     }
     let mut table = Table::new(&["bytes", "measured", "95 % interval"]);
     table.header.extend(models.iter().map(|m| m.0.clone()));
@@ -169,25 +199,37 @@ fn figure(id: &str, title: String, models: Vec<(String, Predict)>, measured: Opt
         table.row(own.into_iter().chain(models.iter().map(|m| units::seconds(m.1(bytes)))));
     }
     let words = if medians.is_empty() {
-        "Nothing measured is given.".into()
+        format!("Nothing measured is given.{rank}")
     } else {
-        format!("{} sizes measured; lines at 25 % too long and too short.", medians.len())
+        format!("{} sizes measured; lines at 25 % too long and too short.{rank}", medians.len())
     };
     let svg = chart(&Axis { words: "size of the message".into(), scale: Scale::Bytes }, &panels)?;
-    Ok(Figure { id: id.into(), title, words, svg, cells: None, table })
+    Ok(Figure { id, title, words, svg, cells: None, table })
+}
+
+/// Half the widest 95 % interval of a model's parameters, as a share of their values: of a table's, of its largest.
+pub(super) fn width(fitted: &Fitted) -> Option<f64> {
+    let scalars = fitted.parameters.values().map(|e| (e.high - e.low) / 2.0 / e.value.abs());
+    let tables = fitted.tables.values().map(|t| table_width(t) / largest(&t.value));
+    scalars.chain(tables).filter(|share| share.is_finite()).reduce(f64::max)
+}
+
+/// Half the widest interval of a table's values.
+fn table_width(t: &crate::model::Table) -> f64 {
+    t.low.iter().zip(&t.high).map(|(l, h)| (h - l) / 2.0).fold(0.0, f64::max)
+}
+
+fn largest(values: &[f64]) -> f64 {
+    values.iter().fold(0.0, |largest: f64, v| largest.max(v.abs()))
 }
 
 fn parameters(policy: &Policy) -> Titled {
-    let mut table = Table::new(&["of", "model", "parameter", "value", "95 % interval", "what it is"]);
+    let mut table = Table::new(&["of", "model", "parameter", "value", "95 % interval"]);
     let mut add = |of: &str, fitted: &Fitted| {
-        let model = MODELS.iter().find(|m| m.name == fitted.model);
-        let meaning = |list: fn(&crate::model::Model) -> &'static [(&'static str, &'static str)], name: &String| {
-            model.and_then(|m| list(m).iter().find(|(n, _)| n == name)).map(|(_, meaning)| meaning.to_string()).unwrap_or_default()
-        };
         let number = units::number;
         for (name, e) in &fitted.parameters {
             let interval = if e.low == e.high { "exact".into() } else { format!("{} to {}", number(e.low), number(e.high)) };
-            table.row([of.into(), fitted.model.clone(), name.clone(), number(e.value), interval, meaning(|m| m.scalars, name)]);
+            table.row([of.into(), fitted.model.clone(), name.clone(), number(e.value), interval]);
         }
         for (name, t) in &fitted.tables {
             let ends = |values: &[f64]| {
@@ -195,20 +237,31 @@ fn parameters(policy: &Policy) -> Titled {
                 format!("{} to {}", number(low), number(high))
             };
             // a share of the largest value, since some values are zero
-            let wide = t.low.iter().zip(&t.high).map(|(l, h)| (h - l) / 2.0).fold(0.0, f64::max);
-            let largest = t.value.iter().fold(0.0, |largest: f64, v| largest.max(v.abs()));
-            let interval = match wide / largest {
+            let wide = table_width(t);
+            let interval = match wide / largest(&t.value) {
                 _ if wide == 0.0 => "exact".into(),
                 share if share.is_finite() => format!("up to ±{} of the largest", percent(share)),
                 _ => format!("up to ±{}", number(wide)),
             };
             let value = format!("{} values, {}", t.value.len(), ends(&t.value));
-            table.row([of.into(), fitted.model.clone(), name.clone(), value, interval, meaning(|m| m.tables, name)]);
+            table.row([of.into(), fitted.model.clone(), name.clone(), value, interval]);
         }
     };
     policy.groups.iter().for_each(|g| g.models.iter().for_each(|m| add(&g.name, m)));
     policy.links.iter().for_each(|l| add(&l.between.join(" to "), &l.model));
     Titled { title: "Parameters".into(), words: "In seconds, bytes, and seconds per byte.".into(), table }
+}
+
+/// What the parameters of the policy's models are.
+fn meanings(policy: &Policy) -> Titled {
+    let fitted = || policy.groups.iter().flat_map(|g| &g.models).chain(policy.links.iter().map(|l| &l.model));
+    let mut table = Table::new(&["model", "parameter", "what it is"]);
+    for model in MODELS.iter().filter(|m| fitted().any(|f| f.model == m.name)) {
+        for (name, meaning) in model.scalars.iter().chain(model.tables) {
+            table.row([model.name, *name, *meaning]);
+        }
+    }
+    Titled { title: "What parameters are".into(), words: String::new(), table }
 }
 
 fn scores(policy: &Policy) -> Titled {

@@ -114,15 +114,46 @@ document.querySelectorAll("figure").forEach(function (figure) {
 });
 document.querySelectorAll(".chooser").forEach(choose);
 
-// On paper nothing folds out: tables that a sheet has room for are there, and fold again afterwards.
+// On paper nothing folds out or scrolls: tables are open, those with more columns than a sheet has room for in parts.
+const MOST_COLUMNS = 14;
+
+function part(table, from) {
+  const copy = table.cloneNode(true);
+  copy.querySelectorAll("tr").forEach(function (row) {
+    Array.from(row.children).forEach(function (cell, column) {
+      if (column > 0 && (column < from || column >= from + MOST_COLUMNS)) {
+        cell.remove();
+      }
+    });
+  });
+  copy.classList.add("part");
+  return copy;
+}
+
 window.addEventListener("beforeprint", function () {
   document.querySelectorAll("details:not([open])").forEach(function (details) {
-    details.open = details.querySelectorAll("thead th").length <= 12;
-    details.dataset.opened = details.open;
+    details.open = true;
+    details.dataset.opened = "";
+  });
+  document.querySelectorAll("table").forEach(function (table) {
+    const columns = table.querySelectorAll("thead th").length;
+    if (columns > MOST_COLUMNS + 1) {
+      for (let from = 1; from < columns; from += MOST_COLUMNS) {
+        table.parentNode.append(part(table, from));
+      }
+      table.hidden = true;
+    }
   });
 });
 window.addEventListener("afterprint", function () {
-  document.querySelectorAll("details[data-opened=true]").forEach(function (details) {
+  document.querySelectorAll("table.part").forEach(function (table) {
+    table.remove();
+  });
+  document.querySelectorAll("table[hidden]").forEach(function (table) {
+    table.hidden = false;
+  });
+  document.querySelectorAll("details[data-opened]").forEach(function (details) {
     details.open = false;
+    delete details.dataset.opened;
   });
 });

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::policy::{CompiledPolicy, Policy, fold};
 use crate::units;
 use petgraph::unionfind::UnionFind;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What large messages carry is told by one of so many bytes.
 const LARGE: usize = 1 << 20;
@@ -16,6 +17,10 @@ const LARGE: usize = 1 << 20;
 pub(super) fn section(inputs: &Inputs) -> Result<Section> {
     let policy = &inputs.policy.policy;
     let latencies = Latencies::of(policy, inputs.samples)?;
+    if latencies.pairs.1 == 0 {
+        let missing = "All ranks are on one host: nothing lies between hosts.".into();
+        return Ok(titled(vec![Block::Missing(missing), Block::Table(groups(policy, &latencies))]));
+    }
     let mut blocks = vec![Block::Figure(matrix(policy, &latencies)?)];
     blocks.push(match inputs.samples {
         Some(_) if latencies.pairs.0 < latencies.pairs.1 => Block::Figure(sampled(policy, &latencies)?),
@@ -30,8 +35,26 @@ pub(super) fn section(inputs: &Inputs) -> Result<Section> {
     if policy.groups.len() > 1 {
         blocks.push(Block::Figure(map(inputs.policy, &latencies)?));
     }
+    Ok(titled(blocks))
+}
+
+fn titled(blocks: Vec<Block>) -> Section {
     let words = "Which hosts are alike, and how far they are from each other.".into();
-    Ok(Section { id: "platform", title: "The platform", words, blocks })
+    Section { id: "platform", title: "The platform", words, blocks }
+}
+
+/// Hosts as patterns, those with several ranks once with how many they have.
+fn folded(hosts: &[String]) -> String {
+    let mut ranks: FxHashMap<&String, usize> = FxHashMap::default();
+    hosts.iter().for_each(|host| *ranks.entry(host).or_default() += 1);
+    let mut each: Vec<&String> = Vec::new();
+    let mut seen = FxHashSet::default();
+    each.extend(hosts.iter().filter(|host| seen.insert(*host)));
+    let alike = each.chunk_by(|a, b| ranks[a] == ranks[b]).flat_map(|all| {
+        let times = if ranks[all[0]] > 1 { format!(" x{}", ranks[all[0]]) } else { String::new() };
+        fold(&all.iter().map(|host| host.to_string()).collect::<Vec<_>>()).into_iter().map(move |pattern| pattern + &times)
+    });
+    alike.collect::<Vec<_>>().join(", ")
 }
 
 /// A matrix as a table: a row for each row, named with its group.
@@ -118,8 +141,7 @@ fn groups(policy: &Policy, latencies: &Latencies) -> Titled {
     for (g, q) in policy.groups.iter().zip(&quality) {
         // the same by what the policy says, where nothing was measured here
         let separation = q.separation.or_else(|| Some(nearest(&g.name)? / g.latency_s?));
-        let hosts =
-            fold(&g.hosts).join(", ") + &if g.also.is_empty() { String::new() } else { format!("; also {}", fold(&g.also).join(", ")) };
+        let hosts = folded(&g.hosts) + &if g.also.is_empty() { String::new() } else { format!("; also {}", fold(&g.also).join(", ")) };
         let figures = [ratio(q.worst_ratio), ratio(q.p90_p10_ratio), ratio(separation)];
         let [worst, wide, separation] = figures;
         table.row([g.name.clone(), g.hosts.len().to_string(), or_dash(g.latency_s, units::seconds), worst, wide, separation, hosts]);

@@ -63,7 +63,23 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// A difference as percent, without its sign: what rounds to nothing is not nothing.
+pub fn difference(share: f64) -> String {
+    const LEAST: f64 = 0.0005;
+    if share != 0.0 && share.abs() < LEAST { "less than 0.1 %".into() } else { percent(share.abs()) }
+}
+
 /// A value in words, or a dash.
 pub fn or_dash<T>(value: Option<T>, words: impl FnOnce(T) -> String) -> String {
     value.map_or("-".into(), words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_difference_is_not_none() {
+        assert_eq!([0.0, 0.0004, -0.0004, 0.0006, -0.25].map(difference), ["0.0 %", "less than 0.1 %", "less than 0.1 %", "0.1 %", "25 %"]);
+    }
 }

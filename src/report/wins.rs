@@ -5,7 +5,6 @@ use super::tables::{self, NATIVE, Table, or_dash};
 use super::{Block, Figure, Inputs, Section};
 use crate::bench::{Report, Row};
 use crate::error::Result;
-use crate::plan::members;
 use crate::policy::CompiledPolicy;
 use crate::stats;
 use crate::topology::Rank;
@@ -54,19 +53,6 @@ fn ratios(own: &Row, other: &Row) -> Option<[f64; 3]> {
     Some([stats::quantile(&all, 0.25)?, stats::median(&all)?, stats::quantile(&all, 0.75)?])
 }
 
-/// The least that a message to the farthest group takes, however it is cut, by the policy's models of links: one without bytes, and its own
-/// bytes through the port.
-fn bound(policy: &CompiledPolicy, report: &Report, root: Rank, bytes: usize) -> Option<f64> {
-    let members = members(&policy.policy, &report.hosts).ok()?;
-    let home = members.get(root)?.group;
-    let others = members.iter().map(|m| m.group).filter(|&g| g != home);
-    let takes = |g: usize| {
-        let [empty, whole] = [0, bytes].map(|bytes| policy.link_cost(home, g, bytes));
-        empty.transit + (whole.gap - empty.gap).max(0.0)
-    };
-    others.map(takes).filter(|t| t.is_finite()).reduce(f64::max)
-}
-
 fn figure(policy: &CompiledPolicy, (k, name, report): (usize, &str, &Report), root: Rank) -> Result<Figure> {
     let mut sizes: Vec<usize> = report.rows.iter().filter(|r| r.root == root).map(|r| r.bytes).collect();
     sizes.sort_unstable();
@@ -92,8 +78,13 @@ fn figure(policy: &CompiledPolicy, (k, name, report): (usize, &str, &Report), ro
             bars: found.iter().map(|(x, q)| Bar { x: *x, low: q[0], high: q[2] }).collect(),
         });
     }
-    let of_bound = |bytes: usize| Some(report.row(root, bytes, &baseline)?.quartiles()[1] / bound(policy, report, root, bytes)?);
+    let of_bound = |bytes: usize| Some(report.row(root, bytes, &baseline)?.quartiles()[1] / report.bound(policy, root, bytes)?);
     let bounds: Vec<(f64, f64)> = sizes.iter().filter_map(|&bytes| Some((bytes.max(1) as f64, of_bound(bytes)?))).collect();
+    let bound_words = if bounds.is_empty() {
+        ""
+    } else {
+        " The bound is the least that links allow by the policy's models: latencies, and the bytes over the links from all other groups to the farthest."
+    };
     if !bounds.is_empty() {
         lines.push(Line { name: "bound".into(), colour: None, shape: Shape::Dashes, points: bounds, bars: Vec::new() });
     }
@@ -107,19 +98,21 @@ fn figure(policy: &CompiledPolicy, (k, name, report): (usize, &str, &Report), ro
             let wrong = if row.wrong > 0 { format!(", wrong bytes {} times", row.wrong) } else { String::new() };
             format!("{median} ({low} to {high}){times}{wrong}")
         };
-        let own = [units::bytes(bytes), or_dash(bound(policy, report, root, bytes), units::seconds)];
+        let own = [units::bytes(bytes), or_dash(report.bound(policy, root, bytes), units::seconds)];
         table.row(own.into_iter().chain(contestants.iter().map(cell)));
     }
     let what = if report.collective.is_empty() { "collective" } else { &report.collective };
     let more = if left_out > 0 { format!(" {left_out} slower algorithms are in the table only.") } else { String::new() };
-    let up = Axis { words: format!("times faster than {}", named(&baseline)), scale: Scale::Times };
+    let up = Axis { words: "times faster".into(), scale: Scale::Times };
     let panel = Panel { up, lines, marks: vec![1.0], height: 360, within: Some((1.0, 1.0)) };
     Ok(Figure {
         id: format!("wins-{k}-root{root}"),
         title: format!("{what} from rank {root} of {}: {name}", report.hosts.len()),
         words: format!(
-            "{}.{more} The bound is what the root's port allows: one message to the farthest group, its bytes without a pause; links may allow less. In the table, medians with quartiles.",
-            report.library
+            "{}. Times faster than {}.{more}{} In the table, medians with quartiles.",
+            report.library,
+            named(&baseline),
+            bound_words
         ),
         svg: chart(&Axis { words: "size of the message".into(), scale: Scale::Bytes }, &[panel])?,
         cells: None,

@@ -106,7 +106,7 @@ impl Search<'_> {
         for bytes in BCAST_SIZES {
             let mut candidates = self.candidates(bytes, &before)?;
             self.race(session, "two-level schedules", bytes, &candidates)?;
-            floor.rise(least_between(self.policy, self.members, bytes));
+            floor.rise(least_between(self.policy, self.members, 0, bytes));
             if !floor.is_near(least(session, &candidates)) {
                 self.improve(session, bytes, &before, &mut candidates)?;
                 floor.found(least(session, &candidates));

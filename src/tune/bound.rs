@@ -3,6 +3,7 @@
 use super::across::BCAST_SIZES;
 use crate::plan::{Location, group_ranks};
 use crate::policy::CompiledPolicy;
+use crate::topology::Rank;
 
 /// Where the best takes no more than so much longer than what is hardly to be had for less, no better one is looked for.
 const LITTLE: f64 = 0.05;
@@ -33,10 +34,10 @@ impl Floor {
     }
 }
 
-/// The seconds that so many bytes from the first rank take at least to the farthest group: they come in over the links from all other groups, over each from
+/// The seconds that so many bytes from a root take at least to the farthest group: they come in over the links from all other groups, over each from
 /// when the first of them can have come so far, as fast as it carries one long stream.
-pub(super) fn least_between(policy: &CompiledPolicy, members: &[Location], bytes: usize) -> f64 {
-    let groups: Vec<usize> = group_ranks(members, 0).into_iter().map(|(group, _)| group).collect();
+pub(crate) fn least_between(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize) -> f64 {
+    let groups: Vec<usize> = group_ranks(members, root).into_iter().map(|(group, _)| group).collect();
     let way = |from: usize, to: usize| if from == to { 0.0 } else { policy.link_cost(from, to, 0).transit };
     let to_group = |&to: &usize| {
         let from_all =
@@ -106,7 +107,7 @@ mod tests {
             let measured: Vec<_> = rows.iter().filter_map(|r| Some((r.at_bytes, r.evidence.measured_s?))).collect();
             assert!(measured.len() >= BCAST_SIZES.len(), "{name}: {measured:?}");
             for (bytes, seconds) in measured {
-                let least = least_between(&policy, &members, bytes);
+                let least = least_between(&policy, &members, 0, bytes);
                 assert!((0.25 * seconds..=1.001 * seconds).contains(&least), "{name}: {bytes} bytes take {seconds} s, at least {least}");
             }
         }

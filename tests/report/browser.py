@@ -116,6 +116,22 @@ def photograph(driver, folder):
     return bad
 
 
+def printed(driver):
+    """How many values tables have, on the screen and on paper, the most columns of a table on paper, and what is still open or in parts afterwards."""
+    count = lambda what: driver.execute_script("return document.querySelectorAll(arguments[0]).length", what)
+    send = lambda name: driver.execute_script("window.dispatchEvent(new Event(arguments[0]))", name)
+    folded = count("details:not([open])")
+    found = {"values": count("tbody td")}
+    send("beforeprint")
+    found["values on paper"] = count("table:not([hidden]) tbody td")
+    widest = "return Math.max(...Array.from(document.querySelectorAll('table:not([hidden])'), t => t.querySelectorAll('thead th').length))"
+    found["widest on paper"] = driver.execute_script(widest)
+    found["folded on paper"] = count("details:not([open])")
+    send("afterprint")
+    found["left behind"] = count("table.part, table[hidden]") + folded - count("details:not([open])")
+    return found
+
+
 def main(page, folder):
     driver = start()
     try:
@@ -125,6 +141,7 @@ def main(page, folder):
             "title": driver.title,
             "pairs": explore(driver),
             "slider": slide(driver),
+            "printed": printed(driver),
             "photographs": photograph(driver, pathlib.Path(folder)),
             "failed": failures(driver),
             "logged": [entry["message"] for entry in driver.get_log("browser")],

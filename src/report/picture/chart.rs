@@ -1,6 +1,6 @@
-//! Lines and points over two axes, in one panel or in several below each other that share the axis across, with a legend beside them.
+//! Lines and points over two axes, in one panel or in several below each other that share the axis across, with a legend below them.
 
-use super::{Area, At, Drawn, INK, MUTED, RULE, SIZE, Side, WIDTH, colour, cut, fill, picture, say, stroke, style};
+use super::{Area, At, Drawn, INK, MUTED, RULE, SIZE, Side, WIDTH, as_chart, colour, fill, legend, picture, say, stroke, style};
 use crate::error::Result;
 use crate::units;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, ValueFormatter};
@@ -86,9 +86,13 @@ pub struct Panel {
     pub within: Option<(f64, f64)>,
 }
 
-const LEGEND: i32 = 190;
-const LEFT: i32 = 78;
-const BELOW: i32 = 48;
+/// Room for labels of twice their size, which they have on narrow screens.
+const LEFT: i32 = 118;
+const BELOW: i32 = 58;
+const RIGHT: i32 = 30;
+/// So many labels have room across, and each so many points of height.
+const MOST_ACROSS: usize = 9;
+const HIGH: usize = 28;
 
 /// Draws panels below each other.
 ///
@@ -96,17 +100,24 @@ const BELOW: i32 = 48;
 /// What drawing gives.
 pub fn chart(across: &Axis, panels: &[Panel]) -> Result<String> {
     let height: u32 = panels.iter().map(|p| p.height).sum();
-    picture((WIDTH, height), |area| {
+    let named = named(panels);
+    let (places, below) = legend(named.iter().map(|l| l.name.as_str()), height as i32);
+    let drawn = picture((WIDTH, height + below), |area| {
         let xs = panels.iter().flat_map(|p| &p.lines).flat_map(|l| l.points.iter().map(|p| p.0).chain(l.bars.iter().map(|b| b.x)));
-        let range = Range::of(across.scale, xs, None);
+        let range = Range::of(across.scale, xs, None, MOST_ACROSS);
         let mut top = 0;
         for (k, panel) in panels.iter().enumerate() {
             let own = area.clone().shrink((0, top), (WIDTH, panel.height));
             draw(&own, across, &range, panel, k + 1 == panels.len())?;
             top += panel.height as i32;
         }
-        legend(area, panels)
-    })
+        for (line, at) in named.iter().zip(places) {
+            sample(area, line, at)?;
+            say(area, &line.name, (at.0 + 30, at.1), Side::Right, SIZE, &INK)?;
+        }
+        Ok(())
+    });
+    Ok(as_chart(&drawn?))
 }
 
 /// Ends of an axis in the measure that is even along it, and where it has labels.
@@ -162,13 +173,13 @@ fn short_seconds(value: f64) -> String {
 }
 
 impl Range {
-    fn of(scale: Scale, values: impl Iterator<Item = f64>, within: Option<(f64, f64)>) -> Range {
+    fn of(scale: Scale, values: impl Iterator<Item = f64>, within: Option<(f64, f64)>, most_ticks: usize) -> Range {
         let seen = values.chain(within.into_iter().flat_map(|(a, b)| [a, b])).filter(|v| v.is_finite());
         let (low, high) = seen.map(|v| scale.to(v)).fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
         let (low, high) = if low > high { (0.0, 1.0) } else { (low, high) };
         let room = (0.05 * (high - low)).max(if scale == Scale::Share { 0.02 } else { 0.08 });
         let (low, high) = (low - room, high + room);
-        Range { scale, low, high, ticks: ticks(scale, low, high) }
+        Range { scale, low, high, ticks: ticks(scale, low, high, most_ticks) }
     }
 }
 
@@ -200,20 +211,22 @@ impl ValueFormatter<f64> for Range {
 }
 
 /// Where labels are: at round values.
-fn ticks(scale: Scale, low: f64, high: f64) -> Vec<f64> {
-    const MOST: usize = 9;
+fn ticks(scale: Scale, low: f64, high: f64, most: usize) -> Vec<f64> {
     let steps: &[f64] = match scale {
         Scale::Bytes | Scale::Count => &[1.0, 2.0, 3.0, 4.0, 5.0],
         Scale::Seconds => &[1.0, 2.0, 3.0],
-        Scale::Times => &[0.5, 1.0, 2.0, 4.0],
+        Scale::Times => &[1.0, 2.0, 4.0],
         Scale::Share => &[0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 1e3, 1e5],
     };
     let at = |step: f64| -> Vec<f64> {
         let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
         (first..=last.min(first + 100)).map(|k| k as f64 * step).collect()
     };
-    let mut all = steps.iter().map(|&step| at(step)).find(|t| t.len() <= MOST).unwrap_or_default();
-    if scale == Scale::Seconds && all.len() < 4 {
+    let mut all = steps.iter().map(|&step| at(step)).find(|t| t.len() <= most).unwrap_or_default();
+    if scale == Scale::Times && all.len() < 3 {
+        all = at(0.5);
+    }
+    if scale == Scale::Seconds && all.len() < 3 {
         // less than some decades: 1, 2 and 5 of each
         let decades = (low.floor() as i64..=high.ceil() as i64).map(|d| d as f64);
         all = decades.flat_map(|d| [0.0, 2f64.log10(), 5f64.log10()].map(|t| d + t)).filter(|t| (low..=high).contains(t)).collect();
@@ -223,10 +236,10 @@ fn ticks(scale: Scale, low: f64, high: f64) -> Vec<f64> {
 
 fn draw(area: &Area, across: &Axis, range: &Range, panel: &Panel, last: bool) -> Drawn {
     let values = panel.lines.iter().flat_map(|l| l.points.iter().map(|p| p.1).chain(l.bars.iter().flat_map(|b| [b.low, b.high])));
-    let up = Range::of(panel.up.scale, values, panel.within);
+    let up = Range::of(panel.up.scale, values, panel.within, (panel.height as i32 - 12 - if last { BELOW } else { 8 }) as usize / HIGH);
     let mut chart = ChartBuilder::on(area)
         .margin_top(12)
-        .margin_right(LEGEND)
+        .margin_right(RIGHT)
         .x_label_area_size(if last { BELOW } else { 8 })
         .y_label_area_size(LEFT)
         .build_cartesian_2d(range.clone(), up.clone())?;
@@ -254,7 +267,7 @@ fn draw(area: &Area, across: &Axis, range: &Range, panel: &Panel, last: bool) ->
         }
         match line.shape {
             Shape::Dots | Shape::Both => _ = chart.draw_series(points.iter().map(|p| Circle::new(*p, 3, ink.filled())))?,
-            Shape::Crosses => _ = chart.draw_series(points.iter().map(|p| Cross::new(*p, 3, ink)))?,
+            Shape::Crosses => _ = chart.draw_series(points.iter().map(|p| Cross::new(*p, 4, ink)))?,
             Shape::Line | Shape::Dashes => {}
         }
         for bar in line.bars.iter().filter(|b| b.high.is_finite()) {
@@ -268,21 +281,15 @@ fn draw(area: &Area, across: &Axis, range: &Range, panel: &Panel, last: bool) ->
     Ok(())
 }
 
-/// Each name once, beside the panels.
-fn legend(area: &Area, panels: &[Panel]) -> Drawn {
+/// Each name once.
+fn named(panels: &[Panel]) -> Vec<&Line> {
     let mut named: Vec<&Line> = Vec::new();
     for line in panels.iter().flat_map(|p| &p.lines).filter(|l| !l.name.is_empty()) {
         if named.iter().all(|n| n.name != line.name) {
             named.push(line);
         }
     }
-    let left = WIDTH as i32 - LEGEND + 14;
-    for (k, line) in named.iter().enumerate() {
-        let y = 22 + 18 * k as i32;
-        sample(area, line, (left, y))?;
-        say(area, &cut(&line.name, LEGEND - 46, SIZE), (left + 30, y), Side::Right, SIZE, &INK)?;
-    }
-    Ok(())
+    named
 }
 
 fn sample(area: &Area, line: &Line, (x, y): At) -> Drawn {
@@ -297,7 +304,7 @@ fn sample(area: &Area, line: &Line, (x, y): At) -> Drawn {
     }
     match line.shape {
         Shape::Dots | Shape::Both => area.draw(&Circle::new((x + 11, y), 3, ink.filled()))?,
-        Shape::Crosses => area.draw(&Cross::new((x + 11, y), 3, ink))?,
+        Shape::Crosses => area.draw(&Cross::new((x + 11, y), 4, ink))?,
         Shape::Line | Shape::Dashes => {}
     }
     Ok(())

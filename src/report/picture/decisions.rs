@@ -1,6 +1,6 @@
 //! A decision map: sizes across, ranks down; each cell says what is done, in the colour of its algorithm, the fainter the less the next best is behind.
 
-use super::{INK, MUTED, PAPER, RULE, SIZE, Side, UNKNOWN, WIDTH, colour, cut, fill, picture, say, stroke};
+use super::{COLOURED, INK, MUTED, RULE, SIZE, Side, UNKNOWN, WIDTH, colour, cut, fill, mark, picture, say, stroke};
 use crate::error::Result;
 use plotters::prelude::*;
 
@@ -48,7 +48,7 @@ pub fn edges(map: &Decisions) -> [Vec<i32>; 2] {
 /// What drawing gives.
 pub fn decisions(map: &Decisions, algorithms: &[String]) -> Result<(String, [Vec<i32>; 2])> {
     let [xs, ys] = edges(map);
-    let svg = picture((WIDTH, (TOP + ROW * map.rows.len() as i32 + 24) as u32), |area| {
+    let svg = picture((WIDTH, (TOP + ROW * map.rows.len() as i32 + 40) as u32), |area| {
         for (column, words) in map.columns.iter().enumerate() {
             say(area, words, ((xs[column] + xs[column + 1]) / 2, TOP - 12), Side::Middle, SIZE, &INK)?;
         }
@@ -66,9 +66,14 @@ pub fn decisions(map: &Decisions, algorithms: &[String]) -> Result<(String, [Vec
                     continue;
                 };
                 let ink = if cell.unsure { &MUTED } else { &INK };
-                let own = algorithms.iter().position(|a| cell.algorithm.first().is_some_and(|own| family(own) == a)).map_or(INK, colour);
-                let shade = if cell.unsure { PAPER.mix(1.0) } else { own.mix(weight(cell.margin)) };
-                fill(area, (left, from + 1), (right, to - 1), shade.filled())?;
+                let place = algorithms.iter().position(|a| cell.algorithm.first().is_some_and(|own| family(own) == a));
+                let own = place.map_or(INK, colour);
+                if !cell.unsure {
+                    fill(area, (left, from + 1), (right, to - 1), own.mix(weight(cell.margin)).filled())?;
+                }
+                if let Some(k) = place.filter(|&k| k >= COLOURED && !cell.unsure) {
+                    mark(area, (right - 7, from + 8), 4, k)?;
+                }
                 let lines: Vec<&String> = cell.algorithm.iter().chain(Some(&cell.segment).filter(|s| !s.is_empty())).collect();
                 let middle = (left + right) / 2;
                 for (line, words) in lines.iter().enumerate() {
@@ -77,8 +82,15 @@ pub fn decisions(map: &Decisions, algorithms: &[String]) -> Result<(String, [Vec
                 }
             }
         }
-        let words = "colour: algorithm, in segments or not; the fainter, the closer is the next best (faintest: within 1 %, full: 30 % and more, or no other); none: as at the size before";
-        say(area, words, (LEFT, ys[ys.len() - 1] + 13), Side::Right, 11.0, &MUTED)
+        let below = [
+            "colour: algorithm, in segments or not; the fainter, the closer is the next best (faintest: within 1 %, full: 30 % and more, or no other)",
+            "without colour: not decided here, as at the size before",
+        ];
+        let unsure = map.rows.iter().flat_map(|r| &r.2).flatten().any(|cell| cell.unsure);
+        for (line, words) in below.iter().take(1 + usize::from(unsure)).enumerate() {
+            say(area, words, (LEFT, ys[ys.len() - 1] + 13 + 16 * line as i32), Side::Right, 11.0, &MUTED)?;
+        }
+        Ok(())
     })?;
     Ok((svg, [xs, ys]))
 }

@@ -38,6 +38,8 @@ pub struct Gantt {
 const LEFT: i32 = 130;
 const RIGHT: i32 = 16;
 const TOP: i32 = 24;
+/// A group's name has room in so many points.
+const NAMED: i32 = 11;
 /// Where it is drawn.
 const ACROSS: i32 = WIDTH as i32 - LEFT - RIGHT;
 
@@ -80,6 +82,9 @@ pub fn gantt(chart: &Gantt) -> Result<String> {
     let n = chart.rows.len().max(1) as i32;
     // few ranks get high rows, many as low ones as can be seen
     let row = (600 / n).clamp(6, 22);
+    // each group has room for its name: colours repeat
+    let least = chart.rows.chunk_by(|a, b| a.1 == b.1).map(<[_]>::len).min().unwrap_or(1);
+    let row = if least > 1 { row } else { row.max(NAMED) };
     let height = TOP + row * n;
     let x = |t: f64| LEFT + (t / chart.end_s.max(f64::MIN_POSITIVE) * f64::from(ACROSS)).round() as i32;
     picture((WIDTH, (height + 48) as u32), |area| {
@@ -95,7 +100,7 @@ pub fn gantt(chart: &Gantt) -> Result<String> {
             let rows = chart.rows[first..].iter().take_while(|r| r.1 == group).count();
             let (from, to) = (TOP + row * first as i32, TOP + row * (first + rows) as i32);
             stroke(area, [(LEFT - 6, from + 1), (LEFT - 6, to - 1)], colour(group).stroke_width(4))?;
-            if to - from >= 10 || rows == chart.rows.len() {
+            if to - from >= NAMED || rows == chart.rows.len() {
                 say(area, &cut(&chart.groups[group], LEFT - 20, SIZE), (LEFT - 14, (from + to) / 2), Side::Left, SIZE, &INK)?;
             }
             stroke(area, [(LEFT, to), (LEFT + ACROSS, to)], RULE)?;

@@ -1,6 +1,6 @@
 //! Groups and what lies between them: a circle of groups, as large as they have ranks, and a line a link, as dark as it is slow and as wide as it carries much.
 
-use super::{INK, MUTED, PAPER, SIZE, Side, WIDTH, colour, cut, fill, picture, say, shade, stroke};
+use super::{INK, MUTED, PAPER, SIZE, Side, WIDTH, cut, fill, legend, mark, picture, say, shade, stroke};
 use crate::error::Result;
 use crate::units;
 use plotters::prelude::*;
@@ -70,7 +70,10 @@ pub fn links(nodes: &[Node], links: &[LinkDrawn], order: &[usize]) -> Result<Str
             named.push(k);
         }
     }
-    picture((WIDTH, 640), |area| {
+    // who has no room for a name is told by its mark
+    let below = if named.len() < nodes.len() { nodes } else { &[] };
+    let (places, high) = legend(below.iter().map(|n| n.name.as_str()), 640);
+    picture((WIDTH, 640 + high), |area| {
         let mut sorted: Vec<&LinkDrawn> = links.iter().collect();
         sorted.sort_by(|a, b| b.latency_s.total_cmp(&a.latency_s));
         for link in &sorted {
@@ -99,15 +102,18 @@ pub fn links(nodes: &[Node], links: &[LinkDrawn], order: &[usize]) -> Result<Str
         for (k, node) in nodes.iter().enumerate() {
             let (x, y) = place(k);
             let size = size(node);
-            area.draw(&Circle::new((x, y), size, colour(k).filled()))?;
-            area.draw(&Circle::new((x, y), size, PAPER.stroke_width(2)))?;
+            mark(area, (x, y), size, k)?;
             if named.contains(&k) {
                 let (side, from) = beside(k);
                 say(area, &cut(&node.name, 190, SIZE), (from, y - 7), side, SIZE, &INK)?;
                 say(area, &format!("{} ranks", node.ranks), (from, y + 8), side, 11.0, &MUTED)?;
             }
         }
-        say(area, "circle: ranks; line: wide as it carries much, dark as it is slow", (20, 622), Side::Right, SIZE, &MUTED)
+        for (k, (node, (x, y))) in below.iter().zip(places).enumerate() {
+            mark(area, (x + 14, y), 6, k)?;
+            say(area, &cut(&format!("{} ({})", node.name, node.ranks), 330, SIZE), (x + 30, y), Side::Right, SIZE, &INK)?;
+        }
+        say(area, "size of a group: ranks; line: wide as it carries much, dark as it is slow", (20, 622), Side::Right, SIZE, &MUTED)
     })
 }
 

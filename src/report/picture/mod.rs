@@ -8,6 +8,7 @@ mod decisions;
 mod gantt;
 mod heat;
 mod links;
+mod marks;
 mod parts;
 mod tree;
 
@@ -16,10 +17,12 @@ pub use decisions::{Decided, Decisions, decisions, family};
 pub use gantt::{Gantt, Span, gantt};
 pub use heat::{Heat, HeatPicture, Merge, heat};
 pub use links::{LinkDrawn, Node, bits, links};
+pub use marks::MARKS;
 pub use parts::{Stack, parts};
 pub use tree::{Branch, tree};
 
 use crate::error::{Error, Result};
+use marks::mark;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -56,7 +59,7 @@ const COLOURS: [RGBColor; 7] = [
 /// So many have colours of their own.
 pub const COLOURED: usize = COLOURS.len();
 
-/// The colour of the one that comes so many after the first; they repeat.
+/// The colour of the one that comes so many after the first; they repeat, and [marks](mark) tell those apart.
 fn colour(k: usize) -> RGBColor {
     COLOURS[k % COLOURS.len()]
 }
@@ -89,7 +92,28 @@ fn shorter(svg: &str) -> String {
         " font-size=\"12\"",
     ];
     let short = ANYWAY.iter().fold(svg.to_string(), |svg, said| svg.replace(said, ""));
-    short.replacen("<svg ", "<svg font-family=\"sans-serif\" font-size=\"12\" ", 1)
+    // all else says its own colour
+    let short = short.replace(" fill=\"#1B1F24\">\n", ">").replace("\n</text>", "</text>");
+    short.replacen("<svg ", "<svg font-family=\"sans-serif\" font-size=\"12\" fill=\"#1B1F24\" ", 1)
+}
+
+/// On narrow screens its words are twice as large, for which it has room: what it shows fits the screen, and is still read.
+fn as_chart(svg: &str) -> String {
+    svg.replacen("<svg ", "<svg class=\"chart\" ", 1)
+}
+
+/// Where the samples of a legend are, their names 30 points beside them, from a height on; and how high it is. Columns are as wide as the longest name is
+/// in letters of twice the size.
+fn legend<'a>(names: impl Iterator<Item = &'a str> + Clone, top: i32) -> (Vec<At>, u32) {
+    const LETTER: i32 = 13;
+    const ROW: i32 = 26;
+    let longest = names.clone().map(|name| name.chars().count()).max().unwrap_or(0) as i32;
+    let (left, wide) = (24, (46 + LETTER * longest).clamp(150, WIDTH as i32 - 40));
+    let columns = (WIDTH as i32 - left) / wide;
+    let places: Vec<At> =
+        names.enumerate().map(|(k, _)| (left + wide * (k as i32 % columns), top + 13 + ROW * (k as i32 / columns))).collect();
+    let rows = (places.len() as i32 + columns - 1) / columns;
+    (places, (ROW * rows) as u32)
 }
 
 /// A place in a picture.

@@ -1,6 +1,6 @@
 //! What a whole is made of: stacked bars beside each other, in pairs.
 
-use super::{INK, MUTED, RULE, SIZE, Side, WIDTH, colour, fill, picture, say, stroke};
+use super::{INK, MUTED, RULE, SIZE, Side, WIDTH, as_chart, colour, fill, legend, picture, say, stroke};
 use crate::error::Result;
 use plotters::prelude::*;
 
@@ -15,10 +15,9 @@ pub struct Stack {
     pub right: Option<Vec<f64>>,
 }
 
-const LEFT: i32 = 60;
-const TOP: i32 = 14;
+const LEFT: i32 = 80;
+const TOP: i32 = 20;
 const HIGH: i32 = 280;
-const LEGEND: i32 = 190;
 
 /// Draws bars as shares of the left one of each pair, or of the right one where that is alone.
 ///
@@ -30,9 +29,10 @@ pub fn parts(stacks: &[Stack], kinds: &[&str], below: &str) -> Result<String> {
         stacks.iter().flat_map(|s| [&s.left, &s.right].into_iter().flatten().map(|p| p.iter().sum::<f64>() / whole(s)).collect::<Vec<_>>());
     let top = highest.fold(1.0, f64::max) * 1.05;
     let y = |share: f64| TOP + HIGH - (share / top * f64::from(HIGH)) as i32;
-    let across = WIDTH as i32 - LEFT - LEGEND;
+    let across = WIDTH as i32 - LEFT - 16;
+    let (places, high) = legend(kinds.iter().copied(), TOP + HIGH + 62);
     let wide = (across / stacks.len().max(1) as i32).min(140);
-    picture((WIDTH, (TOP + HIGH + 50) as u32), |area| {
+    let drawn = picture((WIDTH, (TOP + HIGH + 62) as u32 + high), |area| {
         for quarter in 0..=(top * 4.0) as i32 {
             let share = f64::from(quarter) / 4.0;
             stroke(area, [(LEFT, y(share)), (LEFT + across, y(share))], RULE)?;
@@ -50,14 +50,14 @@ pub fn parts(stacks: &[Stack], kinds: &[&str], below: &str) -> Result<String> {
                     sum += part;
                 }
             }
-            say(area, &stack.name, (from + wide * 3 / 8, TOP + HIGH + 14), Side::Middle, SIZE, &INK)?;
+            say(area, &stack.name, (from + wide * 3 / 8, TOP + HIGH + 16), Side::Middle, SIZE, &INK)?;
         }
-        say(area, below, (LEFT, TOP + HIGH + 36), Side::Right, SIZE, &MUTED)?;
-        for (kind, words) in kinds.iter().enumerate() {
-            let (x, y) = (LEFT + across + 20, 22 + 18 * kind as i32);
-            fill(area, (x, y - 6), (x + 12, y + 6), colour(kind).filled())?;
-            say(area, words, (x + 18, y), Side::Right, SIZE, &INK)?;
+        say(area, below, (LEFT, TOP + HIGH + 46), Side::Right, SIZE, &MUTED)?;
+        for (kind, (words, (x, y))) in kinds.iter().zip(places).enumerate() {
+            fill(area, (x + 10, y - 6), (x + 22, y + 6), colour(kind).filled())?;
+            say(area, words, (x + 30, y), Side::Right, SIZE, &INK)?;
         }
         Ok(())
-    })
+    });
+    Ok(as_chart(&drawn?))
 }

@@ -1,6 +1,6 @@
 //! Who hears from whom: from the left, a column a step, a circle a rank or several of one group.
 
-use super::{INK, MUTED, RULE, SIZE, Side, WIDTH, colour, cut, fill, picture, say, stroke};
+use super::{INK, MUTED, RULE, SIZE, Side, WIDTH, cut, mark, picture, say, stroke};
 use crate::error::Result;
 use plotters::prelude::*;
 
@@ -35,7 +35,7 @@ pub fn tree(branches: &[Branch], groups: &[String]) -> Result<String> {
     let leaves = children.iter().filter(|c| c.is_empty()).count().max(1) as i32;
     let deepest = depth.iter().copied().max().unwrap_or(0).max(1);
     let step = (900 / leaves).clamp(9, 30);
-    let height = (MARGIN + step * leaves).max(90);
+    let height = (MARGIN + step * leaves).max(50);
     // a chain has no room for names behind each other
     let room = (WIDTH as i32 - 2 * MARGIN - 110) / deepest;
     picture((WIDTH, (height + 40) as u32), |area| {
@@ -50,7 +50,7 @@ pub fn tree(branches: &[Branch], groups: &[String]) -> Result<String> {
         for (k, branch) in branches.iter().enumerate() {
             let (x, y) = place(k);
             let size = (3.0 + (branch.ranks as f64).sqrt()).min(f64::from(step) / 2.0 - 0.5).max(3.0) as i32;
-            area.draw(&Circle::new((x, y), size, colour(branch.group).filled()))?;
+            mark(area, (x, y), size, branch.group)?;
             let free = if children[k].is_empty() { 110 } else { room - 14 };
             // between rows there is room for words only where these are high
             if !branch.name.is_empty() && free > 50 && (children[k].is_empty() || step >= 16) {
@@ -66,7 +66,7 @@ pub fn tree(branches: &[Branch], groups: &[String]) -> Result<String> {
                 say(area, "…", (left, y), Side::Right, SIZE, &MUTED)?;
                 break;
             }
-            fill(area, (left, y - 5), (left + 10, y + 5), colour(k).filled())?;
+            mark(area, (left + 5, y), 5, k)?;
             let words = cut(name, 110, SIZE);
             say(area, &words, (left + 15, y), Side::Right, SIZE, &INK)?;
             left += 34 + words.chars().count() as i32 * 7;

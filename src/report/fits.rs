@@ -1,0 +1,153 @@
+//! How well models fit, for every group and link.
+
+use super::Titled;
+use super::models::{MISFIT, Measured, Predict, SIZES, predictors, width};
+use super::tables::{Cell, Table, difference, or_dash, percent};
+use crate::collective::COLLECTIVES;
+use crate::policy::{CompiledPolicy, GroupPolicy};
+use crate::score::best_model;
+use crate::stats;
+use std::collections::BTreeMap;
+
+/// A mean error, with its 95 % interval if it has one.
+pub(super) struct Error {
+    pub mean: f64,
+    interval: Option<(f64, f64)>,
+}
+
+/// How well a group's or a link's model fits.
+pub(super) struct Fit {
+    /// The group twice, or the two groups of a link, the lower one first.
+    pub of: (usize, usize),
+    model: String,
+    /// On messages that were measured.
+    pub messages: Option<Error>,
+    /// The model that errs least on these.
+    best: Option<(String, f64)>,
+    /// On collectives that it was not fitted to.
+    collectives: Option<Error>,
+    /// How wide the widest interval of its parameters is.
+    width: Option<f64>,
+}
+
+impl Error {
+    /// A mean whose standard error is so large.
+    fn new(mean: f64, standard_error: Option<f64>) -> Error {
+        // 95 % of a normal distribution
+        const DEVIATIONS: f64 = 1.96;
+        let ends = |se: f64| ((mean - DEVIATIONS * se).max(0.0), mean + DEVIATIONS * se);
+        Error { mean, interval: standard_error.map(ends) }
+    }
+
+    /// Of errors at several sizes.
+    fn over(errors: &[f64]) -> Option<Error> {
+        let (mean, n) = (stats::mean(errors)?, errors.len() as f64);
+        let variance = errors.iter().map(|e| (e - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        Some(Error::new(mean, (errors.len() > 1).then(|| (variance / n).sqrt())))
+    }
+}
+
+impl Fit {
+    /// The larger, the worse it fits: by what was measured, or else by how sure its parameters are.
+    pub(super) fn misses(&self) -> f64 {
+        let errors = [&self.messages, &self.collectives].into_iter().flatten().map(|e| e.mean);
+        errors.reduce(f64::max).or(self.width).unwrap_or(0.0)
+    }
+
+    fn says(&self) -> String {
+        let no_message = self.best.as_ref().is_some_and(|b| b.1 > MISFIT);
+        let no_collective = self.collectives.as_ref().is_some_and(|e| e.mean > MISFIT);
+        match (no_message, no_collective) {
+            (true, true) => "none fits".into(),
+            (true, false) => "none fits messages".into(),
+            (false, true) => "none fits collectives".into(),
+            (false, false) => match &self.best {
+                Some((name, error)) if self.messages.as_ref().is_some_and(|own| own.mean > MISFIT) => {
+                    format!("on messages {name} errs by {}", percent(*error))
+                }
+                _ => String::new(),
+            },
+        }
+    }
+}
+
+/// The model that is selected for most collectives and sizes.
+fn selected(group: &GroupPolicy) -> Option<&str> {
+    let mut times: BTreeMap<&str, usize> = BTreeMap::new();
+    for collective in COLLECTIVES.iter().copied().filter(|c| !group.rows(c).is_empty()) {
+        for score in SIZES.iter().filter_map(|&bytes| best_model(&group.scores, collective, bytes)) {
+            *times.entry(score.model.as_str()).or_default() += 1;
+        }
+    }
+    times.into_iter().max_by_key(|(_, n)| *n).map(|(name, _)| name)
+}
+
+/// Of every group with models and every link, those that fit worst first.
+pub(super) fn fits(compiled: &CompiledPolicy, measured: &Measured, links: &[(usize, usize)]) -> Vec<Fit> {
+    let policy = &compiled.policy;
+    let groups = (0..policy.groups.len()).filter(|&g| !policy.groups[g].models.is_empty()).map(|g| (g, g));
+    let fit = |of: (usize, usize)| {
+        let models = predictors(compiled, of);
+        let medians: Vec<(usize, f64)> =
+            measured.get(&of).into_iter().flatten().filter_map(|(&bytes, all)| Some((bytes, stats::median(all)?))).collect();
+        let error = |predict: &Predict| Error::over(&medians.iter().map(|m| (predict(m.0) / m.1 - 1.0).abs()).collect::<Vec<_>>());
+        let errors: Vec<(&String, Option<Error>)> = models.iter().map(|(name, predict)| (name, error(predict))).collect();
+        let best = errors.iter().filter_map(|(name, e)| Some((name.to_string(), e.as_ref()?.mean))).min_by(|a, b| a.1.total_cmp(&b.1));
+        let group = (of.0 == of.1).then(|| &policy.groups[of.0]);
+        // of a link there is one; where nothing scored a group's, the one that fits best
+        let chosen =
+            group.and_then(selected).map(String::from).or(best.as_ref().map(|b| b.0.clone())).or(models.first().map(|m| m.0.clone()));
+        let model = chosen.unwrap_or_default();
+        let messages = errors.into_iter().find(|(name, _)| **name == model).and_then(|(_, e)| e);
+        let scores: Vec<_> =
+            group.iter().flat_map(|g| &g.scores).filter(|s| s.model == model).filter_map(|s| Some((s.error?, s.error_se))).collect();
+        let n = scores.len() as f64;
+        let collectives = stats::mean(&scores.iter().map(|s| s.0).collect::<Vec<_>>())
+            .map(|mean| Error::new(mean, Some(scores.iter().map(|s| s.1 * s.1).sum::<f64>().sqrt() / n).filter(|se| se.is_finite())));
+        let fitted = match group {
+            Some(g) => g.models.iter().find(|m| m.model == model),
+            None => policy.link(of.0, of.1).map(|l| &l.model),
+        };
+        Fit { of, width: fitted.and_then(width), model, messages, best, collectives }
+    };
+    let mut all: Vec<Fit> = groups.chain(links.iter().copied()).map(fit).collect();
+    all.sort_by(|a, b| b.misses().total_cmp(&a.misses()));
+    all
+}
+
+/// A row for each.
+pub(super) fn table(compiled: &CompiledPolicy, fits: &[Fit]) -> Titled {
+    let name = |g: usize| compiled.policy.groups[g].name.as_str();
+    let header =
+        ["of", "model", "errs on messages by", "95 % interval", "on collectives by", "95 % interval", "parameters within", "none fits?"];
+    let mut table = Table::new(&header);
+    // a bar of full length is twice what fits nothing
+    let mean = |e: &Option<Error>| e.as_ref().map_or("-".into(), |e| Cell::bar(difference(e.mean), e.mean / (2.0 * MISFIT)));
+    let interval =
+        |e: &Option<Error>| or_dash(e.as_ref().and_then(|e| e.interval), |(low, high)| format!("{} to {}", percent(low), percent(high)));
+    for fit in fits {
+        let of = if fit.of.0 == fit.of.1 { name(fit.of.0).into() } else { format!("{} to {}", name(fit.of.0), name(fit.of.1)) };
+        let says = fit.says();
+        table.rows.push(vec![
+            of.into(),
+            fit.model.as_str().into(),
+            mean(&fit.messages),
+            interval(&fit.messages).into(),
+            mean(&fit.collectives),
+            interval(&fit.collectives).into(),
+            or_dash(fit.width, |w| if w == 0.0 { "exact".into() } else { format!("±{}", difference(w)) }).into(),
+            says.into(),
+        ]);
+    }
+    let none = fits.iter().filter(|f| f.says().starts_with("none")).count();
+    Titled {
+        title: "How well models fit".into(),
+        words: format!(
+            "Every group and link, the worst first, with the model that is selected for most collectives and sizes: mean of |predicted / measured - 1| over the sizes of messages \
+             that were measured (with --samples), and over the collectives of the scores below; how wide the widest 95 % interval of its parameters is. Of {} in {none} none fits: the best \
+             errs by more than 25 %. A full bar is 50 % and more.",
+            fits.len()
+        ),
+        table,
+    }
+}
