@@ -90,7 +90,7 @@ impl Run<'_> {
     }
 
     /// How long the bytes of a message keep the port of the rank that receives it.
-    pub(super) fn port_in(&mut self, rank: u32, op: usize) -> f64 {
+    pub(super) fn port_in_of(&mut self, rank: u32, op: usize) -> f64 {
         let program = &self.schedule.programs[rank as usize];
         let bytes = program.bytes(op);
         if self.known_in.is_one()
@@ -98,9 +98,13 @@ impl Run<'_> {
         {
             return known.seconds; // from whomever it comes
         }
-        let Some((from, _)) = program.message(op) else { return 0.0 };
-        let link = Link { from, to: rank as Rank };
-        let (kept, of) = self.known_in.of(self.model, link, link.to, from);
+        program.message(op).map_or(0.0, |(from, _)| self.port_in(Link { from, to: rank as Rank }, bytes))
+    }
+
+    /// The same of a message on a link.
+    #[inline]
+    pub(super) fn port_in(&mut self, link: Link, bytes: usize) -> f64 {
+        let (kept, of) = self.known_in.of(self.model, link, link.to, link.from);
         if let Some(known) = kept.as_ref().filter(|known| known.bytes == bytes && known.of == of) {
             return known.seconds;
         }

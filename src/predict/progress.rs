@@ -111,7 +111,11 @@ impl Run<'_> {
     #[inline]
     pub(super) fn posted(&mut self, rank: u32, op: OpId, now: f64) -> std::result::Result<f64, OpId> {
         let (program, place) = (&self.schedule.programs[rank as usize], self.places[rank as usize]);
-        let (first, stream) = (place.first as usize, (place.receives + program.stream(op as usize)) as usize);
+        let (first, stream) = (self.at(rank, 0), (place.receives + program.stream(op as usize)) as usize);
+        // where there is no other one in its stream nothing tells how far that is
+        if self.progress.windows.is_empty() && program.is_alone(op as usize) {
+            return super::known(program, &self.done[first..], op).map(|ready| ready.max(now));
+        }
         loop {
             let next = self.progress.posted[stream];
             if next > op {
