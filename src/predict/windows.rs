@@ -22,6 +22,10 @@ const SURE: f64 = 0.99;
 /// So many windows have numbers that are exact, as are the times when they end.
 const MOST: f64 = (1u64 << 52) as f64;
 
+/// Room for so many messages of a window is kept for another one: of as many ranks as hold more memory than a processor has near, one window is much larger than
+/// most.
+const SPARE: usize = 1 << 14;
+
 /// A message that comes in a later window.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Coming {
@@ -141,6 +145,7 @@ impl Window {
             message.to = before;
         }
         next.messages.clear();
+        next.messages.shrink_to(SPARE);
         self.spare.push(next);
         true
     }
