@@ -17,6 +17,7 @@
 
 mod costs;
 mod event;
+mod incoming;
 mod left;
 mod losses;
 mod machine;
@@ -73,6 +74,7 @@ pub fn completion(schedule: &Schedule, model: &dyn CostModel) -> Result<f64> {
 /// As [`completion`], if it takes no longer than `limit`; else longer than that, or for ever, since it need not be replayed to its end.
 pub(crate) fn completion_within(schedule: &Schedule, model: &dyn CostModel, limit: f64) -> Result<f64> {
     let mut run = Run::new(schedule, model)?;
+    run.keeps_all = false;
     if run.go(limit)? { losses::mean(&run, schedule, model, limit) } else { Ok(f64::INFINITY) }
 }
 
@@ -136,7 +138,13 @@ struct Run<'a> {
     progress: Progress,
     /// How many messages of each stream that is sent may be under way ([`under_way::limits`]), where that matters.
     limits: Vec<u32>,
-    /// By operation of all ranks that are replayed: when it was complete, or [`OPEN`]; of a message under way, the overhead that its receive will pay, negated, where its
+    /// True if it is wanted when each operation was complete, and not only when the last one was.
+    keeps_all: bool,
+    /// What of where a rank's operations begin is where they begin in `done`: all of it, or nothing where that is of the one rank whose turn it is.
+    kept: u32,
+    /// When the last operation was complete of ranks whose operations are not kept, and the first one that has operations that are not.
+    latest: (f64, Option<usize>),
+    /// By operation of all ranks that are replayed, or of one: when it was complete, or [`OPEN`]; of a message under way, the overhead that its receive will pay, negated, where its
     /// receiver is or was replayed.
     done: Vec<f64>,
     record: Option<Record>,
@@ -180,6 +188,9 @@ impl<'a> Run<'a> {
             way: Way::ByTime,
             stand_for_all: false,
             by_time: false,
+            keeps_all: true,
+            kept: u32::MAX,
+            latest: (0.0, None),
             done: Vec::new(),
             record: None,
             link_free: FxHashMap::default(),
@@ -191,7 +202,7 @@ impl<'a> Run<'a> {
     /// Where a rank's operation is among those of all.
     #[inline]
     fn at(&self, rank: u32, op: usize) -> usize {
-        self.places[rank as usize].first as usize + op
+        (self.places[rank as usize].first & self.kept) as usize + op
     }
 
     /// Where a rank's operations are among those of all.
@@ -204,6 +215,7 @@ impl<'a> Run<'a> {
     fn go(&mut self, limit: f64) -> Result<bool> {
         let limits = under_way::limits(&self.schedule.programs, &self.progress.sent);
         let streams = if limits.is_empty() { None } else { Some(self.progress.sent.clone()) };
+        self.keeps_all |= self.record.is_some() || !limits.is_empty();
         let mut in_order = self.one_after_the_other(limit)?;
         if in_order == Some(true) && streams.is_some_and(|streams| self.exceeds(&limits, &streams)) {
             self.anew()?;
@@ -244,24 +256,24 @@ impl<'a> Run<'a> {
 
     /// A rank with an operation that is not complete.
     fn incomplete(&self) -> Option<usize> {
+        if self.kept == 0 {
+            return self.latest.1;
+        }
         (0..self.places.len()).find(|&rank| self.done[self.ops(rank)].iter().any(|&t| !is_complete(t)))
     }
 
     /// When the last operation of all was complete.
     fn completion(&self) -> f64 {
-        self.done.iter().copied().fold(0.0, f64::max)
+        self.done.iter().copied().fold(self.latest.0, f64::max)
     }
 
     /// The last bytes of a message reach a port that several ranks send to: it takes in one message after the other.
     fn come_in(&mut self, rank: u32, op: u32, now: f64) {
-        // its processor works on a message while the last bytes come in
-        let overhead = -self.done[self.at(rank, op as usize)];
-        let free = self.machines[(rank & self.own) as usize].in_free;
-        let through = now.max(rounded(free + self.port_in(rank, op as usize) - overhead));
-        self.machines[(rank & self.own) as usize].in_free = rounded(through + overhead);
+        let port_in = self.port_in_of(rank, op as usize);
+        let through = self.through(rank, now, self.overhead(rank, op), port_in);
         let there = through + self.lost(rank, op, now, through);
         if there <= now {
-            return self.arrive(rank, op, now);
+            return self.arrive(rank, op, now, self.overhead(rank, op));
         }
         // as events all that wait at a port would make a heap that no processor has near
         let coming_in = &mut self.machines[(rank & self.own) as usize].backlog().coming_in;
@@ -275,9 +287,26 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// When a message is through a port, whose last bytes reach it now.
+    #[inline]
+    fn through(&mut self, rank: u32, now: f64, overhead: f64, port_in: f64) -> f64 {
+        // its processor works on a message while the last bytes come in
+        let free = &mut self.machines[(rank & self.own) as usize].in_free;
+        let through = now.max(rounded(*free + port_in - overhead));
+        *free = rounded(through + overhead);
+        through
+    }
+
+    /// The overhead that the receive of a message under way will pay.
+    #[inline]
+    fn overhead(&self, rank: u32, op: u32) -> f64 {
+        -self.done[self.at(rank, op as usize)]
+    }
+
     /// A message is there but for the receiver's overhead.
-    fn arrive(&mut self, rank: u32, op: u32, now: f64) {
-        if let Some(Backlog { coming_in, .. }) = self.machines[(rank & self.own) as usize].backlog.as_deref_mut()
+    fn arrive(&mut self, rank: u32, op: u32, now: f64, cost: f64) {
+        if matches!(self.way, Way::ByTime)
+            && let Some(Backlog { coming_in, .. }) = self.machines[(rank & self.own) as usize].backlog.as_deref_mut()
             && coming_in.front().is_some_and(|first| first.1 == op)
         {
             coming_in.pop_front();
@@ -285,13 +314,17 @@ impl<'a> Run<'a> {
                 self.queue.push(there, event::arrive(rank, next));
             }
         }
-        let (posted, cost) = (self.posted(rank, op, now), -self.done[self.at(rank, op as usize)]);
+        let (posted, at) = (self.posted(rank, op, now), self.at(rank, op as usize));
         let m = &mut self.machines[(rank & self.own) as usize];
+        // it keeps nothing waiting, or there is nothing else to turn to
+        if posted.is_ok_and(|posted| posted <= now) && (cost == 0.0 || (m.cpu_free <= now && m.turn_at > now)) {
+            self.take(rank, op, now, cost);
+            return self.look_ahead(rank, now);
+        }
+        self.done[at] = -cost;
         match posted {
             Err(open) => return m.backlog().early.extend([(open, op)]),
             Ok(posted) if posted > now => return self.queue.push(posted, event::arrive(rank, op)),
-            // it keeps nothing waiting, or there is nothing else to turn to
-            Ok(_) if cost == 0.0 || (m.cpu_free <= now && m.turn_at > now) => self.take(rank, op, now),
             Ok(_) => {
                 m.backlog().waiting.push_back(op);
                 // what may start next is the same, and it turns to what waits when it is free
@@ -315,7 +348,7 @@ impl<'a> Run<'a> {
             && !(m.took && start <= now)
             && let Some(op) = m.next_waiting()
         {
-            self.take(rank, op, now);
+            self.take(rank, op, now, self.overhead(rank, op));
         } else if start <= now {
             self.begin(rank, send as usize, now);
         }
@@ -343,7 +376,7 @@ impl<'a> Run<'a> {
             },
         }
         let m = &mut self.machines[(rank & self.own) as usize];
-        let known = |op| known(program, &self.done[self.places[rank as usize].first as usize..], op);
+        let known = |op| known(program, &self.done[(self.places[rank as usize].first & self.kept) as usize..], op);
         m.pending.start(program, op, known);
         m.pending.complete(op, known);
         self.retry_early(rank, op as OpId, self.done[at]);
@@ -354,6 +387,8 @@ impl<'a> Run<'a> {
     fn leave(&mut self, rank: u32, op: usize, to: Rank, now: f64) {
         let (bytes, at) = (self.schedule.programs[rank as usize].bytes(op), self.at(rank, op));
         let (Cost { send_overhead, gap, link_gap, transit, recv_overhead }, pipe) = self.cost(Link { from: rank as Rank, to }, bytes);
+        let in_windows = matches!(self.way, Way::InWindows(_));
+        let port_in = if in_windows && self.places[to].several { self.port_in(Link { from: rank as Rank, to }, bytes) } else { 0.0 };
         self.done_of(rank, now, gap, send_overhead);
         let m = &mut self.machines[(rank & self.own) as usize];
         (m.cpu_free, m.port_free) = (rounded(now + send_overhead), rounded(now + gap));
@@ -368,7 +403,7 @@ impl<'a> Run<'a> {
         let on_the_way = (transit - recv_overhead).max(0.0);
         if let Some((pipe, busy)) = pipe {
             if let Way::InWindows(window) = &mut self.way {
-                let message = Coming { there: 0.0, recv_overhead, to: to as u32, receive: their };
+                let message = Coming { there: 0.0, recv_overhead, port_in, to: to as u32, receive: their };
                 return window.waiting.push(Waiting { sent: now, from: rank, leaves, on_the_way, pipe, busy, message });
             }
             let free = self.goes_through(pipe, rank);
@@ -389,7 +424,7 @@ impl<'a> Run<'a> {
                 on_the_way.add(to, there, recv_overhead, their);
             }
             Way::InWindows(window) => {
-                self.by_time |= !window.add(Coming { there, recv_overhead, to: to as u32, receive: their });
+                self.by_time |= !window.add(Coming { there, recv_overhead, port_in, to: to as u32, receive: their });
             }
         }
     }
@@ -451,9 +486,8 @@ impl<'a> Run<'a> {
     }
 
     /// A message's overhead is paid, and the message usable after it.
-    fn take(&mut self, rank: u32, op: u32, now: f64) {
+    fn take(&mut self, rank: u32, op: u32, now: f64, cost: f64) {
         let at = self.at(rank, op as usize);
-        let cost = -self.done[at];
         self.done_of(rank, now, 0.0, cost);
         let m = &mut self.machines[(rank & self.own) as usize];
         let done = rounded(now + cost);
@@ -465,7 +499,7 @@ impl<'a> Run<'a> {
             m.cpu_free = done;
             m.took = true;
         }
-        let (program, first) = (&self.schedule.programs[rank as usize], self.places[rank as usize].first as usize);
+        let (program, first) = (&self.schedule.programs[rank as usize], (self.places[rank as usize].first & self.kept) as usize);
         m.pending.complete(op as usize, |op| known(program, &self.done[first..], op));
         self.retry_early(rank, op, done);
         if let Some(from) = self.no_longer_held(rank, op as usize) {

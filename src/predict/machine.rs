@@ -13,6 +13,9 @@ pub(super) fn is_complete(time: f64) -> bool {
     time.is_sign_positive()
 }
 
+/// So many operations have room in events, beside what these are.
+const OPERATIONS: usize = 1 << 30;
+
 /// Where what is kept of a rank is among that of all.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
@@ -33,8 +36,8 @@ pub(super) struct Place {
 /// # Errors
 /// [`Error::TooLarge`] if there are more operations than can be counted.
 pub(super) fn places(schedule: &Schedule) -> Result<Vec<Place>> {
-    if u32::try_from(schedule.ops()).is_err() {
-        return Err(Error::TooLarge(format!("replay {} operations: {} can be", schedule.ops(), u32::MAX)));
+    if schedule.ops() > OPERATIONS {
+        return Err(Error::TooLarge(format!("replay {} operations: {OPERATIONS} can be", schedule.ops())));
     }
     let (mut first, mut receives) = (0, 0);
     let place = |(rank, program): (Rank, &Program)| {
@@ -73,7 +76,8 @@ pub(super) struct Machine {
 /// Messages that wait at a rank.
 #[derive(Default)]
 pub(super) struct Backlog {
-    /// Those that come in one after the other by its port: when they are there, and their receives. Of these the first one is an event.
+    /// Those that come in one after the other by its port: when they are there, and their receives. Of these the first one is an
+    /// event, or, where each rank is replayed for itself in windows of time, none is: they come after the window.
     pub coming_in: VecDeque<(f64, OpId)>,
     /// Those that wait for the processor, first come, first served.
     pub waiting: VecDeque<OpId>,
@@ -117,6 +121,22 @@ impl Machine {
     #[inline]
     pub(super) fn backlog(&mut self) -> &mut Backlog {
         self.backlog.get_or_insert_default()
+    }
+
+    /// A message that came in is through the port later than in this window.
+    pub(super) fn comes_in_later(&mut self, there: f64, op: OpId, event: u64) {
+        let coming_in = &mut self.backlog().coming_in;
+        if coming_in.back().is_none_or(|&last| last < (there, op)) {
+            coming_in.push_back((there, op));
+        } else {
+            self.queue.push(there, event);
+        }
+    }
+
+    /// When the first message is there that came in, but not yet through the port.
+    #[inline]
+    pub(super) fn comes_in_at(&self) -> f64 {
+        self.backlog.as_ref().and_then(|backlog| backlog.coming_in.front()).map_or(f64::INFINITY, |first| first.0)
     }
 
     /// True if a message waits for the processor.

@@ -1,7 +1,8 @@
 //! In what order ranks are replayed: one after the other where each can come after all that send to it, so that what a rank needs is near, and of a
 //! million ranks one has a machine; else all at once, by time or each for itself in windows of it, of those that do alike one for all.
 
-use super::machine::{Machine, OPEN, Place};
+use super::incoming::{self, Incoming};
+use super::machine::{Machine, OPEN, is_complete};
 use super::{EVENTS, Record, Run, Way, event};
 use crate::error::Result;
 use crate::event::Event;
@@ -77,19 +78,15 @@ impl OnTheWay {
         is_only
     }
 
-    /// It is the turn of a rank: gives what comes to it as events, the first one last. `done`: of the operations of all ranks.
-    pub(super) fn bring(&mut self, rank: u32, place: &Place, done: &mut [f64], messages: &mut Vec<Event>) {
-        let event = if place.several { event::at_port } else { event::arrive };
-        let done = &mut done[place.first as usize..];
+    /// It is the turn of a rank: gives what comes to it, in no order. `done`: of its operations.
+    pub(super) fn take(&mut self, rank: u32, done: &mut [f64], messages: &mut Vec<Event>) {
         let mut at = std::mem::replace(&mut self.last[rank as usize], NONE);
-        messages.clear();
         while let Some(message) = self.messages.get_mut(at as usize) {
             done[message.receive as usize] = -message.recv_overhead;
-            messages.push((message.there, event(rank, message.receive)));
+            messages.push((message.there, incoming::message(message.receive, NONE)));
             let before = std::mem::replace(&mut message.before, self.free);
             (self.free, at) = (at, before);
         }
-        messages.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
     }
 }
 
@@ -102,32 +99,46 @@ impl Run<'_> {
         }
         let Some(order) = senders_first(self.schedule) else { return Ok(None) };
         self.way = Way::InOrder(OnTheWay::new(self.places.len()));
-        self.done = vec![OPEN; self.schedule.ops()];
+        self.kept = if self.keeps_all { u32::MAX } else { 0 };
+        self.done = if self.keeps_all { vec![OPEN; self.schedule.ops()] } else { Vec::new() };
         // with a limit it is known from here on who goes through a pipe: what a rank finds before others do might be cut off wrongly
         self.within(limit);
-        let mut messages = Vec::new();
+        let mut messages = Incoming::default();
         for rank in order {
             if self.by_time {
                 break;
             }
-            let place = &self.places[rank as usize];
-            if let Way::InOrder(on_the_way) = &mut self.way {
-                on_the_way.bring(rank, place, &mut self.done, &mut messages);
-            }
-            let done = &self.done[place.first as usize..];
             let program = &self.schedule.programs[rank as usize];
+            if self.kept == 0 {
+                self.done.clear();
+                self.done.resize(program.len(), OPEN);
+            }
+            let done = &self.done[self.at(rank, 0)..];
             match self.machines.first_mut() {
                 Some(machine) => machine.restart(program, done),
                 None => self.machines.push(Machine::new(program, done)),
             }
             self.look_ahead(rank, 0.0);
+            self.bring(rank, f64::INFINITY, &mut messages);
             let within = self.replay_one(rank, &mut messages, limit, f64::INFINITY);
             if !within && !self.by_time {
                 return Ok(Some(false));
             }
             self.put_down(rank);
+            self.note(rank);
         }
         if self.by_time { self.anew().map(|()| None) } else { Ok(Some(true)) }
+    }
+
+    /// Keeps of a rank that was replayed when its last operation was complete, where no more is kept.
+    fn note(&mut self, rank: u32) {
+        if self.kept == 0 {
+            let (latest, incomplete) = &mut self.latest;
+            *latest = self.done.iter().copied().fold(*latest, f64::max);
+            if self.done.iter().any(|&t| !is_complete(t)) {
+                *incomplete = Some(incomplete.map_or(rank as Rank, |first| first.min(rank as Rank)));
+            }
+        }
     }
 
     /// As if nothing was done yet.
@@ -203,16 +214,16 @@ impl Run<'_> {
         }
     }
 
-    /// Replays a rank until before `end`, to which these messages come, the first one last, beside those in the queue; false if that takes longer than `limit`.
-    pub(super) fn replay_one(&mut self, rank: u32, messages: &mut Vec<Event>, limit: f64, end: f64) -> bool {
+    /// Replays a rank until before `end`, to which these messages come, beside those in the queue; false if that takes longer than `limit`.
+    pub(super) fn replay_one(&mut self, rank: u32, messages: &mut Incoming, limit: f64, end: f64) -> bool {
         let mut events = 0;
         let mut within = true;
         while within {
             let turn = self.machines[(rank & self.own) as usize].turn_at;
-            // what came early, or waits for the port, comes again
-            let again = self.queue.peek();
-            let next = match (messages.last().copied(), again) {
-                (Some(message), Some(again)) => Some(if again < message { again } else { message }),
+            // what came early comes again
+            let again = self.queue.peek().map(|(time, event)| (time, incoming::message(event as OpId, NONE)));
+            let next = match (messages.first(), again) {
+                (Some(message), Some(again)) => Some(if event::word(again) < event::word(message) { again } else { message }),
                 (one, other) => one.or(other),
             };
             // at one time messages are there before the processor turns to one
@@ -230,13 +241,14 @@ impl Run<'_> {
             match message {
                 None => self.turn(rank, now),
                 Some((_, event)) => {
+                    let op = incoming::receive(event);
+                    let overhead = self.overhead_of(rank, event);
                     if message == again {
-                        self.queue.pop()
+                        self.queue.pop();
                     } else {
-                        messages.pop()
-                    };
-                    let op = event as u32;
-                    if event & event::PORT != 0 { self.come_in(rank, op, now) } else { self.arrive(rank, op, now) }
+                        messages.next += 1;
+                    }
+                    self.arrive(rank, op, now, overhead);
                 }
             }
         }
@@ -258,7 +270,7 @@ impl Run<'_> {
             match event {
                 turn if turn & event::TURN != 0 => self.turn(rank as u32, now),
                 port if port & event::PORT != 0 => self.come_in(rank as u32, op, now),
-                _ => self.arrive(rank as u32, op, now),
+                _ => self.arrive(rank as u32, op, now, self.overhead(rank as u32, op)),
             }
         }
         EVENTS.set(EVENTS.get() + events);

@@ -12,7 +12,8 @@ const SENT: OpId = 1 << 31;
 pub(super) struct Progress {
     /// Of each stream that is sent the receive of its first message, then that of the last one that was sent, marked as [`SENT`].
     pub(super) sent: Streams,
-    /// Of each stream that is received the next receive to be posted; [`NONE`] after the last one.
+    /// Of each stream that is received the next receive to be posted; [`NONE`] after the last one. Empty where each stream has one message, and nothing limits
+    /// what is under way.
     posted: Vec<OpId>,
     /// Of each stream that is received what is under way; empty where nothing limits that.
     windows: Vec<Window>,
@@ -59,16 +60,23 @@ pub(super) fn after(receiver: &Program, receive: OpId) -> OpId {
     receiver.next(receive as usize).map_or(NONE, |next| next as OpId)
 }
 
+/// Of each stream that is received the first receive.
+fn first_receives(schedule: &Schedule) -> Vec<OpId> {
+    schedule.programs.iter().flat_map(Program::streams).collect()
+}
+
 impl Progress {
     /// Nothing was sent, and any number of messages may be under way.
     pub(super) fn new(schedule: &Schedule, streams: Streams) -> Progress {
-        Progress { sent: streams, posted: schedule.programs.iter().flat_map(Program::streams).collect(), windows: Vec::new() }
+        let posted = if streams.messages == streams.first.len() { Vec::new() } else { first_receives(schedule) };
+        Progress { sent: streams, posted, windows: Vec::new() }
     }
 
     /// Lets so many messages of each stream be under way, of which nothing was sent yet. The streams are numbered as in `sent`.
     pub(super) fn limit(&mut self, schedule: &Schedule, places: &[Place], limits: &[u32]) {
         let end = |first: OpId| End { count: 0, window: first };
         let window = |&first| Window { in_flight: 0, sent: end(first), posted: end(first), held: false };
+        self.posted = first_receives(schedule);
         self.windows = self.posted.iter().map(window).collect();
         for (rank, program) in schedule.programs.iter().enumerate() {
             for (stream, to) in (self.sent.at(rank, 0)..).zip(program.receivers()) {
@@ -111,7 +119,11 @@ impl Run<'_> {
     #[inline]
     pub(super) fn posted(&mut self, rank: u32, op: OpId, now: f64) -> std::result::Result<f64, OpId> {
         let (program, place) = (&self.schedule.programs[rank as usize], self.places[rank as usize]);
-        let (first, stream) = (place.first as usize, (place.receives + program.stream(op as usize)) as usize);
+        let (first, stream) = (self.at(rank, 0), (place.receives + program.stream(op as usize)) as usize);
+        // where there is no other one in its stream nothing tells how far that is
+        if self.progress.windows.is_empty() && program.is_alone(op as usize) {
+            return super::known(program, &self.done[first..], op).map(|ready| ready.max(now));
+        }
         loop {
             let next = self.progress.posted[stream];
             if next > op {

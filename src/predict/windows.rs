@@ -4,13 +4,14 @@
 //! after the window too: when all is known that was sent in it, it goes through in that order.
 
 use super::event::rounded;
-use super::order::OnTheWay;
+use super::incoming::{self, Incoming};
+use super::order::NONE;
 use super::{Run, Way};
 use crate::error::Result;
 use crate::event::Event;
 use crate::model::Pipe;
 use crate::schedule::OpId;
-use crate::topology::{Link, Rank};
+use crate::topology::Link;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, hash_map::Entry};
@@ -21,11 +22,18 @@ const SURE: f64 = 0.99;
 /// So many windows have numbers that are exact, as are the times when they end.
 const MOST: f64 = (1u64 << 52) as f64;
 
+/// Room for so many messages of a window is kept for another one: of as many ranks as hold more memory than a processor has near, one window is much larger than
+/// most.
+const SPARE: usize = 1 << 14;
+
 /// A message that comes in a later window.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Coming {
     pub there: f64,
     pub recv_overhead: f64,
+    /// How long it keeps the port of its receiver, where others send to that too.
+    pub port_in: f64,
+    /// The receiver; in its window, the one to the same rank before it.
     pub to: u32,
     pub receive: OpId,
 }
@@ -67,7 +75,9 @@ pub(super) struct Window {
     /// Room for more of them.
     spare: Vec<Later>,
     /// What comes in it.
-    on_the_way: OnTheWay,
+    pub messages: Vec<Coming>,
+    /// The last one to each rank, or [`NONE`].
+    pub last: Vec<u32>,
 }
 
 /// The largest power of two that is no larger: the number without the bits behind its first one.
@@ -85,7 +95,8 @@ impl Window {
             later: FxHashMap::default(),
             numbers: BinaryHeap::new(),
             spare: Vec::new(),
-            on_the_way: OnTheWay::new(ranks),
+            messages: Vec::new(),
+            last: vec![NONE; ranks],
         }
     }
 
@@ -125,13 +136,30 @@ impl Window {
         self.end = (number + 1) as f64 / self.per_second;
         ranks.clear();
         ranks.append(&mut next.ranks);
-        for Coming { there, recv_overhead, to, receive } in next.messages.drain(..) {
-            if self.on_the_way.add(to as Rank, there, recv_overhead, receive) {
-                ranks.push(to);
+        std::mem::swap(&mut self.messages, &mut next.messages);
+        for (message, k) in self.messages.iter_mut().zip(0..) {
+            let before = std::mem::replace(&mut self.last[message.to as usize], k);
+            if before == NONE {
+                ranks.push(message.to);
             }
+            message.to = before;
         }
+        next.messages.clear();
+        next.messages.shrink_to(SPARE);
         self.spare.push(next);
         true
+    }
+}
+
+impl Window {
+    /// What comes to a rank in this window, in no order.
+    #[inline]
+    pub fn take(&mut self, rank: u32, events: &mut Vec<Event>) {
+        let mut at = std::mem::replace(&mut self.last[rank as usize], NONE);
+        while let Some(&Coming { there, receive, to: before, .. }) = self.messages.get(at as usize) {
+            events.push((there, incoming::message(receive, at)));
+            at = before;
+        }
     }
 }
 
@@ -149,7 +177,7 @@ impl Run<'_> {
         self.way = Way::InWindows(Window::new(self.places.len(), length));
         self.begin_all(self.schedule.ops(), limit);
         (0..self.places.len() as u32).for_each(|rank| self.look_at_next(rank));
-        let (mut ranks, mut messages) = (Vec::new(), Vec::new());
+        let (mut ranks, mut messages) = (Vec::new(), Incoming::default());
         let mut within = true;
         while within && self.next_window(&mut ranks) {
             within = ranks.iter().all(|&rank| self.replay_in_window(rank, &mut messages, limit));
@@ -169,10 +197,9 @@ impl Run<'_> {
     }
 
     /// Replays a rank until the window ends; false if that takes longer than `limit`.
-    fn replay_in_window(&mut self, rank: u32, messages: &mut Vec<Event>, limit: f64) -> bool {
-        let Way::InWindows(window) = &mut self.way else { return false };
-        let (place, end) = (&self.places[rank as usize], window.end);
-        window.on_the_way.bring(rank, place, &mut self.done, messages);
+    fn replay_in_window(&mut self, rank: u32, messages: &mut Incoming, limit: f64) -> bool {
+        let Way::InWindows(Window { end, .. }) = self.way else { return false };
+        self.bring(rank, end, messages);
         std::mem::swap(&mut self.queue, &mut self.machines[rank as usize].queue);
         let within = self.replay_one(rank, messages, limit, end);
         std::mem::swap(&mut self.queue, &mut self.machines[rank as usize].queue);
@@ -184,7 +211,7 @@ impl Run<'_> {
     fn look_at_next(&mut self, rank: u32) {
         let Way::InWindows(window) = &mut self.way else { return };
         let machine = &mut self.machines[rank as usize];
-        let next = machine.queue.peek().map_or(f64::INFINITY, |next| next.0).min(machine.turn_at);
+        let next = machine.queue.peek().map_or(f64::INFINITY, |next| next.0).min(machine.turn_at).min(machine.comes_in_at());
         match window.number(next) {
             Some(number) if number != machine.window => {
                 machine.window = number;

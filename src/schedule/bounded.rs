@@ -8,8 +8,8 @@ use crate::topology::Rank;
 use crate::units;
 
 /// A schedule that is replayed, and the replay, hold about so many bytes for each message. What ranks that do the same do is there once, and of those that do
-/// alike the times of one: 8 in a ring, 20 to 50 where each message has a stream of its own, as in an alltoall in pairs; 60 to 190 where no ranks do alike, 94
-/// where each rank passes one message on down a tree, 140 to 250 where one rank sends it to all or receives it from all, and combines it, and 510 where each
+/// alike the times of one: 8 in a ring, 20 to 50 where each message has a stream of its own, as in an alltoall in pairs; 50 to 190 where no ranks do alike, 74
+/// where each rank passes one message on down a tree, 130 to 230 where one rank sends it to all or receives it from all, and combines it, and 490 where each
 /// is of another length, as in the chain of a scatter.
 const BYTES_PER_MESSAGE: &str = "8 to 510";
 /// And so many operations for each of those that are held at most: an alltoall by Bruck's algorithm copies thousands of blocks for a message.

@@ -14,6 +14,8 @@ pub struct Streams {
     begin: Vec<u32>,
     /// Of each stream the first receive at its other end; [`NONE`] where nobody receives it.
     pub(crate) first: Vec<OpId>,
+    /// How many messages they have in all.
+    pub(crate) messages: usize,
 }
 
 impl Streams {
@@ -58,6 +60,7 @@ impl Streams {
             let (me, peer) = never_sent(schedule);
             return wrong(format!("rank {me} waits for a message that rank {peer} never sends"));
         }
+        streams.messages = sent;
         Ok(streams)
     }
 
@@ -87,7 +90,7 @@ impl Streams {
             begin.push(begin[begin.len() - 1] + program.streams_sent() as u32);
         }
         let first = vec![NONE; begin[schedule.ranks()] as usize];
-        let mut streams = Streams { begin, first };
+        let mut streams = Streams { begin, first, messages: 0 };
         if schedule.programs.iter().any(|program| program.streams_received() >= FEW_STREAMS) {
             streams.find_many(schedule);
         }

@@ -267,6 +267,14 @@ impl Program {
         self.body().receives.iter().map(|stream| stream.first)
     }
 
+    /// True if a receive is the only one of its stream.
+    #[inline]
+    pub fn is_alone(&self, receive: usize) -> bool {
+        let body = self.body();
+        let op = &body.ops[receive];
+        op.next == NONE && body.receives[op.place() as usize].first == receive as OpId
+    }
+
     /// The next operation of the same lane that is no receive, or the next receive of the same stream.
     #[inline]
     pub fn next(&self, op: usize) -> Option<usize> {
