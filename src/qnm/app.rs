@@ -244,7 +244,8 @@ impl Application {
         let seen = |kind: &Option<String>| self.seen.iter().find(|s| s.0 == *kind).map(|s| (&s.1, self.lawful(kind, ranks)));
         let sent = |calls: &[Call], observed: &Observed| {
             let (traffic, delays) = traffic(calls, machine, &placed, observed);
-            let switch_s = delays.iter().map(|(kind, delay_s)| delay_s * seen(kind).map_or(1.0, |(shares, ranks)| shares.at(ranks))).sum();
+            let share = |kind: &Option<String>| seen(kind).map_or(1.0, |(shares, ranks)| shares.at(ranks));
+            let switch_s = delays.iter().fold(0.0, |all, (kind, delay_s)| all + delay_s * share(kind));
             (Traffic { switch_s, ..traffic }, delays)
         };
         let (traffic, delays) = sent(&calls, &self.observed);

@@ -35,7 +35,7 @@ pub fn traffic(calls: &[Call], machine: &Machine, placed: &[usize], observed: &O
         }
     }
     let message_bytes = if messages > 0.0 { bytes / messages } else { 0.0 };
-    (Traffic { messages, message_bytes, switch_s: delays.iter().map(|d| d.1).sum() }, delays)
+    (Traffic { messages, message_bytes, switch_s: delays.iter().fold(0.0, |all, d| all + d.1) }, delays)
 }
 
 /// Seconds of rounds of messages of a call. Messages to neighbours and to anyone go different ways.
