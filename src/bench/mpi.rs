@@ -7,7 +7,7 @@
 use super::library::{Forced, forced};
 use super::memory::{Memory, NUMBER};
 use super::report::{Report, Row};
-use crate::collective::{Algorithm, Collective, bcast};
+use crate::collective::{Algorithm, Collective, NATIVE, bcast};
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
 use crate::plan::LONGEST_MESSAGE;
@@ -148,7 +148,7 @@ impl<'a> Comparison<'a> {
         let groups = known_groups(world)?;
         let mut contestants = vec![
             ("adaptive".to_string(), Contestant::Adaptive),
-            ("native".into(), Contestant::Library(crate::run::duplicate(world.as_raw())?)),
+            (NATIVE.into(), Contestant::Library(crate::run::duplicate(world.as_raw())?)),
         ];
         if has_routes(collective) || through(collective).is_some() {
             contestants.push(("two-level".into(), Contestant::TwoLevel));

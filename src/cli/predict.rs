@@ -121,7 +121,12 @@ fn replayed(
     match plan.form.seconds(compiled, members, shape) {
         Err(Error::TooLarge(why)) => Ok((None, Some(format!("failed to {why}")))),
         Ok(f64::INFINITY) => {
-            bail!("predict {}: the policy, of an older version, does not say what copying and combining takes: tune anew", collective.one())
+            let unknown = compiled.policy.groups.iter().filter(|g| g.compute.is_empty()).map(|g| format!("\"{}\"", g.name));
+            let unknown = unknown.collect::<Vec<_>>().join(", ");
+            bail!(
+                "predict {}: the policy has no [[compute]] of {unknown}, which says what copying and combining takes there: tune anew",
+                collective.one()
+            )
         }
         found => Ok((Some(found?), None)),
     }

@@ -33,6 +33,9 @@ pub use placed::program as placed_program;
 pub use step::{NativeCall, Step};
 pub use tree::{Node, down};
 
+/// What policies and results call the MPI library's own algorithm of each collective.
+pub const NATIVE: &str = "native";
+
 /// Every collective.
 pub static COLLECTIVES: &[&Collective] = &[
     &bcast::COLLECTIVE,

@@ -61,7 +61,7 @@ impl Policy {
         let names = combined.into_iter().collect::<Vec<_>>().join(", ");
         let warning = |g: &GroupPolicy| {
             format!(
-                "\"{}\" has no [[compute.{}]]: what copying and combining takes there is not known, so that {names} have no prediction with its ranks, and \
+                "\"{}\" has no [[compute.{}]]: what copying and combining takes there is not known, so that {names}, and others where they copy, have no prediction with its ranks, and \
                  are the MPI library's own where no row says what is done: tune anew",
                 g.name, g.name
             )

@@ -3,9 +3,9 @@
 use super::choices::tuned;
 use super::picture::{COLOURED, Decided, Decisions, decisions, family};
 use super::plans::Plans;
-use super::tables::{NATIVE, Table, difference, named};
+use super::tables::{Table, difference, named};
 use super::{Cells, Figure};
-use crate::collective::{Collective, Parameters};
+use crate::collective::{Collective, NATIVE, Parameters};
 use crate::error::Result;
 use crate::plan::{Form, Location, Plan, everybody, plan};
 use crate::policy::{CompiledPolicy, Evidence, NO_OTHER, Policy};

@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
 /// More hosts than these are shown in tiles: a screen has no room for more rows, and a page none for a million cells.
-const MOST_ROWS: usize = 100;
+const MOST_ROWS: usize = super::drawn::MOST_ROWS;
 
 /// Hosts of one group that are one row.
 #[derive(Debug, Clone, PartialEq)]

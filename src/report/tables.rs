@@ -1,5 +1,6 @@
 //! Tables of the page.
 
+use crate::collective::NATIVE;
 use serde::Serialize;
 
 /// A cell.
@@ -45,9 +46,6 @@ impl Table {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 }
-
-/// What policies call the MPI library's own.
-pub const NATIVE: &str = "native";
 
 /// An algorithm as pages call it.
 pub fn named(algorithm: &str) -> &str {

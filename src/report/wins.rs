@@ -1,9 +1,10 @@
 //! What it wins: comparisons with the MPI library's own, of one run or several.
 
 use super::picture::{Axis, Bar, Line, Panel, Scale, Shape, chart};
-use super::tables::{self, NATIVE, Table, or_dash};
+use super::tables::{self, Table, or_dash};
 use super::{Block, Figure, Inputs, Section};
 use crate::bench::{Report, Row};
+use crate::collective::NATIVE;
 use crate::error::Result;
 use crate::policy::CompiledPolicy;
 use crate::stats;

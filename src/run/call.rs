@@ -8,6 +8,7 @@ use super::communicator::{attached, sizes};
 use super::datatype::Direction;
 use super::items::{Items, Side, got_at};
 use super::known::{Asked, Known};
+use super::raw::is_in_place;
 use super::refused::{as_mpi_counts, refuses};
 use super::{rank, under_way};
 use crate::collective::{Collective, Shape};
@@ -58,6 +59,13 @@ impl Call {
     ) -> Call {
         let call = Call::new(collective, comm, root, (items, items), operation);
         Call { asked: Asked { in_place: true, ..call.asked }, ..call }
+    }
+
+    /// True where `MPI_IN_PLACE` stands for items that are none of those in whose place others may be.
+    #[inline]
+    pub fn is_misplaced(&self) -> bool {
+        let is_one = |items: (i64, ffi::MPI_Datatype), at: *mut u8| items.0 > 0 && is_in_place(at.cast());
+        is_one(self.asked.given, self.given) || is_one(self.asked.got, self.got)
     }
 
     #[inline]

@@ -45,7 +45,10 @@ impl Reason {
     /// Tells it on standard error, if no reason of its kind was told in this process.
     pub fn tell_once(&self, ranks: usize) {
         once(self.why, || {
-            format!("a communicator of {ranks} ranks uses the MPI library's own collectives: {} (said once for all like it)", self.text)
+            format!(
+                "a communicator of {ranks} ranks uses the MPI library's own collectives: {} (said once by this process for all like it)",
+                self.text
+            )
         });
     }
 }

@@ -78,6 +78,9 @@ pub unsafe fn reduce_scatter(given: In, got: Out, counts: Ints, datatype: Dataty
     let run = || {
         let (counts, me) = (unsafe { listed(counts, sizes(comm)?.0)? }, rank(comm)?);
         let all = counts.iter().map(|&count| i64::from(count)).sum();
+        if is_in_place(got) {
+            return Err(Error::invalid("reduce into what is in place"));
+        }
         let (whole, block) = (Items { data: given.cast_mut().cast(), count: all, datatype }, items(got, counts[me], datatype));
         let buffers = if is_in_place(given) { (Items { data: got.cast(), ..whole }, None) } else { (whole, Some(block)) };
         unsafe { vector::reduce_scatter(comm, buffers, counts, (op, commutes(op, datatype).ok_or_else(not_one)?)) }
@@ -346,7 +349,7 @@ unsafe fn adaptively(comm: Comm, call: impl FnOnce(()) -> Option<Call>, own: imp
     if is_the_librarys(comm) {
         return own();
     }
-    let Some(call) = call(()) else {
+    let Some(call) = call(()).filter(|call| !call.is_misplaced()) else {
         under_way::finish(comm, None);
         return own();
     };
@@ -383,7 +386,7 @@ unsafe fn begun(
             code => (code, None),
         }
     };
-    let Some(call) = (!is_the_librarys(comm)).then(|| call(())).flatten() else { return librarys() };
+    let Some(call) = (!is_the_librarys(comm)).then(|| call(())).flatten().filter(|call| !call.is_misplaced()) else { return librarys() };
     // SAFETY: the caller lends the items until it is over
     match unsafe { begin(&call, immediate, StaticScope) } {
         Ok(pending) => (ffi::MPI_SUCCESS as c_int, Some(pending)),

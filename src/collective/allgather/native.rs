@@ -1,7 +1,7 @@
 //! The MPI library's own allgather: a candidate like the others, measured and not modelled, so that adaptive is never a loss.
 
-use super::super::Algorithm;
+use super::super::{Algorithm, NATIVE};
 
 /// The library's own allgather.
 pub static ALGORITHM: Algorithm =
-    Algorithm { name: "native", summary: "the MPI library's own allgather", citation: "the MPI library in use", ..Algorithm::NEW };
+    Algorithm { name: NATIVE, summary: "the MPI library's own allgather", citation: "the MPI library in use", ..Algorithm::NEW };
