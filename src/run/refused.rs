@@ -1,6 +1,7 @@
 //! Arguments that MPI's functions refuse. They are left to the library's own function, which knows MPI's code for each and hands it to the communicator's
 //! error handler; so they must be found before anything is planned or sent.
 
+use super::datatype::Layout;
 use super::quietly;
 use super::team::has_ended;
 use crate::transport::native;
@@ -13,13 +14,19 @@ pub fn as_mpi_counts(root: usize) -> c_int {
     c_int::try_from(root as isize).unwrap_or(c_int::MAX)
 }
 
-/// True if there cannot be so many items of a datatype, or an operation cannot combine them.
+/// True if there cannot be so many items of a datatype, it is not committed, or an operation cannot combine them.
 ///
 /// # Safety
 /// The datatype and the operation must be valid, or null.
 pub unsafe fn refuses((count, datatype): (i64, ffi::MPI_Datatype), op: Option<ffi::MPI_Op>) -> bool {
     // SAFETY: a constant of the library; the caller's
-    unsafe { count < 0 || datatype == ffi::RSMPI_DATATYPE_NULL || op.is_some_and(|op| !combines(op, datatype)) }
+    unsafe { count < 0 || datatype == ffi::RSMPI_DATATYPE_NULL || op.is_some_and(|op| !combines(op, datatype)) || !is_committed(datatype) }
+}
+
+/// True if a datatype is committed, or that cannot be asked any more.
+unsafe fn is_committed(datatype: ffi::MPI_Datatype) -> bool {
+    // SAFETY: the caller's
+    has_ended() || unsafe { Layout::is_committed(datatype) }.unwrap_or(true)
 }
 
 /// True if an operation combines items of a datatype, of which the library is asked: about no items, and with nobody else. Once MPI is about to end, that one

@@ -10,6 +10,7 @@ mod parts;
 
 pub use pack::{Direction, copy_items};
 
+use super::quietly;
 use super::team::{free_at_the_end, has_ended};
 use crate::error::Result;
 use crate::transport::mpi::check;
@@ -18,6 +19,7 @@ use combiner::{combiner, combiners};
 use mpi::ffi::{self, MPI_Aint, MPI_Datatype};
 use parts::{Block, Blocks, Parts};
 use std::os::raw::{c_int, c_void};
+use std::ptr::null;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What matters of a datatype.
@@ -33,6 +35,8 @@ pub struct Layout {
     reach: (isize, usize),
     /// True of MPI's own datatypes, whose handles mean the same for ever.
     pub predefined: bool,
+    /// True where it is known that it is committed; those that others are made of need not be.
+    committed: bool,
 }
 
 impl Layout {
@@ -63,6 +67,34 @@ impl Layout {
             let kept = Box::into_raw(Box::new(layout));
             check("MPI_Type_set_attr", native::PMPI_Type_set_attr(datatype, key, kept.cast()))?;
             Ok(layout)
+        }
+    }
+
+    /// True if items of a datatype may be sent: of one that is not committed the library refuses to send none to nobody.
+    ///
+    /// # Safety
+    /// As [`Layout::of`].
+    ///
+    /// # Errors
+    /// As [`Layout::of`].
+    pub unsafe fn is_committed(datatype: MPI_Datatype) -> Result<bool> {
+        // SAFETY: the caller vouches for the datatype
+        unsafe {
+            if Layout::of(datatype)?.committed {
+                return Ok(true);
+            }
+            let alone = ffi::RSMPI_COMM_SELF;
+            let code = quietly(alone, || native::PMPI_Send(null(), 0, datatype, ffi::RSMPI_PROC_NULL, 0, alone));
+            let committed = code == ffi::MPI_SUCCESS as c_int;
+            if let (true, Some(key)) = (committed, keyval()?) {
+                let _alone = attributes();
+                let (mut kept, mut found): (*mut Layout, c_int) = (std::ptr::null_mut(), 0);
+                check("MPI_Type_get_attr", native::PMPI_Type_get_attr(datatype, key, (&raw mut kept).cast(), &mut found))?;
+                if found != 0 {
+                    (*kept).committed = true;
+                }
+            }
+            Ok(committed)
         }
     }
 
@@ -101,7 +133,7 @@ unsafe fn named(datatype: MPI_Datatype) -> Result<Layout> {
     // SAFETY: the caller's
     let (size, extent, true_lb, true_extent) = unsafe { sizes(datatype)? };
     let reach = (true_lb, true_extent.max(0) as usize);
-    Ok(Layout { size, extent, start: (true_extent == size as isize).then_some(true_lb), reach, predefined: true })
+    Ok(Layout { size, extent, start: (true_extent == size as isize).then_some(true_lb), reach, predefined: true, committed: true })
 }
 
 /// A derived datatype: in order if its blocks are, and lie end to end.
@@ -109,7 +141,7 @@ unsafe fn derived(datatype: MPI_Datatype) -> Result<Layout> {
     // SAFETY: the caller's
     let (size, extent, true_lb, true_extent) = unsafe { sizes(datatype)? };
     let reach = (true_lb, true_extent.max(0) as usize);
-    let scattered = Layout { size, extent, start: None, reach, predefined: false };
+    let scattered = Layout { size, extent, start: None, reach, predefined: false, committed: false };
     if true_extent != size as isize {
         return Ok(scattered);
     }
