@@ -64,6 +64,12 @@ int main(int argc, char **argv) {
     same("no datatype", collwise_allreduce(values, got, 1, MPI_DATATYPE_NULL, MPI_SUM, comm), MPI_Allreduce(values, got, 1, MPI_DATATYPE_NULL, MPI_SUM, comm));
     same("no operation", collwise_allreduce(values, got, 1, MPI_INT, MPI_OP_NULL, comm), MPI_Allreduce(values, got, 1, MPI_INT, MPI_OP_NULL, comm));
     same("sums of what has none", collwise_reduce(values, got, 1, pair, MPI_SUM, 0, comm), MPI_Reduce(values, got, 1, pair, MPI_SUM, 0, comm));
+    MPI_Datatype open;
+    MPI_Type_contiguous(2, MPI_INT, &open);
+    same("a datatype that is not committed", collwise_bcast(values, 1, open, 0, comm), MPI_Bcast(values, 1, open, 0, comm));
+    MPI_Type_free(&open);
+    same("blocks that come in place", collwise_allgather(values, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, comm),
+         MPI_Allgather(values, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, comm));
     same("a negative block", collwise_allgather(values, 1, MPI_INT, got, -1, MPI_INT, comm), MPI_Allgather(values, 1, MPI_INT, got, -1, MPI_INT, comm));
     collwise_request request;
     same("one that is begun", collwise_ibcast(values, 1, MPI_INT, -7, comm, &request), MPI_Bcast(values, 1, MPI_INT, -7, comm));
