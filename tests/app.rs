@@ -420,6 +420,21 @@ fn an_application_of_known_laws_is_predicted() {
     }
 }
 
+/// What was measured is what is predicted there, also by two runs, which tell no law.
+#[test]
+fn runs_are_predicted_as_they_were() {
+    let machine = alike(1, None);
+    let runs = [(2, 0.5), (8, 0.1)].map(|(ranks, mpi_s)| run_of(ranks, 10.0 / ranks as f64 + mpi_s, mpi_s, 100.0, 8.0));
+    let app = Application::fit(runs.to_vec(), &machine, Spread::OnePerNode).unwrap();
+    for run in &runs {
+        let predicted = app.predict(run.ranks, &machine, Spread::OnePerNode).unwrap();
+        assert!(close(predicted.wall_s, run.wall_s, 1e-6), "{}: {} for {}", run.ranks, predicted.wall_s, run.wall_s);
+    }
+    // work that one process has alone is none of its neighbours'
+    let law = Series::of_work(&[(8, 0.75), (27, 25.0 / 27.0), (64, 62.0 / 64.0)]).unwrap();
+    assert!(law.at(1).value > 0.0, "{law:?}");
+}
+
 /// Processors twice as fast halve computing and MPI's work; a group of slow ones holds all others up.
 #[test]
 fn clocks_change_times() {

@@ -297,6 +297,9 @@ fn parts_of_several_runs_are_the_same_ones() {
         // reports have three digits
         assert!(close(messages, 200.0 + columns, 1e-9) && close(kibibytes, 12_800.0 + columns, 1e-3), "{ranks}: {messages} {kibibytes}");
     }
+    // a prime has parts that do not divide it
+    let (messages, kibibytes) = sent(&app, 11);
+    assert!(messages > 220.0 && kibibytes > 12_800.0, "{messages} {kibibytes}");
     // three of all, whether that divides them or not
     let call = |part| Call { name: "Alltoall".into(), count: 10.0, bytes: 4096.0, said: Said::Report, part, nth: 1, size: 0, seconds: 1.0 };
     let run = |ranks: usize| run_with(ranks, 10.0 / ranks as f64 + 1.0, 1.0, vec![call(Some(Part::new(3, Some(1))))]);
@@ -308,6 +311,11 @@ fn parts_of_several_runs_are_the_same_ones() {
         (call.part, call.nth) = (None, 0);
     }
     silent.undivided = vec!["Alltoall".into()];
+    // one that sends otherwise is no such report
+    let mut other = silent.clone();
+    other.by_size.iter_mut().for_each(|call| call.bytes *= 2.0);
+    let apart = Application::fit(vec![grid(12), other], &machine, Spread::OnePerNode).unwrap();
+    assert!(apart.runs.iter().any(|run| run.calls.iter().all(|call| call.part.is_none())));
     let both = Application::fit(vec![grid(6), grid(12), silent, grid(24)], &machine, Spread::OnePerNode).unwrap();
     let (messages, kibibytes) = sent(&both, 12);
     assert!(messages == 230.0 && close(kibibytes, sent(&app, 12).1, 1e-3), "{messages} {kibibytes}");

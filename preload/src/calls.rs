@@ -48,8 +48,6 @@ take_over! {
     MPI_Ibsend = PMPI_Ibsend(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, c: Handle, r: Open) towards dest in c sends to(mpi, dest, (n, t));
     MPI_Sendrecv = PMPI_Sendrecv(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, rb: Out, rn: c_int, rt: Handle, source: c_int, rtag: c_int, c: Handle, s: Status) towards dest in c sends to(mpi, dest, (n, t));
     MPI_Sendrecv_replace = PMPI_Sendrecv_replace(b: Out, n: c_int, t: Handle, dest: c_int, tag: c_int, source: c_int, rtag: c_int, c: Handle, s: Status) towards dest in c sends to(mpi, dest, (n, t));
-    MPI_Isendrecv = PMPI_Isendrecv(b: In, n: c_int, t: Handle, dest: c_int, tag: c_int, rb: Out, rn: c_int, rt: Handle, source: c_int, rtag: c_int, c: Handle, r: Open) towards dest in c sends to(mpi, dest, (n, t));
-    MPI_Isendrecv_replace = PMPI_Isendrecv_replace(b: Out, n: c_int, t: Handle, dest: c_int, tag: c_int, source: c_int, rtag: c_int, c: Handle, r: Open) towards dest in c sends to(mpi, dest, (n, t));
     MPI_Recv = PMPI_Recv(b: Out, n: c_int, t: Handle, source: c_int, tag: c_int, c: Handle, s: Status) sends 0;
     MPI_Irecv = PMPI_Irecv(b: Out, n: c_int, t: Handle, source: c_int, tag: c_int, c: Handle, r: Open) sends 0;
     MPI_Mrecv = PMPI_Mrecv(b: Out, n: c_int, t: Handle, m: Open, s: Status) sends 0;
@@ -169,7 +167,6 @@ take_over! {
     MPI_Comm_dup = PMPI_Comm_dup(c: Handle, new: Open) sends 0;
     MPI_Comm_idup = PMPI_Comm_idup(c: Handle, new: Open, r: Open) sends 0;
     MPI_Comm_dup_with_info = PMPI_Comm_dup_with_info(c: Handle, i: Word, new: Open) sends 0;
-    MPI_Comm_idup_with_info = PMPI_Comm_idup_with_info(c: Handle, i: Word, new: Open, r: Open) sends 0;
     MPI_Comm_free = PMPI_Comm_free(c: Open) sends 0;
     MPI_Comm_disconnect = PMPI_Comm_disconnect(c: Open) sends 0;
     MPI_Comm_spawn = PMPI_Comm_spawn(name: In, arguments: Open, n: c_int, i: Word, root: c_int, c: Handle, new: Open, codes: Out) sends 0;

@@ -43,6 +43,8 @@ pub struct Share {
     pub calls: f64,
     /// How much of its time they took.
     pub seconds: f64,
+    /// Bytes of a call, where they are not those of all calls of the site.
+    pub bytes: Option<f64>,
 }
 
 /// Among which processes the calls of a site are; a part of one sends nothing. A report that says nothing of it says all.
@@ -51,7 +53,7 @@ pub fn parts(report: &Report, site: &Site) -> Vec<Share> {
     let sum = |of: fn(&Share) -> f64| found.iter().map(of).sum::<f64>();
     let (calls, seconds) = (sum(|share| share.calls), sum(|share| share.seconds));
     if calls <= 0.0 {
-        return vec![Share { part: None, calls: 1.0, seconds: 1.0 }];
+        return vec![Share { part: None, calls: 1.0, seconds: 1.0, bytes: None }];
     }
     let of_all = |share: &Share| {
         let calls = share.calls / calls;
@@ -75,7 +77,7 @@ fn by_uses(report: &Report, site: &Site) -> Vec<Share> {
     let share = |used: &Use| {
         let part = (used.ranks < report.ranks()).then(|| Part::new(used.ranks, used.stride));
         let calls = used.calls * used.processes.unwrap_or(1) as f64;
-        Share { part, calls, seconds: calls * used.seconds }
+        Share { part, calls, seconds: calls * used.seconds, bytes: Some(used.bytes) }
     };
     own.map(share).collect()
 }

@@ -50,7 +50,8 @@ pub(super) fn parts(report: &Report, site: &Site) -> Vec<Share> {
     let rows: Vec<&Histogram> =
         if of_call().any(|row| in_range(&row)) { of_call().filter(in_range).collect() } else { of_call().collect() };
     let plane = plane(report);
-    let share = |row: &Histogram, part: Option<Part>, each: f64| Share { part, calls: row.share * each, seconds: row.share * each };
+    let share =
+        |row: &Histogram, part: Option<Part>, each: f64| Share { part, calls: row.share * each, seconds: row.share * each, bytes: None };
     let of_row = |row: &&Histogram| match part(row, all, plane) {
         (one, None) => vec![share(row, one, 1.0)],
         (one, other) => vec![share(row, one, 0.5), share(row, other, 0.5)],
@@ -83,7 +84,8 @@ fn part(said: &Histogram, all: usize, plane: Option<Plane>) -> (Option<Part>, Op
     if said.may_be(all) {
         return (None, None);
     }
-    let range = (said.ranks.0.max(2), said.ranks.1.min(all - 1));
+    let least = said.ranks.0.clamp(2, all.max(2));
+    let range = (least, said.ranks.1.min(all.saturating_sub(1)).max(least));
     let of_plane = plane.filter(|plane| said.may_be(plane.row) || said.may_be(plane.column));
     if let Some(Plane { row, column, is_guess }) = of_plane {
         let range = is_guess.then_some(range);

@@ -17,6 +17,8 @@ pub struct Observed {
     /// How far receivers are, by number of processes, where reports say so.
     #[serde(skip)]
     pub distances: Vec<(usize, Vec<Distance>)>,
+    /// Messages of a call to all neighbours that a communicator knows, by its name, where reports say so.
+    pub each: Vec<(String, f64)>,
     /// Calls that send along rows of a plane.
     pub rows: Vec<Rows>,
     /// Collectives that take as other algorithms do than those that the library is known to choose.
@@ -93,7 +95,12 @@ impl Observed {
         let most = runs.iter().rev().find(|run| says_most(run));
         let neighbours = most.map_or_else(|| neighbourhood(calls), |run| Neighbourhood::nearest(&run.distances, run.ranks));
         let rows = calls.iter().filter_map(Rows::of).collect();
-        let seen = Observed { neighbours, distances, rows, ..Observed::default() };
+        let each = calls
+            .iter()
+            .filter(|call| is_to_neighbours(&call.name))
+            .filter_map(|call| Some((call.name.clone(), each(runs, &call.name)?)))
+            .collect();
+        let seen = Observed { neighbours, distances, each, rows, ..Observed::default() };
         let mut algorithms = Vec::new();
         for (call, others) in calls.iter().filter(|law| law.nth == 0).filter_map(|law| Some((law.name.as_str(), others(&law.name)?))) {
             // processes, a call, its seconds
@@ -139,7 +146,8 @@ impl Observed {
         let known = self.distances.iter().find(|d| d.0 == ranks && partners == Partners::Program).map(|d| &d.1);
         let own = || known.into_iter().flatten().filter(|d| d.call == call.name);
         // messages of a size are told apart where there are such
-        let of_size = |d: &&Distance| d.messages > 0.0 && (d.bytes / d.messages / call.bytes.max(1.0)).log2().abs() < 1.0;
+        let bytes = call.bytes / self.messages_of(&call.name);
+        let of_size = |d: &&Distance| d.messages > 0.0 && (d.bytes / d.messages / bytes.max(1.0)).log2().abs() < 1.0;
         let is_told_apart = own().any(|d| of_size(&d));
         let all = own().filter(|d| !is_told_apart || of_size(d));
         // bytes weigh, where there are any
@@ -157,6 +165,11 @@ impl Observed {
             || self.distances.iter().any(|(of, known)| *of == ranks && known.iter().any(|d| d.call == call))
     }
 
+    /// Messages of a call to partners whom the program, or its communicator, knows.
+    fn messages_of(&self, call: &str) -> f64 {
+        self.each.iter().find(|each| each.0 == call).map_or(1.0, |each| each.1)
+    }
+
     /// Seconds of a round of a call that does not hang on the network.
     pub fn round_s(&self, call: &str) -> Option<f64> {
         self.waits_for_computing.then_some(())?;
@@ -170,6 +183,9 @@ impl Observed {
             Some(other) => sent(other.algorithm, ranks, call.bytes),
             None => wire(&call.name, ranks, call.bytes, library)?,
         };
+        let messages = self.messages_of(&call.name);
+        let to_each = Wire { messages: one.messages * messages, rounds: Rounds::of(Partners::Program, messages, one.bytes), ..one };
+        let one = if messages == 1.0 { one } else { to_each };
         let rows = self.rows.iter().find(|r| (&r.call, r.size) == (&call.name, call.size) && !self.knows_partners(&call.name, ranks));
         let one = rows.map_or(one, |rows| Wire { rounds: rows.rounds(ranks, call.bytes), ..one });
         Some(Wire { messages: one.messages * call.count, bytes: one.bytes * call.count, rounds: one.rounds * call.count })
@@ -181,6 +197,17 @@ fn says_most(run: &Run) -> bool {
     let said: f64 = run.distances.iter().map(|d| d.messages).sum();
     let all: f64 = run.calls.iter().filter(|c| partners(&c.name) == Some(Partners::Program)).map(|c| c.count).sum();
     said > 0.0 && said >= 0.5 * all * run.ranks as f64
+}
+
+fn is_to_neighbours(call: &str) -> bool {
+    call.starts_with("Neighbor_") || call.starts_with("Ineighbor_")
+}
+
+/// Messages of a call to all neighbours in the mean, by the largest run whose report says how far these are.
+fn each(runs: &[Run], call: &str) -> Option<f64> {
+    let messages = |run: &Run| run.distances.iter().filter(|d| d.call == call).map(|d| d.messages).sum::<f64>();
+    let calls = |run: &Run| run.calls.iter().filter(|c| c.name == call).map(|c| c.count).sum::<f64>() * run.ranks as f64;
+    runs.iter().rev().find(|run| messages(run) > 0.0 && calls(run) > 0.0).map(|run| messages(run) / calls(run))
 }
 
 /// The algorithms of a call.

@@ -165,6 +165,7 @@ impl Run {
             };
             for share in parts(report, site).into_iter().filter(|share| share.part.is_none_or(|part| part.ranks > 1)) {
                 let (count, seconds, part) = (count * each * share.calls, site.seconds * each * share.seconds, share.part);
+                let bytes = share.bytes.unwrap_or(bytes);
                 let own = Call { name: site.call.clone(), count, bytes, said, part, nth: 0, size: 0, seconds };
                 let is_alike = |c: &Call| c.kind() == own.kind() && c.part == part && (c.bytes - own.bytes).abs() <= SAME_SIZE * c.bytes;
                 match calls.iter_mut().find(|c| is_alike(c)) {
@@ -231,17 +232,20 @@ impl Run {
         Run { calls: one_a_kind(&self.by_size, which), ..self.clone() }
     }
 
-    /// Takes calls of names of which this report does not say among which processes they are to be as in another one of as many processes, which does.
+    /// Takes calls of names of which this report does not say among which processes they are to be as in another one of as many processes, which does, if as
+    /// many calls send as many bytes there.
     pub(super) fn divide_as(&mut self, other: &Run) {
         for name in std::mem::take(&mut self.undivided) {
             let own = |run: &Run| run.by_size.iter().filter(|c| c.name == name).cloned().collect::<Vec<Call>>();
             let (here, there) = (own(self), own(other));
-            if there.iter().all(|call| call.part.is_none()) || other.undivided.contains(&name) {
+            let sum = |calls: &[Call], of: fn(&Call) -> f64| calls.iter().map(of).sum::<f64>();
+            let is_same = |of: fn(&Call) -> f64| (sum(&here, of) - sum(&there, of)).abs() <= SAME_SIZE * sum(&there, of);
+            let does_the_same = is_same(|c| c.count) && is_same(|c| c.count * c.bytes) && sum(&there, |c| c.seconds) > 0.0;
+            if !does_the_same || there.iter().all(|call| call.part.is_none()) || other.undivided.contains(&name) {
                 self.undivided.push(name);
                 continue;
             }
-            let seconds = |calls: &[Call]| calls.iter().map(|c| c.seconds).sum::<f64>();
-            let times = seconds(&here) / seconds(&there).max(f64::MIN_POSITIVE);
+            let times = sum(&here, |c| c.seconds) / sum(&there, |c| c.seconds);
             self.by_size.retain(|c| c.name != name);
             self.by_size.extend(there.into_iter().map(|c| Call { seconds: c.seconds * times, ..c }));
         }

@@ -356,6 +356,13 @@ impl Series {
         ranks < first || ranks > self.points[self.points.len() - 1].0
     }
 
+    /// All of its values as of one law.
+    pub fn unbroken(self) -> Series {
+        let Some(earlier) = self.earlier else { return self };
+        let all = [earlier.unbroken().points, self.points.clone()].concat();
+        Series::new(&all).unwrap_or(Series { points: all, law: self.law, by_law: false, earlier: None })
+    }
+
     /// True if it is known of so many processes, or of several numbers.
     pub fn tells(&self, ranks: usize) -> bool {
         self.earlier.is_some() || self.points.len() > 1 || self.points[0].0 == ranks
@@ -382,7 +389,10 @@ impl Series {
             return Guess { spread: Some(guess.spread.map_or(other, |s| s.max(other))), ..guess };
         }
         if self.by_law || ranks < first || ranks > last {
-            return self.law.at(ranks);
+            let guess = self.law.at(ranks);
+            // what was measured is
+            let measured = self.points.iter().find(|point| point.0 == ranks);
+            return measured.map_or(guess, |point| Guess { value: point.1, ..guess });
         }
         Guess { value: interpolate(&self.points, ranks), spread: self.spread() }
     }

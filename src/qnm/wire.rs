@@ -50,8 +50,6 @@ const POINT_TO_POINT: &[&str] = &[
     "Ibsend",
     "Sendrecv",
     "Sendrecv_replace",
-    "Isendrecv",
-    "Isendrecv_replace",
     "Start",
     "Put",
     "Get",

@@ -168,12 +168,23 @@ fn warn(runs: &[Run]) {
             "{file} does not list, or count, all call sites: {bytes} of the bytes and {time} of the time in MPI are at others, which are taken to be alike"
         );
     }
-    let unsaid = |run: &Run| run.calls.iter().filter(|c| run.ranks > 1 && c.said == Said::Time).map(|c| c.name.clone()).collect::<Vec<_>>();
+    let unsaid = |run: &Run| {
+        run.calls.iter().filter(|c| run.ranks > 1 && matches!(c.said, Said::Match | Said::Time)).map(|c| c.name.clone()).collect::<Vec<_>>()
+    };
     let mut names: Vec<String> = runs.iter().flat_map(unsaid).collect();
     names.sort();
     names.dedup();
     for name in names {
         let files = runs.iter().filter(|run| unsaid(run).contains(&name)).map(|run| run.file.as_str()).collect::<Vec<_>>();
+        let matching = runs.iter().any(|run| run.calls.iter().any(|c| c.name == name && c.said == Said::Match));
+        if matching {
+            tracing::warn!(
+                "{} say{} not what calls of MPI_{name} sent: taken to be what as many calls that go with them do, if --bytes {name}=N does not say it",
+                files.join(", "),
+                if files.len() == 1 { "s" } else { "" }
+            );
+            continue;
+        }
         let is_known = runs.iter().any(|run| run.calls.iter().any(|c| c.name == name && c.said.is_known()));
         let taken = if is_known { "as in the other reports, where these tell, or else " } else { "" };
         tracing::warn!(

@@ -158,8 +158,10 @@ fn alike(report: &Report) -> Vec<Site> {
 
 /// The calls of a site that are among the same processes.
 fn shared(site: &Site, share: Share) -> Site {
-    let Share { calls, seconds, .. } = share;
-    Site { count: site.count.map(|count| count * calls), bytes: site.bytes * calls, seconds: site.seconds * seconds, ..site.clone() }
+    let Share { calls, seconds, bytes, .. } = share;
+    let count = site.count.map(|count| count * calls);
+    let bytes = bytes.zip(count).map_or(site.bytes * calls, |(bytes, count)| bytes * count);
+    Site { count, bytes, mean_bytes: site.mean_bytes.and(share.bytes).or(site.mean_bytes), seconds: site.seconds * seconds, ..site.clone() }
 }
 
 /// What the calls of a site of a report of so many processes save that are among these members, or why that is not known.
