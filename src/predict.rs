@@ -24,6 +24,7 @@ mod machine;
 mod order;
 mod pipeline;
 mod progress;
+mod start;
 #[cfg(test)]
 mod tests;
 mod under_way;
@@ -34,7 +35,7 @@ pub use pipeline::{Busy, Repeats, pipelined};
 use crate::error::{Error, Result};
 use crate::event::EventQueue;
 use crate::model::{Cost, CostModel, Free, Pipe};
-use crate::schedule::{Action, Next, OpId, Program, Schedule, Streams, Trace};
+use crate::schedule::{Action, Next, OpId, Schedule, Trace};
 use crate::topology::{Link, Rank};
 use costs::{Kept, Known, KnownIn};
 use event::rounded;
@@ -166,39 +167,7 @@ struct Run<'a> {
     queue: EventQueue,
 }
 
-impl<'a> Run<'a> {
-    fn new(schedule: &'a Schedule, model: &'a dyn CostModel) -> Result<Run<'a>> {
-        let streams = Streams::new(schedule)?;
-        let places = machine::places(schedule)?;
-        let several = places.iter().any(|place| place.several);
-        Ok(Run {
-            schedule,
-            model,
-            known: Kept::new(model, schedule.programs.iter().map(Program::streams_sent)),
-            known_in: Kept::new(model, places.iter().map(|place| if place.several { costs::PEERS } else { 0 })),
-            limit: f64::INFINITY,
-            is_over: false,
-            left: Vec::new(),
-            losing: Losing::new(if several && model.loses() { schedule.ranks() } else { 0 }),
-            progress: Progress::new(schedule, streams),
-            limits: Vec::new(),
-            places,
-            machines: Vec::new(),
-            own: 0,
-            way: Way::ByTime,
-            stand_for_all: false,
-            by_time: false,
-            keeps_all: true,
-            kept: u32::MAX,
-            latest: (0.0, None),
-            done: Vec::new(),
-            record: None,
-            link_free: FxHashMap::default(),
-            pipe_free: FxHashMap::default(),
-            queue: EventQueue::with_capacity(0),
-        })
-    }
-
+impl Run<'_> {
     /// Where a rank's operation is among those of all.
     #[inline]
     fn at(&self, rank: u32, op: usize) -> usize {

@@ -1,7 +1,7 @@
 //! What no schedule of the collectives does.
 
 use super::*;
-use crate::schedule::Span;
+use crate::schedule::{Program, Span};
 
 /// Rank 0's messages take for ever.
 struct Lost;
