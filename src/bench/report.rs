@@ -3,11 +3,10 @@
 use crate::collective::{COLLECTIVES, Size, bcast};
 use crate::error::{Error, Result};
 use crate::files::read_text;
-use crate::plan::members;
+use crate::plan::{least_between, members};
 use crate::policy::CompiledPolicy;
 use crate::stats;
 use crate::topology::Rank;
-use crate::tune::bound::least_between;
 use crate::units;
 use serde::{Deserialize, Serialize};
 use std::path::Path;

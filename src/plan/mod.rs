@@ -3,6 +3,7 @@
 mod across;
 mod adapted;
 mod beyond;
+mod bound;
 mod candidates;
 mod decided;
 mod farthest_first;
@@ -29,6 +30,7 @@ use crate::two_level::has_routes;
 
 pub use across::{Flow, TwoLevelParameters, busiest, predict, seconds, two_level, two_level_parameters, unlike_processors};
 pub use beyond::Beyond;
+pub use bound::{LONG, least_between};
 pub use candidates::{TwoLevelCandidate, TwoLevelCandidates, TwoLevelChoice, choice_name};
 pub use decided::{NextBest, Plan, plan};
 pub use form::{Form, Kind};

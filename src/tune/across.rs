@@ -1,7 +1,7 @@
 //! How messages cross groups: schedules that the poly-model predicts to be fast are measured over all ranks, beside the library's own
 //! broadcast.
 
-use super::bound::{Floor, least_between};
+use super::bound::Floor;
 use super::chosen::{self, Verdict, choosing, confirm, is_remeasured, verdict};
 use super::missed::{HOPELESS, Missed};
 use super::rows::{OfSize, between_sizes, choice_at, row_of_routes};
@@ -11,7 +11,8 @@ use crate::decide::{ALIKE, LEAST_ACROSS, all_candidates, wider};
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
 use crate::plan::{
-    self, Flow, Location, Predictions, TwoLevelCandidate, TwoLevelCandidates, TwoLevelChoice, TwoLevelParameters, choice_name, two_level,
+    self, Flow, LONG, Location, Predictions, TwoLevelCandidate, TwoLevelCandidates, TwoLevelChoice, TwoLevelParameters, choice_name,
+    least_between, two_level,
 };
 use crate::policy::{CompiledPolicy, Evidence, NO_OTHER, PER_GROUP, Policy, TwoLevelRow};
 use crate::schedule::{MOST_SEGMENTS, WINDOW, pieces};
@@ -27,7 +28,7 @@ const MOST_ACROSS: usize = 2 * MOST_SEGMENTS;
 /// The sizes that broadcasts over groups are chosen at, doubled where schedules change, which is between 8 KiB and 1 MiB; a choice holds for the sizes
 /// near its own, the last one for all larger ones. Below 1 KiB latencies between groups are all that counts.
 pub(super) const BCAST_SIZES: [usize; 11] =
-    [1, 1 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
+    [1, 1 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, LONG[0], LONG[1]];
 
 /// Where predictions do not hold, other trees and windows are tried with whatever takes no longer than so many times the fastest: they win a few percent.
 const RIVAL: f64 = 1.05;

@@ -1,7 +1,7 @@
 //! The pipeline from measuring to a policy.
 
 mod across;
-pub(crate) mod bound;
+mod bound;
 mod chosen;
 mod inside;
 mod links;
