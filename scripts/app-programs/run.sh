@@ -5,12 +5,18 @@
 # and the folder NPB3.3-MPI of the NAS parallel benchmarks (npb). Each runs under SimGrid SMPI with mpiP linked into it, its processors
 # counting blocks of code (counted.c), on one to 64 ranks: one on each node of a cluster, on a network ten times as fast, and on nodes
 # of four processors. Reports, of some 17 MB, are left in OUT (target/app-programs); those that are there are not made again.
+# OTHER_SIZES=1 runs the same programs with other sizes, which the method was not made on (some nine minutes; an OUT of its own).
 # Needs: smpicc, smpicxx, smpif90 (libsimgrid-dev), gfortran, binutils-dev, libiberty-dev. Takes some four minutes.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")") root=$(readlink -f "$(dirname "$0")/../..")
 sources=$(readlink -f "$1") out=$(readlink -m "${2:-$root/target/app-programs}")
 mkdir -p "$out/bin" "$out/reports"
 cd "$out"
+# classes of NPB, and sizes of HPCCG (of each process; and of all, whose depth is shared), CoMD and LULESH
+classes=W weak="12 12 12" strong="32 32" depth=128 atoms="-x 20 -y 20 -z 20 -N 10" mesh="-s 8 -i 20"
+if [ -n "${OTHER_SIZES:-}" ]; then
+    classes="A S" weak="20 20 20" strong="24 24" depth=192 atoms="-x 16 -y 16 -z 16 -N 15" mesh="-s 12 -i 15"
+fi
 
 # programs are compiled so that blocks of code are counted, and mpiP is a part of each of them: ranks are copies of the program
 counted="-O2 -w -fsanitize-coverage=trace-pc"
@@ -63,9 +69,9 @@ CC = cc
 BINDIR = ../bin
 RAND = randi8
 DEF
-    for program in cg ft is mg; do for ranks in 1 2 4 8 16 32 64; do
-        make -C npb $program NPROCS=$ranks CLASS=W
-    done; done
+    for class in $classes; do for program in cg ft is mg; do for ranks in 1 2 4 8 16 32 64; do
+        make -C npb $program NPROCS=$ranks CLASS="$class"
+    done; done; done
 }
 
 cluster() { # network's times, as multiples of gigabit Ethernet's
@@ -106,12 +112,19 @@ cluster 0.1 >fast.toml
 sides=("1 1 1" "2 1 1" "2 2 1" "2 2 2" "4 2 2" "4 4 2" "4 4 4")
 for k in 0 1 2 3 4 5 6; do
     ranks=$((1 << k))
-    runs hpccg-weak $ranks "$out/bin/hpccg" 12 12 12
-    runs hpccg $ranks "$out/bin/hpccg" 32 32 $((128 / ranks))
-    for program in cg ft is mg; do runs $program $ranks "$out/npb/bin/$program.W.$ranks"; done
     # shellcheck disable=SC2086 # words
-    set -- ${sides[k]}
-    runs comd $ranks "$out/bin/comd" -x 20 -y 20 -z 20 -N 10 -n 5 -i "$1" -j "$2" -k "$3"
+    {
+        runs hpccg-weak $ranks "$out/bin/hpccg" $weak
+        runs hpccg $ranks "$out/bin/hpccg" $strong $((depth / ranks))
+    }
+    for class in $classes; do for program in cg ft is mg; do
+        # a class of its own has no name in the tables
+        [ "$classes" = W ] && name=$program || name=$program$class
+        runs "$name" $ranks "$out/npb/bin/$program.$class.$ranks"
+    done; done
+    # shellcheck disable=SC2086 # words
+    { set -- ${sides[k]}; runs comd $ranks "$out/bin/comd" $atoms -n 5 -i "$1" -j "$2" -k "$3"; }
 done
-for ranks in 1 8 27 64; do runs lulesh $ranks "$out/bin/lulesh" -s 8 -i 20; done
+# shellcheck disable=SC2086 # words
+for ranks in 1 8 27 64; do runs lulesh $ranks "$out/bin/lulesh" $mesh; done
 COLLWISE=${COLLWISE:-$root/target/release/collwise} "$here/table.py" "$out"
