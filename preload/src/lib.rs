@@ -14,7 +14,8 @@
 //!
 //! One build serves Open MPI, and MPICH and the libraries with its handles (Intel MPI, MVAPICH, Cray's), for each of which the adaptive collectives are
 //! a library beside it ([`engine`]). Under any other, it says so once
-//! and the program runs as without it. All ranks of a job must have it preloaded, or none: they bring the profiles together, and no rank is adaptive alone.
+//! and the program runs as without it. All ranks of a job must have it preloaded, or none: they bring the profiles together, and no rank is adaptive alone. Under
+//! Open MPI jobs of several programs run as without it, unless `COLLWISE_PRELOADED=1` says that all of them have it.
 #![allow(unsafe_code, clippy::missing_safety_doc)] // the C ABI of MPI: each function has the contract of its namesake
 
 mod calls;
@@ -179,6 +180,16 @@ const SIZES: [&str; 42] = [
     "4GiB", "8GiB", "16GiB", "32GiB", "64GiB", "128GiB", "256GiB", "512GiB", "1TiB",
 ];
 
+/// Says that each program of a job has this library preloaded.
+const ALL_HAVE: &str = "COLLWISE_PRELOADED";
+
+/// True if the job is of several programs, of which each may have its own environment: one without this library would take the message by which all agree for
+/// the first of its own. Open MPI says it to each process, other libraries do not.
+fn may_be_without_others() -> bool {
+    let programs = std::env::var("OMPI_NUM_APP_CTX").ok().and_then(|count| count.parse::<u32>().ok());
+    programs.is_some_and(|count| count > 1) && std::env::var_os(ALL_HAVE).is_none()
+}
+
 /// From here on collectives are adaptive and time counts, if the library is one whose handles are known.
 fn begin(code: c_int) -> c_int {
     static LIBRARY: OnceLock<Result<Mpi, String>> = OnceLock::new();
@@ -186,6 +197,13 @@ fn begin(code: c_int) -> c_int {
         return code;
     }
     match LIBRARY.get_or_init(Mpi::find) {
+        Ok(_) if may_be_without_others() => {
+            if is_first_rank() {
+                say(&format!(
+                    "the job is of several programs, some of which may not have this preloaded: each runs as without it, unless {ALL_HAVE}=1 says that all have"
+                ));
+            }
+        }
         Ok(mpi) => {
             // all bring their profiles together, or none; and none is adaptive alone
             let (target, opened) = (Target::now(mpi), engine::open(mpi));

@@ -553,6 +553,25 @@ fn under_an_unknown_mpi_library_it_steps_aside() {
     assert!(with(&[("OTHER_VERSION", "MPICH Version: 5.0"), ("OTHER_ABI", "1")]).contains("standard ABI"));
 }
 
+/// Of two programs of a job one has nothing preloaded: the other one steps aside, unless it is told that all have.
+#[test]
+fn jobs_of_several_programs_run_as_without_it() {
+    let tools = Tools::chosen();
+    let folder = compiled(&tools, "calls.c", "calls");
+    let together = |with: &[&str], said: &str| {
+        let mut command = tools.launch(folder.path(), 2, &["./calls"]);
+        command.args([":", "-n", "1"]).args(with).arg("./calls");
+        assert!(run(&mut command).contains(said));
+    };
+    together(&[], "several programs");
+    assert!(!folder.path().join("report.mpiP").exists());
+    let preload = preloaded();
+    let mut both = tools.launch(folder.path(), 2, &["./calls"]);
+    both.args([":", "-n", "1", "env", &preload, "./calls"]).env("COLLWISE_PRELOADED", "1");
+    assert!(!run(&mut both).contains("several programs"));
+    assert_eq!(report_in(folder.path()).ranks(), 3);
+}
+
 #[test]
 fn programs_without_mpi_do_not_notice() {
     let shell = |script: &str| run(Command::new("env").args([preloaded().as_str(), "sh", "-c", script]));
