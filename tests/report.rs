@@ -322,6 +322,25 @@ fn decisions_are_of_the_sizes_that_they_say() {
     );
 }
 
+/// A cell that is not decided shows nothing of another size, and what goes from group to group as a whole has one name.
+#[test]
+fn what_is_not_decided_says_what_decides_it() {
+    let report = report(policy("ccgrid2007"), &[]);
+    let mut left = 0;
+    for figure in report.figures().filter(|f| f.id.starts_with("decisions-")) {
+        for (row, column) in figure.table.rows.iter().flat_map(|row| (1..row.len()).map(move |column| (row, column))) {
+            let (said, size) = (&row[column].text, &figure.table.header[column]);
+            if said.starts_with("not decided: ") {
+                left += 1;
+                assert!(said.contains(&format!("--bytes {size}`")) && !said.contains("predicted"), "{size}: {said}");
+            }
+            assert!(!said.contains("as each is best") || said.starts_with("whole and as each is best, in one piece"), "{said}");
+            assert!(!said.contains(&format!(", in {size}")), "{size}: {said}");
+        }
+    }
+    assert!(left > 0);
+}
+
 /// No broadcast that is predicted is faster than the bound of its comparison.
 #[test]
 fn the_bound_is_one() {
