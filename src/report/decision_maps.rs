@@ -19,7 +19,7 @@ const MOST_GROUPS: usize = 8;
 const MOST_PREDICTED: usize = 32;
 /// What a row of a map may cost, in events that are replayed to decide: all cells of 78 hosts at four sites cost as much as the rest of their page, so that
 /// what is left then is not decided.
-const MOST_EVENTS: u64 = 1 << 14;
+const MOST_EVENTS: u64 = 1 << 15;
 /// What a message goes by that goes from group to group as a whole, and inside each as is best there.
 const WHOLE: [&str; 2] = ["whole", "as each is best"];
 
@@ -105,17 +105,20 @@ fn fewer(ranks: usize) -> Vec<usize> {
 impl Row {
     fn cells(&self, plans: &Plans, collective: &'static Collective) -> Result<Vec<Option<CellOf>>> {
         let compiled = plans.compiled;
-        let (begin, mut cells): (u64, Vec<Option<CellOf>>) = (EVENTS.get(), Vec::new());
+        // what a size takes, the next one takes at least
+        let (begin, mut last, mut cells): (u64, u64, Vec<Option<CellOf>>) = (EVENTS.get(), 0, Vec::new());
         for bytes in collective.sizes(plans.sizes) {
+            let before = EVENTS.get();
             let cell = match self.among {
                 Among::All => Some(over_all(&compiled.policy, &plans.of_all(collective, 0, bytes)?, bytes)),
-                Among::Groups(_) if EVENTS.get() - begin > MOST_EVENTS => Some(not_decided(collective, bytes)),
+                Among::Groups(_) if before - begin + last > MOST_EVENTS => Some(not_decided(collective, bytes)),
                 Among::Groups(ref members) => {
                     Some(predicted(&plan(compiled, members, collective, &collective.shape(members.len(), 0, bytes))?, bytes))
                 }
                 Among::Group(g, ranks) if ranks == compiled.policy.groups[g].hosts.len() => whole(compiled, g, collective, bytes),
                 Among::Group(g, ranks) => Some(among(compiled, g, collective, ranks, bytes)?),
             };
+            last = last.max(EVENTS.get() - before);
             cells.push(cell);
         }
         Ok(cells)
