@@ -1,8 +1,7 @@
 //! What a trace measured, beside what is predicted of the same.
 
-use super::drawn::{Drawn, KINDS, MOST_ROWS, Rows, called, host};
+use super::drawn::{Done, Drawn, KINDS, Rows, called, done};
 use super::picture::{Gantt, Span, gantt};
-use super::tables::Table;
 use super::traced::{Kind, Traced, TracedOp};
 use super::{Block, Figure, Inputs};
 use crate::collective::{Collective, bcast};
@@ -44,13 +43,7 @@ pub(super) fn beside(inputs: &Inputs, traced: &Traced) -> Result<Vec<Block>> {
     let span = |op: &TracedOp| Span { row: rows.of[op.rank], kind: op.kind as usize, start_s: op.start_s, end_s: op.end_s };
     let spans: Vec<Span> = traced.ops.iter().map(span).collect();
     let end_s = spans.iter().map(|s| s.end_s).fold(0.0, f64::max);
-    let mut table = Table::new(&["rank", "first start", "last end", "operations"]);
-    for (rank, &at) in members.iter().enumerate().take(MOST_ROWS) {
-        let own = || traced.ops.iter().filter(|op| op.rank == rank);
-        let (start, end) = own().fold((f64::INFINITY, 0.0f64), |(s, e), op| (s.min(op.start_s), e.max(op.end_s)));
-        let time = |t: f64| if t.is_finite() { units::seconds(t) } else { "-".into() };
-        table.row([format!("{rank} {}", host(policy, at)), time(start), time(end), own().count().to_string()]);
-    }
+    let table = Done::table(&rows, &done(&spans, rows.names.len()));
     // traces of older versions do not name the collective: it may be a broadcast
     let collective = traced.collective.unwrap_or(&bcast::COLLECTIVE);
     let root = if collective.rooted { traced.root } else { Some(0) };
