@@ -143,6 +143,8 @@ pub struct Chooser {
     pub roots: Vec<String>,
     /// The sizes.
     pub sizes: Vec<String>,
+    /// The size that is seen at first.
+    pub start: usize,
     /// What is seen, by collective, root and size.
     pub views: Vec<View>,
 }
