@@ -214,6 +214,24 @@ fn pages_are_small_and_there_at_once_and_the_same_again() {
     }
 }
 
+/// Where a page would be too long, pictures of models and then of schedules give way, and the rest stays; what is written alone does not.
+#[test]
+fn pictures_give_way_to_the_page_s_size() {
+    let mut report = report(policy("ccgrid2007"), &[]);
+    let (pictures, full) = (report.figures().count(), report.html().unwrap());
+    let views = |html: &str| html.matches("data-packed=").count();
+    let fits = |html: &str| html.matches("<figure id=\"model-").count();
+    for (less, has_fits) in [(40_000, true), (500_000, false)] {
+        report.most_bytes = full.len() - less;
+        let html = report.html().unwrap();
+        assert!(html.len() <= report.most_bytes, "{} bytes", html.len());
+        assert!(html.contains("--svg FOLDER writes them") && fits(&html) < fits(&full) && views(&html) == views(&full));
+        assert_eq!(fits(&html) > 0, has_fits);
+        assert!(html.contains("<figure id=\"latencies\"") && html.contains("<figure id=\"decisions-bcast\""));
+    }
+    assert_eq!(report.figures().count(), pictures);
+}
+
 /// True if tags are closed in the order in which they were opened.
 fn is_well_formed(svg: &str) -> bool {
     let mut open = Vec::new();
