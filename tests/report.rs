@@ -10,7 +10,7 @@ use collwise::collective::{Collective, allreduce, bcast, scatter};
 use collwise::model::MODELS;
 use collwise::plan::{Location, everybody, plan};
 use collwise::policy::{CompiledPolicy, Policy};
-use collwise::report::{Block, Inputs, Report, Traced};
+use collwise::report::{Block, Inputs, Report, Traced, View};
 use collwise::units;
 use command::{fails, ok};
 use common::file;
@@ -214,6 +214,24 @@ fn pages_are_small_and_there_at_once_and_the_same_again() {
     }
 }
 
+/// Where a page would be too long, pictures of models and then of schedules give way, and the rest stays; what is written alone does not.
+#[test]
+fn pictures_give_way_to_the_page_s_size() {
+    let mut report = report(policy("ccgrid2007"), &[]);
+    let (pictures, full) = (report.figures().count(), report.html().unwrap());
+    let views = |html: &str| html.matches("data-packed=").count();
+    let fits = |html: &str| html.matches("<figure id=\"model-").count();
+    for (less, has_fits) in [(40_000, true), (500_000, false)] {
+        report.most_bytes = full.len() - less;
+        let html = report.html().unwrap();
+        assert!(html.len() <= report.most_bytes, "{} bytes", html.len());
+        assert!(html.contains("--svg FOLDER writes them") && fits(&html) < fits(&full) && views(&html) == views(&full));
+        assert_eq!(fits(&html) > 0, has_fits);
+        assert!(html.contains("<figure id=\"latencies\"") && html.contains("<figure id=\"decisions-bcast\""));
+    }
+    assert_eq!(report.figures().count(), pictures);
+}
+
 /// True if tags are closed in the order in which they were opened.
 fn is_well_formed(svg: &str) -> bool {
     let mut open = Vec::new();
@@ -322,6 +340,25 @@ fn decisions_are_of_the_sizes_that_they_say() {
     );
 }
 
+/// A cell that is not decided shows nothing of another size, and what goes from group to group as a whole has one name.
+#[test]
+fn what_is_not_decided_says_what_decides_it() {
+    let report = report(policy("ccgrid2007"), &[]);
+    let mut left = 0;
+    for figure in report.figures().filter(|f| f.id.starts_with("decisions-")) {
+        for (row, column) in figure.table.rows.iter().flat_map(|row| (1..row.len()).map(move |column| (row, column))) {
+            let (said, size) = (&row[column].text, &figure.table.header[column]);
+            if said.starts_with("not decided: ") {
+                left += 1;
+                assert!(said.contains(&format!("--bytes {size}`")) && !said.contains("predicted"), "{size}: {said}");
+            }
+            assert!(!said.contains("as each is best") || said.starts_with("whole and as each is best, in one piece"), "{said}");
+            assert!(!said.contains(&format!(", in {size}")), "{size}: {said}");
+        }
+    }
+    assert!(left > 0);
+}
+
 /// No broadcast that is predicted is faster than the bound of its comparison.
 #[test]
 fn the_bound_is_one() {
@@ -388,14 +425,22 @@ fn traces_stand_beside_what_is_predicted_of_their_collective() {
         let inputs =
             Inputs { policy: &compiled, made_by: None, samples: None, benches: &[], traces: &traces, runs: &[], placed, against: None };
         let report = Report::of(&inputs).unwrap();
-        let ids: Vec<String> = report.figures().map(|f| f.id.clone()).filter(|id| id.starts_with("traced-")).collect();
-        (ids, report.figures().any(|f| f.id == format!("predicted-{}-8192", collective.name)))
+        let choosers =
+            report.sections.iter().flat_map(|s| &s.blocks).filter_map(|b| if let Block::Chooser(c) = b { Some(c) } else { None });
+        let views: Vec<_> = choosers.flat_map(|c| &c.views).collect();
+        let has = |view: &&&View, begin: &str| view.figures.iter().any(|f| f.id.starts_with(begin));
+        let [view] = views.iter().filter(|view| has(view, "traced-")).collect::<Vec<_>>()[..] else { return None };
+        assert!(view.words.starts_with(&format!("{} of 8KiB", collective.name)), "{}", view.words);
+        let silent = views.iter().filter(|view| view.words.ends_with("nothing was traced.")).count();
+        assert_eq!(silent, views.len() - 1);
+        Some(view.figures.iter().map(|f| f.id.split('-').next().unwrap().to_string()).collect::<Vec<_>>())
     };
+    let beside = Some(["tree", "gantt", "traced"].map(String::from).to_vec());
     for collective in [&scatter::COLLECTIVE, &allreduce::COLLECTIVE] {
-        assert_eq!(blocks(collective, true), (vec![format!("traced-{}-8192", collective.name)], true));
+        assert_eq!(blocks(collective, true), beside);
     }
-    assert_eq!(blocks(&bcast::COLLECTIVE, false), (vec!["traced-bcast-8192".to_string()], true));
-    assert!(!blocks(&allreduce::COLLECTIVE, false).1);
+    assert_eq!(blocks(&bcast::COLLECTIVE, false), beside);
+    assert_eq!(blocks(&allreduce::COLLECTIVE, false), None);
 }
 
 fn browser() -> Option<&'static str> {

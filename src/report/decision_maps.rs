@@ -17,9 +17,11 @@ use rayon::prelude::*;
 const MOST_GROUPS: usize = 8;
 /// What fewer ranks of a group would do is predicted, not looked up: for groups of up to so many ranks that costs no more than a look at a page is worth.
 const MOST_PREDICTED: usize = 32;
-/// What a row of a map may cost, in events that are replayed to decide: less than a tenth of a second. What is left then is shown as it is at the size before:
-/// all cells of 78 hosts at four sites cost as much as the rest of their page.
-const MOST_EVENTS: u64 = 1 << 14;
+/// What a row of a map may cost, in events that are replayed to decide: all cells of 78 hosts at four sites cost as much as the rest of their page, so that
+/// what is left then is not decided.
+const MOST_EVENTS: u64 = 1 << 15;
+/// What a message goes by that goes from group to group as a whole, and inside each as is best there.
+const WHOLE: [&str; 2] = ["whole", "as each is best"];
 
 /// A map for each collective that the policy has rows for.
 pub(super) fn maps(plans: &Plans) -> Result<Vec<Figure>> {
@@ -103,35 +105,40 @@ fn fewer(ranks: usize) -> Vec<usize> {
 impl Row {
     fn cells(&self, plans: &Plans, collective: &'static Collective) -> Result<Vec<Option<CellOf>>> {
         let compiled = plans.compiled;
-        let (begin, mut cells): (u64, Vec<Option<CellOf>>) = (EVENTS.get(), Vec::new());
+        // what a size takes, the next one takes at least
+        let (begin, mut last, mut cells): (u64, u64, Vec<Option<CellOf>>) = (EVENTS.get(), 0, Vec::new());
         for bytes in collective.sizes(plans.sizes) {
-            let cell = match (&self.among, cells.last()) {
-                (Among::All, _) => Some(over_all(&compiled.policy, &plans.of_all(collective, 0, bytes)?, bytes)),
-                (Among::Groups(_), Some(Some(before))) if EVENTS.get() - begin > MOST_EVENTS => Some(as_before(before, bytes)),
-                (Among::Groups(members), _) => {
-                    Some(predicted(&plan(compiled, members, collective, &collective.shape(members.len(), 0, bytes))?))
+            let before = EVENTS.get();
+            let cell = match self.among {
+                Among::All => Some(over_all(&compiled.policy, &plans.of_all(collective, 0, bytes)?, bytes)),
+                Among::Groups(_) if before - begin + last > MOST_EVENTS => Some(not_decided(collective, bytes)),
+                Among::Groups(ref members) => {
+                    Some(predicted(&plan(compiled, members, collective, &collective.shape(members.len(), 0, bytes))?, bytes))
                 }
-                (&Among::Group(g, ranks), _) if ranks == compiled.policy.groups[g].hosts.len() => whole(compiled, g, collective, bytes),
-                (&Among::Group(g, ranks), _) => Some(among(compiled, g, collective, ranks, bytes)?),
+                Among::Group(g, ranks) if ranks == compiled.policy.groups[g].hosts.len() => whole(compiled, g, collective, bytes),
+                Among::Group(g, ranks) => Some(among(compiled, g, collective, ranks, bytes)?),
             };
+            last = last.max(EVENTS.get() - before);
             cells.push(cell);
         }
         Ok(cells)
     }
 }
 
-/// What is shown where a page has no time to decide.
-fn as_before((decided, full): &CellOf, bytes: usize) -> CellOf {
-    const SAID: &str =
-        " is not decided here, since comparing candidates at smaller sizes took all the replays that a row has; as at the size before: ";
-    let before = full.split_once(SAID).map_or(full.as_str(), |(_, before)| before);
-    (Decided { margin: None, unsure: true, ..decided.clone() }, format!("{}{SAID}{before}", units::bytes(bytes)))
+/// What is said where a page has no time to decide.
+fn not_decided(collective: &Collective, bytes: usize) -> CellOf {
+    let full = format!(
+        "not decided: comparing candidates at smaller sizes took all the replays that a row has here; `collwise explain POLICY --collective {} --hosts FILE --bytes {}` decides it",
+        collective.name,
+        units::bytes(bytes)
+    );
+    (Decided::default(), full)
 }
 
-/// Segment and window, in words.
-fn segment(p: &Parameters) -> String {
+/// Segment and window of a message of some bytes, in words; of one that goes in one piece nothing.
+fn segment(p: &Parameters, bytes: usize) -> String {
     match (p.segment, p.in_flight) {
-        (0, _) => String::new(),
+        (segment, _) if segment == 0 || segment >= bytes => String::new(),
         (segment, 0) => units::bytes(segment),
         (segment, window) => format!("{} ×{window}", units::bytes(segment)),
     }
@@ -140,14 +147,14 @@ fn segment(p: &Parameters) -> String {
 /// What a choice rests on, and the size at which that was found, if it is another one than the cell's.
 type Rests<'a> = (&'a Evidence, Option<usize>);
 
-fn cell(algorithm: Vec<String>, p: &Parameters, rests: Option<Rests>) -> CellOf {
+fn cell(algorithm: Vec<String>, p: &Parameters, bytes: usize, rests: Option<Rests>) -> CellOf {
     let evidence = rests.map(|r| r.0);
     // how the library's own does it is not known
     let is_own = algorithm[0] == NATIVE;
     let p = &if is_own { Parameters::default() } else { *p };
     let algorithm: Vec<String> = algorithm.iter().map(|name| named(name).into()).collect();
     let name = algorithm.join(" and ") + &if p.radix > 0 { format!(" of radix {}", p.radix) } else { String::new() };
-    let segment = segment(p);
+    let segment = segment(p, bytes);
     let pieces = match (is_own, segment.is_empty()) {
         (true, _) => String::new(),
         (_, true) => ", in one piece".into(),
@@ -171,7 +178,7 @@ fn cell(algorithm: Vec<String>, p: &Parameters, rests: Option<Rests>) -> CellOf 
         format!("; {} takes {takes}", named(&e.runner_up))
     });
     let margin = other.map(|e| e.margin);
-    (Decided { algorithm, segment, margin, unsure: false }, format!("{name}{pieces}{rest}{next}"))
+    (Decided { algorithm, segment, margin }, format!("{name}{pieces}{rest}{next}"))
 }
 
 /// The size that a row rests on, if that is not this one.
@@ -182,20 +189,18 @@ fn elsewhere(at: usize, bytes: usize) -> Option<usize> {
 /// What all ranks do for a size: what a row of the policy says where it holds, else what is decided when it is called.
 fn over_all(policy: &Policy, plan: &Plan, bytes: usize) -> CellOf {
     let row = policy.two_level(plan.form.collective()).iter().rev().find(|r| r.from_bytes <= bytes);
-    let Some(row) = row.filter(|row| plan.from_row && plan.is_native() == row.native) else { return predicted(plan) };
+    let Some(row) = row.filter(|row| plan.from_row && plan.is_native() == row.native) else { return predicted(plan, bytes) };
     let algorithm = match (&row.intra_group, row.native) {
         (_, true) => vec![NATIVE.into()],
-        (Some(inside), _) if row.is_per_group() => {
-            vec![row.inter_group.clone(), if inside.is_empty() { String::new() } else { "as each is best".into() }]
-        }
+        _ if row.is_per_group() => WHOLE.map(String::from).to_vec(),
         (Some(inside), _) => vec![row.inter_group.clone(), inside.clone()],
         (None, _) => vec![row.inter_group.clone()],
     };
-    cell(algorithm, &row.parameters(), Some((&row.evidence, elsewhere(row.at_bytes, bytes))))
+    cell(algorithm, &row.parameters(), bytes, Some((&row.evidence, elsewhere(row.at_bytes, bytes))))
 }
 
-/// What a plan says.
-fn predicted(plan: &Plan) -> CellOf {
+/// What a plan says of a message of some bytes.
+fn predicted(plan: &Plan, bytes: usize) -> CellOf {
     let (algorithm, p) = match &plan.form {
         _ if plan.is_native() => (vec![NATIVE.into()], Parameters::default()),
         Form::Flat(_, algorithm, p) | Form::Placed(_, algorithm, p, _) => (vec![algorithm.name.to_string()], *p),
@@ -209,7 +214,7 @@ fn predicted(plan: &Plan) -> CellOf {
                 let names = [choice.inter_group.name(), inside].into_iter().filter(|name| !name.is_empty());
                 (names.map(String::from).collect(), Parameters { in_flight: choice.flow.in_flight, ..Parameters::of(choice.segment, 0) })
             }
-            None => (vec!["whole".into(), "as each is best".into()], Parameters::default()),
+            None => (WHOLE.map(String::from).to_vec(), Parameters::default()),
         },
     };
     let evidence = Evidence {
@@ -218,13 +223,13 @@ fn predicted(plan: &Plan) -> CellOf {
         margin: plan.next.as_ref().map_or(0.0, |next| next.margin),
         ..Evidence::default()
     };
-    cell(algorithm, &p, Some((&evidence, None)).filter(|e| e.0.predicted_s.is_finite()))
+    cell(algorithm, &p, bytes, Some((&evidence, None)).filter(|e| e.0.predicted_s.is_finite()))
 }
 
 /// What a whole group does for a size.
 fn whole(compiled: &CompiledPolicy, group: usize, collective: &'static Collective, bytes: usize) -> Option<CellOf> {
     let row = compiled.policy.groups[group].row(collective, bytes)?;
-    Some(cell(vec![row.algorithm.clone()], &row.parameters(), Some((&row.evidence, elsewhere(row.at_bytes, bytes)))))
+    Some(cell(vec![row.algorithm.clone()], &row.parameters(), bytes, Some((&row.evidence, elsewhere(row.at_bytes, bytes)))))
 }
 
 /// What fewer ranks of a group do, as is predicted when they call it.
@@ -233,13 +238,18 @@ fn among(policy: &CompiledPolicy, group: usize, collective: &'static Collective,
     let decided = policy.decide(collective, group, &positions, bytes)?;
     let evidence =
         Evidence { predicted_s: decided.predicted_s, runner_up: decided.runner_up.clone(), margin: decided.margin, ..Evidence::default() };
-    Ok(cell(vec![decided.algorithm.name.into()], &decided.parameters, Some((&evidence, None)).filter(|e| e.0.predicted_s.is_finite())))
+    Ok(cell(
+        vec![decided.algorithm.name.into()],
+        &decided.parameters,
+        bytes,
+        Some((&evidence, None)).filter(|e| e.0.predicted_s.is_finite()),
+    ))
 }
 
 fn map(collective: &'static Collective, plans: &Plans, rows: &[(&Row, &Vec<Option<CellOf>>)], left_out: usize) -> Result<Figure> {
     let mut algorithms: Vec<String> = Vec::new();
-    for cell in rows.iter().flat_map(|r| r.1).flatten() {
-        let family = family(&cell.0.algorithm[0]).to_string();
+    for first in rows.iter().flat_map(|r| r.1).flatten().filter_map(|cell| cell.0.algorithm.first()) {
+        let family = family(first).to_string();
         if !algorithms.contains(&family) {
             algorithms.push(family);
         }
@@ -262,10 +272,10 @@ fn map(collective: &'static Collective, plans: &Plans, rows: &[(&Row, &Vec<Optio
     } else {
         String::new()
     };
-    let unsure = rows.iter().flat_map(|r| r.1).flatten().filter(|cell| cell.0.unsure).count();
-    let undecided = if unsure > 0 {
+    let left = rows.iter().flat_map(|r| r.1).flatten().filter(|cell| cell.0.algorithm.is_empty()).count();
+    let undecided = if left > 0 {
         format!(
-            " In {unsure} cells without colour nothing was decided: candidates are compared by replaying them, a row of this page has {MOST_EVENTS} events for it, and smaller sizes \
+            " In {left} cells without colour nothing was decided: candidates are compared by replaying them, a row of this page has {MOST_EVENTS} events for it, and smaller sizes \
              took them; `collwise explain POLICY --collective {} --hosts FILE --bytes SIZE` decides them.",
             collective.name
         )

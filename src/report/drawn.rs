@@ -63,6 +63,36 @@ impl Rows {
     }
 }
 
+/// What a row of a chart does: when it starts first and ends last, and how many operations it has.
+#[derive(Clone, Copy)]
+pub(super) struct Done {
+    start_s: f64,
+    end_s: f64,
+    operations: usize,
+}
+
+/// Of so many rows.
+pub(super) fn done(spans: &[Span], rows: usize) -> Vec<Done> {
+    let mut all = vec![Done { start_s: f64::INFINITY, end_s: 0.0, operations: 0 }; rows];
+    for span in spans {
+        let own = &mut all[span.row];
+        *own = Done { start_s: own.start_s.min(span.start_s), end_s: own.end_s.max(span.end_s), operations: own.operations + 1 };
+    }
+    all
+}
+
+impl Done {
+    /// A row for each.
+    pub fn table(rows: &Rows, all: &[Done]) -> Table {
+        let mut table = Table::new(&["rank", "first start", "last end", "operations"]);
+        for ((name, _), own) in rows.names.iter().zip(all) {
+            let time = |t: f64| or_dash(Some(t).filter(|_| own.operations > 0), units::seconds);
+            table.row([name.clone(), time(own.start_s), time(own.end_s), own.operations.to_string()]);
+        }
+        table
+    }
+}
+
 /// Its host, and of several of a host which one.
 fn name_in_tree(hosts: &[String], rank: Rank) -> String {
     let of_host = || hosts.iter().filter(|host| **host == hosts[rank]);
@@ -77,11 +107,12 @@ pub(super) struct Drawn {
     chart: Gantt,
     /// When the last rank is done.
     end_s: f64,
+    /// What its rows do.
+    done: Vec<Done>,
     branches: Vec<Branch>,
-    /// By rank: whom it hangs on in the tree, when it hears first, and when it is done.
-    ranks: Vec<(Option<Rank>, f64, f64)>,
+    /// By rank: whom it hangs on in the tree, and when it hears first.
+    ranks: Vec<(Option<Rank>, f64)>,
     hosts: Vec<String>,
-    path: Vec<Step>,
     /// Which tree it is, in words: what is in its picture, and what is of the other rank in its table.
     tree: (&'static str, &'static str),
 }
@@ -125,13 +156,13 @@ impl Drawn {
                 (0..program.len()).filter(|&op| matches!(program.action(op), Action::Recv { .. })).map(|op| replay.traces[rank].end[op]);
             ends.reduce(f64::min).unwrap_or(0.0)
         };
-        let ranks = (0..members.len()).map(|rank| (hangs_on[rank], first(rank), replay.traces[rank].finish())).collect();
+        let ranks = (0..members.len()).map(|rank| (hangs_on[rank], first(rank))).collect();
         let hosts: Vec<String> = members.iter().map(|&m| host(policy, m)).collect();
         let chart = Gantt {
             rows: rows.names.clone(),
             groups: policy.groups.iter().map(|g| g.name.clone()).collect(),
             kinds: KINDS[..if spans.iter().any(|s| s.kind == 2) { 3 } else { 2 }].to_vec(),
-            path: path.iter().map(|step| (rows.of[step.rank], step.at_s)).collect(),
+            path: path.iter().map(|step: &Step| (rows.of[step.rank], step.at_s)).collect(),
             end_s: replay.completion(),
             spans,
         };
@@ -142,12 +173,12 @@ impl Drawn {
             },
             title: called(collective, bytes, root),
             branches: branches(&hangs_on, root, MOST_ROWS, |rank| members[rank].group, |rank| name_in_tree(&hosts, rank)),
+            done: done(&chart.spans, rows.names.len()),
             rows,
             chart,
             end_s: replay.completion(),
             ranks,
             hosts,
-            path,
             tree,
         })
     }
@@ -165,20 +196,20 @@ impl Drawn {
 
     pub(super) fn figures(&self, policy: &Policy) -> Result<Vec<Figure>> {
         let groups: Vec<String> = policy.groups.iter().map(|g| g.name.clone()).collect();
-        let mut from = Table::new(&["rank", self.tree.1, "hears first at", "done at", "critical path"]);
+        let mut from = Table::new(&["rank", self.tree.1, "hears first at"]);
         if self.ranks.len() <= MOST_ROWS {
-            for (rank, (heard, at, done)) in self.ranks.iter().enumerate() {
-                let on = if self.path.iter().any(|s| s.rank == rank) { "yes" } else { "" };
+            for (rank, (heard, at)) in self.ranks.iter().enumerate() {
                 let heard = or_dash(*heard, |h| format!("{h} {}", self.hosts[h]));
-                from.row([format!("{rank} {}", self.hosts[rank]), heard, units::seconds(*at), units::seconds(*done), on.into()]);
+                from.row([format!("{rank} {}", self.hosts[rank]), heard, units::seconds(*at)]);
             }
         } else {
             from = self.by_rows();
         }
-        let mut steps = Table::new(&["step", "rank", "at"]);
-        let mut last = None;
-        for step in self.path.iter().filter(|s| last.replace(s.rank) != Some(s.rank)).take(MOST_ROWS) {
-            steps.row([(steps.rows.len() + 1).to_string(), format!("{} {}", step.rank, self.hosts[step.rank]), units::seconds(step.at_s)]);
+        let mut did = Done::table(&self.rows, &self.done);
+        did.header.push("critical path".into());
+        for (row, cells) in did.rows.iter_mut().enumerate() {
+            let mut steps = self.chart.path.iter().filter(|step| step.0 == row);
+            cells.push(steps.next().map_or(String::new(), |step| format!("from {}", units::seconds(step.1))).into());
         }
         let title = &self.title;
         let tree = Figure {
@@ -193,24 +224,23 @@ impl Drawn {
             id: format!("gantt-{}", self.id),
             title: format!("What ranks do: {title}"),
             words: format!(
-                "All done after {}. In each row, sends above and receives below; the table has the critical path.",
+                "All done after {}. In each row, sends above and receives below; the table says from when rows are on the critical path.",
                 units::seconds(self.end_s)
             ),
             svg: gantt(&self.chart)?,
             cells: None,
-            table: steps,
+            table: did,
         };
         Ok(vec![tree, chart])
     }
 
     /// Of many ranks, those that have a row in common.
     fn by_rows(&self) -> Table {
-        let mut table = Table::new(&["ranks", "first hears at", "last done at"]);
+        let mut table = Table::new(&["ranks", "first hears at"]);
         for (row, (name, _)) in self.rows.names.iter().enumerate() {
             let own = || self.ranks.iter().enumerate().filter(|(rank, _)| self.rows.of[*rank] == row);
             let first = own().map(|r| r.1.1).fold(f64::INFINITY, f64::min);
-            let last = own().map(|r| r.1.2).fold(0.0, f64::max);
-            table.row([name.clone(), units::seconds(first), units::seconds(last)]);
+            table.row([name.clone(), units::seconds(first)]);
         }
         table
     }

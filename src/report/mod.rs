@@ -19,6 +19,7 @@ mod plans;
 mod platform;
 mod provenance;
 mod regrets;
+mod room;
 mod schedules;
 mod tables;
 mod traced;
@@ -66,6 +67,9 @@ pub struct Report {
     pub facts: Vec<(String, String)>,
     /// Its sections.
     pub sections: Vec<Section>,
+    /// Its page has no more bytes, if pictures can give way.
+    #[serde(skip)]
+    pub most_bytes: usize,
 }
 
 /// A section.
@@ -143,6 +147,8 @@ pub struct Chooser {
     pub roots: Vec<String>,
     /// The sizes.
     pub sizes: Vec<String>,
+    /// The size that is seen at first.
+    pub start: usize,
     /// What is seen, by collective, root and size.
     pub views: Vec<View>,
 }
@@ -179,7 +185,8 @@ impl Report {
             applications::section(inputs)?,
             provenance::section(inputs)?,
         ];
-        Ok(Report { title: policy.provenance.platform.clone(), facts: provenance::facts(policy), sections })
+        let most_bytes = room::most_bytes(plans.members.len());
+        Ok(Report { title: policy.provenance.platform.clone(), facts: provenance::facts(policy), sections, most_bytes })
     }
 
     /// All pictures of it that are in the page at first sight, and those that are chosen.

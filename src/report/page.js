@@ -82,12 +82,17 @@ function choose(chooser) {
   const sizes = JSON.parse(chooser.querySelector(".controls script").textContent);
 
   function show() {
+    let isSeen = false;
+    controls.forEach(function (control) {
+      control.disabled = false;
+    });
     chooser.querySelectorAll(".view").forEach(function (view) {
       view.hidden = controls.some(function (control) {
         const own = view.dataset[control.dataset.choose];
         return own !== undefined && own !== control.value;
       });
       if (!view.hidden) {
+        isSeen = true;
         controls.forEach(function (control) {
           control.disabled = view.dataset[control.dataset.choose] === undefined;
         });
@@ -96,6 +101,7 @@ function choose(chooser) {
         }
       }
     });
+    chooser.querySelector("[data-none]").hidden = isSeen;
     const size = slider.disabled ? "no message" : sizes[Number(slider.value)];
     slider.setAttribute("aria-valuetext", size);
     output.textContent = size;

@@ -9,11 +9,22 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, context};
 
 impl Report {
-    /// The page. What comes from files is text in it, whatever it says.
+    /// The page. What comes from files is text in it, whatever it says. Where it would be too long, pictures give way ([`super::room`]).
     ///
     /// # Errors
     /// [`Error::Invalid`] if the page cannot be filled in, which a report always can.
     pub fn html(&self) -> Result<String> {
+        let mut page = self.filled_in()?;
+        if page.len() > self.most_bytes {
+            let mut shorter = self.clone();
+            while page.len() > self.most_bytes && shorter.give_way(page.len() - self.most_bytes) {
+                page = shorter.filled_in()?;
+            }
+        }
+        Ok(page)
+    }
+
+    fn filled_in(&self) -> Result<String> {
         let failed = |e: minijinja::Error| Error::invalid(format!("fill in the page of the report: {e:#}"));
         let mut page = Environment::new();
         page.set_auto_escape_callback(|_| AutoEscape::Html);
@@ -26,7 +37,7 @@ impl Report {
 }
 
 /// What is not seen at first, as the page's script unpacks it when it is asked for: one of a hundred schedules takes a tenth of a megabyte else.
-fn packed(html: String) -> String {
+pub(super) fn packed(html: String) -> String {
     const LEVEL: u8 = 6;
     BASE64_STANDARD.encode(miniz_oxide::deflate::compress_to_vec(html.as_bytes(), LEVEL))
 }

@@ -1,12 +1,12 @@
 //! The schedule of a collective for sizes and roots: who hears from whom, and what every rank does when, as predicted and as traced.
 
-use super::beside::beside;
+use super::beside::Call;
 use super::choices::tuned;
 use super::drawn::{Drawn, called, host};
 use super::picture::Branch;
 use super::plans::Plans;
 use super::trees::{branches, parents};
-use super::{Block, Chooser, Inputs, Section, View};
+use super::{Block, Chooser, Figure, Inputs, Section, View};
 use crate::collective::{Collective, NATIVE, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::plan::{Form, Location, Plan, plan};
@@ -27,38 +27,98 @@ const LOOKED_AT: usize = 8;
 
 pub(super) fn section(inputs: &Inputs, plans: &Plans) -> Result<Section> {
     let policy = &inputs.policy.policy;
-    let everybody = &plans.members;
-    let roots = roots(everybody);
-    let collectives: Vec<&'static Collective> = tuned(policy).collect();
-    let name = |&root: &Rank| format!("rank {root}, {} ({})", host(policy, everybody[root]), policy.groups[everybody[root].group].name);
-    let chooser = Chooser {
-        id: "schedule",
-        collectives: collectives.iter().map(|c| c.name.to_string()).collect(),
-        roots: roots.iter().map(name).collect(),
-        sizes: plans.sizes.iter().map(|&bytes| units::bytes(bytes)).collect(),
-        views: views(plans, &collectives, &roots)?,
+    let name = |members: &[Location], root: Rank| {
+        format!("rank {root}, {} ({})", host(policy, members[root]), policy.groups[members[root].group].name)
     };
-    let mut blocks = if collectives.is_empty() {
+    let calls = inputs.traces.iter().map(|traced| Call::of(inputs, traced)).collect::<Result<Vec<_>>>()?;
+    let (groups, firsts) = roots(&plans.members);
+    let mut choices = Choices {
+        collectives: tuned(policy).collect(),
+        roots: firsts.iter().map(|&root| name(&plans.members, root)).collect(),
+        sizes: plans.sizes.to_vec(),
+    };
+    let mut places: Vec<Place> = Vec::new();
+    for (k, &collective) in choices.collectives.iter().enumerate() {
+        let of = if collective.rooted { firsts.iter().enumerate().map(|(k, &root)| (Some(k), root)).collect() } else { vec![(None, 0)] };
+        for (root, rank) in of {
+            let place = |bytes| Place { collective: k, root, shape: collective.shape(plans.members.len(), rank, bytes), call: None };
+            places.extend(collective.sizes(plans.sizes).into_iter().map(place));
+        }
+    }
+    // what was traced stands where it is chosen
+    for call in &calls {
+        let Some(rank) = call.root else { continue };
+        let (collective, shape) = (call.collective, call.collective.shape(call.members.len(), rank, call.traced.bytes));
+        let k = place_of(&mut choices.collectives, collective);
+        let root = collective.rooted.then(|| place_of(&mut choices.roots, name(&call.members, rank)));
+        if collective.sized() && !choices.sizes.contains(&shape.bytes) {
+            choices.sizes.push(shape.bytes);
+        }
+        places.retain(|p| (p.collective, p.root, p.shape.bytes) != (k, root, shape.bytes));
+        places.push(Place { collective: k, root, shape, call: Some(call) });
+    }
+    choices.sizes.sort_unstable();
+    places.sort_by_key(|p| (p.collective, p.root, p.shape.bytes));
+    let start = plans.sizes[plans.sizes.len() / 2];
+    let mut blocks = if choices.collectives.is_empty() {
         vec![Block::Missing("The policy has no row of any collective: all are the MPI library's own, whose messages are not known.".into())]
     } else {
-        vec![Block::Chooser(chooser)]
+        vec![Block::Chooser(Chooser {
+            id: "schedule",
+            collectives: choices.collectives.iter().map(|c| c.name.to_string()).collect(),
+            sizes: choices.sizes.iter().map(|&bytes| units::bytes(bytes)).collect(),
+            start: choices.sizes.iter().position(|&bytes| bytes == start).unwrap_or_default(),
+            views: views(plans, &choices, &places, !calls.is_empty())?,
+            roots: choices.roots,
+        })]
     };
-    for traced in inputs.traces {
-        blocks.extend(beside(inputs, traced)?);
+    for call in calls.iter().filter(|call| call.root.is_none()) {
+        blocks.push(Block::Figure(call.figure(policy, 0.0)?));
+        blocks.push(Block::Missing("Which rank was its root is not known: there is nothing predicted to hold beside it.".into()));
     }
-    if inputs.traces.is_empty() {
+    if calls.is_empty() {
         blocks.push(Block::Missing(
             "What ranks did, measured, is shown beside with --trace FOLDER, of a program that ran with COLLWISE_TRACE=FOLDER.".into(),
         ));
     }
-    let words = "A collective for the size and root that are chosen here: the tree of its ranks, what every rank is predicted to do when, and in orange the \
-                 operations that its end waits for."
-        .into();
+    let mut words = "A collective for the size and root that are chosen here: the tree of its ranks, what every rank is predicted to do when, and in orange the \
+                     operations that its end waits for."
+        .to_string();
+    if firsts.len() < groups {
+        words += &format!(
+            " Roots are a selection, the first ranks of {} of {groups} groups: `collwise explain POLICY --collective NAME --root RANK --bytes SIZE` says what is done from any other.",
+            firsts.len()
+        );
+    }
     Ok(Section { id: "schedule", title: "The schedule", words, blocks })
 }
 
-/// The first rank of each group, the largest groups first.
-fn roots(everybody: &[Location]) -> Vec<Rank> {
+/// What there is to choose.
+struct Choices {
+    collectives: Vec<&'static Collective>,
+    roots: Vec<String>,
+    sizes: Vec<usize>,
+}
+
+/// A choice of these.
+struct Place<'a> {
+    collective: usize,
+    root: Option<usize>,
+    shape: Shape,
+    /// What was traced of it.
+    call: Option<&'a Call<'a>>,
+}
+
+/// Where a thing is in a list, to which it is added if it is not there.
+fn place_of<T: PartialEq>(all: &mut Vec<T>, thing: T) -> usize {
+    all.iter().position(|known| *known == thing).unwrap_or_else(|| {
+        all.push(thing);
+        all.len() - 1
+    })
+}
+
+/// How many groups there are, and the first rank of each, the largest groups first, of so many as there are roots to choose from.
+fn roots(everybody: &[Location]) -> (usize, Vec<Rank>) {
     let mut groups: Vec<(usize, Rank, usize)> = Vec::new();
     for (rank, at) in everybody.iter().enumerate() {
         match groups.iter_mut().find(|g| g.0 == at.group) {
@@ -69,48 +129,47 @@ fn roots(everybody: &[Location]) -> Vec<Rank> {
     // that of the first group is the one that tuning began at
     let first = groups.first().map(|g| g.1);
     groups.sort_by_key(|g| (Some(g.1) != first, std::cmp::Reverse(g.2), g.1));
+    let all = groups.len();
     groups.truncate(if everybody.len() > MANY { MOST_ROOTS_OF_MANY } else { MOST_ROOTS });
-    groups.into_iter().map(|g| g.1).collect()
+    (all, groups.into_iter().map(|g| g.1).collect())
 }
 
 /// What is seen for a choice on the page.
-struct Asked {
-    collective: usize,
-    root: Option<usize>,
-    size: Option<usize>,
-    shape: Shape,
+struct Asked<'a> {
+    place: &'a Place<'a>,
+    members: &'a [Location],
     plan: Plan,
     /// About so many operations.
     operations: usize,
 }
 
-/// A view for each collective, root and size that there is; those with the fewest operations are drawn first, as long as there is time.
-fn views(plans: &Plans, collectives: &[&'static Collective], roots: &[Rank]) -> Result<Vec<View>> {
-    let (mut wanted, members) = (Vec::new(), &plans.members);
-    for (k, collective) in collectives.iter().enumerate() {
-        let of =
-            if collective.rooted { roots.iter().copied().enumerate().map(|(k, root)| (Some(k), root)).collect() } else { vec![(None, 0)] };
-        for (root, rank) in of {
-            let sizes = collective.sizes(plans.sizes).into_iter().enumerate();
-            wanted.extend(
-                sizes.map(|(size, bytes)| (k, root, collective.sized().then_some(size), collective.shape(members.len(), rank, bytes))),
-            );
-        }
-    }
-    let planned = wanted.into_par_iter().map(|(collective, root, size, shape)| {
-        let plan = plans.of_all(collectives[collective], shape.root, shape.bytes)?;
-        let operations = operations(&plan.form, &shape)?;
-        Ok(Asked { collective, root, size, shape, plan, operations })
+/// A view for each place; what was traced, and of the others those with the fewest operations, are drawn first, as long as there is time.
+fn views(plans: &Plans, choices: &Choices, places: &[Place], some_traced: bool) -> Result<Vec<View>> {
+    let planned = places.par_iter().map(|place| {
+        let (collective, shape) = (choices.collectives[place.collective], &place.shape);
+        let (members, plan) = match place.call.filter(|call| call.members != plans.members) {
+            // samples may have them in another order
+            Some(call) => (&call.members, plan(plans.compiled, &call.members, collective, shape)?),
+            None => (&plans.members, plans.of_all(collective, shape.root, shape.bytes)?),
+        };
+        let operations = operations(&plan.form, shape)?;
+        Ok(Asked { place, members, plan, operations })
     });
     let planned: Vec<Asked> = planned.collect::<Result<_>>()?;
     let mut by_operations: Vec<usize> = (0..planned.len()).collect();
-    by_operations.sort_by_key(|&k| planned[k].operations);
+    by_operations.sort_by_key(|&k| (planned[k].place.call.is_none(), planned[k].operations));
     let (mut left, mut drawn) = (MOST_OPERATIONS, vec![false; planned.len()]);
     for k in by_operations {
         drawn[k] = planned[k].operations <= left;
         left = left.saturating_sub(planned[k].operations);
     }
-    planned.into_par_iter().zip(drawn).map(|(asked, is_drawn)| view(plans.compiled, members, &asked, is_drawn)).collect()
+    let seen = planned.into_par_iter().zip(drawn).map(|(asked, is_drawn)| {
+        let (words, figures) = view(plans.compiled, &asked, is_drawn, some_traced)?;
+        let Place { collective, root, shape, .. } = *asked.place;
+        let size = if choices.collectives[collective].sized() { choices.sizes.iter().position(|&b| b == shape.bytes) } else { None };
+        Ok(View { collective, root, size, words, figures })
+    });
+    seen.collect()
 }
 
 /// About how many operations a form has; of what is not known, none.
@@ -126,9 +185,11 @@ fn operations(form: &Form, shape: &Shape) -> Result<usize> {
     Ok(of(shape.root)? + all * shape.ranks / others.len().max(1))
 }
 
-fn view(compiled: &CompiledPolicy, members: &[Location], asked: &Asked, is_drawn: bool) -> Result<View> {
-    let Asked { collective, root, size, shape, plan, .. } = asked;
-    let measured = measured(&compiled.policy, members, plan, shape.bytes);
+/// What is said and shown of a place.
+fn view(compiled: &CompiledPolicy, asked: &Asked, is_drawn: bool, some_traced: bool) -> Result<(String, Vec<Figure>)> {
+    let Asked { place: Place { shape, call, .. }, members, plan, .. } = asked;
+    let policy = &compiled.policy;
+    let measured = measured(policy, members, plan, shape.bytes);
     let takes = match (plan.predicted_s.map(units::seconds), measured) {
         (None, _) => "for as long as nobody knows".into(),
         (Some(seconds), Some(how)) => format!("takes {seconds} ({how})"),
@@ -136,19 +197,29 @@ fn view(compiled: &CompiledPolicy, members: &[Location], asked: &Asked, is_drawn
     };
     let what = called(plan.form.collective(), shape.bytes, shape.root);
     let mut words = format!("{what} among {} ranks: {}, {takes}", members.len(), plan.words());
-    let mut figures = Vec::new();
+    let (mut figures, mut until_s) = (Vec::new(), 0.0);
     if plan.is_native() || plan.form.has_native() {
         words += ". The MPI library's own messages are not known.";
     } else if is_drawn && let Some(schedule) = schedule(plan, shape)? {
         let drawn = Drawn::new(compiled, members, plan, &schedule, shape)?;
         let end = units::seconds(drawn.end_s());
+        until_s = drawn.end_s();
         // the chart is of the models, whatever was measured
         words += &if takes.ends_with(&end) { ".".into() } else { format!(", by the models of the chart {end}.") };
-        figures = drawn.figures(&compiled.policy)?;
+        if call.is_some_and(|call| !call.is_of(&schedule)) {
+            words += " What was traced has other messages than these.";
+        }
+        // both on one time axis
+        figures = drawn.up_to(call.map_or(0.0, Call::end_s)).figures(policy)?;
     } else {
         words += ". It has too many messages to be drawn here: `collwise explain POLICY` says more.";
     }
-    Ok(View { collective: *collective, root: *root, size: *size, words, figures })
+    match call {
+        Some(call) => figures.push(call.figure(policy, until_s)?),
+        None if some_traced => words += " Of this collective, size and root nothing was traced.",
+        None => {}
+    }
+    Ok((words, figures))
 }
 
 /// Whether what is said of a plan's time rests on measured times, and on which.

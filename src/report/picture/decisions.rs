@@ -5,16 +5,14 @@ use crate::error::Result;
 use plotters::prelude::*;
 
 /// What is done for a size among some ranks.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Decided {
-    /// The algorithm, or two: its first word gives the colour.
+    /// The algorithm, or two, of which the first gives the colour; none: it was not decided.
     pub algorithm: Vec<String>,
     /// Segment and window, or nothing.
     pub segment: String,
     /// How much longer the next best takes, as a share; `None`: no other is known.
     pub margin: Option<f64>,
-    /// True if it was not decided, and is taken from a size nearby.
-    pub unsure: bool,
 }
 
 /// A map.
@@ -29,6 +27,7 @@ pub struct Decisions {
 const LEFT: i32 = 150;
 const TOP: i32 = 26;
 const ROW: i32 = 38;
+const NOT_DECIDED: &str = "not decided";
 
 /// The algorithm that one is in segments, or itself: both have one colour.
 pub fn family(algorithm: &str) -> &str {
@@ -48,7 +47,7 @@ pub fn edges(map: &Decisions) -> [Vec<i32>; 2] {
 /// What drawing gives.
 pub fn decisions(map: &Decisions, algorithms: &[String]) -> Result<(String, [Vec<i32>; 2])> {
     let [xs, ys] = edges(map);
-    let svg = picture((WIDTH, (TOP + ROW * map.rows.len() as i32 + 40) as u32), |area| {
+    let svg = picture((WIDTH, (TOP + ROW * map.rows.len() as i32 + 24) as u32), |area| {
         for (column, words) in map.columns.iter().enumerate() {
             say(area, words, ((xs[column] + xs[column + 1]) / 2, TOP - 12), Side::Middle, SIZE, &INK)?;
         }
@@ -65,32 +64,25 @@ pub fn decisions(map: &Decisions, algorithms: &[String]) -> Result<(String, [Vec
                     fill(area, (left, from + 1), (right, to - 1), UNKNOWN.mix(0.5).filled())?;
                     continue;
                 };
-                let ink = if cell.unsure { &MUTED } else { &INK };
-                let place = algorithms.iter().position(|a| cell.algorithm.first().is_some_and(|own| family(own) == a));
-                let own = place.map_or(INK, colour);
-                if !cell.unsure {
-                    fill(area, (left, from + 1), (right, to - 1), own.mix(weight(cell.margin)).filled())?;
-                }
-                if let Some(k) = place.filter(|&k| k >= COLOURED && !cell.unsure) {
+                let middle = (left + right) / 2;
+                let Some(first) = cell.algorithm.first() else {
+                    say(area, NOT_DECIDED, (middle, (from + to) / 2), Side::Middle, 9.5, &MUTED)?;
+                    continue;
+                };
+                let place = algorithms.iter().position(|a| family(first) == a);
+                fill(area, (left, from + 1), (right, to - 1), place.map_or(INK, colour).mix(weight(cell.margin)).filled())?;
+                if let Some(k) = place.filter(|&k| k >= COLOURED) {
                     mark(area, (right - 7, from + 8), 4, k)?;
                 }
                 let lines: Vec<&String> = cell.algorithm.iter().chain(Some(&cell.segment).filter(|s| !s.is_empty())).collect();
-                let middle = (left + right) / 2;
                 for (line, words) in lines.iter().enumerate() {
                     let y = (from + to) / 2 + 12 * line as i32 - 6 * (lines.len() as i32 - 1);
-                    say(area, &cut(words, right - left, 9.5), (middle, y), Side::Middle, 9.5, ink)?;
+                    say(area, &cut(words, right - left, 9.5), (middle, y), Side::Middle, 9.5, &INK)?;
                 }
             }
         }
-        let below = [
-            "colour: algorithm, in segments or not; the fainter, the closer is the next best (faintest: within 1 %, full: 30 % and more, or no other)",
-            "without colour: not decided here, as at the size before",
-        ];
-        let unsure = map.rows.iter().flat_map(|r| &r.2).flatten().any(|cell| cell.unsure);
-        for (line, words) in below.iter().take(1 + usize::from(unsure)).enumerate() {
-            say(area, words, (LEFT, ys[ys.len() - 1] + 13 + 16 * line as i32), Side::Right, 11.0, &MUTED)?;
-        }
-        Ok(())
+        let below = "colour: algorithm, in segments or not; the fainter, the closer is the next best (faintest: within 1 %, full: 30 % and more, or no other)";
+        say(area, below, (LEFT, ys[ys.len() - 1] + 13), Side::Right, 11.0, &MUTED)
     })?;
     Ok((svg, [xs, ys]))
 }

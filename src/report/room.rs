@@ -1,0 +1,75 @@
+//! What gives way where a page would be too long to send: pictures of how models fit, those of the best first, then those of schedules.
+
+use super::page::packed;
+use super::{Block, Chooser, Report};
+
+/// A page of so many ranks has this many bytes at most.
+pub(super) fn most_bytes(ranks: usize) -> usize {
+    const OF_FEW: usize = 2_000_000;
+    const FEW: usize = 100;
+    const OF_EACH_MORE: usize = 2_000;
+    const OF_MANY: usize = 8_000_000;
+    (OF_FEW + ranks.saturating_sub(FEW) * OF_EACH_MORE).min(OF_MANY)
+}
+
+impl Report {
+    /// Leaves out pictures of about so many bytes, and says so where they were; false if there is none left.
+    pub(super) fn give_way(&mut self, mut bytes: usize) -> bool {
+        let before = bytes;
+        for section in &mut self.sections {
+            if section.id == "models" {
+                without_fits(&mut section.blocks, &mut bytes);
+            }
+        }
+        for block in self.sections.iter_mut().flat_map(|s| &mut s.blocks) {
+            if let Block::Chooser(chooser) = block {
+                without_schedules(chooser, &mut bytes);
+            }
+        }
+        bytes < before
+    }
+}
+
+/// Without pictures of models, the last first: those of links come after those of groups.
+fn without_fits(blocks: &mut Vec<Block>, bytes: &mut usize) {
+    const SAID: &str =
+        "Other groups and links have no picture here, so that the page stays small: --svg FOLDER writes them; the table below has all.";
+    let mut last = None;
+    while *bytes > 0
+        && let Some(at) = blocks.iter().rposition(|b| matches!(b, Block::Figure(_)))
+        && let Block::Figure(figure) = blocks.remove(at)
+    {
+        *bytes = bytes.saturating_sub(figure.svg.len());
+        last = Some(at);
+    }
+    if let Some(at) = last {
+        blocks.retain(|b| !matches!(b, Block::Missing(said) if said == SAID));
+        blocks.insert(at.min(blocks.len()), Block::Missing(SAID.into()));
+    }
+}
+
+/// Without those schedules that have the largest pictures, but for what was traced and for what is seen at first.
+fn without_schedules(chooser: &mut Chooser, bytes: &mut usize) {
+    if *bytes == 0 {
+        return;
+    }
+    let start = chooser.start;
+    let is_first = |view: &super::View| view.collective == 0 && view.root.unwrap_or(0) == 0 && view.size.is_none_or(|size| size == start);
+    let is_traced = |view: &super::View| view.figures.iter().any(|f| f.id.starts_with("traced-"));
+    let size = |view: &super::View| view.figures.iter().map(|f| packed(f.svg.clone()).len()).sum::<usize>();
+    let mut views: Vec<(usize, &mut super::View)> = chooser
+        .views
+        .iter_mut()
+        .filter(|view| !view.figures.is_empty() && !is_first(view) && !is_traced(view))
+        .map(|view| (size(view), view))
+        .collect();
+    views.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
+    for (size, view) in views {
+        if *bytes == 0 {
+            break;
+        }
+        *bytes = bytes.saturating_sub(size);
+        view.figures.clear();
+        view.words += " Its pictures are left out here, so that the page stays small: --svg FOLDER writes them.";
+    }
+}
