@@ -94,19 +94,18 @@ pub(super) fn kinds<'a>(runs: &'a [Run]) -> Vec<Kind<'a>> {
 /// How calls of a kind scale; runs of one process have nobody to send to. Where some runs say how many bytes they send, what the others' time allows is no matter.
 pub(super) fn call_law(runs: &[Run], of: Kind) -> Option<CallLaw> {
     let several = || runs.iter().filter(|r| r.ranks > 1);
-    let said = several().filter_map(|run| call_of(run, of)).map(|call| call.said).min()?;
-    let nothing_known = several().filter_map(|run| call_of(run, of)).all(|call| call.said == Said::Nobody);
+    let own = || several().filter_map(|run| call_of(run, of));
+    let said = own().map(|call| call.said).min()?;
     let points = |value: &dyn Fn(&Call) -> f64| -> Vec<(usize, f64)> {
         several().filter_map(|r| Some((r.ranks, value(call_of(r, of)?)))).filter(|p| p.1 > 0.0).collect()
     };
     let known = Series::decided(&points(&|c| if c.said.is_known() { c.bytes } else { 0.0 }));
-    let all_known = several().filter_map(|run| call_of(run, of)).all(|call| call.said.is_known());
-    let (said, bytes) = match known.filter(|known| all_known || known.points.len() > 1 || known.earlier.is_some()) {
-        Some(known) => (said, Some(known)),
+    // one number of processes tells no law for others
+    let (said, bytes) = if own().all(|call| call.said.is_known()) || known.as_ref().is_some_and(Series::is_of_several) {
+        (said, known)
+    } else {
         // times tell no law that breaks
-        None => {
-            (if nothing_known { Said::Nobody } else { said.max(Said::Time) }, Series::decided(&points(&|c| c.bytes)).map(Series::unbroken))
-        }
+        (said.max(Said::Time), Series::decided(&points(&|c| c.bytes)).map(Series::unbroken))
     };
     let count = Series::decided(&points(&|c| c.count))?;
     let ((name, nth), size) = of;

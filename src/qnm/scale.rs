@@ -363,9 +363,14 @@ impl Series {
         Series::new(&all).unwrap_or(Series { points: all, law: self.law, by_law: false, earlier: None })
     }
 
+    /// True if it is known of several numbers of processes.
+    pub fn is_of_several(&self) -> bool {
+        self.earlier.is_some() || self.points.len() > 1
+    }
+
     /// True if it is known of so many processes, or of several numbers.
     pub fn tells(&self, ranks: usize) -> bool {
-        self.earlier.is_some() || self.points.len() > 1 || self.points[0].0 == ranks
+        self.is_of_several() || self.points[0].0 == ranks
     }
 
     /// Between which numbers of processes the program changes how it divides its work.
