@@ -46,6 +46,9 @@ impl Library {
     }
 }
 
+/// The environment says by this that each program of a job has `libcollwise_preload.so` preloaded.
+pub const ALL_PRELOADED: &str = "COLLWISE_PRELOADED";
+
 /// True on rank 0, as launchers say it before MPI runs or without it; everywhere if none does. One rank of a program that another library's launcher started has
 /// that one's number, and 0 from its own library.
 pub fn is_first_rank() -> bool {

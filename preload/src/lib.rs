@@ -30,7 +30,7 @@ mod sizes;
 use clock::SharedClock;
 use collect::Target;
 use collwise::collective::COLLECTIVES;
-use collwise::library::is_first_rank;
+use collwise::library::{ALL_PRELOADED, is_first_rank};
 use collwise::qnm::{Alike, Profile, name_of_uses};
 use library::{Handle, Mpi};
 use names::define;
@@ -180,14 +180,11 @@ const SIZES: [&str; 42] = [
     "4GiB", "8GiB", "16GiB", "32GiB", "64GiB", "128GiB", "256GiB", "512GiB", "1TiB",
 ];
 
-/// Says that each program of a job has this library preloaded.
-const ALL_HAVE: &str = "COLLWISE_PRELOADED";
-
 /// True if the job is of several programs, of which each may have its own environment: one without this library would take the message by which all agree for
 /// the first of its own. Open MPI says it to each process, other libraries do not.
 fn may_be_without_others() -> bool {
     let programs = std::env::var("OMPI_NUM_APP_CTX").ok().and_then(|count| count.parse::<u32>().ok());
-    programs.is_some_and(|count| count > 1) && std::env::var_os(ALL_HAVE).is_none()
+    programs.is_some_and(|count| count > 1) && std::env::var_os(ALL_PRELOADED).is_none()
 }
 
 /// From here on collectives are adaptive and time counts, if the library is one whose handles are known.
@@ -200,7 +197,7 @@ fn begin(code: c_int) -> c_int {
         Ok(_) if may_be_without_others() => {
             if is_first_rank() {
                 say(&format!(
-                    "the job is of several programs, some of which may not have this preloaded: each runs as without it, unless {ALL_HAVE}=1 says that all have"
+                    "the job is of several programs, some of which may not have this preloaded: each runs as without it, unless {ALL_PRELOADED}=1 says that all have"
                 ));
             }
         }

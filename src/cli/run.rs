@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use super::export::{Format, written};
-use crate::library::is_first_rank;
+use crate::library::{ALL_PRELOADED, is_first_rank};
 use crate::policy::{CompiledPolicy, Policy};
 use anyhow::{Context, bail};
 use std::os::unix::process::CommandExt;
@@ -166,7 +166,11 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     {
         tune(launcher, args, policy)?;
     }
-    let variables = if args.export_only { exported(args, launcher)? } else { preloaded(args)? };
+    let mut variables = if args.export_only { exported(args, launcher)? } else { preloaded(args)? };
+    if launcher.is_some() && !args.export_only {
+        // each of several programs gets the same
+        variables.push((ALL_PRELOADED.into(), "1".into()));
+    }
     let mut command = Command::new(&args.command[0]);
     let options = launcher.map(|l| l.variables(&variables)).unwrap_or_default();
     let set_by_user = |argument: &String| argument == "LD_PRELOAD" || argument.starts_with("LD_PRELOAD=");
