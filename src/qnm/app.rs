@@ -6,7 +6,7 @@ use super::laws::{CallLaw, Kind, call_law, call_laws, kinds};
 use super::scale::EXACT;
 use super::wall::{size, traffic};
 use super::{
-    Call, Components, Form, Guess, Law, Machine, Neighbourhood, Observed, Run, Said, Series, Split, Spread, Table, Traffic, split,
+    Call, Components, Form, Guess, Law, Machine, Neighbourhood, Observed, Partners, Run, Said, Series, Split, Spread, Table, Traffic, split,
 };
 use crate::error::{Error, Result};
 use serde::Serialize;
@@ -32,6 +32,9 @@ pub struct Application {
     pub active: Active,
     /// Seconds that processors are busy with a message, as the platform says that it was run on: with an empty one, and with each byte more.
     pub overhead_s: (Table, Table),
+    /// Seconds of a message to anyone, where it was run.
+    #[serde(skip)]
+    pub message_s: Table,
     /// How its computing scales.
     pub compute: Series,
 }
@@ -120,6 +123,8 @@ impl Application {
         };
         let (empty, byte): (Vec<_>, Vec<_>) = runs.iter().map(busy).collect::<Result<Vec<_>>>()?.into_iter().unzip();
         let overhead_s = (Table::new(&empty), Table::new(&byte));
+        let message = |run: &Run| Ok((run.ranks, message_s(machine, &machine.place(run.ranks, spread)?)));
+        let messages = runs.iter().filter(|run| run.ranks > 1).map(message).collect::<Result<Vec<_>>>()?;
         let waiting = Table::new(&of(|s| s.components.waiting_s / s.components.compute_s.max(f64::MIN_POSITIVE)));
         Ok(Application {
             calls: call_laws(&runs),
@@ -129,6 +134,7 @@ impl Application {
             waiting,
             active: active_law(&runs, &splits),
             overhead_s,
+            message_s: Table::new(&messages),
             compute,
             runs,
             splits,
@@ -202,6 +208,7 @@ impl Application {
         // what is not explained by the network of the runs may be the network all the same, and change as it does
         let at_home: Vec<(usize, f64)> = self.runs.iter().zip(&self.splits).map(|(r, s)| (r.ranks, s.traffic.switch_s)).collect();
         let changes = (traffic.switch_s / Table::new(&at_home).at(ranks)).ln();
+        let is_elsewhere = (message_s(machine, &placed) / self.message_s.at(ranks)).ln().abs() > OTHER.ln();
         let margin = |(kind, delay_s): &(Option<String>, f64)| seen(kind).and_then(|(shares, ranks)| Some(delay_s * shares.margin(ranks)?));
         let seen_margin = delays.iter().map(margin).sum::<Option<f64>>();
         let alone = || self.runs.iter().zip(&self.splits).find(|(r, _)| r.ranks == 1).map_or(0.0, |(_, s)| s.components.active_s);
@@ -245,7 +252,7 @@ impl Application {
             (components.switch_s, seen_margin.map(|m| relative(m, components.switch_s))),
             (of_active, active.spread.or(margin.map(|m| relative(m, of_active)))),
             (components.compute_s, compute.spread),
-            (if changes.abs() > OTHER.ln() { wall_s } else { 0.0 }, Some(ELSEWHERE.ln_1p())),
+            (if is_elsewhere { wall_s } else { 0.0 }, Some(ELSEWHERE.ln_1p())),
             (waiting_s, self.waiting.margin(ranks).map(|m| relative(m * compute.value, waiting_s))),
         ];
         Ok(Prediction {
@@ -360,6 +367,11 @@ const OVERHEAD_BYTES: f64 = 65_536.0;
 
 /// Times a prediction that its interval may reach above it.
 const WIDEST: f64 = 10.0;
+
+/// Seconds of a message to anyone.
+fn message_s(machine: &Machine, placed: &[usize]) -> f64 {
+    machine.message_s(placed, Partners::Anyone, Neighbourhood::default(), OVERHEAD_BYTES)
+}
 
 /// Processes of the fullest node.
 fn crowd(machine: &Machine, placed: &[usize]) -> usize {
