@@ -9,7 +9,7 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, context};
 
 impl Report {
-    /// The page. What comes from files is text in it, whatever it says. Where it would be too long, pictures give way ([`super::room`]).
+    /// The page. What comes from files is text in it, whatever it says. Where it would be too long, pictures give way.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the page cannot be filled in, which a report always can.
