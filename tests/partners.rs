@@ -320,3 +320,25 @@ fn parts_of_several_runs_are_the_same_ones() {
     let (messages, kibibytes) = sent(&both, 12);
     assert!(messages == 230.0 && close(kibibytes, sent(&app, 12).1, 1e-3), "{messages} {kibibytes}");
 }
+
+/// Where one process computes longer than the others, the time of a collective is waiting for it, whatever algorithm would take as long: it is as long on
+/// a faster network. Without such a process, it is the algorithm's.
+#[test]
+fn waiting_for_a_process_that_computes_longer_is_no_algorithm() {
+    let (machine, faster) = (alike(1, None), Machine::alike(1, None, 5e-6, 1.25e9).unwrap());
+    let fit = |waits: bool| {
+        let run = |ranks: usize| {
+            // a ring's rounds
+            let seconds = 100.0 * 2.0 * (ranks - 1) as f64 * 50e-6;
+            let name = "Allreduce".into();
+            let call = Call { name, count: 100.0, bytes: 8.0, said: Said::Report, part: None, nth: 0, size: 0, seconds };
+            Run { imbalance_s: if waits { seconds } else { 0.0 }, ..run_with(ranks, 1.0 + seconds, seconds, vec![call]) }
+        };
+        Application::fit([8, 16, 32, 64].map(run).to_vec(), &machine, Spread::OnePerNode).unwrap()
+    };
+    let (waits, rings) = (fit(true), fit(false));
+    let named = |app: &Application| app.observed.algorithms.iter().map(|o| o.call.clone()).collect::<Vec<_>>();
+    assert_eq!((named(&waits), named(&rings)), (vec![], vec!["Allreduce".to_string()]));
+    let there = |app: &Application| app.predict(64, &faster, Spread::OnePerNode).unwrap().wall_s;
+    assert!(there(&waits) > 1.6 - 0.02 && there(&rings) < 1.1, "{} {}", there(&waits), there(&rings));
+}

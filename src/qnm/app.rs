@@ -125,7 +125,7 @@ impl Application {
         let overhead_s = (Table::new(&empty), Table::new(&byte));
         let message = |run: &Run| Ok((run.ranks, message_s(machine, &machine.place(run.ranks, spread)?)));
         let messages = runs.iter().filter(|run| run.ranks > 1).map(message).collect::<Result<Vec<_>>>()?;
-        let waiting = Table::new(&of(|s| s.components.waiting_s / s.components.compute_s.max(f64::MIN_POSITIVE)));
+        let waiting = Table::by_number(&of(|s| s.components.waiting_s / s.components.compute_s.max(f64::MIN_POSITIVE)));
         Ok(Application {
             calls: call_laws(&runs),
             observed,

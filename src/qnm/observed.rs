@@ -103,18 +103,21 @@ impl Observed {
         let seen = Observed { neighbours, distances, each, rows, ..Observed::default() };
         let mut algorithms = Vec::new();
         for (call, others) in calls.iter().filter(|law| law.nth == 0).filter_map(|law| Some((law.name.as_str(), others(&law.name)?))) {
-            // processes, a call, its seconds
-            let mut took: Vec<(Vec<usize>, &Call, f64)> = Vec::new();
+            // processes, a call, its seconds: at least, if those that computed longer were waited for there, and at most
+            let mut took: Vec<(Vec<usize>, &Call, (f64, f64))> = Vec::new();
             for run in runs.iter().filter(|r| r.ranks >= TELLING) {
                 let own = run.calls.iter().filter(|c| c.name == call && c.said.is_known() && c.count > 0.0 && c.part.is_none());
                 for own in own {
-                    took.push((machine.place(run.ranks, spread)?, own, own.seconds / own.count));
+                    let least = (own.seconds - run.imbalance_s).max(0.0);
+                    took.push((machine.place(run.ranks, spread)?, own, (least / own.count, own.seconds / own.count)));
                 }
             }
             let off = |one: &dyn Fn(usize, f64) -> Option<Wire>| {
-                let square = |(placed, call, seconds): &(Vec<usize>, &Call, f64)| {
+                let square = |(placed, call, (least, most)): &(Vec<usize>, &Call, (f64, f64))| {
                     let rounds = one(placed.len(), call.bytes).map_or_else(Default::default, |w| w.rounds);
-                    (delay_s(&rounds, machine, placed, call, &seen) / seconds).ln().powi(2)
+                    let delay_s = delay_s(&rounds, machine, placed, call, &seen);
+                    let nearest = delay_s.clamp(*least, *most);
+                    if delay_s == nearest { 0.0 } else { (delay_s / nearest).ln().powi(2) }
                 };
                 (took.iter().map(square).sum::<f64>() / took.len() as f64).sqrt()
             };

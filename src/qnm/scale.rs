@@ -425,55 +425,16 @@ impl Series {
     }
 }
 
-fn squares(values: impl Iterator<Item = f64>) -> f64 {
+pub(super) fn squares(values: impl Iterator<Item = f64>) -> f64 {
     values.map(|v| v * v).sum()
 }
 
-fn without<T: Clone>(points: &[T], k: usize) -> Vec<T> {
+pub(super) fn without<T: Clone>(points: &[T], k: usize) -> Vec<T> {
     [&points[..k], &points[k + 1..]].concat()
 }
 
-/// Values that may be 0: interpolated by the logarithm of processes, and as at the next one beyond.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Table(Vec<(usize, f64)>);
-
-impl Table {
-    /// The medians of values, by number of processes.
-    pub fn new(values: &[(usize, f64)]) -> Table {
-        Table(medians(values))
-    }
-
-    /// The value at so many processes; 0 without any.
-    pub fn at(&self, ranks: usize) -> f64 {
-        looked_up(&self.0, ranks)
-    }
-
-    /// How far that may be off, with 95 % probability: as far as it is at points that have neighbours, had they not been measured; beyond, as
-    /// each is from the one before.
-    pub fn margin(&self, ranks: usize) -> Option<f64> {
-        let is_inside = matches!(&self.0[..], [first, .., last] if (first.0..=last.0).contains(&ranks));
-        let misses: Vec<f64> = if is_inside {
-            let inner = 1..self.0.len() - 1;
-            inner.map(|k| looked_up(&without(&self.0, k), self.0[k].0) - self.0[k].1).collect()
-        } else {
-            self.0.windows(2).map(|pair| pair[1].1 - pair[0].1).collect()
-        };
-        let n = misses.len();
-        quantile(n).map(|t| t * (squares(misses.into_iter()) / n as f64).sqrt())
-    }
-}
-
-fn looked_up(points: &[(usize, f64)], ranks: usize) -> f64 {
-    let k = points.partition_point(|p| p.0 < ranks);
-    match (k.checked_sub(1).map(|k| points[k]), points.get(k)) {
-        (Some(left), Some(right)) => left.1 + share(left.0, right.0, ranks) * (right.1 - left.1),
-        (Some(end), None) => end.1,
-        (None, end) => end.map_or(0.0, |e| e.1),
-    }
-}
-
 /// How far a number of processes is from one to another, by its logarithm.
-fn share(left: usize, right: usize, ranks: usize) -> f64 {
+pub(super) fn share(left: usize, right: usize, ranks: usize) -> f64 {
     (ranks as f64 / left as f64).ln() / (right as f64 / left as f64).ln()
 }
 
