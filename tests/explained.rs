@@ -348,3 +348,21 @@ fn whatif_takes_what_the_librarys_own_took_when_any_collective_was_tuned() {
     assert!((of("saved_s") - 10.0 * (0.02 - of("adaptive_s"))).abs() < 1e-9, "{saving}");
     assert!((of("at_most_s") - 10.0 * (0.05 - of("adaptive_s"))).abs() < 1e-9, "{saving}");
 }
+
+#[test]
+fn whatif_takes_off_what_setting_communicators_up_takes_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let without = whatif_of(folder.path(), &policy("ccgrid2007"), "Allreduce", 8);
+    assert_eq!(without["setup_s"], Value::Null);
+    for once in [0.125, 5.0] {
+        let measured = changed(folder.path(), "ccgrid2007", |text| text.replace("\nmade_by =", &format!("\nsetup_s = {once}\nmade_by =")));
+        let answer = whatif_of(folder.path(), &measured, "Allreduce", 8);
+        assert_eq!(answer["setup_s"], once);
+        for name in ["saved_s", "at_most_s"] {
+            let of = |answer: &Value| answer[name].as_f64().unwrap();
+            assert!((of(&without) - of(&answer) - once).abs() < 1e-9, "{name} of {answer}");
+        }
+        // a program without such calls sets none up
+        assert_eq!(whatif_of(folder.path(), &measured, "Alltoallv", 8)["setup_s"], Value::Null);
+    }
+}

@@ -236,6 +236,7 @@ fn tuning_writes_a_policy_that_checks_and_runs() {
             && policy.two_level(&bcast::COLLECTIVE).iter().all(|r| r.evidence.native_s.is_some()),
         "ways across were measured beside the library's own, at eleven sizes"
     );
+    assert!(policy.provenance.setup_s.is_some_and(|s| s > 0.0), "setting a communicator up was measured");
     let samples = std::fs::read_to_string(folder.path().join("policy.samples.jsonl")).unwrap();
     let (of_several, of_one): (Vec<&str>, Vec<&str>) = samples.lines().skip(1).partition(|line| line.contains("\"algorithm\""));
     assert!(of_several.iter().all(|line| line.contains("\"clock_error_s\"")) && !of_several.is_empty(), "clocks of several ranks");

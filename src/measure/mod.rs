@@ -132,6 +132,14 @@ pub trait Probe {
         true
     }
 
+    /// Seconds that setting a communicator of all ranks up takes, once, before its calls can go by a policy; none where that cannot be measured.
+    ///
+    /// # Errors
+    /// What failed, and on which rank.
+    fn set_up(&mut self) -> Result<Option<f64>> {
+        Ok(None)
+    }
+
     /// Seconds spent on measuring so far, on the clock of what is measured.
     fn elapsed(&self) -> f64;
 }

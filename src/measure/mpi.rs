@@ -8,6 +8,7 @@ use super::warmth::Warmth;
 use super::{Experiment, Part, Probe, Runs, SAMPLE_FORMAT, Settings, hosts_said, parts};
 use crate::error::{Error, Result};
 use crate::library::Library;
+use crate::run::time_setup;
 use crate::schedule::{Layout, Program, Trace};
 use crate::stats;
 use crate::topology::Rank;
@@ -24,6 +25,7 @@ use std::os::raw::c_int;
 #[derive(serde::Serialize, serde::Deserialize)]
 enum Order {
     Run { parts: Vec<Part>, repetitions: usize },
+    SetUp { hosts: Vec<String> },
     Stop,
 }
 
@@ -188,6 +190,12 @@ impl Probe for MpiProbe {
         true
     }
 
+    fn set_up(&mut self) -> Result<Option<f64>> {
+        let hosts = &self.settings.hosts;
+        self.player.order((1..hosts.len()).map(|r| (r, Order::SetUp { hosts: hosts.clone() })).collect())?;
+        time_setup(self.player.transport.comm(), hosts)
+    }
+
     fn elapsed(&self) -> f64 {
         now() - self.began
     }
@@ -211,6 +219,9 @@ impl Player {
             let text = self.transport.receive_text(0)?;
             match serde_json::from_slice(&text).map_err(|e| Error::invalid(format!("understand the driver: {e}")))? {
                 Order::Stop => return Ok(()),
+                Order::SetUp { hosts } => {
+                    time_setup(self.transport.comm(), &hosts)?;
+                }
                 Order::Run { parts, repetitions } => {
                     let times = self.play(parts, repetitions)?;
                     if !times.is_empty() {

@@ -130,6 +130,14 @@ impl<'a> Session<'a> {
         self.probe.can_measure()
     }
 
+    /// Seconds that setting a communicator of all ranks up takes, once; none where that cannot be measured.
+    ///
+    /// # Errors
+    /// The probe's.
+    pub fn set_up(&mut self) -> Result<Option<f64>> {
+        self.probe.set_up()
+    }
+
     /// Seconds that measuring took so far, on the clock of what is measured.
     pub fn elapsed(&self) -> f64 {
         self.probe.elapsed()

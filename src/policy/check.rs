@@ -24,6 +24,9 @@ impl Policy {
         if self.provenance.bound.is_some_and(|ratio| !(1.0..=LARGEST_BOUND).contains(&ratio)) {
             return Some((key_path(&[&"provenance", &"bound"]), format!("bound must be a factor from 1 to {LARGEST_BOUND}")));
         }
+        if self.provenance.setup_s.is_some_and(|s| !is_time(s)) {
+            return Some((key_path(&[&"provenance", &"setup_s"]), "setup_s must be seconds".into()));
+        }
         let ranks = self.groups.iter().map(|g| g.hosts.len()).sum();
         let two_level = || self.collectives.iter().find_map(|(c, all)| rows_fault(c, &all.two_level, ranks, self.groups.len()));
         let placement = || self.collectives.iter().find_map(|(c, all)| placement_fault(c, all.placement.as_ref()?));

@@ -32,7 +32,7 @@ pub(crate) use hosts::fold;
 pub const FORMAT: u32 = 2;
 
 /// A policy.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub struct Policy {
     /// What collectives do over several groups.
     pub collectives: BTreeMap<&'static Collective, OverGroups>,
@@ -57,7 +57,7 @@ pub struct OverGroups {
 }
 
 /// Where a policy comes from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Provenance {
     /// The platform's name.
@@ -75,6 +75,9 @@ pub struct Provenance {
     pub made_by: String,
     /// Seconds of measuring.
     pub measuring_s: f64,
+    /// Seconds that setting a communicator of all ranks up takes, once, before its calls go by a policy; none where no MPI library was there to measure it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup_s: Option<f64>,
     /// Latencies within a group differ by at most this factor; none: by the usual one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<f64>,

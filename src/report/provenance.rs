@@ -68,6 +68,7 @@ fn of_policy(inputs: &Inputs, policy: &Policy) -> Titled {
     table.row(["measured", &p.date]);
     table.row(["made by", &p.made_by]);
     table.row(["measuring took", &units::seconds(p.measuring_s)]);
+    table.row(["setting a communicator up", &p.setup_s.map_or("not measured".into(), units::seconds)]);
     table.row(["fingerprint", &format!("{:016x}", inputs.policy.fingerprint())]);
     let again = "its file does not say; `mpirun -n RANKS collwise tune -o POLICY`";
     table.row(["to make it again", inputs.made_by.as_deref().unwrap_or(again)]);

@@ -39,6 +39,7 @@ mod private;
 pub mod raw;
 mod refused;
 mod settings;
+mod setup;
 mod tags;
 mod team;
 mod under_way;
@@ -50,6 +51,7 @@ pub(crate) use communicator::{duplicate, groups_in_use};
 pub use nonblocking::Pending;
 pub use private::contexts as private_communicators;
 pub use settings::use_policy;
+pub(crate) use setup::time_setup;
 
 use crate::error::Result;
 use crate::topology::Rank;

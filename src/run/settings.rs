@@ -54,12 +54,18 @@ pub(super) fn policy() -> Result<Arc<CompiledPolicy>> {
     }
 }
 
+static HOST: OnceLock<std::result::Result<String, String>> = OnceLock::new();
+
+/// Takes this process for one on this host, unless it was asked before.
+pub(super) fn use_host(name: &str) {
+    HOST.get_or_init(|| Ok(name.to_string()));
+}
+
 /// The host that this process, rank `world_rank` of MPI_COMM_WORLD, takes itself for; found out once.
 ///
 /// # Errors
 /// The host file cannot be read, or has no line for this rank.
 pub(super) fn host(world_rank: usize) -> Result<String> {
-    static HOST: OnceLock<std::result::Result<String, String>> = OnceLock::new();
     HOST.get_or_init(|| find_host(world_rank).map_err(|e| e.to_string())).clone().map_err(Error::invalid)
 }
 

@@ -102,6 +102,7 @@ pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, P
             date: settings.date,
             made_by: concat!("collwise ", env!("CARGO_PKG_VERSION")).into(),
             measuring_s: 0.0,
+            setup_s: session.set_up()?,
             bound: Some(options.bound.ratio).filter(|ratio| *ratio != Bound::default().ratio),
         },
     };

@@ -67,7 +67,9 @@ struct Answer {
     ranks: usize,
     wall_s: f64,
     savings: Vec<Saving>,
-    /// Of all sites where it is known.
+    /// What setting a communicator of all ranks up takes, once, where the policy says it.
+    setup_s: Option<f64>,
+    /// Of all sites where it is known, less what setting up takes: negative where that is more.
     saved_s: f64,
     at_most_s: f64,
     /// Seconds of a process in other collectives, and why it is not known what is saved of them.
@@ -117,12 +119,16 @@ fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> 
             }
         }
     }
+    // a program without such calls sets nothing up
+    let setup_s = compiled.policy.provenance.setup_s.filter(|_| !savings.is_empty());
+    let once = setup_s.unwrap_or(0.0);
     Ok(Answer {
         report: report.file.clone(),
         ranks,
         wall_s: report.mean.app_s,
-        saved_s: savings.iter().filter_map(|s| s.saved_s).sum(),
-        at_most_s: savings.iter().map(|s| s.at_most_s).sum(),
+        setup_s,
+        saved_s: savings.iter().filter_map(|s| s.saved_s).sum::<f64>() - once,
+        at_most_s: savings.iter().map(|s| s.at_most_s).sum::<f64>() - once,
         untuned_s: not_known.iter().map(|n| n.seconds).sum(),
         on_first_ranks,
         savings,
@@ -257,14 +263,24 @@ fn text(answer: &Answer) -> String {
         let rows: Vec<Vec<String>> = answer.savings.iter().map(row).collect();
         let titles = ["site", "place", "call", "among", "calls", "bytes", "in the report", "library's own", "adaptive", "saved", "at most"];
         out += &table(&titles, 3, &rows);
-        let share = |t: f64| percent(t / answer.wall_s);
-        let (saved, most) = (answer.saved_s, answer.at_most_s);
+        let share = |t: f64| format!("{}, {}", units::seconds(t), percent(t / answer.wall_s));
         if answer.savings.iter().any(|s| s.saved_s.is_some()) {
-            let (saved, part) = (units::seconds(saved), share(saved));
-            out +=
-                &format!("saved: {saved}, {part} of wall time, if all go on together; less where those that are done first do not wait\n");
+            out += &match answer.saved_s {
+                lost if lost < 0.0 => {
+                    format!("nothing saved: it takes {} longer, since communicators are set up first\n", units::seconds(-lost))
+                }
+                saved => format!(
+                    "saved: {} of wall time, if all go on together; less where those that are done first do not wait\n",
+                    share(saved)
+                ),
+            };
         }
-        out += &format!("at most, if no process waited for others that were late: {}, {}\n", units::seconds(most), share(most));
+        out += &format!("at most, if no process waited for others that were late: {}\n", share(answer.at_most_s.max(0.0)));
+        out += &answer
+            .setup_s
+            .map_or("not counted: that communicators are set up, once; this policy does not say how long it takes\n".into(), |once| {
+                format!("already taken off: {}, once, until communicators are set up\n", units::seconds(once))
+            });
     }
     if answer.untuned_s > 0.0 {
         out += &format!("other collectives, of which it is not known what is saved: {}\n", units::seconds(answer.untuned_s));
