@@ -22,6 +22,8 @@ pub struct DataFlow {
     program: Program,
     /// Of each buffer, by first byte; they do not overlap.
     uses: [BTreeMap<usize, Use>; 4],
+    /// Of each buffer, where what is known to be used ends: what follows was not used, and most programs go on from there.
+    ends: [usize; 4],
     /// What the operation that is added comes after.
     after: Vec<OpId>,
 }
@@ -70,7 +72,7 @@ impl DataFlow {
     ) {
         let mut added: Vec<Option<OpId>> = Vec::with_capacity(other.len());
         for (k, action) in other.actions().enumerate() {
-            let after: Vec<OpId> = other.after(k).iter().filter_map(|&op| added[op as usize]).collect();
+            let after: SmallVec<[OpId; 8]> = other.after(k).iter().filter_map(|&op| added[op as usize]).collect();
             self.in_lane(lane + other.lane(k));
             self.program.in_flight(other.in_flight_said(k));
             let cut = |span: Span| shape.cut(place(span), segment);
@@ -151,8 +153,10 @@ impl DataFlow {
         if let Some(span) = writes {
             self.write(span, op, &mut all);
         }
-        all.sort_unstable();
-        all.dedup();
+        if all.len() > 1 {
+            all.sort_unstable();
+            all.dedup();
+        }
         let added = push(&mut self.program, &all);
         self.after = all;
         Some(added)
@@ -182,22 +186,40 @@ impl DataFlow {
     /// Bytes that nothing used so far are read.
     fn note(&mut self, buffer: Buffer, bytes: std::ops::Range<usize>, op: OpId) {
         if !bytes.is_empty() {
-            self.of(buffer).insert(bytes.start, Use { end: bytes.end, written: None, read: SmallVec::from_slice(&[op]) });
+            self.insert(buffer, bytes.start, Use { end: bytes.end, written: None, read: SmallVec::from_slice(&[op]) });
         }
     }
 
     /// Notes that an operation writes a span, and what it comes after.
     fn write(&mut self, span: Span, op: OpId, after: &mut Vec<OpId>) {
-        if let Some(used) = self.used(span) {
-            after.extend(used.written.replace(op));
-            return after.extend(used.read.drain(..));
+        if self.overwrite(span, op, after) {
+            return;
         }
-        for begin in self.split(span) {
+        let parts = self.split(span);
+        // it was a part of one
+        if self.overwrite(span, op, after) {
+            return;
+        }
+        for begin in parts {
             if let Some(used) = self.of(span.buffer).remove(&begin) {
                 after.extend(used.written.into_iter().chain(used.read));
             }
         }
-        self.of(span.buffer).insert(span.offset, Use { end: span.end(), written: Some(op), read: SmallVec::new() });
+        self.insert(span.buffer, span.offset, Use { end: span.end(), written: Some(op), read: SmallVec::new() });
+    }
+
+    /// The same of a span that was used as it is; false if it was not.
+    fn overwrite(&mut self, span: Span, op: OpId, after: &mut Vec<OpId>) -> bool {
+        let Some(used) = self.used(span) else { return false };
+        after.extend(used.written.replace(op));
+        after.extend(used.read.drain(..));
+        true
+    }
+
+    fn insert(&mut self, buffer: Buffer, begin: usize, used: Use) {
+        let end = &mut self.ends[buffer as usize];
+        *end = used.end.max(*end);
+        self.of(buffer).insert(begin, used);
     }
 
     /// The uses of a buffer.
@@ -207,12 +229,26 @@ impl DataFlow {
 
     /// Who used a span that was used as it is, and not in parts or as a part: most are.
     fn used(&mut self, span: Span) -> Option<&mut Use> {
+        if self.ends[span.buffer as usize] <= span.offset {
+            return None;
+        }
         self.of(span.buffer).get_mut(&span.offset).filter(|used| used.end == span.end())
     }
 
     /// Splits what lies across the ends of a span, and says where what lies in it begins.
     fn split(&mut self, span: Span) -> SmallVec<[usize; 8]> {
-        let (begin, end, uses) = (span.offset, span.end(), self.of(span.buffer));
+        let (begin, end) = (span.offset, span.end());
+        if self.ends[span.buffer as usize] <= begin {
+            return SmallVec::new();
+        }
+        let uses = self.of(span.buffer);
+        // a part from where something begins: a message is cut into segments from its first byte on
+        if let Some(used) = uses.get_mut(&begin).filter(|used| used.end > end) {
+            let right = used.clone();
+            used.end = end;
+            uses.insert(end, right);
+            return SmallVec::from_slice(&[begin]);
+        }
         for at in [begin, end] {
             if let Some((_, used)) = uses.range_mut(..at).next_back()
                 && used.end > at

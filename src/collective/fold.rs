@@ -66,8 +66,17 @@ impl Vector {
 }
 
 /// Combines everybody's vector up a tree of the positions from the root on, segment by segment; the root's ends at `home`. A node combines in the
-/// order of its children, its own first, so that the ranks of each value follow each other if the root is rank 0.
-pub fn up(flow: &mut DataFlow, me: Rank, shape: &Shape, segment: usize, (given, home): (Span, Span), tree: impl Fn(usize, usize) -> Node) {
+/// order of its children, its own first, so that the ranks of each value follow each other if the root is rank 0. `named`: the ranks of the tree as the program
+/// calls them.
+pub fn up(
+    flow: &mut DataFlow,
+    me: Rank,
+    shape: &Shape,
+    segment: usize,
+    (given, home): (Span, Span),
+    tree: impl Fn(usize, usize) -> Node,
+    named: impl Fn(Rank) -> Rank,
+) {
     let Node { parent, mut children } = tree(shape.relative(me), shape.ranks);
     children.sort_unstable();
     let (bytes, places) = (shape.bytes, places(shape.bytes).min(children.len()));
@@ -77,7 +86,7 @@ pub fn up(flow: &mut DataFlow, me: Rank, shape: &Shape, segment: usize, (given, 
         for (k, &child) in children.iter().enumerate() {
             let ends = k + 1 == children.len() && given != home;
             let other = if ends { home } else { Span::scratch(first + k % places * bytes, bytes) };
-            flow.recv(shape.absolute(child), segment.within(other));
+            flow.recv(named(shape.absolute(child)), segment.within(other));
             if at == home && shape.elements.commute {
                 flow.combine(segment.within(other), segment.within(home));
             } else {
@@ -86,7 +95,7 @@ pub fn up(flow: &mut DataFlow, me: Rank, shape: &Shape, segment: usize, (given, 
             }
         }
         match parent {
-            Some(parent) => drop(flow.send(shape.absolute(parent), segment.within(at))),
+            Some(parent) => drop(flow.send(named(shape.absolute(parent)), segment.within(at))),
             None => flow.copy(segment.within(at), segment.within(home)),
         }
     }

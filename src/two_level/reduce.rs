@@ -45,12 +45,17 @@ fn between_coordinators(flow: &mut DataFlow, part: &Part, home: Span) -> Result<
     let shape = part.shape;
     let among = Shape { ranks: part.groups.len(), root: 0, in_place: true, ..*shape };
     let (first, mut most) = (flow.scratch(), 0);
+    let mut known: Option<(usize, Program)> = None;
     for (k, segment) in shape.segments(part.segment).enumerate() {
-        let between = part.between(&Shape { bytes: segment.len, ..among })?;
+        // all but some are as long as the one before
+        let (_, between) = match known.take().filter(|(len, _)| *len == segment.len) {
+            Some(same) => known.insert(same),
+            None => known.insert((segment.len, part.between(&Shape { bytes: segment.len, ..among })?)),
+        };
         // the first one is the longest
         most = between.scratch().max(most).next_multiple_of(size_of::<u128>());
         flow.embed(
-            &between,
+            between,
             shape,
             (BETWEEN, 0),
             |group| part.groups[group][0],
@@ -66,10 +71,10 @@ fn between_coordinators(flow: &mut DataFlow, part: &Part, home: Span) -> Result<
 
 /// Combines the vectors of a group up its tree, segment by segment: from where each rank's lies given, to where the coordinator wants it.
 pub(super) fn combine_up(flow: &mut DataFlow, part: &Part, places: (Span, Span), bytes: usize) {
-    let (mut inside, ranks) = (DataFlow::new(), part.ranks());
+    let ranks = part.ranks();
     let group = Shape { ranks: ranks.len(), root: 0, bytes, ..*part.shape };
-    up(&mut inside, part.position, &group, part.segment, places, |v, _| part.node(v));
-    flow.embed(&inside.done(), part.shape, (UP, 0), |position| ranks[position], |span| span);
+    flow.in_lane(UP);
+    up(flow, part.position, &group, part.segment, places, |v, _| part.node(v), |position| ranks[position]);
 }
 
 #[cfg(test)]

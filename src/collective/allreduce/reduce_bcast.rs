@@ -19,7 +19,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
 
 fn program(me: Rank, shape: &Shape, _: &Parameters) -> Program {
     let (mut flow, whole) = (DataFlow::new(), Span::output(0, shape.bytes));
-    up(&mut flow, me, shape, 0, (own(shape), whole), |v, n| knomial(v, n, 2));
+    up(&mut flow, me, shape, 0, (own(shape), whole), |v, n| knomial(v, n, 2), |rank| rank);
     let node = knomial(me, shape.ranks, 2);
     if let Some(parent) = node.parent {
         flow.recv(parent, whole);

@@ -84,7 +84,7 @@ fn home(shape: &Shape, rank: Rank) -> Span {
 pub(crate) fn tree_program(me: Rank, shape: &Shape, segment: usize, tree: impl Fn(usize, usize) -> Node) -> Program {
     let mut flow = DataFlow::new();
     let top = if shape.elements.commute { shape.root } else { 0 };
-    up(&mut flow, me, &Shape { root: top, ..*shape }, segment, (given(shape, me), home(shape, me)), tree);
+    up(&mut flow, me, &Shape { root: top, ..*shape }, segment, (given(shape, me), home(shape, me)), tree, |rank| rank);
     if top != shape.root {
         for segment in shape.segments(segment) {
             if me == top {
