@@ -312,7 +312,11 @@ impl Algorithm {
     pub fn words(&self, parameters: &Parameters) -> String {
         let by_speed = if parameters.by_speed { " by speed" } else { "" };
         let radix = if parameters.radix == 0 { String::new() } else { format!(" of radix {}", parameters.radix) };
-        let segment = if parameters.segment == 0 { String::new() } else { format!(" in {}", units::bytes(parameters.segment)) };
+        let segment = match (parameters.segment, parameters.in_flight) {
+            (0, _) => String::new(),
+            (segment, 0) => format!(" in {}", units::bytes(segment)),
+            (segment, many) => format!(" in {}, {many} under way", units::bytes(segment)),
+        };
         format!("{}{by_speed}{radix}{segment}", self.name)
     }
 }
