@@ -87,12 +87,29 @@ pub struct Prediction {
     pub interval_s: Option<(f64, f64)>,
     /// Where the time goes, of the slowest group.
     pub components: Components,
+    /// The same of each part of it.
+    pub component_intervals_s: Intervals,
     /// Its messages.
     pub traffic: Traffic,
     /// Fewer or more processes than in any run: the law of computing was followed beyond what was measured.
     pub extrapolated: bool,
     /// Seconds that each group would take if it never waited for another, where their clocks differ.
     pub groups_s: Vec<(String, f64)>,
+}
+
+/// Intervals of the parts of wall time; none where there were too few runs to tell.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Intervals {
+    /// On the network.
+    pub switch_s: Option<(f64, f64)>,
+    /// In MPI, waiting for processes that compute longer.
+    pub waiting_s: Option<(f64, f64)>,
+    /// In MPI, waiting for a processor: as unsure as being at work there.
+    pub contention_s: Option<(f64, f64)>,
+    /// In MPI, at work.
+    pub active_s: Option<(f64, f64)>,
+    /// Outside MPI.
+    pub compute_s: Option<(f64, f64)>,
 }
 
 impl Application {
@@ -240,26 +257,40 @@ impl Application {
         let wall_s = components.wall_s();
         let relative = |margin: f64, part: f64| (margin / part).ln_1p();
         let of_active = components.active_s + components.contention_s;
-        let network = |part: f64| if changes.is_finite() { part * changes.exp_m1() } else { 0.0 };
-        let less_or_more = |part: f64| (network(part).min(0.0).abs(), network(part).max(0.0));
+        let changed = |part: f64| if changes.is_finite() { part * changes.exp_m1() } else { 0.0 };
+        let less_or_more = |part: f64| (changed(part).min(0.0).abs(), changed(part).max(0.0));
         // waiting may be for what others compute, and the same on any network
         let waits = Observed { waits_for_computing: true, ..self.observed.clone() };
         let of_waiting = least_and_most((traffic.switch_s, traffic.switch_s), sent(&calls, &waits).0.switch_s);
         let around = |(least_s, most_s): (f64, f64)| (traffic.switch_s - least_s, most_s - traffic.switch_s);
         let guessed = [around((least_s, most_s)), around(of_parts), around(of_waiting), less_or_more(of_active)];
+        let seen_spread = seen_margin.map(|m| relative(m, components.switch_s));
+        let active_spread = active.spread.or(margin.map(|m| relative(m, of_active)));
+        let waiting_spread = self.waiting.margin(ranks).map(|m| relative(m * compute.value, waiting_s));
+        let elsewhere = |part: f64| (if is_elsewhere { part } else { 0.0 }, Some(ELSEWHERE.ln_1p()));
         let parts = [
             (components.switch_s, calls_spread),
-            (components.switch_s, seen_margin.map(|m| relative(m, components.switch_s))),
-            (of_active, active.spread.or(margin.map(|m| relative(m, of_active)))),
+            (components.switch_s, seen_spread),
+            (of_active, active_spread),
             (components.compute_s, compute.spread),
-            (if is_elsewhere { wall_s } else { 0.0 }, Some(ELSEWHERE.ln_1p())),
-            (waiting_s, self.waiting.margin(ranks).map(|m| relative(m * compute.value, waiting_s))),
+            elsewhere(wall_s),
+            (waiting_s, waiting_spread),
         ];
+        let of_part = |part: f64, spread: Option<f64>, guessed: &[(f64, f64)]| interval(part, &[(part, spread), elsewhere(part)], guessed);
+        let network = [(components.switch_s, calls_spread), (components.switch_s, seen_spread), elsewhere(components.switch_s)];
+        let component_intervals_s = Intervals {
+            switch_s: interval(components.switch_s, &network, &guessed[..3]),
+            waiting_s: of_part(components.waiting_s, waiting_spread, &[]),
+            contention_s: of_part(components.contention_s, active_spread, &[less_or_more(components.contention_s)]),
+            active_s: of_part(components.active_s, active_spread, &[less_or_more(components.active_s)]),
+            compute_s: of_part(components.compute_s, compute.spread, &[]),
+        };
         Ok(Prediction {
             ranks,
             wall_s,
             interval_s: interval(wall_s, &parts, &guessed),
             components,
+            component_intervals_s,
             traffic,
             extrapolated: self.compute.is_beyond(ranks),
             groups_s: if groups.len() < 2 {

@@ -28,7 +28,7 @@ mod wall;
 mod wire;
 
 pub use among::{Part, Share, parts};
-pub use app::{Active, Application, Per, Prediction};
+pub use app::{Active, Application, Intervals, Per, Prediction};
 pub use classes::{ClassSolution, Classes, approximate};
 pub use distances::{Distance, ProfiledDistance};
 pub use exact::exact;

@@ -4,7 +4,7 @@ use super::picture::{Axis, Bar, Line, Panel, Scale, Shape, Stack, chart, parts};
 use super::tables::{Table, or_dash, percent};
 use super::{Block, Figure, Inputs, Section};
 use crate::error::Result;
-use crate::qnm::{Application, Components, Machine, Prediction, Run};
+use crate::qnm::{Application, Components, Intervals, Machine, Prediction, Run};
 use crate::stats;
 use crate::units;
 
@@ -45,6 +45,16 @@ fn shares(c: &Components) -> [f64; 5] {
     [c.compute_s, c.waiting_s, c.active_s, c.contention_s, c.switch_s]
 }
 
+/// Of each part of a prediction.
+fn intervals(of: &Intervals) -> [Option<(f64, f64)>; 5] {
+    [of.compute_s, of.waiting_s, of.active_s, of.contention_s, of.switch_s]
+}
+
+/// An interval in words.
+fn between((low, high): (f64, f64)) -> String {
+    format!("{} to {}", units::seconds(low), units::seconds(high))
+}
+
 fn of_one(inputs: &Inputs, k: usize, runs: Vec<Run>) -> Result<Vec<Block>> {
     let (cores, spread) = inputs.placed;
     let machine = Machine::of_policy(inputs.policy, cores)?;
@@ -57,7 +67,7 @@ fn of_one(inputs: &Inputs, k: usize, runs: Vec<Run>) -> Result<Vec<Block>> {
     for (ranks, p) in &left_out {
         let wall = app.measured_s(*ranks);
         let p = p.as_ref();
-        let interval = or_dash(p.and_then(|p| p.interval_s), |(low, high)| format!("{} to {}", units::seconds(low), units::seconds(high)));
+        let interval = or_dash(p.and_then(|p| p.interval_s), between);
         let off = or_dash(p.zip(wall), |(p, wall)| percent(p.wall_s / wall - 1.0));
         table.row([ranks.to_string(), or_dash(wall, units::seconds), or_dash(p, |p| units::seconds(p.wall_s)), interval, off]);
     }
@@ -99,21 +109,26 @@ fn split(k: usize, command: &str, app: &Application, left_out: &[(usize, Option<
         name: ranks.to_string(),
         left: measured(app, *ranks),
         right: p.as_ref().map(|p| shares(&p.components).to_vec()),
+        bars: p.as_ref().map_or(Vec::new(), |p| intervals(&p.component_intervals_s).to_vec()),
     };
     let stacks: Vec<Stack> = left_out.iter().map(stack).collect();
     let mut table = Table::new(&["processes", "of"]);
     table.header.extend(PARTS.iter().map(|p| p.to_string()));
     for stack in &stacks {
-        for (of, parts) in [("measured", &stack.left), ("predicted", &stack.right)] {
-            if let Some(parts) = parts {
-                table.row([stack.name.clone(), of.into()].into_iter().chain(parts.iter().map(|t| units::seconds(*t))));
-            }
+        let mut row = |of: &str, cells: Vec<String>| table.row([stack.name.clone(), of.into()].into_iter().chain(cells));
+        let seconds = |parts: &Vec<f64>| parts.iter().map(|t| units::seconds(*t)).collect();
+        stack.left.iter().for_each(|parts| row("measured", seconds(parts)));
+        if let Some(parts) = &stack.right {
+            row("predicted", seconds(parts));
+            row("95 % interval", stack.bars.iter().map(|bar| or_dash(*bar, between)).collect());
         }
     }
     Ok(Figure {
         id: format!("application-{}-parts", k + 1),
         title: format!("Where the time of {command} goes"),
-        words: "As shares of the measured wall time: on the left of each pair measured, on the right predicted.".into(),
+        words: "As shares of the measured wall time: on the left of each pair measured, on the right predicted. Lines are 95 % intervals of the ends of parts, each as \
+                if those below it were as predicted; where there is none, the part is nothing or too few runs tell."
+            .into(),
         svg: parts(&stacks, &PARTS, "processes: measured (left), predicted from the others (right)")?,
         cells: None,
         table,
