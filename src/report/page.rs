@@ -1,12 +1,13 @@
 //! The page: everything in one file, styles, data and script inside.
 
 use super::Report;
+use super::tables::visible;
 use crate::error::{Error, Result};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment, context};
+use minijinja::{AutoEscape, Environment, context, escape_formatter};
 
 impl Report {
     /// The page. What comes from files is text in it, whatever it says. Where it would be too long, pictures give way.
@@ -29,6 +30,10 @@ impl Report {
         let mut page = Environment::new();
         page.set_auto_escape_callback(|_| AutoEscape::Html);
         page.add_filter("packed", packed);
+        page.set_formatter(|out, state, value| match value.as_str().filter(|_| !value.is_safe()) {
+            Some(text) => escape_formatter(out, state, &visible(text).into()),
+            None => escape_formatter(out, state, value),
+        });
         page.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().map_err(failed)?);
         page.add_template("page", include_str!("page.html")).map_err(failed)?;
         let (style, script) = (include_str!("page.css"), include_str!("page.js"));

@@ -52,6 +52,13 @@ pub fn named(algorithm: &str) -> &str {
     if algorithm == NATIVE { "the library's own" } else { algorithm }
 }
 
+/// Text from files with what is not seen in it, or turns around how it is read, as a sign that is.
+pub(super) fn visible(text: &str) -> String {
+    let is_hidden =
+        |c: char| c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
+    text.replace(is_hidden, "\u{fffd}")
+}
+
 /// A share as percent.
 pub fn percent(share: f64) -> String {
     match share {

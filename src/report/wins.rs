@@ -89,6 +89,9 @@ fn figure(policy: &CompiledPolicy, (k, name, report): (usize, &str, &Report), ro
     if !bounds.is_empty() {
         lines.push(Line { name: "bound".into(), colour: None, shape: Shape::Dashes, points: bounds, bars: Vec::new() });
     }
+    // what all are compared with is as fast as itself
+    let ends = [sizes.first(), sizes.last()].into_iter().flatten().map(|&bytes| (bytes.max(1) as f64, 1.0)).collect();
+    lines.push(Line { name: named(&baseline), colour: None, shape: Shape::Line, points: ends, bars: Vec::new() });
     let mut table = Table::new(&["bytes", "bound"]);
     table.header.extend(contestants.iter().map(|c| named(c)));
     for &bytes in &sizes {
@@ -105,7 +108,7 @@ fn figure(policy: &CompiledPolicy, (k, name, report): (usize, &str, &Report), ro
     let what = if report.collective.is_empty() { "collective" } else { &report.collective };
     let more = if left_out > 0 { format!(" {left_out} slower algorithms are in the table only.") } else { String::new() };
     let up = Axis { words: "times faster".into(), scale: Scale::Times };
-    let panel = Panel { up, lines, marks: vec![1.0], height: 360, within: Some((1.0, 1.0)) };
+    let panel = Panel { up, lines, marks: Vec::new(), height: 360, within: Some((1.0, 1.0)) };
     Ok(Figure {
         id: format!("wins-{k}-root{root}"),
         title: format!("{what} from rank {root} of {}: {name}", report.hosts.len()),

@@ -178,7 +178,8 @@ impl Range {
         let (low, high) = seen.map(|v| scale.to(v)).fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
         let (low, high) = if low > high { (0.0, 1.0) } else { (low, high) };
         let room = (0.05 * (high - low)).max(if scale == Scale::Share { 0.02 } else { 0.08 });
-        let (low, high) = (low - room, high + room);
+        // shares that are never negative begin at none
+        let (low, high) = (if scale == Scale::Share && low >= 0.0 { 0.0 } else { low - room }, high + room);
         Range { scale, low, high, ticks: ticks(scale, low, high, most_ticks) }
     }
 }
@@ -308,4 +309,17 @@ fn sample(area: &Area, line: &Line, (x, y): At) -> Drawn {
         Shape::Line | Shape::Dashes => {}
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_that_are_never_negative_begin_at_none() {
+        let range = |values: &[f64]| Range::of(Scale::Share, values.iter().copied(), None, MOST_ACROSS);
+        assert_eq!(range(&[0.0, 0.12]).low, 0.0);
+        assert_eq!(range(&[0.02, 0.12]).ticks[0], 0.0);
+        assert!(range(&[-0.01, 0.12]).low < -0.01);
+    }
 }
