@@ -45,6 +45,10 @@ function explore(figure) {
     }
   });
 
+  // it is where its cell was
+  window.addEventListener("resize", function () {
+    cursor.hidden = true;
+  });
   button.addEventListener("focus", show);
   button.addEventListener("click", show);
   button.addEventListener("blur", function () {
@@ -120,7 +124,7 @@ document.querySelectorAll("figure").forEach(function (figure) {
 });
 document.querySelectorAll(".chooser").forEach(choose);
 
-// On paper nothing folds out or scrolls: tables are open, those with more columns than a sheet has room for in parts.
+// On paper are the tables that are unfolded; nothing scrolls there: those with more columns than a sheet has room for are in parts.
 const MOST_COLUMNS = 14;
 
 function part(table, from) {
@@ -137,13 +141,9 @@ function part(table, from) {
 }
 
 window.addEventListener("beforeprint", function () {
-  document.querySelectorAll("details:not([open])").forEach(function (details) {
-    details.open = true;
-    details.dataset.opened = "";
-  });
   document.querySelectorAll("table").forEach(function (table) {
     const columns = table.querySelectorAll("thead th").length;
-    if (columns > MOST_COLUMNS + 1) {
+    if (columns > MOST_COLUMNS + 1 && !table.closest("details:not([open]), [hidden]")) {
       for (let from = 1; from < columns; from += MOST_COLUMNS) {
         table.parentNode.append(part(table, from));
       }
@@ -157,9 +157,5 @@ window.addEventListener("afterprint", function () {
   });
   document.querySelectorAll("table[hidden]").forEach(function (table) {
     table.hidden = false;
-  });
-  document.querySelectorAll("details[data-opened]").forEach(function (details) {
-    details.open = false;
-    delete details.dataset.opened;
   });
 });

@@ -7,6 +7,7 @@ photographed at two widths in both colour schemes. Prints what the page says, as
 import base64
 import json
 import pathlib
+import re
 import sys
 
 from selenium import webdriver
@@ -113,22 +114,29 @@ def photograph(driver, folder):
                     bad.append(f"{name} at {width}: {wide} x {high}, {len(data)} bytes")
         if driver.execute_script("return document.documentElement.scrollWidth") > width:
             bad.append(f"the page is wider than {width}")
+        scrolls = "return Array.from(document.querySelectorAll('.picture'), p => p.scrollWidth - p.clientWidth).filter(n => n > 1).length"
+        if driver.execute_script(scrolls) > 0:
+            bad.append(f"pictures are wider than {width}")
     return bad
 
 
 def printed(driver):
-    """How many values tables have, on the screen and on paper, the most columns of a table on paper, and what is still open or in parts afterwards."""
-    count = lambda what: driver.execute_script("return document.querySelectorAll(arguments[0]).length", what)
+    """How many values unfolded tables have, on the screen and on paper, the most columns of a table on paper, what is in parts afterwards, and how many sheets
+    are printed of a page as it opens."""
+    sheets = base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", {"paperWidth": 8.27, "paperHeight": 11.69})["data"])
     send = lambda name: driver.execute_script("window.dispatchEvent(new Event(arguments[0]))", name)
-    folded = count("details:not([open])")
-    found = {"values": count("tbody td")}
+    unfold = "document.querySelector('#latencies details').open = arguments[0]"
+    seen = "Array.from(document.querySelectorAll('%s')).filter(e => !e.closest('details:not([open]), [hidden]'))"
+    values = "return " + seen % "tbody td" + ".length"
+    driver.execute_script(unfold, True)
+    found = {"sheets": len(re.findall(rb"/Type\s*/Page\b", sheets)), "values": driver.execute_script(values)}
     send("beforeprint")
-    found["values on paper"] = count("table:not([hidden]) tbody td")
-    widest = "return Math.max(...Array.from(document.querySelectorAll('table:not([hidden])'), t => t.querySelectorAll('thead th').length))"
+    found["values on paper"] = driver.execute_script(values)
+    widest = "return Math.max(..." + seen % "table" + ".map(t => t.querySelectorAll('thead th').length))"
     found["widest on paper"] = driver.execute_script(widest)
-    found["folded on paper"] = count("details:not([open])")
     send("afterprint")
-    found["left behind"] = count("table.part, table[hidden]") + folded - count("details:not([open])")
+    found["left behind"] = driver.execute_script("return document.querySelectorAll('table.part, table[hidden]').length")
+    driver.execute_script(unfold, False)
     return found
 
 

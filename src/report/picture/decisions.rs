@@ -1,6 +1,6 @@
 //! A decision map: sizes across, ranks down; each cell says what is done, in the colour of its algorithm, the fainter the less the next best is behind.
 
-use super::{COLOURED, INK, MUTED, RULE, SIZE, Side, UNKNOWN, WIDTH, colour, cut, fill, mark, picture, say, stroke};
+use super::{COLOURED, INK, MUTED, RULE, SIZE, Side, UNKNOWN, WIDTH, colour, cut, fill, legend, mark, picture, say, stroke};
 use crate::error::Result;
 use plotters::prelude::*;
 
@@ -27,11 +27,16 @@ pub struct Decisions {
 const LEFT: i32 = 150;
 const TOP: i32 = 26;
 const ROW: i32 = 38;
+/// The strongest that a colour is below words: on it these stand out 4.5 to one, in light and dark.
+pub(super) const STRONGEST: f64 = 0.5;
 const NOT_DECIDED: &str = "not decided";
+
+/// How the names of algorithms begin that cut messages into segments.
+pub const SEGMENTED: &str = "segmented_";
 
 /// The algorithm that one is in segments, or itself: both have one colour.
 pub fn family(algorithm: &str) -> &str {
-    algorithm.trim_start_matches("segmented_")
+    algorithm.trim_start_matches(SEGMENTED)
 }
 
 /// The edges of its cells, across and down.
@@ -47,7 +52,9 @@ pub fn edges(map: &Decisions) -> [Vec<i32>; 2] {
 /// What drawing gives.
 pub fn decisions(map: &Decisions, algorithms: &[String]) -> Result<(String, [Vec<i32>; 2])> {
     let [xs, ys] = edges(map);
-    let svg = picture((WIDTH, (TOP + ROW * map.rows.len() as i32 + 24) as u32), |area| {
+    // where a narrow screen has no room for words in cells, colours have names all the same
+    let (places, high) = legend(algorithms.iter().map(String::as_str), ys[ys.len() - 1] + 24);
+    let svg = picture((WIDTH, (TOP + ROW * map.rows.len() as i32 + 24) as u32 + high), |area| {
         for (column, words) in map.columns.iter().enumerate() {
             say(area, words, ((xs[column] + xs[column + 1]) / 2, TOP - 12), Side::Middle, SIZE, &INK)?;
         }
@@ -55,9 +62,10 @@ pub fn decisions(map: &Decisions, algorithms: &[String]) -> Result<(String, [Vec
             let (from, to) = (ys[k], ys[k + 1]);
             if k == 0 || map.rows[k - 1].0 != *name {
                 stroke(area, [(4, from), (xs[xs.len() - 1], from)], RULE)?;
-                say(area, &cut(name, LEFT - 60, SIZE), (6, from + 19), Side::Right, SIZE, &INK)?;
+                // which on narrow screens has larger letters
+                say(area, &cut(name, LEFT - 50, SIZE), (6, from + 12), Side::Right, SIZE, &INK)?;
             }
-            say(area, ranks, (LEFT - 8, from + 19), Side::Left, SIZE, &MUTED)?;
+            say(area, ranks, (6, from + 28), Side::Right, SIZE, &MUTED)?;
             for (column, cell) in cells.iter().enumerate() {
                 let (left, right) = (xs[column] + 1, xs[column + 1] - 1);
                 let Some(cell) = cell else {
@@ -82,14 +90,22 @@ pub fn decisions(map: &Decisions, algorithms: &[String]) -> Result<(String, [Vec
             }
         }
         let below = "colour: algorithm, in segments or not; the fainter, the closer is the next best (faintest: within 1 %, full: 30 % and more, or no other)";
-        say(area, below, (LEFT, ys[ys.len() - 1] + 13), Side::Right, 11.0, &MUTED)
+        say(area, below, (LEFT, ys[ys.len() - 1] + 13), Side::Right, 11.0, &MUTED)?;
+        for (k, (name, (x, y))) in algorithms.iter().zip(places).enumerate() {
+            fill(area, (x, y - 8), (x + 22, y + 8), colour(k).mix(weight(None)).filled())?;
+            if k >= COLOURED {
+                mark(area, (x + 15, y - 1), 4, k)?;
+            }
+            say(area, name, (x + 30, y), Side::Right, SIZE, &INK)?;
+        }
+        Ok(())
     })?;
-    Ok((svg, [xs, ys]))
+    Ok((svg.replacen("<svg ", "<svg class=\"map\" ", 1), [xs, ys]))
 }
 
 /// How strong the colour of a margin is. Words on it stay legible in light and dark.
 fn weight(margin: Option<f64>) -> f64 {
-    let (faintest, full) = (0.14, 0.6);
+    let (faintest, full) = (0.14, STRONGEST);
     let share = margin.map_or(1.0, |m| (m / 0.3).clamp(0.0, 1.0).sqrt());
     ((faintest + (full - faintest) * share) * 50.0).round() / 50.0
 }

@@ -137,8 +137,7 @@ fn dendrogram(area: &Area, map: &Heat, ys: &[i32]) -> Drawn {
     }
     let below = TOP + SIDE;
     stroke(area, [(left, below + 4), (left + TREE, below + 4)], MUTED)?;
-    for exponent in low.log10().ceil() as i32..=high.log10().floor() as i32 {
-        let value = 10f64.powi(exponent);
+    for value in ticks(low, high) {
         stroke(area, [(x(value), below + 4), (x(value), below + 9)], MUTED)?;
         say(area, &units::seconds(value).replace(".00", "").replace(".0", ""), (x(value), below + 18), Side::Middle, SIZE, &INK)?;
     }
@@ -147,12 +146,26 @@ fn dendrogram(area: &Area, map: &Heat, ys: &[i32]) -> Drawn {
     say(area, "alike up to here (bound)", (left + 20, below + 52), Side::Right, SIZE, &INK)
 }
 
+/// Round values of an axis, which have room beside each other: powers of ten, or less than three of these, 1, 2 and 5 of each.
+fn ticks(low: f64, high: f64) -> Vec<f64> {
+    let of = |steps: &[f64]| -> Vec<f64> {
+        let decades = low.log10().floor() as i32..=high.log10().ceil() as i32;
+        let all = decades.flat_map(|exponent| steps.iter().map(move |step| step * 10f64.powi(exponent)).collect::<Vec<_>>());
+        all.filter(|value| (low..=high).contains(value)).collect()
+    };
+    let [decades, finer] = [of(&[1.0]), of(&[1.0, 2.0, 5.0])];
+    // more than four touch each other
+    if decades.len() < 3 && finer.len() <= 4 { finer } else { decades }
+}
+
 /// Which colour is which value.
 fn scale(area: &Area, map: &Heat, range: (f64, f64)) -> Drawn {
     const PARTS: i32 = 41;
     let (left, top, width) = (LEFT, TOP + SIDE + 12, 320);
-    for k in 0..PARTS {
-        let own = shade(f64::from(k) / f64::from(PARTS - 1)).filled();
+    // of one value there is one colour
+    let parts = if !map.shares && share(map, range.1, range) == 0.0 { 5 } else { PARTS };
+    for k in 0..parts {
+        let own = shade(if parts < PARTS { 0.0 } else { f64::from(k) / f64::from(PARTS - 1) }).filled();
         fill(area, (left + k * width / PARTS, top), (left + (k + 1) * width / PARTS, top + 12), own)?;
     }
     let value = |share: f64| match map.shares {
@@ -160,9 +173,14 @@ fn scale(area: &Area, map: &Heat, range: (f64, f64)) -> Drawn {
         false => units::seconds(range.0 * (range.1 / range.0).powf(share)),
     };
     if map.shares || range.0.is_finite() {
+        let mut last = String::new();
         for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
-            let at = left + (share * f64::from(width)) as i32;
-            say(area, &value(share), (at, top + 22), Side::Middle, SIZE, &INK)?;
+            let (at, words) = (left + (share * f64::from(width)) as i32, value(share));
+            // what is rounded to the same is there once
+            if words != last {
+                say(area, &words, (at, top + 22), if share == 0.0 { Side::Right } else { Side::Middle }, SIZE, &INK)?;
+            }
+            last = words;
         }
     }
     let words = if map.shares { "share of pairs that were measured" } else { "latency: half a round trip of an empty message" };
@@ -172,4 +190,17 @@ fn scale(area: &Area, map: &Heat, range: (f64, f64)) -> Drawn {
         say(area, "one host, or unknown", (left + width + 50, top + 6), Side::Right, SIZE, &INK)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_axis_has_as_many_labels_as_there_is_room_for() {
+        let all = |low, high| ticks(low, high).iter().map(|t| units::seconds(*t)).collect::<Vec<_>>();
+        assert_eq!(all(93e-6, 206e-6), ["100 us", "200 us"]);
+        assert_eq!(all(17e-6, 10.1e-3), ["100 us", "1.00 ms", "10.0 ms"]);
+        assert_eq!(all(40e-6, 4e-3), ["100 us", "1.00 ms"]);
+    }
 }

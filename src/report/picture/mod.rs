@@ -1,7 +1,8 @@
 //! Pictures: one function each, which gives an SVG image for the page and for a file of its own alike.
 //!
 //! All draw with the colours below. In the page a style sheet maps these to those of the reader's scheme; a picture alone is dark on white. The
-//! colours of data are those of Okabe and Ito, which people tell apart whatever colours they see; words stand beside them everywhere.
+//! colours of data are those of Okabe and Ito, which people tell apart whatever colours they see, the two lightest darker, so that all stand out from paper
+//! three to one; words stand beside them everywhere.
 
 mod chart;
 mod decisions;
@@ -13,7 +14,7 @@ mod parts;
 mod tree;
 
 pub use chart::{Axis, Bar, Line, Panel, Scale, Shape, chart};
-pub use decisions::{Decided, Decisions, decisions, family};
+pub use decisions::{Decided, Decisions, SEGMENTED, decisions, family};
 pub use gantt::{Gantt, Span, gantt};
 pub use heat::{Heat, HeatPicture, Merge, heat};
 pub use links::{LinkDrawn, Node, bits, links};
@@ -21,6 +22,7 @@ pub use marks::MARKS;
 pub use parts::{Stack, parts};
 pub use tree::{Branch, tree};
 
+use super::tables::visible;
 use crate::error::{Error, Result};
 use marks::mark;
 use plotters::coord::Shift;
@@ -48,11 +50,11 @@ const MARK: RGBColor = RGBColor(0xD5, 0x5E, 0x00);
 /// The colours of data.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0x00, 0x72, 0xB2),
-    RGBColor(0xE6, 0x9F, 0x00),
+    RGBColor(0xC2, 0x7F, 0x00),
     RGBColor(0x00, 0x9E, 0x73),
     RGBColor(0xD5, 0x5E, 0x00),
     RGBColor(0xCC, 0x79, 0xA7),
-    RGBColor(0x56, 0xB4, 0xE9),
+    RGBColor(0x3D, 0x97, 0xCF),
     RGBColor(0x7A, 0x7A, 0x7A),
 ];
 
@@ -140,8 +142,7 @@ fn style(side: Side, size: f64, ink: &RGBColor) -> TextStyle<'static> {
 
 /// Words at a place, their middle at its height.
 fn say(area: &Area, words: &str, at: At, side: Side, size: f64, ink: &RGBColor) -> Drawn {
-    let clean: String = words.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    Ok(area.draw(&Text::new(clean, at, style(side, size, ink)))?)
+    Ok(area.draw(&Text::new(visible(words), at, style(side, size, ink)))?)
 }
 
 /// A filled rectangle, at least a point wide and high.
@@ -169,4 +170,63 @@ fn shade(share: f64) -> RGBColor {
     const STEPS: f64 = 40.0;
     let step = (share.clamp(0.0, 1.0) * STEPS).round() / STEPS;
     ViridisRGB.get_color(1.0 - step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decisions::STRONGEST;
+    use super::*;
+
+    /// How light a colour is, by WCAG 2.
+    fn luminance(colour: RGBColor) -> f64 {
+        let linear = |part: u8| {
+            let share = f64::from(part) / 255.0;
+            if share <= 0.03928 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * linear(colour.0) + 0.7152 * linear(colour.1) + 0.0722 * linear(colour.2)
+    }
+
+    /// How much one stands out from another, to one.
+    fn contrast(a: RGBColor, b: RGBColor) -> f64 {
+        let (a, b) = (luminance(a), luminance(b));
+        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+    }
+
+    fn mixed(a: RGBColor, b: RGBColor, share: f64) -> RGBColor {
+        let of = |a: u8, b: u8| (f64::from(a) * share + f64::from(b) * (1.0 - share)).round() as u8;
+        RGBColor(of(a.0, b.0), of(a.1, b.1), of(a.2, b.2))
+    }
+
+    fn parsed(hex: &str) -> RGBColor {
+        let part = |k: usize| u8::from_str_radix(&hex[k..k + 2], 16).unwrap();
+        RGBColor(part(0), part(2), part(4))
+    }
+
+    /// Graphics stand out three to one and words 4.5 to one, on paper and on cells, in both schemes (WCAG 2.1, 1.4.3 and 1.4.11).
+    #[test]
+    fn colours_stand_out_in_light_and_dark() {
+        const STYLE: &str = include_str!("../page.css");
+        let (light, dark) = STYLE.split_once("@media (prefers-color-scheme: dark)").unwrap();
+        let dark = &dark[..dark.find("\n* {").unwrap()];
+        let named = |of: &str, name: &str| parsed(&of.split_once(&format!("--{name}: #")).unwrap().1[..6]);
+        let in_dark = |colour: RGBColor| {
+            let said = format!("[fill=\"#{:02X}{:02X}{:02X}\"] {{ fill: #", colour.0, colour.1, colour.2);
+            dark.split_once(&said).map_or(colour, |(_, hex)| parsed(&hex[..6]))
+        };
+        for (scheme, is_dark) in [(light, false), (dark, true)] {
+            let [paper, ink, muted, link, marked] = ["paper", "ink", "muted", "link", "mark"].map(|name| named(scheme, name));
+            assert!(contrast(marked, paper) >= 3.0);
+            assert!([ink, muted, link].iter().all(|words| contrast(*words, paper) >= 4.5));
+            for own in COLOURS {
+                let seen = match own {
+                    MARK => marked,
+                    own if is_dark => in_dark(own),
+                    own => own,
+                };
+                assert!(contrast(seen, paper) >= 3.0, "{own:?} {is_dark}: {:.2}", contrast(seen, paper));
+                let below = mixed(seen, paper, STRONGEST);
+                assert!(contrast(ink, below) >= 4.5, "{own:?} {is_dark}: words {:.2}", contrast(ink, below));
+            }
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Who hears from whom: from the left, a column a step, a circle a rank or several of one group.
 
-use super::{INK, MUTED, RULE, SIZE, Side, WIDTH, cut, mark, picture, say, stroke};
+use super::{INK, RULE, SIZE, Side, WIDTH, cut, legend, mark, picture, say, stroke};
 use crate::error::Result;
 use plotters::prelude::*;
 
@@ -36,9 +36,12 @@ pub fn tree(branches: &[Branch], groups: &[String]) -> Result<String> {
     let deepest = depth.iter().copied().max().unwrap_or(0).max(1);
     let step = (900 / leaves).clamp(9, 30);
     let height = (MARGIN + step * leaves).max(50);
+    let named: Vec<(usize, &str)> =
+        groups.iter().enumerate().filter(|(k, _)| branches.iter().any(|b| b.group == *k)).map(|(k, name)| (k, name.as_str())).collect();
+    let (places, high) = legend(named.iter().map(|(_, name)| *name), height + 8);
     // a chain has no room for names behind each other
     let room = (WIDTH as i32 - 2 * MARGIN - 110) / deepest;
-    picture((WIDTH, (height + 40) as u32), |area| {
+    picture((WIDTH, (height + 14) as u32 + high), |area| {
         let place = |k: usize| (MARGIN + depth[k] * room, MARGIN + (rows[k] * f64::from(step)) as i32);
         for k in 1..n {
             let (from, to) = (place(branches[k].parent), place(k));
@@ -59,17 +62,9 @@ pub fn tree(branches: &[Branch], groups: &[String]) -> Result<String> {
                 say(area, &cut(&branch.name, free, 10.0), (x + size + 4, y), Side::Right, 10.0, &INK)?;
             }
         }
-        let mut left = MARGIN;
-        let y = height + 22;
-        for (k, name) in groups.iter().enumerate().filter(|(k, _)| branches.iter().any(|b| b.group == *k)) {
-            if left > WIDTH as i32 - 130 {
-                say(area, "…", (left, y), Side::Right, SIZE, &MUTED)?;
-                break;
-            }
-            mark(area, (left + 5, y), 5, k)?;
-            let words = cut(name, 110, SIZE);
-            say(area, &words, (left + 15, y), Side::Right, SIZE, &INK)?;
-            left += 34 + words.chars().count() as i32 * 7;
+        for ((k, name), (x, y)) in named.iter().zip(places) {
+            mark(area, (x + 14, y), 5, *k)?;
+            say(area, &cut(name, WIDTH as i32 / 2, SIZE), (x + 30, y), Side::Right, SIZE, &INK)?;
         }
         Ok(())
     })
@@ -96,4 +91,17 @@ fn leaves_first(children: &[Vec<usize>]) -> Vec<f64> {
         }
     }
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_groups_have_names() {
+        let groups: Vec<String> = (0..30).map(|k| format!("group-{k}-of-thirty")).collect();
+        let branches: Vec<Branch> = (0..30).map(|group| Branch { name: String::new(), group, ranks: 1, parent: 0 }).collect();
+        let svg = tree(&branches, &groups).unwrap();
+        assert!(groups.iter().all(|name| svg.contains(&format!(">{name}<"))));
+    }
 }
