@@ -1,25 +1,25 @@
 //! Decision maps: what a collective does for which size among how many ranks, over groups and inside them.
 
 use super::choices::tuned;
-use super::picture::{COLOURED, Decided, Decisions, decisions, family};
-use super::plans::Plans;
+use super::picture::{COLOURED, Decided, Decisions, SEGMENTED, decisions, family};
+use super::plans::{Plans, as_far_as};
 use super::tables::{Table, difference, named};
 use super::{Cells, Figure};
 use crate::collective::{Collective, NATIVE, Parameters};
 use crate::error::Result;
 use crate::plan::{Form, Location, Plan, everybody, plan};
 use crate::policy::{CompiledPolicy, Evidence, NO_OTHER, Policy};
-use crate::predict::EVENTS;
 use crate::units;
-use rayon::prelude::*;
 
 /// So many groups have rows in a decision map, the largest first.
 const MOST_GROUPS: usize = 8;
 /// What fewer ranks of a group would do is predicted, not looked up: for groups of up to so many ranks that costs no more than a look at a page is worth.
 const MOST_PREDICTED: usize = 32;
-/// What a row of a map may cost, in events that are replayed to decide: all cells of 78 hosts at four sites cost as much as the rest of their page, so that
-/// what is left then is not decided.
-const MOST_EVENTS: u64 = 1 << 15;
+/// What deciding over groups may cost in all maps, in events that are replayed: about a second of one processor. Among more ranks than these are few each takes
+/// longer: more is built for it.
+const MOST_EVENTS: u64 = 7 << 19;
+const MOST_EVENTS_AMONG_MANY: u64 = 3 << 19;
+const FEW: usize = 100;
 /// What a message goes by that goes from group to group as a whole, and inside each as is best there.
 const WHOLE: [&str; 2] = ["whole", "as each is best"];
 
@@ -32,13 +32,27 @@ pub(super) fn maps(plans: &Plans) -> Result<Vec<Figure>> {
         Among::All | Among::Groups(_) => !compiled.policy.two_level(c).is_empty(),
         Among::Group(g, _) => !compiled.policy.groups[g].rows(c).is_empty(),
     };
-    let all: Vec<(&'static Collective, &Row)> =
-        collectives.iter().flat_map(|&c| rows.iter().map(move |row| (c, row))).filter(has).collect();
-    // deciding is what takes time here
-    let all = all.into_par_iter().map(|(c, row)| Ok((c, row, row.cells(plans, c)?))).collect::<Result<Vec<_>>>()?;
+    let all = collectives.iter().flat_map(|&c| rows.iter().map(move |row| (c, row))).filter(has);
+    let all = all.map(|(c, row)| ((c, row), c.sizes(plans.sizes)));
+    let (inside, across): (Vec<_>, Vec<_>) = all.partition(|((_, row), _)| matches!(row.among, Among::Group(..)));
+    // deciding over groups is what takes time here
+    let decide = |(c, row): &(&'static Collective, &Row), bytes: usize| row.cell(plans, c, bytes);
+    let mut decided = as_far_as(&across, most_events(plans), decide)?;
+    decided.extend(as_far_as(&inside, u64::MAX, decide)?);
+    let all = [across, inside].concat();
+    let cells = |(c, sizes): (&'static Collective, &Vec<usize>), cells: Vec<Option<Option<CellOf>>>| {
+        let each = cells.into_iter().zip(sizes).map(|(cell, &bytes)| cell.unwrap_or_else(|| Some(not_decided(c, bytes))));
+        each.collect::<Vec<_>>()
+    };
+    let all: Vec<_> = all.iter().zip(decided).map(|(((c, row), sizes), found)| (*c, *row, cells((c, sizes), found))).collect();
     let left_out = compiled.policy.groups.iter().filter(|g| !g.choices.is_empty()).count().saturating_sub(MOST_GROUPS);
     let of = |c: &'static Collective| all.iter().filter(|(of, ..)| *of == c).map(|(_, row, cells)| (*row, cells)).collect::<Vec<_>>();
     collectives.into_iter().map(|c| map(c, plans, &of(c), left_out)).collect()
+}
+
+/// What all maps of a page may cost.
+fn most_events(plans: &Plans) -> u64 {
+    if plans.members.len() > FEW { MOST_EVENTS_AMONG_MANY } else { MOST_EVENTS }
 }
 
 /// What a cell says, and what it says in full.
@@ -103,32 +117,24 @@ fn fewer(ranks: usize) -> Vec<usize> {
 }
 
 impl Row {
-    fn cells(&self, plans: &Plans, collective: &'static Collective) -> Result<Vec<Option<CellOf>>> {
+    /// What is done for a size; nothing where no row says it.
+    fn cell(&self, plans: &Plans, collective: &'static Collective, bytes: usize) -> Result<Option<CellOf>> {
         let compiled = plans.compiled;
-        // what a size takes, the next one takes at least
-        let (begin, mut last, mut cells): (u64, u64, Vec<Option<CellOf>>) = (EVENTS.get(), 0, Vec::new());
-        for bytes in collective.sizes(plans.sizes) {
-            let before = EVENTS.get();
-            let cell = match self.among {
-                Among::All => Some(over_all(&compiled.policy, &plans.of_all(collective, 0, bytes)?, bytes)),
-                Among::Groups(_) if before - begin + last > MOST_EVENTS => Some(not_decided(collective, bytes)),
-                Among::Groups(ref members) => {
-                    Some(predicted(&plan(compiled, members, collective, &collective.shape(members.len(), 0, bytes))?, bytes))
-                }
-                Among::Group(g, ranks) if ranks == compiled.policy.groups[g].hosts.len() => whole(compiled, g, collective, bytes),
-                Among::Group(g, ranks) => Some(among(compiled, g, collective, ranks, bytes)?),
-            };
-            last = last.max(EVENTS.get() - before);
-            cells.push(cell);
-        }
-        Ok(cells)
+        Ok(match self.among {
+            Among::All => Some(over_all(&compiled.policy, &plans.of_all(collective, 0, bytes)?, bytes)),
+            Among::Groups(ref members) => {
+                Some(predicted(&plan(compiled, members, collective, &collective.shape(members.len(), 0, bytes))?, bytes))
+            }
+            Among::Group(g, ranks) if ranks == compiled.policy.groups[g].hosts.len() => whole(compiled, g, collective, bytes),
+            Among::Group(g, ranks) => Some(among(compiled, g, collective, ranks, bytes)?),
+        })
     }
 }
 
 /// What is said where a page has no time to decide.
 fn not_decided(collective: &Collective, bytes: usize) -> CellOf {
     let full = format!(
-        "not decided: comparing candidates at smaller sizes took all the replays that a row has here; `collwise explain POLICY --collective {} --hosts FILE --bytes {}` decides it",
+        "not decided: comparing candidates elsewhere took all the replays that a page has; `collwise explain POLICY --collective {} --hosts FILE --bytes {}` decides it",
         collective.name,
         units::bytes(bytes)
     );
@@ -175,7 +181,9 @@ fn cell(algorithm: Vec<String>, p: &Parameters, bytes: usize, rests: Option<Rest
             m if m > 0.0 => format!("{} more", difference(m)),
             _ => "as long".into(),
         };
-        format!("; {} takes {takes}", named(&e.runner_up))
+        // policies of older versions do not say in which segments
+        let unsaid = e.runner_up.starts_with(SEGMENTED) && !e.runner_up.contains(" in ");
+        format!("; {}{} takes {takes}", named(&e.runner_up), if unsaid { " in segments that the policy does not say" } else { "" })
     });
     let margin = other.map(|e| e.margin);
     (Decided { algorithm, segment, margin }, format!("{name}{pieces}{rest}{next}"))
@@ -275,8 +283,9 @@ fn map(collective: &'static Collective, plans: &Plans, rows: &[(&Row, &Vec<Optio
     let left = rows.iter().flat_map(|r| r.1).flatten().filter(|cell| cell.0.algorithm.is_empty()).count();
     let undecided = if left > 0 {
         format!(
-            " In {left} cells without colour nothing was decided: candidates are compared by replaying them, a row of this page has {MOST_EVENTS} events for it, and smaller sizes \
+            " In {left} cells without colour nothing was decided: candidates are compared by replaying them, this page has {} events for it, and cells that need fewer \
              took them; `collwise explain POLICY --collective {} --hosts FILE --bytes SIZE` decides them.",
+            most_events(plans),
             collective.name
         )
     } else {

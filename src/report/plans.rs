@@ -5,6 +5,7 @@ use crate::collective::Collective;
 use crate::error::Result;
 use crate::plan::{Location, Plan, everybody, plan};
 use crate::policy::CompiledPolicy;
+use crate::predict::EVENTS;
 use crate::topology::Rank;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -50,5 +51,73 @@ impl Plans<'_> {
             Some(known) => Ok(known.clone()),
             None => plan(self.compiled, &self.members, collective, &collective.shape(self.members.len(), root, bytes)),
         }
+    }
+}
+
+/// Things that took this many events or fewer for their last size are decided together for their next one: that is nothing.
+const NOTHING: u64 = 1 << 10;
+
+/// Decides for things at sizes, in the order of these: always next those that took the fewest events at the size before, as long as what these took is left of
+/// so many; what is not decided is `None`. Work is counted, not timed: the same is decided on every machine, on however many processors.
+///
+/// # Errors
+/// Those of deciding.
+pub(super) fn as_far_as<T: Sync, R: Send>(
+    things: &[(T, Vec<usize>)],
+    events: u64,
+    decide: impl Fn(&T, usize) -> Result<R> + Sync,
+) -> Result<Vec<Vec<Option<R>>>> {
+    let mut found: Vec<Vec<Option<R>>> = things.iter().map(|_| Vec::new()).collect();
+    let (mut took, mut left) = (vec![0; things.len()], events);
+    loop {
+        let mut open: Vec<usize> = (0..things.len()).filter(|&k| found[k].len() < things[k].1.len()).collect();
+        open.sort_by_key(|&k| took[k]);
+        let about_as_much = open.first().map_or(0, |&k| NOTHING.max(2 * took[k]));
+        let (mut wave, mut sum) = (open, 0);
+        wave.retain(|&k| {
+            sum += took[k];
+            took[k] <= about_as_much && sum < left
+        });
+        if wave.is_empty() {
+            break;
+        }
+        let next: Vec<(&T, usize)> = wave.iter().map(|&k| (&things[k].0, things[k].1[found[k].len()])).collect();
+        let decided = next.into_par_iter().map(|(thing, size)| {
+            let before = EVENTS.get();
+            Ok((decide(thing, size)?, EVENTS.get() - before))
+        });
+        for (k, (one, own)) in wave.into_iter().zip(decided.collect::<Result<Vec<(R, u64)>>>()?) {
+            found[k].push(Some(one));
+            (took[k], left) = (own, left.saturating_sub(own));
+        }
+    }
+    for (own, (_, sizes)) in found.iter_mut().zip(things) {
+        own.resize_with(sizes.len(), || None);
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Costs are known only once they were paid, and the cheapest go on as long as there is something left.
+    #[test]
+    fn what_costs_least_is_decided_first() {
+        let pay = |each: u64| EVENTS.set(EVENTS.get() + each);
+        let things = [(10_000, vec![1, 2, 3]), (3_000, vec![1, 2, 3]), (100, vec![1, 2, 3])];
+        let decided = |events: u64| {
+            let all = as_far_as(&things, events, |&each, size| {
+                pay(each * size as u64);
+                Ok(size)
+            });
+            all.unwrap().into_iter().map(|own| own.into_iter().flatten().count()).collect::<Vec<_>>()
+        };
+        assert_eq!(decided(u64::MAX), [3, 3, 3]);
+        assert_eq!(decided(20_000), [1, 2, 3]);
+        assert_eq!(decided(40_000), [2, 3, 3]);
+        assert_eq!(decided(0), [0, 0, 0]);
+        let failed = as_far_as(&things, 1, |_, _| Err::<(), _>(crate::error::Error::invalid("none".to_string())));
+        assert!(failed.is_err());
     }
 }

@@ -1,4 +1,5 @@
-//! What gives way where a page would be too long to send: pictures of how models fit, those of the best first, then those of schedules.
+//! What gives way where a page would be too long to send: pictures of schedules from other roots than the first, of how models fit, those of the best first,
+//! then all of schedules.
 
 use super::page::packed;
 use super::{Block, Chooser, Report};
@@ -16,17 +17,23 @@ impl Report {
     /// Leaves out pictures of about so many bytes, and says so where they were; false if there is none left.
     pub(super) fn give_way(&mut self, mut bytes: usize) -> bool {
         let before = bytes;
+        self.without_schedules(&mut bytes, true);
         for section in &mut self.sections {
             if section.id == "models" {
                 without_fits(&mut section.blocks, &mut bytes);
             }
         }
+        self.without_schedules(&mut bytes, false);
+        bytes < before
+    }
+
+    /// From all roots but the first, or from any.
+    fn without_schedules(&mut self, bytes: &mut usize, from_others: bool) {
         for block in self.sections.iter_mut().flat_map(|s| &mut s.blocks) {
             if let Block::Chooser(chooser) = block {
-                without_schedules(chooser, &mut bytes);
+                without_schedules(chooser, bytes, from_others);
             }
         }
-        bytes < before
     }
 }
 
@@ -49,7 +56,7 @@ fn without_fits(blocks: &mut Vec<Block>, bytes: &mut usize) {
 }
 
 /// Without those schedules that have the largest pictures, but for what was traced and for what is seen at first.
-fn without_schedules(chooser: &mut Chooser, bytes: &mut usize) {
+fn without_schedules(chooser: &mut Chooser, bytes: &mut usize, from_others: bool) {
     if *bytes == 0 {
         return;
     }
@@ -60,6 +67,7 @@ fn without_schedules(chooser: &mut Chooser, bytes: &mut usize) {
     let mut views: Vec<(usize, &mut super::View)> = chooser
         .views
         .iter_mut()
+        .filter(|view| !from_others || view.root.is_some_and(|root| root > 0))
         .filter(|view| !view.figures.is_empty() && !is_first(view) && !is_traced(view))
         .map(|view| (size(view), view))
         .collect();

@@ -4,7 +4,7 @@ use super::beside::Call;
 use super::choices::tuned;
 use super::drawn::{Drawn, called, host};
 use super::picture::Branch;
-use super::plans::Plans;
+use super::plans::{Plans, as_far_as};
 use super::trees::{branches, parents};
 use super::{Block, Chooser, Figure, Inputs, Section, View};
 use crate::collective::{Collective, NATIVE, Shape, bcast};
@@ -14,14 +14,18 @@ use crate::policy::{CompiledPolicy, Policy};
 use crate::topology::Rank;
 use crate::units;
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
-/// So many roots are there to choose from, among few ranks and among many: the first ranks of the largest groups.
-const MOST_ROOTS: usize = 4;
-const MOST_ROOTS_OF_MANY: usize = 2;
-/// More ranks than these are many.
-const MANY: usize = 40;
-/// Operations of all schedules that are replayed: a page is there within seconds.
+/// So many roots are there to choose from: the first ranks of the largest groups.
+const MOST_ROOTS: usize = 32;
+/// What deciding from all roots but the first may cost, in events that are replayed: about half a second of one processor.
+const MOST_EVENTS: u64 = 1 << 19;
+/// Operations of all schedules that are replayed from the first root, or that have none, and from the others: a page is there within seconds.
 const MOST_OPERATIONS: usize = 1_500_000;
+const MOST_OPERATIONS_FROM_OTHERS: usize = 400_000;
+/// So many of the groups that have no root here are named.
+const MOST_NAMED: usize = 12;
+const NOT_TRACED: &str = " Of this collective, size and root nothing was traced.";
 /// Programs of so many ranks tell how many operations all have.
 const LOOKED_AT: usize = 8;
 
@@ -31,7 +35,7 @@ pub(super) fn section(inputs: &Inputs, plans: &Plans) -> Result<Section> {
         format!("rank {root}, {} ({})", host(policy, members[root]), policy.groups[members[root].group].name)
     };
     let calls = inputs.traces.iter().map(|traced| Call::of(inputs, traced)).collect::<Result<Vec<_>>>()?;
-    let (groups, firsts) = roots(&plans.members);
+    let (firsts, left_out) = roots(&plans.members);
     let mut choices = Choices {
         collectives: tuned(policy).collect(),
         roots: firsts.iter().map(|&root| name(&plans.members, root)).collect(),
@@ -68,7 +72,7 @@ pub(super) fn section(inputs: &Inputs, plans: &Plans) -> Result<Section> {
             collectives: choices.collectives.iter().map(|c| c.name.to_string()).collect(),
             sizes: choices.sizes.iter().map(|&bytes| units::bytes(bytes)).collect(),
             start: choices.sizes.iter().position(|&bytes| bytes == start).unwrap_or_default(),
-            views: views(plans, &choices, &places, !calls.is_empty())?,
+            views: views(plans, &choices, &places, &from_others(plans, &choices, &firsts)?, !calls.is_empty())?,
             roots: choices.roots,
         })]
     };
@@ -84,10 +88,13 @@ pub(super) fn section(inputs: &Inputs, plans: &Plans) -> Result<Section> {
     let mut words = "A collective for the size and root that are chosen here: the tree of its ranks, what every rank is predicted to do when, and in orange the \
                      operations that its end waits for."
         .to_string();
-    if firsts.len() < groups {
+    words += " Roots are the first ranks of groups: where processors of a group are alike, the same is done from any other rank of it.";
+    if !left_out.is_empty() {
+        let names: Vec<&str> = left_out.iter().take(MOST_NAMED).map(|&g| policy.groups[g].name.as_str()).collect();
+        let more = if left_out.len() > names.len() { format!(" and {} more", left_out.len() - names.len()) } else { String::new() };
         words += &format!(
-            " Roots are a selection, the first ranks of {} of {groups} groups: `collwise explain POLICY --collective NAME --root RANK --bytes SIZE` says what is done from any other.",
-            firsts.len()
+            " The smallest groups have none here ({}{more}): `collwise explain POLICY --collective NAME --root RANK --bytes SIZE` says what is done from there.",
+            names.join(", ")
         );
     }
     Ok(Section { id: "schedule", title: "The schedule", words, blocks })
@@ -117,8 +124,8 @@ fn place_of<T: PartialEq>(all: &mut Vec<T>, thing: T) -> usize {
     })
 }
 
-/// How many groups there are, and the first rank of each, the largest groups first, of so many as there are roots to choose from.
-fn roots(everybody: &[Location]) -> (usize, Vec<Rank>) {
+/// The first rank of each group, the largest groups first, of so many as there are roots to choose from; and the groups that are left out.
+fn roots(everybody: &[Location]) -> (Vec<Rank>, Vec<usize>) {
     let mut groups: Vec<(usize, Rank, usize)> = Vec::new();
     for (rank, at) in everybody.iter().enumerate() {
         match groups.iter_mut().find(|g| g.0 == at.group) {
@@ -129,43 +136,67 @@ fn roots(everybody: &[Location]) -> (usize, Vec<Rank>) {
     // that of the first group is the one that tuning began at
     let first = groups.first().map(|g| g.1);
     groups.sort_by_key(|g| (Some(g.1) != first, std::cmp::Reverse(g.2), g.1));
-    let all = groups.len();
-    groups.truncate(if everybody.len() > MANY { MOST_ROOTS_OF_MANY } else { MOST_ROOTS });
-    (all, groups.into_iter().map(|g| g.1).collect())
+    let left_out = groups.split_off(groups.len().min(MOST_ROOTS));
+    (groups.into_iter().map(|g| g.1).collect(), left_out.into_iter().map(|g| g.0).collect())
+}
+
+/// What is done from a root for a size.
+type FromRoots = FxHashMap<(&'static Collective, Rank, usize), Plan>;
+
+/// What is done from all roots but the first one, as far as that is decided here.
+fn from_others(plans: &Plans, choices: &Choices, firsts: &[Rank]) -> Result<FromRoots> {
+    let rooted = choices.collectives.iter().copied().filter(|c| c.rooted);
+    let all = rooted.flat_map(|c| firsts.iter().skip(1).map(move |&root| ((c, root), c.sizes(plans.sizes))));
+    let all: Vec<((&'static Collective, Rank), Vec<usize>)> = all.collect();
+    let decided = as_far_as(&all, MOST_EVENTS, |&(c, root), bytes| plans.of_all(c, root, bytes))?;
+    let each = all.iter().zip(decided).flat_map(|(((c, root), sizes), found)| {
+        sizes.iter().zip(found).filter_map(|(&bytes, plan)| Some(((*c, *root, bytes), plan?))).collect::<Vec<_>>()
+    });
+    Ok(each.collect())
 }
 
 /// What is seen for a choice on the page.
 struct Asked<'a> {
     place: &'a Place<'a>,
     members: &'a [Location],
-    plan: Plan,
+    /// `None`: it is not decided here.
+    plan: Option<Plan>,
     /// About so many operations.
     operations: usize,
 }
 
 /// A view for each place; what was traced, and of the others those with the fewest operations, are drawn first, as long as there is time.
-fn views(plans: &Plans, choices: &Choices, places: &[Place], some_traced: bool) -> Result<Vec<View>> {
+fn views(plans: &Plans, choices: &Choices, places: &[Place], from_others: &FromRoots, some_traced: bool) -> Result<Vec<View>> {
     let planned = places.par_iter().map(|place| {
         let (collective, shape) = (choices.collectives[place.collective], &place.shape);
         let (members, plan) = match place.call.filter(|call| call.members != plans.members) {
             // samples may have them in another order
-            Some(call) => (&call.members, plan(plans.compiled, &call.members, collective, shape)?),
-            None => (&plans.members, plans.of_all(collective, shape.root, shape.bytes)?),
+            Some(call) => (&call.members, Some(plan(plans.compiled, &call.members, collective, shape)?)),
+            None => match from_others.get(&(collective, shape.root, shape.bytes)) {
+                Some(plan) => (&plans.members, Some(plan.clone())),
+                None if place.root.unwrap_or(0) > 0 && place.call.is_none() => (&plans.members, None),
+                None => (&plans.members, Some(plans.of_all(collective, shape.root, shape.bytes)?)),
+            },
         };
-        let operations = operations(&plan.form, shape)?;
+        let operations = plan.as_ref().map_or(Ok(0), |plan| operations(&plan.form, shape))?;
         Ok(Asked { place, members, plan, operations })
     });
     let planned: Vec<Asked> = planned.collect::<Result<_>>()?;
     let mut by_operations: Vec<usize> = (0..planned.len()).collect();
     by_operations.sort_by_key(|&k| (planned[k].place.call.is_none(), planned[k].operations));
-    let (mut left, mut drawn) = (MOST_OPERATIONS, vec![false; planned.len()]);
+    let (mut left, mut drawn) = ([MOST_OPERATIONS, MOST_OPERATIONS_FROM_OTHERS], vec![false; planned.len()]);
     for k in by_operations {
-        drawn[k] = planned[k].operations <= left;
-        left = left.saturating_sub(planned[k].operations);
+        let place = planned[k].place;
+        let left = &mut left[usize::from(place.root.unwrap_or(0) > 0 && place.call.is_none())];
+        drawn[k] = planned[k].operations <= *left;
+        *left = left.saturating_sub(planned[k].operations);
     }
     let seen = planned.into_par_iter().zip(drawn).map(|(asked, is_drawn)| {
-        let (words, figures) = view(plans.compiled, &asked, is_drawn, some_traced)?;
         let Place { collective, root, shape, .. } = *asked.place;
+        let (words, figures) = match &asked.plan {
+            Some(plan) => view(plans.compiled, &asked, plan, is_drawn, some_traced)?,
+            None => (not_decided(choices.collectives[collective], &shape) + if some_traced { NOT_TRACED } else { "" }, Vec::new()),
+        };
         let size = if choices.collectives[collective].sized() { choices.sizes.iter().position(|&b| b == shape.bytes) } else { None };
         Ok(View { collective, root, size, words, figures })
     });
@@ -185,9 +216,21 @@ fn operations(form: &Form, shape: &Shape) -> Result<usize> {
     Ok(of(shape.root)? + all * shape.ranks / others.len().max(1))
 }
 
+/// What is said of a place where a page has no time to decide.
+fn not_decided(collective: &Collective, shape: &Shape) -> String {
+    let size = if collective.sized() { format!(" --bytes {}", units::bytes(shape.bytes)) } else { String::new() };
+    format!(
+        "{} among {} ranks: not decided, since comparing candidates elsewhere took all the replays that a page has; `collwise explain POLICY --collective {} --root {}{size}` decides it.",
+        called(collective, shape.bytes, shape.root),
+        shape.ranks,
+        collective.name,
+        shape.root
+    )
+}
+
 /// What is said and shown of a place.
-fn view(compiled: &CompiledPolicy, asked: &Asked, is_drawn: bool, some_traced: bool) -> Result<(String, Vec<Figure>)> {
-    let Asked { place: Place { shape, call, .. }, members, plan, .. } = asked;
+fn view(compiled: &CompiledPolicy, asked: &Asked, plan: &Plan, is_drawn: bool, some_traced: bool) -> Result<(String, Vec<Figure>)> {
+    let Asked { place: Place { shape, call, .. }, members, .. } = asked;
     let policy = &compiled.policy;
     let measured = measured(policy, members, plan, shape.bytes);
     let takes = match (plan.predicted_s.map(units::seconds), measured) {
@@ -216,7 +259,7 @@ fn view(compiled: &CompiledPolicy, asked: &Asked, is_drawn: bool, some_traced: b
     }
     match call {
         Some(call) => figures.push(call.figure(policy, until_s)?),
-        None if some_traced => words += " Of this collective, size and root nothing was traced.",
+        None if some_traced => words += NOT_TRACED,
         None => {}
     }
     Ok((words, figures))
