@@ -3,7 +3,7 @@
 #   scripts/app-validation.sh [here|simulated|elsewhere|saved]...      (all of them, if none is named)
 # `here` runs on this machine; `simulated` on a cluster of up to 1,024 hosts under SimGrid SMPI (needs `make smpi`), in virtual time;
 # `elsewhere` predicts, from those on a cluster, runs on nodes of four processors and on one where half of the processors are half as fast;
-# `saved` compares what `collwise app whatif` says of a tuned broadcast with what it saves, on the simulated grid of 78 hosts.
+# `saved` tunes the broadcast on the simulated grid of 78 hosts, and compares what `collwise app whatif` says that it saves with what it does.
 # Tables and pictures are left in target/app.
 set -euo pipefail
 cd "$(dirname "$(dirname "$(readlink -f "$0")")")"
@@ -76,7 +76,8 @@ elsewhere() {
 }
 
 saved() {
-    local platform=platforms/ccgrid2007.toml policy=policies/ccgrid2007-smpi.toml
+    local platform=platforms/ccgrid2007.toml policy=$out/saved.toml
+    smpi/smpirun.sh $platform slot target/smpi/release/collwise tune --fresh --collectives bcast --name ccgrid2007 -o "$policy" >"$out/said"
     for how in native adaptive; do
         [ $how = native ] || export COLLWISE_POLICY=$PWD/$policy
         COLLWISE_PROFILE=$PWD/$out/saved.$how.mpiP smpi/smpirun.sh $platform slot --cfg=smpi/reduce:mvapich2 target/smpi/release/examples/k_means 600 512 10 >"$out/said"
