@@ -147,6 +147,8 @@ impl Window {
         next.messages.clear();
         next.messages.shrink_to(SPARE);
         self.spare.push(next);
+        // of a million ranks what those need that go on together is passed in one direction
+        ranks.sort_unstable();
         true
     }
 }
