@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 pub(super) const FEW_STREAMS: usize = 16;
 
 /// A stream.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Hash)]
 pub(super) struct Stream {
     pub lane: Lane,
     /// Messages under way; 0: nothing is said.
@@ -16,7 +16,7 @@ pub(super) struct Stream {
 }
 
 /// A stream at the end where it is received.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Hash)]
 pub(super) struct Incoming {
     pub stream: Stream,
     pub first: OpId,
@@ -29,20 +29,37 @@ type Key = (u32, Lane);
 /// Where streams are in their lists, as far as those are long, while a program is built.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Known {
-    sends: FxHashMap<Key, u32>,
-    receives: FxHashMap<Key, u32>,
+    sends: Lookup,
+    receives: Lookup,
+}
+
+/// Where streams are in one list.
+#[derive(Debug, Clone, Default)]
+struct Lookup {
+    /// So many of them are in order, as far as that was looked at.
+    in_order: usize,
+    /// Where each is, if they are not.
+    places: FxHashMap<Key, u32>,
 }
 
 /// Where a stream is in a list, or will be: behind the others.
-fn place(mut list: impl ExactSizeIterator<Item = Key>, new: Key, known: &mut FxHashMap<Key, u32>) -> u32 {
+fn place(mut list: impl DoubleEndedIterator<Item = Key> + ExactSizeIterator + Clone, new: Key, known: &mut Lookup) -> u32 {
     let len = list.len();
     if len < FEW_STREAMS {
         return list.position(|key| key == new).unwrap_or(len) as u32;
     }
-    if known.is_empty() {
-        known.extend(list.zip(0..));
+    if known.places.is_empty() {
+        // a root goes through all ranks in their order, from one behind it on: as long as it does all are new, and nothing is looked up
+        let first = list.clone().next();
+        let turn = |key: Key| (Some(key) < first, key);
+        let is_in_order = known.in_order == len || list.clone().is_sorted_by_key(turn);
+        if is_in_order && list.clone().next_back().map(turn) < Some(turn(new)) {
+            known.in_order = len + 1;
+            return len as u32;
+        }
+        known.places.extend(list.zip(0..));
     }
-    *known.entry(new).or_insert(len as u32)
+    *known.places.entry(new).or_insert(len as u32)
 }
 
 impl Own {
