@@ -6,12 +6,13 @@ use super::op::{Op, SEVERAL, TWO};
 use super::program::{NONE, Program};
 use super::stream::{Incoming, Stream};
 use crate::topology::Rank;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
+use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 /// What a program does, but with whom, and where its spans begin.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Hash)]
 pub(super) struct Body {
     pub ops: Vec<Op>,
     /// What has no room in operations: of those that come after several how many, and which; the lanes of copies, combinings and delays; spans beyond 4 GiB.
@@ -25,7 +26,7 @@ pub(super) struct Body {
 }
 
 /// Where the spans of a program begin.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Hash)]
 pub(super) struct Places {
     /// By operation.
     pub offsets: SmallVec<[u32; 8]>,
@@ -135,9 +136,34 @@ fn fit<T: Copy>(list: &mut Vec<T>) {
     }
 }
 
-/// One that is equal, of another one's, or this one's.
-fn common<T: PartialEq>(new: T, like: Option<&Arc<T>>, fitted: impl Fn(T) -> T) -> Arc<T> {
-    like.filter(|like| ***like == new).map_or_else(|| Arc::new(fitted(new)), Arc::clone)
+/// So many different ones are remembered. Ranks of a tree or an exchange do in tens or hundreds of ways what they do; where each does something of its own,
+/// remembering it is no use.
+const MOST_KINDS: usize = 1 << 12;
+
+/// What programs may have in common, by hash.
+#[derive(Debug)]
+struct Kinds<T>(FxHashMap<u64, Arc<T>>);
+
+impl<T> Default for Kinds<T> {
+    fn default() -> Kinds<T> {
+        Kinds(FxHashMap::default())
+    }
+}
+
+impl<T: PartialEq + Hash> Kinds<T> {
+    /// One that is equal, or this one.
+    fn common(&mut self, new: T, fitted: impl Fn(T) -> T) -> Arc<T> {
+        let hash = FxBuildHasher.hash_one(&new);
+        if let Some(like) = self.0.get(&hash).filter(|like| ***like == new) {
+            return Arc::clone(like);
+        }
+        if self.0.len() >= MOST_KINDS {
+            self.0.clear();
+        }
+        let new = Arc::new(fitted(new));
+        self.0.insert(hash, Arc::clone(&new));
+        new
+    }
 }
 
 impl Body {
@@ -159,38 +185,31 @@ impl Body {
 #[derive(Debug, Default)]
 pub(super) struct Sharing {
     pub programs: Vec<Program>,
-    /// The last one of so many operations: most ranks of a tree, and all of an exchange, do the same.
-    last: FxHashMap<usize, Rank>,
+    bodies: Kinds<Body>,
+    places: Kinds<Places>,
 }
 
 impl Sharing {
     pub fn with_room(ranks: usize) -> Sharing {
-        Sharing { programs: Vec::with_capacity(ranks), last: FxHashMap::default() }
+        Sharing { programs: Vec::with_capacity(ranks), ..Sharing::default() }
     }
 
-    /// The next rank's program.
+    /// The next rank's program, which has no room for more.
     pub fn push(&mut self, program: Program) {
-        let like = self.last.insert(program.len(), self.programs.len());
-        let program = program.sharing(like.map(|like| &self.programs[like]));
-        self.programs.push(program);
+        let parts = match program.parts {
+            Parts::Own(own) => Parts::Shared(self.shared(*own)),
+            shared => shared,
+        };
+        self.programs.push(Program { parts });
     }
-}
 
-impl Program {
-    /// The program, to which no more is added: it shares with another one what both have in common, and has no room for more.
-    fn sharing(self, like: Option<&Program>) -> Program {
-        let own = match self.parts {
-            Parts::Own(own) => own,
-            shared => return Program { parts: shared },
-        };
-        let (body, places) = match like.map(|like| &like.parts) {
-            Some(Parts::Shared(shared)) => (Some(&shared.body), Some(&shared.places)),
-            _ => (None, None),
-        };
-        let mut peers = SmallVec::with_capacity(own.to.len() + own.from.len());
-        peers.extend_from_slice(&own.to);
-        peers.extend_from_slice(&own.from);
-        let body = common(own.body, body, |mut body| {
+    fn shared(&mut self, own: Own) -> Shared {
+        let Own { body, places, to, from, .. } = own;
+        let mut peers = SmallVec::with_capacity(to.len() + from.len());
+        peers.extend_from_slice(&to);
+        peers.extend_from_slice(&from);
+        drop((to, from));
+        let body = self.bodies.common(body, |mut body| {
             fit(&mut body.ops);
             fit(&mut body.words);
             body.sends.shrink_to_fit();
@@ -198,11 +217,11 @@ impl Program {
             body.lanes.shrink_to_fit();
             body
         });
-        let places = common(own.places, places, |mut places| {
+        let places = self.places.common(places, |mut places| {
             places.offsets.shrink_to_fit();
             fit(&mut places.reads);
             places
         });
-        Program { parts: Parts::Shared(Shared { body, places, peers }) }
+        Shared { body, places, peers }
     }
 }

@@ -117,23 +117,23 @@ impl Streams {
     fn find_many(&mut self, schedule: &Schedule) {
         let receives_many = |rank: Rank| schedule.programs.get(rank).is_some_and(|p| p.streams_received() >= FEW_STREAMS);
         // where those begin that go to each rank, among those that go to any of these
-        let mut begin = vec![0usize; schedule.ranks() + 1];
+        let mut begin = vec![0u32; schedule.ranks() + 1];
         for to in schedule.programs.iter().flat_map(Program::receivers).filter(|&to| receives_many(to)) {
             begin[to + 1] += 1;
         }
         (1..begin.len()).for_each(|rank| begin[rank] += begin[rank - 1]);
         // who sends them, and where each is among those of all
-        let (mut next, mut to_one) = (begin.clone(), vec![(0, 0); begin[schedule.ranks()]]);
+        let (mut next, mut to_one) = (begin.clone(), vec![(0, 0); begin[schedule.ranks()] as usize]);
         for (me, program) in schedule.programs.iter().enumerate() {
             for (to, at) in program.receivers().zip(self.begin[me]..).filter(|&(to, _)| receives_many(to)) {
-                to_one[next[to]] = (me as u32, at);
+                to_one[next[to] as usize] = (me as u32, at);
                 next[to] += 1;
             }
         }
         // of each rank the last stream that a receiver has from it, and of each of its streams the one before it from the same rank, in another lane
         let (mut last, mut before) = (vec![NONE; schedule.ranks()], Vec::new());
         for (to, program) in schedule.programs.iter().enumerate() {
-            let sent = &to_one[begin[to]..begin[to + 1]];
+            let sent = &to_one[begin[to] as usize..begin[to + 1] as usize];
             if sent.is_empty() {
                 continue;
             }

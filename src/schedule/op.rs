@@ -17,7 +17,7 @@ const KINDS: [Kind; 5] = [Kind::Send, Kind::Recv, Kind::Copy, Kind::Combine, Kin
 const BUFFERS: [Buffer; 4] = [Buffer::Input, Buffer::Output, Buffer::Scratch, Buffer::Control];
 
 /// An operation in 16 bytes, but for where its span begins: predictions hold millions.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Hash)]
 pub(super) struct Op {
     /// How many bytes are sent, received into or written; where [`WIDE`] is set, where in `Body::words` their first one and their number are.
     len: u32,
