@@ -19,6 +19,12 @@ pub struct EventQueue {
 /// No event.
 const NONE: Event = (f64::INFINITY, u64::MAX);
 
+impl Default for EventQueue {
+    fn default() -> EventQueue {
+        EventQueue::with_capacity(0)
+    }
+}
+
 impl EventQueue {
     /// An empty queue with room for `capacity` events.
     pub fn with_capacity(capacity: usize) -> EventQueue {

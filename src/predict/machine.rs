@@ -60,9 +60,6 @@ pub(super) struct Machine {
     pub pending: Pending,
     /// Messages that wait here, if any ever did.
     pub backlog: Option<Box<Backlog>>,
-    /// What comes up again at it, and the last window that it was to be looked at in, where each rank is replayed for itself in windows of time.
-    pub queue: EventQueue,
-    pub window: u64,
     /// When something may start next; one such event is enough.
     pub turn_at: f64,
     /// When the operation but receives may start that may first, as far as is known: whatever changes it looks ahead anew.
@@ -83,9 +80,11 @@ pub(super) struct Backlog {
     pub waiting: VecDeque<OpId>,
     /// Those that came before their receive was posted, behind the operation that this waits for.
     pub early: BTreeSet<(OpId, OpId)>,
+    /// What comes up again in a later window, where each rank is replayed for itself in windows of time.
+    pub again: EventQueue,
 }
 
-const _: () = assert!(size_of::<Machine>() <= 112, "a million of them are held, and looked at in turns");
+const _: () = assert!(size_of::<Machine>() <= 80, "a million of them are held, and looked at in turns");
 
 impl Machine {
     /// Nothing was done yet of a program, whose operations these are.
@@ -96,8 +95,6 @@ impl Machine {
             in_free: f64::NEG_INFINITY,
             pending: Pending::new(program, |op| known(program, done, op)),
             backlog: None,
-            queue: EventQueue::with_capacity(0),
-            window: u64::MAX,
             turn_at: f64::INFINITY,
             ahead_at: f64::INFINITY,
             ahead: 0,
@@ -129,14 +126,24 @@ impl Machine {
         if coming_in.back().is_none_or(|&last| last < (there, op)) {
             coming_in.push_back((there, op));
         } else {
-            self.queue.push(there, event);
+            self.backlog().again.push(there, event);
         }
     }
 
-    /// When the first message is there that came in, but not yet through the port.
+    /// When the first message is there that came in, but not yet through the port, or something comes up again.
     #[inline]
-    pub(super) fn comes_in_at(&self) -> f64 {
-        self.backlog.as_ref().and_then(|backlog| backlog.coming_in.front()).map_or(f64::INFINITY, |first| first.0)
+    pub(super) fn goes_on_at(&self) -> f64 {
+        let Some(Backlog { coming_in, again, .. }) = self.backlog.as_deref() else { return f64::INFINITY };
+        let comes_in_at = coming_in.front().map_or(f64::INFINITY, |first| first.0);
+        again.peek().map_or(comes_in_at, |next| comes_in_at.min(next.0))
+    }
+
+    /// Changes what comes up again with what is in this queue. A rank at which nothing does has no room for it.
+    #[inline]
+    pub(super) fn swap_queue(&mut self, queue: &mut EventQueue) {
+        if self.backlog.is_some() || queue.peek().is_some() {
+            std::mem::swap(queue, &mut self.backlog().again);
+        }
     }
 
     /// True if a message waits for the processor.

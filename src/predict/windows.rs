@@ -22,7 +22,7 @@ const SURE: f64 = 0.99;
 /// So many windows have numbers that are exact, as are the times when they end.
 const MOST: f64 = (1u64 << 52) as f64;
 
-/// Room for so many messages of a window is kept for another one: of as many ranks as hold more memory than a processor has near, one window is much larger than
+/// Room for so many messages and ranks of a window is kept for another one: of as many ranks as hold more memory than a processor has near, one window is much larger than
 /// most.
 const SPARE: usize = 1 << 14;
 
@@ -135,7 +135,8 @@ impl Window {
         let mut next = self.later.remove(&number).unwrap_or_default();
         self.end = (number + 1) as f64 / self.per_second;
         ranks.clear();
-        ranks.append(&mut next.ranks);
+        std::mem::swap(ranks, &mut next.ranks);
+        next.ranks.shrink_to(SPARE);
         std::mem::swap(&mut self.messages, &mut next.messages);
         for (message, k) in self.messages.iter_mut().zip(0..) {
             let before = std::mem::replace(&mut self.last[message.to as usize], k);
@@ -149,6 +150,7 @@ impl Window {
         self.spare.push(next);
         // of a million ranks what those need that go on together is passed in one direction
         ranks.sort_unstable();
+        ranks.dedup();
         true
     }
 }
@@ -202,9 +204,9 @@ impl Run<'_> {
     fn replay_in_window(&mut self, rank: u32, messages: &mut Incoming, limit: f64) -> bool {
         let Way::InWindows(Window { end, .. }) = self.way else { return false };
         self.bring(rank, end, messages);
-        std::mem::swap(&mut self.queue, &mut self.machines[rank as usize].queue);
+        self.machines[rank as usize].swap_queue(&mut self.queue);
         let within = self.replay_one(rank, messages, limit, end);
-        std::mem::swap(&mut self.queue, &mut self.machines[rank as usize].queue);
+        self.machines[rank as usize].swap_queue(&mut self.queue);
         self.look_at_next(rank);
         within
     }
@@ -212,13 +214,10 @@ impl Run<'_> {
     /// A rank goes on in the window in which something comes up again, or may start.
     fn look_at_next(&mut self, rank: u32) {
         let Way::InWindows(window) = &mut self.way else { return };
-        let machine = &mut self.machines[rank as usize];
-        let next = machine.queue.peek().map_or(f64::INFINITY, |next| next.0).min(machine.turn_at).min(machine.comes_in_at());
+        let machine = &self.machines[rank as usize];
+        let next = machine.turn_at.min(machine.goes_on_at());
         match window.number(next) {
-            Some(number) if number != machine.window => {
-                machine.window = number;
-                window.later(number).ranks.push(rank);
-            }
+            Some(number) => window.later(number).ranks.push(rank),
             None if next < f64::INFINITY => self.by_time = true,
             _ => {}
         }
