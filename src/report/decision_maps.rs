@@ -15,10 +15,10 @@ use crate::units;
 const MOST_GROUPS: usize = 8;
 /// What fewer ranks of a group would do is predicted, not looked up: for groups of up to so many ranks that costs no more than a look at a page is worth.
 const MOST_PREDICTED: usize = 32;
-/// What deciding over groups may cost in all maps, in events that are replayed: about a second of one processor. Among more ranks than these are few each takes
+/// What deciding over groups may cost in all maps, in events that are replayed: about a second and a half of a slow processor. Among more ranks than these are few each takes
 /// longer: more is built for it.
-const MOST_EVENTS: u64 = 7 << 19;
-const MOST_EVENTS_AMONG_MANY: u64 = 3 << 19;
+const MOST_EVENTS: u64 = 1 << 21;
+const MOST_EVENTS_AMONG_MANY: u64 = 3 << 18;
 const FEW: usize = 100;
 /// What a message goes by that goes from group to group as a whole, and inside each as is best there.
 const WHOLE: [&str; 2] = ["whole", "as each is best"];

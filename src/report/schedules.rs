@@ -18,8 +18,8 @@ use rustc_hash::FxHashMap;
 
 /// So many roots are there to choose from: the first ranks of the largest groups.
 const MOST_ROOTS: usize = 32;
-/// What deciding from all roots but the first may cost, in events that are replayed: about half a second of one processor.
-const MOST_EVENTS: u64 = 1 << 19;
+/// What deciding from all roots but the first may cost, in events that are replayed: about half a second of a slow processor.
+const MOST_EVENTS: u64 = 1 << 18;
 /// Operations of all schedules that are replayed from the first root, or that have none, and from the others: a page is there within seconds.
 const MOST_OPERATIONS: usize = 1_500_000;
 const MOST_OPERATIONS_FROM_OTHERS: usize = 400_000;
