@@ -8,7 +8,6 @@ use super::warmth::Warmth;
 use super::{Experiment, Part, Probe, Runs, SAMPLE_FORMAT, Settings, hosts_said, parts};
 use crate::error::{Error, Result};
 use crate::library::Library;
-use crate::run::time_setup;
 use crate::schedule::{Layout, Program, Trace};
 use crate::stats;
 use crate::topology::Rank;
@@ -60,8 +59,12 @@ impl Memory {
     }
 }
 
+/// What sets a communicator of these hosts up as a program's is that runs a policy, and says how many seconds that took; none where it was not done.
+pub type SetUp = fn(ffi::MPI_Comm, &[String]) -> Result<Option<f64>>;
+
 /// What one rank needs to play its parts.
 struct Player {
+    set_up: SetUp,
     transport: MpiTransport,
     executor: Executor<ffi::MPI_Request>,
     buffers: Memory,
@@ -75,14 +78,14 @@ struct Player {
 }
 
 /// Starts measuring on a communicator: rank 0 gets the probe, every other rank serves until rank 0 is done and then gets `None`.
-/// Collective; `comm` must be private to this. `declared`: the user says on which hosts the ranks are.
+/// Collective; `comm` must be private to this. `declared`: the user says on which hosts the ranks are. `set_up` is timed for [`Probe::set_up`].
 ///
 /// # Safety
 /// `comm` must be a valid intra-communicator until the probe is dropped or this returns `None`.
 ///
 /// # Errors
 /// MPI's reason, or a rank whose host has no name. An error while serving ends the job: the others could only wait for this rank.
-pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str, declared: bool) -> Result<Option<MpiProbe>> {
+pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str, declared: bool, set_up: SetUp) -> Result<Option<MpiProbe>> {
     // SAFETY: the caller vouches for `comm`
     let transport = unsafe { MpiTransport::new(comm)? };
     let hosts = match hosts_said(gather_names(comm)?, declared) {
@@ -95,6 +98,7 @@ pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str, declared: bool) -> Resu
     let placement = gather_texts(comm, &allowed_processors())?;
     let library = library_version();
     let mut player = Player {
+        set_up,
         transport,
         executor: Executor::default(),
         buffers: Memory::default(),
@@ -193,7 +197,7 @@ impl Probe for MpiProbe {
     fn set_up(&mut self) -> Result<Option<f64>> {
         let hosts = &self.settings.hosts;
         self.player.order((1..hosts.len()).map(|r| (r, Order::SetUp { hosts: hosts.clone() })).collect())?;
-        time_setup(self.player.transport.comm(), hosts)
+        (self.player.set_up)(self.player.transport.comm(), hosts)
     }
 
     fn elapsed(&self) -> f64 {
@@ -220,7 +224,7 @@ impl Player {
             match serde_json::from_slice(&text).map_err(|e| Error::invalid(format!("understand the driver: {e}")))? {
                 Order::Stop => return Ok(()),
                 Order::SetUp { hosts } => {
-                    time_setup(self.transport.comm(), &hosts)?;
+                    (self.set_up)(self.transport.comm(), &hosts)?;
                 }
                 Order::Run { parts, repetitions } => {
                     let times = self.play(parts, repetitions)?;
