@@ -342,3 +342,38 @@ fn waiting_for_a_process_that_computes_longer_is_no_algorithm() {
     let there = |app: &Application| app.predict(64, &faster, Spread::OnePerNode).unwrap().wall_s;
     assert!(there(&waits) > 1.6 - 0.02 && there(&rings) < 1.1, "{} {}", there(&waits), there(&rings));
 }
+
+/// What messages take beyond the network is waiting for partners that are late now and then, and as long on a faster network, where it is much less a message
+/// than processors are busy with one; where it is as much, it is their work, and goes with what the platforms say of it.
+#[test]
+fn waiting_for_partners_now_and_then_is_as_long_on_a_faster_network() {
+    let slow = std::fs::read_to_string(common::file("platforms/icluster2.toml")).unwrap();
+    let tenth = |line: &str| match line.split_once(" = ") {
+        Some((key, value)) if key.ends_with("_s") || key.ends_with("_s_per_byte") => {
+            format!("{key} = {}", value.parse::<f64>().unwrap() / 10.0)
+        }
+        _ => line.to_string(),
+    };
+    let fast: String = slow.lines().map(|line| tenth(line) + "\n").collect();
+    let (slow, fast) = (Platform::parse("slow", &slow).unwrap(), Platform::parse("fast", &fast).unwrap());
+    let (slow, fast) = (Machine::of_platform(&slow, 1).unwrap(), Machine::of_platform(&fast, 1).unwrap());
+    let switch_s = |app: &Application, machine: &Machine| app.predict(16, machine, Spread::OnePerNode).unwrap().components.switch_s;
+    let fit = |beyond_s: f64| {
+        let run = |ranks: usize, network_s: f64| {
+            let seconds = network_s + 1000.0 * beyond_s;
+            let name = "Send".into();
+            let call = Call { name, count: 1000.0, bytes: 8.0, said: Said::Report, part: None, nth: 0, size: 0, seconds };
+            run_with(ranks, 1.0 + seconds, seconds, vec![call])
+        };
+        let of = |network_s: f64| Application::fit([4, 8, 16].map(|p| run(p, network_s)).to_vec(), &slow, Spread::OnePerNode).unwrap();
+        // long enough for all of the network to be seen
+        of(switch_s(&of(1.0), &slow))
+    };
+    // processors are busy with a message for 18 us
+    for (beyond_s, is_kept) in [(2e-6, true), (18e-6, false)] {
+        let app = fit(beyond_s);
+        let there = app.predict(16, &fast, Spread::OnePerNode).unwrap();
+        let expected = 1.0 + switch_s(&app, &fast) + 1000.0 * beyond_s * if is_kept { 1.0 } else { 0.1 };
+        assert!(close(there.wall_s, expected, 1e-3), "{beyond_s}: {} {expected}", there.wall_s);
+    }
+}

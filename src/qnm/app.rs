@@ -30,6 +30,8 @@ pub struct Application {
     pub waiting: Table,
     /// How MPI's active time scales.
     pub active: Active,
+    /// The share of it in which processes wait for partners, on any network.
+    pub late: Table,
     /// Seconds that processors are busy with a message, as the platform says that it was run on: with an empty one, and with each byte more.
     pub overhead_s: (Table, Table),
     /// Seconds of a message to anyone, where it was run.
@@ -150,6 +152,7 @@ impl Application {
             seen: seen_tables(&runs, &splits),
             waiting,
             active: active_law(&runs, &splits),
+            late: Table::new(&of(|s| s.late_s / s.components.active_s.max(f64::MIN_POSITIVE))),
             overhead_s,
             message_s: Table::new(&messages),
             compute,
@@ -243,6 +246,8 @@ impl Application {
         let busy_s = self.overhead_s.0.at(ranks) + self.overhead_s.1.at(ranks) * traffic.message_bytes;
         let busy_there_s = machine.overhead_s(&placed, 0.0) + per_byte * traffic.message_bytes;
         let slower = if busy_s > 0.0 && busy_there_s > 0.0 && traffic.messages > 0.0 { busy_there_s / busy_s } else { 1.0 };
+        let late = self.late.at(ranks);
+        let slower = late + (1.0 - late) * slower;
         let active = Guess { value: active.value * slower, ..active };
         let margin = margin.map(|m| m * slower);
         let compute = self.compute.at(ranks);

@@ -169,6 +169,8 @@ pub struct Split {
     pub components: Components,
     /// How much of the network's delays is seen in the run's time, by kind of call.
     pub seen: Vec<Seen>,
+    /// Seconds of the active time in which processes wait for partners that come and go during the run: the same on any network.
+    pub late_s: f64,
     /// Some messages would take longer on such a network than the run was in MPI for them: they overlapped, or the network is faster.
     pub switch_clamped: bool,
 }
@@ -216,5 +218,18 @@ pub fn split(run: &Run, machine: &Machine, spread: Spread, observed: &Observed) 
         (0.0, reached(compute_s, all, |compute_s| busy(0.0, compute_s))?)
     };
     let components = Components { switch_s, waiting_s, contention_s: (all - active_s - compute_s).max(0.0), active_s, compute_s };
-    Ok(Split { traffic, components, seen, switch_clamped })
+    let beyond_s = delays.iter().filter(|d| d.0.is_none() && d.1 > 0.0).map(|d| took_s(&None) - d.1).sum::<f64>();
+    let late_s = if is_late(run, machine, &placed, observed, beyond_s) { beyond_s.min(active_s) } else { 0.0 };
+    Ok(Split { traffic, components, seen, late_s, switch_clamped })
+}
+
+/// What messages that are not a collective's take beyond the network is no work of processors if it is less than this share of what each keeps them busy: it
+/// were more of it for all of them, and is waiting for partners now and then.
+const NO_WORK: f64 = 0.25;
+
+/// True if so many seconds beyond the network's are waiting, and no work.
+fn is_late(run: &Run, machine: &Machine, placed: &[usize], observed: &Observed, beyond_s: f64) -> bool {
+    let sent = run.calls.iter().filter(|c| !c.is_waited_for()).filter_map(|c| observed.wire(c, placed.len(), machine.library));
+    let (messages, bytes) = sent.fold((0.0, 0.0), |all, wire| (all.0 + wire.messages, all.1 + wire.bytes));
+    beyond_s > 0.0 && messages > 0.0 && beyond_s < NO_WORK * messages * machine.overhead_s(placed, bytes / messages)
 }
