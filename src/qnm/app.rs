@@ -28,9 +28,9 @@ pub struct Application {
     pub seen: Vec<(Option<String>, Table)>,
     /// Waiting for processes that compute longer, as a share of computing.
     pub waiting: Table,
-    /// How MPI's active time scales.
+    /// How MPI's active time scales, with waiting for partners that are late now and then.
     pub active: Active,
-    /// The share of it in which processes wait for partners, on any network.
+    /// The share of that which is such waiting, on any network.
     pub late: Table,
     /// Seconds that processors are busy with a message, as the platform says that it was run on: with an empty one, and with each byte more.
     pub overhead_s: (Table, Table),
@@ -144,7 +144,10 @@ impl Application {
         let overhead_s = (Table::new(&empty), Table::new(&byte));
         let message = |run: &Run| Ok((run.ranks, message_s(machine, &machine.place(run.ranks, spread)?)));
         let messages = runs.iter().filter(|run| run.ranks > 1).map(message).collect::<Result<Vec<_>>>()?;
-        let waiting = Table::by_number(&of(|s| s.components.waiting_s / s.components.compute_s.max(f64::MIN_POSITIVE)));
+        let waiting = Table::by_number(&of(|s| (s.components.waiting_s - s.late_s) / s.components.compute_s.max(f64::MIN_POSITIVE)));
+        // a process alone has no partners
+        let share = |s: &Split| s.late_s / (s.late_s + s.components.active_s).max(f64::MIN_POSITIVE);
+        let late: Vec<(usize, f64)> = runs.iter().zip(&splits).filter(|(r, _)| r.ranks > 1).map(|(r, s)| (r.ranks, share(s))).collect();
         Ok(Application {
             calls: call_laws(&runs),
             observed,
@@ -152,7 +155,7 @@ impl Application {
             seen: seen_tables(&runs, &splits),
             waiting,
             active: active_law(&runs, &splits),
-            late: Table::new(&of(|s| s.late_s / s.components.active_s.max(f64::MIN_POSITIVE))),
+            late: Table::new(&late),
             overhead_s,
             message_s: Table::new(&messages),
             compute,
@@ -246,12 +249,13 @@ impl Application {
         let busy_s = self.overhead_s.0.at(ranks) + self.overhead_s.1.at(ranks) * traffic.message_bytes;
         let busy_there_s = machine.overhead_s(&placed, 0.0) + per_byte * traffic.message_bytes;
         let slower = if busy_s > 0.0 && busy_there_s > 0.0 && traffic.messages > 0.0 { busy_there_s / busy_s } else { 1.0 };
-        let late = self.late.at(ranks);
-        let slower = late + (1.0 - late) * slower;
-        let active = Guess { value: active.value * slower, ..active };
-        let margin = margin.map(|m| m * slower);
+        let late = if ranks == 1 { 0.0 } else { self.late.at(ranks) };
+        let late_s = late * active.value;
+        let active = Guess { value: (active.value - late_s) * slower, ..active };
+        let margin = margin.map(|m| m * (late + (1.0 - late) * slower));
         let compute = self.compute.at(ranks);
-        let waiting_s = self.waiting.at(ranks) * compute.value;
+        let imbalance_s = self.waiting.at(ranks) * compute.value;
+        let waiting_s = imbalance_s + late_s;
         let given =
             Components { switch_s: traffic.switch_s, waiting_s, contention_s: 0.0, active_s: active.value, compute_s: compute.value };
         let groups = solve(machine, &placed, &given)?;
@@ -265,27 +269,28 @@ impl Application {
         let changed = |part: f64| if changes.is_finite() { part * changes.exp_m1() } else { 0.0 };
         let less_or_more = |part: f64| (changed(part).min(0.0).abs(), changed(part).max(0.0));
         // waiting may be for what others compute, and the same on any network
-        let waits = Observed { waits_for_computing: true, ..self.observed.clone() };
-        let of_waiting = least_and_most((traffic.switch_s, traffic.switch_s), sent(&calls, &waits).0.switch_s);
+        let late_elsewhere = Observed { waits_for_computing: true, ..self.observed.clone() };
+        let of_waiting = least_and_most((traffic.switch_s, traffic.switch_s), sent(&calls, &late_elsewhere).0.switch_s);
         let around = |(least_s, most_s): (f64, f64)| (traffic.switch_s - least_s, most_s - traffic.switch_s);
         let guessed = [around((least_s, most_s)), around(of_parts), around(of_waiting), less_or_more(of_active)];
         let seen_spread = seen_margin.map(|m| relative(m, components.switch_s));
-        let active_spread = active.spread.or(margin.map(|m| relative(m, of_active)));
-        let waiting_spread = self.waiting.margin(ranks).map(|m| relative(m * compute.value, waiting_s));
+        let active_spread = active.spread.or(margin.map(|m| relative(m, of_active + late_s)));
+        let imbalance_spread = self.waiting.margin(ranks).map(|m| relative(m * compute.value, imbalance_s));
         let elsewhere = |part: f64| (if is_elsewhere { part } else { 0.0 }, Some(ELSEWHERE.ln_1p()));
         let parts = [
             (components.switch_s, calls_spread),
             (components.switch_s, seen_spread),
-            (of_active, active_spread),
+            (of_active + late_s, active_spread),
             (components.compute_s, compute.spread),
             elsewhere(wall_s),
-            (waiting_s, waiting_spread),
+            (imbalance_s, imbalance_spread),
         ];
         let of_part = |part: f64, spread: Option<f64>, guessed: &[(f64, f64)]| interval(part, &[(part, spread), elsewhere(part)], guessed);
         let network = [(components.switch_s, calls_spread), (components.switch_s, seen_spread), elsewhere(components.switch_s)];
+        let waits = [(imbalance_s, imbalance_spread), (late_s, active_spread), elsewhere(components.waiting_s)];
         let component_intervals_s = Intervals {
             switch_s: interval(components.switch_s, &network, &guessed[..3]),
-            waiting_s: of_part(components.waiting_s, waiting_spread, &[]),
+            waiting_s: interval(components.waiting_s, &waits, &[]),
             contention_s: of_part(components.contention_s, active_spread, &[less_or_more(components.contention_s)]),
             active_s: of_part(components.active_s, active_spread, &[less_or_more(components.active_s)]),
             compute_s: of_part(components.compute_s, compute.spread, &[]),
@@ -374,7 +379,7 @@ fn seen_tables(runs: &[Run], splits: &[Split]) -> Vec<(Option<String>, Table)> {
 fn active_law(runs: &[Run], splits: &[Split]) -> Active {
     let points = |per: Per| -> Vec<(usize, f64)> {
         let several = runs.iter().zip(splits).filter(|(r, _)| r.ranks > 1);
-        several.map(|(r, s)| (r.ranks, s.components.active_s / per.unit(&s.traffic))).collect()
+        several.map(|(r, s)| (r.ranks, (s.components.active_s + s.late_s) / per.unit(&s.traffic))).collect()
     };
     // two values fit any law of two numbers, also one that goes nowhere
     let by_ranks = points(Per::Process);
@@ -422,6 +427,10 @@ fn interval(sum: f64, parts: &[(f64, Option<f64>)], guessed: &[(f64, f64)]) -> O
         let spread = spread?;
         below += (part * (1.0 - (-spread).exp())).powi(2);
         above += (part * spread.exp_m1()).powi(2);
+    }
+    // of nothing
+    if sum == 0.0 && above == 0.0 {
+        return Some((0.0, 0.0));
     }
     // so wide an interval says nothing
     (above.sqrt() < WIDEST * sum).then(|| ((sum - below.sqrt()).max(0.0), sum + above.sqrt()))

@@ -3,10 +3,11 @@
 use super::algorithms::Algorithm;
 use super::choices::{Named, OTHERS};
 use super::partners::Rounds;
-use super::wall::delay_s;
+use super::wall::{beyond, delay_s};
 use super::wire::sent;
 use super::{Call, CallLaw, Distance, Form, Law, Library, Machine, Neighbourhood, Partners, Phase, Run, Spread, Wire, partners, wire};
 use crate::error::Result;
+use crate::stats::median;
 use serde::Serialize;
 
 /// How the messages of an application go.
@@ -23,6 +24,9 @@ pub struct Observed {
     pub rows: Vec<Rows>,
     /// Collectives that take as other algorithms do than those that the library is known to choose.
     pub algorithms: Vec<Other>,
+    /// True if what messages to partners take beyond the network is waiting for those that are late now and then.
+    #[serde(skip)]
+    pub waits_for_partners: bool,
     /// True if waiting that grows as an algorithm's rounds do is taken to be for others' computing: the same on any network.
     #[serde(skip)]
     pub waits_for_computing: bool,
@@ -141,7 +145,8 @@ impl Observed {
                 algorithms.push(Other { call: call.name.clone(), name, round_s, algorithm });
             }
         }
-        Ok(Observed { algorithms, ..seen })
+        let waits_for_partners = waits_for_partners(runs, machine, spread, &seen)?;
+        Ok(Observed { algorithms, waits_for_partners, ..seen })
     }
 
     /// The steps that messages to partners of a kind go, and how often each: as reports of as many processes say it, where they do.
@@ -193,6 +198,18 @@ impl Observed {
         let one = rows.map_or(one, |rows| Wire { rounds: rows.rounds(ranks, call.bytes), ..one });
         Some(Wire { messages: one.messages * call.count, bytes: one.bytes * call.count, rounds: one.rounds * call.count })
     }
+}
+
+/// What messages to partners take beyond the network is no work of processors if it is less than this share of what each keeps them busy, in the median of
+/// runs: it were more for all of them.
+const NO_WORK: f64 = 0.25;
+
+/// True if that is waiting, and there is some in most runs.
+fn waits_for_partners(runs: &[Run], machine: &Machine, spread: Spread, seen: &Observed) -> Result<bool> {
+    let share = |run: &Run| Ok(beyond(run, machine, &machine.place(run.ranks, spread)?, seen).map(|b| b.seconds / b.busy_s));
+    let several = runs.iter().filter(|run| run.ranks > 1);
+    let shares: Vec<f64> = several.map(share).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+    Ok(median(&shares).is_some_and(|share| 0.0 < share && share < NO_WORK))
 }
 
 /// True if a run's report says how far the receivers of most of its messages are.

@@ -84,7 +84,7 @@ pub fn size(run: &mut Run, laws: &[CallLaw], machine: &Machine, spread: Spread, 
 pub struct Components {
     /// On the network.
     pub switch_s: f64,
-    /// In MPI, waiting for processes that compute longer.
+    /// In MPI, waiting for processes that compute longer, or are late now and then.
     pub waiting_s: f64,
     /// In MPI, waiting for a processor.
     pub contention_s: f64,
@@ -169,7 +169,7 @@ pub struct Split {
     pub components: Components,
     /// How much of the network's delays is seen in the run's time, by kind of call.
     pub seen: Vec<Seen>,
-    /// Seconds of the active time in which processes wait for partners that come and go during the run: the same on any network.
+    /// Seconds of waiting that are for partners which are late now and then, and for none that computes longer in all: the same on any network.
     pub late_s: f64,
     /// Some messages would take longer on such a network than the run was in MPI for them: they overlapped, or the network is faster.
     pub switch_clamped: bool,
@@ -204,7 +204,11 @@ pub fn split(run: &Run, machine: &Machine, spread: Spread, observed: &Observed) 
     traffic.switch_s = seen_s.min(run.mpi_s);
     let compute_s = (run.wall_s - run.mpi_s).max(0.0);
     let switch_s = traffic.switch_s;
-    let waiting_s = run.imbalance_s.min(run.mpi_s - switch_s);
+    let imbalance_s = run.imbalance_s.min(run.mpi_s - switch_s);
+    let is_late = observed.waits_for_partners && !machine.is_crowded(&placed);
+    let beyond_s = beyond(run, machine, &placed, observed).filter(|_| is_late).map_or(0.0, |beyond| beyond.seconds);
+    let late_s = beyond_s.min(run.mpi_s - switch_s - imbalance_s);
+    let waiting_s = imbalance_s + late_s;
     let all = compute_s + run.mpi_s - switch_s - waiting_s;
     // contention grows with what is asked of processors
     let busy = |active_s: f64, compute_s: f64| {
@@ -218,18 +222,22 @@ pub fn split(run: &Run, machine: &Machine, spread: Spread, observed: &Observed) 
         (0.0, reached(compute_s, all, |compute_s| busy(0.0, compute_s))?)
     };
     let components = Components { switch_s, waiting_s, contention_s: (all - active_s - compute_s).max(0.0), active_s, compute_s };
-    let beyond_s = delays.iter().filter(|d| d.0.is_none() && d.1 > 0.0).map(|d| took_s(&None) - d.1).sum::<f64>();
-    let late_s = if is_late(run, machine, &placed, observed, beyond_s) { beyond_s.min(active_s) } else { 0.0 };
     Ok(Split { traffic, components, seen, late_s, switch_clamped })
 }
 
-/// What messages that are not a collective's take beyond the network is no work of processors if it is less than this share of what each keeps them busy: it
-/// were more of it for all of them, and is waiting for partners now and then.
-const NO_WORK: f64 = 0.25;
+/// What messages that no collective waits for take beyond the network.
+pub(super) struct Beyond {
+    /// Seconds that are none of processes that compute longer.
+    pub seconds: f64,
+    /// Seconds that processors are busy with them, as the platform says.
+    pub busy_s: f64,
+}
 
-/// True if so many seconds beyond the network's are waiting, and no work.
-fn is_late(run: &Run, machine: &Machine, placed: &[usize], observed: &Observed, beyond_s: f64) -> bool {
-    let sent = run.calls.iter().filter(|c| !c.is_waited_for()).filter_map(|c| observed.wire(c, placed.len(), machine.library));
-    let (messages, bytes) = sent.fold((0.0, 0.0), |all, wire| (all.0 + wire.messages, all.1 + wire.bytes));
-    beyond_s > 0.0 && messages > 0.0 && beyond_s < NO_WORK * messages * machine.overhead_s(placed, bytes / messages)
+/// What such messages of a run take beyond the network; none where it sends none.
+pub(super) fn beyond(run: &Run, machine: &Machine, placed: &[usize], observed: &Observed) -> Option<Beyond> {
+    let calls: Vec<Call> = run.calls.iter().filter(|c| !c.is_waited_for()).cloned().collect();
+    let (sent, delays) = traffic(&calls, machine, placed, observed);
+    let delay_s = delays.first().map(|d| d.1).filter(|delay_s| *delay_s > 0.0)?;
+    let seconds = (run.elsewhere_s()? - delay_s - run.imbalance_s).max(0.0);
+    Some(Beyond { seconds, busy_s: sent.messages * machine.overhead_s(placed, sent.message_bytes) })
 }

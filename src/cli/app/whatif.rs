@@ -67,11 +67,13 @@ struct Answer {
     ranks: usize,
     wall_s: f64,
     savings: Vec<Saving>,
-    /// What setting a communicator of all ranks up takes, once, where the policy says it.
-    setup_s: Option<f64>,
-    /// Of all sites where it is known, less what setting up takes: negative where that is more.
-    saved_s: f64,
+    /// Of all sites where it is known; nothing where it is of none.
+    saved_s: Option<f64>,
     at_most_s: f64,
+    /// What setting a communicator of all ranks of the policy up takes, once, where the policy says it and something is called: not taken off above.
+    setup_s: Option<f64>,
+    /// Ranks of the policy.
+    tuned_ranks: usize,
     /// Seconds of a process in other collectives, and why it is not known what is saved of them.
     untuned_s: f64,
     /// True if the policy does not know the report's hosts: what is said is of its first ranks.
@@ -98,7 +100,7 @@ fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> 
     let sites = alike(report);
     let shares = sites.iter().flat_map(|site| parts(report, site).into_iter().map(move |share| (site, share)));
     // a process alone sends nothing
-    for (site, share) in shares.filter(|(_, share)| share.part.is_none_or(|part| part.ranks > 1)) {
+    for (site, share) in shares.filter(|(_, share)| share.part.map_or(ranks, |part| part.ranks) > 1) {
         let site = &shared(site, share);
         let among = match share.part {
             None => Some(members.clone()),
@@ -121,15 +123,16 @@ fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> 
     }
     // a program without such calls sets nothing up
     let setup_s = compiled.policy.provenance.setup_s.filter(|_| !savings.is_empty());
-    let once = setup_s.unwrap_or(0.0);
+    let sum = |all: &mut dyn Iterator<Item = f64>| all.fold(0.0, |a, b| a + b);
     Ok(Answer {
         report: report.file.clone(),
         ranks,
         wall_s: report.mean.app_s,
+        saved_s: savings.iter().any(|s| s.saved_s.is_some()).then(|| sum(&mut savings.iter().filter_map(|s| s.saved_s))),
+        at_most_s: sum(&mut savings.iter().map(|s| s.at_most_s)),
         setup_s,
-        saved_s: savings.iter().filter_map(|s| s.saved_s).sum::<f64>() - once,
-        at_most_s: savings.iter().map(|s| s.at_most_s).sum::<f64>() - once,
-        untuned_s: not_known.iter().map(|n| n.seconds).sum(),
+        tuned_ranks: compiled.policy.provenance.ranks,
+        untuned_s: sum(&mut not_known.iter().map(|n| n.seconds)),
         on_first_ranks,
         savings,
         not_known,
@@ -264,27 +267,33 @@ fn text(answer: &Answer) -> String {
         let titles = ["site", "place", "call", "among", "calls", "bytes", "in the report", "library's own", "adaptive", "saved", "at most"];
         out += &table(&titles, 3, &rows);
         let share = |t: f64| format!("{}, {}", units::seconds(t), percent(t / answer.wall_s));
-        if answer.savings.iter().any(|s| s.saved_s.is_some()) {
-            out += &match answer.saved_s {
-                lost if lost < 0.0 => {
-                    format!("nothing saved: it takes {} longer, since communicators are set up first\n", units::seconds(-lost))
-                }
-                saved => format!(
-                    "saved: {} of wall time, if all go on together; less where those that are done first do not wait\n",
-                    share(saved)
-                ),
-            };
+        if let Some(saved) = answer.saved_s {
+            out +=
+                &format!("saved: {} of wall time, if all go on together; less where those that are done first do not wait\n", share(saved));
         }
-        out += &format!("at most, if no process waited for others that were late: {}\n", share(answer.at_most_s.max(0.0)));
-        out += &answer
-            .setup_s
-            .map_or("not counted: that communicators are set up, once; this policy does not say how long it takes\n".into(), |once| {
-                format!("already taken off: {}, once, until communicators are set up\n", units::seconds(once))
-            });
+        out += &format!("at most, if no process waited for others that were late: {}\n", share(answer.at_most_s));
+        out += &set_up(answer);
     }
     if answer.untuned_s > 0.0 {
         out += &format!("other collectives, of which it is not known what is saved: {}\n", units::seconds(answer.untuned_s));
         answer.not_known.iter().for_each(|n| out += &format!("  MPI_{} ({}): {}\n", n.call, units::seconds(n.seconds), n.why));
     }
     out
+}
+
+/// What communicators take once, and what is left of what is saved.
+fn set_up(answer: &Answer) -> String {
+    let Some(once) = answer.setup_s else {
+        return "not counted: that communicators are set up, once; this policy does not say how long it takes\n".into();
+    };
+    let left = answer.saved_s.map_or(String::new(), |saved| match saved - once {
+        left if left < 0.0 => format!("; that is {} more than is saved", units::seconds(-left)),
+        left => format!("; {} of what is saved are left", units::seconds(left)),
+    });
+    format!(
+        "once, until communicators are set up: {} among {} ranks, within the wall time if the program itself calls collwise, and mostly in MPI_Init, before it, \
+         if it is preloaded{left}\n",
+        units::seconds(once),
+        answer.tuned_ranks
+    )
 }
