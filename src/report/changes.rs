@@ -3,7 +3,7 @@
 use super::Titled;
 use super::tables::Table;
 use crate::collective::{COLLECTIVES, Collective};
-use crate::policy::Policy;
+use crate::policy::{Choice, PER_GROUP, Policy};
 use crate::units;
 use std::collections::BTreeSet;
 
@@ -55,16 +55,31 @@ fn over_all(policy: &Policy, collective: &'static Collective) -> Vec<(usize, Str
         if r.native {
             return "the library's own".to_string();
         }
-        let inside = r.intra_group.as_ref().map_or(String::new(), |inside| format!(" and {inside}"));
-        format!("{}{inside}{}", r.inter_group, in_segments(r.segment_bytes, r.in_flight))
+        let inside = match r.intra_group.as_deref() {
+            Some(PER_GROUP) => " with whole messages, inside as each group is best".into(),
+            Some(inside) => {
+                let rest = rest(&[("radix", r.intra_radix), ("under way", r.intra_in_flight), ("to at once", r.intra_peers.unwrap_or(0))]);
+                format!(" and {inside}{}{rest}", in_segments(r.intra_segment_bytes, 0))
+            }
+            None => String::new(),
+        };
+        let between = format!("{}{}", in_segments(r.segment_bytes, r.in_flight), rest(&[("radix", r.radix), ("to at once", r.peers)]));
+        format!("{}{between}{inside}{}", r.inter_group, if r.by_speed { ", by speed" } else { "" })
     };
     policy.two_level(collective).iter().map(|r| (r.from_bytes, words(r))).collect()
 }
 
 fn inside(policy: &Policy, group: usize, collective: &'static Collective) -> Vec<(usize, String)> {
-    let radix = |radix: usize| if radix > 0 { format!(" of radix {radix}") } else { String::new() };
-    let rows = policy.groups[group].rows(collective).iter();
-    rows.map(|r| (r.from_bytes, format!("{}{}{}", r.algorithm, radix(r.radix), in_segments(r.segment_bytes, r.in_flight)))).collect()
+    let words = |r: &Choice| {
+        let rest = rest(&[("radix", r.radix), ("to at once", r.peers)]);
+        format!("{}{}{rest}{}", r.algorithm, in_segments(r.segment_bytes, r.in_flight), if r.by_speed { ", by speed" } else { "" })
+    };
+    policy.groups[group].rows(collective).iter().map(|r| (r.from_bytes, words(r))).collect()
+}
+
+/// What else a row says, of what is not 0.
+fn rest(all: &[(&str, usize)]) -> String {
+    all.iter().filter(|(_, value)| *value > 0).map(|(name, value)| format!(", {name} {value}")).collect()
 }
 
 fn in_segments(segment: usize, window: usize) -> String {

@@ -64,9 +64,9 @@ fn scatter(policy: &Policy) -> Result<Option<Figure>> {
     }
     let ends = |factor: f64| vec![(low, low * factor), (high, high * factor)];
     let guide = |name: &str, shape, factor| Line { name: name.into(), colour: None, shape, points: ends(factor), bars: Vec::new() };
-    lines.insert(0, guide("as predicted", Shape::Line, 1.0));
+    lines.insert(0, guide("equal", Shape::Line, 1.0));
     lines.insert(1, guide("25 % off", Shape::Dashes, 1.25));
-    lines.insert(2, guide("25 % off", Shape::Dashes, 1.0 / 1.25));
+    lines.insert(2, guide("25 % off", Shape::Dashes, 0.75));
     let n = table.rows.len();
     let within = lines.iter().skip(3).flat_map(|l| &l.points).filter(|p| (p.1 / p.0 - 1.0).abs() <= 0.25).count();
     let up = Axis { words: "predicted".into(), scale: Scale::Seconds };

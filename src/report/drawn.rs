@@ -4,7 +4,7 @@ use super::Figure;
 use super::critical::{Step, critical_path};
 use super::picture::{Branch, Gantt, Span, gantt, tree};
 use super::tables::{Table, or_dash};
-use super::trees::{branches, last_receivers, parents, spread};
+use super::trees::{Tree, branches, last_receivers, parents, spread};
 use crate::collective::{Collective, Shape};
 use crate::error::Result;
 use crate::model::CostModel;
@@ -19,10 +19,10 @@ use crate::units;
 pub(super) const MOST_ROWS: usize = 100;
 pub(super) const KINDS: [&str; 3] = ["sends", "receives", "copies, combines"];
 
-const HEARS: (&str, &str) = ("From the left, the rank that each rank hears from first", "hears first from");
-const SENDS: (&str, &str) = ("From the left, the rank that each rank sends to last", "sends last to");
-const SPREADS: (&str, &str) =
-    ("From the left, how the ranks hear of the first one: each from the rank that told it first", "hears of rank 0 from");
+const HEARS: [&str; 3] = ["From the left, the rank that each rank hears from first", "hears first from", "at"];
+const SENDS: [&str; 3] = ["From the left, the rank that each rank sends to last", "sends last to", "done at"];
+const SPREADS: [&str; 3] =
+    ["From the left, how the ranks hear of the first one: each from the rank that told it first", "hears of rank 0 from", "at"];
 
 pub(super) fn host(policy: &Policy, at: Location) -> String {
     policy.groups[at.group].hosts.get(at.position).cloned().unwrap_or_default()
@@ -110,11 +110,11 @@ pub(super) struct Drawn {
     /// What its rows do.
     done: Vec<Done>,
     branches: Vec<Branch>,
-    /// By rank: whom it hangs on in the tree, and when it hears first.
-    ranks: Vec<(Option<Rank>, f64)>,
+    /// By rank: whom it hangs on in the tree, and when it heard from it, or has sent to it.
+    ranks: Tree,
     hosts: Vec<String>,
-    /// Which tree it is, in words: what is in its picture, and what is of the other rank in its table.
-    tree: (&'static str, &'static str),
+    /// Which tree it is, in words: what is in its picture, and in its table what is of the other rank, and when.
+    tree: [&'static str; 3],
 }
 
 impl Drawn {
@@ -143,20 +143,15 @@ impl Drawn {
             }
         }
         let path = critical_path(schedule, &replay, &costs);
-        let (hangs_on, tree) = if collective.root_begins() {
-            (parents(schedule, |rank, op| replay.traces[rank].end[op]), HEARS)
+        let end = |rank: Rank, op: usize| replay.traces[rank].end[op];
+        let (ranks, tree) = if collective.root_begins() {
+            (parents(schedule, end), HEARS)
         } else if collective.rooted {
-            (last_receivers(schedule, root), SENDS)
+            (last_receivers(schedule, root, end), SENDS)
         } else {
             (spread(schedule, &replay, root), SPREADS)
         };
-        let first = |rank: Rank| {
-            let program = &schedule.programs[rank];
-            let ends =
-                (0..program.len()).filter(|&op| matches!(program.action(op), Action::Recv { .. })).map(|op| replay.traces[rank].end[op]);
-            ends.reduce(f64::min).unwrap_or(0.0)
-        };
-        let ranks = (0..members.len()).map(|rank| (hangs_on[rank], first(rank))).collect();
+        let hangs_on: Vec<Option<Rank>> = ranks.iter().map(|at| at.map(|(other, _)| other)).collect();
         let hosts: Vec<String> = members.iter().map(|&m| host(policy, m)).collect();
         let chart = Gantt {
             rows: rows.names.clone(),
@@ -196,11 +191,11 @@ impl Drawn {
 
     pub(super) fn figures(&self, policy: &Policy) -> Result<Vec<Figure>> {
         let groups: Vec<String> = policy.groups.iter().map(|g| g.name.clone()).collect();
-        let mut from = Table::new(&["rank", self.tree.1, "hears first at"]);
+        let mut from = Table::new(&["rank", self.tree[1], self.tree[2]]);
         if self.ranks.len() <= MOST_ROWS {
-            for (rank, (heard, at)) in self.ranks.iter().enumerate() {
-                let heard = or_dash(*heard, |h| format!("{h} {}", self.hosts[h]));
-                from.row([format!("{rank} {}", self.hosts[rank]), heard, units::seconds(*at)]);
+            for (rank, at) in self.ranks.iter().enumerate() {
+                let other = or_dash(*at, |(other, _)| format!("{other} {}", self.hosts[other]));
+                from.row([format!("{rank} {}", self.hosts[rank]), other, or_dash(*at, |(_, at)| units::seconds(at))]);
             }
         } else {
             from = self.by_rows();
@@ -215,7 +210,7 @@ impl Drawn {
         let tree = Figure {
             id: format!("tree-{}", self.id),
             title: format!("The tree: {title}"),
-            words: format!("{}; strong lines cross groups.", self.tree.0),
+            words: format!("{}; strong lines cross groups.", self.tree[0]),
             svg: tree(&self.branches, &groups)?,
             cells: None,
             table: from,
@@ -236,11 +231,11 @@ impl Drawn {
 
     /// Of many ranks, those that have a row in common.
     fn by_rows(&self) -> Table {
-        let mut table = Table::new(&["ranks", "first hears at"]);
+        let mut table = Table::new(&["ranks", &format!("first {} a rank, {}", self.tree[1], self.tree[2])]);
         for (row, (name, _)) in self.rows.names.iter().enumerate() {
-            let own = || self.ranks.iter().enumerate().filter(|(rank, _)| self.rows.of[*rank] == row);
-            let first = own().map(|r| r.1.1).fold(f64::INFINITY, f64::min);
-            table.row([name.clone(), units::seconds(first)]);
+            let own = self.ranks.iter().enumerate().filter(|(rank, _)| self.rows.of[*rank] == row);
+            let first = own.filter_map(|(_, at)| Some(at.as_ref()?.1)).reduce(f64::min);
+            table.row([name.clone(), or_dash(first, units::seconds)]);
         }
         table
     }

@@ -26,6 +26,8 @@ pub(super) struct Fit {
     best: Option<(String, f64)>,
     /// On collectives that it was not fitted to.
     collectives: Option<Error>,
+    /// The model that errs least on these.
+    best_of_collectives: Option<(String, f64)>,
     /// How wide the widest interval of its parameters is.
     width: Option<f64>,
 }
@@ -56,17 +58,21 @@ impl Fit {
 
     fn says(&self) -> String {
         let no_message = self.best.as_ref().is_some_and(|b| b.1 > MISFIT);
-        let no_collective = self.collectives.as_ref().is_some_and(|e| e.mean > MISFIT);
+        let no_collective = self.best_of_collectives.as_ref().is_some_and(|b| b.1 > MISFIT);
         match (no_message, no_collective) {
             (true, true) => "none fits".into(),
             (true, false) => "none fits messages".into(),
             (false, true) => "none fits collectives".into(),
-            (false, false) => match &self.best {
-                Some((name, error)) if self.messages.as_ref().is_some_and(|own| own.mean > MISFIT) => {
-                    format!("on messages {name} errs by {}", percent(*error))
-                }
-                _ => String::new(),
-            },
+            (false, false) => {
+                let better = |own: &Option<Error>, best: &Option<(String, f64)>, of: &str| {
+                    let (name, error) = best.as_ref().filter(|_| own.as_ref().is_some_and(|own| own.mean > MISFIT))?;
+                    Some(format!("on {of} {name} errs by {}", percent(*error)))
+                };
+                let messages = better(&self.messages, &self.best, "messages");
+                let all: Vec<String> =
+                    messages.into_iter().chain(better(&self.collectives, &self.best_of_collectives, "collectives")).collect();
+                all.join(", ")
+            }
         }
     }
 }
@@ -99,16 +105,21 @@ pub(super) fn fits(compiled: &CompiledPolicy, measured: &Measured, links: &[(usi
             group.and_then(selected).map(String::from).or(best.as_ref().map(|b| b.0.clone())).or(models.first().map(|m| m.0.clone()));
         let model = chosen.unwrap_or_default();
         let messages = errors.into_iter().find(|(name, _)| **name == model).and_then(|(_, e)| e);
-        let scores: Vec<_> =
-            group.iter().flat_map(|g| &g.scores).filter(|s| s.model == model).filter_map(|s| Some((s.error?, s.error_se))).collect();
-        let n = scores.len() as f64;
-        let collectives = stats::mean(&scores.iter().map(|s| s.0).collect::<Vec<_>>())
-            .map(|mean| Error::new(mean, Some(scores.iter().map(|s| s.1 * s.1).sum::<f64>().sqrt() / n).filter(|se| se.is_finite())));
+        let of_model = |model: &str| {
+            let own = group.iter().flat_map(|g| &g.scores).filter(|s| s.model == model);
+            let scores: Vec<_> = own.filter_map(|s| Some((s.error?, s.error_se))).collect();
+            let n = scores.len() as f64;
+            let se = Some(scores.iter().map(|s| s.1 * s.1).sum::<f64>().sqrt() / n).filter(|se| se.is_finite());
+            stats::mean(&scores.iter().map(|s| s.0).collect::<Vec<_>>()).map(|mean| Error::new(mean, se))
+        };
+        let collectives = of_model(&model);
+        let best_of_collectives =
+            models.iter().filter_map(|(name, _)| Some((name.to_string(), of_model(name)?.mean))).min_by(|a, b| a.1.total_cmp(&b.1));
         let fitted = match group {
             Some(g) => g.models.iter().find(|m| m.model == model),
             None => policy.link(of.0, of.1).map(|l| &l.model),
         };
-        Fit { of, width: fitted.and_then(width), model, messages, best, collectives }
+        Fit { of, width: fitted.and_then(width), model, messages, best, collectives, best_of_collectives }
     };
     let mut all: Vec<Fit> = groups.chain(links.iter().copied()).map(fit).collect();
     all.sort_by(|a, b| b.misses().total_cmp(&a.misses()));

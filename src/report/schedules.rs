@@ -312,6 +312,6 @@ pub fn first_tree(compiled: &CompiledPolicy, members: &[Location], root: Rank, b
     }
     let schedule = plan.form.bounded_schedule(&shape)?;
     // the order of a program's receives is that of its messages
-    let heard = parents(&schedule, |_, op| op as f64);
+    let heard: Vec<Option<Rank>> = parents(&schedule, |_, op| op as f64).into_iter().map(|heard| Some(heard?.0)).collect();
     Ok(branches(&heard, root, most, |rank| members[rank].group, |rank| host(&compiled.policy, members[rank])))
 }

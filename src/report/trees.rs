@@ -6,28 +6,31 @@ use crate::schedule::{Action, Schedule};
 use crate::topology::Rank;
 use rustc_hash::FxHashMap;
 
-/// The rank that each rank hears from first, by the times of its receives; `None` for the root, and who hears from nobody.
-pub fn parents(schedule: &Schedule, end: impl Fn(Rank, usize) -> f64) -> Vec<Option<Rank>> {
+/// Of each rank, another one and when: none for the root, and for who has to do with nobody.
+pub type Tree = Vec<Option<(Rank, f64)>>;
+
+/// The rank that each rank hears from first, by the times of its receives.
+pub fn parents(schedule: &Schedule, end: impl Fn(Rank, usize) -> f64) -> Tree {
     let of = |rank: Rank| {
         let program = &schedule.programs[rank];
         let heard = (0..program.len())
             .filter_map(|op| if let Action::Recv { from, .. } = program.action(op) { Some((end(rank, op), from)) } else { None });
-        heard.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, from)| from)
+        heard.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(at, from)| (from, at))
     };
     (0..schedule.ranks()).map(of).collect()
 }
 
-/// The rank that each rank sends to last; `None` for the root.
-pub fn last_receivers(schedule: &Schedule, root: Rank) -> Vec<Option<Rank>> {
+/// The rank that each rank sends to last, and when it has.
+pub fn last_receivers(schedule: &Schedule, root: Rank, end: impl Fn(Rank, usize) -> f64) -> Tree {
     let last = |rank: Rank| {
         let program = &schedule.programs[rank];
-        (0..program.len()).rev().find_map(|op| program.sends_to(op)).filter(|_| rank != root)
+        (0..program.len()).rev().find_map(|op| Some((program.sends_to(op)?, end(rank, op)))).filter(|_| rank != root)
     };
     (0..schedule.ranks()).map(last).collect()
 }
 
 /// The rank that each rank hears of `first` from: the sender of the first message that left after its sender had heard of it.
-pub fn spread(schedule: &Schedule, replay: &Replay, first: Rank) -> Vec<Option<Rank>> {
+pub fn spread(schedule: &Schedule, replay: &Replay, first: Rank) -> Tree {
     let mut sent: FxHashMap<(Rank, Rank), Vec<f64>> = FxHashMap::default();
     for (from, program) in schedule.programs.iter().enumerate() {
         let sends = (0..program.len()).filter_map(|op| Some((program.sends_to(op)?, replay.traces[from].start[op])));
@@ -54,7 +57,7 @@ pub fn spread(schedule: &Schedule, replay: &Replay, first: Rank) -> Vec<Option<R
             (hears_at[to], from_whom[to]) = (end, Some(from));
         }
     }
-    from_whom
+    from_whom.into_iter().zip(hears_at).map(|(from, at)| Some((from?, at))).collect()
 }
 
 /// Ranks as they are drawn: one by one or, where they are more than `most`, those of one group as one that hear from each other.

@@ -106,7 +106,14 @@ pub fn links(nodes: &[Node], links: &[LinkDrawn], order: &[usize]) -> Result<Str
             if named.contains(&k) {
                 let (side, from) = beside(k);
                 say(area, &cut(&node.name, 190, SIZE), (from, y - 7), side, SIZE, &INK)?;
-                say(area, &format!("{} ranks", node.ranks), (from, y + 8), side, 11.0, &MUTED)?;
+                say(
+                    area,
+                    &if node.ranks == 1 { "1 rank".into() } else { format!("{} ranks", node.ranks) },
+                    (from, y + 8),
+                    side,
+                    11.0,
+                    &MUTED,
+                )?;
             }
         }
         for (k, (node, (x, y))) in below.iter().zip(places).enumerate() {

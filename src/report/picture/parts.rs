@@ -42,8 +42,10 @@ pub fn parts(stacks: &[Stack], kinds: &[&str], below: &str) -> Result<String> {
     let (places, high) = legend(kinds.iter().copied(), TOP + HIGH + 62);
     let wide = (across / stacks.len().max(1) as i32).min(140);
     let drawn = picture((WIDTH, (TOP + HIGH + 62) as u32 + high), |area| {
-        for quarter in 0..=(top * 4.0) as i32 {
-            let share = f64::from(quarter) / 4.0;
+        // eight lines at most
+        let step = [0.25, 0.5, 1.0, 2.0].into_iter().find(|step| top / step <= 8.0).unwrap_or((top / 8.0).ceil());
+        for line in 0..=(top / step) as i32 {
+            let share = f64::from(line) * step;
             stroke(area, [(LEFT, y(share)), (LEFT + across, y(share))], RULE)?;
             say(area, &format!("{:.0} %", share * 100.0), (LEFT - 8, y(share)), Side::Left, SIZE, &INK)?;
         }
