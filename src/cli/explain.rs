@@ -140,6 +140,11 @@ fn without_segment(done: &str) -> (&str, Option<&str>) {
     cut.map_or((done, None), |(at, end)| (&done[..at], Some(&done[end..])))
 }
 
+/// The size of segments alone: where that differs, so does how many are under way.
+fn segment(done: &str) -> Option<&str> {
+    without_segment(done).1?.split(", ").next()
+}
+
 /// A line for each way, with the sizes from which it is taken and up to which, and what both take; beyond all rows, what the largest that was looked at
 /// takes.
 pub fn short(
@@ -154,7 +159,7 @@ pub fn short(
     }
     let words = |alike: &[Class]| {
         let (first, last) = (&alike[0].done, &alike[alike.len() - 1].done);
-        let joined = || Some((without_segment(first).1?, without_segment(last).1?));
+        let joined = || Some((segment(first)?, segment(last)?));
         let segments = joined().filter(|(first, last)| first != last).map(|(first, last)| format!(" in {first} to {last}"));
         segments.map_or_else(|| first.clone(), |segments| without_segment(first).0.to_string() + &segments)
     };

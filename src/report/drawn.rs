@@ -240,3 +240,41 @@ impl Drawn {
         table
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::COLLECTIVES;
+    use crate::plan::{everybody, plan};
+    use std::path::Path;
+
+    /// Nobody hears before who tells it does, and who sends last to another one says when, whether it receives or not.
+    #[test]
+    fn trees_say_when() {
+        let policy = Policy::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("policies/hcl16.toml")).unwrap();
+        let compiled = CompiledPolicy::new(policy).unwrap();
+        let members = everybody(&compiled.policy);
+        let mut trees = 0;
+        for collective in COLLECTIVES.iter().copied().filter(|c| c.sized() && c.tuned) {
+            let shape = collective.shape(members.len(), 0, 1 << 20);
+            let plan = plan(&compiled, &members, collective, &shape).unwrap();
+            let Ok(schedule) = plan.form.bounded_schedule(&shape) else { continue };
+            let drawn = Drawn::new(&compiled, &members, &plan, &schedule, &shape).unwrap();
+            if drawn.ranks.iter().all(Option::is_none) {
+                continue;
+            }
+            trees += 1;
+            for (rank, at) in drawn.ranks.iter().enumerate().skip(1) {
+                let (other, at) = at.unwrap_or_else(|| panic!("{}: rank {rank} has to do with nobody", collective.name));
+                assert!(0.0 < at && at <= drawn.end_s, "{}: rank {rank} at {at}", collective.name);
+                let told = drawn.ranks[other].map_or(0.0, |heard| heard.1);
+                assert!(
+                    drawn.tree == SENDS || told < at,
+                    "{}: rank {rank} hears at {at} from {other}, which does at {told}",
+                    collective.name
+                );
+            }
+        }
+        assert!(trees >= 6, "{trees} trees");
+    }
+}
