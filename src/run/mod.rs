@@ -39,6 +39,7 @@ mod private;
 pub mod raw;
 mod refused;
 mod settings;
+#[cfg(feature = "cli")]
 mod setup;
 mod tags;
 mod team;
@@ -51,6 +52,7 @@ pub(crate) use communicator::{duplicate, groups_in_use};
 pub use nonblocking::Pending;
 pub use private::contexts as private_communicators;
 pub use settings::use_policy;
+#[cfg(feature = "cli")]
 pub(crate) use setup::time_setup;
 
 use crate::error::Result;

@@ -57,6 +57,7 @@ pub(super) fn policy() -> Result<Arc<CompiledPolicy>> {
 static HOST: OnceLock<std::result::Result<String, String>> = OnceLock::new();
 
 /// Takes this process for one on this host, unless it was asked before.
+#[cfg(feature = "cli")]
 pub(super) fn use_host(name: &str) {
     HOST.get_or_init(|| Ok(name.to_string()));
 }
