@@ -349,6 +349,42 @@ fn whatif_takes_what_the_librarys_own_took_when_any_collective_was_tuned() {
     assert!((of("at_most_s") - 10.0 * (0.05 - of("adaptive_s"))).abs() < 1e-9, "{saving}");
 }
 
+/// Of what goes one way only, a call follows another one before all are done; what goes another way is waited for.
+#[test]
+fn whatif_knows_that_calls_overlap() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |policy: &str, call: &str, bytes: usize| {
+        let answer = whatif_of(folder.path(), policy, call, bytes);
+        let saving = &answer["savings"][0];
+        let seconds = |name: &str| saving[name].as_f64().unwrap_or(f64::NAN);
+        let [alone, in_turn, saved, at_most] = ["adaptive_s", "in_turn_s", "saved_s", "at_most_s"].map(seconds);
+        assert!((at_most - 10.0 * (0.05 - in_turn)).abs() < 1e-9, "{saving}");
+        assert!((answer["at_most_s"].as_f64().unwrap() - at_most).abs() < 1e-9, "{answer}");
+        (alone, in_turn, saved)
+    };
+    let ccgrid = policy("ccgrid2007");
+    for call in ["Bcast", "Reduce", "Gather", "Scatter"] {
+        let (alone, in_turn, _) = of(&ccgrid, call, 4096);
+        // the first of ten begins alone
+        assert!(in_turn < 0.9 * alone && in_turn > 0.1 * alone, "{call}: {in_turn} of {alone} s");
+    }
+    for call in ["Allreduce", "Allgather", "Alltoall", "Barrier"] {
+        let (alone, in_turn, _) = of(&ccgrid, call, if call == "Barrier" { 0 } else { 4096 });
+        assert_eq!(alone, in_turn, "{call}");
+    }
+    // the library's own takes no more of the program than it took
+    let row = "predicted_s = 0.00887, measured_s = 0.008873,";
+    let slow = changed(folder.path(), "ccgrid2007", |text| text.replace(row, &format!("{row} native_s = 0.08,")));
+    let (alone, _, saved) = of(&slow, "Allreduce", 8);
+    assert!((saved - 10.0 * (0.05 - alone)).abs() < 1e-9, "{saved}");
+    // what takes longer by the policy is a loss
+    let answer = whatif_of(folder.path(), &ccgrid, "Alltoall", 1 << 20);
+    assert!(answer["at_most_s"].as_f64().unwrap() < 0.0, "{answer}");
+    let report = folder.path().join("all.mpiP").display().to_string();
+    let said = ok(&["app", "whatif", &report, "--policy", &ccgrid]);
+    assert!(said.contains("now and then: nothing; by the policy they take"), "{said}");
+}
+
 #[test]
 fn whatif_says_what_setting_communicators_up_takes_once() {
     let folder = tempfile::tempdir().unwrap();

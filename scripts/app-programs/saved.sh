@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# What `collwise app whatif` says that a policy saves, beside what it saves: steps.c on the emulated grid, three runs without and with the policy in turns.
+# What `collwise app whatif` says that a policy saves, beside what it saves: programs of steps.c on the emulated grid, three runs without and with the policy in
+# turns, medians.
 #   scripts/app-programs/saved.sh [OUT]
-# Needs the grid (`gridemu up platforms/ccgrid2007.toml`). Tunes what it calls first; takes two minutes.
+# Needs the grid (`gridemu up platforms/ccgrid2007.toml`). Tunes what they call first; takes six minutes.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")") root=$(readlink -f "$(dirname "$0")/../..")
 out=$(readlink -m "${1:-$root/target/app-programs/saved}") collwise=$root/target/release/collwise
@@ -10,13 +11,34 @@ rm -rf "$out" && mkdir -p "$out" && cd "$out"
 mpicc -O2 "$here/steps.c" -o steps
 on_grid() { "$root/target/release/gridemu" mpirun -n 24 --by "$by" --real-time "$collwise" "$@" >said 2>&1; }
 by=slot on_grid tune --fresh --collectives bcast,allreduce,reduce --name grid -o policy.toml
-mean() { awk '/^ +\* / { print $2 / 24; exit }' "$1"; }
-for by in slot node; do
+median() { for report in "$1".*.mpiP; do awk '/^ +\* / { print $2 / 24; exit }' "$report"; done | sort -n | sed -n 2p; }
+cat >programs <<EOF
+slot sleep b65536 a64 r8192
+slot sleep b65536
+slot sleep b1000000
+slot sleep r262144
+slot sleep a1024
+slot sleep r8192
+slot sleep a64 b262144 a64 r65536 a131072
+node sleep b65536 a64 r8192
+slot compute b65536 a64 r8192
+node compute b65536 a64 r8192
+EOF
+while read -r by program <&3; do
+    name=$by.${program// /.}
     for time in 1 2 3; do
-        on_grid run --profile "$out/$by.without.$time.mpiP" ./steps
-        on_grid run --policy policy.toml --profile "$out/$by.with.$time.mpiP" ./steps
+        # shellcheck disable=SC2086 # words
+        on_grid run --profile "$out/$name.without.$time.mpiP" ./steps $program
+        # shellcheck disable=SC2086
+        on_grid run --policy policy.toml --profile "$out/$name.with.$time.mpiP" ./steps $program
     done
-    printf '\nby %s, seconds without and with the policy:\n' "$by"
-    for time in 1 2 3; do echo "$(mean "$by.without.$time.mpiP") $(mean "$by.with.$time.mpiP")"; done
-    "$collwise" app whatif "$by.without.2.mpiP" --policy policy.toml
-done
+    without=$(median "$name.without") with=$(median "$name.with")
+    "$collwise" app whatif "$name.without.2.mpiP" --policy policy.toml --json >"$name.json"
+    python3 - "$by: $program" "$without" "$with" "$name.json" <<'EOF'
+import json, sys
+name, without, with_, said = sys.argv[1], float(sys.argv[2]), float(sys.argv[3]), json.load(open(sys.argv[4]))[0]
+saved, at_most, really = said["saved_s"], said["at_most_s"], without - with_
+said = f"at most {at_most:.3f} s" if saved is None else f"{saved:.3f} s ({(saved / really - 1) * 100:+.0f} %)"
+print(f"{name}: {without:.3f} s without, {with_:.3f} s with the policy: {really:.3f} s saved; whatif says {said}")
+EOF
+done 3<programs

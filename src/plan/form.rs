@@ -263,4 +263,24 @@ impl Form {
     pub fn seconds(&self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Result<f64> {
         completion(&self.bounded_schedule(shape)?, &PolyModel::new(policy, members, self.collective(), shape.bytes)?)
     }
+
+    /// Seconds from one to the next where many follow each other and ranks that have done their part go on: less than one takes alone, where some are done
+    /// before others. None where the library's own is a part of it, of whose messages nothing is known.
+    ///
+    /// # Errors
+    /// As [`Form::seconds`]; [`Error::TooLarge`].
+    pub fn seconds_apart(&self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Result<Option<f64>> {
+        /// How many there are until they go on at one pace, and as many again.
+        const TIMES: usize = 4;
+        if self.has_native() {
+            return Ok(None);
+        }
+        let once = self.bounded_schedule(shape)?;
+        if once.messages() > MOST_MESSAGES / (2 * TIMES) {
+            return Err(Error::TooLarge(format!("predict {} times {} messages", 2 * TIMES, once.messages())));
+        }
+        let costs = PolyModel::new(policy, members, self.collective(), shape.bytes)?;
+        let [some, all] = [TIMES, 2 * TIMES].map(|times| completion(&once.repeated(times), &costs));
+        Ok(Some((all? - some?) / TIMES as f64))
+    }
 }

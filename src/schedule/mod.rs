@@ -46,6 +46,7 @@ mod memory;
 mod op;
 mod pending;
 mod program;
+mod repeated;
 mod skewed;
 mod specification;
 mod stream;

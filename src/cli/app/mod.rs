@@ -2,6 +2,7 @@
 
 mod collectives;
 mod fit;
+mod overlap;
 mod picture;
 mod predict;
 mod whatif;

@@ -4,8 +4,10 @@ use super::super::explain::or_dash;
 use super::super::reasons::{no_row, too_long};
 use super::super::table::{percent, table};
 use super::super::{Outcome, print, print_json};
-use crate::collective::Collective;
-use crate::plan::{Location, everybody, members, placement, plan};
+use super::overlap::{share_alone, taken, wall};
+use crate::collective::{Collective, Shape};
+use crate::error::Error;
+use crate::plan::{Location, Plan, everybody, members, placement, plan};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::qnm::{Partners, Report, Share, Site, collective, makes_communicator, partners, parts};
 use crate::units;
@@ -43,12 +45,24 @@ struct Saving {
     measured_s: f64,
     /// Seconds of the library's own, as measured when the policy was tuned, where it was and for as many ranks.
     native_s: Option<f64>,
-    /// Seconds by the policy.
+    /// Seconds by the policy, of a call that begins when no other is under way.
     adaptive_s: f64,
-    /// Seconds of a process in all calls, if they take what the library's own takes without waiting; unknown without that.
+    /// Seconds from one call to the next by the policy: less where calls overlap.
+    in_turn_s: f64,
+    /// True if that is the library's own.
+    is_native: bool,
+    /// Seconds of a process in all calls, if they take what the library's own takes without waiting; unknown without that. Less than none where the policy
+    /// takes longer.
     saved_s: Option<f64>,
     /// As much at most: if no process waited for others.
     at_most_s: f64,
+}
+
+impl Saving {
+    /// Seconds of a process by the policy, in all calls.
+    fn by_policy(&self) -> f64 {
+        self.calls * self.in_turn_s
+    }
 }
 
 /// Calls of which it is not known what is saved.
@@ -69,6 +83,7 @@ struct Answer {
     savings: Vec<Saving>,
     /// Of all sites where it is known; nothing where it is of none.
     saved_s: Option<f64>,
+    /// Of all sites: what the wall time leaves them beside the rest of what the busiest process does, less what the policy says.
     at_most_s: f64,
     /// What setting a communicator of all ranks of the policy up takes, once, where the policy says it and something is called: not taken off above.
     setup_s: Option<f64>,
@@ -107,7 +122,7 @@ fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> 
             Some(part) => part.first(&members),
         };
         let found = match among {
-            Some(among) => saving(site, ranks, compiled, &among)?,
+            Some(among) => saving(report, site, compiled, &among)?,
             None => Err("the report does not say among which processes it is".into()),
         };
         match found {
@@ -121,15 +136,18 @@ fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> 
             }
         }
     }
+    let taken_s = taken(report, savings.iter().filter(|s| !s.is_native).map(|s| s.calls * s.measured_s).sum());
+    let saved_s = overlapped(&mut savings, taken_s);
+    let by_policy: f64 = savings.iter().filter(|s| !s.is_native).map(Saving::by_policy).sum();
     // a program without such calls sets nothing up
     let setup_s = compiled.policy.provenance.setup_s.filter(|_| !savings.is_empty());
     let sum = |all: &mut dyn Iterator<Item = f64>| all.fold(0.0, |a, b| a + b);
     Ok(Answer {
         report: report.file.clone(),
         ranks,
-        wall_s: report.mean.app_s,
-        saved_s: savings.iter().any(|s| s.saved_s.is_some()).then(|| sum(&mut savings.iter().filter_map(|s| s.saved_s))),
-        at_most_s: sum(&mut savings.iter().map(|s| s.at_most_s)),
+        wall_s: wall(report),
+        saved_s,
+        at_most_s: taken_s - by_policy,
         setup_s,
         tuned_ranks: compiled.policy.provenance.ranks,
         untuned_s: sum(&mut not_known.iter().map(|n| n.seconds)),
@@ -137,6 +155,18 @@ fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> 
         savings,
         not_known,
     })
+}
+
+/// What is saved at all sites where it is known; it is put down at each. Calls overlap in programs: some processes are in the next one when others are not done. Where
+/// the library's own would take more, one after the other, than the calls took, each takes its share of that.
+fn overlapped(savings: &mut [Saving], taken_s: f64) -> Option<f64> {
+    let known = |s: &&mut Saving| !s.is_native && s.native_s.is_some();
+    let own: f64 = savings.iter_mut().filter(known).filter_map(|s| s.native_s.map(|own_s| s.calls * own_s)).sum();
+    let share = if own > taken_s { taken_s / own } else { 1.0 };
+    for s in savings.iter_mut().filter(known) {
+        s.saved_s = s.native_s.map(|own_s| share * s.calls * own_s - s.by_policy());
+    }
+    savings.iter().filter_map(|s| s.saved_s).reduce(|a, b| a + b)
 }
 
 /// The sites of collectives, those of one call, size and place together: where programs lie at other addresses on each process, mpiP has a
@@ -173,23 +203,27 @@ fn shared(site: &Site, share: Share) -> Site {
     Site { count, bytes, mean_bytes: site.mean_bytes.and(share.bytes).or(site.mean_bytes), seconds: site.seconds * seconds, ..site.clone() }
 }
 
-/// What the calls of a site of a report of so many processes save that are among these members, or why that is not known.
-fn saving(site: &Site, all: usize, compiled: &CompiledPolicy, members: &[Location]) -> anyhow::Result<Result<Saving, String>> {
+/// What the calls of a site of a report save that are among these members, or why that is not known.
+fn saving(report: &Report, site: &Site, compiled: &CompiledPolicy, members: &[Location]) -> anyhow::Result<Result<Saving, String>> {
     let unknown = |why: &str| Ok(Err(why.to_string()));
     let Some(collective) = collective(&site.call) else { return unknown("policies do not say what it takes") };
     let Some(count) = site.count.filter(|c| *c > 0.0) else { return unknown("the report does not say how often it was called") };
     let Some(bytes) = site.size(collective) else { return unknown("the report does not say how many bytes a call sends") };
-    let (adaptive_s, is_native) = match adaptive(compiled, members, collective, bytes)? {
+    let (adaptive_s, plan) = match adaptive(compiled, members, collective, bytes)? {
         Ok(found) => found,
         Err(why) => return Ok(Err(why)),
     };
+    let is_native = plan.is_native();
+    let alone = share_alone(report, collective);
+    // what takes too long to predict many times is taken to begin alone
+    let apart_s =
+        if alone < 1.0 && !is_native { apart(compiled, members, &plan, &collective.shape(members.len(), 0, bytes))? } else { None };
+    let in_turn_s = apart_s.map_or(adaptive_s, |apart_s| alone * adaptive_s + (1.0 - alone) * apart_s.min(adaptive_s));
     let ranks = members.len();
     let as_tuned = compiled.is_as_measured(collective, ranks, &placement(members));
     let row = compiled.two_level(collective, bytes).filter(|_| as_tuned);
     let native_s = if is_native { Some(adaptive_s) } else { row.and_then(|row| row.evidence.native_s) };
-    let (calls, measured_s) = (count / all as f64, site.seconds / count);
-    // a call cannot have taken longer than it was seen to take
-    let saved = |own_s: f64| calls * (own_s.min(measured_s) - adaptive_s).max(0.0);
+    let (calls, measured_s) = (count / report.ranks() as f64, site.seconds / count);
     Ok(Ok(Saving {
         site: site.id,
         place: site.place.clone(),
@@ -200,25 +234,35 @@ fn saving(site: &Site, all: usize, compiled: &CompiledPolicy, members: &[Locatio
         measured_s,
         native_s,
         adaptive_s,
-        saved_s: native_s.map(saved),
-        at_most_s: if is_native { 0.0 } else { saved(measured_s) },
+        in_turn_s,
+        is_native,
+        saved_s: is_native.then_some(0.0),
+        at_most_s: if is_native { 0.0 } else { calls * (measured_s - in_turn_s) },
     }))
 }
 
-/// Seconds of a call by the policy, from rank 0, and whether that is the library's own; or why that is not known.
+/// Seconds of a call by the policy, from rank 0, and what it does; or why that is not known.
 fn adaptive(
     compiled: &CompiledPolicy,
     members: &[Location],
     collective: &'static Collective,
     bytes: usize,
-) -> anyhow::Result<Result<(f64, bool), String>> {
+) -> anyhow::Result<Result<(f64, Plan), String>> {
     let plan = plan(compiled, members, collective, &collective.shape(members.len(), 0, bytes))?;
     Ok(match plan.predicted_s {
-        Some(seconds) => Ok((seconds, plan.is_native())),
+        Some(seconds) => Ok((seconds, plan)),
         None if plan.too_long => Err(too_long()),
         None if plan.is_native() => Err(no_row(collective)),
         None => Err("what the policy does takes too long to predict".into()),
     })
+}
+
+/// Seconds from one call to the next where they overlap; none where that takes too long to predict, or the library's own is a part of it.
+fn apart(compiled: &CompiledPolicy, members: &[Location], plan: &Plan, shape: &Shape) -> anyhow::Result<Option<f64>> {
+    match plan.form.seconds_apart(compiled, members, shape) {
+        Err(Error::TooLarge(_)) => Ok(None),
+        found => Ok(found?),
+    }
 }
 
 /// The report's processes in the policy's world: on their hosts, if the policy knows all of these, else on its first ranks, and which.
@@ -255,7 +299,7 @@ fn text(answer: &Answer) -> String {
             bytes,
             units::seconds(s.measured_s),
             or_dash(s.native_s),
-            units::seconds(s.adaptive_s),
+            units::seconds(s.in_turn_s),
             or_dash(s.saved_s),
             units::seconds(s.at_most_s),
         ]
@@ -266,12 +310,18 @@ fn text(answer: &Answer) -> String {
         let rows: Vec<Vec<String>> = answer.savings.iter().map(row).collect();
         let titles = ["site", "place", "call", "among", "calls", "bytes", "in the report", "library's own", "adaptive", "saved", "at most"];
         out += &table(&titles, 3, &rows);
-        let share = |t: f64| format!("{}, {}", units::seconds(t), percent(t / answer.wall_s));
-        if let Some(saved) = answer.saved_s {
-            out +=
-                &format!("saved: {} of wall time, if all go on together; less where those that are done first do not wait\n", share(saved));
+        for s in answer.savings.iter().filter(|s| s.in_turn_s < s.adaptive_s) {
+            let (alone, apart) = (units::seconds(s.adaptive_s), units::seconds(s.in_turn_s));
+            out += &format!("site {}: MPI_{} takes {alone} alone by the policy; calls overlap here, {apart} apart\n", s.site, s.call);
         }
-        out += &format!("at most, if no process waited for others that were late: {}\n", share(answer.at_most_s));
+        let share = |t: f64| match t {
+            t if t < 0.0 => format!("nothing; by the policy they take {} more", units::seconds(-t)),
+            t => format!("{}, {} of wall time", units::seconds(t), percent(t / answer.wall_s)),
+        };
+        if let Some(saved) = answer.saved_s {
+            out += &format!("saved, if all go on together: {}; less where those that are done first do not wait\n", share(saved));
+        }
+        out += &format!("at most, if no process waited for others that were late now and then: {}\n", share(answer.at_most_s));
         out += &set_up(answer);
     }
     if answer.untuned_s > 0.0 {
@@ -286,7 +336,7 @@ fn set_up(answer: &Answer) -> String {
     let Some(once) = answer.setup_s else {
         return "not counted: that communicators are set up, once; this policy does not say how long it takes\n".into();
     };
-    let left = answer.saved_s.map_or(String::new(), |saved| match saved - once {
+    let left = answer.saved_s.filter(|saved| *saved > 0.0).map_or(String::new(), |saved| match saved - once {
         left if left < 0.0 => format!("; that is {} more than is saved", units::seconds(-left)),
         left => format!("; {} of what is saved are left", units::seconds(left)),
     });
