@@ -105,13 +105,14 @@ netem-test: build
 gallery: build
 	scripts/gallery.sh
 
-# without MPI the library and the command line are tested; what the other tests run is the same code with and without it
+# Lints and docs are of the release profile: what was built for the tests is not built again. Without MPI the command line is tested; what the other tests run is the
+# same code with and without it.
 check: browser
 	$(CARGO) fmt --all --check
 	@if command -v eslint >/dev/null; then NODE_PATH=/usr/share/nodejs eslint --no-eslintrc --format unix --config src/report/eslint.json src/report/page.js; \
 	else echo "SKIPPED: the report's script is not checked: this machine has no eslint"; fi
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
-	$(CARGO) clippy $(NO_MPI) --all-targets -- -D warnings
-	$(CARGO) clippy --no-default-features --features mpi -- -D warnings
-	$(CARGO) test $(NO_MPI) --release --lib --bins --test cli --test names
+	$(CARGO) clippy --release --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --workspace --no-deps
+	$(CARGO) clippy --release $(NO_MPI) --all-targets -- -D warnings
+	$(CARGO) clippy --release --no-default-features --features mpi -- -D warnings
+	$(CARGO) test --release $(NO_MPI) --bins --test cli --test names
