@@ -417,7 +417,9 @@ fn app_whatif_says_what_a_policy_would_save() {
     assert_eq!((ddot["call"].as_str(), ddot["bytes"].as_u64(), ddot["calls"].as_f64()), (Some("Allreduce"), Some(8), Some(298.0)));
     let (measured, adaptive) = (ddot["measured_s"].as_f64().unwrap(), ddot["adaptive_s"].as_f64().unwrap());
     assert!((0.9e-3..0.93e-3).contains(&measured) && adaptive > 0.0 && adaptive < measured);
-    assert!((ddot["at_most_s"].as_f64().unwrap() - 298.0 * (measured - adaptive)).abs() < 1e-9);
+    // no less than in the mean over the processes: one of them is in these calls longest
+    let mean = 298.0 * (measured - adaptive);
+    assert!((mean..1.5 * mean).contains(&ddot["at_most_s"].as_f64().unwrap()), "{ddot}");
     assert!(savings.iter().all(|s| s["saved_s"].is_null()), "four of a hundred ranks: nobody measured the library's own there");
     assert_eq!((answer["untuned_s"].as_f64(), answer["not_known"].as_array().map(Vec::len)), (Some(0.0), Some(0)));
     let said = ok(&["app", "whatif", &report, "--policy", &policy("icluster2")], at);

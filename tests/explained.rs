@@ -264,9 +264,16 @@ fn what_is_longer_than_mpi_counts_is_the_librarys_own_and_that_is_said() {
 
 /// What `whatif` says of a report of all ranks of the CCGrid platform, each of which called this ten times, with so many bytes.
 fn whatif_of(folder: &Path, policy: &str, call: &str, bytes: usize) -> Value {
+    whatif_of_calls(folder, policy, |_| vec![(call, 0.05, bytes)])
+}
+
+/// The same of calls that take so many seconds on each rank.
+fn whatif_of_calls<'a>(folder: &Path, policy: &str, calls: impl Fn(usize) -> Vec<(&'a str, f64, usize)>) -> Value {
     let profile = |rank: usize| {
         let mut p = collwise::qnm::Profile { node: format!("n{rank}"), app_s: 10.0, ..Default::default() };
-        (0..10).for_each(|_| p.note(call, "a.c", 3, 0.05, bytes));
+        for (call, seconds, bytes) in calls(rank) {
+            (0..10).for_each(|_| p.note(call, "a.c", 3, seconds, bytes));
+        }
         p
     };
     let profiles: Vec<_> = (0..78).map(profile).collect();
@@ -353,36 +360,85 @@ fn whatif_takes_what_the_librarys_own_took_when_any_collective_was_tuned() {
 #[test]
 fn whatif_knows_that_calls_overlap() {
     let folder = tempfile::tempdir().unwrap();
+    let ccgrid = policy("ccgrid2007");
     let of = |policy: &str, call: &str, bytes: usize| {
         let answer = whatif_of(folder.path(), policy, call, bytes);
-        let saving = &answer["savings"][0];
-        let seconds = |name: &str| saving[name].as_f64().unwrap_or(f64::NAN);
-        let [alone, in_turn, saved, at_most] = ["adaptive_s", "in_turn_s", "saved_s", "at_most_s"].map(seconds);
-        assert!((at_most - 10.0 * (0.05 - in_turn)).abs() < 1e-9, "{saving}");
+        let seconds = |name: &str| answer["savings"][0][name].as_f64().unwrap();
+        let [alone, in_turn, at_most] = ["adaptive_s", "in_turn_s", "at_most_s"].map(seconds);
         assert!((answer["at_most_s"].as_f64().unwrap() - at_most).abs() < 1e-9, "{answer}");
-        (alone, in_turn, saved)
-    };
-    let ccgrid = policy("ccgrid2007");
-    for call in ["Bcast", "Reduce", "Gather", "Scatter"] {
-        let (alone, in_turn, _) = of(&ccgrid, call, 4096);
         // the first of ten begins alone
+        let least = (in_turn - 0.1 * alone) / 0.9;
+        assert!((at_most - 10.0 * (0.05 - least)).abs() < 1e-9, "{answer}");
+        (alone, in_turn)
+    };
+    for call in ["Bcast", "Reduce", "Gather", "Scatter"] {
+        let (alone, in_turn) = of(&ccgrid, call, 4096);
         assert!(in_turn < 0.9 * alone && in_turn > 0.1 * alone, "{call}: {in_turn} of {alone} s");
     }
     for call in ["Allreduce", "Allgather", "Alltoall", "Barrier"] {
-        let (alone, in_turn, _) = of(&ccgrid, call, if call == "Barrier" { 0 } else { 4096 });
+        let (alone, in_turn) = of(&ccgrid, call, if call == "Barrier" { 0 } else { 4096 });
         assert_eq!(alone, in_turn, "{call}");
     }
-    // the library's own takes no more of the program than it took
-    let row = "predicted_s = 0.00887, measured_s = 0.008873,";
-    let slow = changed(folder.path(), "ccgrid2007", |text| text.replace(row, &format!("{row} native_s = 0.08,")));
-    let (alone, _, saved) = of(&slow, "Allreduce", 8);
-    assert!((saved - 10.0 * (0.05 - alone)).abs() < 1e-9, "{saved}");
-    // what takes longer by the policy is a loss
+    // a reduction between broadcasts is waited for
+    let both = whatif_of_calls(folder.path(), &ccgrid, |_| vec![("Bcast", 0.05, 4096), ("Reduce", 0.05, 4096)]);
+    assert!(both["savings"].as_array().unwrap().iter().all(|s| s["adaptive_s"] == s["in_turn_s"]), "{both}");
+    // what takes longer by the policy saves nothing
     let answer = whatif_of(folder.path(), &ccgrid, "Alltoall", 1 << 20);
     assert!(answer["at_most_s"].as_f64().unwrap() < 0.0, "{answer}");
     let report = folder.path().join("all.mpiP").display().to_string();
     let said = ok(&["app", "whatif", &report, "--policy", &ccgrid]);
-    assert!(said.contains("now and then: nothing; by the policy they take"), "{said}");
+    assert!(said.contains("at most: nothing, even if no process waited"), "{said}");
+}
+
+/// The library's own took no more than the program shows, whatever it took when the policy was tuned.
+#[test]
+fn whatif_saves_no_more_than_calls_took() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = "predicted_s = 0.00887, measured_s = 0.008873,";
+    let slow = changed(folder.path(), "ccgrid2007", |text| text.replace(row, &format!("{row} native_s = 0.08,")));
+    let of = |calls: &dyn Fn(usize) -> Vec<(&'static str, f64, usize)>| {
+        let answer = whatif_of_calls(folder.path(), &slow, calls);
+        let saving = answer["savings"].as_array().unwrap().iter().find(|s| s["call"] == "Allreduce").unwrap().clone();
+        let alone = saving["adaptive_s"].as_f64().unwrap();
+        assert_eq!(answer["saved_s"], saving["saved_s"]);
+        // seconds of a call, as far as the wall time shows it
+        saving["saved_s"].as_f64().unwrap() / 10.0 + alone
+    };
+    let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+    assert!(near(of(&|_| vec![("Allreduce", 0.05, 8)]), 0.05));
+    // what others wait for elsewhere is no time of these calls, and does not make theirs less
+    assert!(near(of(&|_| vec![("Allreduce", 0.02, 8), ("Barrier", 0.2, 0)]), 0.02));
+    assert!(near(of(&|rank| vec![("Allreduce", 0.02, 8), ("Recv", if rank == 0 { 0.0 } else { 0.3 }, 8)]), 0.02));
+    // the process that computes longest waits for nobody
+    assert!(near(of(&|rank| vec![("Allreduce", if rank == 7 { 0.03 } else { 0.3 }, 8)]), 0.03));
+}
+
+/// What the library's own takes grows with the message, as what the policy does.
+#[test]
+fn whatif_takes_the_librarys_own_at_the_size_of_a_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let measured = changed(folder.path(), "ccgrid2007", |text| {
+        let mut times = 0;
+        let lines = text.lines().map(|line| match line.split_once(", measured_s = ") {
+            Some((before, after)) if !line.contains("native_s") => {
+                times += 1;
+                format!("{before}, native_s = 0.{times:03}, measured_s = {after}")
+            }
+            _ => line.to_string(),
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    });
+    let own = |bytes: usize| whatif_of(folder.path(), &measured, "Allreduce", bytes)["savings"][0]["native_s"].as_f64().unwrap();
+    let policy = Policy::read(Path::new(&measured)).unwrap();
+    let allreduce = policy.collectives.keys().find(|c| c.name == "allreduce").unwrap();
+    let rows: Vec<(usize, f64)> = policy.two_level(allreduce).iter().filter_map(|r| Some((r.at_bytes, r.evidence.native_s?))).collect();
+    assert!(rows.len() > 2);
+    for two in rows.windows(2) {
+        let between = own((two[0].0 + two[1].0) / 2);
+        assert!(between > two[0].1.min(two[1].1) && between < two[0].1.max(two[1].1), "{between} of {two:?}");
+        // reports round bytes
+        assert!((own(two[1].0) / two[1].1 - 1.0).abs() < 1e-3, "{two:?}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 # What `collwise app whatif` says that a policy saves, beside what it saves: programs of steps.c on the emulated grid, three runs without and with the policy in
 # turns, medians.
 #   scripts/app-programs/saved.sh [OUT]
-# Needs the grid (`gridemu up platforms/ccgrid2007.toml`). Tunes what they call first; takes six minutes.
+# Needs the grid (`gridemu up platforms/ccgrid2007.toml`). Tunes what they call first; takes seven minutes.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")") root=$(readlink -f "$(dirname "$0")/../..")
 out=$(readlink -m "${1:-$root/target/app-programs/saved}") collwise=$root/target/release/collwise
@@ -19,6 +19,7 @@ slot sleep b1000000
 slot sleep r262144
 slot sleep a1024
 slot sleep r8192
+slot sleep b1000
 slot sleep a64 b262144 a64 r65536 a131072
 node sleep b65536 a64 r8192
 slot compute b65536 a64 r8192

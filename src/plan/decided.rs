@@ -276,8 +276,8 @@ impl From<Routed> for Plan {
     }
 }
 
-/// What the library's own takes over all ranks of several groups, between the rows that it was measured for.
-fn native_seconds(policy: &CompiledPolicy, collective: &'static Collective, bytes: usize) -> Option<f64> {
+/// What the library's own takes over all ranks of several groups, between the rows that it was measured for; above them as it goes on there.
+pub fn native_seconds(policy: &CompiledPolicy, collective: &'static Collective, bytes: usize) -> Option<f64> {
     let rows = policy.policy.two_level(collective).iter();
     let (sizes, times): (Vec<usize>, Vec<f64>) = rows.filter_map(|row| Some((row.at_bytes, row.evidence.native_s?))).unzip();
     (!sizes.is_empty()).then(|| stats::extended(&sizes, &times, bytes.max(sizes[0])))

@@ -272,11 +272,13 @@ impl Form {
     pub fn seconds_apart(&self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Result<Option<f64>> {
         /// How many there are until they go on at one pace, and as many again.
         const TIMES: usize = 4;
+        /// So many messages are replayed in a tenth of a second.
+        const MOST: usize = 1 << 18;
         if self.has_native() {
             return Ok(None);
         }
         let once = self.bounded_schedule(shape)?;
-        if once.messages() > MOST_MESSAGES / (2 * TIMES) {
+        if once.messages() > MOST / (2 * TIMES) {
             return Err(Error::TooLarge(format!("predict {} times {} messages", 2 * TIMES, once.messages())));
         }
         let costs = PolyModel::new(policy, members, self.collective(), shape.bytes)?;

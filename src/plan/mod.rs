@@ -32,7 +32,7 @@ pub use across::{Flow, TwoLevelParameters, busiest, predict, seconds, two_level,
 pub use beyond::Beyond;
 pub use bound::{LONG, least_between};
 pub use candidates::{TwoLevelCandidate, TwoLevelCandidates, TwoLevelChoice, choice_name};
-pub use decided::{NextBest, Plan, plan};
+pub use decided::{NextBest, Plan, native_seconds, plan};
 pub use form::{Form, Kind};
 pub use forms::forms;
 pub use members::{Location, everybody, group_ranks, members, placement};

@@ -19,9 +19,9 @@ impl Schedule {
 }
 
 fn repeated(program: &Program, times: usize) -> Program {
-    let waited_for: Vec<OpId> = (0..program.len()).flat_map(|op| program.after(op)).copied().collect();
-    let is_last = |op: &OpId| !waited_for.contains(op);
-    let last: Vec<OpId> = (0..program.len() as OpId).filter(is_last).collect();
+    let mut is_last = vec![true; program.len()];
+    (0..program.len()).flat_map(|op| program.after(op)).for_each(|before| is_last[*before as usize] = false);
+    let last: Vec<OpId> = (0..program.len() as OpId).filter(|op| is_last[*op as usize]).collect();
     let (mut all, mut after) = (Program::with_room(times * (program.len() + 1)), Vec::new());
     for _ in 0..times {
         let begin = all.len() as OpId;

@@ -161,14 +161,19 @@ impl Runs {
     }
 }
 
-/// Says what reports do not tell.
-fn warn(runs: &[Run]) {
-    for Run { file, unlisted: (bytes, time), .. } in runs.iter().filter(|r| r.unlisted.0.max(r.unlisted.1) > 0.005) {
-        let (bytes, time) = (percent(*bytes), percent(*time));
+/// Says how much of the bytes and of the time in MPI a report does not list, or count.
+fn warn_unlisted(file: &str, (bytes, time): (f64, f64)) {
+    if bytes.max(time) > 0.005 {
+        let (bytes, time) = (percent(bytes), percent(time));
         tracing::warn!(
             "{file} does not list, or count, all call sites: {bytes} of the bytes and {time} of the time in MPI are at others, which are taken to be alike"
         );
     }
+}
+
+/// Says what reports do not tell.
+fn warn(runs: &[Run]) {
+    runs.iter().for_each(|run| warn_unlisted(&run.file, run.unlisted));
     let unsaid = |run: &Run| {
         run.calls.iter().filter(|c| run.ranks > 1 && matches!(c.said, Said::Match | Said::Time)).map(|c| c.name.clone()).collect::<Vec<_>>()
     };

@@ -4,12 +4,13 @@ use super::super::explain::or_dash;
 use super::super::reasons::{no_row, too_long};
 use super::super::table::{percent, table};
 use super::super::{Outcome, print, print_json};
-use super::overlap::{share_alone, taken, wall};
-use crate::collective::{Collective, Shape};
+use super::overlap::{longest_call, share_alone, taken, wall};
+use super::warn_unlisted;
+use crate::collective::Collective;
 use crate::error::Error;
-use crate::plan::{Location, Plan, everybody, members, placement, plan};
+use crate::plan::{Location, Plan, everybody, members, native_seconds, placement, plan};
 use crate::policy::{CompiledPolicy, Policy};
-use crate::qnm::{Partners, Report, Share, Site, collective, makes_communicator, partners, parts};
+use crate::qnm::{Listed, Partners, Report, Share, Site, collective, makes_communicator, partners, parts};
 use crate::units;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -54,15 +55,21 @@ struct Saving {
     /// Seconds of a process in all calls, if they take what the library's own takes without waiting; unknown without that. Less than none where the policy
     /// takes longer.
     saved_s: Option<f64>,
-    /// As much at most: if no process waited for others.
+    /// As much at most: if no process waited for others, and calls overlap by the policy as far as they can.
     at_most_s: f64,
+    #[serde(skip)]
+    times: Times,
 }
 
-impl Saving {
-    /// Seconds of a process by the policy, in all calls.
-    fn by_policy(&self) -> f64 {
-        self.calls * self.in_turn_s
-    }
+/// What hangs together at all sites.
+#[derive(Debug)]
+struct Times {
+    /// Seconds of a call on the process that is at the site longest.
+    longest_s: f64,
+    /// Seconds from one call to the next by the policy, if calls overlap.
+    least_s: f64,
+    /// Seconds of each task at the site, where the report lists them.
+    by_task: Vec<f64>,
 }
 
 /// Calls of which it is not known what is saved.
@@ -98,7 +105,9 @@ struct Answer {
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let compiled = CompiledPolicy::new(Policy::read(&args.policy)?)?;
-    let answers: Vec<Answer> = args.reports.iter().map(|p| answer(&Report::read(p)?, &compiled)).collect::<anyhow::Result<_>>()?;
+    let reports: Vec<Report> = args.reports.iter().map(|path| Report::read(path)).collect::<Result<_, Error>>()?;
+    reports.iter().for_each(|report| warn_unlisted(&report.file, (1.0 - report.listed.bytes_share, 1.0 - report.listed.time_share)));
+    let answers: Vec<Answer> = reports.iter().map(|report| answer(report, &compiled)).collect::<anyhow::Result<_>>()?;
     if args.json {
         print_json(&answers)?;
     } else {
@@ -136,9 +145,9 @@ fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> 
             }
         }
     }
-    let taken_s = taken(report, savings.iter().filter(|s| !s.is_native).map(|s| s.calls * s.measured_s).sum());
-    let saved_s = overlapped(&mut savings, taken_s);
-    let by_policy: f64 = savings.iter().filter(|s| !s.is_native).map(Saving::by_policy).sum();
+    let saved_s = overlapped(report, &mut savings);
+    let changed: Vec<&Saving> = savings.iter().filter(|s| !s.is_native).collect();
+    let bounds = changed.iter().fold(0.0, |all, s| all + s.calls * s.times.longest_s).min(taken_at(report, &changed));
     // a program without such calls sets nothing up
     let setup_s = compiled.policy.provenance.setup_s.filter(|_| !savings.is_empty());
     let sum = |all: &mut dyn Iterator<Item = f64>| all.fold(0.0, |a, b| a + b);
@@ -147,7 +156,7 @@ fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> 
         ranks,
         wall_s: wall(report),
         saved_s,
-        at_most_s: taken_s - by_policy,
+        at_most_s: changed.iter().fold(bounds, |left, s| left - s.calls * s.times.least_s),
         setup_s,
         tuned_ranks: compiled.policy.provenance.ranks,
         untuned_s: sum(&mut not_known.iter().map(|n| n.seconds)),
@@ -157,14 +166,26 @@ fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> 
     })
 }
 
-/// What is saved at all sites where it is known; it is put down at each. Calls overlap in programs: some processes are in the next one when others are not done. Where
-/// the library's own would take more, one after the other, than the calls took, each takes its share of that.
-fn overlapped(savings: &mut [Saving], taken_s: f64) -> Option<f64> {
-    let known = |s: &&mut Saving| !s.is_native && s.native_s.is_some();
-    let own: f64 = savings.iter_mut().filter(known).filter_map(|s| s.native_s.map(|own_s| s.calls * own_s)).sum();
-    let share = if own > taken_s { taken_s / own } else { 1.0 };
-    for s in savings.iter_mut().filter(known) {
-        s.saved_s = s.native_s.map(|own_s| share * s.calls * own_s - s.by_policy());
+/// Seconds of the wall time that calls at sites take together.
+fn taken_at(report: &Report, sites: &[&Saving]) -> f64 {
+    let mut by_task = vec![0.0; report.tasks.len()];
+    for s in sites {
+        by_task.iter_mut().zip(&s.times.by_task).for_each(|(all, seconds)| *all += seconds);
+    }
+    let listed = sites.iter().all(|s| s.times.by_task.len() == by_task.len());
+    taken(report, if listed { &by_task } else { &[] }, sites.iter().map(|s| s.calls * s.measured_s).sum())
+}
+
+/// What is saved at all sites where it is known; it is put down at each. No call took more than it did on the process that was in it longest. And calls overlap in
+/// programs: some processes are in the next one when others are not done. Where the library's own would take more, one after the other, than all took
+/// together, each takes its share of that.
+fn overlapped(report: &Report, savings: &mut [Saving]) -> Option<f64> {
+    let known: Vec<&Saving> = savings.iter().filter(|s| !s.is_native && s.native_s.is_some()).collect();
+    let own = |s: &Saving| s.native_s.map(|own_s| s.calls * own_s.min(s.times.longest_s));
+    let (all, taken) = (known.iter().filter_map(|s| own(s)).fold(0.0, |a, b| a + b), taken_at(report, &known));
+    let share = if all > taken { taken / all } else { 1.0 };
+    for s in savings.iter_mut().filter(|s| !s.is_native) {
+        s.saved_s = own(s).map(|own_s| share * own_s - s.calls * s.in_turn_s);
     }
     savings.iter().filter_map(|s| s.saved_s).reduce(|a, b| a + b)
 }
@@ -187,12 +208,24 @@ fn alike(report: &Report) -> Vec<Site> {
                     known.place.clone_from(&site.place);
                 }
                 known.count = known.count.zip(site.count).map(|(a, b)| a + b);
+                known.by_task.resize(known.by_task.len().max(site.by_task.len()), 0.0);
+                known.by_task.iter_mut().zip(&site.by_task).for_each(|(all, seconds)| *all += seconds);
                 known.seconds += site.seconds;
                 known.bytes += site.bytes;
             }
         }
     }
+    all.iter_mut().for_each(|site| scale_up(site, report.listed));
     all
+}
+
+/// As many more calls as the report does not list: those are taken to be alike.
+fn scale_up(site: &mut Site, listed: Listed) {
+    let calls = if site.bytes > 0.0 { listed.bytes_share } else { listed.time_share };
+    site.count = site.count.map(|count| count / calls);
+    site.bytes /= calls;
+    site.seconds /= listed.time_share;
+    site.by_task.iter_mut().for_each(|seconds| *seconds /= listed.time_share);
 }
 
 /// The calls of a site that are among the same processes.
@@ -200,7 +233,15 @@ fn shared(site: &Site, share: Share) -> Site {
     let Share { calls, seconds, bytes, .. } = share;
     let count = site.count.map(|count| count * calls);
     let bytes = bytes.zip(count).map_or(site.bytes * calls, |(bytes, count)| bytes * count);
-    Site { count, bytes, mean_bytes: site.mean_bytes.and(share.bytes).or(site.mean_bytes), seconds: site.seconds * seconds, ..site.clone() }
+    let by_task = site.by_task.iter().map(|all| all * seconds).collect();
+    Site {
+        count,
+        bytes,
+        mean_bytes: site.mean_bytes.and(share.bytes).or(site.mean_bytes),
+        seconds: site.seconds * seconds,
+        by_task,
+        ..site.clone()
+    }
 }
 
 /// What the calls of a site of a report save that are among these members, or why that is not known.
@@ -216,28 +257,26 @@ fn saving(report: &Report, site: &Site, compiled: &CompiledPolicy, members: &[Lo
     let is_native = plan.is_native();
     let alone = share_alone(report, collective);
     // what takes too long to predict many times is taken to begin alone
-    let apart_s =
-        if alone < 1.0 && !is_native { apart(compiled, members, &plan, &collective.shape(members.len(), 0, bytes))? } else { None };
-    let in_turn_s = apart_s.map_or(adaptive_s, |apart_s| alone * adaptive_s + (1.0 - alone) * apart_s.min(adaptive_s));
-    let ranks = members.len();
-    let as_tuned = compiled.is_as_measured(collective, ranks, &placement(members));
-    let row = compiled.two_level(collective, bytes).filter(|_| as_tuned);
-    let native_s = if is_native { Some(adaptive_s) } else { row.and_then(|row| row.evidence.native_s) };
-    let (calls, measured_s) = (count / report.ranks() as f64, site.seconds / count);
+    let apart_s = if is_native || !collective.rooted { None } else { apart(compiled, members, &plan, bytes)? };
+    let least_s = apart_s.map_or(adaptive_s, |apart_s| apart_s.min(adaptive_s));
+    let as_tuned = compiled.is_as_measured(collective, members.len(), &placement(members));
+    let native_s = if is_native { Some(adaptive_s) } else { as_tuned.then(|| native_seconds(compiled, collective, bytes)).flatten() };
+    let (calls, measured_s, longest_s) = (count / report.ranks() as f64, site.seconds / count, longest_call(site, count));
     Ok(Ok(Saving {
         site: site.id,
         place: site.place.clone(),
         call: site.call.clone(),
-        among: ranks,
+        among: members.len(),
         calls,
         bytes,
         measured_s,
         native_s,
         adaptive_s,
-        in_turn_s,
+        in_turn_s: alone * adaptive_s + (1.0 - alone) * least_s,
         is_native,
         saved_s: is_native.then_some(0.0),
-        at_most_s: if is_native { 0.0 } else { calls * (measured_s - in_turn_s) },
+        at_most_s: if is_native { 0.0 } else { calls * (longest_s - least_s) },
+        times: Times { longest_s, least_s, by_task: site.by_task.clone() },
     }))
 }
 
@@ -258,8 +297,9 @@ fn adaptive(
 }
 
 /// Seconds from one call to the next where they overlap; none where that takes too long to predict, or the library's own is a part of it.
-fn apart(compiled: &CompiledPolicy, members: &[Location], plan: &Plan, shape: &Shape) -> anyhow::Result<Option<f64>> {
-    match plan.form.seconds_apart(compiled, members, shape) {
+fn apart(compiled: &CompiledPolicy, members: &[Location], plan: &Plan, bytes: usize) -> anyhow::Result<Option<f64>> {
+    let shape = plan.form.collective().shape(members.len(), 0, bytes);
+    match plan.form.seconds_apart(compiled, members, &shape) {
         Err(Error::TooLarge(_)) => Ok(None),
         found => Ok(found?),
     }
@@ -301,7 +341,7 @@ fn text(answer: &Answer) -> String {
             or_dash(s.native_s),
             units::seconds(s.in_turn_s),
             or_dash(s.saved_s),
-            units::seconds(s.at_most_s),
+            if s.at_most_s > 0.0 { units::seconds(s.at_most_s) } else { "0 s".into() },
         ]
     };
     if answer.savings.is_empty() {
@@ -314,14 +354,19 @@ fn text(answer: &Answer) -> String {
             let (alone, apart) = (units::seconds(s.adaptive_s), units::seconds(s.in_turn_s));
             out += &format!("site {}: MPI_{} takes {alone} alone by the policy; calls overlap here, {apart} apart\n", s.site, s.call);
         }
-        let share = |t: f64| match t {
-            t if t < 0.0 => format!("nothing; by the policy they take {} more", units::seconds(-t)),
-            t => format!("{}, {} of wall time", units::seconds(t), percent(t / answer.wall_s)),
-        };
-        if let Some(saved) = answer.saved_s {
-            out += &format!("saved, if all go on together: {}; less where those that are done first do not wait\n", share(saved));
+        let share = |t: f64| format!("{}, {} of wall time", units::seconds(t), percent(t / answer.wall_s));
+        match answer.saved_s {
+            Some(saved) if saved > 0.0 => {
+                out += &format!("saved: {}, if all go on together; less where those that are done first do not wait\n", share(saved));
+            }
+            Some(saved) if saved < 0.0 => out += &format!("saved: nothing; by the policy calls take {} more\n", units::seconds(-saved)),
+            Some(_) => out += "saved: nothing\n",
+            None => {}
         }
-        out += &format!("at most, if no process waited for others that were late now and then: {}\n", share(answer.at_most_s));
+        match answer.at_most_s {
+            most if most > 0.0 => out += &format!("at most, if no process waited for others that were late: {}\n", share(most)),
+            _ => out += "at most: nothing, even if no process waited for others that were late\n",
+        }
         out += &set_up(answer);
     }
     if answer.untuned_s > 0.0 {
