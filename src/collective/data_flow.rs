@@ -197,7 +197,7 @@ impl DataFlow {
         }
         let parts = self.split(span);
         // it was a part of one
-        if self.overwrite(span, op, after) {
+        if parts.len() == 1 && self.overwrite(span, op, after) {
             return;
         }
         for begin in parts {
@@ -242,21 +242,25 @@ impl DataFlow {
             return SmallVec::new();
         }
         let uses = self.of(span.buffer);
-        // a part from where something begins: a message is cut into segments from its first byte on
-        if let Some(used) = uses.get_mut(&begin).filter(|used| used.end > end) {
-            let right = used.clone();
-            used.end = end;
-            uses.insert(end, right);
+        // the last one that begins before the end: most spans are new, or a part of it from its first byte on
+        let Some((&at, used)) = uses.range_mut(..end).next_back().filter(|(_, used)| used.end > begin) else { return SmallVec::new() };
+        let right = (used.end > end).then(|| used.clone());
+        used.end = used.end.min(end);
+        let inside = (at < begin).then(|| used.clone());
+        if at < begin {
+            used.end = begin;
+        }
+        let parts = right.into_iter().map(|right| (end, right)).chain(inside.into_iter().map(|inside| (begin, inside)));
+        parts.for_each(|(at, part)| drop(uses.insert(at, part)));
+        if at <= begin {
             return SmallVec::from_slice(&[begin]);
         }
-        for at in [begin, end] {
-            if let Some((_, used)) = uses.range_mut(..at).next_back()
-                && used.end > at
-            {
-                let right = used.clone();
-                used.end = at;
-                uses.insert(at, right);
-            }
+        if let Some((_, used)) = uses.range_mut(..begin).next_back()
+            && used.end > begin
+        {
+            let right = used.clone();
+            used.end = begin;
+            uses.insert(begin, right);
         }
         uses.range(begin..end).map(|(&at, _)| at).collect()
     }

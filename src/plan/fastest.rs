@@ -5,7 +5,7 @@ use super::decided::form_of;
 use super::form_flow::busiest_of_all;
 use super::forms::{coordinated, with_radices};
 use super::segments::{BELOW_HANDSHAKE, few_segments, in_segments_of_all_sizes};
-use super::weight::Weight;
+use super::weight::{Beside, Weight};
 use super::{Form, Location, NextBest, Plan, PolyModel};
 use crate::collective::{Collective, Parameters, Shape, Size};
 use crate::error::{Error, Result};
@@ -50,6 +50,7 @@ pub(super) fn fastest(
         nearest_row,
         many,
         built: MOST_BUILT,
+        beside: Beside::default(),
         left: most,
         tried: Vec::new(),
         best: None,
@@ -123,6 +124,7 @@ struct Search<'a> {
     many: bool,
     /// So many operations may be built to find out how many there are.
     built: usize,
+    beside: Beside,
     /// So many may be predicted.
     left: usize,
     tried: Vec<Form>,
@@ -136,7 +138,7 @@ struct Search<'a> {
 impl Search<'_> {
     /// What it takes to predict a form, if that may still be found out; of one with more than `most` operations that it has more.
     fn weigh(&mut self, form: &Form, most: usize) -> Result<Option<Weight>> {
-        let weight = form.weight(&self.costs, self.shape, most, self.many)?;
+        let weight = form.weight(&self.costs, self.shape, most, self.many, &mut self.beside)?;
         self.built = self.built.saturating_sub(weight.built);
         Ok((self.built > 0).then_some(weight))
     }
@@ -280,11 +282,15 @@ mod tests {
             let through = through(collective).unwrap();
             let inside: Vec<(&'static Algorithm, Parameters)> = (through.inside)().into_iter().flat_map(with_radices).collect();
             let between = (through.between)().into_iter().flat_map(with_radices);
+            let mut beside = Beside::default();
             for (k, between) in between.enumerate() {
                 let form =
                     Form::Coordinated(coordinated(&policy, &members, collective, &shape, inside[k % inside.len()], between, segment));
                 let form = form.with_flow(&costs, &shape).unwrap();
-                let look = form.weight(&costs, &shape, usize::MAX, true).unwrap();
+                let look = form.weight(&costs, &shape, usize::MAX, true, &mut beside).unwrap();
+                // what ranks beside coordinators do is known from others, and the same
+                let alone = form.weight(&costs, &shape, usize::MAX, true, &mut Beside::default()).unwrap();
+                assert_eq!((look.operations, look.built, look.least_s), (alone.operations, alone.built, alone.least_s));
                 let seconds = |look| seconds(&form, &costs, &members, (&shape, look), f64::INFINITY).unwrap().unwrap();
                 let (seen, whole) = (seconds(Some(look.look.unwrap())), seconds(None));
                 assert!(look.least_s <= whole, "{}: {} s at least, {whole} s", form.words(), look.least_s);

@@ -4,6 +4,7 @@ use super::decided::Plan;
 use super::fastest::{MANY_RANKS, looked_at};
 use super::members::host_by_host;
 use super::segments::{few_segments, in_segment, segments};
+use super::weight::Beside;
 use super::{Form, Kind, Location, PolyModel, group_ranks};
 use crate::collective::{Algorithm, Collective, Parameters, Shape};
 use crate::decide::all_candidates;
@@ -32,7 +33,7 @@ pub fn forms(
     hopeless: f64,
 ) -> Result<Vec<Plan>> {
     let costs = PolyModel::new(policy, members, collective, shape.bytes)?;
-    let mut search = Search { costs, shape, hopeless, of_kind: BTreeMap::new() };
+    let mut search = Search { costs, shape, hopeless, of_kind: BTreeMap::new(), beside: Beside::default() };
     let mut predicted = |form: Form| search.predicted(form).transpose();
     let by_time = |all: &mut Vec<Plan>| {
         all.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
@@ -74,6 +75,7 @@ struct Search<'a> {
     shape: &'a Shape,
     hopeless: f64,
     of_kind: BTreeMap<Kind, OfKind>,
+    beside: Beside,
 }
 
 /// What is known of forms of a kind.
@@ -95,7 +97,7 @@ impl Search<'_> {
         let is_many = self.shape.ranks >= MANY_RANKS && self.hopeless < f64::INFINITY;
         let mut look = None;
         if is_many {
-            let weight = form.weight(&self.costs, self.shape, known.left, true)?;
+            let weight = form.weight(&self.costs, self.shape, known.left, true, &mut self.beside)?;
             if weight.least_s > known.limit_s || weight.operations > known.left {
                 return Ok(None);
             }
@@ -118,7 +120,8 @@ impl Form {
     /// As [`Form::program`].
     pub fn about(&self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Result<f64> {
         let costs = PolyModel::new(policy, members, self.collective(), shape.bytes)?;
-        let look = if shape.ranks >= MANY_RANKS { self.weight(&costs, shape, MOST_OF_KIND, true)?.look } else { None };
+        let look =
+            if shape.ranks >= MANY_RANKS { self.weight(&costs, shape, MOST_OF_KIND, true, &mut Beside::default())?.look } else { None };
         Ok(looked_at(self, &costs, (shape, look), f64::INFINITY)?.unwrap_or(f64::INFINITY))
     }
 }
@@ -215,9 +218,13 @@ mod tests {
                 let bytes = if collective.sized() { 4096 } else { 0 };
                 for (root, segment) in [(0, 0), (members.len() - 1, 1024)] {
                     let shape = collective.shape(members.len(), if collective.rooted { root } else { 0 }, bytes);
+                    // known or not, each is estimated alike
+                    let mut beside = Beside::default();
                     for form in all_forms(&members, collective, &shape, segment) {
                         let real = form.schedule(&shape).unwrap().ops();
-                        let counted = form.weight(&Free, &shape, usize::MAX, false).unwrap().operations - members.len();
+                        let weighed = |beside: &mut Beside| form.weight(&Free, &shape, usize::MAX, false, beside).unwrap().operations;
+                        let counted = weighed(&mut beside) - members.len();
+                        assert_eq!(weighed(&mut Beside::default()) - members.len(), counted);
                         let ratio = counted as f64 / real as f64;
                         let said = || format!("{sizes:?} {} of {root}: {}", collective.name, form.words());
                         assert!((0.4..=2.0).contains(&ratio), "{}: {ratio} of {real}", said());

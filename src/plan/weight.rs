@@ -7,6 +7,8 @@ use crate::model::CostModel;
 use crate::policy::bounded;
 use crate::predict::Busy;
 use crate::topology::Rank;
+use crate::two_level::IntraGroup;
+use rustc_hash::FxHashMap;
 
 /// The operations of so many ranks beside coordinators are counted, this many apart, so that no tree has all of them at one level.
 const SAMPLED: usize = 8;
@@ -27,6 +29,10 @@ pub(super) struct Weight {
     pub look: Option<usize>,
 }
 
+/// What ranks beside coordinators do, found once for a shape: how many operations, and how long they take at least. It hangs on what is done inside groups and in
+/// which segments, and not on what coordinators do.
+pub(super) type Beside = FxHashMap<(IntraGroup, usize, Rank), (usize, f64)>;
+
 impl Form {
     /// What it takes to predict it, by its first segments (`looks`) where it has many. Where it has more than `most` operations no more are built than
     /// tell so.
@@ -36,7 +42,7 @@ impl Form {
     ///
     /// # Errors
     /// As [`Form::program`].
-    pub(super) fn weight(&self, costs: &dyn CostModel, whole: &Shape, most: usize, looks: bool) -> Result<Weight> {
+    pub(super) fn weight(&self, costs: &dyn CostModel, whole: &Shape, most: usize, looks: bool, beside: &mut Beside) -> Result<Weight> {
         let look = Some(LOOK * self.segment_of_all(whole)).filter(|&look| looks && look > 0 && 2 * look < whole.bytes);
         let shape = &Shape { bytes: look.unwrap_or(whole.bytes), ..*whole };
         let (leading, others): (Vec<(Rank, usize)>, Vec<Rank>) = match self {
@@ -58,16 +64,33 @@ impl Form {
             if weight.operations > most {
                 break;
             }
-            let program = self.program(rank, shape)?;
-            shares = shares.saturating_add(program.len().saturating_mul(share));
+            let (own, least_s) = self.of_rank(rank, shape, costs, beside)?;
+            shares = shares.saturating_add(own.saturating_mul(share));
             let operations = shape.ranks + shares.div_ceil(samples.max(1));
             // half of the segments are replayed once more
             weight.operations = if look.is_some() { operations + operations / 2 } else { operations };
-            weight.built += program.len();
-            weight.least_s =
-                weight.least_s.max(Busy::of(rank, &program, costs).least() * whole.bytes.max(1) as f64 / shape.bytes.max(1) as f64);
+            // whether it was known or not: what is compared must not hang on what came before
+            weight.built += own;
+            weight.least_s = weight.least_s.max(least_s * whole.bytes.max(1) as f64 / shape.bytes.max(1) as f64);
         }
         Ok(weight)
+    }
+
+    /// How many operations a rank has, and how long they take it at least.
+    fn of_rank(&self, rank: Rank, shape: &Shape, costs: &dyn CostModel, beside: &mut Beside) -> Result<(usize, f64)> {
+        let key = match self {
+            Form::Coordinated(c) if !c.by_counterparts() && c.groups.iter().all(|ranks| ranks[0] != rank) => {
+                Some((c.inside.clone(), c.segment, rank))
+            }
+            _ => None,
+        };
+        if let Some(known) = key.as_ref().and_then(|key| beside.get(key)) {
+            return Ok(*known);
+        }
+        let program = self.program(rank, shape)?;
+        let found = (program.len(), Busy::of(rank, &program, costs).least());
+        beside.extend(key.map(|key| (key, found)));
+        Ok(found)
     }
 
     /// Bytes of the segments that all of its message goes in, one after the other by the same ways; 0: it goes in other pieces too.

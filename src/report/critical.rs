@@ -5,6 +5,7 @@ use crate::predict::Replay;
 use crate::schedule::{Action, Program, Schedule};
 use crate::topology::{Link, Rank};
 use rustc_hash::FxHashMap;
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 
 /// An operation on it.
@@ -31,7 +32,7 @@ pub fn critical_path(schedule: &Schedule, replay: &Replay, model: &dyn CostModel
         let end = |&(rank, op): &(Rank, usize)| replay.traces[rank].end[op];
         end(a).total_cmp(&end(b)).then(b.cmp(a))
     });
-    let looked = Looked::all(schedule, replay);
+    let looked = Looked::all(schedule);
     let (mut path, mut at) = (Vec::new(), last);
     while let Some((rank, op)) = at.filter(|_| path.len() < MOST) {
         let (program, trace, own) = (&schedule.programs[rank], &replay.traces[rank], &looked[rank]);
@@ -43,7 +44,7 @@ pub fn critical_path(schedule: &Schedule, replay: &Replay, model: &dyn CostModel
                 let cost = model.cost(Link { from, to: rank }, program.bytes(op));
                 let arrives = replay.traces[from].start[send] + cost.transit;
                 // where it was there before, the processor or the port was busy with something else
-                let other = || last_before(&own.by_end, &trace.end, trace.end[op]);
+                let other = || last_before(own.by_end(&trace.end), &trace.end, trace.end[op]);
                 let busy = Some(arrives + ROUNDED_S < trace.end[op]).filter(|late| *late).and_then(|_| other());
                 busy.filter(|&k| trace.end[k] > arrives).map_or((from, send), |k| (rank, k))
             }),
@@ -51,7 +52,7 @@ pub fn critical_path(schedule: &Schedule, replay: &Replay, model: &dyn CostModel
                 let start = trace.start[op];
                 let known = program.after(op).iter().map(|&k| k as usize).max_by(|&a, &b| trace.end[a].total_cmp(&trace.end[b]));
                 let waits = known.filter(|&k| trace.end[k] + ROUNDED_S >= start);
-                waits.or_else(|| last_before(&own.by_start, &trace.start, start)).or(known).map(|k| (rank, k))
+                waits.or_else(|| last_before(own.by_start(program, &trace.start), &trace.start, start)).or(known).map(|k| (rank, k))
             }
         };
     }
@@ -59,18 +60,17 @@ pub fn critical_path(schedule: &Schedule, replay: &Replay, model: &dyn CostModel
     path
 }
 
-/// What is looked for in a rank's program, found once: a path has thousands of steps through programs of thousands of operations.
+/// What is looked for in a rank's program, found once: a path has thousands of steps through programs of thousands of operations. It goes through few ranks of
+/// many, and only what these do is put in order.
 struct Looked {
     /// The send that each receive takes.
     sends: Vec<Option<usize>>,
-    /// All operations, by their ends.
-    by_end: Vec<usize>,
-    /// All but receives, by their starts.
-    by_start: Vec<usize>,
+    by_end: OnceCell<Vec<usize>>,
+    by_start: OnceCell<Vec<usize>>,
 }
 
 impl Looked {
-    fn all(schedule: &Schedule, replay: &Replay) -> Vec<Looked> {
+    fn all(schedule: &Schedule) -> Vec<Looked> {
         // the k-th message from one rank to another is the k-th that this one receives from it
         let mut sent: FxHashMap<(Rank, Rank), VecDeque<usize>> = FxHashMap::default();
         for (rank, program) in schedule.programs.iter().enumerate() {
@@ -81,21 +81,31 @@ impl Looked {
             }
         }
         let mut of = |(rank, program): (Rank, &Program)| {
-            let trace = &replay.traces[rank];
-            let (mut sends, mut by_end) = (vec![None; program.len()], (0..program.len()).collect::<Vec<_>>());
-            let mut by_start = Vec::new();
-            for (op, send) in sends.iter_mut().enumerate() {
-                match program.action(op) {
-                    Action::Recv { from, .. } => *send = sent.get_mut(&(from, rank)).and_then(VecDeque::pop_front),
-                    _ => by_start.push(op),
-                }
-            }
-            by_end.sort_by(|&a, &b| trace.end[a].total_cmp(&trace.end[b]));
-            by_start.sort_by(|&a, &b| trace.start[a].total_cmp(&trace.start[b]));
-            Looked { sends, by_end, by_start }
+            let send = |op: usize| match program.action(op) {
+                Action::Recv { from, .. } => sent.get_mut(&(from, rank)).and_then(VecDeque::pop_front),
+                _ => None,
+            };
+            Looked { sends: (0..program.len()).map(send).collect(), by_end: OnceCell::new(), by_start: OnceCell::new() }
         };
         schedule.programs.iter().enumerate().map(&mut of).collect()
     }
+
+    /// All operations, by their ends.
+    fn by_end(&self, ends: &[f64]) -> &[usize] {
+        self.by_end.get_or_init(|| sorted((0..ends.len()).collect(), ends))
+    }
+
+    /// All but receives, by their starts.
+    fn by_start(&self, program: &Program, starts: &[f64]) -> &[usize] {
+        let others = || (0..program.len()).filter(|&op| !matches!(program.action(op), Action::Recv { .. })).collect();
+        self.by_start.get_or_init(|| sorted(others(), starts))
+    }
+}
+
+/// Operations by these times.
+fn sorted(mut operations: Vec<usize>, times: &[f64]) -> Vec<usize> {
+    operations.sort_by(|&a, &b| times[a].total_cmp(&times[b]));
+    operations
 }
 
 /// The last of operations, sorted by these times, that is before one.

@@ -46,32 +46,51 @@ const ACROSS: i32 = WIDTH as i32 - LEFT - RIGHT;
 /// A picture has no more rectangles: where pipelines would have thousands, pauses between segments are not drawn.
 const MOST_SPANS: usize = 450;
 
-/// Spans of one kind on one row with less than so many points of the picture between them are one, and what takes less than a point is a point.
-fn merged(chart: &Gantt, pause: i32) -> Vec<(usize, usize, i32, i32)> {
-    let x = |t: f64| LEFT + (t / chart.end_s.max(f64::MIN_POSITIVE) * f64::from(ACROSS)).round() as i32;
-    let ends = |s: &Span| (s.row, s.kind, x(s.start_s), x(s.end_s).max(x(s.start_s) + 1));
-    let mut all: Vec<(usize, usize, i32, i32)> = chart.spans.iter().map(ends).collect();
-    all.sort_unstable();
-    let mut merged: Vec<(usize, usize, i32, i32)> = Vec::new();
-    for span in all {
-        match merged.last_mut() {
-            Some(last) if last.0 == span.0 && last.1 == span.1 && span.2 <= last.3 + pause => last.3 = last.3.max(span.3),
-            _ => merged.push(span),
+/// Row, kind, and from where to where.
+type Bar = (usize, usize, i32, i32);
+
+/// Where it begins, in points: times are on the axis.
+fn across(chart: &Gantt, t: f64) -> i32 {
+    LEFT + (t / chart.end_s.max(f64::MIN_POSITIVE) * f64::from(ACROSS)).round() as i32
+}
+
+/// All spans in points, those of one kind on one row that begin at one point as one, and what takes less than a point as a point; in order. There may be hundreds of
+/// thousands: none is sorted.
+fn bars(chart: &Gantt) -> Vec<Bar> {
+    let kinds = chart.spans.iter().map(|s| s.kind + 1).max().unwrap_or(0);
+    let points = ACROSS as usize + 1;
+    // by row, kind and where they begin, where the longest ends
+    let mut ends = vec![i32::MIN; chart.rows.len() * kinds * points];
+    for span in &chart.spans {
+        let (from, to) = (across(chart, span.start_s), across(chart, span.end_s));
+        let end = &mut ends[(span.row * kinds + span.kind) * points + (from - LEFT).clamp(0, ACROSS) as usize];
+        *end = to.max(from + 1).max(*end);
+    }
+    let all = ends.into_iter().enumerate().filter(|(_, end)| *end > i32::MIN);
+    all.map(|(k, end)| (k / points / kinds, k / points % kinds, LEFT + (k % points) as i32, end)).collect()
+}
+
+/// Those of one kind on one row with less than so many points of the picture between them are one.
+fn joined(bars: Vec<Bar>, pause: i32) -> Vec<Bar> {
+    let mut joined: Vec<Bar> = Vec::new();
+    for bar in bars {
+        match joined.last_mut() {
+            Some(last) if last.0 == bar.0 && last.1 == bar.1 && bar.2 <= last.3 + pause => last.3 = last.3.max(bar.3),
+            _ => joined.push(bar),
         }
     }
-    merged
+    joined
 }
 
 /// The same with pauses as short as may be.
-fn few(chart: &Gantt) -> Vec<(usize, usize, i32, i32)> {
+fn few(chart: &Gantt) -> Vec<Bar> {
     let mut pause = 1;
-    loop {
-        let spans = merged(chart, pause);
-        if spans.len() <= MOST_SPANS.max(3 * chart.rows.len()) || pause > ACROSS {
-            return spans;
-        }
+    let mut all = joined(bars(chart), pause);
+    while all.len() > MOST_SPANS.max(3 * chart.rows.len()) && pause <= ACROSS {
         pause *= 2;
+        all = joined(all, pause);
     }
+    all
 }
 
 /// Draws it.
@@ -86,7 +105,7 @@ pub fn gantt(chart: &Gantt) -> Result<String> {
     let least = chart.rows.chunk_by(|a, b| a.1 == b.1).map(<[_]>::len).min().unwrap_or(1);
     let row = if least > 1 { row } else { row.max(NAMED) };
     let height = TOP + row * n;
-    let x = |t: f64| LEFT + (t / chart.end_s.max(f64::MIN_POSITIVE) * f64::from(ACROSS)).round() as i32;
+    let x = |t: f64| across(chart, t);
     picture((WIDTH, (height + 48) as u32), |area| {
         for k in 0..=4 {
             let t = chart.end_s * f64::from(k) / 4.0;
