@@ -22,6 +22,9 @@ const MOST_EVENTS_AMONG_MANY: u64 = 3 << 18;
 const FEW: usize = 100;
 /// What a message goes by that goes from group to group as a whole, and inside each as is best there.
 const WHOLE: [&str; 2] = ["whole", "as each is best"];
+/// What rows are called of the first hosts, and of as many hosts of each group: one of so many.
+const BY_SLOT: &str = "by slot";
+const PARTS: [(&str, usize); 3] = [("half each", 2), ("quarter each", 4), ("one each", usize::MAX)];
 
 /// A map for each collective that the policy has rows for.
 pub(super) fn maps(plans: &Plans) -> Result<Vec<Figure>> {
@@ -38,7 +41,7 @@ pub(super) fn maps(plans: &Plans) -> Result<Vec<Figure>> {
     // deciding over groups is what takes time here
     let decide = |(c, row): &(&'static Collective, &Row), bytes: usize| row.cell(plans, c, bytes);
     let mut decided = as_far_as(&across, most_events(plans), decide)?;
-    decided.extend(as_far_as(&inside, u64::MAX, decide)?);
+    decided.extend(decided_inside(plans, &inside)?.into_iter().map(|cells| cells.into_iter().map(Some).collect()));
     let all = [across, inside].concat();
     let cells = |(c, sizes): (&'static Collective, &Vec<usize>), cells: Vec<Option<Option<CellOf>>>| {
         let each = cells.into_iter().zip(sizes).map(|(cell, &bytes)| cell.unwrap_or_else(|| Some(not_decided(c, bytes))));
@@ -85,8 +88,8 @@ fn rows(policy: &Policy) -> Vec<Row> {
     if several(&all) {
         rows.push(Row { name: "all groups".into(), ranks: all.len(), among: Among::All });
         let slots = (1..=all.len().ilog2()).rev().map(|k| 1 << k).find(|&n| 2 * n <= all.len() && several(&all[..n]));
-        let mut fewer: Vec<Row> = slots.into_iter().map(|n| across("by slot", all[..n].to_vec())).collect();
-        for (name, of) in [("half each", 2), ("quarter each", 4), ("one each", usize::MAX)] {
+        let mut fewer: Vec<Row> = slots.into_iter().map(|n| across(BY_SLOT, all[..n].to_vec())).collect();
+        for (name, of) in PARTS {
             let members: Vec<Location> = part(of);
             if members.len() < all.len() && fewer.iter().all(|row| row.ranks != members.len()) {
                 fewer.push(across(name, members));
@@ -283,6 +286,24 @@ fn map(collective: &'static Collective, plans: &Plans, rows: &[(&Row, &Vec<Optio
     let left = rows.iter().flat_map(|r| r.1).flatten().filter(|cell| cell.0.algorithm.is_empty()).count();
     let undecided = if left > 0 {
         format!(
+/// What these rows are of.
+fn explained(plans: &Plans, rows: &[&Row]) -> String {
+    let is_whole = |row: &Row| match row.among {
+        Among::All => true,
+        Among::Groups(_) => false,
+        Among::Group(g, ranks) => ranks == plans.compiled.policy.groups[g].hosts.len(),
+    };
+    let said = [
+        (rows.iter().any(|row| !matches!(row.among, Among::Group(..))), "Over groups: the way between groups, then the one inside each."),
+        (true, "Below an algorithm its segment and window."),
+        (rows.iter().any(|row| row.name == BY_SLOT), "By slot are the first hosts, group after group."),
+        (rows.iter().any(|row| PARTS.iter().any(|part| part.0 == row.name)), "Half, quarter and one each are so many hosts of each group."),
+        (rows.iter().any(|row| is_whole(row)), "What all ranks and whole groups do was decided at some sizes, and holds around them."),
+        (rows.iter().any(|row| !is_whole(row)), "What fewer do is predicted when they call it."),
+    ];
+    said.iter().filter(|(is_so, _)| *is_so).map(|(_, words)| *words).collect::<Vec<_>>().join(" ")
+}
+
             " In {left} cells without colour nothing was decided: candidates are compared by replaying them, this page has {} events for it, and cells that need fewer \
              took them; `collwise explain POLICY --collective {} --hosts FILE --bytes SIZE` decides them.",
             most_events(plans),
@@ -295,10 +316,7 @@ fn map(collective: &'static Collective, plans: &Plans, rows: &[(&Row, &Vec<Optio
     Ok(Figure {
         id: format!("decisions-{}", collective.name),
         title: format!("What {} does", collective.name),
-        words: format!(
-            "Over groups: the way between groups, then the one inside each; segment and window. By slot are the first hosts, group after group; half each is half of each group. What all ranks and \
-             whole groups do was decided at some sizes, and holds around them; what fewer do is predicted when they call it.{undecided}{colours}{more}"
-        ),
+        words: format!("{}{undecided}{colours}{more}", explained(plans, &rows.iter().map(|(row, _)| *row).collect::<Vec<_>>())),
         svg,
         table,
         cells: Some(Cells { x, y }),

@@ -1,6 +1,9 @@
-//! A decision map: sizes across, ranks down; each cell says what is done, in the colour of its algorithm, the fainter the less the next best is behind.
+//! A decision map: sizes across, ranks down; each cell says what is done, in the colour of its algorithm, the fainter the less the next best is behind, and a frame
+//! where none is known.
 
-use super::{COLOURED, INK, MUTED, RULE, SIZE, Side, UNKNOWN, WIDTH, colour, cut, fill, legend, mark, picture, say, stroke};
+use super::{
+    Area, At, COLOURED, Drawn, INK, MUTED, PAPER, RULE, SIZE, Side, UNKNOWN, WIDTH, colour, cut, fill, legend, mark, picture, say, stroke,
+};
 use crate::error::Result;
 use plotters::prelude::*;
 
@@ -78,7 +81,7 @@ pub fn decisions(map: &Decisions, algorithms: &[String]) -> Result<(String, [Vec
                     continue;
                 };
                 let place = algorithms.iter().position(|a| family(first) == a);
-                fill(area, (left, from + 1), (right, to - 1), place.map_or(INK, colour).mix(weight(cell.margin)).filled())?;
+                coloured(area, (left, from + 1), (right, to - 1), place.map_or(INK, colour), cell.margin)?;
                 if let Some(k) = place.filter(|&k| k >= COLOURED) {
                     mark(area, (right - 7, from + 8), 4, k)?;
                 }
@@ -89,10 +92,10 @@ pub fn decisions(map: &Decisions, algorithms: &[String]) -> Result<(String, [Vec
                 }
             }
         }
-        let below = "colour: algorithm, in segments or not; the fainter, the closer is the next best (faintest: within 1 %, full: 30 % and more, or no other)";
+        let below = "colour: algorithm, in segments or not; the fainter, the closer is the next best (faintest: within 1 %, full: 30 % and more); frame: no other is known";
         say(area, below, (LEFT, ys[ys.len() - 1] + 13), Side::Right, 11.0, &MUTED)?;
         for (k, (name, (x, y))) in algorithms.iter().zip(places).enumerate() {
-            fill(area, (x, y - 8), (x + 22, y + 8), colour(k).mix(weight(None)).filled())?;
+            fill(area, (x, y - 8), (x + 22, y + 8), colour(k).mix(STRONGEST).filled())?;
             if k >= COLOURED {
                 mark(area, (x + 15, y - 1), 4, k)?;
             }
@@ -103,9 +106,21 @@ pub fn decisions(map: &Decisions, algorithms: &[String]) -> Result<(String, [Vec
     Ok((svg.replacen("<svg ", "<svg class=\"map\" ", 1), [xs, ys]))
 }
 
+/// The width of a frame.
+const FRAME: i32 = 3;
+
+/// A cell of a colour: full where the next best is far behind, a frame where none is known.
+fn coloured(area: &Area, from: At, to: At, colour: RGBColor, margin: Option<f64>) -> Drawn {
+    fill(area, from, to, colour.mix(margin.map_or(STRONGEST, weight)).filled())?;
+    if margin.is_none() {
+        fill(area, (from.0 + FRAME, from.1 + FRAME), (to.0 - FRAME, to.1 - FRAME), PAPER.filled())?;
+    }
+    Ok(())
+}
+
 /// How strong the colour of a margin is. Words on it stay legible in light and dark.
-fn weight(margin: Option<f64>) -> f64 {
+fn weight(margin: f64) -> f64 {
     let (faintest, full) = (0.14, STRONGEST);
-    let share = margin.map_or(1.0, |m| (m / 0.3).clamp(0.0, 1.0).sqrt());
+    let share = (margin / 0.3).clamp(0.0, 1.0).sqrt();
     ((faintest + (full - faintest) * share) * 50.0).round() / 50.0
 }
