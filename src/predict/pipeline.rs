@@ -3,7 +3,7 @@
 use super::machine::Place;
 use super::{Run, completion_within};
 use crate::error::{Error, Result};
-use crate::model::CostModel;
+use crate::model::{Cost, CostModel};
 use crate::schedule::{Action, Program, Schedule, in_flight_unsaid};
 use crate::topology::{Link, Rank};
 use std::borrow::Borrow;
@@ -106,15 +106,22 @@ impl Busy {
 
     /// Adds a program, so many times.
     fn add(&mut self, rank: Rank, program: &Program, times: f64, model: &dyn CostModel) {
+        // most messages are as the one before, one way and the other
+        let mut known: [Option<(Rank, usize, Cost)>; 2] = [None; 2];
         for op in 0..program.len() {
             let Some((peer, bytes)) = program.message(op) else { continue };
-            if program.sends_to(op).is_some() {
-                let cost = model.cost(Link { from: rank, to: peer }, bytes);
+            let is_sent = program.sends_to(op).is_some();
+            let cost = match known[usize::from(is_sent)] {
+                Some((of, size, cost)) if (of, size) == (peer, bytes) => cost,
+                _ => model.cost(if is_sent { Link { from: rank, to: peer } } else { Link { from: peer, to: rank } }, bytes),
+            };
+            known[usize::from(is_sent)] = Some((peer, bytes, cost));
+            if is_sent {
                 self.port += times * cost.gap;
                 self.longest = self.longest.max(cost.gap);
                 self.processor += times * cost.send_overhead;
             } else {
-                self.processor += times * model.cost(Link { from: peer, to: rank }, bytes).recv_overhead;
+                self.processor += times * cost.recv_overhead;
             }
         }
     }

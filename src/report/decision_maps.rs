@@ -5,11 +5,13 @@ use super::picture::{COLOURED, Decided, Decisions, SEGMENTED, decisions, family}
 use super::plans::{Plans, as_far_as};
 use super::tables::{Table, difference, named};
 use super::{Cells, Figure};
-use crate::collective::{Collective, NATIVE, Parameters};
+use crate::collective::{Built, Collective, NATIVE, Parameters};
 use crate::error::Result;
 use crate::plan::{Form, Location, Plan, everybody, plan};
 use crate::policy::{CompiledPolicy, Evidence, NO_OTHER, Policy};
 use crate::units;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
 
 /// So many groups have rows in a decision map, the largest first.
 const MOST_GROUPS: usize = 8;
@@ -20,11 +22,11 @@ const MOST_PREDICTED: usize = 32;
 const MOST_EVENTS: u64 = 1 << 21;
 const MOST_EVENTS_AMONG_MANY: u64 = 3 << 18;
 const FEW: usize = 100;
-/// What a message goes by that goes from group to group as a whole, and inside each as is best there.
-const WHOLE: [&str; 2] = ["whole", "as each is best"];
 /// What rows are called of the first hosts, and of as many hosts of each group: one of so many.
 const BY_SLOT: &str = "by slot";
 const PARTS: [(&str, usize); 3] = [("half each", 2), ("quarter each", 4), ("one each", usize::MAX)];
+/// What a message goes by that goes from group to group as a whole, and inside each as is best there.
+const WHOLE: [&str; 2] = ["whole", "as each is best"];
 
 /// A map for each collective that the policy has rows for.
 pub(super) fn maps(plans: &Plans) -> Result<Vec<Figure>> {
@@ -39,7 +41,7 @@ pub(super) fn maps(plans: &Plans) -> Result<Vec<Figure>> {
     let all = all.map(|(c, row)| ((c, row), c.sizes(plans.sizes)));
     let (inside, across): (Vec<_>, Vec<_>) = all.partition(|((_, row), _)| matches!(row.among, Among::Group(..)));
     // deciding over groups is what takes time here
-    let decide = |(c, row): &(&'static Collective, &Row), bytes: usize| row.cell(plans, c, bytes);
+    let decide = |(c, row): &(&'static Collective, &Row), bytes: usize| row.cell(plans, c, bytes, &Built::default());
     let mut decided = as_far_as(&across, most_events(plans), decide)?;
     decided.extend(decided_inside(plans, &inside)?.into_iter().map(|cells| cells.into_iter().map(Some).collect()));
     let all = [across, inside].concat();
@@ -51,6 +53,27 @@ pub(super) fn maps(plans: &Plans) -> Result<Vec<Figure>> {
     let left_out = compiled.policy.groups.iter().filter(|g| !g.choices.is_empty()).count().saturating_sub(MOST_GROUPS);
     let of = |c: &'static Collective| all.iter().filter(|(of, ..)| *of == c).map(|(_, row, cells)| (*row, cells)).collect::<Vec<_>>();
     collectives.into_iter().map(|c| map(c, plans, &of(c), left_out)).collect()
+}
+
+/// What is done inside groups: rows of as many ranks are decided together, since schedules of one are those of the others.
+fn decided_inside(plans: &Plans, all: &[((&'static Collective, &Row), Vec<usize>)]) -> Result<Vec<Vec<Option<CellOf>>>> {
+    let mut together: BTreeMap<(&'static Collective, usize), Vec<usize>> = BTreeMap::new();
+    for (k, ((collective, row), _)) in all.iter().enumerate() {
+        together.entry((collective, row.ranks)).or_default().push(k);
+    }
+    let decided = together.into_par_iter().map(|((collective, _), places)| {
+        let mut found: Vec<(usize, Vec<Option<CellOf>>)> = places.iter().map(|&k| (k, Vec::new())).collect();
+        for &bytes in &all[places[0]].1 {
+            let built = Built::default();
+            for (k, cells) in &mut found {
+                cells.push(all[*k].0.1.cell(plans, collective, bytes, &built)?);
+            }
+        }
+        Ok(found)
+    });
+    let mut decided = decided.collect::<Result<Vec<_>>>()?.concat();
+    decided.sort_by_key(|(k, _)| *k);
+    Ok(decided.into_iter().map(|(_, cells)| cells).collect())
 }
 
 /// What all maps of a page may cost.
@@ -120,8 +143,8 @@ fn fewer(ranks: usize) -> Vec<usize> {
 }
 
 impl Row {
-    /// What is done for a size; nothing where no row says it.
-    fn cell(&self, plans: &Plans, collective: &'static Collective, bytes: usize) -> Result<Option<CellOf>> {
+    /// What is done for a size, with what was built for other groups; nothing where no row says it.
+    fn cell(&self, plans: &Plans, collective: &'static Collective, bytes: usize, built: &Built) -> Result<Option<CellOf>> {
         let compiled = plans.compiled;
         Ok(match self.among {
             Among::All => Some(over_all(&compiled.policy, &plans.of_all(collective, 0, bytes)?, bytes)),
@@ -129,7 +152,7 @@ impl Row {
                 Some(predicted(&plan(compiled, members, collective, &collective.shape(members.len(), 0, bytes))?, bytes))
             }
             Among::Group(g, ranks) if ranks == compiled.policy.groups[g].hosts.len() => whole(compiled, g, collective, bytes),
-            Among::Group(g, ranks) => Some(among(compiled, g, collective, ranks, bytes)?),
+            Among::Group(g, ranks) => Some(among(compiled, g, collective, (ranks, bytes), built)?),
         })
     }
 }
@@ -244,9 +267,15 @@ fn whole(compiled: &CompiledPolicy, group: usize, collective: &'static Collectiv
 }
 
 /// What fewer ranks of a group do, as is predicted when they call it.
-fn among(policy: &CompiledPolicy, group: usize, collective: &'static Collective, ranks: usize, bytes: usize) -> Result<CellOf> {
+fn among(
+    policy: &CompiledPolicy,
+    group: usize,
+    collective: &'static Collective,
+    (ranks, bytes): (usize, usize),
+    built: &Built,
+) -> Result<CellOf> {
     let positions: Vec<usize> = (0..ranks).collect();
-    let decided = policy.decide(collective, group, &positions, bytes)?;
+    let decided = policy.decide_with(collective, group, &positions, bytes, built)?;
     let evidence =
         Evidence { predicted_s: decided.predicted_s, runner_up: decided.runner_up.clone(), margin: decided.margin, ..Evidence::default() };
     Ok(cell(
@@ -255,6 +284,24 @@ fn among(policy: &CompiledPolicy, group: usize, collective: &'static Collective,
         bytes,
         Some((&evidence, None)).filter(|e| e.0.predicted_s.is_finite()),
     ))
+}
+
+/// What these rows are of.
+fn explained(plans: &Plans, rows: &[&Row]) -> String {
+    let is_whole = |row: &Row| match row.among {
+        Among::All => true,
+        Among::Groups(_) => false,
+        Among::Group(g, ranks) => ranks == plans.compiled.policy.groups[g].hosts.len(),
+    };
+    let said = [
+        (rows.iter().any(|row| !matches!(row.among, Among::Group(..))), "Over groups: the way between groups, then the one inside each."),
+        (true, "Below an algorithm its segment and window."),
+        (rows.iter().any(|row| row.name == BY_SLOT), "By slot are the first hosts, group after group."),
+        (rows.iter().any(|row| PARTS.iter().any(|part| part.0 == row.name)), "Half, quarter and one each are so many hosts of each group."),
+        (rows.iter().any(|row| is_whole(row)), "What all ranks and whole groups do was decided at some sizes, and holds around them."),
+        (rows.iter().any(|row| !is_whole(row)), "What fewer do is predicted when they call it."),
+    ];
+    said.iter().filter(|(is_so, _)| *is_so).map(|(_, words)| *words).collect::<Vec<_>>().join(" ")
 }
 
 fn map(collective: &'static Collective, plans: &Plans, rows: &[(&Row, &Vec<Option<CellOf>>)], left_out: usize) -> Result<Figure> {
@@ -286,24 +333,6 @@ fn map(collective: &'static Collective, plans: &Plans, rows: &[(&Row, &Vec<Optio
     let left = rows.iter().flat_map(|r| r.1).flatten().filter(|cell| cell.0.algorithm.is_empty()).count();
     let undecided = if left > 0 {
         format!(
-/// What these rows are of.
-fn explained(plans: &Plans, rows: &[&Row]) -> String {
-    let is_whole = |row: &Row| match row.among {
-        Among::All => true,
-        Among::Groups(_) => false,
-        Among::Group(g, ranks) => ranks == plans.compiled.policy.groups[g].hosts.len(),
-    };
-    let said = [
-        (rows.iter().any(|row| !matches!(row.among, Among::Group(..))), "Over groups: the way between groups, then the one inside each."),
-        (true, "Below an algorithm its segment and window."),
-        (rows.iter().any(|row| row.name == BY_SLOT), "By slot are the first hosts, group after group."),
-        (rows.iter().any(|row| PARTS.iter().any(|part| part.0 == row.name)), "Half, quarter and one each are so many hosts of each group."),
-        (rows.iter().any(|row| is_whole(row)), "What all ranks and whole groups do was decided at some sizes, and holds around them."),
-        (rows.iter().any(|row| !is_whole(row)), "What fewer do is predicted when they call it."),
-    ];
-    said.iter().filter(|(is_so, _)| *is_so).map(|(_, words)| *words).collect::<Vec<_>>().join(" ")
-}
-
             " In {left} cells without colour nothing was decided: candidates are compared by replaying them, this page has {} events for it, and cells that need fewer \
              took them; `collwise explain POLICY --collective {} --hosts FILE --bytes SIZE` decides them.",
             most_events(plans),
