@@ -3,7 +3,7 @@
 use super::picture::{Axis, Line, Panel, Scale, Shape, chart};
 use super::plans::Plans;
 use super::tables::{Table, percent};
-use super::{Block, Figure, Inputs, Section, changes, decision_maps, regrets};
+use super::{Block, Figure, Inputs, Section, changes, decision_maps, moved, regrets};
 use crate::collective::{COLLECTIVES, Collective};
 use crate::error::Result;
 use crate::policy::Policy;
@@ -19,10 +19,12 @@ pub(super) fn section(inputs: &Inputs, plans: &Plans) -> Result<Section> {
         ),
     });
     blocks.push(regrets::block(inputs)?);
-    blocks.push(match inputs.against {
-        Some((name, old)) => Block::Table(changes::table(name, &old.policy, &policy.policy)),
-        None => Block::Missing("What changed against another policy is shown with --against OLD.".into()),
-    });
+    match inputs.against {
+        Some((name, old)) => {
+            blocks.extend([moved::block(name, old, policy), Block::Table(changes::table(name, &old.policy, &policy.policy))]);
+        }
+        None => blocks.push(Block::Missing("What changed against another policy is shown with --against OLD.".into())),
+    }
     let words = "For each collective, what is done for a size among all ranks, fewer of them, and those of one group.".into();
     Ok(Section { id: "choices", title: "The choices", words, blocks })
 }

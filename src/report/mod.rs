@@ -13,6 +13,7 @@ mod drawn;
 mod fits;
 mod latencies;
 mod models;
+mod moved;
 mod page;
 pub mod picture;
 mod plans;

@@ -156,7 +156,7 @@ fn groups(policy: &Policy, latencies: &Latencies) -> Titled {
 }
 
 /// What large messages carry over a link.
-fn bytes_per_s(policy: &CompiledPolicy, a: usize, b: usize) -> Option<f64> {
+pub(super) fn bytes_per_s(policy: &CompiledPolicy, a: usize, b: usize) -> Option<f64> {
     let busy = policy.link_cost(a, b, LARGE).gap.max(policy.link_cost(a, b, LARGE).link_gap);
     Some(LARGE as f64 / busy).filter(|rate| rate.is_finite())
 }
