@@ -58,7 +58,11 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         std::fs::create_dir_all(folder).with_context(|| format!("make the folder {} for pictures", folder.display()))?;
     }
     let samples = args.samples.as_ref().map(|path| Samples::read(path, false)).transpose()?;
-    let benches = args.bench.iter().map(|path| Ok((name(path), bench::Report::read(path)?))).collect::<Result<Vec<_>>>()?;
+    let benches = names(&args.bench)
+        .into_iter()
+        .zip(&args.bench)
+        .map(|(name, path)| Ok((name, bench::Report::read(path)?)))
+        .collect::<Result<Vec<_>>>()?;
     for (path, (_, bench)) in args.bench.iter().zip(&benches) {
         members(&policy.policy, &bench.hosts).with_context(|| format!("show {}: it is not of the policy's hosts", path.display()))?;
     }
@@ -132,9 +136,11 @@ fn compiled(path: &Path, text: &str) -> Result<CompiledPolicy> {
     CompiledPolicy::new(Policy::parse(&path.display().to_string(), text)?)
 }
 
-/// A file's name without its folder and ending.
-fn name(path: &Path) -> String {
-    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+/// The names of files without their folders and endings, as far as these tell them apart; else as they were given.
+fn names(paths: &[PathBuf]) -> Vec<String> {
+    let own = |path: &PathBuf| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let is_alone = |path: &&PathBuf| paths.iter().filter(|other| own(other) == own(path)).count() == 1;
+    paths.iter().map(|path| Some(path).filter(is_alone).map_or_else(|| path.display().to_string(), own)).collect()
 }
 
 /// The command that a policy's opening comment names.
