@@ -40,7 +40,7 @@ pub struct HeatPicture {
     pub edges: [Vec<i32>; 2],
 }
 
-const LEFT: i32 = 130;
+const LEFT: i32 = 160;
 const TOP: i32 = 14;
 const SIDE: i32 = 560;
 const TREE: i32 = 210;
@@ -97,18 +97,48 @@ fn cells(area: &Area, map: &Heat, range: (f64, f64), [xs, ys]: &[Vec<i32>; 2]) -
     Ok(())
 }
 
+/// Letters on narrow screens are so high, and names of groups so far apart at least.
+const LETTER: f64 = 17.0;
+const APART: i32 = 18;
+
+/// Where the names of groups are, beside the middles of these or as near as there is room; of the smallest none, where not all have room.
+fn names(groups: &[(i32, i32)]) -> Vec<Option<i32>> {
+    let mut by_size: Vec<usize> = (0..groups.len()).collect();
+    by_size.sort_by_key(|&k| std::cmp::Reverse(groups[k].1 - groups[k].0));
+    by_size.truncate((SIDE / APART) as usize);
+    by_size.sort_unstable();
+    let mut at: Vec<i32> = by_size.iter().map(|&k| (groups[k].0 + groups[k].1) / 2).collect();
+    for k in 1..at.len() {
+        at[k] = at[k].max(at[k - 1] + APART);
+    }
+    let mut below = TOP + SIDE - APART / 2;
+    for y in at.iter_mut().rev() {
+        *y = (*y).min(below);
+        below = *y - APART;
+    }
+    let mut places = vec![None; groups.len()];
+    by_size.into_iter().zip(at).for_each(|(k, y)| places[k] = Some(y));
+    places
+}
+
 /// A name and a bracket for each group, and lines between them.
 fn groups(area: &Area, map: &Heat, [xs, ys]: &[Vec<i32>; 2]) -> Drawn {
     let mut first = 0;
-    for (name, rows) in &map.groups {
-        let (from, to) = (ys[first], ys[first + rows]);
+    let mut ends = Vec::new();
+    for (_, rows) in &map.groups {
+        ends.push((ys[first], ys[first + rows]));
+        first += rows;
+    }
+    first = 0;
+    for ((name, rows), (&(from, to), place)) in map.groups.iter().zip(ends.iter().zip(names(&ends))) {
         if first > 0 {
             stroke(area, [(xs[0], from), (xs[0] + SIDE, from)], PAPER.stroke_width(1))?;
             stroke(area, [(xs[first], ys[0]), (xs[first], ys[0] + SIDE)], PAPER.stroke_width(1))?;
         }
         stroke(area, [(LEFT - 6, from + 1), (LEFT - 6, to - 1)], MUTED.stroke_width(2))?;
-        if to - from > 8 || map.groups.len() < 30 {
-            say(area, &cut(name, LEFT - 20, SIZE), (LEFT - 12, (from + to) / 2), Side::Left, SIZE, &INK)?;
+        if let Some(y) = place {
+            stroke(area, [(LEFT - 7, (from + to) / 2), (LEFT - 15, y)], MUTED)?;
+            say(area, &cut(name, LEFT - 22, LETTER), (LEFT - 18, y), Side::Left, SIZE, &INK)?;
         }
         first += rows;
     }
@@ -143,7 +173,7 @@ fn dendrogram(area: &Area, map: &Heat, ys: &[i32]) -> Drawn {
     }
     say(area, "joined at this latency", (left, below + 36), Side::Right, SIZE, &INK)?;
     fill(area, (left, below + 50), (left + 14, below + 52), MARK.filled())?;
-    say(area, "alike up to here (bound)", (left + 20, below + 52), Side::Right, SIZE, &INK)
+    say(area, "alike up to here", (left + 20, below + 52), Side::Right, SIZE, &INK)
 }
 
 /// Round values of an axis, which have room beside each other: powers of ten, or less than three of these, 1, 2 and 5 of each.
@@ -178,7 +208,7 @@ fn scale(area: &Area, map: &Heat, range: (f64, f64)) -> Drawn {
             let (at, words) = (left + (share * f64::from(width)) as i32, value(share));
             // what is rounded to the same is there once
             if words != last {
-                say(area, &words, (at, top + 22), if share == 0.0 { Side::Right } else { Side::Middle }, SIZE, &INK)?;
+                say(area, &words, (at, top + 22), Side::Middle, SIZE, &INK)?;
             }
             last = words;
         }
@@ -186,8 +216,8 @@ fn scale(area: &Area, map: &Heat, range: (f64, f64)) -> Drawn {
     let words = if map.shares { "share of pairs that were measured" } else { "latency: half a round trip of an empty message" };
     say(area, words, (left, top + 40), Side::Right, SIZE, &INK)?;
     if map.values.iter().flatten().any(Option::is_none) {
-        fill(area, (left + width + 30, top), (left + width + 44, top + 12), UNKNOWN.filled())?;
-        say(area, "one host, or unknown", (left + width + 50, top + 6), Side::Right, SIZE, &INK)?;
+        fill(area, (left + width + 20, top), (left + width + 34, top + 12), UNKNOWN.filled())?;
+        say(area, "one host, or unknown", (left + width + 40, top + 6), Side::Right, SIZE, &INK)?;
     }
     Ok(())
 }

@@ -25,6 +25,9 @@ pub struct LinkDrawn {
     pub bytes_per_s: Option<f64>,
 }
 
+/// On narrow screens names of groups are so high, and have so much room; smaller words are left out there, and are in the table.
+const LETTER: f64 = 22.0;
+const ROOM: i32 = 200;
 /// Links have words up to so many.
 const WORDS: usize = 40;
 
@@ -38,7 +41,7 @@ pub fn links(nodes: &[Node], links: &[LinkDrawn], order: &[usize]) -> Result<Str
     order.iter().enumerate().for_each(|(at, &k)| turn[k] = at);
     let place = |k: usize| {
         let angle = std::f64::consts::TAU * turn[k] as f64 / nodes.len().max(1) as f64 - std::f64::consts::FRAC_PI_2;
-        ((centre.0 + 1.25 * radius * angle.cos()) as i32, (centre.1 + radius * angle.sin()) as i32)
+        ((centre.0 + 1.1 * radius * angle.cos()) as i32, (centre.1 + radius * angle.sin()) as i32)
     };
     let bounds = |of: &dyn Fn(&LinkDrawn) -> Option<f64>| {
         links.iter().filter_map(of).fold((f64::INFINITY, 0.0f64), |(l, h), v| (l.min(v), h.max(v)))
@@ -54,8 +57,9 @@ pub fn links(nodes: &[Node], links: &[LinkDrawn], order: &[usize]) -> Result<Str
         let (x, size) = (place(k).0, size(&nodes[k]));
         if f64::from(x) < centre.0 - 20.0 { (Side::Left, x - size - 6) } else { (Side::Right, x + size + 6) }
     };
+    let called = |k: usize| cut(&nodes[k].name, ROOM, LETTER);
     let name = |k: usize| {
-        let ((side, from), half) = (beside(k), (cut(&nodes[k].name, 190, SIZE).chars().count().max(8) as f64 * 3.4) as i32);
+        let ((side, from), half) = (beside(k), (called(k).chars().count().max(8) as f64 * LETTER / 3.6) as i32);
         (if side == Side::Left { from - half } else { from + half }, place(k).1, half)
     };
     let mut by_ranks: Vec<usize> = (0..nodes.len()).collect();
@@ -73,7 +77,7 @@ pub fn links(nodes: &[Node], links: &[LinkDrawn], order: &[usize]) -> Result<Str
     // who has no room for a name is told by its mark
     let below = if named.len() < nodes.len() { nodes } else { &[] };
     let (places, high) = legend(below.iter().map(|n| n.name.as_str()), 640);
-    picture((WIDTH, 640 + high), |area| {
+    let svg = picture((WIDTH, 640 + high), |area| {
         let mut sorted: Vec<&LinkDrawn> = links.iter().collect();
         sorted.sort_by(|a, b| b.latency_s.total_cmp(&a.latency_s));
         for link in &sorted {
@@ -105,7 +109,7 @@ pub fn links(nodes: &[Node], links: &[LinkDrawn], order: &[usize]) -> Result<Str
             mark(area, (x, y), size, k)?;
             if named.contains(&k) {
                 let (side, from) = beside(k);
-                say(area, &cut(&node.name, 190, SIZE), (from, y - 7), side, SIZE, &INK)?;
+                say(area, &called(k), (from, y - 7), side, SIZE, &INK)?;
                 say(
                     area,
                     &if node.ranks == 1 { "1 rank".into() } else { format!("{} ranks", node.ranks) },
@@ -121,7 +125,8 @@ pub fn links(nodes: &[Node], links: &[LinkDrawn], order: &[usize]) -> Result<Str
             say(area, &cut(&format!("{} ({})", node.name, node.ranks), 330, SIZE), (x + 30, y), Side::Right, SIZE, &INK)?;
         }
         say(area, "size of a group: ranks; line: wide as it carries much, dark as it is slow", (20, 622), Side::Right, SIZE, &MUTED)
-    })
+    })?;
+    Ok(svg.replacen("<svg ", "<svg class=\"links\" ", 1))
 }
 
 /// What goes through in a second, as networks are sold.
