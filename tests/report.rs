@@ -8,7 +8,7 @@ mod common;
 use collwise::bench;
 use collwise::collective::{Collective, allreduce, bcast, scatter};
 use collwise::model::MODELS;
-use collwise::plan::{Location, everybody, plan};
+use collwise::plan::{everybody, plan};
 use collwise::policy::{CompiledPolicy, Policy};
 use collwise::report::{Block, Inputs, Report, Traced, View};
 use collwise::units;
@@ -307,62 +307,6 @@ fn wrong_files_are_named_and_nothing_is_written() {
     fails(&["report", &policy, "--bench", "other.json"], at, 1, &["other.json", "\"a\""]);
     fails(&["report", &policy, "--svg", "own.toml"], at, 1, &["own.toml", "folder"]);
     assert!(!at.join("report.html").exists());
-}
-
-/// Each cell of a decision map says at which size its times are, and what is done above all sizes that were measured is what a call does.
-#[test]
-fn decisions_are_of_the_sizes_that_they_say() {
-    let policy = policy("ccgrid2007");
-    let rows = report(policy.clone(), &[]).figures().find(|f| f.id == "decisions-scatter").unwrap().table.rows.clone();
-    let compiled = CompiledPolicy::new(policy.clone()).unwrap();
-    let all: Vec<Location> = everybody(&policy);
-    let over_all = policy.two_level(&scatter::COLLECTIVE);
-    let last = over_all.last().unwrap().at_bytes;
-    let mut above = 0;
-    for (column, bytes) in [1, 1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20].into_iter().enumerate() {
-        let said = &rows[0][column + 1].text;
-        let row = over_all.iter().rev().find(|r| r.from_bytes <= bytes).unwrap();
-        let plan = plan(&compiled, &all, &scatter::COLLECTIVE, &scatter::COLLECTIVE.shape(all.len(), 0, bytes)).unwrap();
-        if bytes > last && !plan.from_row {
-            above += 1;
-            assert!(said.contains(&units::seconds(plan.predicted_s.unwrap())), "{bytes}: {said}");
-        } else {
-            assert!(said.contains(&units::seconds(row.evidence.predicted_s)), "{bytes}: {said}");
-            let decided = format!("as decided at {}", units::bytes(row.at_bytes));
-            assert_eq!(said.contains(&decided), row.at_bytes != bytes, "{bytes}: {said}");
-        }
-    }
-    assert!(above > 0);
-    // fewer ranks, too
-    let half: Vec<Location> = all.iter().copied().filter(|m| m.position < (policy.groups[m.group].hosts.len() / 2).max(1)).collect();
-    let row = rows.iter().find(|r| r[0].text == format!("half each, {} ranks", half.len())).unwrap();
-    let planned = plan(&compiled, &half, &scatter::COLLECTIVE, &scatter::COLLECTIVE.shape(half.len(), 0, 8 << 10)).unwrap();
-    assert!(row[3].text.contains(&units::seconds(planned.predicted_s.unwrap())), "{}", row[3].text);
-    assert!(
-        ["all groups, 78", "by slot, 32", "quarter each, 18", "one each, 6"]
-            .iter()
-            .all(|name| rows.iter().any(|r| r[0].text.starts_with(name)))
-    );
-}
-
-/// A cell that is not decided shows nothing of another size, and what goes from group to group as a whole has one name.
-#[test]
-fn what_is_not_decided_says_what_decides_it() {
-    let report = report(policy("ccgrid2007"), &[]);
-    let (mut left, mut all) = (0, 0);
-    for figure in report.figures().filter(|f| f.id.starts_with("decisions-")) {
-        all += figure.table.rows.len() * (figure.table.header.len() - 1);
-        for (row, column) in figure.table.rows.iter().flat_map(|row| (1..row.len()).map(move |column| (row, column))) {
-            let (said, size) = (&row[column].text, &figure.table.header[column]);
-            if said.starts_with("not decided: ") {
-                left += 1;
-                assert!(said.contains(&format!("--bytes {size}`")) && !said.contains("predicted"), "{size}: {said}");
-            }
-            assert!(!said.contains("as each is best") || said.starts_with("whole and as each is best, in one piece"), "{said}");
-            assert!(!said.contains(&format!(", in {size}")), "{size}: {said}");
-        }
-    }
-    assert!(left > 0 && 30 * left < all, "{left} of {all}");
 }
 
 /// No broadcast that is predicted is faster than the bound of its comparison.
