@@ -29,7 +29,7 @@ pub struct Decisions {
 
 const LEFT: i32 = 150;
 const TOP: i32 = 26;
-const ROW: i32 = 38;
+const ROW: i32 = 40;
 /// The strongest that a colour is below words: on it these stand out 4.5 to one, in light and dark.
 pub(super) const STRONGEST: f64 = 0.5;
 const NOT_DECIDED: &str = "not decided";
@@ -87,7 +87,7 @@ pub fn decisions(map: &Decisions, algorithms: &[String]) -> Result<(String, [Vec
                 }
                 let lines: Vec<&String> = cell.algorithm.iter().chain(Some(&cell.segment).filter(|s| !s.is_empty())).collect();
                 for (line, words) in lines.iter().enumerate() {
-                    let y = (from + to) / 2 + 12 * line as i32 - 6 * (lines.len() as i32 - 1);
+                    let y = (from + to) / 2 + (22 * line as i32 - 11 * (lines.len() as i32 - 1)) / 2;
                     say(area, &cut(words, right - left, 9.5), (middle, y), Side::Middle, 9.5, &INK)?;
                 }
             }

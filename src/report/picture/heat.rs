@@ -101,13 +101,9 @@ fn cells(area: &Area, map: &Heat, range: (f64, f64), [xs, ys]: &[Vec<i32>; 2]) -
 const LETTER: f64 = 17.0;
 const APART: i32 = 18;
 
-/// Where the names of groups are, beside the middles of these or as near as there is room; of the smallest none, where not all have room.
-fn names(groups: &[(i32, i32)]) -> Vec<Option<i32>> {
-    let mut by_size: Vec<usize> = (0..groups.len()).collect();
-    by_size.sort_by_key(|&k| std::cmp::Reverse(groups[k].1 - groups[k].0));
-    by_size.truncate((SIDE / APART) as usize);
-    by_size.sort_unstable();
-    let mut at: Vec<i32> = by_size.iter().map(|&k| (groups[k].0 + groups[k].1) / 2).collect();
+/// Where names of groups with these middles are: there, or as near as there is room.
+fn apart(middles: &[i32]) -> Vec<i32> {
+    let mut at = middles.to_vec();
     for k in 1..at.len() {
         at[k] = at[k].max(at[k - 1] + APART);
     }
@@ -116,8 +112,27 @@ fn names(groups: &[(i32, i32)]) -> Vec<Option<i32>> {
         *y = (*y).min(below);
         below = *y - APART;
     }
+    at
+}
+
+/// Where the names of groups are, which begin and end there; the largest have one first, and the others as long as none is farther from its group than names
+/// are from each other.
+fn names(groups: &[(i32, i32)]) -> Vec<Option<i32>> {
+    let mut by_size: Vec<usize> = (0..groups.len()).collect();
+    by_size.sort_by_key(|&k| std::cmp::Reverse(groups[k].1 - groups[k].0));
+    let middle = |&k: &usize| (groups[k].0 + groups[k].1) / 2;
+    let (mut named, mut at): (Vec<usize>, Vec<i32>) = (Vec::new(), Vec::new());
+    for k in by_size {
+        let mut more = named.clone();
+        more.insert(more.partition_point(|&other| other < k), k);
+        let middles: Vec<i32> = more.iter().map(middle).collect();
+        let places = apart(&middles);
+        if places.iter().zip(&middles).all(|(y, middle)| (y - middle).abs() <= APART) {
+            (named, at) = (more, places);
+        }
+    }
     let mut places = vec![None; groups.len()];
-    by_size.into_iter().zip(at).for_each(|(k, y)| places[k] = Some(y));
+    named.into_iter().zip(at).for_each(|(k, y)| places[k] = Some(y));
     places
 }
 
@@ -225,6 +240,23 @@ fn scale(area: &Area, map: &Heat, range: (f64, f64)) -> Drawn {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Groups of one row at the end have names too, none over another; of many as many have one as there is room for, all over the map.
+    #[test]
+    fn names_keep_apart_near_their_groups() {
+        let ends = |sizes: &[i32]| {
+            let mut end = TOP;
+            sizes.iter().map(|size| std::mem::replace(&mut end, end + size)).collect::<Vec<_>>()
+        };
+        for (sizes, least) in [(vec![200, 190, 120, 38, 6, 6], 6), (vec![6; 93], 25), (vec![560], 1)] {
+            let groups: Vec<(i32, i32)> = ends(&sizes).into_iter().zip(&sizes).map(|(from, size)| (from, from + size)).collect();
+            let found = names(&groups);
+            let at: Vec<i32> = found.iter().flatten().copied().collect();
+            assert!(at.len() >= least && at.windows(2).all(|two| two[1] - two[0] >= APART), "{at:?}");
+            let near = |((from, to), y): (&(i32, i32), &Option<i32>)| y.is_none_or(|y| ((from + to) / 2 - y).abs() <= APART);
+            assert!(groups.iter().zip(&found).all(near), "{found:?}");
+        }
+    }
 
     #[test]
     fn an_axis_has_as_many_labels_as_there_is_room_for() {
