@@ -62,7 +62,7 @@ fn hosts_that_moved_and_links_that_changed_are_said() {
     new.links[2].latency_s *= 1.1;
     new.links[3].latency_s *= 1.5;
     new.groups[1].latency_s = new.groups[1].latency_s.map(|t| t * 2.0);
-    new.links[9].model = new.links[3].model.clone();
+    new.links[9].model.tables.get_mut("g").unwrap().value.iter_mut().for_each(|gap| *gap *= 2.0);
     let (words, table) = changes(&new, &old);
     let rows: Vec<String> = table.rows.iter().map(|r| r.iter().map(|cell| cell.text.clone()).collect::<Vec<_>>().join("; ")).collect();
     for said in [
