@@ -103,9 +103,9 @@ fn comparisons_of_one_name_are_told_apart() {
     }
     let arguments = ["report", &policy, "--bench", "a/x.json", "--bench", "b/x.json", "--bench", "c/y.json"];
     ok(&arguments, folder.path());
-    let html = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
+    let html = std::fs::read_to_string(folder.path().join("report.html")).unwrap().replace("&#x2f;", "/");
     for name in [": a/x.json", ": b/x.json", ": y"] {
-        assert!(html.contains(&format!("{name}</h3>")) || html.contains(&format!("{name}<")), "{name}");
+        assert!(html.contains(&format!("{name}</h3>")), "{name}");
     }
 }
 
