@@ -244,12 +244,12 @@ mod tests {
     /// Groups of one row at the end have names too, none over another; of many as many have one as there is room for, all over the map.
     #[test]
     fn names_keep_apart_near_their_groups() {
-        let ends = |sizes: &[i32]| {
-            let mut end = TOP;
-            sizes.iter().map(|size| std::mem::replace(&mut end, end + size)).collect::<Vec<_>>()
-        };
         for (sizes, least) in [(vec![200, 190, 120, 38, 6, 6], 6), (vec![6; 93], 25), (vec![560], 1)] {
-            let groups: Vec<(i32, i32)> = ends(&sizes).into_iter().zip(&sizes).map(|(from, size)| (from, from + size)).collect();
+            let mut groups: Vec<(i32, i32)> = Vec::new();
+            for size in sizes {
+                let from = groups.last().map_or(TOP, |group| group.1);
+                groups.push((from, from + size));
+            }
             let found = names(&groups);
             let at: Vec<i32> = found.iter().flatten().copied().collect();
             assert!(at.len() >= least && at.windows(2).all(|two| two[1] - two[0] >= APART), "{at:?}");
