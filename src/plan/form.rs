@@ -272,7 +272,7 @@ impl Form {
     pub fn seconds_apart(&self, policy: &CompiledPolicy, members: &[Location], shape: &Shape) -> Result<Option<f64>> {
         /// How many there are until they go on at one pace, and as many again.
         const TIMES: usize = 4;
-        /// So many messages are replayed in a tenth of a second.
+        /// So many messages are replayed in less than a second.
         const MOST: usize = 1 << 18;
         if self.has_native() {
             return Ok(None);

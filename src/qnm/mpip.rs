@@ -73,9 +73,9 @@ pub struct Site {
     pub bytes: f64,
     /// Bytes of a call of those processes that sent some; none where the report says them of all processes only.
     pub mean_bytes: Option<f64>,
-    /// Seconds there by task; empty where the report does not list them.
+    /// Tasks that were there, and their seconds; empty where the report does not list them.
     #[serde(skip)]
-    pub by_task: Vec<f64>,
+    pub by_task: Vec<(usize, f64)>,
 }
 
 impl Report {
@@ -387,12 +387,9 @@ impl Reader<'_> {
         let rank = row.text("Rank")?;
         if rank != "*" {
             self.sums.seen.insert(key, row.line);
-            let tasks = self.report.tasks.len();
-            if let Some(task) = rank.parse::<usize>().ok().filter(|task| table == Table::Time && *task < tasks) {
+            if let Some(task) = rank.parse().ok().filter(|_| table == Table::Time) {
                 let seconds = row.number("Mean")? / 1e3 * row.number("Count")?;
-                let by_task = &mut self.entry(id, call).by_task;
-                by_task.resize(tasks, 0.0);
-                by_task[task] = seconds;
+                self.entry(id, call).by_task.push((task, seconds));
             }
             return Ok(());
         }

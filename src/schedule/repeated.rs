@@ -50,8 +50,8 @@ mod tests {
         assert_eq!((twice.after(4), twice.after(5), twice.after(6)), (&[3][..], &[4, 3][..], &[][..]));
         let ring = Schedule::build(3, |rank| {
             let mut program = Program::new();
-            let sent = program.send((rank + 1) % 3, place, &[]);
-            program.recv((rank + 2) % 3, place, &[sent]);
+            program.send((rank + 1) % 3, Span::input(0, 8), &[]);
+            program.recv((rank + 2) % 3, place, &[]);
             program
         });
         completes(&ring.repeated(4)).unwrap();

@@ -4,7 +4,7 @@ use super::super::explain::or_dash;
 use super::super::reasons::{no_row, too_long};
 use super::super::table::{percent, table};
 use super::super::{Outcome, print, print_json};
-use super::overlap::{longest_call, share_alone, taken, wall};
+use super::overlap::{longest_call, not_computing, share_alone, wall};
 use super::warn_unlisted;
 use crate::collective::Collective;
 use crate::error::Error;
@@ -68,8 +68,6 @@ struct Times {
     longest_s: f64,
     /// Seconds from one call to the next by the policy, if calls overlap.
     least_s: f64,
-    /// Seconds of each task at the site, where the report lists them.
-    by_task: Vec<f64>,
 }
 
 /// Calls of which it is not known what is saved.
@@ -118,8 +116,30 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> {
-    let ranks = report.ranks();
     let (members, on_first_ranks) = placed(report, compiled)?;
+    let (mut savings, not_known) = at_sites(report, compiled, &members)?;
+    let saved_s = overlapped(report, &mut savings);
+    let at_most_s = at_most(report, &mut savings);
+    // a program without such calls sets nothing up
+    let setup_s = compiled.policy.provenance.setup_s.filter(|_| !savings.is_empty());
+    Ok(Answer {
+        report: report.file.clone(),
+        ranks: report.ranks(),
+        wall_s: wall(report),
+        saved_s: saved_s.map(|saved| saved.min(at_most_s)),
+        at_most_s,
+        setup_s,
+        tuned_ranks: compiled.policy.provenance.ranks,
+        untuned_s: not_known.iter().fold(0.0, |all, n| all + n.seconds),
+        on_first_ranks,
+        savings,
+        not_known,
+    })
+}
+
+/// What each site's calls save by themselves, and of which it is not known.
+fn at_sites(report: &Report, compiled: &CompiledPolicy, members: &[Location]) -> anyhow::Result<(Vec<Saving>, Vec<NotKnown>)> {
+    let ranks = report.ranks();
     let (mut savings, mut not_known) = (Vec::new(), Vec::<NotKnown>::new());
     let sites = alike(report);
     let shares = sites.iter().flat_map(|site| parts(report, site).into_iter().map(move |share| (site, share)));
@@ -127,8 +147,8 @@ fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> 
     for (site, share) in shares.filter(|(_, share)| share.part.map_or(ranks, |part| part.ranks) > 1) {
         let site = &shared(site, share);
         let among = match share.part {
-            None => Some(members.clone()),
-            Some(part) => part.first(&members),
+            None => Some(members.to_vec()),
+            Some(part) => part.first(members),
         };
         let found = match among {
             Some(among) => saving(report, site, compiled, &among)?,
@@ -145,49 +165,34 @@ fn answer(report: &Report, compiled: &CompiledPolicy) -> anyhow::Result<Answer> 
             }
         }
     }
-    let saved_s = overlapped(report, &mut savings);
-    let changed: Vec<&Saving> = savings.iter().filter(|s| !s.is_native).collect();
-    let bounds = changed.iter().fold(0.0, |all, s| all + s.calls * s.times.longest_s).min(taken_at(report, &changed));
-    // a program without such calls sets nothing up
-    let setup_s = compiled.policy.provenance.setup_s.filter(|_| !savings.is_empty());
-    let sum = |all: &mut dyn Iterator<Item = f64>| all.fold(0.0, |a, b| a + b);
-    Ok(Answer {
-        report: report.file.clone(),
-        ranks,
-        wall_s: wall(report),
-        saved_s,
-        at_most_s: changed.iter().fold(bounds, |left, s| left - s.calls * s.times.least_s),
-        setup_s,
-        tuned_ranks: compiled.policy.provenance.ranks,
-        untuned_s: sum(&mut not_known.iter().map(|n| n.seconds)),
-        on_first_ranks,
-        savings,
-        not_known,
-    })
+    Ok((savings, not_known))
 }
 
-/// Seconds of the wall time that calls at sites take together.
-fn taken_at(report: &Report, sites: &[&Saving]) -> f64 {
-    let mut by_task = vec![0.0; report.tasks.len()];
-    for s in sites {
-        by_task.iter_mut().zip(&s.times.by_task).for_each(|(all, seconds)| *all += seconds);
-    }
-    let listed = sites.iter().all(|s| s.times.by_task.len() == by_task.len());
-    taken(report, if listed { &by_task } else { &[] }, sites.iter().map(|s| s.calls * s.measured_s).sum())
+/// What all save at most: no more than the time in which nobody must compute, as each of them.
+fn at_most(report: &Report, savings: &mut [Saving]) -> f64 {
+    let there_is = not_computing(report);
+    let changed = || savings.iter().filter(|s| !s.is_native);
+    let they_take = changed().fold(0.0, |all, s| all + s.calls * s.times.longest_s).min(there_is);
+    let at_most_s = changed().fold(they_take, |left, s| left - s.calls * s.times.least_s);
+    savings.iter_mut().filter(|s| !s.is_native).for_each(|s| s.at_most_s = s.at_most_s.min(there_is - s.calls * s.times.least_s));
+    at_most_s
 }
 
 /// What is saved at all sites where it is known; it is put down at each. No call took more than it did on the process that was in it longest. And calls overlap in
-/// programs: some processes are in the next one when others are not done. Where the library's own would take more, one after the other, than all took
-/// together, each takes its share of that.
+/// programs: some processes are in the next one when others are not done. Where the library's own would take more, one after the other, than there is time in
+/// which nobody must compute, each takes its share of that. What is certainly lost at other sites is taken off.
 fn overlapped(report: &Report, savings: &mut [Saving]) -> Option<f64> {
-    let known: Vec<&Saving> = savings.iter().filter(|s| !s.is_native && s.native_s.is_some()).collect();
     let own = |s: &Saving| s.native_s.map(|own_s| s.calls * own_s.min(s.times.longest_s));
-    let (all, taken) = (known.iter().filter_map(|s| own(s)).fold(0.0, |a, b| a + b), taken_at(report, &known));
-    let share = if all > taken { taken / all } else { 1.0 };
+    let changed = || savings.iter().filter(|s| !s.is_native);
+    let (all, there_is) = (changed().filter_map(own).fold(0.0, |a, b| a + b), not_computing(report));
+    let lost = changed().filter(|s| s.native_s.is_none()).fold(0.0, |all, s| all + (s.in_turn_s - s.times.longest_s).max(0.0) * s.calls);
+    let all_native = changed().next().is_none();
+    let share = if all > there_is { there_is / all } else { 1.0 };
     for s in savings.iter_mut().filter(|s| !s.is_native) {
         s.saved_s = own(s).map(|own_s| share * own_s - s.calls * s.in_turn_s);
     }
-    savings.iter().filter_map(|s| s.saved_s).reduce(|a, b| a + b)
+    let known = savings.iter().filter(|s| all_native || !s.is_native).filter_map(|s| s.saved_s).reduce(|a, b| a + b);
+    known.map(|saved| saved - lost)
 }
 
 /// The sites of collectives, those of one call, size and place together: where programs lie at other addresses on each process, mpiP has a
@@ -199,7 +204,12 @@ fn alike(report: &Report) -> Vec<Site> {
     for site in report.sites.iter().filter(|s| partners(&s.call) == Some(Partners::Anyone) && !makes_communicator(&s.call)) {
         let same = |other: &&mut Site| {
             let same_place = site.place == other.place || is_address(&site.place) || is_address(&other.place);
-            site.call == other.call && same_place && each(site) == each(other) && site.mean_bytes == other.mean_bytes
+            // sums are given to few digits
+            let same_size = match (site.mean_bytes, other.mean_bytes) {
+                (Some(a), Some(b)) => a == b,
+                (a, b) => a == b && each(site) == each(other),
+            };
+            site.call == other.call && same_place && same_size
         };
         match all.iter_mut().find(same) {
             None => all.push(site.clone()),
@@ -208,8 +218,7 @@ fn alike(report: &Report) -> Vec<Site> {
                     known.place.clone_from(&site.place);
                 }
                 known.count = known.count.zip(site.count).map(|(a, b)| a + b);
-                known.by_task.resize(known.by_task.len().max(site.by_task.len()), 0.0);
-                known.by_task.iter_mut().zip(&site.by_task).for_each(|(all, seconds)| *all += seconds);
+                known.by_task.extend(&site.by_task);
                 known.seconds += site.seconds;
                 known.bytes += site.bytes;
             }
@@ -225,7 +234,7 @@ fn scale_up(site: &mut Site, listed: Listed) {
     site.count = site.count.map(|count| count / calls);
     site.bytes /= calls;
     site.seconds /= listed.time_share;
-    site.by_task.iter_mut().for_each(|seconds| *seconds /= listed.time_share);
+    site.by_task.iter_mut().for_each(|(_, seconds)| *seconds /= listed.time_share);
 }
 
 /// The calls of a site that are among the same processes.
@@ -233,7 +242,7 @@ fn shared(site: &Site, share: Share) -> Site {
     let Share { calls, seconds, bytes, .. } = share;
     let count = site.count.map(|count| count * calls);
     let bytes = bytes.zip(count).map_or(site.bytes * calls, |(bytes, count)| bytes * count);
-    let by_task = site.by_task.iter().map(|all| all * seconds).collect();
+    let by_task = site.by_task.iter().map(|(task, all)| (*task, all * seconds)).collect();
     Site {
         count,
         bytes,
@@ -276,7 +285,7 @@ fn saving(report: &Report, site: &Site, compiled: &CompiledPolicy, members: &[Lo
         is_native,
         saved_s: is_native.then_some(0.0),
         at_most_s: if is_native { 0.0 } else { calls * (longest_s - least_s) },
-        times: Times { longest_s, least_s, by_task: site.by_task.clone() },
+        times: Times { longest_s, least_s },
     }))
 }
 
