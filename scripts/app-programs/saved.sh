@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What `collwise app whatif` says that a policy saves, beside what it saves: programs of steps.c on the emulated grid, three runs without and with the policy in
-# turns, medians.
+# turns; the one in the middle counts.
 #   scripts/app-programs/saved.sh [OUT]
 # Needs the grid (`gridemu up platforms/ccgrid2007.toml`). Tunes what they call first; takes seven minutes.
 set -euo pipefail

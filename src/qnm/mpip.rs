@@ -47,6 +47,13 @@ pub struct Listed {
     pub bytes_share: f64,
 }
 
+impl Listed {
+    /// The share of calls of a kind that sends so many bytes: that of all bytes sent, or, of those that send nothing, of the time.
+    pub fn calls_share(&self, bytes: f64) -> f64 {
+        if bytes > 0.0 { self.bytes_share } else { self.time_share }
+    }
+}
+
 /// Seconds of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Times {

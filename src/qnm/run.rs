@@ -203,7 +203,7 @@ impl Run {
         let mut by_name = one_a_kind(&calls, |_| false);
         for call in calls.iter_mut().chain(&mut by_name) {
             // bytes of a call stay as they are
-            call.count /= if call.bytes > 0.0 { bytes } else { time };
+            call.count /= report.listed.calls_share(call.bytes);
             call.seconds /= time;
         }
         let unknown_s: f64 = sends().filter(|site| site.count.is_none()).map(|site| site.seconds).sum();

@@ -88,7 +88,7 @@ struct Answer {
     savings: Vec<Saving>,
     /// Of all sites where it is known; nothing where it is of none.
     saved_s: Option<f64>,
-    /// Of all sites: what the wall time leaves them beside the rest of what the busiest process does, less what the policy says.
+    /// Of all sites: what they take of the time in which the process that computes longest does not compute, less what the policy says.
     at_most_s: f64,
     /// What setting a communicator of all ranks of the policy up takes, once, where the policy says it and something is called: not taken off above.
     setup_s: Option<f64>,
@@ -230,7 +230,7 @@ fn alike(report: &Report) -> Vec<Site> {
 
 /// As many more calls as the report does not list: those are taken to be alike.
 fn scale_up(site: &mut Site, listed: Listed) {
-    let calls = if site.bytes > 0.0 { listed.bytes_share } else { listed.time_share };
+    let calls = listed.calls_share(site.bytes);
     site.count = site.count.map(|count| count / calls);
     site.bytes /= calls;
     site.seconds /= listed.time_share;
