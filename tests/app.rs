@@ -5,8 +5,8 @@ mod common;
 use collwise::collective::{Parameters, Shape, bcast, scatter};
 use collwise::platform::Platform;
 use collwise::qnm::{
-    Active, Application, Call, Form, Law, Library, Machine, Neighbourhood, Network, Observed, Partners, Per, Profile, Report, Run, Said,
-    Series, Service, Split, Spread, Station, Table, exact, partners, report, split, wire,
+    Active, Application, Call, Computing, Form, Law, Library, Machine, Neighbourhood, Network, Observed, Partners, Per, Profile, Report,
+    Run, Said, Series, Service, Split, Spread, Station, Table, exact, partners, report, split, wire,
 };
 use collwise::stats;
 use common::applications::{alike, close, run_of, run_with};
@@ -405,7 +405,7 @@ fn an_application_of_known_laws_is_predicted() {
         let Active::Law { per, law } = &app.active else { panic!("{:?}", app.active) };
         assert_eq!((*per, law.form), (Per::Message, Form::Constant));
         assert!(close(law.c, 20e-6, 1e-4), "{}", law.c);
-        assert_eq!((app.compute.law.form, app.calls[0].count.law.form), (Form::Inverse, Form::Power));
+        assert_eq!((app.compute.series.law.form, app.calls[0].count.law.form), (Form::Inverse, Form::Power));
         for ranks in [12, 64] {
             let (predicted, truth) = (app.predict(ranks, &machine, spread).unwrap(), made(ranks, &machine, spread));
             assert!(close(predicted.wall_s, truth.wall_s, 1e-3), "{ranks}: {} {}", predicted.wall_s, truth.wall_s);
@@ -431,7 +431,7 @@ fn runs_are_predicted_as_they_were() {
         assert!(close(predicted.wall_s, run.wall_s, 1e-6), "{}: {} for {}", run.ranks, predicted.wall_s, run.wall_s);
     }
     // work that one process has alone is none of its neighbours'
-    let law = Series::of_work(&[(8, 0.75), (27, 25.0 / 27.0), (64, 62.0 / 64.0)]).unwrap();
+    let law = Computing::fit(&[(8, 0.75), (27, 25.0 / 27.0), (64, 62.0 / 64.0)], usize::MAX).unwrap();
     assert!(law.at(1).value > 0.0, "{law:?}");
 }
 

@@ -6,7 +6,8 @@ use super::laws::{CallLaw, Kind, call_law, call_laws, kinds};
 use super::scale::EXACT;
 use super::wall::{size, traffic};
 use super::{
-    Call, Components, Form, Guess, Law, Machine, Neighbourhood, Observed, Partners, Run, Said, Series, Split, Spread, Table, Traffic, split,
+    Call, Components, Computing, Form, Guess, Law, Machine, Neighbourhood, Observed, Partners, Run, Said, Series, Split, Spread, Table,
+    Traffic, split,
 };
 use crate::error::{Error, Result};
 use serde::Serialize;
@@ -38,7 +39,7 @@ pub struct Application {
     #[serde(skip)]
     pub message_s: Table,
     /// How its computing scales.
-    pub compute: Series,
+    pub compute: Computing,
 }
 
 /// What MPI's active time goes with.
@@ -131,7 +132,8 @@ impl Application {
         let fullest = |run: &Run| Ok(crowd(machine, &machine.place(run.ranks, spread)?));
         let crowd = runs.iter().map(fullest).collect::<Result<Vec<_>>>()?.into_iter().max().unwrap_or(1);
         let of = |value: fn(&Split) -> f64| runs.iter().zip(&splits).map(|(r, s)| (r.ranks, value(s))).collect::<Vec<_>>();
-        let compute = Series::of_work(&of(|s| s.components.compute_s)).ok_or_else(|| match runs.iter().find(|r| r.wall_s <= r.mpi_s) {
+        let computing = of(|s| s.components.compute_s);
+        let compute = Computing::fit(&computing, machine.processors()).ok_or_else(|| match runs.iter().find(|r| r.wall_s <= r.mpi_s) {
             Some(run) => Error::data(format!("fit how computing scales: {} says that all of its time was in MPI", run.file)),
             None => Error::data("fit how an application scales: there is no report"),
         })?;
@@ -198,7 +200,7 @@ impl Application {
     /// # Errors
     /// The processes cannot be placed so, or are not as many as in the only runs there are: these do not tell how anything scales.
     pub fn predict(&self, ranks: usize, machine: &Machine, spread: Spread) -> Result<Prediction> {
-        if let [(only, _)] = self.compute.points[..]
+        if let [(only, _)] = self.compute.series.points[..]
             && only != ranks
         {
             return Err(Error::data(format!(
@@ -302,7 +304,7 @@ impl Application {
             components,
             component_intervals_s,
             traffic,
-            extrapolated: self.compute.is_beyond(ranks),
+            extrapolated: self.compute.series.is_beyond(ranks),
             groups_s: if groups.len() < 2 {
                 Vec::new()
             } else {
@@ -318,14 +320,14 @@ impl Application {
     pub fn left_out(&self, machine: &Machine, spread: Spread) -> Result<Vec<(usize, Option<Prediction>)>> {
         let predict = |ranks: usize| {
             // two other numbers at least, or nothing is known of how it scales
-            if self.compute.points.len() < 3 {
+            if self.compute.series.points.len() < 3 {
                 return Ok((ranks, None));
             }
             // also who sends to whom, and by which algorithms, is of the others
             let others = self.runs.iter().filter(|run| run.ranks != ranks).cloned().collect();
             Application::fit(others, machine, spread)?.predict(ranks, machine, spread).map(|p| (ranks, Some(p)))
         };
-        self.compute.points.iter().map(|p| predict(p.0)).collect()
+        self.compute.series.points.iter().map(|p| predict(p.0)).collect()
     }
 
     /// The wall time measured with so many processes: the median of such runs.

@@ -182,6 +182,11 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// Its processors; without end where there are as many nodes as are asked for.
+    pub fn processors(&self) -> usize {
+        if self.nodes.is_empty() { usize::MAX } else { self.nodes.len() * self.cores }
+    }
+
     /// The group of a node.
     pub fn group(&self, node: usize) -> usize {
         self.nodes.get(node).copied().unwrap_or(0)

@@ -62,10 +62,6 @@ impl Form {
         Form::Row,
     ];
 
-    /// Laws of work that a process alone has, too: those of its neighbours are none.
-    const OF_WORK: [Form; 8] =
-        [Form::Constant, Form::Inverse, Form::Logarithm, Form::Borders, Form::Sides, Form::Side, Form::Power, Form::Offset];
-
     /// What stands beside c in the laws that have only c.
     fn shape(self, p: f64) -> f64 {
         match self {
@@ -323,12 +319,12 @@ pub struct Series {
 impl Series {
     /// From positive values; `None` without any.
     pub fn new(values: &[(usize, f64)]) -> Option<Series> {
-        Some(Series { points: medians(values), law: Law::fit(values)?, by_law: false, earlier: None })
+        Series::by_one_of(&Form::ALL, values)
     }
 
-    /// From positive seconds of work.
-    pub fn of_work(values: &[(usize, f64)]) -> Option<Series> {
-        Some(Series { points: medians(values), law: Law::best(&Form::OF_WORK, values)?, by_law: false, earlier: None })
+    /// The same with the best of these laws only.
+    pub(super) fn by_one_of(forms: &[Form], values: &[(usize, f64)]) -> Option<Series> {
+        Some(Series { points: medians(values), law: Law::best(forms, values)?, by_law: false, earlier: None })
     }
 
     /// From positive values of what a program decides, such as numbers of calls: these follow laws, other ones where it divides its work

@@ -5,10 +5,13 @@ use super::super::{Outcome, print, print_json};
 use super::picture::{Bar, draw};
 use super::{Runs, fitted, policy};
 use crate::files::write_text;
-use crate::qnm::{Active, Application, CallLaw, Components, Partners, Per, Prediction, Said, Series, partners};
+use crate::qnm::{Active, Application, CallLaw, Components, Computing, Law, Partners, Per, Prediction, Said, Series, partners};
 use crate::units;
 use std::fmt::Write;
 use std::path::PathBuf;
+
+/// A law that weighs less than this among those of computing is not listed.
+const A_SAY: f64 = 0.05;
 
 /// Split the wall time of runs, and fit how the parts scale.
 #[derive(clap::Args)]
@@ -73,8 +76,7 @@ fn text(app: &Application, left_out: &[(usize, Option<Prediction>)]) -> String {
         out += "* these would take longer on this network than the run was in MPI: they overlap, or the network is faster\n";
     }
     out += "\nHow it scales with the number P of processes\n\n";
-    let mut rows =
-        vec![vec!["computing (s), beyond what was run".to_string(), app.compute.law.words(), percent(app.compute.law.deviation)]];
+    let mut rows = computing(&app.compute);
     match &app.active {
         Active::Law { per, law } => {
             let per = match per {
@@ -157,6 +159,17 @@ fn observed(app: &Application) -> String {
         };
     }
     out
+}
+
+/// Rows of the laws that computing follows beyond the runs: those that have a say, and how much of one.
+fn computing(compute: &Computing) -> Vec<Vec<String>> {
+    let rows = |what: &str, laws: &[(Law, f64)]| {
+        let listed = laws.iter().filter(|(_, weight)| *weight >= A_SAY).collect::<Vec<_>>();
+        let say = |weight: f64| if listed.len() > 1 { format!(", {} of it", percent(weight)) } else { String::new() };
+        let row = |(law, weight): &&(Law, f64)| vec![format!("{what}{}", say(*weight)), law.words(), percent(law.deviation)];
+        listed.iter().map(row).collect::<Vec<_>>()
+    };
+    [rows("computing (s), beyond what was run", &compute.laws), rows("computing (s), all processors busy", &compute.busy)].concat()
 }
 
 /// Rows of the laws that values follow, one after the other where a program changes how it divides its work.
