@@ -431,8 +431,28 @@ fn runs_are_predicted_as_they_were() {
         assert!(close(predicted.wall_s, run.wall_s, 1e-6), "{}: {} for {}", run.ranks, predicted.wall_s, run.wall_s);
     }
     // work that one process has alone is none of its neighbours'
-    let law = Computing::fit(&[(8, 0.75), (27, 25.0 / 27.0), (64, 62.0 / 64.0)], usize::MAX).unwrap();
+    let law = Computing::fit(&[(8, 0.75), (27, 25.0 / 27.0), (64, 62.0 / 64.0)], &[]).unwrap();
     assert!(law.at(1).value > 0.0, "{law:?}");
+}
+
+/// Which runs keep all processors of a node busy hangs on how many ranks lie on one, and nodes of one processor have nothing to share.
+#[test]
+fn runs_that_keep_a_node_busy_tell_how_computing_goes_on() {
+    let fitted = |cores, nodes, spread| {
+        let seconds = |p: usize| if p < 4 { 1.0 } else { 1.4 } / p as f64;
+        let noisy = |p: usize, off: f64| run_of(p, seconds(p) * off + 0.01, 0.01, 100.0, 8.0);
+        let runs = [1, 2, 4, 8, 16].into_iter().flat_map(|p| [0.98, 1.0, 1.02].map(|off| noisy(p, off))).collect();
+        Application::fit(runs, &alike(cores, nodes), spread).unwrap().compute
+    };
+    for nodes in [Some(16), None] {
+        let compute = fitted(4, nodes, Spread::Block);
+        assert!(close(compute.at(64).value, 1.4 / 64.0, 0.05), "{nodes:?}: {compute:?}");
+    }
+    // in turns on one node
+    assert!(!fitted(4, Some(1), Spread::Block).busy.is_empty() && !fitted(2, Some(1), Spread::Cyclic).busy.is_empty());
+    for (cores, nodes, spread) in [(1, Some(4), Spread::Block), (4, None, Spread::OnePerNode), (32, Some(1), Spread::Block)] {
+        assert!(fitted(cores, nodes, spread).busy.is_empty(), "{cores} {nodes:?}");
+    }
 }
 
 /// Processors twice as fast halve computing and MPI's work; a group of slow ones holds all others up.

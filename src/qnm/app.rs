@@ -133,7 +133,10 @@ impl Application {
         let crowd = runs.iter().map(fullest).collect::<Result<Vec<_>>>()?.into_iter().max().unwrap_or(1);
         let of = |value: fn(&Split) -> f64| runs.iter().zip(&splits).map(|(r, s)| (r.ranks, value(s))).collect::<Vec<_>>();
         let computing = of(|s| s.components.compute_s);
-        let compute = Computing::fit(&computing, machine.processors()).ok_or_else(|| match runs.iter().find(|r| r.wall_s <= r.mpi_s) {
+        let is_busy = |ranks: usize| Ok(machine.is_busy(&machine.place(ranks, spread)?));
+        let kept = computing.iter().map(|value| Ok(is_busy(value.0)?.then_some(*value))).collect::<Result<Vec<_>>>()?;
+        let busy: Vec<(usize, f64)> = kept.into_iter().flatten().collect();
+        let compute = Computing::fit(&computing, &busy).ok_or_else(|| match runs.iter().find(|r| r.wall_s <= r.mpi_s) {
             Some(run) => Error::data(format!("fit how computing scales: {} says that all of its time was in MPI", run.file)),
             None => Error::data("fit how an application scales: there is no report"),
         })?;

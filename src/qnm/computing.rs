@@ -1,6 +1,6 @@
 //! How the time outside MPI scales with the number of processes.
 
-use super::scale::{EXACT, Form, Guess, Law, Series, medians};
+use super::scale::{EXACT, Form, Guess, Law, Series, medians, quantile, squares};
 use serde::Serialize;
 
 /// The time outside MPI of a process: interpolated between runs, and by laws beyond.
@@ -8,30 +8,42 @@ use serde::Serialize;
 pub struct Computing {
     /// Where it was run, and the law that fits best.
     pub series: Series,
-    /// All possible laws, each with its weight; their mean is followed beyond the runs.
-    pub laws: Vec<(Law, f64)>,
-    /// The same for more processes than in any run, where runs of several numbers of processes kept all processors busy.
-    pub busy: Vec<(Law, f64)>,
+    /// The laws whose mean is followed beyond the runs, best first.
+    pub laws: Vec<Weighted>,
+    /// The same for more processes than in any run, where runs that kept all processors of a node busy tell how it goes on; else none.
+    pub busy: Vec<Weighted>,
+}
+
+/// A law, and how much of a say it has among others.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Weighted {
+    /// The law.
+    pub law: Law,
+    /// Its weight; those of all laws add up to 1.
+    pub weight: f64,
 }
 
 /// Laws of work that a process alone has, too: those of its neighbours are none.
 const LAWS: [Form; 8] = [Form::Constant, Form::Inverse, Form::Logarithm, Form::Borders, Form::Sides, Form::Side, Form::Power, Form::Offset];
 
 impl Computing {
-    /// From positive seconds at so many processes, on so many processors; `None` without any.
+    /// From positive seconds at so many processes, and those of them that kept all processors of a node busy; `None` without any.
     ///
-    /// Where runs differ by chance, several laws fit about as well and part ways beyond: each weighs as its Bayesian criterion says
+    /// What a law says to 1 % it says alone. Where runs differ by chance, several laws fit about as well and part ways beyond: each weighs as its Bayesian criterion says
     /// (Buckland, Burnham and Augustin, Biometrics 53, 1997). Processes that come to share a node's memory and clock slow each other
-    /// until all processors are busy, which is no law of the program: more processes than that follow runs where it is so already.
-    pub fn fit(values: &[(usize, f64)], processors: usize) -> Option<Computing> {
+    /// until all its processors are busy, which is no law of the program: more processes than that follow runs where it is so already.
+    pub fn fit(values: &[(usize, f64)], busy: &[(usize, f64)]) -> Option<Computing> {
         let series = Series::by_one_of(&LAWS, values)?;
-        let busy: Vec<(usize, f64)> = values.iter().filter(|v| v.0 >= processors).copied().collect();
-        let busy = match medians(&busy).len() {
-            _ if series.law.deviation <= EXACT => Vec::new(),
+        if series.law.deviation <= EXACT {
+            let laws = vec![Weighted { law: series.law.clone(), weight: 1.0 }];
+            return Some(Computing { series, laws, busy: Vec::new() });
+        }
+        let busy = match medians(busy).len() {
             0 | 1 => Vec::new(),
-            // two numbers do not tell what work is there more than once from chance
-            2 => weighted(&[Form::Inverse], &busy),
-            _ => weighted(&LAWS, &busy),
+            // two numbers tell no law, but whether what there is to do is divided
+            2 if is_divided(busy) => weighted(&[Form::Inverse], busy),
+            2 => Vec::new(),
+            _ => weighted(&LAWS, busy),
         };
         Some(Computing { laws: weighted(&LAWS, values), busy, series })
     }
@@ -41,63 +53,125 @@ impl Computing {
         let more = ranks > self.series.points[0].0;
         match &self.busy[..] {
             _ if !self.series.is_beyond(ranks) => self.series.at(ranks),
-            busy if more && !busy.is_empty() => mean(busy, ranks),
-            _ => mean(&self.laws, ranks),
+            busy if more && !busy.is_empty() => average(busy, ranks),
+            _ => average(&self.laws, ranks),
         }
     }
 }
 
-/// The laws of these forms, best first, and their weights, which add up to 1.
-fn weighted(forms: &[Form], values: &[(usize, f64)]) -> Vec<(Law, f64)> {
-    let mut laws: Vec<Law> = forms.iter().filter_map(|form| Law::of(*form, values)).collect();
+/// True unless values times processes differ more between two numbers of processes than two runs of one number may by chance, which may meet all runs
+/// of a number alike (Student's quantile, of logarithms). False where there is one run of each: these do not tell chance.
+fn is_divided(values: &[(usize, f64)]) -> bool {
+    let at = |ranks: usize| values.iter().filter(|v| v.0 == ranks).map(|v| (v.1 * ranks as f64).ln()).collect::<Vec<f64>>();
+    let groups: Vec<Vec<f64>> = medians(values).iter().map(|point| at(point.0)).collect();
+    let mean = |group: &Vec<f64>| group.iter().sum::<f64>() / group.len() as f64;
+    let scatter = groups.iter().map(|group| squares(group.iter().map(|y| y - mean(group)))).sum::<f64>();
+    let freedom = values.len() - groups.len();
+    let most = quantile(freedom).map(|t| t * (2.0 * scatter / freedom as f64).sqrt());
+    most.is_some_and(|most| (mean(&groups[0]) - mean(&groups[1])).abs() <= most)
+}
+
+/// The laws of these forms, best first. Of those that are the same at all values the simplest has the say of them all.
+fn weighted(forms: &[Form], values: &[(usize, f64)]) -> Vec<Weighted> {
+    let mut laws: Vec<Law> = Vec::new();
+    for law in forms.iter().filter_map(|form| Law::of(*form, values)) {
+        let is_same = |other: &Law| values.iter().all(|v| (law.at(v.0).value / other.at(v.0).value).ln().abs() < 1e-9);
+        if !laws.iter().any(is_same) {
+            laws.push(law);
+        }
+    }
     laws.sort_by(|a, b| a.criterion.total_cmp(&b.criterion));
     let weight = |law: &Law| ((laws[0].criterion - law.criterion) / 2.0).exp();
     let all: f64 = laws.iter().map(weight).sum();
-    laws.iter().map(|law| (law.clone(), weight(law) / all)).collect()
+    laws.iter().map(|law| Weighted { law: law.clone(), weight: weight(law) / all }).collect()
 }
 
 /// The mean of laws by their weights, and how far it may be off: as each law may, and as they differ. None where the best one cannot tell.
-fn mean(laws: &[(Law, f64)], ranks: usize) -> Guess {
-    let guesses: Vec<(Guess, f64)> = laws.iter().map(|(law, weight)| (law.at(ranks), *weight)).collect();
-    let mean = guesses.iter().map(|(guess, weight)| weight * guess.value.ln()).sum::<f64>();
-    let spread = |(guess, weight): &(Guess, f64)| weight * guess.spread.unwrap_or(0.0).hypot(guess.value.ln() - mean);
-    let best = guesses.first().and_then(|(best, _)| best.spread);
-    Guess { value: mean.exp(), spread: best.map(|_| guesses.iter().map(spread).sum()) }
+fn average(laws: &[Weighted], ranks: usize) -> Guess {
+    let said = |law: &Weighted| law.law.at(ranks).value.ln();
+    let mean = laws.iter().map(|law| law.weight * said(law)).sum::<f64>();
+    let spread = |law: &Weighted| {
+        // a law that cannot tell how far it is off is at least as unsure as the best one
+        let sure = if law.law.quantile().is_some() { law } else { &laws[0] };
+        Some(law.weight * sure.law.at(ranks).spread?.hypot(sure.law.quantile()? * (said(law) - mean)))
+    };
+    Guess { value: mean.exp(), spread: laws.iter().map(spread).sum() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Three runs of each number of processes that are off by so much.
+    fn runs(numbers: &[usize], noise: f64, seconds: impl Fn(usize) -> f64) -> Vec<(usize, f64)> {
+        let off = |k: usize, p: usize| 1.0 + noise * [0.9, -1.0, 0.2][(k + p) % 3];
+        numbers.iter().flat_map(|&p| (0..3).map(move |k| (p, k))).map(|(p, k)| (p, seconds(p) * off(k, p))).collect()
+    }
+
+    fn off(computing: &Computing, ranks: usize, seconds: f64) -> f64 {
+        (computing.at(ranks).value / seconds).ln().abs()
+    }
+
     /// Runs that follow one law to the digit are followed as by that law.
     #[test]
     fn exact_runs_follow_their_law() {
         let amdahl = |p: usize| 0.5 + 8.0 / p as f64;
-        let computing = Computing::fit(&[1, 2, 4, 8].map(|p| (p, amdahl(p))), 2).unwrap();
-        assert_eq!((computing.series.law.form, computing.busy.len()), (Form::Offset, 0));
-        assert!((computing.at(32).value / amdahl(32)).ln().abs() < 1e-3, "{:?}", computing.at(32));
+        let all = runs(&[1, 2, 4, 8], 0.0, amdahl);
+        let computing = Computing::fit(&all, &all[3..]).unwrap();
+        assert_eq!((computing.series.law.form, computing.laws.len(), computing.busy.len()), (Form::Offset, 1, 0));
+        assert!(off(&computing, 32, amdahl(32)) < 1e-3, "{:?}", computing.at(32));
     }
 
     /// Of laws that fit about as well each has a say, and the interval holds what each of them says.
     #[test]
     fn laws_that_fit_as_well_share_the_say() {
-        let runs = [(1, 2.03), (1, 2.35), (2, 1.28), (2, 1.01), (4, 0.68), (4, 0.63)];
-        let computing = Computing::fit(&runs, 64).unwrap();
-        let says = |form| computing.laws.iter().find(|(law, _)| law.form == form).map(|(law, _)| law.at(16).value).unwrap();
+        let values = [(1, 2.03), (1, 2.35), (2, 1.28), (2, 1.01), (4, 0.68), (4, 0.63)];
+        let computing = Computing::fit(&values, &[]).unwrap();
+        let says = |form| computing.laws.iter().find(|law| law.law.form == form).map(|law| law.law.at(16).value).unwrap();
         let (least, most, guess) = (says(Form::Inverse), says(Form::Offset), computing.at(16));
         assert!((least..most).contains(&guess.value), "{least} to {most}: {guess:?}");
         let spread = guess.spread.unwrap().exp();
         assert!((guess.value / spread..guess.value * spread).contains(&least) && most < guess.value * spread, "{guess:?}");
-        assert!((computing.laws.iter().map(|(_, weight)| weight).sum::<f64>() - 1.0).abs() < 1e-12);
+        assert!((computing.laws.iter().map(|law| law.weight).sum::<f64>() - 1.0).abs() < 1e-12);
+    }
+
+    /// The longer side of a plane of 1, 2 or 3 is 1, 2 and 3: that law has no say beside the simpler one.
+    #[test]
+    fn laws_that_are_the_same_where_it_was_run_have_one_say() {
+        let computing = Computing::fit(&runs(&[1, 2, 3], 0.03, |p| 1.0 / p as f64), &[]).unwrap();
+        assert!(computing.laws.iter().all(|law| law.law.form != Form::Side), "{:?}", computing.laws);
+        assert!(off(&computing, 8, 0.125) < 0.1, "{:?}", computing.at(8));
     }
 
     /// Two processors: a second process slows the first, and a third to eighth have no more to slow.
     #[test]
     fn processes_slow_each_other_until_all_processors_are_busy() {
-        let runs = [(1, 1.0), (1, 1.03), (2, 0.6), (2, 0.62), (4, 0.31), (4, 0.3)];
-        let computing = Computing::fit(&runs, 2).unwrap();
-        assert!((computing.at(8).value / 0.1525).ln().abs() < 0.02, "{:?}", computing.at(8));
-        // between runs and for fewer these are followed as before
+        let shared = |p: usize| if p == 1 { 1.0 } else { 1.25 / p as f64 };
+        let all = runs(&[1, 2, 4], 0.03, shared);
+        let computing = Computing::fit(&all, &all[3..]).unwrap();
+        assert!(off(&computing, 8, shared(8)) < 0.03, "{:?}", computing.at(8));
+        assert!(off(&Computing::fit(&all, &[]).unwrap(), 8, shared(8)) > 0.1, "as if it were the program's own");
+        // between runs as before
         assert_eq!((computing.at(2), computing.at(3)), (computing.series.at(2), computing.series.at(3)));
+        // of three numbers a law
+        let amdahl = |p: usize| (if p == 1 { 1.0 } else { 1.25 }) * (0.2 + 1.0 / p as f64);
+        let all = runs(&[1, 2, 4, 8], 0.02, amdahl);
+        let computing = Computing::fit(&all, &all[3..]).unwrap();
+        assert!(off(&computing, 32, amdahl(32)) < 0.1, "{:?}", computing.at(32));
+    }
+
+    /// What two numbers of processes deny is not believed: work that is not divided stays so, and one run of each denies nothing and proves nothing.
+    #[test]
+    fn work_that_is_not_divided_stays_so() {
+        for (of_each, noise) in [(3, 0.03), (1, 0.03)] {
+            let all = runs(&[1, 2, 4], noise, |_| 1.0);
+            let all: Vec<_> = all.chunks(3).flat_map(|own| own[..of_each].to_vec()).collect();
+            let computing = Computing::fit(&all, &all[of_each..]).unwrap();
+            assert!(off(&computing, 8, 1.0) < 0.1, "{:?}", computing.at(8));
+        }
+        let amdahl = |p: usize| 0.3 + 1.0 / p as f64;
+        let all = runs(&[1, 2, 4], 0.03, amdahl);
+        let computing = Computing::fit(&all, &all[3..]).unwrap();
+        assert!(off(&computing, 8, amdahl(8)) < 0.15, "{:?}", computing.at(8));
     }
 }

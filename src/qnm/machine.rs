@@ -182,11 +182,6 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Its processors; without end where there are as many nodes as are asked for.
-    pub fn processors(&self) -> usize {
-        if self.nodes.is_empty() { usize::MAX } else { self.nodes.len() * self.cores }
-    }
-
     /// The group of a node.
     pub fn group(&self, node: usize) -> usize {
         self.nodes.get(node).copied().unwrap_or(0)
@@ -260,6 +255,11 @@ impl<'a> Machine<'a> {
             service: if self.cores == 1 { Service::Queue } else { Service::servers(self.cores.min(placed.len())) },
         };
         alike.into_iter().map(station).collect()
+    }
+
+    /// True if ranks share a node all of whose processors are busy.
+    pub fn is_busy(&self, placed: &[usize]) -> bool {
+        self.cores > 1 && self.loads(placed).into_values().any(|ranks| ranks >= self.cores)
     }
 
     /// True if some node has more ranks than processors: then they compute in turns.

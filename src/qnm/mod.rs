@@ -31,7 +31,7 @@ mod wire;
 pub use among::{Part, Share, parts};
 pub use app::{Active, Application, Intervals, Per, Prediction};
 pub use classes::{ClassSolution, Classes, approximate};
-pub use computing::Computing;
+pub use computing::{Computing, Weighted};
 pub use distances::{Distance, ProfiledDistance};
 pub use exact::exact;
 pub use histogram::Histogram;

@@ -237,7 +237,7 @@ impl Law {
     }
 
     /// Student's 97.5 % quantile for the values left over.
-    fn quantile(&self) -> Option<f64> {
+    pub(super) fn quantile(&self) -> Option<f64> {
         quantile(self.points.checked_sub(self.form.free())?)
     }
 

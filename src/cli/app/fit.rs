@@ -5,7 +5,7 @@ use super::super::{Outcome, print, print_json};
 use super::picture::{Bar, draw};
 use super::{Runs, fitted, policy};
 use crate::files::write_text;
-use crate::qnm::{Active, Application, CallLaw, Components, Computing, Law, Partners, Per, Prediction, Said, Series, partners};
+use crate::qnm::{Active, Application, CallLaw, Components, Computing, Partners, Per, Prediction, Said, Series, Weighted, partners};
 use crate::units;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -163,13 +163,14 @@ fn observed(app: &Application) -> String {
 
 /// Rows of the laws that computing follows beyond the runs: those that have a say, and how much of one.
 fn computing(compute: &Computing) -> Vec<Vec<String>> {
-    let rows = |what: &str, laws: &[(Law, f64)]| {
-        let listed = laws.iter().filter(|(_, weight)| *weight >= A_SAY).collect::<Vec<_>>();
+    let rows = |what: &str, laws: &[Weighted]| {
+        let listed = laws.iter().filter(|law| law.weight >= A_SAY).collect::<Vec<_>>();
         let say = |weight: f64| if listed.len() > 1 { format!(", {} of it", percent(weight)) } else { String::new() };
-        let row = |(law, weight): &&(Law, f64)| vec![format!("{what}{}", say(*weight)), law.words(), percent(law.deviation)];
+        let row = |law: &&Weighted| vec![format!("computing (s), {what}{}", say(law.weight)), law.law.words(), percent(law.law.deviation)];
         listed.iter().map(row).collect::<Vec<_>>()
     };
-    [rows("computing (s), beyond what was run", &compute.laws), rows("computing (s), all processors busy", &compute.busy)].concat()
+    let beyond = if compute.busy.is_empty() { "beyond what was run" } else { "below what was run" };
+    [rows(beyond, &compute.laws), rows("above, processors busy", &compute.busy)].concat()
 }
 
 /// Rows of the laws that values follow, one after the other where a program changes how it divides its work.
