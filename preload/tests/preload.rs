@@ -358,6 +358,15 @@ fn results_are_the_same(tools: &Tools, ranks: usize) {
     assert_eq!(both, alone);
 }
 
+/// Datatypes of MPI 4's calls with large counts are packed as a whole, and those that are made of them.
+fn types_with_large_counts_travel(tools: &Tools) {
+    let site = Site::new(3);
+    tools.compile(site.path(), "large_types.c", "large_types", &[]);
+    let said = run(&mut site.launch(tools, &["./large_types"]));
+    assert_eq!(said.matches(" arrives").count(), 9, "{said}");
+    assert!(site.plans() >= 9);
+}
+
 /// One file to preload, and beside it the libraries for two MPI libraries, as `make install` has them.
 #[test]
 #[ignore = "needs MPICH, and the library for it in target/mpich; make test runs it where it is"]
@@ -372,7 +381,9 @@ fn one_preloaded_file_serves_both_mpi_libraries() {
     let file = |name: &str| lib.path().join(name).display().to_string();
     let both = file("libcollwise_preload.so");
     results_are_the_same(&Tools { libraries: both.clone(), ..Tools::chosen() }, 3);
-    results_are_the_same(&Tools { libraries: format!("{both}:{}", file("yield.so")), ..Tools::mpich() }, 3);
+    let mpich = Tools { libraries: format!("{both}:{}", file("yield.so")), ..Tools::mpich() };
+    results_are_the_same(&mpich, 3);
+    types_with_large_counts_travel(&mpich);
     // one that was built for another library is refused
     std::fs::copy(lib.path().join("libcollwise-mpich.so"), lib.path().join("libcollwise-openmpi.so")).unwrap();
     let tools = Tools { libraries: both, ..Tools::chosen() };

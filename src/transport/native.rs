@@ -167,6 +167,11 @@ fn function(library: Option<Place>, name: &str) -> Option<Place> {
     (!found.is_null()).then_some(found)
 }
 
+/// A function of the MPI library that not every one has.
+pub fn newer(name: &str) -> Option<Place> {
+    function(library(), name)
+}
+
 /// The MPI library's handle: of the files that are loaded and define its functions themselves the last one, since what wraps them comes before
 /// it in the order in which names are looked up. This crate's own file is none, nor is one that only needs the library.
 fn library() -> Option<Place> {

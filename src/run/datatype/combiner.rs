@@ -3,12 +3,37 @@
 use crate::error::Result;
 use crate::transport::mpi::check;
 use crate::transport::native;
-use mpi::ffi::{self, MPI_Aint, MPI_Datatype};
-use std::os::raw::c_int;
+use mpi::ffi::{self, MPI_Aint, MPI_Count, MPI_Datatype};
+use std::os::raw::{c_int, c_void};
 use std::sync::OnceLock;
+
+type LargeEnvelope =
+    unsafe extern "C" fn(MPI_Datatype, *mut MPI_Count, *mut MPI_Count, *mut MPI_Count, *mut MPI_Count, *mut c_int) -> c_int;
+
+/// What no library has for a combiner: of a datatype that a call with large counts made, which older calls refuse to describe.
+const LARGE: c_int = c_int::MIN;
+
+/// True of what a call with large counts made (`MPI_Type_contiguous_c`), where the library has such.
+unsafe fn is_large(datatype: MPI_Datatype) -> Result<bool> {
+    static FOUND: OnceLock<Option<LargeEnvelope>> = OnceLock::new();
+    // SAFETY: the symbol, where it exists, is a function of this type
+    let found = FOUND.get_or_init(|| {
+        native::newer("PMPI_Type_get_envelope_c").map(|found| unsafe { std::mem::transmute::<*mut c_void, LargeEnvelope>(found) })
+    });
+    let Some(envelope) = found else { return Ok(false) };
+    let (mut ints, mut addresses, mut large, mut types, mut combiner) = (0, 0, 0, 0, 0);
+    // SAFETY: out-parameters of the right types
+    let code = unsafe { envelope(datatype, &mut ints, &mut addresses, &mut large, &mut types, &mut combiner) };
+    check("MPI_Type_get_envelope_c", code)?;
+    Ok(large > 0)
+}
 
 /// How a datatype was made, and how many numbers, addresses and types it was made with.
 pub unsafe fn combiner(datatype: MPI_Datatype) -> Result<(c_int, usize, usize, usize)> {
+    // SAFETY: the caller's
+    if unsafe { is_large(datatype)? } {
+        return Ok((LARGE, 0, 0, 0));
+    }
     let (mut ints, mut addresses, mut types, mut combiner) = (0, 0, 0, 0);
     // SAFETY: out-parameters of the right types
     let code = unsafe { native::PMPI_Type_get_envelope(datatype, &mut ints, &mut addresses, &mut types, &mut combiner) };
