@@ -1,16 +1,17 @@
 //! Pipelines over groups: an inter-group algorithm between them, a tree inside them, segments through both.
 
 use super::members::host_by_host;
+use super::parts::{Inside, Parts};
 use super::poly_model::crossing;
 use super::{Location, PolyModel, group_ranks};
-use crate::collective::{Algorithm, Parameters, Shape, bcast};
+use crate::collective::{Algorithm, Parameters, bcast};
 use crate::decide::{by_speed, placed};
 use crate::error::{Error, Result};
 use crate::flow::{held_back, in_flight, peers, with_flow};
 use crate::intercluster::{Job, Problem};
-use crate::model::{Among, Cost, CostModel};
+use crate::model::{Among, Cost};
 use crate::policy::{CompiledPolicy, TwoLevelRow};
-use crate::predict::{Busy, Repeats, Replay, pipelined, replay};
+use crate::predict::{Busy, Repeats, pipelined};
 use crate::schedule::{MOST_MESSAGES, in_flight_unsaid};
 use crate::stats::ROUNDING;
 use crate::topology::Rank;
@@ -119,28 +120,33 @@ pub fn seconds(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes:
 /// # Errors
 /// The policy lacks a link.
 pub fn two_level(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize, choice: TwoLevelParameters) -> Result<TwoLevel> {
-    let groups = group_ranks(members, root).into_iter().map(|(_, ranks)| ranks).collect();
-    let two_level = over(policy, members, groups, bytes, choice)?;
-    if choice.inter_group == InterGroupAlgorithm::Direct { in_parts(policy, members, two_level, choice) } else { Ok(two_level) }
+    Parts::new(policy, members).two_level(root, bytes, choice)
+}
+
+impl Parts<'_> {
+    /// As [`two_level`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn two_level(&self, root: Rank, bytes: usize, choice: TwoLevelParameters) -> Result<TwoLevel> {
+        let groups = group_ranks(self.members, root).into_iter().map(|(_, ranks)| ranks).collect();
+        let two_level = over(self, groups, bytes, choice)?;
+        if choice.inter_group == InterGroupAlgorithm::Direct { in_parts(self, two_level, choice) } else { Ok(two_level) }
+    }
 }
 
 /// The broadcast that goes a schedule over these groups, or parts of groups.
-fn over(
-    policy: &CompiledPolicy,
-    members: &[Location],
-    mut groups: Vec<Vec<Rank>>,
-    bytes: usize,
-    choice: TwoLevelParameters,
-) -> Result<TwoLevel> {
+fn over(parts: &Parts, mut groups: Vec<Vec<Rank>>, bytes: usize, choice: TwoLevelParameters) -> Result<TwoLevel> {
     if choice.inter_group == InterGroupAlgorithm::OverAll {
-        return over_all(policy, members, groups, bytes, choice);
+        return over_all(parts, groups, bytes, choice);
     }
+    let (policy, members) = (parts.policy, parts.members);
     if !choice.inter_group.has_trees() {
         groups.iter_mut().for_each(|ranks| host_by_host(policy, members, ranks));
     }
     let choice = if choice.inter_group.has_trees() { choice } else { TwoLevelParameters { intra_group: bcast::CHAIN, ..choice } };
     let segment = segment_of(choice.segment, bytes).min(bytes);
-    let costs = PolyModel::new(policy, members, ROUTED, bytes)?;
+    let costs = parts.costs(bytes)?;
     if choice.by_speed {
         for ranks in &mut groups {
             *ranks = ordered(&costs, choice.intra_group, Parameters::default(), ranks, segment)?;
@@ -150,20 +156,19 @@ fn over(
     let coordinators: Vec<Location> = groups.iter().map(|ranks| members[ranks[0]]).collect();
     let (mut intra_group, mut local_busy) = (vec![0.0; groups.len()], vec![0.0; groups.len()]);
     for (k, ranks) in groups.iter().enumerate().filter(|_| choice.inter_group.counts_inside()) {
-        let found = replay_inside(&costs, choice.intra_group, ranks, segment)?;
-        intra_group[k] = found.completion();
-        local_busy[k] = found.port_free.first().copied().unwrap_or(0.0);
+        let found = parts.inside(choice.intra_group, ranks, segment, bytes)?;
+        (intra_group[k], local_busy[k]) = (found.all_s, found.coordinator_s);
     }
     let inter_group = match choice.inter_group {
         InterGroupAlgorithm::Relay => InterGroup::Relay,
-        other => other.inter_group(&problem(policy, &coordinators, segment, intra_group, local_busy)?),
+        other => other.inter_group(&parts.problem(&coordinators, segment, intra_group, local_busy)?),
     };
     // one message is under way, whatever may be
     let in_segments = |in_flight: usize| if choice.segment > 0 { in_flight } else { 0 };
     let inside = |ranks: &Vec<Rank>| {
-        let wanted = if choice.flow.intra_in_flight > 0 { choice.flow.intra_in_flight } else { in_flight(&costs, ranks, segment) };
+        let wanted = if choice.flow.intra_in_flight > 0 { choice.flow.intra_in_flight } else { in_flight(&*costs, ranks, segment) };
         let in_flight = in_segments(wanted);
-        let one_at_a_time = || if choice.intra_group.branches(ranks.len()) { peers(&costs, ranks, segment) } else { 0 };
+        let one_at_a_time = || if choice.intra_group.branches(ranks.len()) { peers(&*costs, ranks, segment) } else { 0 };
         let peers = choice.flow.intra_peers.unwrap_or_else(one_at_a_time);
         IntraGroup { algorithm: choice.intra_group, parameters: Parameters { in_flight, peers, ..Parameters::default() } }
     };
@@ -182,21 +187,15 @@ fn over(
 }
 
 /// The broadcast by one algorithm over all ranks, group after group from the root's on.
-fn over_all(
-    policy: &CompiledPolicy,
-    members: &[Location],
-    groups: Vec<Vec<Rank>>,
-    bytes: usize,
-    choice: TwoLevelParameters,
-) -> Result<TwoLevel> {
+fn over_all(parts: &Parts, groups: Vec<Vec<Rank>>, bytes: usize, choice: TwoLevelParameters) -> Result<TwoLevel> {
     let mut ranks = groups.concat();
     let segment = if choice.segment < bytes { choice.segment } else { 0 };
     let said = Parameters { in_flight: choice.flow.in_flight, ..Parameters::of(segment, 0) };
-    let costs = PolyModel::new(policy, members, ROUTED, bytes)?;
+    let costs = parts.costs(bytes)?;
     if choice.by_speed {
         ranks = ordered(&costs, choice.intra_group, said, &ranks, bytes)?;
     }
-    let filled = with_flow(choice.intra_group, said, &costs, &ranks, bytes);
+    let filled = with_flow(choice.intra_group, said, &*costs, &ranks, bytes);
     let parameters = Parameters { segment: choice.segment, peers: choice.flow.intra_peers.unwrap_or(filled.peers), ..filled };
     Ok(TwoLevel {
         bytes,
@@ -244,12 +243,12 @@ struct Part {
 
 /// As a broadcast along the star, where the group that is done last hears it in as many parts at once as let everybody be done the soonest;
 /// then the group that is done last then, until parts gain nothing.
-fn in_parts(policy: &CompiledPolicy, members: &[Location], star: TwoLevel, choice: TwoLevelParameters) -> Result<TwoLevel> {
-    let costs = PolyModel::new(policy, members, ROUTED, star.bytes)?;
-    let inside = |ranks: &[Rank]| replay_inside(&costs, choice.intra_group, ranks, star.bytes);
+fn in_parts(parts: &Parts, star: TwoLevel, choice: TwoLevelParameters) -> Result<TwoLevel> {
+    let (policy, members) = (parts.policy, parts.members);
+    let inside = |ranks: &[Rank]| parts.inside(choice.intra_group, ranks, star.bytes, star.bytes);
     let part = |group: usize, ranks: &[Rank]| -> Result<Part> {
         let cost = crossing(policy, members[star.groups[0][0]], members[ranks[0]], star.bytes);
-        Ok(Part { group, ranks: ranks.to_vec(), cost, intra_group: inside(ranks)?.completion() })
+        Ok(Part { group, ranks: ranks.to_vec(), cost, intra_group: inside(ranks)?.all_s })
     };
     let (own, whole) = (inside(&star.groups[0])?, &star.groups[1..]);
     let mut best = whole.iter().map(|ranks| part(members[ranks[0]].group, ranks)).collect::<Result<Vec<_>>>()?;
@@ -291,7 +290,7 @@ fn in_parts(policy: &CompiledPolicy, members: &[Location], star: TwoLevel, choic
 
 /// When the last of the parts and of the root's own group is done, and which part that is, if it is one. Parts
 /// are put in the order in which they are served: the one that is done last when served first comes first.
-fn done_last(parts: &mut [Part], own: &Replay) -> (f64, Option<usize>) {
+fn done_last(parts: &mut [Part], own: &Inside) -> (f64, Option<usize>) {
     let rest = |p: &Part| p.cost.transit - p.cost.gap + p.intra_group;
     parts.sort_by(|a, b| rest(b).total_cmp(&rest(a)));
     let (mut free, mut last) = (0.0, (0.0, None));
@@ -306,17 +305,8 @@ fn done_last(parts: &mut [Part], own: &Replay) -> (f64, Option<usize>) {
             last = (done, Some(k));
         }
     }
-    let own = if own.port_free[0] > 0.0 { free + own.completion() } else { 0.0 };
+    let own = if own.coordinator_s > 0.0 { free + own.all_s } else { 0.0 };
     if own >= last.0 { (own, None) } else { last }
-}
-
-/// A broadcast inside a group.
-fn replay_inside(costs: &dyn CostModel, tree: &Algorithm, ranks: &[Rank], bytes: usize) -> Result<Replay> {
-    let shape = Shape::new(ranks.len(), 0, bytes);
-    let schedule = tree
-        .schedule(&shape, &Parameters::default())
-        .ok_or_else(|| Error::invalid(format!("predict {} inside a group: its messages are not known", tree.name)))?;
-    replay(&schedule, &Among { inner: costs, positions: ranks.to_vec() })
 }
 
 /// One algorithm over more ranks than these is not tried: predictions of some take as many messages as the square of the ranks, and so many
@@ -354,14 +344,14 @@ fn hosts(policy: &CompiledPolicy, members: &[Location], groups: &[Vec<Rank>]) ->
 /// # Errors
 /// An algorithm that there is not.
 pub fn predict(policy: &CompiledPolicy, members: &[Location], two_level: &TwoLevel) -> Result<f64> {
-    predict_within(policy, members, two_level, f64::INFINITY, usize::MAX)
+    predict_within(&Parts::new(policy, members), two_level, f64::INFINITY, usize::MAX)
 }
 
 /// As [`predict`]; what takes longer than `limit_s` takes for ever. What has more messages than `most`, or would be looked at for more, is too large.
 ///
 /// # Errors
 /// As there; [`Error::TooLarge`].
-pub fn predict_within(policy: &CompiledPolicy, members: &[Location], two_level: &TwoLevel, limit_s: f64, most: usize) -> Result<f64> {
+pub(super) fn predict_within(parts: &Parts, two_level: &TwoLevel, limit_s: f64, most: usize) -> Result<f64> {
     let part = |bytes: usize| {
         let part = TwoLevel { bytes, ..two_level.clone() };
         let messages = part.message_count();
@@ -373,11 +363,11 @@ pub fn predict_within(policy: &CompiledPolicy, members: &[Location], two_level: 
     let repeats = repeats(two_level);
     // of what cannot be looked at for its first turns nothing is built
     part(repeats.least_looked_at(two_level.bytes))?;
-    let costs = PolyModel::new(policy, members, ROUTED, two_level.bytes)?;
+    let costs = parts.costs(two_level.bytes)?;
     if limit_s.is_finite() && two_level.inter_group == InterGroup::Relay && least(two_level, &costs)? > limit_s * ROUNDING {
         return Ok(f64::INFINITY);
     }
-    pipelined(two_level.bytes, repeats, &costs, limit_s, |bytes| part(bytes)?.schedule(members.len()))
+    pipelined(two_level.bytes, repeats, &*costs, limit_s, |bytes| part(bytes)?.schedule(parts.members.len()))
 }
 
 /// How long a broadcast keeps the rank that has most to do; of the library's own inside groups nothing is known.

@@ -1,9 +1,11 @@
 //! What is planned for a collective: what a row says, or where no row fits, what is predicted to be the fastest.
 
 use super::beyond;
+use super::decider::Decider;
 use super::farthest_first::serves_each;
 use super::fastest::{another as another_root, fastest, seconds};
 use super::forms::{coordinated, in_bounded_segments};
+use super::parts::{InsideGroups, Parts};
 use super::routed::{Choice, Routed};
 use super::{Form, LONGEST_MESSAGE, Location, OWN, PolyModel, placement, stand_in, untuned};
 use crate::collective::{Collective, Parameters, Shape};
@@ -12,6 +14,7 @@ use crate::error::Result;
 use crate::policy::{CompiledPolicy, Decision, TwoLevelRow, bounded};
 use crate::stats;
 use crate::two_level::{has_routes, through_coordinators};
+use std::sync::Arc;
 
 /// Above its own size a row holds up to so many times that: rows are made fourfold or nearer, and end halfway between two.
 const REACH: usize = 2;
@@ -50,16 +53,7 @@ pub struct NextBest {
 /// # Errors
 /// The root is outside, the policy lacks a link, or an algorithm that there is not.
 pub fn plan(policy: &CompiledPolicy, members: &[Location], collective: &'static Collective, shape: &Shape) -> Result<Plan> {
-    collective.check_memory(members.len(), shape.bytes)?;
-    let class = Class::of(policy, members, collective, shape)?;
-    let plan = match decide(policy, members, &class)? {
-        Decided::Form(plan) => plan.for_shape(policy, members, &class, shape)?,
-        Decided::Routes(choice) => {
-            let plan = Plan { next: choice.next.clone(), ..choice.plan(policy, members, shape.root)?.into() };
-            plan.for_shape(policy, members, &class, shape)?
-        }
-    };
-    plan.timed(policy, members, &class, shape)
+    Decider::new(policy, members).plan(collective, shape)
 }
 
 /// Sizes and roots for which the same is decided.
@@ -106,13 +100,14 @@ fn hangs_on_root(collective: &'static Collective, row: Option<&TwoLevelRow>) -> 
     collective.rooted && row.is_some_and(tree)
 }
 
-/// Decides what is done for a class.
+/// Decides what is done for a class. What trees take inside groups may be known.
 ///
 /// # Errors
 /// As [`plan`].
-pub(super) fn decide(policy: &CompiledPolicy, members: &[Location], class: &Class) -> Result<Decided> {
+pub(super) fn decide(policy: &CompiledPolicy, members: &[Location], class: &Class, inside: &Arc<InsideGroups>) -> Result<Decided> {
     if has_routes(class.collective) {
-        return Ok(Decided::Routes(Choice::new(policy, members, class.shape.root, class.shape.bytes, class.above)?));
+        let parts = Parts::knowing(policy, members, Arc::clone(inside));
+        return Ok(Decided::Routes(Choice::new(parts, class.shape.root, class.shape.bytes, class.above)?));
     }
     Ok(Decided::Form(decide_form(policy, members, class.collective, &class.shape)?))
 }
@@ -209,7 +204,7 @@ impl Plan {
     }
 
     /// The same with its time, which may be that of another size than the one that stands for its class.
-    fn timed(self, policy: &CompiledPolicy, members: &[Location], class: &Class, shape: &Shape) -> Result<Plan> {
+    pub(super) fn timed(self, policy: &CompiledPolicy, members: &[Location], class: &Class, shape: &Shape) -> Result<Plan> {
         if let Form::Routed(routed) = self.form {
             let routed = routed.timed(policy, members)?;
             let native_s = routed.beyond.map(|beyond| beyond.native_at(shape.bytes));

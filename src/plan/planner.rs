@@ -77,7 +77,7 @@ impl Planner {
         let Planner { policy, members, decided, routed, .. } = self;
         let class = Class::of(policy, members, collective, shape)?;
         let weight = |decided: &Decided| if let Decided::Form(_) = decided { members.len() } else { CHOICE };
-        let plan = match decided.get_or_keep(class, weight, || decide(policy, members, &class))? {
+        let plan = match decided.get_or_keep(class, weight, || decide(policy, members, &class, &Arc::default()))? {
             Decided::Form(plan) => plan,
             Decided::Routes(choice) => {
                 let from_root = || choice.plan(policy, members, shape.root).map(Plan::from);
@@ -207,7 +207,7 @@ mod tests {
         let classes = [5000, 92_000].map(|bytes| class(&planner, bytes, 1));
         // as if so many had been decided, and planned, from roots that there are not
         let elsewhere = |k: usize| Class { shape: Shape { root: 1000 + k, ..classes[0].shape }, ..classes[0] };
-        let decided = |planner: &Planner| decide(&planner.policy, &planner.members, &classes[0]).unwrap();
+        let decided = |planner: &Planner| decide(&planner.policy, &planner.members, &classes[0], &Arc::default()).unwrap();
         let Decided::Routes(choice) = decided(&planner) else { panic!("a broadcast goes along routes") };
         let plan = Plan::from(choice.plan(&planner.policy, &planner.members, 1).unwrap());
         let (most_decided, most_routed) = (MOST_RANKS / CHOICE, MOST_RANKS / planner.members.len());

@@ -1,10 +1,9 @@
 //! What broadcasts over groups are predicted to take: each is predicted once, however often it is asked about.
 
-use super::across::{predict_within, problem, two_level};
-use super::fastest::MANY_RANKS;
+use super::across::predict_within;
+use super::parts::Parts;
 use super::routed::{Inside, Routed, busy, put_together};
 use super::{Location, TwoLevelChoice, group_ranks};
-use crate::collective::Built;
 use crate::decide::placed;
 use crate::error::Result;
 use crate::intercluster::count;
@@ -25,10 +24,10 @@ const MOST_EACH: usize = 32;
 pub struct Predictions<'a> {
     pub(super) policy: &'a CompiledPolicy,
     pub(super) members: &'a [Location],
+    parts: Parts<'a>,
     found: RefCell<FxHashMap<TwoLevel, Found>>,
     /// By size and coordinator, who alone is another one where the root is.
     inside: RefCell<FxHashMap<(usize, Rank), Option<Inside>>>,
-    built: Built,
     /// They replay events as long as this thread has replayed fewer than so many in all.
     end: Cell<u64>,
 }
@@ -44,8 +43,13 @@ enum Found {
 impl<'a> Predictions<'a> {
     /// None yet.
     pub fn new(policy: &'a CompiledPolicy, members: &'a [Location]) -> Predictions<'a> {
-        let built = if members.len() >= MANY_RANKS { Built::for_many_ranks() } else { Built::default() };
-        Predictions { policy, members, found: RefCell::default(), inside: RefCell::default(), built, end: Cell::new(u64::MAX) }
+        Predictions::of(Parts::new(policy, members))
+    }
+
+    /// None yet, but for what is known of their parts.
+    pub(super) fn of(parts: Parts<'a>) -> Predictions<'a> {
+        let (policy, members) = (parts.policy, parts.members);
+        Predictions { policy, members, parts, found: RefCell::default(), inside: RefCell::default(), end: Cell::new(u64::MAX) }
     }
 
     /// From now on no more than so many events are replayed, but for what was begun.
@@ -69,7 +73,7 @@ impl<'a> Predictions<'a> {
     /// Those of [`super::seconds`].
     pub fn of_choice(&self, root: Rank, choice: &TwoLevelChoice, bytes: usize, limit_s: f64) -> Result<f64> {
         match choice {
-            Some(choice) => self.within(&two_level(self.policy, self.members, root, bytes, *choice)?, limit_s),
+            Some(choice) => self.within(&self.parts.two_level(root, bytes, *choice)?, limit_s),
             None if limit_s < f64::INFINITY && self.least_whole(root, bytes)? > limit_s => Ok(f64::INFINITY),
             None => Ok(self.whole(root, bytes)?.predicted_s),
         }
@@ -100,8 +104,8 @@ impl<'a> Predictions<'a> {
     /// What is best for several ranks of a group.
     fn among(&self, group: usize, ranks: &[Rank], bytes: usize) -> Result<Inside> {
         let positions: Vec<usize> = ranks.iter().map(|&r| self.members[r].position).collect();
-        let decision = self.policy.decide_with(ROUTED, group, &positions, bytes, &self.built)?;
-        let busy = busy(self.policy, group, &placed(&positions, &decision.places), &decision, bytes, &self.built)?;
+        let decision = self.policy.decide_with(ROUTED, group, &positions, bytes, &self.parts.built)?;
+        let busy = busy(self.policy, group, &placed(&positions, &decision.places), &decision, bytes, &self.parts.built)?;
         Ok((decision, busy))
     }
 
@@ -109,7 +113,7 @@ impl<'a> Predictions<'a> {
     fn least_whole(&self, root: Rank, bytes: usize) -> Result<f64> {
         let coordinators: Vec<Location> = group_ranks(self.members, root).into_iter().map(|(_, ranks)| self.members[ranks[0]]).collect();
         let no_time = || vec![0.0; coordinators.len()];
-        Ok(count(&problem(self.policy, &coordinators, bytes, no_time(), no_time())?))
+        Ok(count(&self.parts.problem(&coordinators, bytes, no_time(), no_time())?))
     }
 
     /// As [`super::predict`]: what takes longer than `limit_s` takes for ever.
@@ -125,7 +129,7 @@ impl<'a> Predictions<'a> {
             _ => {
                 let left = usize::try_from(self.events_left() / EVENTS_OF_MESSAGE).unwrap_or(usize::MAX);
                 let most = left.max(MOST_EACH * self.members.len());
-                let seconds = predict_within(self.policy, self.members, &relieved, limit_s, most)?;
+                let seconds = predict_within(&self.parts, &relieved, limit_s, most)?;
                 let found = if seconds <= limit_s { Found::Takes(seconds) } else { Found::TakesLongerThan(limit_s) };
                 self.found.borrow_mut().insert(relieved, found);
                 found
@@ -160,7 +164,7 @@ fn relieved(two_level: &TwoLevel) -> TwoLevel {
 mod tests {
     use super::*;
     use crate::collective::bcast;
-    use crate::plan::{Flow, TwoLevelParameters, predict};
+    use crate::plan::{Flow, TwoLevelParameters, predict, two_level};
     use crate::policy::Policy;
     use crate::two_level::INTER_GROUP_ALGORITHMS;
     use std::path::Path;

@@ -2,6 +2,7 @@
 
 use super::across::{self, Flow, TwoLevelParameters, predict, segment_of, two_level};
 use super::beyond::{self, Beyond};
+use super::parts::Parts;
 use super::{Location, NextBest, Predictions, TwoLevelChoice, about_whole, adapted, group_ranks, placement, untuned};
 use crate::collective::{Built, Shape};
 use crate::decide::placed;
@@ -71,8 +72,9 @@ impl Choice {
     ///
     /// # Errors
     /// [`crate::error::Error::Invalid`] if a link between two groups is not in the policy.
-    pub(super) fn new(policy: &CompiledPolicy, members: &[Location], root: Rank, at: usize, above: bool) -> Result<Choice> {
-        let predictions = Rc::new(Predictions::new(policy, members));
+    pub(super) fn new(parts: Parts, root: Rank, at: usize, above: bool) -> Result<Choice> {
+        let (policy, members) = (parts.policy, parts.members);
+        let predictions = Rc::new(Predictions::of(parts));
         let (over_groups, next) = match crossing_row(policy, members, at) {
             Some(row) if !as_tuned(policy, members, root) => adapted::choice(&predictions, root, at, row)?,
             Some(row) => (choice_of(row)?, None),

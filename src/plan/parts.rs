@@ -1,0 +1,124 @@
+//! What broadcasts over the groups of one communicator have in common, whatever the way between groups: how long trees take inside these, what crosses
+//! them, and what messages cost.
+
+use super::across::problem;
+use super::fastest::MANY_RANKS;
+use super::{Location, PolyModel};
+use crate::collective::{Algorithm, Built, Parameters, Shape};
+use crate::error::{Error, Result};
+use crate::intercluster::Problem;
+use crate::model::Among;
+use crate::policy::CompiledPolicy;
+use crate::predict::{EVENTS, replay};
+use crate::topology::Rank;
+use crate::two_level::ROUTED;
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How long a tree takes inside a group, in seconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Inside {
+    /// Until its last rank has the message.
+    pub all_s: f64,
+    /// So long it keeps the coordinator from sending.
+    pub coordinator_s: f64,
+    /// The events that its replay took.
+    events: u64,
+}
+
+/// A tree with the bytes that pass it, and those of the whole message, which say what model is selected.
+type Tree = (&'static str, usize, usize);
+
+/// What trees take inside groups of one communicator, by their ranks. It hangs neither on the way between groups nor on the root, unless that is one of them.
+#[derive(Debug, Default)]
+pub(super) struct InsideGroups(Mutex<FxHashMap<Tree, FxHashMap<Vec<Rank>, Inside>>>);
+
+impl InsideGroups {
+    fn get(&self, tree: &Tree, ranks: &[Rank]) -> Option<Inside> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(tree)?.get(ranks).copied()
+    }
+
+    fn keep(&self, tree: Tree, ranks: &[Rank], found: Inside) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(tree).or_default().insert(ranks.to_vec(), found);
+    }
+}
+
+/// What broadcasts among these members have in common.
+pub(super) struct Parts<'a> {
+    pub policy: &'a CompiledPolicy,
+    pub members: &'a [Location],
+    /// Schedules of groups of as many ranks.
+    pub built: Built,
+    inside: Arc<InsideGroups>,
+    /// The costs that were asked for last, and for which bytes.
+    costs: RefCell<Option<(usize, Rc<PolyModel<'a>>)>>,
+    /// What crosses between coordinators, as was asked for last, and for which bytes.
+    between: RefCell<Option<(usize, Vec<Location>, Problem)>>,
+}
+
+impl<'a> Parts<'a> {
+    /// Nothing is known yet.
+    pub fn new(policy: &'a CompiledPolicy, members: &'a [Location]) -> Parts<'a> {
+        Parts::knowing(policy, members, Arc::default())
+    }
+
+    /// What trees take inside groups may be known.
+    pub fn knowing(policy: &'a CompiledPolicy, members: &'a [Location], inside: Arc<InsideGroups>) -> Parts<'a> {
+        let built = if members.len() >= MANY_RANKS { Built::for_many_ranks() } else { Built::default() };
+        Parts { policy, members, built, inside, costs: RefCell::default(), between: RefCell::default() }
+    }
+
+    /// What messages cost in a broadcast of so many bytes.
+    ///
+    /// # Errors
+    /// As [`PolyModel::new`].
+    pub fn costs(&self, bytes: usize) -> Result<Rc<PolyModel<'a>>> {
+        if let Some((of, known)) = &*self.costs.borrow()
+            && *of == bytes
+        {
+            return Ok(Rc::clone(known));
+        }
+        let costs = Rc::new(PolyModel::new(self.policy, self.members, ROUTED, bytes)?);
+        *self.costs.borrow_mut() = Some((bytes, Rc::clone(&costs)));
+        Ok(costs)
+    }
+
+    /// What a tree takes inside a group for a piece of a message.
+    ///
+    /// # Errors
+    /// The library's own, whose messages are not known, or as [`PolyModel::new`].
+    pub fn inside(&self, tree: &'static Algorithm, ranks: &[Rank], piece: usize, bytes: usize) -> Result<Inside> {
+        let key = (tree.name, piece, bytes);
+        if let Some(known) = self.inside.get(&key, ranks) {
+            // as if it was replayed again: what is compared must not hang on what came before
+            EVENTS.set(EVENTS.get() + known.events);
+            return Ok(known);
+        }
+        let unknown = || Error::invalid(format!("predict {} inside a group: its messages are not known", tree.name));
+        let schedule = self.built.schedule(tree, &Shape::new(ranks.len(), 0, piece), &Parameters::default())?.ok_or_else(unknown)?;
+        let (costs, before) = (self.costs(bytes)?, EVENTS.get());
+        let found = replay(&schedule, &Among { inner: &*costs, positions: ranks.to_vec() })?;
+        let (all_s, coordinator_s) = (found.completion(), found.port_free.first().copied().unwrap_or(0.0));
+        let inside = Inside { all_s, coordinator_s, events: EVENTS.get() - before };
+        self.inside.keep(key, ranks, inside);
+        Ok(inside)
+    }
+
+    /// As [`problem`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn problem(&self, coordinators: &[Location], bytes: usize, local: Vec<f64>, local_busy: Vec<f64>) -> Result<Problem> {
+        if let Some((of, between, known)) = &*self.between.borrow()
+            && *of == bytes
+            && between == coordinators
+        {
+            return Ok(Problem { local, local_busy, ..known.clone() });
+        }
+        let found = problem(self.policy, coordinators, bytes, local, local_busy)?;
+        *self.between.borrow_mut() = Some((bytes, coordinators.to_vec(), found.clone()));
+        Ok(found)
+    }
+}
