@@ -7,7 +7,7 @@ use super::tables::{Table, difference, named};
 use super::{Cells, Figure};
 use crate::collective::{Built, Collective, NATIVE, Parameters};
 use crate::error::Result;
-use crate::plan::{Form, Location, Plan, everybody, plan};
+use crate::plan::{Decider, Form, Location, Plan, everybody};
 use crate::policy::{CompiledPolicy, Evidence, NO_OTHER, Policy};
 use crate::units;
 use rayon::prelude::*;
@@ -31,7 +31,7 @@ const WHOLE: [&str; 2] = ["whole", "as each is best"];
 /// A map for each collective that the policy has rows for.
 pub(super) fn maps(plans: &Plans) -> Result<Vec<Figure>> {
     let compiled = plans.compiled;
-    let rows = rows(&compiled.policy);
+    let rows = rows(compiled);
     let collectives: Vec<&'static Collective> = tuned(&compiled.policy).collect();
     let has = |(c, row): &(&'static Collective, &Row)| match row.among {
         Among::All | Among::Groups(_) => !compiled.policy.two_level(c).is_empty(),
@@ -85,26 +85,31 @@ fn most_events(plans: &Plans) -> u64 {
 type CellOf = (Decided, String);
 
 /// A row of a map.
-struct Row {
+struct Row<'a> {
     name: String,
     ranks: usize,
-    among: Among,
+    among: Among<'a>,
 }
 
 /// Who takes part.
-enum Among {
+enum Among<'a> {
     /// All ranks, of several groups.
     All,
     /// These, of several groups.
-    Groups(Vec<Location>),
+    Groups(Decider<'a>),
     /// The first ones of a group, as many as it says.
     Group(usize, usize),
 }
 
 /// Over groups all ranks, as many as a launcher would fill slots with, and parts of each group; then whole groups, and fewer of their ranks.
-fn rows(policy: &Policy) -> Vec<Row> {
+fn rows(compiled: &CompiledPolicy) -> Vec<Row<'_>> {
+    let policy = &compiled.policy;
     let all = everybody(policy);
-    let across = |name: &str, members: Vec<Location>| Row { name: name.into(), ranks: members.len(), among: Among::Groups(members) };
+    let across = |name: &str, members: Vec<Location>| Row {
+        name: name.into(),
+        ranks: members.len(),
+        among: Among::Groups(Decider::new(compiled, members)),
+    };
     let several = |members: &[Location]| members.iter().any(|m| m.group != members[0].group);
     let part = |of: usize| all.iter().copied().filter(|m| m.position < (policy.groups[m.group].hosts.len() / of).max(1)).collect();
     let mut rows = Vec::new();
@@ -142,15 +147,13 @@ fn fewer(ranks: usize) -> Vec<usize> {
     counts
 }
 
-impl Row {
+impl Row<'_> {
     /// What is done for a size, with what was built for other groups; nothing where no row says it.
     fn cell(&self, plans: &Plans, collective: &'static Collective, bytes: usize, built: &Built) -> Result<Option<CellOf>> {
         let compiled = plans.compiled;
         Ok(match self.among {
             Among::All => Some(over_all(&compiled.policy, &plans.of_all(collective, 0, bytes)?, bytes)),
-            Among::Groups(ref members) => {
-                Some(predicted(&plan(compiled, members, collective, &collective.shape(members.len(), 0, bytes))?, bytes))
-            }
+            Among::Groups(ref decider) => Some(predicted(&decider.plan(collective, &collective.shape(self.ranks, 0, bytes))?, bytes)),
             Among::Group(g, ranks) if ranks == compiled.policy.groups[g].hosts.len() => whole(compiled, g, collective, bytes),
             Among::Group(g, ranks) => Some(among(compiled, g, collective, (ranks, bytes), built)?),
         })

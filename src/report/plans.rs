@@ -3,7 +3,7 @@
 use super::choices::tuned;
 use crate::collective::Collective;
 use crate::error::Result;
-use crate::plan::{Location, Plan, everybody, plan};
+use crate::plan::{Decider, Location, Plan, everybody};
 use crate::policy::CompiledPolicy;
 use crate::predict::EVENTS;
 use crate::topology::Rank;
@@ -23,6 +23,7 @@ pub(super) struct Plans<'a> {
     pub members: Vec<Location>,
     /// The sizes that are shown, of what has one.
     pub sizes: &'static [usize],
+    decider: Decider<'a>,
     from_first: BTreeMap<(&'static Collective, usize), Plan>,
 }
 
@@ -30,26 +31,34 @@ impl Plans<'_> {
     /// Of the collectives that the policy has rows for.
     ///
     /// # Errors
-    /// As [`plan`].
+    /// As [`Decider::plan`].
     pub fn new(compiled: &CompiledPolicy) -> Result<Plans<'_>> {
         let members = everybody(&compiled.policy);
         let sizes: &'static [usize] = if members.len() > MANY { &FEW_SIZES } else { &SIZES };
-        let of = |c: &'static Collective| c.sizes(sizes).into_iter().map(move |bytes| (c, bytes));
-        let all: Vec<(&'static Collective, usize)> = tuned(&compiled.policy).flat_map(of).collect();
-        let planned =
-            |(c, bytes): (&'static Collective, usize)| Ok(((c, bytes), plan(compiled, &members, c, &c.shape(members.len(), 0, bytes))?));
-        let from_first = all.into_par_iter().map(planned).collect::<Result<_>>()?;
-        Ok(Plans { compiled, members, sizes, from_first })
+        let decider = Decider::new(compiled, members.clone());
+        // sizes of one class one after the other: what is decided for the first one is there for the others
+        let of = |c: &'static Collective| {
+            let class = |bytes: &usize| compiled.size_class(c, *bytes);
+            let all = c.sizes(sizes);
+            all.chunk_by(|a, b| class(a) == class(b)).map(|alike| (c, alike.to_vec())).collect::<Vec<_>>()
+        };
+        let all: Vec<(&'static Collective, Vec<usize>)> = tuned(&compiled.policy).flat_map(of).collect();
+        let planned = |(c, sizes): (&'static Collective, Vec<usize>)| {
+            let of_size = |bytes: usize| Ok(((c, bytes), decider.plan(c, &c.shape(members.len(), 0, bytes))?));
+            sizes.into_iter().map(of_size).collect::<Result<Vec<_>>>()
+        };
+        let from_first = all.into_par_iter().map(planned).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+        Ok(Plans { compiled, members, sizes, decider, from_first })
     }
 
     /// What all ranks do.
     ///
     /// # Errors
-    /// As [`plan`].
+    /// As [`Decider::plan`].
     pub fn of_all(&self, collective: &'static Collective, root: Rank, bytes: usize) -> Result<Plan> {
         match self.from_first.get(&(collective, bytes)).filter(|_| root == 0) {
             Some(known) => Ok(known.clone()),
-            None => plan(self.compiled, &self.members, collective, &collective.shape(self.members.len(), root, bytes)),
+            None => self.decider.plan(collective, &collective.shape(self.members.len(), root, bytes)),
         }
     }
 }
