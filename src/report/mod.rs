@@ -32,6 +32,7 @@ use crate::error::Result;
 use crate::measure::{Samples, Settings};
 use crate::policy::CompiledPolicy;
 use crate::qnm::{Run, Spread};
+use rayon::prelude::*;
 use serde::Serialize;
 
 pub use latencies::{Latencies, Tile};
@@ -177,15 +178,17 @@ impl Report {
     pub fn of(inputs: &Inputs) -> Result<Report> {
         let policy = &inputs.policy.policy;
         let plans = plans::Plans::new(inputs.policy)?;
-        let sections = vec![
-            platform::section(inputs)?,
-            models::section(inputs)?,
-            choices::section(inputs, &plans)?,
-            schedules::section(inputs, &plans)?,
-            wins::section(inputs)?,
-            applications::section(inputs)?,
-            provenance::section(inputs)?,
+        // those that take long side by side: each has times in which it keeps one processor busy only
+        let sections: [&(dyn Fn() -> Result<Section> + Sync); 7] = [
+            &|| platform::section(inputs),
+            &|| models::section(inputs),
+            &|| choices::section(inputs, &plans),
+            &|| schedules::section(inputs, &plans),
+            &|| wins::section(inputs),
+            &|| applications::section(inputs),
+            &|| provenance::section(inputs),
         ];
+        let sections = sections.into_par_iter().map(|section| section()).collect::<Result<Vec<Section>>>()?;
         let most_bytes = room::most_bytes(plans.members.len());
         Ok(Report { title: policy.provenance.platform.clone(), facts: provenance::facts(policy), sections, most_bytes })
     }
