@@ -166,7 +166,8 @@ pub struct View {
     pub size: Option<usize>,
     /// What to know of it.
     pub words: String,
-    /// What is seen.
+    /// What is seen. It is written by itself.
+    #[serde(skip)]
     pub figures: Vec<Figure>,
 }
 

@@ -1,13 +1,29 @@
 //! The page: everything in one file, styles, data and script inside.
 
-use super::Report;
 use super::tables::visible;
+use super::{Block, Chooser, Report, View};
 use crate::error::{Error, Result};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, context, escape_formatter};
+use rayon::prelude::*;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Templates: how figures are written is the same in all.
+const PAGE: &str = concat!(include_str!("figures.html"), include_str!("page.html"));
+const VIEW: &str = concat!(include_str!("figures.html"), include_str!("view.html"));
+
+/// A view as the page has it.
+#[derive(Serialize)]
+struct Seen {
+    /// True if it is the one that is seen at first.
+    at_first: bool,
+    /// Its text; packed, if it is not.
+    html: String,
+}
 
 impl Report {
     /// The page. What comes from files is text in it, whatever it says. Where it would be too long, pictures give way.
@@ -29,16 +45,37 @@ impl Report {
         let failed = |e: minijinja::Error| Error::invalid(format!("fill in the page of the report: {e:#}"));
         let mut page = Environment::new();
         page.set_auto_escape_callback(|_| AutoEscape::Html);
-        page.add_filter("packed", packed);
         page.set_formatter(|out, state, value| match value.as_str().filter(|_| !value.is_safe()) {
             Some(text) => escape_formatter(out, state, &visible(text).into()),
             None => escape_formatter(out, state, value),
         });
         page.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().map_err(failed)?);
-        page.add_template("page", include_str!("page.html")).map_err(failed)?;
+        page.add_template("page", PAGE).and_then(|()| page.add_template("view", VIEW)).map_err(failed)?;
         let (style, script) = (include_str!("page.css"), include_str!("page.js"));
-        page.get_template("page").and_then(|t| t.render(context! { report => Serde(self), style, script })).map_err(failed)
+        let views: BTreeMap<&str, Vec<Seen>> = self
+            .choosers()
+            .map(|chooser| Ok((chooser.id, seen(chooser, &page)?)))
+            .collect::<std::result::Result<_, _>>()
+            .map_err(failed)?;
+        let context = context! { report => Serde(self), views => Serde(views), style, script };
+        page.get_template("page").and_then(|t| t.render(context)).map_err(failed)
     }
+
+    fn choosers(&self) -> impl Iterator<Item = &Chooser> {
+        let blocks = self.sections.iter().flat_map(|s| &s.blocks);
+        blocks.filter_map(|block| if let Block::Chooser(chooser) = block { Some(chooser) } else { None })
+    }
+}
+
+/// The views of a chooser: most of a page, each written by itself.
+fn seen(chooser: &Chooser, page: &Environment) -> std::result::Result<Vec<Seen>, minijinja::Error> {
+    let template = page.get_template("view")?;
+    let start = |view: &View| view.collective == 0 && view.root.unwrap_or(0) == 0 && view.size.is_none_or(|size| size == chooser.start);
+    let written = chooser.views.par_iter().map(|view| {
+        let (at_first, html) = (start(view), template.render(context! { words => &view.words, figures => Serde(&view.figures) })?);
+        Ok(Seen { at_first, html: if at_first { html } else { packed(html) } })
+    });
+    written.collect()
 }
 
 /// What is not seen at first, as the page's script unpacks it when it is asked for: one of a hundred schedules takes a tenth of a megabyte else.
