@@ -71,11 +71,14 @@ fn is_divided(values: &[(usize, f64)]) -> bool {
     most.is_some_and(|most| (mean(&groups[0]) - mean(&groups[1])).abs() <= most)
 }
 
-/// The laws of these forms, best first. Of those that are the same at all values the simplest has the say of them all.
+/// The laws of these forms, best first. Of those that are the same at all values the simplest has the say of them all, as of those of two numbers where
+/// it was run on two: each can be what both are.
 fn weighted(forms: &[Form], values: &[(usize, f64)]) -> Vec<Weighted> {
     let mut laws: Vec<Law> = Vec::new();
+    let numbers = medians(values).len();
     for law in forms.iter().filter_map(|form| Law::of(*form, values)) {
-        let is_same = |other: &Law| values.iter().all(|v| (law.at(v.0).value / other.at(v.0).value).ln().abs() < 1e-9);
+        let meets = |other: &Law| values.iter().all(|v| (law.at(v.0).value / other.at(v.0).value).ln().abs() < 1e-9);
+        let is_same = |other: &Law| meets(other) || [&law, other].iter().all(|law| law.form.free() >= numbers && numbers > 1);
         if !laws.iter().any(is_same) {
             laws.push(law);
         }
@@ -141,6 +144,10 @@ mod tests {
         let computing = Computing::fit(&runs(&[1, 2, 3], 0.03, |p| 1.0 / p as f64), &[]).unwrap();
         assert!(computing.laws.iter().all(|law| law.law.form != Form::Side), "{:?}", computing.laws);
         assert!(off(&computing, 8, 0.125) < 0.1, "{:?}", computing.at(8));
+        // a line and a power both go through two points
+        let computing = Computing::fit(&runs(&[1, 2], 0.03, |p| 1.0 / (p as f64).sqrt()), &[]).unwrap();
+        assert!(computing.laws.iter().all(|law| law.law.form != Form::Offset), "{:?}", computing.laws);
+        assert!(off(&computing, 16, 0.25) < 0.3, "{:?}", computing.at(16));
     }
 
     /// Two processors: a second process slows the first, and a third to eighth have no more to slow.

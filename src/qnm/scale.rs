@@ -80,7 +80,7 @@ impl Form {
     }
 
     /// Numbers that are fitted.
-    fn free(self) -> usize {
+    pub(super) fn free(self) -> usize {
         if matches!(self, Form::Power | Form::Offset | Form::Row) { 2 } else { 1 }
     }
 
