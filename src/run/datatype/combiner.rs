@@ -13,26 +13,24 @@ type LargeEnvelope =
 /// What no library has for a combiner: of a datatype that a call with large counts made, which older calls refuse to describe.
 const LARGE: c_int = c_int::MIN;
 
-/// True of what a call with large counts made (`MPI_Type_contiguous_c`), where the library has such.
-unsafe fn is_large(datatype: MPI_Datatype) -> Result<bool> {
+/// MPI 4's function, where the library has it: the only one that describes what calls with large counts made (`MPI_Type_contiguous_c`).
+fn large_envelope() -> Option<LargeEnvelope> {
     static FOUND: OnceLock<Option<LargeEnvelope>> = OnceLock::new();
     // SAFETY: the symbol, where it exists, is a function of this type
-    let found = FOUND.get_or_init(|| {
+    *FOUND.get_or_init(|| {
         native::newer("PMPI_Type_get_envelope_c").map(|found| unsafe { std::mem::transmute::<*mut c_void, LargeEnvelope>(found) })
-    });
-    let Some(envelope) = found else { return Ok(false) };
-    let (mut ints, mut addresses, mut large, mut types, mut combiner) = (0, 0, 0, 0, 0);
-    // SAFETY: out-parameters of the right types
-    let code = unsafe { envelope(datatype, &mut ints, &mut addresses, &mut large, &mut types, &mut combiner) };
-    check("MPI_Type_get_envelope_c", code)?;
-    Ok(large > 0)
+    })
 }
 
 /// How a datatype was made, and how many numbers, addresses and types it was made with.
 pub unsafe fn combiner(datatype: MPI_Datatype) -> Result<(c_int, usize, usize, usize)> {
-    // SAFETY: the caller's
-    if unsafe { is_large(datatype)? } {
-        return Ok((LARGE, 0, 0, 0));
+    if let Some(envelope) = large_envelope() {
+        let (mut ints, mut addresses, mut large, mut types, mut combiner) = (0, 0, 0, 0, 0);
+        // SAFETY: out-parameters of the right types
+        let code = unsafe { envelope(datatype, &mut ints, &mut addresses, &mut large, &mut types, &mut combiner) };
+        check("MPI_Type_get_envelope_c", code)?;
+        let made = (combiner, ints.max(0) as usize, addresses.max(0) as usize, types.max(0) as usize);
+        return Ok(if large > 0 { (LARGE, 0, 0, 0) } else { made });
     }
     let (mut ints, mut addresses, mut types, mut combiner) = (0, 0, 0, 0);
     // SAFETY: out-parameters of the right types
