@@ -78,7 +78,7 @@ fn decided_inside(plans: &Plans, all: &[((&'static Collective, &Row), Vec<usize>
 
 /// What all maps of a page may cost.
 fn most_events(plans: &Plans) -> u64 {
-    if plans.members.len() > FEW { MOST_EVENTS_AMONG_MANY } else { MOST_EVENTS }
+    if plans.members().len() > FEW { MOST_EVENTS_AMONG_MANY } else { MOST_EVENTS }
 }
 
 /// What a cell says, and what it says in full.

@@ -171,6 +171,13 @@ pub struct View {
     pub figures: Vec<Figure>,
 }
 
+impl View {
+    /// True if it is seen before anything is chosen, where sizes start at this place.
+    fn is_seen_at_first(&self, start: usize) -> bool {
+        self.collective == 0 && self.root.unwrap_or(0) == 0 && self.size.is_none_or(|size| size == start)
+    }
+}
+
 impl Report {
     /// Makes a report.
     ///
@@ -189,8 +196,10 @@ impl Report {
             &|| applications::section(inputs),
             &|| provenance::section(inputs),
         ];
-        let sections = sections.into_par_iter().map(|section| section()).collect::<Result<Vec<Section>>>()?;
-        let most_bytes = room::most_bytes(plans.members.len());
+        // the first one's error, whoever comes to one first
+        let sections = sections.into_par_iter().map(|section| section()).collect::<Vec<Result<Section>>>();
+        let sections = sections.into_iter().collect::<Result<Vec<Section>>>()?;
+        let most_bytes = room::most_bytes(plans.members().len());
         Ok(Report { title: policy.provenance.platform.clone(), facts: provenance::facts(policy), sections, most_bytes })
     }
 

@@ -1,7 +1,7 @@
 //! The page: everything in one file, styles, data and script inside.
 
 use super::tables::visible;
-use super::{Block, Chooser, Report, View};
+use super::{Block, Chooser, Report};
 use crate::error::{Error, Result};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -70,12 +70,13 @@ impl Report {
 /// The views of a chooser: most of a page, each written by itself.
 fn seen(chooser: &Chooser, page: &Environment) -> std::result::Result<Vec<Seen>, minijinja::Error> {
     let template = page.get_template("view")?;
-    let start = |view: &View| view.collective == 0 && view.root.unwrap_or(0) == 0 && view.size.is_none_or(|size| size == chooser.start);
     let written = chooser.views.par_iter().map(|view| {
-        let (at_first, html) = (start(view), template.render(context! { words => &view.words, figures => Serde(&view.figures) })?);
+        let (at_first, html) =
+            (view.is_seen_at_first(chooser.start), template.render(context! { words => &view.words, figures => Serde(&view.figures) })?);
         Ok(Seen { at_first, html: if at_first { html } else { packed(html) } })
     });
-    written.collect()
+    // the first one's error, whoever comes to one first
+    written.collect::<Vec<_>>().into_iter().collect()
 }
 
 /// What is not seen at first, as the page's script unpacks it when it is asked for: one of a hundred schedules takes a tenth of a megabyte else.

@@ -19,8 +19,6 @@ const MANY: usize = 512;
 /// Plans, each made once.
 pub(super) struct Plans<'a> {
     pub compiled: &'a CompiledPolicy,
-    /// All ranks.
-    pub members: Vec<Location>,
     /// The sizes that are shown, of what has one.
     pub sizes: &'static [usize],
     decider: Decider<'a>,
@@ -35,7 +33,7 @@ impl Plans<'_> {
     pub fn new(compiled: &CompiledPolicy) -> Result<Plans<'_>> {
         let members = everybody(&compiled.policy);
         let sizes: &'static [usize] = if members.len() > MANY { &FEW_SIZES } else { &SIZES };
-        let decider = Decider::new(compiled, members.clone());
+        let decider = Decider::new(compiled, members);
         // sizes of one class one after the other: what is decided for the first one is there for the others
         let of = |c: &'static Collective| {
             let class = |bytes: &usize| compiled.size_class(c, *bytes);
@@ -44,11 +42,18 @@ impl Plans<'_> {
         };
         let all: Vec<(&'static Collective, Vec<usize>)> = tuned(&compiled.policy).flat_map(of).collect();
         let planned = |(c, sizes): (&'static Collective, Vec<usize>)| {
-            let of_size = |bytes: usize| Ok(((c, bytes), decider.plan(c, &c.shape(members.len(), 0, bytes))?));
+            let of_size = |bytes: usize| Ok(((c, bytes), decider.plan(c, &c.shape(decider.members().len(), 0, bytes))?));
             sizes.into_iter().map(of_size).collect::<Result<Vec<_>>>()
         };
-        let from_first = all.into_par_iter().map(planned).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
-        Ok(Plans { compiled, members, sizes, decider, from_first })
+        // the first one's error, whoever comes to one first
+        let planned = all.into_par_iter().map(planned).collect::<Vec<Result<Vec<_>>>>();
+        let from_first = planned.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+        Ok(Plans { compiled, sizes, decider, from_first })
+    }
+
+    /// All ranks.
+    pub fn members(&self) -> &[Location] {
+        self.decider.members()
     }
 
     /// What all ranks do.
@@ -58,7 +63,7 @@ impl Plans<'_> {
     pub fn of_all(&self, collective: &'static Collective, root: Rank, bytes: usize) -> Result<Plan> {
         match self.from_first.get(&(collective, bytes)).filter(|_| root == 0) {
             Some(known) => Ok(known.clone()),
-            None => self.decider.plan(collective, &collective.shape(self.members.len(), root, bytes)),
+            None => self.decider.plan(collective, &collective.shape(self.members().len(), root, bytes)),
         }
     }
 }

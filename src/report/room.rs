@@ -61,14 +61,13 @@ fn without_schedules(chooser: &mut Chooser, bytes: &mut usize, from_others: bool
         return;
     }
     let start = chooser.start;
-    let is_first = |view: &super::View| view.collective == 0 && view.root.unwrap_or(0) == 0 && view.size.is_none_or(|size| size == start);
     let is_traced = |view: &super::View| view.figures.iter().any(|f| f.id.starts_with("traced-"));
     let size = |view: &super::View| view.figures.iter().map(|f| packed(f.svg.clone()).len()).sum::<usize>();
     let mut views: Vec<(usize, &mut super::View)> = chooser
         .views
         .iter_mut()
         .filter(|view| !from_others || view.root.is_some_and(|root| root > 0))
-        .filter(|view| !view.figures.is_empty() && !is_first(view) && !is_traced(view))
+        .filter(|view| !view.figures.is_empty() && !view.is_seen_at_first(start) && !is_traced(view))
         .map(|view| (size(view), view))
         .collect();
     views.sort_by_key(|(size, _)| std::cmp::Reverse(*size));

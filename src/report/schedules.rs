@@ -35,17 +35,17 @@ pub(super) fn section(inputs: &Inputs, plans: &Plans) -> Result<Section> {
         format!("rank {root}, {} ({})", host(policy, members[root]), policy.groups[members[root].group].name)
     };
     let calls = inputs.traces.iter().map(|traced| Call::of(inputs, traced)).collect::<Result<Vec<_>>>()?;
-    let (firsts, left_out) = roots(&plans.members);
+    let (firsts, left_out) = roots(plans.members());
     let mut choices = Choices {
         collectives: tuned(policy).collect(),
-        roots: firsts.iter().map(|&root| name(&plans.members, root)).collect(),
+        roots: firsts.iter().map(|&root| name(plans.members(), root)).collect(),
         sizes: plans.sizes.to_vec(),
     };
     let mut places: Vec<Place> = Vec::new();
     for (k, &collective) in choices.collectives.iter().enumerate() {
         let of = if collective.rooted { firsts.iter().enumerate().map(|(k, &root)| (Some(k), root)).collect() } else { vec![(None, 0)] };
         for (root, rank) in of {
-            let place = |bytes| Place { collective: k, root, shape: collective.shape(plans.members.len(), rank, bytes), call: None };
+            let place = |bytes| Place { collective: k, root, shape: collective.shape(plans.members().len(), rank, bytes), call: None };
             places.extend(collective.sizes(plans.sizes).into_iter().map(place));
         }
     }
@@ -169,13 +169,13 @@ struct Asked<'a> {
 fn views(plans: &Plans, choices: &Choices, places: &[Place], from_others: &FromRoots, some_traced: bool) -> Result<Vec<View>> {
     let planned = places.par_iter().map(|place| {
         let (collective, shape) = (choices.collectives[place.collective], &place.shape);
-        let (members, plan) = match place.call.filter(|call| call.members != plans.members) {
+        let (members, plan) = match place.call.filter(|call| call.members != plans.members()) {
             // samples may have them in another order
-            Some(call) => (&call.members, Some(plan(plans.compiled, &call.members, collective, shape)?)),
+            Some(call) => (&call.members[..], Some(plan(plans.compiled, &call.members, collective, shape)?)),
             None => match from_others.get(&(collective, shape.root, shape.bytes)) {
-                Some(plan) => (&plans.members, Some(plan.clone())),
-                None if place.root.unwrap_or(0) > 0 && place.call.is_none() => (&plans.members, None),
-                None => (&plans.members, Some(plans.of_all(collective, shape.root, shape.bytes)?)),
+                Some(plan) => (plans.members(), Some(plan.clone())),
+                None if place.root.unwrap_or(0) > 0 && place.call.is_none() => (plans.members(), None),
+                None => (plans.members(), Some(plans.of_all(collective, shape.root, shape.bytes)?)),
             },
         };
         let operations = plan.as_ref().map_or(Ok(0), |plan| operations(&plan.form, shape))?;
