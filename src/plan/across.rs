@@ -1,7 +1,7 @@
 //! Pipelines over groups: an inter-group algorithm between them, a tree inside them, segments through both.
 
+use super::common::{Common, TreeTime};
 use super::members::host_by_host;
-use super::parts::{Inside, Parts};
 use super::poly_model::crossing;
 use super::{Location, PolyModel, group_ranks};
 use crate::collective::{Algorithm, Parameters, bcast};
@@ -120,10 +120,10 @@ pub fn seconds(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes:
 /// # Errors
 /// The policy lacks a link.
 pub fn two_level(policy: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize, choice: TwoLevelParameters) -> Result<TwoLevel> {
-    Parts::new(policy, members).two_level(root, bytes, choice)
+    Common::new(policy, members).two_level(root, bytes, choice)
 }
 
-impl Parts<'_> {
+impl Common<'_> {
     /// As [`two_level`].
     ///
     /// # Errors
@@ -136,17 +136,17 @@ impl Parts<'_> {
 }
 
 /// The broadcast that goes a schedule over these groups, or parts of groups.
-fn over(parts: &Parts, mut groups: Vec<Vec<Rank>>, bytes: usize, choice: TwoLevelParameters) -> Result<TwoLevel> {
+fn over(common: &Common, mut groups: Vec<Vec<Rank>>, bytes: usize, choice: TwoLevelParameters) -> Result<TwoLevel> {
     if choice.inter_group == InterGroupAlgorithm::OverAll {
-        return over_all(parts, groups, bytes, choice);
+        return over_all(common, groups, bytes, choice);
     }
-    let (policy, members) = (parts.policy, parts.members);
+    let (policy, members) = (common.policy, common.members);
     if !choice.inter_group.has_trees() {
         groups.iter_mut().for_each(|ranks| host_by_host(policy, members, ranks));
     }
     let choice = if choice.inter_group.has_trees() { choice } else { TwoLevelParameters { intra_group: bcast::CHAIN, ..choice } };
     let segment = segment_of(choice.segment, bytes).min(bytes);
-    let costs = parts.costs(bytes)?;
+    let costs = common.costs(bytes)?;
     if choice.by_speed {
         for ranks in &mut groups {
             *ranks = ordered(&costs, choice.intra_group, Parameters::default(), ranks, segment)?;
@@ -156,12 +156,12 @@ fn over(parts: &Parts, mut groups: Vec<Vec<Rank>>, bytes: usize, choice: TwoLeve
     let coordinators: Vec<Location> = groups.iter().map(|ranks| members[ranks[0]]).collect();
     let (mut intra_group, mut local_busy) = (vec![0.0; groups.len()], vec![0.0; groups.len()]);
     for (k, ranks) in groups.iter().enumerate().filter(|_| choice.inter_group.counts_inside()) {
-        let found = parts.inside(choice.intra_group, ranks, segment, bytes)?;
+        let found = common.inside(choice.intra_group, ranks, segment, bytes)?;
         (intra_group[k], local_busy[k]) = (found.all_s, found.coordinator_s);
     }
     let inter_group = match choice.inter_group {
         InterGroupAlgorithm::Relay => InterGroup::Relay,
-        other => other.inter_group(&parts.problem(&coordinators, segment, intra_group, local_busy)?),
+        other => other.inter_group(&common.problem(&coordinators, segment, intra_group, local_busy)?),
     };
     // one message is under way, whatever may be
     let in_segments = |in_flight: usize| if choice.segment > 0 { in_flight } else { 0 };
@@ -187,11 +187,11 @@ fn over(parts: &Parts, mut groups: Vec<Vec<Rank>>, bytes: usize, choice: TwoLeve
 }
 
 /// The broadcast by one algorithm over all ranks, group after group from the root's on.
-fn over_all(parts: &Parts, groups: Vec<Vec<Rank>>, bytes: usize, choice: TwoLevelParameters) -> Result<TwoLevel> {
+fn over_all(common: &Common, groups: Vec<Vec<Rank>>, bytes: usize, choice: TwoLevelParameters) -> Result<TwoLevel> {
     let mut ranks = groups.concat();
     let segment = if choice.segment < bytes { choice.segment } else { 0 };
     let said = Parameters { in_flight: choice.flow.in_flight, ..Parameters::of(segment, 0) };
-    let costs = parts.costs(bytes)?;
+    let costs = common.costs(bytes)?;
     if choice.by_speed {
         ranks = ordered(&costs, choice.intra_group, said, &ranks, bytes)?;
     }
@@ -243,9 +243,9 @@ struct Part {
 
 /// As a broadcast along the star, where the group that is done last hears it in as many parts at once as let everybody be done the soonest;
 /// then the group that is done last then, until parts gain nothing.
-fn in_parts(parts: &Parts, star: TwoLevel, choice: TwoLevelParameters) -> Result<TwoLevel> {
-    let (policy, members) = (parts.policy, parts.members);
-    let inside = |ranks: &[Rank]| parts.inside(choice.intra_group, ranks, star.bytes, star.bytes);
+fn in_parts(common: &Common, star: TwoLevel, choice: TwoLevelParameters) -> Result<TwoLevel> {
+    let (policy, members) = (common.policy, common.members);
+    let inside = |ranks: &[Rank]| common.inside(choice.intra_group, ranks, star.bytes, star.bytes);
     let part = |group: usize, ranks: &[Rank]| -> Result<Part> {
         let cost = crossing(policy, members[star.groups[0][0]], members[ranks[0]], star.bytes);
         Ok(Part { group, ranks: ranks.to_vec(), cost, intra_group: inside(ranks)?.all_s })
@@ -290,7 +290,7 @@ fn in_parts(parts: &Parts, star: TwoLevel, choice: TwoLevelParameters) -> Result
 
 /// When the last of the parts and of the root's own group is done, and which part that is, if it is one. Parts
 /// are put in the order in which they are served: the one that is done last when served first comes first.
-fn done_last(parts: &mut [Part], own: &Inside) -> (f64, Option<usize>) {
+fn done_last(parts: &mut [Part], own: &TreeTime) -> (f64, Option<usize>) {
     let rest = |p: &Part| p.cost.transit - p.cost.gap + p.intra_group;
     parts.sort_by(|a, b| rest(b).total_cmp(&rest(a)));
     let (mut free, mut last) = (0.0, (0.0, None));
@@ -344,14 +344,14 @@ fn hosts(policy: &CompiledPolicy, members: &[Location], groups: &[Vec<Rank>]) ->
 /// # Errors
 /// An algorithm that there is not.
 pub fn predict(policy: &CompiledPolicy, members: &[Location], two_level: &TwoLevel) -> Result<f64> {
-    predict_within(&Parts::new(policy, members), two_level, f64::INFINITY, usize::MAX)
+    predict_within(&Common::new(policy, members), two_level, f64::INFINITY, usize::MAX)
 }
 
 /// As [`predict`]; what takes longer than `limit_s` takes for ever. What has more messages than `most`, or would be looked at for more, is too large.
 ///
 /// # Errors
 /// As there; [`Error::TooLarge`].
-pub(super) fn predict_within(parts: &Parts, two_level: &TwoLevel, limit_s: f64, most: usize) -> Result<f64> {
+pub(super) fn predict_within(common: &Common, two_level: &TwoLevel, limit_s: f64, most: usize) -> Result<f64> {
     let part = |bytes: usize| {
         let part = TwoLevel { bytes, ..two_level.clone() };
         let messages = part.message_count();
@@ -363,11 +363,11 @@ pub(super) fn predict_within(parts: &Parts, two_level: &TwoLevel, limit_s: f64, 
     let repeats = repeats(two_level);
     // of what cannot be looked at for its first turns nothing is built
     part(repeats.least_looked_at(two_level.bytes))?;
-    let costs = parts.costs(two_level.bytes)?;
+    let costs = common.costs(two_level.bytes)?;
     if limit_s.is_finite() && two_level.inter_group == InterGroup::Relay && least(two_level, &costs)? > limit_s * ROUNDING {
         return Ok(f64::INFINITY);
     }
-    pipelined(two_level.bytes, repeats, &*costs, limit_s, |bytes| part(bytes)?.schedule(parts.members.len()))
+    pipelined(two_level.bytes, repeats, &*costs, limit_s, |bytes| part(bytes)?.schedule(common.members.len()))
 }
 
 /// How long a broadcast keeps the rank that has most to do; of the library's own inside groups nothing is known.

@@ -1,11 +1,11 @@
 //! What is planned for a collective: what a row says, or where no row fits, what is predicted to be the fastest.
 
 use super::beyond;
+use super::common::{Common, InsideGroups};
 use super::decider::Decider;
 use super::farthest_first::serves_each;
 use super::fastest::{another as another_root, fastest, seconds};
 use super::forms::{coordinated, in_bounded_segments};
-use super::parts::{InsideGroups, Parts};
 use super::routed::{Choice, Routed};
 use super::{Form, LONGEST_MESSAGE, Location, OWN, PolyModel, placement, stand_in, untuned};
 use crate::collective::{Collective, Parameters, Shape};
@@ -106,8 +106,8 @@ fn hangs_on_root(collective: &'static Collective, row: Option<&TwoLevelRow>) -> 
 /// As [`plan`].
 pub(super) fn decide(policy: &CompiledPolicy, members: &[Location], class: &Class, inside: &Arc<InsideGroups>) -> Result<Decided> {
     if has_routes(class.collective) {
-        let parts = Parts::knowing(policy, members, Arc::clone(inside));
-        return Ok(Decided::Routes(Choice::new(parts, class.shape.root, class.shape.bytes, class.above)?));
+        let common = Common::knowing(policy, members, Arc::clone(inside));
+        return Ok(Decided::Routes(Choice::new(common, class.shape.root, class.shape.bytes, class.above)?));
     }
     Ok(Decided::Form(decide_form(policy, members, class.collective, &class.shape)?))
 }

@@ -5,6 +5,7 @@ mod adapted;
 mod beyond;
 mod bound;
 mod candidates;
+mod common;
 mod decided;
 mod decider;
 mod farthest_first;
@@ -15,7 +16,7 @@ mod form_words;
 mod forms;
 mod members;
 mod oldest;
-mod parts;
+
 mod planner;
 mod poly_model;
 mod predictions;

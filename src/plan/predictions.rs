@@ -1,7 +1,7 @@
 //! What broadcasts over groups are predicted to take: each is predicted once, however often it is asked about.
 
 use super::across::predict_within;
-use super::parts::Parts;
+use super::common::Common;
 use super::routed::{Inside, Routed, busy, put_together};
 use super::{Location, TwoLevelChoice, group_ranks};
 use crate::decide::placed;
@@ -24,7 +24,7 @@ const MOST_EACH: usize = 32;
 pub struct Predictions<'a> {
     pub(super) policy: &'a CompiledPolicy,
     pub(super) members: &'a [Location],
-    parts: Parts<'a>,
+    common: Common<'a>,
     found: RefCell<FxHashMap<TwoLevel, Found>>,
     /// By size and coordinator, who alone is another one where the root is.
     inside: RefCell<FxHashMap<(usize, Rank), Option<Inside>>>,
@@ -43,13 +43,13 @@ enum Found {
 impl<'a> Predictions<'a> {
     /// None yet.
     pub fn new(policy: &'a CompiledPolicy, members: &'a [Location]) -> Predictions<'a> {
-        Predictions::of(Parts::new(policy, members))
+        Predictions::of(Common::new(policy, members))
     }
 
-    /// None yet, but for what is known of their parts.
-    pub(super) fn of(parts: Parts<'a>) -> Predictions<'a> {
-        let (policy, members) = (parts.policy, parts.members);
-        Predictions { policy, members, parts, found: RefCell::default(), inside: RefCell::default(), end: Cell::new(u64::MAX) }
+    /// None yet, but for what they have in common.
+    pub(super) fn of(common: Common<'a>) -> Predictions<'a> {
+        let (policy, members) = (common.policy, common.members);
+        Predictions { policy, members, common, found: RefCell::default(), inside: RefCell::default(), end: Cell::new(u64::MAX) }
     }
 
     /// From now on no more than so many events are replayed, but for what was begun.
@@ -73,7 +73,7 @@ impl<'a> Predictions<'a> {
     /// Those of [`super::seconds`].
     pub fn of_choice(&self, root: Rank, choice: &TwoLevelChoice, bytes: usize, limit_s: f64) -> Result<f64> {
         match choice {
-            Some(choice) => self.within(&self.parts.two_level(root, bytes, *choice)?, limit_s),
+            Some(choice) => self.within(&self.common.two_level(root, bytes, *choice)?, limit_s),
             None if limit_s < f64::INFINITY && self.least_whole(root, bytes)? > limit_s => Ok(f64::INFINITY),
             None => Ok(self.whole(root, bytes)?.predicted_s),
         }
@@ -104,8 +104,8 @@ impl<'a> Predictions<'a> {
     /// What is best for several ranks of a group.
     fn among(&self, group: usize, ranks: &[Rank], bytes: usize) -> Result<Inside> {
         let positions: Vec<usize> = ranks.iter().map(|&r| self.members[r].position).collect();
-        let decision = self.policy.decide_with(ROUTED, group, &positions, bytes, &self.parts.built)?;
-        let busy = busy(self.policy, group, &placed(&positions, &decision.places), &decision, bytes, &self.parts.built)?;
+        let decision = self.policy.decide_with(ROUTED, group, &positions, bytes, &self.common.built)?;
+        let busy = busy(self.policy, group, &placed(&positions, &decision.places), &decision, bytes, &self.common.built)?;
         Ok((decision, busy))
     }
 
@@ -113,7 +113,7 @@ impl<'a> Predictions<'a> {
     fn least_whole(&self, root: Rank, bytes: usize) -> Result<f64> {
         let coordinators: Vec<Location> = group_ranks(self.members, root).into_iter().map(|(_, ranks)| self.members[ranks[0]]).collect();
         let no_time = || vec![0.0; coordinators.len()];
-        Ok(count(&self.parts.problem(&coordinators, bytes, no_time(), no_time())?))
+        Ok(count(&self.common.problem(&coordinators, bytes, no_time(), no_time())?))
     }
 
     /// As [`super::predict`]: what takes longer than `limit_s` takes for ever.
@@ -129,7 +129,7 @@ impl<'a> Predictions<'a> {
             _ => {
                 let left = usize::try_from(self.events_left() / EVENTS_OF_MESSAGE).unwrap_or(usize::MAX);
                 let most = left.max(MOST_EACH * self.members.len());
-                let seconds = predict_within(&self.parts, &relieved, limit_s, most)?;
+                let seconds = predict_within(&self.common, &relieved, limit_s, most)?;
                 let found = if seconds <= limit_s { Found::Takes(seconds) } else { Found::TakesLongerThan(limit_s) };
                 self.found.borrow_mut().insert(relieved, found);
                 found

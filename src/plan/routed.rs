@@ -2,7 +2,7 @@
 
 use super::across::{self, Flow, TwoLevelParameters, predict, segment_of, two_level};
 use super::beyond::{self, Beyond};
-use super::parts::Parts;
+use super::common::Common;
 use super::{Location, NextBest, Predictions, TwoLevelChoice, about_whole, adapted, group_ranks, placement, untuned};
 use crate::collective::{Built, Shape};
 use crate::decide::placed;
@@ -72,9 +72,9 @@ impl Choice {
     ///
     /// # Errors
     /// [`crate::error::Error::Invalid`] if a link between two groups is not in the policy.
-    pub(super) fn new(parts: Parts, root: Rank, at: usize, above: bool) -> Result<Choice> {
-        let (policy, members) = (parts.policy, parts.members);
-        let predictions = Rc::new(Predictions::of(parts));
+    pub(super) fn new(common: Common, root: Rank, at: usize, above: bool) -> Result<Choice> {
+        let (policy, members) = (common.policy, common.members);
+        let predictions = Rc::new(Predictions::of(common));
         let (over_groups, next) = match crossing_row(policy, members, at) {
             Some(row) if !as_tuned(policy, members, root) => adapted::choice(&predictions, root, at, row)?,
             Some(row) => (choice_of(row)?, None),

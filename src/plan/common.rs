@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// How long a tree takes inside a group, in seconds.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Inside {
+pub(super) struct TreeTime {
     /// Until its last rank has the message.
     pub all_s: f64,
     /// So long it keeps the coordinator from sending.
@@ -33,20 +33,26 @@ type Tree = (&'static str, usize, usize);
 
 /// What trees take inside groups of one communicator, by their ranks. It hangs neither on the way between groups nor on the root, unless that is one of them.
 #[derive(Debug, Default)]
-pub(super) struct InsideGroups(Mutex<FxHashMap<Tree, FxHashMap<Vec<Rank>, Inside>>>);
+pub(super) struct InsideGroups(Mutex<FxHashMap<Tree, FxHashMap<Vec<Rank>, TreeTime>>>);
 
 impl InsideGroups {
-    fn get(&self, tree: &Tree, ranks: &[Rank]) -> Option<Inside> {
+    fn get(&self, tree: &Tree, ranks: &[Rank]) -> Option<TreeTime> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(tree)?.get(ranks).copied()
     }
 
-    fn keep(&self, tree: Tree, ranks: &[Rank], found: Inside) {
+    /// How many trees in how many groups are known.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().map(FxHashMap::len).sum()
+    }
+
+    fn keep(&self, tree: Tree, ranks: &[Rank], found: TreeTime) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(tree).or_default().insert(ranks.to_vec(), found);
     }
 }
 
 /// What broadcasts among these members have in common.
-pub(super) struct Parts<'a> {
+pub(super) struct Common<'a> {
     pub policy: &'a CompiledPolicy,
     pub members: &'a [Location],
     /// Schedules of groups of as many ranks.
@@ -58,16 +64,16 @@ pub(super) struct Parts<'a> {
     between: RefCell<Option<(usize, Vec<Location>, Problem)>>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> Common<'a> {
     /// Nothing is known yet.
-    pub fn new(policy: &'a CompiledPolicy, members: &'a [Location]) -> Parts<'a> {
-        Parts::knowing(policy, members, Arc::default())
+    pub fn new(policy: &'a CompiledPolicy, members: &'a [Location]) -> Common<'a> {
+        Common::knowing(policy, members, Arc::default())
     }
 
     /// What trees take inside groups may be known.
-    pub fn knowing(policy: &'a CompiledPolicy, members: &'a [Location], inside: Arc<InsideGroups>) -> Parts<'a> {
+    pub fn knowing(policy: &'a CompiledPolicy, members: &'a [Location], inside: Arc<InsideGroups>) -> Common<'a> {
         let built = if members.len() >= MANY_RANKS { Built::for_many_ranks() } else { Built::default() };
-        Parts { policy, members, built, inside, costs: RefCell::default(), between: RefCell::default() }
+        Common { policy, members, built, inside, costs: RefCell::default(), between: RefCell::default() }
     }
 
     /// What messages cost in a broadcast of so many bytes.
@@ -89,7 +95,7 @@ impl<'a> Parts<'a> {
     ///
     /// # Errors
     /// The library's own, whose messages are not known, or as [`PolyModel::new`].
-    pub fn inside(&self, tree: &'static Algorithm, ranks: &[Rank], piece: usize, bytes: usize) -> Result<Inside> {
+    pub fn inside(&self, tree: &'static Algorithm, ranks: &[Rank], piece: usize, bytes: usize) -> Result<TreeTime> {
         let key = (tree.name, piece, bytes);
         if let Some(known) = self.inside.get(&key, ranks) {
             // as if it was replayed again: what is compared must not hang on what came before
@@ -101,7 +107,7 @@ impl<'a> Parts<'a> {
         let (costs, before) = (self.costs(bytes)?, EVENTS.get());
         let found = replay(&schedule, &Among { inner: &*costs, positions: ranks.to_vec() })?;
         let (all_s, coordinator_s) = (found.completion(), found.port_free.first().copied().unwrap_or(0.0));
-        let inside = Inside { all_s, coordinator_s, events: EVENTS.get() - before };
+        let inside = TreeTime { all_s, coordinator_s, events: EVENTS.get() - before };
         self.inside.keep(key, ranks, inside);
         Ok(inside)
     }
