@@ -219,7 +219,8 @@ impl Drawn {
             id: format!("gantt-{}", self.id),
             title: format!("What ranks do: {title}"),
             words: format!(
-                "All done after {}. In each row, sends above and receives below; the table says from when rows are on the critical path.",
+                "All done after {}. In each row, sends above and receives below, and paler what has pauses that are too many to be drawn; the table says from when rows \
+                 are on the critical path.",
                 units::seconds(self.end_s)
             ),
             svg: gantt(&self.chart)?,

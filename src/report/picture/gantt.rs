@@ -43,11 +43,22 @@ const NAMED: i32 = 11;
 /// Where it is drawn.
 const ACROSS: i32 = WIDTH as i32 - LEFT - RIGHT;
 
-/// A picture has no more rectangles: where pipelines would have thousands, pauses between segments are not drawn.
+/// A picture has no more rectangles: where pipelines would have thousands, those of one kind are joined over their pauses, and paler by what of them are pauses.
 const MOST_SPANS: usize = 450;
 
-/// Row, kind, and from where to where.
-type Bar = (usize, usize, i32, i32);
+/// What one row does of one kind.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Bar {
+    row: usize,
+    kind: usize,
+    from: i32,
+    to: i32,
+    /// So many of its points are no pause.
+    busy: i32,
+}
+
+/// As pale as a bar may be: the shortest message is to be seen in it.
+const PALEST: f64 = 0.2;
 
 /// Where it begins, in points: times are on the axis.
 fn across(chart: &Gantt, t: f64) -> i32 {
@@ -67,7 +78,11 @@ fn bars(chart: &Gantt) -> Vec<Bar> {
         *end = to.max(from + 1).max(*end);
     }
     let all = ends.into_iter().enumerate().filter(|(_, end)| *end > i32::MIN);
-    all.map(|(k, end)| (k / points / kinds, k / points % kinds, LEFT + (k % points) as i32, end)).collect()
+    let bar = |(k, to): (usize, i32)| {
+        let from = LEFT + (k % points) as i32;
+        Bar { row: k / points / kinds, kind: k / points % kinds, from, to, busy: to - from }
+    };
+    all.map(bar).collect()
 }
 
 /// Those of one kind on one row with less than so many points of the picture between them are one.
@@ -75,7 +90,11 @@ fn joined(bars: Vec<Bar>, pause: i32) -> Vec<Bar> {
     let mut joined: Vec<Bar> = Vec::new();
     for bar in bars {
         match joined.last_mut() {
-            Some(last) if last.0 == bar.0 && last.1 == bar.1 && bar.2 <= last.3 + pause => last.3 = last.3.max(bar.3),
+            Some(last) if last.row == bar.row && last.kind == bar.kind && bar.from <= last.to + pause => {
+                // what both are busy with counts once
+                last.busy += (bar.busy - (last.to - bar.from).max(0)).max(0);
+                last.to = last.to.max(bar.to);
+            }
             _ => joined.push(bar),
         }
     }
@@ -126,11 +145,12 @@ pub fn gantt(chart: &Gantt) -> Result<String> {
             first += rows;
         }
         let kinds = chart.kinds.len().max(1) as i32;
-        for (at, kind, from, to) in few(chart) {
+        for Bar { row: at, kind, from, to, busy } in few(chart) {
             let top = TOP + row * at as i32 + 1;
+            let share = f64::from(busy) / f64::from((to - from).max(1));
             // what a rank sends and what it waits for are halves of its row
             let (part, high) = (kind as i32 * (row - 1) / kinds, ((row - 1) / kinds).max(1));
-            fill(area, (from, top + part), (to, top + part + high), ink(kind).filled())?;
+            fill(area, (from, top + part), (to, top + part + high), ink(kind).mix(share.clamp(PALEST, 1.0)).filled())?;
         }
         let places: Vec<_> = chart.path.iter().map(|&(at, t)| (x(t), TOP + row * at as i32 + row / 2)).collect();
         if places.len() > 1 {
