@@ -84,10 +84,15 @@ impl Call<'_> {
             end_s: end_s.max(until_s),
         };
         Ok(Figure {
-            id: format!("traced-{}-{}", self.collective.name, traced.bytes),
+            id: format!(
+                "traced-{}{}-{}",
+                self.collective.name,
+                traced.root.map_or(String::new(), |root| format!("-root{root}")),
+                traced.bytes
+            ),
             title: format!("What ranks did, traced: {title}"),
             words: format!(
-                "The last such call in {} took {}, {clocks}. A receive begins when it is posted.",
+                "The last such call in {} took {}, {clocks}. A receive begins when it is posted; paler is what has pauses that are too many to be drawn.",
                 traced.folder,
                 units::seconds(end_s)
             ),

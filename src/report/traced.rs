@@ -76,7 +76,7 @@ fn rank_of(name: &str) -> Option<Rank> {
 }
 
 impl Traced {
-    /// Reads a folder of traces: of the calls among all of its ranks, the last one of each collective and size, which found connections open.
+    /// Reads a folder of traces: of the calls among all of its ranks, the last one of each collective, size and root, which found connections open.
     ///
     /// # Errors
     /// The folder cannot be read, has no trace, lacks a rank, or has no call of all ranks; [`Error::Format`] with file and line.
@@ -96,8 +96,8 @@ impl Traced {
         // the k-th call of all ranks is one
         let of_all: Vec<Vec<&Call>> = calls.iter().map(|own| own.iter().filter(|call| call.ranks == ranks).collect()).collect();
         let count = of_all.iter().map(Vec::len).min().unwrap_or(0);
-        let what = |call: &Call| (call.collective.map(|c| c.name), call.bytes);
-        let mut last_of: BTreeMap<(Option<&str>, usize), usize> = BTreeMap::new();
+        let what = |call: &Call| (call.collective.map(|c| c.name), call.bytes, call.root);
+        let mut last_of: BTreeMap<(Option<&str>, usize, Option<Rank>), usize> = BTreeMap::new();
         for k in (0..count).filter(|&k| of_all.iter().all(|own| what(own[k]) == what(of_all[0][k]))) {
             last_of.insert(what(of_all[0][k]), k);
         }
