@@ -40,13 +40,23 @@ pub(super) fn section(inputs: &Inputs) -> Result<Section> {
         None => blocks.push(Block::Missing("How sure clocks were, and what was measured how often, is shown with --samples FILE.".into())),
     }
     let mut table = Table::new(&["file", "what it is of", "MPI library"]);
+    if let Some((name, old)) = inputs.against {
+        let p = &old.policy.provenance;
+        table.row([
+            name.into(),
+            format!("policy of {} over {} ranks, measured {}, made by {}", p.platform, p.ranks, p.date, p.made_by),
+            p.library.clone(),
+        ]);
+    }
     for (name, report) in inputs.benches {
         let ranks = report.hosts.len();
         let collective = if report.collective.is_empty() { "a collective" } else { &report.collective };
         table.row([name.clone(), format!("comparison of {collective} over {ranks} ranks"), report.library.clone()]);
     }
     for traced in inputs.traces {
-        table.row([traced.folder.clone(), format!("trace of {} over {} ranks", units::bytes(traced.bytes), traced.ranks), "-".into()]);
+        let (collective, bytes) = (traced.collective.map_or("a collective", |c| c.name), units::bytes(traced.bytes));
+        let root = traced.root.map_or(String::new(), |root| format!(" from rank {root}"));
+        table.row([traced.folder.clone(), format!("trace of {collective} of {bytes}{root} over {} ranks", traced.ranks), "-".into()]);
     }
     for run in inputs.runs {
         table.row([run.file.clone(), format!("run of {} over {} processes", run.command, run.ranks), "-".into()]);
