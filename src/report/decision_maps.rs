@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 /// So many groups have rows in a decision map, the largest first.
 const MOST_GROUPS: usize = 8;
-/// What fewer ranks of a group would do is predicted, not looked up: for groups of up to so many ranks that costs no more than a look at a page is worth.
+/// What fewer ranks of a group would do is predicted, not looked up: for up to so many ranks that costs no more than a look at a page is worth.
 const MOST_PREDICTED: usize = 32;
 /// What deciding over groups may cost in all maps, in events that are replayed: about a second and a half of a slow processor. Among more ranks than these are few each takes
 /// longer: more is built for it.
@@ -133,14 +133,15 @@ fn rows(compiled: &CompiledPolicy) -> Vec<Row<'_>> {
     for g in groups {
         let n = policy.groups[g].hosts.len();
         let of_group = |ranks| Row { name: policy.groups[g].name.clone(), ranks, among: Among::Group(g, ranks) };
-        rows.extend(std::iter::once(n).chain(fewer(n)).map(of_group));
+        rows.extend(std::iter::once(n).chain(fewer(n, all.len())).map(of_group));
     }
     rows
 }
 
-/// Fewer ranks of a group of so many than all of them.
-fn fewer(ranks: usize) -> Vec<usize> {
-    let mut counts = if ranks > MOST_PREDICTED { Vec::new() } else { vec![ranks / 2, 4] };
+/// Fewer ranks of a group of so many than all of them; of large groups among many ranks none.
+fn fewer(ranks: usize, all: usize) -> Vec<usize> {
+    let is_too_much = ranks > MOST_PREDICTED && all > FEW;
+    let mut counts = if is_too_much { Vec::new() } else { vec![(ranks / 2).min(MOST_PREDICTED), 4] };
     counts.retain(|&p| p >= 2 && p < ranks);
     counts.sort_unstable_by(|a, b| b.cmp(a));
     counts.dedup();

@@ -88,7 +88,8 @@ pub(super) fn section(inputs: &Inputs, plans: &Plans) -> Result<Section> {
     let mut words = "A collective for the size and root that are chosen here: the tree of its ranks, what every rank is predicted to do when, and in orange the \
                      operations that its end waits for."
         .to_string();
-    words += " Roots are the first ranks of groups: where processors of a group are alike, the same is done from any other rank of it.";
+    words += " Roots are the first ranks of groups (of a group alone the first, the middle and the last): where processors of a group are alike, the same is done from any \
+              other rank of it.";
     if !left_out.is_empty() {
         let names: Vec<&str> = left_out.iter().take(MOST_NAMED).map(|&g| policy.groups[g].name.as_str()).collect();
         let more = if left_out.len() > names.len() { format!(" and {} more", left_out.len() - names.len()) } else { String::new() };
@@ -124,7 +125,7 @@ fn place_of<T: PartialEq>(all: &mut Vec<T>, thing: T) -> usize {
     })
 }
 
-/// The first rank of each group, the largest groups first, of so many as there are roots to choose from; and the groups that are left out.
+/// The first rank of each group (of one alone the middle and the last, too), the largest groups first, of so many as there are roots to choose from; and the groups that are left out.
 fn roots(everybody: &[Location]) -> (Vec<Rank>, Vec<usize>) {
     let mut groups: Vec<(usize, Rank, usize)> = Vec::new();
     for (rank, at) in everybody.iter().enumerate() {
@@ -137,7 +138,13 @@ fn roots(everybody: &[Location]) -> (Vec<Rank>, Vec<usize>) {
     let first = groups.first().map(|g| g.1);
     groups.sort_by_key(|g| (Some(g.1) != first, std::cmp::Reverse(g.2), g.1));
     let left_out = groups.split_off(groups.len().min(MOST_ROOTS));
-    (groups.into_iter().map(|g| g.1).collect(), left_out.into_iter().map(|g| g.0).collect())
+    let mut roots: Vec<Rank> = groups.iter().map(|g| g.1).collect();
+    // of one group its processors may be unlike
+    if let [(_, first, ranks)] = groups[..] {
+        roots.extend([ranks / 2, ranks - 1].map(|k| first + k).into_iter().filter(|&root| root > first));
+        roots.dedup();
+    }
+    (roots, left_out.into_iter().map(|g| g.0).collect())
 }
 
 /// What is done from a root for a size.
