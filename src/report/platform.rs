@@ -99,10 +99,14 @@ fn matrix(policy: &Policy, latencies: &Latencies) -> Result<Figure> {
         String::new()
     };
     let order = "Groups are in the order in which complete linkage joins them. ";
-    let bound = format!(
-        "Orange lines mark the latency up to which hosts are alike by the bound that the policy was tuned with, {} times that of their group.",
-        bound.ratio
-    );
+    let bound = if latencies.groups.is_empty() {
+        "There are more groups than rows: what joins them has no room here.".into()
+    } else {
+        format!(
+            "Orange lines mark the latency up to which hosts are alike by the bound that the policy was tuned with, {} times that of their group.",
+            bound.ratio
+        )
+    };
     Ok(Figure {
         id: "latencies".into(),
         title: "Latency between hosts".into(),
