@@ -32,6 +32,16 @@ fn a_full_report_says_who_ran_where_and_what_was_sent() {
     assert!(close(run.imbalance_s, 0.053 - 0.0475, 1e-6), "what process 0 computes beyond the mean: {}", run.imbalance_s);
 }
 
+/// The same file twice would be two runs that do not differ.
+#[test]
+fn a_report_that_is_named_twice_is_refused() {
+    let [one, other] = ["hpccg.4.full", "lulesh.8.d"].map(|name| common::file("tests/data/mpip").join(format!("{name}.mpiP")));
+    assert_eq!(Report::read_all(&[one.clone(), other.clone()]).unwrap().len(), 2);
+    let detour = other.parent().unwrap().join("../mpip/lulesh.8.d.mpiP");
+    let error = Report::read_all(&[one, other, detour.clone()]).unwrap_err().to_string();
+    assert!(error.contains(&format!("read {} twice", detour.display())), "{error}");
+}
+
 /// What mpiP does not record is said to be unknown, and what it does not list is scaled up.
 #[test]
 fn what_reports_do_not_tell_is_known_to_be_missing() {

@@ -41,7 +41,7 @@ while read -r by program <&3; do
 import json, sys
 name, without, with_, said = sys.argv[1], float(sys.argv[2]), float(sys.argv[3]), json.load(open(sys.argv[4]))[0]
 saved, at_most, really = said["saved_s"], said["at_most_s"], without - with_
-said = f"at most {at_most:.3f} s" if saved is None else f"{saved:.3f} s ({(saved / really - 1) * 100:+.0f} %)"
+said = f"at most {at_most:.3f} s" if saved is None else f"{saved:.3f} s" + (f" ({(saved / really - 1) * 100:+.0f} %)" if really > 0.05 * without else "")
 print(f"{name}: {without:.3f} s without, {with_:.3f} s with the policy: {really:.3f} s saved; whatif says {said}")
 EOF
 done 3<programs

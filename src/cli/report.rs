@@ -67,7 +67,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         members(&policy.policy, &bench.hosts).with_context(|| format!("show {}: it is not of the policy's hosts", path.display()))?;
     }
     let traces = args.trace.as_ref().map_or(Ok(Vec::new()), |folder| Traced::read_folder(folder))?;
-    let runs = args.app.iter().map(|path| qnm::Run::of(&qnm::Report::read(path)?)).collect::<Result<Vec<_>>>()?;
+    let runs = qnm::Report::read_all(&args.app)?.iter().map(qnm::Run::of).collect::<Result<Vec<_>>>()?;
     let old =
         args.against.as_ref().map(|path| Ok::<_, Error>((path.display().to_string(), compiled(path, &read_text(path)?)?))).transpose()?;
     if let Some((name, old)) = &old {

@@ -8,8 +8,8 @@ use super::used::{self, Use};
 use crate::error::{Error, Result};
 use crate::files::read_damaged_text;
 use serde::Serialize;
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 /// A report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -92,6 +92,22 @@ impl Report {
     /// The file cannot be read, is none of mpiP's, ends too early, or has a line that makes no sense: with the line.
     pub fn read(path: &Path) -> Result<Report> {
         Report::parse(&path.display().to_string(), &read_damaged_text(path)?)
+    }
+
+    /// Reads several reports.
+    ///
+    /// # Errors
+    /// As [`Report::read`]; a file that stands twice: it would count as two runs.
+    pub fn read_all(paths: &[PathBuf]) -> Result<Vec<Report>> {
+        let mut known = BTreeSet::new();
+        let read = |path: &PathBuf| {
+            let report = Report::read(path)?;
+            if !known.insert(path.canonicalize().unwrap_or_else(|_| path.clone())) {
+                return Err(Error::invalid(format!("read {} twice: name it once, it is one run", path.display())));
+            }
+            Ok(report)
+        };
+        paths.iter().map(read).collect()
     }
 
     /// Reads a report's text.

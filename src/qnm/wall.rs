@@ -4,7 +4,7 @@
 //! takes MPI's active time as an input, which is its time less contention, which is an output: here `A + C(A) + S = MPI time` is solved.
 //! And the network's delay S is part of the time in MPI: counted once.
 
-use super::{Call, CallLaw, Machine, Network, Observed, Partners, Rounds, Run, Said, Service, Spread, Station, exact};
+use super::{Call, CallLaw, Machine, Network, Observed, Partners, Rounds, Run, Said, Service, Solution, Spread, Station, exact};
 use crate::error::Result;
 use serde::Serialize;
 
@@ -117,14 +117,20 @@ pub fn contention(machine: &Machine, placed: &[usize], parts: &Components) -> Re
     }
     if machine.cores == 1 || placed.len() <= MOST_EXACT {
         let solution = exact(&Network { think_s, stations: machine.stations(placed, asked_s) }, placed.len())?;
-        return Ok((solution.response_s - asked_s).max(0.0));
+        return Ok(waited(&solution, asked_s, think_s));
     }
     let servers = machine.cores as f64;
     let delay_s = asked_s * (servers - 1.0) / servers;
     let as_fast = |s: Station| Station { demand_s: s.demand_s / servers, service: Service::Queue, ..s };
     let stations = machine.stations(placed, asked_s).into_iter().map(as_fast).collect();
     let solution = exact(&Network { think_s: think_s + delay_s, stations }, placed.len())?;
-    Ok((solution.response_s + delay_s - asked_s).max(0.0))
+    Ok(waited(&solution, asked_s - delay_s, think_s))
+}
+
+/// What of a response is more than was asked for; less than a millionth of all the time is none, beside times of which reports say fewer digits.
+fn waited(solution: &Solution, asked_s: f64, think_s: f64) -> f64 {
+    let waited = solution.response_s - asked_s;
+    if waited > 1e-6 * (solution.response_s + think_s) { waited } else { 0.0 }
 }
 
 /// Seconds that processes wait which stay on their processor and take turns there in all that they do: on the one that has most of them,

@@ -144,7 +144,7 @@ impl From<Placed> for Spread {
 impl Runs {
     /// Reads all reports; warns of two applications at once.
     fn read(&self) -> anyhow::Result<Vec<Run>> {
-        let mut runs: Vec<Run> = self.reports.iter().map(|p| Ok(Run::of(&Report::read(p)?)?)).collect::<anyhow::Result<_>>()?;
+        let mut runs: Vec<Run> = Report::read_all(&self.reports)?.iter().map(Run::of).collect::<Result<_, _>>()?;
         for CallBytes { call, bytes, shared } in &self.bytes {
             let of_call = |run: &Run| *bytes as f64 / if *shared { run.ranks as f64 } else { 1.0 };
             // of all runs, also where one comes before

@@ -103,7 +103,7 @@ struct Answer {
 
 pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let compiled = CompiledPolicy::new(Policy::read(&args.policy)?)?;
-    let reports: Vec<Report> = args.reports.iter().map(|path| Report::read(path)).collect::<Result<_, Error>>()?;
+    let reports = Report::read_all(&args.reports)?;
     reports.iter().for_each(|report| warn_unlisted(&report.file, (1.0 - report.listed.bytes_share, 1.0 - report.listed.time_share)));
     let answers: Vec<Answer> = reports.iter().map(|report| answer(report, &compiled)).collect::<anyhow::Result<_>>()?;
     if args.json {
