@@ -459,9 +459,10 @@ fn runs_that_keep_a_node_busy_tell_how_computing_goes_on() {
         assert!(close(compute.at(64).value, 1.4 / 64.0, 0.05), "{nodes:?}: {compute:?}");
     }
     // in turns on one node
-    assert!(!fitted(4, Some(1), Spread::Block).busy.is_empty() && !fitted(2, Some(1), Spread::Cyclic).busy.is_empty());
+    let off = |cores, nodes, spread| fitted(cores, nodes, spread).at(64).value * 64.0 / 1.4;
+    assert!((0.95..1.05).contains(&off(4, Some(1), Spread::Block)) && (0.95..1.05).contains(&off(4, Some(1), Spread::Cyclic)));
     for (cores, nodes, spread) in [(1, Some(4), Spread::Block), (4, None, Spread::OnePerNode), (32, Some(1), Spread::Block)] {
-        assert!(fitted(cores, nodes, spread).busy.is_empty(), "{cores} {nodes:?}");
+        assert!(off(cores, nodes, spread) > 1.1, "{cores} {nodes:?}");
     }
 }
 

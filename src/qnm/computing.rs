@@ -8,11 +8,10 @@ use serde::Serialize;
 pub struct Computing {
     /// Where it was run, and the law that fits best.
     pub series: Series,
-    /// The laws whose mean is followed beyond the runs, best first.
-    pub laws: Vec<Weighted>,
-    /// The same for more processes than in any run, where runs that kept all processors of a node busy tell how it goes on; else none. Of two numbers of
-    /// processes c/P is the first, and then all of `laws`.
-    pub busy: Vec<Weighted>,
+    /// The laws whose mean is followed for fewer processes than in any run, best first; behind them c/P as at the least number that was run.
+    pub below: Vec<Weighted>,
+    /// The same for more processes; where runs of several numbers kept all processors of a node busy, the laws of these.
+    pub above: Vec<Weighted>,
 }
 
 /// A law, and how much of a say it has among others.
@@ -32,58 +31,65 @@ impl Computing {
     ///
     /// What a law says to 1 % it says alone. Where runs differ by chance, several laws fit about as well and part ways beyond: each weighs as its Bayesian criterion says
     /// (Buckland, Burnham and Augustin, Biometrics 53, 1997). Processes that come to share a node's memory and clock slow each other
-    /// until all its processors are busy, which is no law of the program: more processes than that follow runs where it is so already.
+    /// until all its processors are busy, which is no law of the program: more processes than that follow runs where it is so already. And where values times
+    /// processes differ by no more than chance, what is nearest tells most: laws of few numbers that chance moved part ways fast.
     pub fn fit(values: &[(usize, f64)], busy: &[(usize, f64)]) -> Option<Computing> {
         let series = Series::by_one_of(&LAWS, values)?;
         if series.law.deviation <= EXACT {
             let laws = vec![Weighted { law: series.law.clone(), weight: 1.0 }];
-            return Some(Computing { series, laws, busy: Vec::new() });
+            return Some(Computing { series, below: laws.clone(), above: laws });
         }
-        let laws = weighted(&LAWS, values);
-        let busy = match medians(busy)[..] {
-            [] | [_] => Vec::new(),
-            // two busy numbers tell no law, but how likely it is that what there is to do is divided
-            [_, _] => {
-                let share = |laws: &[Weighted], of: f64| -> Vec<Weighted> {
-                    laws.iter().map(|law| Weighted { weight: of * law.weight, ..law.clone() }).collect()
-                };
-                let likely = is_divided(values, busy);
-                [share(&weighted(&[Form::Inverse], busy), likely), share(&laws, 1.0 - likely)].concat()
-            }
-            _ => weighted(&LAWS, busy),
-        };
-        Some(Computing { laws, busy, series })
+        let (least, most) = (series.points[0].0, series.points[series.points.len() - 1].0);
+        let below = weighted(&LAWS, values);
+        // those of two numbers are no law
+        let above = if medians(busy).len() > 2 { weighted(&LAWS, busy) } else { below.clone() };
+        Some(Computing { below: or_divided(below, least, values, busy), above: or_divided(above, most, values, busy), series })
     }
 
     /// The seconds at so many processes.
     pub fn at(&self, ranks: usize) -> Guess {
-        let more = ranks > self.series.points[0].0;
-        match &self.busy[..] {
+        match ranks {
             _ if !self.series.is_beyond(ranks) => self.series.at(ranks),
-            busy if more && !busy.is_empty() => average(busy, ranks),
-            _ => average(&self.laws, ranks),
+            fewer if fewer < self.series.points[0].0 => average(&self.below, ranks),
+            _ => average(&self.above, ranks),
         }
     }
+}
+
+/// These laws, and behind them c/P as in the runs on so many processes, by how likely it is that what there is to do is divided.
+fn or_divided(laws: Vec<Weighted>, ranks: usize, values: &[(usize, f64)], busy: &[(usize, f64)]) -> Vec<Weighted> {
+    let likely = is_divided(ranks, values, busy);
+    let runs: Vec<(usize, f64)> = values.iter().filter(|v| v.0 == ranks).copied().collect();
+    let divided = Law::of(Form::Inverse, &runs).map(|law| Weighted { law, weight: likely });
+    let others = laws.into_iter().map(|law| Weighted { weight: (1.0 - likely) * law.weight, ..law });
+    others.chain(divided).collect()
 }
 
 /// All runs of a number of processes may meet alike what those of other numbers do not, as a shared node's clock and memory: up to so many times what
 /// runs of one number differ by. Means of MG and LAMMPS on 2, 4 and 8 processes differ by 0.4 to 1.6 times that (standard deviations; docs/wall-clock.md).
 const ALIKE: f64 = 2.0;
 
-/// How likely it is, beside any other law, that what there is to do is divided, by processes that keep all processors of a node busy and by others, which these
-/// need not slow: values times processes differ by no more than chance makes those of one number differ, and [`ALIKE`] as much. One run of each tells none.
-fn is_divided(values: &[(usize, f64)], busy: &[(usize, f64)]) -> f64 {
+/// How likely it is, beside any other law, that what there is to do is divided among so many processes and others: values times processes differ by no more
+/// than chance makes those of one number differ, and [`ALIKE`] as much. Numbers that keep all processors of a node busy are slowed by each other, as others
+/// are not: each kind is looked at by itself, if it tells of these processes. One run of each number tells nothing.
+fn is_divided(ranks: usize, values: &[(usize, f64)], busy: &[(usize, f64)]) -> f64 {
+    let is_busy = |ranks: usize| busy.iter().any(|b| b.0 == ranks);
     let of = |ranks: usize| values.iter().filter(|v| v.0 == ranks).map(|v| (v.1 * ranks as f64).ln()).collect::<Vec<f64>>();
-    let numbers: Vec<(bool, Vec<f64>)> = medians(values).iter().map(|p| (busy.iter().any(|b| b.0 == p.0), of(p.0))).collect();
-    let mean = |runs: &[f64]| runs.iter().sum::<f64>() / runs.len() as f64;
-    let scatter: f64 = numbers.iter().map(|(_, runs)| squares(runs.iter().map(|y| y - mean(runs)))).sum();
+    let numbers: Vec<(bool, Vec<f64>)> = medians(values).iter().map(|point| (is_busy(point.0), of(point.0))).collect();
     let freedom = values.len() - numbers.len();
-    let chance = scatter / freedom as f64 * (ALIKE * ALIKE + numbers.len() as f64 / values.len() as f64);
-    let off = |is_busy: bool| {
-        let means: Vec<f64> = numbers.iter().filter(|n| n.0 == is_busy).map(|n| mean(&n.1)).collect();
+    if freedom == 0 {
+        return 0.0;
+    }
+    let mean = |runs: &[f64]| runs.iter().sum::<f64>() / runs.len() as f64;
+    let off = |of: &dyn Fn(bool) -> bool| {
+        let means: Vec<f64> = numbers.iter().filter(|n| of(n.0)).map(|n| mean(&n.1)).collect();
         squares(means.iter().map(|y| y - mean(&means)))
     };
-    if freedom == 0 { 0.0 } else { (-(off(true) + off(false)) / (2.0 * chance).max(f64::MIN_POSITIVE)).exp() }
+    let tells = numbers.iter().filter(|n| n.0 == is_busy(ranks)).count() > 1;
+    let off = if tells { off(&|busy| busy) + off(&|busy| !busy) } else { off(&|_| true) };
+    let scatter: f64 = numbers.iter().map(|(_, runs)| squares(runs.iter().map(|y| y - mean(runs)))).sum();
+    let chance = scatter / freedom as f64 * (ALIKE * ALIKE + numbers.len() as f64 / values.len() as f64);
+    (-off / (2.0 * chance).max(f64::MIN_POSITIVE)).exp()
 }
 
 /// The laws of these forms, best first. Of those that are the same at all values the simplest has the say of them all, as of those of two numbers where
@@ -136,7 +142,7 @@ mod tests {
         let amdahl = |p: usize| 0.5 + 8.0 / p as f64;
         let all = runs(&[1, 2, 4, 8], 0.0, amdahl);
         let computing = Computing::fit(&all, &all[3..]).unwrap();
-        assert_eq!((computing.series.law.form, computing.laws.len(), computing.busy.len()), (Form::Offset, 1, 0));
+        assert_eq!((computing.series.law.form, computing.below.len(), computing.above.len()), (Form::Offset, 1, 1));
         assert!(off(&computing, 32, amdahl(32)) < 1e-3, "{:?}", computing.at(32));
     }
 
@@ -145,23 +151,23 @@ mod tests {
     fn laws_that_fit_as_well_share_the_say() {
         let values = [(1, 2.03), (1, 2.35), (2, 1.28), (2, 1.01), (4, 0.68), (4, 0.63)];
         let computing = Computing::fit(&values, &[]).unwrap();
-        let says = |form| computing.laws.iter().find(|law| law.law.form == form).map(|law| law.law.at(16).value).unwrap();
+        let says = |form| computing.below.iter().find(|law| law.law.form == form).map(|law| law.law.at(16).value).unwrap();
         let (least, most, guess) = (says(Form::Inverse), says(Form::Offset), computing.at(16));
         assert!((least..most).contains(&guess.value), "{least} to {most}: {guess:?}");
         let spread = guess.spread.unwrap().exp();
         assert!((guess.value / spread..guess.value * spread).contains(&least) && most < guess.value * spread, "{guess:?}");
-        assert!((computing.laws.iter().map(|law| law.weight).sum::<f64>() - 1.0).abs() < 1e-12);
+        assert!((computing.below.iter().map(|law| law.weight).sum::<f64>() - 1.0).abs() < 1e-12);
     }
 
     /// The longer side of a plane of 1, 2 or 3 is 1, 2 and 3: that law has no say beside the simpler one.
     #[test]
     fn laws_that_are_the_same_where_it_was_run_have_one_say() {
         let computing = Computing::fit(&runs(&[1, 2, 3], 0.03, |p| 1.0 / p as f64), &[]).unwrap();
-        assert!(computing.laws.iter().all(|law| law.law.form != Form::Side), "{:?}", computing.laws);
+        assert!(computing.below.iter().all(|law| law.law.form != Form::Side), "{:?}", computing.below);
         assert!(off(&computing, 8, 0.125) < 0.1, "{:?}", computing.at(8));
         // a line and a power both go through two points
         let computing = Computing::fit(&runs(&[1, 2], 0.03, |p| 1.0 / (p as f64).sqrt()), &[]).unwrap();
-        assert!(computing.laws.iter().all(|law| law.law.form != Form::Offset), "{:?}", computing.laws);
+        assert!(computing.below.iter().all(|law| law.law.form != Form::Offset), "{:?}", computing.below);
         assert!(off(&computing, 16, 0.25) < 0.3, "{:?}", computing.at(16));
     }
 

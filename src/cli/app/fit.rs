@@ -169,8 +169,10 @@ fn computing(compute: &Computing) -> Vec<Vec<String>> {
         let row = |law: &&Weighted| vec![format!("computing (s), {what}{}", say(law.weight)), law.law.words(), percent(law.law.deviation)];
         listed.iter().map(row).collect::<Vec<_>>()
     };
-    let beyond = if compute.busy.is_empty() { "beyond what was run" } else { "below what was run" };
-    [rows(beyond, &compute.laws), rows("above, processors busy", &compute.busy)].concat()
+    if compute.below == compute.above {
+        return rows("beyond what was run", &compute.above);
+    }
+    [rows("below what was run", &compute.below), rows("above what was run", &compute.above)].concat()
 }
 
 /// Rows of the laws that values follow, one after the other where a program changes how it divides its work.
