@@ -459,10 +459,10 @@ fn runs_that_keep_a_node_busy_tell_how_computing_goes_on() {
         assert!(close(compute.at(64).value, 1.4 / 64.0, 0.05), "{nodes:?}: {compute:?}");
     }
     // in turns on one node
-    let off = |cores, nodes, spread| fitted(cores, nodes, spread).at(64).value * 64.0 / 1.4;
-    assert!((0.95..1.05).contains(&off(4, Some(1), Spread::Block)) && (0.95..1.05).contains(&off(4, Some(1), Spread::Cyclic)));
+    let runs_above = |cores, nodes, spread| fitted(cores, nodes, spread).above[0].law.points;
+    assert_eq!((runs_above(4, Some(1), Spread::Block), runs_above(2, Some(1), Spread::Cyclic)), (3 * 3, 4 * 3));
     for (cores, nodes, spread) in [(1, Some(4), Spread::Block), (4, None, Spread::OnePerNode), (32, Some(1), Spread::Block)] {
-        assert!(off(cores, nodes, spread) > 1.1, "{cores} {nodes:?}");
+        assert_eq!(runs_above(cores, nodes, spread), 5 * 3, "{cores} {nodes:?}");
     }
 }
 
