@@ -21,6 +21,8 @@ send_overhead_s = 5e-6
 recv_overhead_s = 6e-6
 gap_s = 8e-6
 gap_s_per_byte = 8.5e-9
+copy_s_per_byte = 0.5e-9
+combine_s_per_byte = 1e-9
 [[group]]
 name = "a"
 count = 3

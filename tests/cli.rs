@@ -464,6 +464,33 @@ fn app_says_what_reports_leave_out() {
     fails(&[&fit[..], &["--bytes", "Bcast"]].concat(), at, 2, &["CALL=BYTES"]);
 }
 
+/// What a platform does not say of copying and combining would be free.
+#[test]
+fn platforms_say_what_collectives_take_beside_messages() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    std::fs::write(at.join("three.toml"), common::THREE_GROUPS).unwrap();
+    let tune = |collectives| ["tune", "--platform", "three.toml", "-o", "p.toml", "--collectives", collectives];
+    fails(&tune("bcast,gather"), at, 1, &["gather", "has no copy_s_per_byte", "[hosts]"]);
+    std::fs::write(at.join("three.toml"), common::THREE_GROUPS.replace("[hosts]\n", "[hosts]\ncopy_s_per_byte = 1e-9\n")).unwrap();
+    ok(&tune("bcast,gather"), at);
+    fails(&tune("reduce"), at, 1, &["reduce", "has no combine_s_per_byte"]);
+}
+
+/// Ranks that share a host of a group that was measured with one on each are none that anybody measured.
+#[test]
+fn ranks_that_share_a_host_are_said_not_to_have_been_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("hosts"), "orsay-a-1\norsay-a-1\ntoulouse-1\n").unwrap();
+    std::fs::write(folder.path().join("apart"), "orsay-a-1\norsay-a-2\ntoulouse-1\n").unwrap();
+    let policy = common::file("policies/pmeo2006.toml").display().to_string();
+    for command in [&["explain", &policy, "--bytes", "1MiB"][..], &["check", &policy]] {
+        let said = |hosts| String::from_utf8(collwise(&[command, &["--hosts", hosts]].concat(), folder.path()).stderr).unwrap();
+        assert!(said("hosts").contains("hosts of \"orsay-a\" have several ranks"), "{}", said("hosts"));
+        assert_eq!(said("apart"), "");
+    }
+}
+
 #[test]
 fn a_model_that_cannot_be_fitted_is_left_out_and_that_is_said() {
     let folder = tempfile::tempdir().unwrap();

@@ -81,6 +81,7 @@ fn a_root_that_is_not_there_is_refused_whatever_is_planned() {
 
 /// Eight hosts of one switch whose processors are alike, on which messages to one port are lost.
 const LOSES: &str = "format = 1\nname = \"loses\"\n[hosts]\ngap_s = 1e-6\ngap_s_per_byte = 8.5e-9\neager_limit_bytes = 131072\nsend_overhead_s = 4e-5\n\
+     copy_s_per_byte = 0.5e-9\ncombine_s_per_byte = 1e-9\n\
      send_overhead_s_per_byte = 1e-8\nrecv_overhead_s = 4e-5\nrecv_overhead_s_per_byte = 1e-8\n[tcp]\nscatter_leap_bytes = 65536\nscatter_leap_s = 1e-3\n\
      gather_low_bytes = 4096\ngather_high_bytes = 65536\ngather_escalation_s = 0.2\ngather_escalation_share = 0.05\n\
      [[group]]\nname = \"a\"\ncount = 8\nlatency_s = 1.5e-4\n";

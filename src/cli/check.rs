@@ -1,5 +1,6 @@
 //! `collwise check`
 
+use super::reasons::share_hosts;
 use super::table::table;
 use super::{Outcome, print, print_json};
 use crate::error::Error;
@@ -45,16 +46,16 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     };
     let verdict = verdict.map_err(|e| format!("failed to {e}"));
     let fingerprint = verdict.as_ref().ok().map(|(policy, _)| policy.fingerprint()).transpose()?.map(|print| format!("{print:016x}"));
-    let warnings = verdict.as_ref().map(|(policy, _)| policy.warnings()).unwrap_or_default();
+    let warnings = verdict.as_ref().map(|(policy, placed)| [policy.warnings(), placed.1.clone()].concat()).unwrap_or_default();
     if args.json {
-        let placed = verdict.as_ref().ok().map(|(_, placed)| placed).filter(|_| args.hosts.is_some());
+        let placed = verdict.as_ref().ok().map(|(_, placed)| &placed.0).filter(|_| args.hosts.is_some());
         print_json(&serde_json::json!({
             "valid": verdict.is_ok(), "reason": verdict.as_ref().err(), "fingerprint": fingerprint, "warnings": warnings, "placed": placed,
         }))?;
     } else if let Ok((policy, placed)) = &verdict {
         let rows: usize = policy.groups.iter().map(|g| g.choices.values().map(Vec::len).sum::<usize>()).sum();
         let (name, groups) = (&policy.provenance.platform, policy.groups.len());
-        let placed = if args.hosts.is_some() { format!("\n{}", words(placed)) } else { String::new() };
+        let placed = if args.hosts.is_some() { format!("\n{}", words(&placed.0)) } else { String::new() };
         print(&format!("valid: {name}, {groups} groups, {rows} choices, fingerprint {}\n{placed}", fingerprint.unwrap_or_default()))?;
     }
     warnings.iter().for_each(|warning| eprintln!("collwise: warning: {warning}"));
@@ -67,14 +68,15 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Where ranks on these hosts are placed.
-fn placed(policy: &Policy, hosts: Vec<String>) -> crate::error::Result<Vec<Placed>> {
+/// Where ranks on these hosts are placed, and what to know of it.
+fn placed(policy: &Policy, hosts: Vec<String>) -> crate::error::Result<(Vec<Placed>, Vec<String>)> {
     let members = members(policy, &hosts)?;
+    let warnings = share_hosts(policy, &hosts, &members);
     let of = |((rank, host), at): ((Rank, String), crate::plan::Location)| {
         let group = &policy.groups[at.group];
         Placed { rank, host, group: group.name.clone(), placed_as: group.hosts[at.position % group.hosts.len()].clone() }
     };
-    Ok(hosts.into_iter().enumerate().zip(members).map(of).collect())
+    Ok((hosts.into_iter().enumerate().zip(members).map(of).collect(), warnings))
 }
 
 /// A line for each rank.

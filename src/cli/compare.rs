@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         None => {
             let collectives: BTreeSet<_> = BY_DEFAULT.into_iter().chain([args.collective.collective]).collect();
             let collectives: Vec<_> = collectives.into_iter().collect();
-            let tuned = args.source.measure(None, |s, declared| {
+            let tuned = args.source.measure(None, &collectives, |s, declared| {
                 let (method, bound) = args.grouping.method()?;
                 tune(s, TuneOptions { declared, method, bound, collectives: &collectives, exhaustive: false })
             })?;
@@ -60,7 +60,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     if compiled.policy.size_classes(collective).is_empty() {
         bail!("compare what is done in {}: the policy has no row for it; tune it with --collectives {}", collective.one(), collective.name);
     }
-    let cases = args.source.simulated()?.filter(|_| args.regret).map(|probe| regrets(&compiled, &probe, args)).transpose()?;
+    let cases = args.source.simulated(&[collective])?.filter(|_| args.regret).map(|probe| regrets(&compiled, &probe, args)).transpose()?;
     if args.json {
         print_json(&json(&compiled, args, cases.as_ref())?)?;
     } else {

@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
             let matrix = parse_matrix(&file, &read_text(path)?)?;
             Some((discover_matrix(&matrix, method, bound), names::of_file(path), format!("grouped from the matrix {file}")))
         }
-        None => args.source.measure(output, |session, declared| {
+        None => args.source.measure(output, &[], |session, declared| {
             let (method, bound) = args.grouping.method()?;
             let found = discover(session, declared, method, bound)?;
             let s = session.settings();

@@ -1,7 +1,7 @@
 //! `collwise explain`
 
 use super::algorithm::CollectiveArgs;
-use super::reasons::{Chosen, Reasons, larger_than_measured, next_best, no_row, of_crossing, too_long};
+use super::reasons::{Chosen, Reasons, larger_than_measured, next_best, no_row, of_crossing, share_hosts, too_long};
 use super::table::{GROUPS_ON_A_SCREEN, percent, table};
 use super::terminal::{heat, shows_pictures, tree};
 use super::{Outcome, print, print_json};
@@ -48,7 +48,12 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     let compiled = CompiledPolicy::new(Policy::read(&args.policy)?)?;
     let collective = args.collective.collective;
     let members = match &args.hosts {
-        Some(file) => members(&compiled.policy, &Declared::read(file)?.hosts)?,
+        Some(file) => {
+            let hosts = Declared::read(file)?.hosts;
+            let members = members(&compiled.policy, &hosts)?;
+            share_hosts(&compiled.policy, &hosts, &members).iter().for_each(|warning| eprintln!("collwise: warning: {warning}"));
+            members
+        }
         None => everybody(&compiled.policy),
     };
     ensure!(!members.is_empty(), "explain what ranks do: the file of hosts lists none");

@@ -3,8 +3,9 @@
 use super::table::{percent, percent_or_dash};
 use crate::collective::{Collective, bcast};
 use crate::plan::{LONGEST_MESSAGE, Location, Plan, Routed};
-use crate::policy::{Choice, CompiledPolicy, Decision, Evidence, NO_OTHER, Policy, TwoLevelRow};
+use crate::policy::{Choice, CompiledPolicy, Decision, Evidence, GroupPolicy, NO_OTHER, Policy, TwoLevelRow};
 use crate::units;
+use std::collections::BTreeSet;
 
 /// How what is taken was chosen.
 #[derive(Clone, Copy)]
@@ -67,6 +68,24 @@ pub fn not_replayed(plan: &Plan, collective: &Collective) -> Option<String> {
         Some(_) => Some(format!("the MPI library's own {} has no messages to replay", collective.name)),
         None => Some(no_row(collective)),
     }
+}
+
+/// What is taken of ranks that share a host, in groups that were measured with one on each.
+pub fn share_hosts(policy: &Policy, hosts: &[String], members: &[Location]) -> Vec<String> {
+    let alone = |group: &&GroupPolicy| group.hosts.len() > 1 && BTreeSet::from_iter(&group.hosts).len() == group.hosts.len();
+    let shared = |of: usize| {
+        let mut known = BTreeSet::new();
+        hosts.iter().zip(members).filter(|(_, at)| at.group == of).any(|(host, _)| !known.insert(host))
+    };
+    let groups = policy.groups.iter().enumerate().filter(|(of, group)| alone(group) && shared(*of));
+    let words = |(_, group): (usize, &GroupPolicy)| {
+        format!(
+            "hosts of \"{}\" have several ranks, and it was measured with one on each: what they send each other is taken to go over its network; \
+             tune it with as many ranks on a host as programs have",
+            group.name
+        )
+    };
+    groups.map(words).collect()
 }
 
 /// What is left out where an algorithm is looked at alone.

@@ -1,6 +1,7 @@
 //! Where samples come from: a simulated platform, a recording, or MPI.
 
 use crate::cluster::{self, Bound, Method};
+use crate::collective::{Collective, Size};
 use crate::error::{Error, Result};
 use crate::files::{check_writable, regular_path};
 use crate::library::Library;
@@ -87,6 +88,26 @@ impl GroupingArgs {
     }
 }
 
+/// Refuses a platform whose hosts do not say what copying and combining takes, for collectives that do: what is not said would take no time.
+fn check_work(platform: &Platform, collectives: &[&Collective]) -> Result<()> {
+    let hosts = platform.host_parameters();
+    for collective in collectives {
+        // each rank has a block of its own to put in its place
+        let copies = collective.combines || collective.size == Size::Block;
+        for (host, said) in platform.host_names().iter().zip(&hosts) {
+            let needs =
+                [(copies, said.copy_s_per_byte, "copy_s_per_byte"), (collective.combines, said.combine_s_per_byte, "combine_s_per_byte")];
+            if let Some((.., key)) = needs.into_iter().find(|(needed, value, _)| *needed && value.is_none()) {
+                let (name, platform) = (collective.name, &platform.name);
+                return Err(Error::invalid(format!(
+                    "simulate {name} on platform {platform}: host {host} has no {key}; give it under [hosts] or in its group"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
 impl SourceArgs {
     /// The declared hosts.
     fn declared(&self) -> Result<Option<Declared>> {
@@ -94,24 +115,35 @@ impl SourceArgs {
     }
 
     /// The simulated platform, if that is the source.
-    pub fn simulated(&self) -> Result<Option<SimulatedProbe>> {
+    ///
+    /// # Errors
+    /// It is none, or its hosts do not say what these collectives take beside messages.
+    pub fn simulated(&self, collectives: &[&Collective]) -> Result<Option<SimulatedProbe>> {
         let placement = match self.placement {
             PlacementArg::Slot => Placement::Slot,
             PlacementArg::Node => Placement::Node,
         };
-        self.platform.as_ref().map(|path| SimulatedProbe::new(&Platform::read(path)?, placement, self.seed)).transpose()
+        let Some(path) = &self.platform else { return Ok(None) };
+        let platform = Platform::read(path)?;
+        check_work(&platform, collectives)?;
+        SimulatedProbe::new(&platform, placement, self.seed).map(Some)
     }
 
-    /// Runs `work` over a session and the declared hosts; `None` on MPI ranks that only served. Before anything is measured it is found
-    /// out whether `output` could be written. Files are the affair of the rank that drives: others may not see them.
-    pub fn measure<T>(&self, output: Option<&Path>, work: impl FnOnce(&mut Session, Option<&Declared>) -> Result<T>) -> Result<Option<T>> {
+    /// Runs `work` over a session and the declared hosts, for these collectives; `None` on MPI ranks that only served. Before anything is measured it is
+    /// found out whether `output` could be written. Files are the affair of the rank that drives: others may not see them.
+    pub fn measure<T>(
+        &self,
+        output: Option<&Path>,
+        collectives: &[&Collective],
+        work: impl FnOnce(&mut Session, Option<&Declared>) -> Result<T>,
+    ) -> Result<Option<T>> {
         let work = |session: &mut Session| {
             let declared = self.declared()?;
             output.map(check_writable).transpose()?;
             self.keep_samples(session, output)?;
             work(session, declared.as_ref())
         };
-        if let Some(mut probe) = self.simulated()? {
+        if let Some(mut probe) = self.simulated(collectives)? {
             return self.session(&mut probe, work).map(Some);
         }
         if let Some(path) = &self.recorded {

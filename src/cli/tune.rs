@@ -62,10 +62,10 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         )?;
     }
     // written while MPI still runs: some libraries hang or crash when they end
-    let tuned = source.measure(Some(&args.output), |session, declared| {
+    let collectives = collectives(&args.collectives)?;
+    let tuned = source.measure(Some(&args.output), &collectives, |session, declared| {
         args.report.as_deref().map(check_writable).transpose()?;
         let (method, bound) = args.grouping.method()?;
-        let collectives = collectives(&args.collectives)?;
         let options = TuneOptions { declared, method, bound, collectives: &collectives, exhaustive: args.exhaustive };
         let (discovery, mut policy) = tune(session, options)?;
         for also in &args.also {
