@@ -5,7 +5,7 @@ use crate::collective::{Algorithm, Collective, Parameters, Shape};
 use crate::decide::{by_speed, candidates_by_speed, placed};
 use crate::error::{Error, Result};
 use crate::model::Among;
-use crate::plan::{Form, Location, PolyModel, forms, in_all_segments, plan, two_level, two_level_parameters, unlike_processors};
+use crate::plan::{Form, LONG, Location, PolyModel, forms, in_all_segments, plan, two_level, two_level_parameters, unlike_processors};
 use crate::policy::CompiledPolicy;
 use crate::schedule::{Program, Schedule};
 use crate::sim::{Disturbance, Simulator};
@@ -251,8 +251,8 @@ impl<'a> Best<'a> {
 /// The segments that schedules over groups are tried with.
 const SEGMENTS: [usize; 8] = [0, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10];
 
-/// The largest message that is drawn.
-const LARGEST: f64 = (4 << 20) as f64;
+/// The largest message that is drawn: the largest that choices are made at.
+const LARGEST: f64 = LONG[1] as f64;
 
 /// The regret of a policy where users meet it: calls of a collective with any size, from any root, among all of a simulated platform's ranks (placed by slot or
 /// dealt out), or some of them. Half of the sizes lie on both sides of where a row begins, the others are drawn log-uniform up to 4 MiB.

@@ -59,7 +59,7 @@ impl CostModel for Tables {
 
 /// Sizes are added where the transit jumps until they are so many.
 const MOST: usize = 34;
-/// Two sizes this close (as a share) enclose a jump tightly enough.
+/// Two sizes this close (as a share) enclose a jump tightly enough: a choice beside it is off for so few sizes, and each half of it costs a run.
 const CLOSE: usize = 64;
 
 fn experiments(rank_set: &RankSet, lookup: &Lookup) -> Vec<Experiment> {

@@ -10,6 +10,7 @@ use crate::decide::{
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
 use crate::model::{Among, Inside, RankSet};
+use crate::plan::LONG;
 use crate::policy::{Choice, Evidence, NO_OTHER, bounded};
 use crate::predict::may_lose;
 use crate::schedule::pieces;
@@ -20,7 +21,7 @@ use std::collections::BTreeMap;
 /// The sizes that choices inside a group are made at, where short messages differ too: what latencies hide between groups is seen there. A choice holds
 /// for the sizes near its own, the last one for all larger ones.
 pub const CHOICE_SIZES: [usize; 13] =
-    [1, 64, 512, 2 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20];
+    [1, 64, 512, 2 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, LONG[0], LONG[1]];
 /// So many of the best predicted candidates are measured.
 const FINALISTS: usize = 4;
 

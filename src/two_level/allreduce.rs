@@ -2,6 +2,7 @@
 //! down the tree. Each datum crosses between two groups as often as the coordinators' algorithm sends it, whatever the groups' sizes, and in segments
 //! the three levels work at once.
 
+use super::blocks::{BETWEEN, DOWN, UP};
 use super::coordinated::{Coordinated, Part, Through};
 use crate::collective::{Shape, allreduce, bcast};
 use crate::error::Result;
@@ -19,11 +20,6 @@ pub(super) static THROUGH: Through = Through {
 
 /// Segments that one child's partial results lie in, in turns.
 const IN_TURNS: usize = 2;
-
-/// The lanes of what goes up and down, and the first of those between coordinators.
-const UP: Lane = 0;
-const DOWN: Lane = 1;
-pub(super) const BETWEEN: Lane = 2;
 
 /// Where results of the children are put, and what coordinators use for each segment under way.
 struct Scratch {

@@ -1,6 +1,6 @@
 //! A collective through coordinators: up a tree inside each group, an algorithm between the coordinators, down the tree again.
 
-use super::blocks::trees;
+use super::blocks::{BETWEEN, trees};
 use super::{IntraGroup, Named, allgather, allreduce, alltoall, barrier, gather, reduce, reduce_scatter, scatter};
 use crate::collective::{Algorithm, Collective, Node, Parameters, Shape, Size, is_zero};
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// The most lanes that any program through coordinators has.
-pub const MOST_LANES: usize = allreduce::BETWEEN as usize + MOST_AT_ONCE * MOST_BETWEEN;
+pub const MOST_LANES: usize = BETWEEN as usize + MOST_AT_ONCE * MOST_BETWEEN;
 /// Of what is done between coordinators.
 const MOST_BETWEEN: usize = 2;
 /// Segments that coordinators work on at the same time, at most, each with lanes and memory of its own: links that could have more under way are kept
@@ -280,10 +280,10 @@ impl Coordinated {
     pub fn lanes(&self) -> usize {
         let between = self.between.algorithm.lanes;
         if self.by_counterparts() {
-            return allreduce::BETWEEN as usize + between + self.groups.len().min(MOST_AT_ONCE);
+            return BETWEEN as usize + between + self.groups.len().min(MOST_AT_ONCE);
         }
         let at_once = if self.segment == 0 { 1 } else { at_once(&self.between) };
-        at_once * between + allreduce::BETWEEN as usize
+        at_once * between + BETWEEN as usize
     }
 
     /// What the coordinators do for one segment.
