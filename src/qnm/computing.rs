@@ -1,6 +1,7 @@
 //! How the time outside MPI scales with the number of processes.
 
-use super::scale::{EXACT, Form, Guess, Law, Series, medians, squares};
+use super::scale::{DIGITS, EXACT, Form, Guess, Law, Series, medians, squares};
+use crate::stats::median;
 use serde::Serialize;
 
 /// The time outside MPI of a process: interpolated between runs, and by laws beyond.
@@ -41,19 +42,42 @@ impl Computing {
         }
         let (least, most) = (series.points[0].0, series.points[series.points.len() - 1].0);
         let below = weighted(&LAWS, values);
-        // those of two numbers are no law
-        let above = if medians(busy).len() > 2 { weighted(&LAWS, busy) } else { below.clone() };
+        let above = or_of_busy(&below, busy);
         Some(Computing { below: or_divided(below, least, values, busy), above: or_divided(above, most, values, busy), series })
     }
 
     /// The seconds at so many processes.
     pub fn at(&self, ranks: usize) -> Guess {
-        match ranks {
-            _ if !self.series.is_beyond(ranks) => self.series.at(ranks),
-            fewer if fewer < self.series.points[0].0 => average(&self.below, ranks),
-            _ => average(&self.above, ranks),
+        if !self.series.is_beyond(ranks) {
+            return self.series.at(ranks);
         }
+        let guess = average(if ranks < self.series.points[0].0 { &self.below } else { &self.above }, ranks);
+        // how runs of two numbers scatter does not tell how far off a law is
+        if self.series.points.len() > 2 { guess } else { Guess { spread: None, ..guess } }
     }
+}
+
+/// These laws with so much of what say each has.
+fn share(laws: &[Weighted], of: f64) -> impl Iterator<Item = Weighted> + '_ {
+    laws.iter().map(move |law| Weighted { weight: of * law.weight, ..law.clone() })
+}
+
+/// These laws of all runs, and those of runs that kept all processors of a node busy, as far as these fit their runs better than one parameter more may. Two
+/// numbers tell no law.
+fn or_of_busy(all: &[Weighted], busy: &[(usize, f64)]) -> Vec<Weighted> {
+    if medians(busy).len() < 3 {
+        return all.to_vec();
+    }
+    let own = weighted(&LAWS, busy);
+    let n = busy.len() as f64;
+    let criterion = |law: &Law, more: f64| {
+        let squares = squares(busy.iter().map(|v| (v.1 / law.at(v.0).value).ln()));
+        n * (squares / n).max(DIGITS * DIGITS).ln() + (law.form.free() as f64 + more) * n.ln()
+    };
+    let likely = 1.0 / (1.0 + ((criterion(&own[0].law, 1.0) - criterion(&all[0].law, 0.0)) / 2.0).exp());
+    let mut laws: Vec<Weighted> = share(all, 1.0 - likely).chain(share(&own, likely)).collect();
+    laws.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    laws
 }
 
 /// These laws, and behind them c/P as in the runs on so many processes, by how likely it is that what there is to do is divided.
@@ -61,36 +85,42 @@ fn or_divided(laws: Vec<Weighted>, ranks: usize, values: &[(usize, f64)], busy: 
     let likely = is_divided(ranks, values, busy);
     let runs: Vec<(usize, f64)> = values.iter().filter(|v| v.0 == ranks).copied().collect();
     let divided = Law::of(Form::Inverse, &runs).map(|law| Weighted { law, weight: likely });
-    let others = laws.into_iter().map(|law| Weighted { weight: (1.0 - likely) * law.weight, ..law });
-    others.chain(divided).collect()
+    share(&laws, 1.0 - likely).chain(divided).collect()
 }
 
 /// All runs of a number of processes may meet alike what those of other numbers do not, as a shared node's clock and memory: up to so many times what
 /// runs of one number differ by. Means of MG and LAMMPS on 2, 4 and 8 processes differ by 0.4 to 1.6 times that (standard deviations; docs/wall-clock.md).
 const ALIKE: f64 = 2.0;
 
+/// Processes that keep all processors of a node busy slow each other by no more than this: MG and LAMMPS by up to 1.3 (docs/wall-clock.md).
+const MOST_SLOWER: f64 = 1.5;
+
 /// How likely it is, beside any other law, that what there is to do is divided among so many processes and others: values times processes differ by no more
 /// than chance makes those of one number differ, and [`ALIKE`] as much. Numbers that keep all processors of a node busy are slowed by each other, as others
-/// are not: each kind is looked at by itself, if it tells of these processes. One run of each number tells nothing.
+/// are not: each kind is looked at by itself, if it tells of these processes, and one may be [`MOST_SLOWER`]. One run of each number tells nothing.
 fn is_divided(ranks: usize, values: &[(usize, f64)], busy: &[(usize, f64)]) -> f64 {
     let is_busy = |ranks: usize| busy.iter().any(|b| b.0 == ranks);
-    let of = |ranks: usize| values.iter().filter(|v| v.0 == ranks).map(|v| (v.1 * ranks as f64).ln()).collect::<Vec<f64>>();
-    let numbers: Vec<(bool, Vec<f64>)> = medians(values).iter().map(|point| (is_busy(point.0), of(point.0))).collect();
-    let freedom = values.len() - numbers.len();
-    if freedom == 0 {
-        return 0.0;
-    }
-    let mean = |runs: &[f64]| runs.iter().sum::<f64>() / runs.len() as f64;
-    let off = |of: &dyn Fn(bool) -> bool| {
-        let means: Vec<f64> = numbers.iter().filter(|n| of(n.0)).map(|n| mean(&n.1)).collect();
-        squares(means.iter().map(|y| y - mean(&means)))
+    let points = medians(values);
+    // one of each number is its median or nearest to it; a median of the others bears with a run that something else slowed
+    let from_median = |(ranks, value): &(usize, f64)| points.iter().find(|p| p.0 == *ranks).map(|p| (value / p.1).ln().abs());
+    let mut scatter: Vec<f64> = values.iter().filter_map(from_median).collect();
+    scatter.sort_by(f64::total_cmp);
+    let Some(scatter) = median(&scatter[points.len()..]) else { return 0.0 };
+    let chance = (scatter / NORMAL_QUARTILE).powi(2) * (ALIKE * ALIKE + points.len() as f64 / values.len() as f64);
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let off = |values: &[f64]| squares(values.iter().map(|y| y - mean(values)));
+    let of = |kind: bool| points.iter().filter(|p| is_busy(p.0) == kind).map(|p| (p.1 * p.0 as f64).ln()).collect::<Vec<f64>>();
+    let [alone, together] = [of(false), of(true)];
+    let off = match if is_busy(ranks) { together.len() } else { alone.len() } {
+        0 | 1 => off(&[alone, together].concat()),
+        _ if alone.is_empty() || together.is_empty() => off(&alone) + off(&together),
+        _ => off(&alone) + off(&together) + ((mean(&together) - mean(&alone)).abs() - MOST_SLOWER.ln()).max(0.0).powi(2),
     };
-    let tells = numbers.iter().filter(|n| n.0 == is_busy(ranks)).count() > 1;
-    let off = if tells { off(&|busy| busy) + off(&|busy| !busy) } else { off(&|_| true) };
-    let scatter: f64 = numbers.iter().map(|(_, runs)| squares(runs.iter().map(|y| y - mean(runs)))).sum();
-    let chance = scatter / freedom as f64 * (ALIKE * ALIKE + numbers.len() as f64 / values.len() as f64);
     (-off / (2.0 * chance).max(f64::MIN_POSITIVE)).exp()
 }
+
+/// Half of what is normally distributed is off by less than so many standard deviations.
+const NORMAL_QUARTILE: f64 = 0.6745;
 
 /// The laws of these forms, best first. Of those that are the same at all values the simplest has the say of them all, as of those of two numbers where
 /// it was run on two: each can be what both are.
@@ -200,6 +230,14 @@ mod tests {
         assert!((totals[0] / 1.1).ln().abs() < 0.02 && totals[59] > 1.1 * 1.6, "{totals:?}");
     }
 
+    /// However well runs of two numbers agree, that tells no law.
+    #[test]
+    fn beyond_two_numbers_it_is_not_known_how_far_off_a_prediction_is() {
+        let computing = Computing::fit(&runs(&[4, 8], 0.02, |p| 0.1 + 0.9 / p as f64), &[]).unwrap();
+        assert!(computing.at(16).spread.is_none() && computing.at(2).spread.is_none());
+        assert!(Computing::fit(&runs(&[2, 4, 8], 0.02, |p| 0.1 + 0.9 / p as f64), &[]).unwrap().at(16).spread.is_some());
+    }
+
     /// What two numbers of processes deny is not believed: work that is not divided stays so, also by one run of each.
     #[test]
     fn work_that_is_not_divided_stays_so() {
@@ -213,6 +251,20 @@ mod tests {
         let all = runs(&[1, 2, 4, 8, 9], 0.02, |_| 1.0);
         let computing = Computing::fit(&all, &all[9..]).unwrap();
         assert!(off(&computing, 64, 1.0) < 0.03, "{:?}", computing.at(64));
+        let all = runs(&[1, 8, 9], 0.02, |_| 1.0);
+        let computing = Computing::fit(&all, &all[3..]).unwrap();
+        assert!(off(&computing, 64, 1.0) < 0.1, "{:?}", computing.at(64));
+        // one run that something else slowed tells nothing of chance
+        let amdahl = |p: usize| 0.1 + 0.9 / p as f64;
+        let mut all = runs(&[1, 2, 4, 8], 0.01, amdahl);
+        all[1].1 *= 1.5;
+        let divided = Computing::fit(&all, &[]).unwrap().above.pop().unwrap();
+        assert!(divided.law.form == Form::Inverse && divided.weight < 1e-3, "{divided:?}");
+        // where processors that are busy slow nothing, all runs tell of it beside those
+        let amdahl = |p: usize| 0.2 + 0.8 / p as f64;
+        let all = runs(&[1, 2, 4, 8], 0.05, amdahl);
+        let guess = Computing::fit(&all, &all[3..]).unwrap().at(64);
+        assert!((guess.value / amdahl(64)).ln().abs() < guess.spread.unwrap(), "{guess:?}");
         let amdahl = |p: usize| 0.3 + 1.0 / p as f64;
         let all = runs(&[1, 2, 4], 0.03, amdahl);
         let computing = Computing::fit(&all, &all[3..]).unwrap();

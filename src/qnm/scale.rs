@@ -1,13 +1,13 @@
 //! How a quantity scales with the number of processes: a few laws, the best by the Bayesian information criterion (Schwarz, Annals of
 //! Statistics 6, 1978), with prediction intervals.
 
-use crate::stats::{fit_line, median};
+use crate::stats::{ROUNDING, fit_line, median};
 use crate::units::number;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// mpiP writes three digits: what a law is off by less tells nothing.
-const DIGITS: f64 = 0.0015;
+pub(super) const DIGITS: f64 = 0.0015;
 
 /// How a law goes with the number P of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -204,7 +204,8 @@ impl Law {
             Form::Row => c,
             _ => c.exp(),
         };
-        if (form == Form::Offset && c == 0.0) || (form.is_line() && (c < 0.0 || b? <= 0.0)) {
+        // a slope of rounding is none
+        if (form == Form::Offset && c == 0.0) || (form.is_line() && (c < 0.0 || b? <= (ROUNDING - 1.0) * c)) {
             return None;
         }
         let mut law = Law { form, c, b, b_margin: None, deviation: 0.0, criterion: 0.0, points: n, inverse: [[0.0; 2]; 2] };
