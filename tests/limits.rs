@@ -88,7 +88,7 @@ fn messages_are_counted_and_not_estimated() {
 
 /// A platform on which nothing takes time: times measured there have no ratios.
 const TIMELESS: &str = "format = 1\nname = \"timeless\"\n[hosts]\nsend_overhead_s = 0\nsend_overhead_s_per_byte = 0\nrecv_overhead_s = 0\n\
-     recv_overhead_s_per_byte = 0\ngap_s = 0\ngap_s_per_byte = 0\n[[group]]\nname = \"a\"\ncount = 3\nlatency_s = 0\n\
+     recv_overhead_s_per_byte = 0\ngap_s = 0\ngap_s_per_byte = 0\ncopy_s_per_byte = 0\ncombine_s_per_byte = 0\n[[group]]\nname = \"a\"\ncount = 3\nlatency_s = 0\n\
      [[group]]\nname = \"b\"\ncount = 2\nlatency_s = 0\n[[link]]\nbetween = [\"a\", \"b\"]\nlatency_s = 0\n";
 
 /// A word that is no number where one should be.

@@ -7,8 +7,9 @@ use collwise::platform::{Placement, Platform};
 use collwise::tune::{TuneOptions, tune};
 use std::path::{Path, PathBuf};
 
-/// A platform of three groups with 4, 3 and 1 hosts.
+/// A platform of three groups with 4, 3 and 1 hosts, for which what is no message takes no time.
 pub const THREE_GROUPS: &str = "format = 1\nname = \"three\"\n[hosts]\nsend_overhead_s = 5e-6\nrecv_overhead_s = 6e-6\ngap_s = 8e-6\ngap_s_per_byte = 8.5e-9\n\
+    copy_s_per_byte = 0\ncombine_s_per_byte = 0\n\
     [[group]]\nname = \"a\"\ncount = 4\nlatency_s = 50e-6\n[[group]]\nname = \"b\"\ncount = 3\nlatency_s = 30e-6\n[[group]]\nname = \"c\"\ncount = 1\n\
     [[link]]\nbetween = [\"a\", \"b\"]\nlatency_s = 5e-3\n[[link]]\nbetween = [\"a\", \"c\"]\nlatency_s = 8e-3\n[[link]]\nbetween = [\"b\", \"c\"]\nlatency_s = 2e-3\n";
 
