@@ -61,11 +61,13 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
             [Some(&args.output), args.source.platform.as_ref(), samples.as_ref()].into_iter().flatten().map(PathBuf::as_path),
         )?;
     }
+    // over MPI the rank that drives says what is wrong, once
+    let simulated = if source.platform.is_some() { collectives(&args.collectives)? } else { Vec::new() };
     // written while MPI still runs: some libraries hang or crash when they end
-    let collectives = collectives(&args.collectives)?;
-    let tuned = source.measure(Some(&args.output), &collectives, |session, declared| {
+    let tuned = source.measure(Some(&args.output), &simulated, |session, declared| {
         args.report.as_deref().map(check_writable).transpose()?;
         let (method, bound) = args.grouping.method()?;
+        let collectives = collectives(&args.collectives)?;
         let options = TuneOptions { declared, method, bound, collectives: &collectives, exhaustive: args.exhaustive };
         let (discovery, mut policy) = tune(session, options)?;
         for also in &args.also {
