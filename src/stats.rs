@@ -36,6 +36,9 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     Some(if part == 0.0 { v[low] } else { v[low] + (v[low + 1] - v[low]) * part })
 }
 
+/// Half of what is normally distributed is off by less than so many standard deviations.
+pub const NORMAL_QUARTILE: f64 = 0.6745;
+
 /// The median.
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)

@@ -15,7 +15,7 @@ const CLEARLY: f64 = 3.2;
 pub const DRIFTED: f64 = 1.25;
 
 /// A normal distribution's median of absolute values, and what a difference of two adds: the deviation is the median difference over this.
-const MEDIAN_DIFFERENCE: f64 = 0.6745 * std::f64::consts::SQRT_2;
+const MEDIAN_DIFFERENCE: f64 = stats::NORMAL_QUARTILE * std::f64::consts::SQRT_2;
 
 /// Experiments that race each other.
 #[derive(Default)]

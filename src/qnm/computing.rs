@@ -1,7 +1,7 @@
 //! How the time outside MPI scales with the number of processes.
 
 use super::scale::{DIGITS, EXACT, Form, Guess, Law, Series, medians, squares};
-use crate::stats::median;
+use crate::stats::{NORMAL_QUARTILE, median};
 use serde::Serialize;
 
 /// The time outside MPI of a process: interpolated between runs, and by laws beyond.
@@ -89,10 +89,10 @@ fn or_divided(laws: Vec<Weighted>, ranks: usize, values: &[(usize, f64)], busy: 
 }
 
 /// All runs of a number of processes may meet alike what those of other numbers do not, as a shared node's clock and memory: up to so many times what
-/// runs of one number differ by. Means of MG and LAMMPS on 2, 4 and 8 processes differ by 0.4 to 1.6 times that (standard deviations; docs/wall-clock.md).
+/// runs of one number differ by. Means of MG and LAMMPS on 2, 4 and 8 processes differ by 0.4 to 1.7 times that (standard deviations; docs/wall-clock.md).
 const ALIKE: f64 = 2.0;
 
-/// Processes that keep all processors of a node busy slow each other by no more than this: MG and LAMMPS by up to 1.3 (docs/wall-clock.md).
+/// Processes that keep all processors of a node busy slow each other by no more than this: MG and LAMMPS by up to 1.3 in the mean (docs/wall-clock.md).
 const MOST_SLOWER: f64 = 1.5;
 
 /// How likely it is, beside any other law, that what there is to do is divided among so many processes and others: values times processes differ by no more
@@ -118,9 +118,6 @@ fn is_divided(ranks: usize, values: &[(usize, f64)], busy: &[(usize, f64)]) -> f
     };
     (-off / (2.0 * chance).max(f64::MIN_POSITIVE)).exp()
 }
-
-/// Half of what is normally distributed is off by less than so many standard deviations.
-const NORMAL_QUARTILE: f64 = 0.6745;
 
 /// The laws of these forms, best first. Of those that are the same at all values the simplest has the say of them all, as of those of two numbers where
 /// it was run on two: each can be what both are.
