@@ -68,7 +68,12 @@ pub fn fit_compute(session: &mut Session, rank_sets: &[&RankSet]) -> Result<Vec<
         let all: Vec<Experiment> = ranks.iter().flatten().flat_map(|&rank| Compute::experiments(rank)).collect();
         session.measure("copying and combining", &all)?;
     }
-    let of = |ranks: &Vec<Rank>| ranks.iter().map(|&rank| Compute::measured(rank, session.samples())).collect::<Option<_>>();
+    let of = |ranks: &Vec<Rank>| {
+        let each: Vec<Compute> = ranks.iter().map(|&rank| Compute::measured(rank, session.samples())).collect::<Option<_>>()?;
+        // processors that send unlike may compute alike: one says it of all
+        let alike = each.iter().all(|one| *one == each[0]);
+        Some(if alike { each[..1].to_vec() } else { each })
+    };
     Ok(ranks.iter().map(|ranks| of(ranks).unwrap_or_default()).collect())
 }
 
