@@ -14,7 +14,7 @@ use crate::collective::{Algorithm, Alike, Built, Collective, Parameters, Shape};
 use crate::error::{Error, Result};
 use crate::flow::with_flow;
 use crate::model::Among;
-use crate::model::{CostModel, Fitted, Inside, Lossless};
+use crate::model::{CostModel, Fitted, Inside, Losses, Lossless};
 use crate::predict::{Repeats, pipelined};
 use crate::schedule::{MOST_SEGMENTS, WINDOW};
 pub use crate::score::is_missed;
@@ -67,11 +67,17 @@ pub fn halfway(a: usize, b: usize) -> usize {
 /// Segments are whole multiples of so many bytes: neighbouring messages are cut alike.
 const WHOLE: usize = 64;
 
-/// Parameters as they are used for a size where messages are lost: a last segment that is shorter than the others may be of a size that is lost.
-pub fn even(parameters: Parameters, bytes: usize) -> Parameters {
-    let pieces = bytes.div_ceil(parameters.segment.max(1));
-    let even = || bytes.div_ceil(pieces).next_multiple_of(WHOLE);
-    Parameters { segment: if (1..bytes).contains(&parameters.segment) { even() } else { parameters.segment }, ..parameters }
+/// Parameters as they are used for a size where messages may be lost: in segments that are alike, since a last one that is shorter than the others may be of a
+/// size that is lost. Where all would be of such a size then, and longer ones were chosen, there are fewer of them.
+pub fn even(parameters: Parameters, bytes: usize, losses: Option<&Losses>) -> Parameters {
+    let segment = parameters.segment;
+    let Some(losses) = losses.filter(|_| (1..bytes).contains(&segment)) else { return parameters };
+    let even = |pieces: usize| bytes.div_ceil(pieces).next_multiple_of(WHOLE);
+    let last = |pieces: usize| bytes.saturating_sub((pieces - 1) * even(pieces));
+    let pieces = bytes.div_ceil(segment);
+    let longer = || (1..=pieces).rev().find(|&pieces| !losses.meet(even(pieces)) && !losses.meet(last(pieces)));
+    let pieces = if losses.meet(segment) { pieces } else { longer().unwrap_or(pieces) };
+    Parameters { segment: even(pieces), ..parameters }
 }
 
 /// The longest [even] segment that is no longer than so many bytes.
@@ -236,7 +242,7 @@ fn predicted(
     limit_s: f64,
 ) -> Result<Option<Candidate>> {
     let loses = knowledge.inside.is_some_and(Inside::loses);
-    let parameters = if loses { even(parameters, shape.bytes) } else { parameters };
+    let parameters = even(parameters, shape.bytes, knowledge.inside.and_then(Inside::losses));
     let places =
         match parameters.by_speed.then(|| by_speed(collective, algorithm, &parameters, costs, shape.ranks, shape.bytes)).transpose() {
             Err(Error::TooLarge(_)) => return Ok(None),
@@ -287,6 +293,25 @@ pub fn wider(in_flight: usize, pieces: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn even_segments_are_none_that_are_lost_where_longer_ones_were_chosen() {
+        let losses = Losses { from_bytes: 4033, to_bytes: 66_559, share: 0.05, wait_s: 0.2 };
+        let segment = |segment: usize, bytes: usize| even(Parameters::of(segment, 0), bytes, Some(&losses)).segment;
+        // three of 58 KiB would be
+        assert_eq!((segment(92_864, 178_000), segment(92_864, 190_000)), (89_024, 95_040));
+        assert_eq!(segment(68_000, 70_000), 70_016, "the whole message, of which half may be lost");
+        // shorter ones than that, and those that may be lost anyhow, are as many as they would be
+        assert_eq!((segment(4000, 100_000), segment(8192, 100_000)), (4032, 7744));
+        assert_eq!((segment(92_864, 90_000), segment(0, 90_000)), (92_864, 0), "no segments");
+        assert_eq!(even(Parameters::of(92_864, 0), 178_000, None).segment, 92_864, "nothing is lost");
+        for (bytes, wanted) in (100_000..2_000_000).step_by(1009).flat_map(|bytes| [67_520, 78_016, 126_400].map(|wanted| (bytes, wanted)))
+        {
+            let one = segment(wanted, bytes);
+            let rest = bytes - bytes.div_ceil(one).saturating_sub(1) * one;
+            assert!(!losses.meet(one.min(bytes)) && !losses.meet(rest), "{bytes} in {wanted}: {one}, {rest}");
+        }
+    }
 
     #[test]
     fn other_segments_are_half_and_twice_as_long_where_they_are_worth_trying() {

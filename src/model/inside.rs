@@ -51,6 +51,11 @@ impl Inside {
         self.losses.is_some()
     }
 
+    /// What its network loses, if it does.
+    pub fn losses(&self) -> Option<&Losses> {
+        self.losses.as_ref().map(|(losses, _)| losses)
+    }
+
     /// What copying and combining takes at a position, if that is known.
     pub fn compute(&self, position: Rank) -> Option<&Compute> {
         of_position(&self.compute, position)

@@ -24,6 +24,13 @@ pub struct Losses {
     pub wait_s: f64,
 }
 
+impl Losses {
+    /// True if messages of so many bytes may be lost.
+    pub fn meet(&self, bytes: usize) -> bool {
+        (self.from_bytes..=self.to_bytes).contains(&bytes)
+    }
+}
+
 /// What may happen to a message that meets another sender's at its receiver.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Loss {
@@ -59,9 +66,9 @@ impl CostModel for Losing {
     }
 
     fn loss(&self, link: Link, bytes: usize) -> Option<Loss> {
-        let Losses { from_bytes, to_bytes, share, wait_s } = self.losses;
+        let Losses { share, wait_s, .. } = self.losses;
         let of = |position: Rank| host_of(&self.hosts, position);
-        let may_be_lost = (from_bytes..=to_bytes).contains(&bytes) && of(link.from) != of(link.to);
+        let may_be_lost = self.losses.meet(bytes) && of(link.from) != of(link.to);
         may_be_lost.then(|| Loss { share, wait_s, port_s: self.port_in(link, bytes) })
     }
 

@@ -5,7 +5,6 @@ use super::forms::{groups_of, in_bounded_segments};
 use super::routed::Routed;
 use super::{Location, PolyModel};
 use crate::collective::{Algorithm, Collective, Parameters, Shape, Size, Step, placed_program};
-use crate::decide::even;
 use crate::error::{Error, Result};
 use crate::measure::Experiment;
 use crate::policy::{CompiledPolicy, bounded};
@@ -119,7 +118,7 @@ impl Form {
                 if in_turn(order) && policy.loses(members[0].group) && members.iter().all(|m| m.group == members[0].group) =>
             {
                 let order = (0..shape.ranks).map(|place| shape.absolute(place)).collect();
-                Ok(Form::Placed(collective, algorithm, even(*p, shape.bytes), order))
+                Ok(Form::Placed(collective, algorithm, policy.even(members[0].group, *p, shape.bytes), order))
             }
             // it was decided for another root of the same group
             Form::Placed(collective, algorithm, parameters, order) if serves_each(algorithm) && order.first() != Some(&shape.root) => {
@@ -127,8 +126,10 @@ impl Form {
                 Form::Flat(collective, algorithm, *parameters).with_flow(&costs, shape)
             }
             Form::Flat(..) | Form::Placed(..) if !policy.loses(members[0].group) => Ok(self.clone()),
-            Form::Flat(collective, algorithm, p) => Ok(Form::Flat(collective, algorithm, even(*p, shape.bytes))),
-            Form::Placed(collective, algorithm, p, order) => Ok(Form::Placed(collective, algorithm, even(*p, shape.bytes), order.clone())),
+            Form::Flat(collective, algorithm, p) => Ok(Form::Flat(collective, algorithm, policy.even(members[0].group, *p, shape.bytes))),
+            Form::Placed(collective, algorithm, p, order) => {
+                Ok(Form::Placed(collective, algorithm, policy.even(members[0].group, *p, shape.bytes), order.clone()))
+            }
             Form::Coordinated(c) => {
                 let c = Coordinated { groups: groups_of(policy, members, shape), ..c.clone() };
                 Ok(Form::Coordinated(in_bounded_segments(c, shape)?))

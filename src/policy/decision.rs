@@ -166,8 +166,12 @@ impl CompiledPolicy {
 
     /// Parameters as a group uses them for a size.
     fn in_segments(&self, group: usize, parameters: Parameters, bytes: usize) -> Parameters {
-        let bounded = bounded(parameters, bytes);
-        if self.loses(group) { even(bounded, bytes) } else { bounded }
+        self.even(group, bounded(parameters, bytes), bytes)
+    }
+
+    /// Parameters as a group uses them for a size, where it [loses](even) something.
+    pub fn even(&self, group: usize, parameters: Parameters, bytes: usize) -> Parameters {
+        even(parameters, bytes, self.policy.groups[group].losses.as_ref())
     }
 
     /// True if a group's network loses something.

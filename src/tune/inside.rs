@@ -155,7 +155,7 @@ fn rows_of(session: &Session, group: &Group, fields: &[Field]) -> Result<Vec<Cho
     let loses = knowledge.inside.is_some_and(Inside::loses);
     let predict = |&(name, parameters): &Taken, bytes: usize, _: f64| {
         let parameters = bounded(parameters, bytes);
-        let candidate = (collective.algorithm(name)?, if loses { even(parameters, bytes) } else { parameters });
+        let candidate = (collective.algorithm(name)?, even(parameters, bytes, knowledge.inside.and_then(Inside::losses)));
         let (_, ranked) = rank_candidates(knowledge, collective, &positions, bytes, &[candidate], 1)?;
         // what nobody can predict is not chosen
         Ok(ranked.first().map_or(f64::INFINITY, |c| c.predicted))
@@ -405,7 +405,14 @@ fn decide(session: &Session, rank_set: &RankSet, field: &Field) -> Option<(Choic
 /// What would be done if what is taken could not be, and how much longer it takes: the library's own by the runs beside it, another candidate by the
 /// runs that chose.
 fn runner_up(session: &Session, field: &Field, experiments: &[Experiment], best: usize, verdict: &Verdict) -> Option<(String, f64)> {
-    let name = |k: usize| field.candidates[k].algorithm.words(&field.candidates[k].parameters);
+    let words = |k: usize| field.candidates[k].algorithm.words(&field.candidates[k].parameters);
+    let peers = |k: usize| field.candidates[k].parameters.peers;
+    // what differs from the best in that alone
+    let name = |k: usize| match peers(k) {
+        same if same == peers(best) || words(k) != words(best) => words(k),
+        0 => format!("{} to all peers at once", words(k)),
+        few => format!("{} to {few} at a time", words(k)),
+    };
     let native_s = verdict.native_s;
     if verdict.native {
         return Some((name(best), stats::margin(verdict.own_s, native_s?)));
