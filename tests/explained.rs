@@ -217,6 +217,36 @@ fn the_table_of_all_sizes_is_short_whatever_the_segments() {
     assert!(said.lines().any(|line| line.contains("segmented_binary by speed in ") && line.contains("B to ")), "{said}");
 }
 
+/// A row's segments are cut for the size of a call, and none may be of a size that the row was to avoid.
+#[test]
+fn between_the_rows_of_a_network_that_loses_messages_what_is_told_is_what_is_replayed() {
+    for (collective, last) in [("reduce", 1 << 20), ("gather", 262_143)] {
+        let sizes: Vec<String> = std::iter::successors(Some(60_000), |&bytes| Some(bytes * 51 / 50))
+            .take_while(|&bytes| bytes < last)
+            .map(|b: usize| b.to_string())
+            .collect();
+        let said = ok(&["predict", &policy("hcl16"), "--collective", collective, "--bytes", &sizes.join(","), "--json"]);
+        let rows: Vec<serde_json::Value> = serde_json::from_str(&said).unwrap();
+        let replayed: Vec<_> =
+            rows.iter().filter_map(|row| Some((row, row["predicted_s"].as_f64()?, row["replayed_s"].as_f64()?))).collect();
+        assert!(replayed.len() > 60, "{said}");
+        for (row, told, replayed) in replayed {
+            assert!(replayed < 2.0 * told && told < 2.0 * replayed, "{collective}: {row}");
+        }
+    }
+}
+
+/// What models missed is not hidden.
+#[test]
+fn what_a_row_of_a_group_was_measured_to_take_is_told_beside_what_was_predicted() {
+    let said = ok(&["explain", &policy("two-core-vm"), "--bytes", "16MiB"]);
+    let text = std::fs::read_to_string(policy("two-core-vm")).unwrap();
+    let table = &text[text.find("[evidence.group.").unwrap()..];
+    let row =
+        table.lines().find(|line| line.starts_with("16MiB = ") && line.contains("predicted_s = 0.006011, measured_s = 0.02039")).unwrap();
+    assert!(said.contains("  at 16MiB: predicted 6.01 ms, measured 20.4 ms\n"), "{row}: {said}");
+}
+
 #[test]
 fn reasons_say_why_something_is_taken_and_nothing_else() {
     let hcl16 = policy("hcl16");

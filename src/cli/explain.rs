@@ -1,7 +1,7 @@
 //! `collwise explain`
 
 use super::algorithm::CollectiveArgs;
-use super::reasons::{Chosen, Reasons, larger_than_measured, next_best, no_row, of_crossing, share_hosts, too_long};
+use super::reasons::{Chosen, Reasons, larger_than_measured, next_best, no_row, of_crossing, of_row, share_hosts, too_long};
 use super::table::{GROUPS_ON_A_SCREEN, percent, table};
 use super::terminal::{heat, shows_pictures, tree};
 use super::{Outcome, print, print_json};
@@ -350,6 +350,7 @@ fn inside(policy: &Policy, routed: &Routed, k: usize, name: &str) -> (String, St
     let error = policy.groups[g.group].scores.iter().find(|s| s.collective == d.collective && s.model == d.model).and_then(|s| s.error);
     let error = error.map(|e| format!(", which errs by {} on what it was not fitted to", percent(e))).unwrap_or_default();
     let mut why = format!("  by model {}{error}\n", d.model);
+    why += &of_row(policy, g.group, d, routed.shape.bytes);
     why += &next_best(&d.runner_up, d.margin, Chosen::of(policy, g.group, d, routed.shape.bytes));
     if !d.from_row {
         why += &format!("  computed from the models: no row is for {ranks} ranks\n");

@@ -98,13 +98,24 @@ pub fn not_as_measured(collective: &Collective) -> String {
     format!("  chosen by prediction: the policy's row for it was made {made} all its ranks, in their order\n")
 }
 
+/// What a row was predicted to take at the size it was made at, and what it took.
+fn predicted_and_measured(at_bytes: usize, e: &Evidence) -> String {
+    let measured = e.measured_s.map_or("not measured".into(), |t| format!("measured {}", units::seconds(t)));
+    format!("  at {}: predicted {}, {measured}\n", units::bytes(at_bytes), units::seconds(e.predicted_s))
+}
+
+/// The same of the row that a group's decision comes from; nothing of the library's own, which is not predicted.
+pub fn of_row(policy: &Policy, group: usize, d: &Decision, bytes: usize) -> String {
+    let row = policy.groups[group].row(d.collective, bytes).filter(|_| d.from_row && !d.algorithm.is_native());
+    row.map(|row| predicted_and_measured(row.at_bytes, &row.evidence)).unwrap_or_default()
+}
+
 /// Why a broadcast crosses groups so.
 pub fn of_crossing(plan: &Routed, at_bytes: usize, e: &Evidence) -> String {
     if !plan.from_row {
         return not_as_measured(&bcast::COLLECTIVE);
     }
-    let measured = e.measured_s.map_or("not measured".into(), |t| format!("measured {}", units::seconds(t)));
-    let mut out = format!("  at {}: predicted {}, {measured}\n", units::bytes(at_bytes), units::seconds(e.predicted_s));
+    let mut out = predicted_and_measured(at_bytes, e);
     out += &next_best(&e.runner_up, e.margin, Chosen::Fastest);
     if let Some(t) = e.native_s {
         out += &format!("  the MPI library's own broadcast over all ranks: {}\n", units::seconds(t));
@@ -144,7 +155,8 @@ impl Reasons {
             } else {
                 "  computed from the models: the policy has no row for it\n".into()
             };
-            let text = next_best(&d.runner_up, d.margin, Chosen::of(&compiled.policy, group, d, bytes)) + &computed;
+            let next = next_best(&d.runner_up, d.margin, Chosen::of(&compiled.policy, group, d, bytes));
+            let text = of_row(&compiled.policy, group, d, bytes) + &next + &computed;
             return Reasons { runner_up: Some(d.runner_up.clone()), margin: Some(d.margin), native_s: None, text };
         }
         match compiled.two_level(collective, bytes) {
