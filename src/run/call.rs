@@ -178,6 +178,14 @@ impl Prepared {
         [self.given, self.got].into_iter().flatten().all(|side| side.layout.predefined)
     }
 
+    /// True if what this rank gives lies where its result goes, and that was not said by `MPI_IN_PLACE`: what MPI forbids where items are combined, since the
+    /// result is written before all of them are read.
+    #[inline]
+    pub fn is_aliased(&self, call: &Call) -> bool {
+        let same = call.given == call.got && !call.asked.in_place;
+        same && call.asked.collective.combines && self.given.is_some() && self.got.is_some()
+    }
+
     /// What it asks of so many ranks.
     pub fn shape(&self, asked: &Asked, ranks: usize) -> Shape {
         Shape { elements: self.elements.unwrap_or_default(), in_place: asked.in_place, ..Shape::new(ranks, asked.root, self.bytes) }
@@ -365,7 +373,7 @@ unsafe fn run_known(mut known: Box<Known>, call: &Call, own: impl FnOnce(&Prepar
     Ok(())
 }
 
-/// What is planned for a call that is known, if something is: false where the library's own is to run.
+/// What is planned for a call that is known, if something is: false where the library's own is to run, which says what is wrong with an aliased buffer.
 ///
 /// # Safety
 /// As [`run`].
@@ -376,6 +384,9 @@ pub(super) unsafe fn run_plan(known: &mut Known, call: &Call) -> Result<bool> {
     // SAFETY: the caller's
     unsafe {
         let (prepared, Some((planned, steps))) = known.parts() else { return Ok(false) };
+        if prepared.is_aliased(call) {
+            return Ok(false);
+        }
         let (arguments, copies) = prepared.lend(call)?;
         if let Err(e) = planned.run(call.asked.collective, steps, &arguments) {
             // other messages may still be open: they go where they were told to
