@@ -4,14 +4,21 @@ use clap::Parser;
 use collwise::cli::{Cli, Outcome};
 use std::process::ExitCode;
 use tracing_subscriber::Layer;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 fn main() -> ExitCode {
-    // "debug", or "collwise::tune=debug,warn"
-    let wanted = std::env::var("COLLWISE_LOG").ok().and_then(|said| said.parse::<Targets>().ok());
-    let filter = wanted.unwrap_or(Targets::new().with_default(tracing::Level::WARN));
+    let filter = match std::env::var("COLLWISE_LOG").ok().filter(|said| !said.is_empty()).map(|said| (wanted(&said), said)) {
+        Some((Some(wanted), _)) => wanted,
+        Some((None, said)) => {
+            eprintln!(
+                "collwise: COLLWISE_LOG={said} is no level (error, warn, info, debug, trace), nor such as \"collwise::tune=debug,warn\""
+            );
+            return ExitCode::FAILURE;
+        }
+        None => Targets::new().with_default(tracing::Level::WARN),
+    };
     let printed = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).without_time();
     tracing_subscriber::registry().with(printed.with_filter(filter)).init();
     match Cli::parse().run() {
@@ -23,4 +30,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Which events are told: a level, or levels by module. A word alone would be the name of a module, all of whose events are told.
+fn wanted(said: &str) -> Option<Targets> {
+    let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();
+    let is_one = |part: &str| part.split_once('=').map_or(is_level(part), |(_, level)| is_level(level));
+    said.split(',').all(is_one).then(|| said.parse().ok()).flatten()
 }
