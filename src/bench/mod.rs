@@ -11,4 +11,4 @@ mod report;
 
 #[cfg(feature = "mpi")]
 pub use mpi::{Comparison, ENVIRONMENT, Settings, check_comparable, compare};
-pub use report::{Report, Row};
+pub use report::{ADAPTIVE, Report, Row, TWO_LEVEL};

@@ -6,7 +6,7 @@
 
 use super::library::{Forced, forced};
 use super::memory::{Memory, NUMBER};
-use super::report::{Report, Row};
+use super::report::{ADAPTIVE, Report, Row, TWO_LEVEL};
 use crate::collective::{Algorithm, Collective, NATIVE, bcast};
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
@@ -147,11 +147,11 @@ impl<'a> Comparison<'a> {
         let transport = unsafe { MpiTransport::new(private)? };
         let groups = known_groups(world)?;
         let mut contestants = vec![
-            ("adaptive".to_string(), Contestant::Adaptive),
+            (ADAPTIVE.to_string(), Contestant::Adaptive),
             (NATIVE.into(), Contestant::Library(crate::run::duplicate(world.as_raw())?)),
         ];
         if has_routes(collective) || through(collective).is_some() {
-            contestants.push(("two-level".into(), Contestant::TwoLevel));
+            contestants.push((TWO_LEVEL.into(), Contestant::TwoLevel));
         }
         if settings.forced {
             let all = forced(world.as_raw(), collective)?;

@@ -11,6 +11,11 @@ use crate::units;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
+/// The contestant that a policy is for.
+pub const ADAPTIVE: &str = "adaptive";
+/// A plain two-level form, for comparison.
+pub const TWO_LEVEL: &str = "two-level";
+
 /// One way to broadcast, for one root and size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {

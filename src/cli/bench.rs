@@ -3,7 +3,7 @@
 use super::algorithm::CollectiveArgs;
 use super::table::table;
 use super::{Outcome, print, print_json};
-use crate::bench::{Report, Settings};
+use crate::bench::{ADAPTIVE, Report, Settings};
 use crate::files::read_text;
 use crate::platform::Platform;
 use crate::policy::{CompiledPolicy, Policy};
@@ -104,15 +104,15 @@ fn text(report: &Report, policy: &CompiledPolicy) -> String {
         rows.push(row);
     }
     let mut out = format!("{} ranks, {}\n\n{}\n", report.hosts.len(), report.library, table(&header, 0, &rows));
-    for rival in names.iter().filter(|n| *n != "adaptive") {
-        let all = report.cases().into_iter().filter_map(|(root, bytes)| report.speedup(root, bytes, "adaptive", rival));
+    for rival in names.iter().filter(|n| *n != ADAPTIVE) {
+        let all = report.cases().into_iter().filter_map(|(root, bytes)| report.speedup(root, bytes, ADAPTIVE, rival));
         out += &summary(&format!("adaptive over {rival}"), &all.collect::<Vec<_>>());
     }
     let medians = |root, bytes| {
-        let others = names.iter().filter(|n| *n != "adaptive").filter_map(move |n| Some(report.row(root, bytes, n)?.quartiles()[1]));
+        let others = names.iter().filter(|n| *n != ADAPTIVE).filter_map(move |n| Some(report.row(root, bytes, n)?.quartiles()[1]));
         others.reduce(f64::min)
     };
-    let own = |root, bytes| report.row(root, bytes, "adaptive").map(|r| r.quartiles()[1]);
+    let own = |root, bytes| report.row(root, bytes, ADAPTIVE).map(|r| r.quartiles()[1]);
     let best = report.cases().into_iter().filter_map(|(root, bytes)| Some(medians(root, bytes)? / own(root, bytes)?));
     out += &summary("adaptive over the best of the others", &best.collect::<Vec<_>>());
     let above = report.cases().into_iter().filter_map(|(root, bytes)| Some(own(root, bytes)? / bound(root, bytes)?));

@@ -3,6 +3,7 @@
 use super::choices::tuned;
 use super::picture::{COLOURED, Decided, Decisions, SEGMENTED, decisions, family};
 use super::plans::{Plans, as_far_as};
+use super::room::FEW;
 use super::tables::{Table, difference, named};
 use super::{Cells, Figure};
 use crate::collective::{Built, Collective, NATIVE, Parameters};
@@ -21,7 +22,6 @@ const MOST_PREDICTED: usize = 32;
 /// longer: more is built for it.
 const MOST_EVENTS: u64 = 1 << 21;
 const MOST_EVENTS_AMONG_MANY: u64 = 3 << 18;
-const FEW: usize = 100;
 /// What rows are called of the first hosts, and of as many hosts of each group: one of so many.
 const BY_SLOT: &str = "by slot";
 const PARTS: [(&str, usize); 3] = [("half each", 2), ("quarter each", 4), ("one each", usize::MAX)];

@@ -4,10 +4,12 @@
 use super::page::packed;
 use super::{Block, Chooser, Report};
 
+/// A page of more ranks than these is larger, and less is decided anew for its maps, where each decision takes longer.
+pub(super) const FEW: usize = 100;
+
 /// A page of so many ranks has this many bytes at most.
 pub(super) fn most_bytes(ranks: usize) -> usize {
     const OF_FEW: usize = 2_000_000;
-    const FEW: usize = 100;
     const OF_EACH_MORE: usize = 2_000;
     const OF_MANY: usize = 8_000_000;
     (OF_FEW + ranks.saturating_sub(FEW) * OF_EACH_MORE).min(OF_MANY)

@@ -3,7 +3,7 @@
 use super::picture::{Axis, Bar, Line, Panel, Scale, Shape, chart};
 use super::tables::{self, Table, or_dash};
 use super::{Block, Figure, Inputs, Section};
-use crate::bench::{Report, Row};
+use crate::bench::{ADAPTIVE, Report, Row, TWO_LEVEL};
 use crate::collective::NATIVE;
 use crate::error::Result;
 use crate::policy::CompiledPolicy;
@@ -42,8 +42,8 @@ pub(super) fn section(inputs: &Inputs) -> Result<Section> {
 /// How a contestant is called here.
 fn named(contestant: &str) -> String {
     match contestant {
-        "adaptive" => "collwise".into(),
-        "two-level" => "plain two-level".into(),
+        ADAPTIVE => "collwise".into(),
+        TWO_LEVEL => "plain two-level".into(),
         other => tables::named(other).into(),
     }
 }
@@ -65,7 +65,7 @@ fn figure(policy: &CompiledPolicy, (k, name, report): (usize, &str, &Report), ro
     let mut shown: Vec<&String> = contestants.iter().filter(|c| **c != baseline).collect();
     let mean =
         |c: &str| stats::geometric_mean(&sizes.iter().filter_map(|&bytes| Some(over(bytes, c)?[1])).collect::<Vec<_>>()).unwrap_or(0.0);
-    let order = |c: &str| ["adaptive", "two-level"].iter().position(|known| *known == c).unwrap_or(2);
+    let order = |c: &str| [ADAPTIVE, TWO_LEVEL].iter().position(|known| *known == c).unwrap_or(2);
     shown.sort_by(|a, b| order(a).cmp(&order(b)).then(mean(b).total_cmp(&mean(a))));
     let left_out = shown.len().saturating_sub(MOST_LINES);
     let mut lines: Vec<Line> = Vec::new();
@@ -74,7 +74,7 @@ fn figure(policy: &CompiledPolicy, (k, name, report): (usize, &str, &Report), ro
         lines.push(Line {
             name: named(contestant),
             colour: Some(k),
-            shape: if *contestant == "adaptive" { Shape::Both } else { Shape::Line },
+            shape: if *contestant == ADAPTIVE { Shape::Both } else { Shape::Line },
             points: found.iter().map(|(x, q)| (*x, q[1])).collect(),
             bars: found.iter().map(|(x, q)| Bar { x: *x, low: q[0], high: q[2] }).collect(),
         });
