@@ -22,6 +22,8 @@ pub(super) struct Timing<'a, T> {
     pub together: Option<Together<'a>>,
     /// The first run waits for whoever hears late that it begins.
     pub first_waits: bool,
+    /// Ranks that are through do nothing else before all are: what takes their processors or links meanwhile would be counted.
+    pub stays: bool,
 }
 
 /// How ranks begin together.
@@ -98,6 +100,10 @@ impl<T: Ping> Timing<'_, T> {
             stamps.starts.push(start);
             once(self.transport)?;
             stamps.ends.push(self.transport.now());
+            if self.stays {
+                let all: Vec<Rank> = std::iter::once(self.root).chain(self.others.iter().copied()).collect();
+                self.transport.barrier(&all)?;
+            }
             renew();
             self.transport.gather_at(self.root, &self.others)?;
         }
@@ -213,7 +219,8 @@ mod tests {
             let others = (1..3).collect();
             let mut answered_s = f64::INFINITY;
             let together = together.then_some(Together { follows: false, answered_s: &mut answered_s });
-            let mut timing = Timing { transport: &mut transport, clocks: &mut clocks, root: 0, others, together, first_waits: false };
+            let mut timing =
+                Timing { transport: &mut transport, clocks: &mut clocks, root: 0, others, together, first_waits: false, stays: false };
             [&[][..], jumps].map(|jumps| {
                 let mut run = 0;
                 let once = |transport: &mut Jumping| {
