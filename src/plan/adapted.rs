@@ -3,9 +3,8 @@
 
 use super::across::{Flow, TwoLevelParameters, two_level_parameters};
 use super::candidates::{TwoLevelCandidates, TwoLevelChoice, choice_name};
-use super::fastest::MANY_RANKS;
 use super::routed::choice_of;
-use super::{Location, NextBest, Predictions, about_whole};
+use super::{Location, MANY_RANKS, NextBest, Predictions, about_whole};
 use crate::decide::{AS_GOOD, LEAST_ACROSS};
 use crate::error::Result;
 use crate::policy::{CompiledPolicy, TwoLevelRow};

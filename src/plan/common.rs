@@ -2,8 +2,7 @@
 //! them, and what messages cost.
 
 use super::across::problem;
-use super::fastest::MANY_RANKS;
-use super::{Location, PolyModel};
+use super::{Location, MANY_RANKS, PolyModel};
 use crate::collective::{Algorithm, Built, Parameters, Shape};
 use crate::error::{Error, Result};
 use crate::intercluster::Problem;

@@ -20,8 +20,9 @@ use crate::two_level::{Coordinated, IntraGroup, through};
 /// over, and leaves the others theirs: where the nearest row has a pipeline of short segments, nothing else would be compared with it.
 const MOST_PREDICTED: usize = 1 << 19;
 const MOST_OF_FIRST: usize = 4 * MOST_PREDICTED;
-/// Among so many ranks it is fewer, and no more for the first and the others together: some 30 ms, for which all of them wait.
-pub(super) const MANY_RANKS: usize = 512;
+/// From so many ranks on less is compared before something is decided, since all of them wait for it and each decision takes longer.
+pub const MANY_RANKS: usize = 512;
+/// Among those it is fewer, and no more for the first and the others together: some 30 ms.
 const MOST_AMONG_MANY: usize = 3 << 14;
 /// And so many are built to find out how many there are, which takes a fraction of that for each.
 const MOST_BUILT: usize = 1 << 21;

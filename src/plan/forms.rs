@@ -1,11 +1,11 @@
 //! All forms that a collective may have over several groups, but routes ([`super::two_level_parameters`]).
 
 use super::decided::Plan;
-use super::fastest::{MANY_RANKS, looked_at};
+use super::fastest::looked_at;
 use super::members::host_by_host;
 use super::segments::{few_segments, in_segment, segments};
 use super::weight::Beside;
-use super::{Form, Kind, Location, PolyModel, group_ranks};
+use super::{Form, Kind, Location, MANY_RANKS, PolyModel, group_ranks};
 use crate::collective::{Algorithm, Collective, Parameters, Shape};
 use crate::decide::all_candidates;
 use crate::error::Result;

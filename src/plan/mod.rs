@@ -37,6 +37,7 @@ pub use bound::{LONG, least_between};
 pub use candidates::{TwoLevelCandidate, TwoLevelCandidates, TwoLevelChoice, choice_name};
 pub use decided::{NextBest, Plan, native_seconds, plan};
 pub use decider::Decider;
+pub use fastest::MANY_RANKS;
 pub use form::{Form, Kind};
 pub use forms::forms;
 pub use members::{Location, everybody, group_ranks, members, placement};

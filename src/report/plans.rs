@@ -3,7 +3,7 @@
 use super::choices::tuned;
 use crate::collective::Collective;
 use crate::error::Result;
-use crate::plan::{Decider, Location, Plan, everybody};
+use crate::plan::{Decider, Location, MANY_RANKS, Plan, everybody};
 use crate::policy::CompiledPolicy;
 use crate::predict::EVENTS;
 use crate::topology::Rank;
@@ -12,9 +12,8 @@ use std::collections::BTreeMap;
 
 /// The sizes of decision maps, and of the slider.
 const SIZES: [usize; 7] = [1, 1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
-/// The same among more ranks than [`MANY`]: there each decision and each schedule takes longer.
+/// The same among [`MANY_RANKS`]: there each decision and each schedule takes longer.
 const FEW_SIZES: [usize; 4] = [1, 8 << 10, 256 << 10, 4 << 20];
-const MANY: usize = 512;
 
 /// Plans, each made once.
 pub(super) struct Plans<'a> {
@@ -32,7 +31,7 @@ impl Plans<'_> {
     /// As [`Decider::plan`].
     pub fn new(compiled: &CompiledPolicy) -> Result<Plans<'_>> {
         let members = everybody(&compiled.policy);
-        let sizes: &'static [usize] = if members.len() > MANY { &FEW_SIZES } else { &SIZES };
+        let sizes: &'static [usize] = if members.len() >= MANY_RANKS { &FEW_SIZES } else { &SIZES };
         let decider = Decider::new(compiled, members);
         // sizes of one class one after the other: what is decided for the first one is there for the others
         let of = |c: &'static Collective| {
