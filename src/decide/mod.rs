@@ -73,11 +73,13 @@ pub fn even(parameters: Parameters, bytes: usize, losses: Option<&Losses>) -> Pa
     let segment = parameters.segment;
     let Some(losses) = losses.filter(|_| (1..bytes).contains(&segment)) else { return parameters };
     let even = |pieces: usize| bytes.div_ceil(pieces).next_multiple_of(WHOLE);
-    let last = |pieces: usize| bytes.saturating_sub((pieces - 1) * even(pieces));
+    // rounded up, there may be fewer of them
+    let last = |segment: usize| bytes - (bytes.div_ceil(segment) - 1) * segment;
     let pieces = bytes.div_ceil(segment);
-    let longer = || (1..=pieces).rev().find(|&pieces| !losses.meet(even(pieces)) && !losses.meet(last(pieces)));
-    let pieces = if losses.meet(segment) { pieces } else { longer().unwrap_or(pieces) };
-    Parameters { segment: even(pieces), ..parameters }
+    let is_long = |segment: usize| !losses.meet(segment) && !losses.meet(last(segment));
+    let longer = || (1..=pieces).rev().map(even).find(|&segment| is_long(segment));
+    let found = if segment > losses.to_bytes { longer() } else { None };
+    Parameters { segment: found.unwrap_or(even(pieces)), ..parameters }
 }
 
 /// The longest [even] segment that is no longer than so many bytes.
@@ -296,20 +298,28 @@ mod tests {
 
     #[test]
     fn even_segments_are_none_that_are_lost_where_longer_ones_were_chosen() {
-        let losses = Losses { from_bytes: 4033, to_bytes: 66_559, share: 0.05, wait_s: 0.2 };
+        let of = |from_bytes, to_bytes| Losses { from_bytes, to_bytes, share: 0.05, wait_s: 0.2 };
+        let losses = of(4033, 66_559);
         let segment = |segment: usize, bytes: usize| even(Parameters::of(segment, 0), bytes, Some(&losses)).segment;
-        // three of 58 KiB would be
-        assert_eq!((segment(92_864, 178_000), segment(92_864, 190_000)), (89_024, 95_040));
+        // three of 58 KiB would be, after two of 88,896 B at the largest size of a class, and three of 62 KiB
+        assert_eq!((segment(88_896, 178_000), segment(92_864, 190_000)), (89_024, 95_040));
         assert_eq!(segment(68_000, 70_000), 70_016, "the whole message, of which half may be lost");
         // shorter ones than that, and those that may be lost anyhow, are as many as they would be
         assert_eq!((segment(4000, 100_000), segment(8192, 100_000)), (4032, 7744));
+        assert_eq!(
+            even(Parameters::of(4000, 0), 100_000, Some(&of(4010, 66_559))).segment,
+            4032,
+            "no whole message in the place of short ones"
+        );
         assert_eq!((segment(92_864, 90_000), segment(0, 90_000)), (92_864, 0), "no segments");
         assert_eq!(even(Parameters::of(92_864, 0), 178_000, None).segment, 92_864, "nothing is lost");
-        for (bytes, wanted) in (100_000..2_000_000).step_by(1009).flat_map(|bytes| [67_520, 78_016, 126_400].map(|wanted| (bytes, wanted)))
-        {
-            let one = segment(wanted, bytes);
-            let rest = bytes - bytes.div_ceil(one).saturating_sub(1) * one;
-            assert!(!losses.meet(one.min(bytes)) && !losses.meet(rest), "{bytes} in {wanted}: {one}, {rest}");
+        // also where rounding leaves fewer segments than were counted
+        for (losses, wanted) in [(of(4033, 66_559), 67_520), (of(4033, 66_559), 126_400), (of(1449, 10_000), 10_048)] {
+            for bytes in (100_000..6_000_000).step_by(1009) {
+                let one = even(Parameters::of(wanted, 0), bytes, Some(&losses)).segment;
+                let rest = bytes - (bytes.div_ceil(one) - 1) * one;
+                assert!(!losses.meet(one) && !losses.meet(rest), "{bytes} in {wanted}: {one}, {rest}");
+            }
         }
     }
 
