@@ -178,10 +178,10 @@ impl Prepared {
         [self.given, self.got].into_iter().flatten().all(|side| side.layout.predefined)
     }
 
-    /// True if what this rank gives lies where its result goes, and that was not said by `MPI_IN_PLACE`: what MPI forbids where items are combined, since the
-    /// result is written before all of them are read.
+    /// True if what this rank gives lies where its result goes, and that was not said by `MPI_IN_PLACE`: what MPI forbids where items are combined, and libraries
+    /// let some of it through, so that it may be so on one rank alone.
     #[inline]
-    pub fn is_aliased(&self, call: &Call) -> bool {
+    fn is_aliased(&self, call: &Call) -> bool {
         let same = call.given == call.got && !call.asked.in_place;
         same && call.asked.collective.combines && self.given.is_some() && self.got.is_some()
     }
@@ -203,7 +203,11 @@ impl Prepared {
         let (mut given, mut got) = (Vec::new(), Vec::new());
         // SAFETY: the caller's items
         let (input, output) = unsafe {
-            let input = self.given.as_ref().map_or(Ok((null_mut(), 0)), |side| side.bytes(call.given, true, &mut given))?;
+            let mut input = self.given.as_ref().map_or(Ok((null_mut(), 0)), |side| side.bytes(call.given, true, &mut given))?;
+            if self.is_aliased(call) && given.is_empty() && input.1 > 0 {
+                given.extend_from_slice(std::slice::from_raw_parts(input.0, input.1));
+                input.0 = given.as_mut_ptr();
+            }
             let output = self.got.as_ref().map_or(Ok((null_mut(), 0)), |side| side.bytes(call.got, self.reads_output, &mut got))?;
             (input, output)
         };
@@ -373,7 +377,7 @@ unsafe fn run_known(mut known: Box<Known>, call: &Call, own: impl FnOnce(&Prepar
     Ok(())
 }
 
-/// What is planned for a call that is known, if something is: false where the library's own is to run, which says what is wrong with an aliased buffer.
+/// What is planned for a call that is known, if something is: false where the library's own is to run.
 ///
 /// # Safety
 /// As [`run`].
@@ -384,9 +388,6 @@ pub(super) unsafe fn run_plan(known: &mut Known, call: &Call) -> Result<bool> {
     // SAFETY: the caller's
     unsafe {
         let (prepared, Some((planned, steps))) = known.parts() else { return Ok(false) };
-        if prepared.is_aliased(call) {
-            return Ok(false);
-        }
         let (arguments, copies) = prepared.lend(call)?;
         if let Err(e) = planned.run(call.asked.collective, steps, &arguments) {
             // other messages may still be open: they go where they were told to

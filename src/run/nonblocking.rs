@@ -178,7 +178,7 @@ pub(super) unsafe fn begin<'a, S: Scope<'a>>(call: &Call, library: &Immediate, s
     // SAFETY: the caller's arguments; MPI has calls on a communicator begin one after the other
     let work = unsafe {
         let prepared = Prepared::new(asked)?;
-        let found = if prepared.may_be_planned() && !prepared.is_aliased(call) { communicator::planned(asked.comm)? } else { None };
+        let found = if prepared.may_be_planned() { communicator::planned(asked.comm)? } else { None };
         let plan = |planned: &mut Planned| planned.planned(asked.collective, |ranks| prepared.shape(asked, ranks));
         let found = found.map(|planned| (plan(planned), planned));
         match found {
