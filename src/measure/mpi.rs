@@ -214,8 +214,8 @@ impl Drop for MpiProbe {
     }
 }
 
-/// From so many bytes on ranks are through long before the last one is, and what they go on with takes processors and links from that: 24 ranks in four sites
-/// on two processors took a tenth longer for 4 MiB. Waiting for each other takes two latencies, which is little beside runs so long.
+/// From so many bytes on one rank, some are through long before the last one is, and what they go on with takes processors and links from that. Waiting for
+/// each other takes two latencies, which is little beside runs so long.
 const LONG: usize = 1 << 20;
 
 /// After its times, what is told of each experiment: how far off clocks may be, and how much of that is drift.
@@ -327,8 +327,8 @@ impl Player {
         let together = experiment
             .begins_together()
             .then(|| Together { follows, answered_s: answered_s.entry((root, members.to_vec())).or_insert(f64::INFINITY) });
-        // what has no root ends at about one time
-        let stays = together.is_none() && experiment.bytes() >= LONG;
+        let most = experiment.layout(experiment.timer());
+        let stays = most.input.max(most.output) >= LONG;
         let first_waits = self.sends_wait_for_receives || stays;
         Timing { transport, clocks, root, others, together, first_waits, stays }.play(warm_ups, repetitions, once, renew)
     }
