@@ -93,15 +93,17 @@ fn sizes(rank_set: &RankSet, lookup: &Lookup) -> Vec<usize> {
         let Some(times) = sizes.iter().map(|&m| time(m)).collect::<Option<Vec<(f64, f64)>>>() else { break };
         let more = |k: usize| times[k].0 - times[k - 1].0 - (times[k].1 - times[k - 1].1).max(0.0);
         let unsure = |k: usize| noise(sizes[k]) + noise(sizes[k - 1]);
-        // where both processors work on each byte, which a stream hides, the intervals beside take longer too
-        let width = |k: usize| (sizes[k] - sizes[k - 1]) as f64;
-        let beside = |k: usize| {
-            let all = [k - 1, k + 1].into_iter().filter(|n| (1..sizes.len()).contains(n));
-            all.map(|n| (more(n).max(0.0) + unsure(n)) * width(k) / width(n)).fold(f64::INFINITY, f64::min)
-        };
-        let jumps = |k: usize| more(k) > times[0].0 / 2.0 + unsure(k) + beside(k);
         let close = |size: usize| (size / CLOSE).max(64);
         let wide = |k: usize| sizes[k] - sizes[k - 1] > close(sizes[k]);
+        // where both processors work on each byte, which a stream hides, the intervals beside take longer too; of the thin ones that the search made at
+        // ends noise alone would be seen, as many times as they are narrower
+        let width = |k: usize| (sizes[k] - sizes[k - 1]) as f64;
+        let beside = |k: usize| {
+            let (before, behind) = ((1..k).rev().find(|&n| wide(n)), (k + 1..sizes.len()).find(|&n| wide(n)));
+            let all = before.into_iter().chain(behind);
+            all.map(|n| more(n).max(0.0) * width(k) / width(n) + unsure(n)).fold(f64::INFINITY, f64::min)
+        };
+        let jumps = |k: usize| more(k) > times[0].0 / 2.0 + unsure(k) + beside(k);
         let inside = |k: usize| {
             let (low, high) = (sizes[k - 1], sizes[k]);
             let ends = [(high - close(high), high), (low + close(low), low)];
