@@ -12,9 +12,9 @@ PLATFORM ?= platforms/ccgrid2007.toml
 # the mpi crate takes the compiler of the MPI library from MPICC
 export MPICC ?= $(shell command -v mpicc.openmpi || command -v mpicc || ls /usr/lib64/openmpi/bin/mpicc 2>/dev/null)
 # SMPI builds go to a folder of their own, target/smpi: cargo does not notice another MPICC. With --target, programs alone are linked with these flags, and
-# not what runs while the crates are built.
+# not what runs while the crates are built. What is stripped when it is linked (each simulated rank loads a copy) is not made for our crates.
 MACHINE = $(shell rustc -vV | sed -n 's/^host: //p')
-SMPI = MPICC=$(CURDIR)/smpi/smpicc-rs RUSTFLAGS="-C link-arg=-shared -C strip=debuginfo" $(CARGO) build --release --target $(MACHINE) --target-dir target/for-smpi
+SMPI = CARGO_PROFILE_RELEASE_DEBUG=false MPICC=$(CURDIR)/smpi/smpicc-rs RUSTFLAGS="-C link-arg=-shared -C strip=debuginfo" $(CARGO) build --release --target $(MACHINE) --target-dir target/for-smpi
 SMPI_LINK = [ -L target/smpi ] || rm -rf target/smpi; ln -sfn for-smpi/$(MACHINE) target/smpi
 DEMO = --bin collwise --example adaptive_bcast
 NO_MPI = --no-default-features --features cli --target-dir target/no-mpi
