@@ -4,7 +4,7 @@
 mod common;
 
 use collwise::accuracy::{by_place, regrets};
-use collwise::collective::{COLLECTIVES, Shape, bcast};
+use collwise::collective::{COLLECTIVES, Shape, allgather, allreduce, bcast, reduce_scatter};
 use collwise::measure::{Probe, Session, SimulatedProbe};
 use collwise::plan::{TwoLevelParameters, members, plan, two_level};
 use collwise::platform::generate::{Wanted, generate};
@@ -284,16 +284,22 @@ fn where_processors_are_unlike_the_best_is_found_from_any_root_and_among_any_ran
     for (sites, seed) in [(1, 1), (1, 2), (2, 3)] {
         let platform = unlike_processors(sites, seed);
         let mut probe = SimulatedProbe::new(&platform, Placement::Slot, 1).unwrap();
-        let (found, policy) = tune(&mut Session::new(&mut probe), TuneOptions::default()).unwrap();
+        let wanted = [&bcast::COLLECTIVE, &allreduce::COLLECTIVE, &reduce_scatter::COLLECTIVE, &allgather::COLLECTIVE];
+        let options = TuneOptions { collectives: &wanted, ..Default::default() };
+        let (found, policy) = tune(&mut Session::new(&mut probe), options).unwrap();
         assert_eq!(found.groups.len(), sites, "a switch is one group, whatever the processors of its hosts");
         let policy = CompiledPolicy::new(policy).unwrap();
         let members = members(&policy.policy, &platform.host_names()).unwrap();
-        let mut cases = met(&policy, probe.simulator(), &members, &bcast::COLLECTIVE, 40, seed).unwrap();
-        cases.sort_by(|a, b| b.regret.unwrap().total_cmp(&a.regret.unwrap()));
-        let mean = cases.iter().map(|c| c.regret.unwrap()).sum::<f64>() / cases.len() as f64;
-        println!("{sites} sites, seed {seed}: mean regret {:.2} % over {} cases", mean * 100.0, cases.len());
-        cases.iter().take(8).for_each(|c| println!("  {:.1} % {c:?}", c.regret.unwrap() * 100.0));
-        assert!(mean <= 0.03 && cases[0].regret.unwrap() <= 0.20, "seed {seed}: mean {mean}, worst {:?}", cases[0]);
+        for collective in wanted {
+            let mut cases = met(&policy, probe.simulator(), &members, collective, 40, seed).unwrap();
+            cases.sort_by(|a, b| b.regret.unwrap().total_cmp(&a.regret.unwrap()));
+            let mean = cases.iter().map(|c| c.regret.unwrap()).sum::<f64>() / cases.len() as f64;
+            println!("{sites} sites, seed {seed}, {}: mean regret {:.2} % over {} cases", collective.name, mean * 100.0, cases.len());
+            cases.iter().take(8).for_each(|c| println!("  {:.1} % {c:?}", c.regret.unwrap() * 100.0));
+            // of segments across sites that were measured at one size predictions say less at another
+            let worst = if sites == 1 || collective == &bcast::COLLECTIVE { 0.20 } else { 0.40 };
+            assert!(mean <= 0.03 && cases[0].regret.unwrap() <= worst, "seed {seed}: mean {mean}, worst {:?}", cases[0]);
+        }
     }
 }
 

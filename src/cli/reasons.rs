@@ -159,6 +159,11 @@ impl Reasons {
             let text = of_row(&compiled.policy, group, d, bytes) + &next + &computed;
             return Reasons { runner_up: Some(d.runner_up.clone()), margin: Some(d.margin), native_s: None, text };
         }
+        if let Some(next) = plan.next.as_ref().filter(|_| members.iter().all(|m| m.group == group)) {
+            let of_processors = "  chosen by prediction: the group's processors differ, and what all ranks do alike waits for the slowest\n";
+            let text = next_best(&next.words, next.margin, Chosen::Fastest) + of_processors;
+            return Reasons { runner_up: Some(next.words.clone()), margin: Some(next.margin), native_s: None, text };
+        }
         match compiled.two_level(collective, bytes) {
             Some(row) if bytes > row.at_bytes && compiled.policy.two_level(collective).last() == Some(row) => Reasons::above(row, plan),
             Some(row) if plan.from_row => {

@@ -1,11 +1,12 @@
 //! What is planned for a collective: what a row says, or where no row fits, what is predicted to be the fastest.
 
+use super::adapted::MORE_OR_LESS;
 use super::beyond;
 use super::common::{Common, InsideGroups};
 use super::decider::Decider;
 use super::farthest_first::serves_each;
 use super::fastest::{another as another_root, fastest, seconds};
-use super::forms::{coordinated, in_bounded_segments};
+use super::forms::{coordinated, forms, in_bounded_segments};
 use super::routed::{Choice, Routed};
 use super::{Form, LONGEST_MESSAGE, Location, OWN, PolyModel, placement, stand_in, untuned};
 use crate::collective::{Collective, Parameters, Shape};
@@ -132,7 +133,8 @@ fn decide_form(policy: &CompiledPolicy, members: &[Location], collective: &'stat
         };
         let predicted_s = Some(decided.predicted_s).filter(|s| s.is_finite());
         let from_row = decided.from_row;
-        return Ok(Plan { from_row, decision: Some(decided), ..Plan::predicted(form, predicted_s) }.or_native(shape));
+        let plan = Plan { from_row, decision: Some(decided), ..Plan::predicted(form, predicted_s) };
+        return Ok(through_first(policy, members, &plan, shape)?.unwrap_or(plan).or_native(shape));
     }
     let about_whole = |k: usize| policy.is_about_whole(k, members.iter().filter(|m| m.group == k).count());
     let row = policy.two_level(collective, shape.bytes).filter(|_| (0..policy.policy.groups.len()).all(about_whole));
@@ -152,6 +154,26 @@ fn decide_form(policy: &CompiledPolicy, members: &[Location], collective: &'stat
         }
     }
     Ok(fastest(policy, members, collective, shape)?.unwrap_or(native))
+}
+
+/// Where processors of a group differ, what goes through its first rank, up a tree and down again, if that is predicted to be faster than what was decided: what
+/// all ranks do alike takes as long as the slowest of them.
+fn through_first(policy: &CompiledPolicy, members: &[Location], decided: &Plan, shape: &Shape) -> Result<Option<Plan>> {
+    let Some(decision) = &decided.decision else { return Ok(None) };
+    if !policy.has_unlike_processors(members[0].group) || decided.is_native() {
+        return Ok(None);
+    }
+    let evidence =
+        policy.policy.groups[members[0].group].row(decision.collective, shape.bytes).filter(|_| decided.from_row).map(|r| &r.evidence);
+    // of what was not measured predictions may miss as much as of what was
+    let missed = evidence.and_then(|known| Some(known.measured_s? / known.predicted_s)).map_or(0.0, |ratio| (ratio - 1.0).abs());
+    let limit_s = (MORE_OR_LESS - missed) * decided.seconds();
+    let all = forms(policy, members, decision.collective, shape, 1.0)?;
+    let found = all.into_iter().find(|plan| plan.form.coordinated().is_some()).filter(|plan| plan.seconds() < limit_s);
+    Ok(found.map(|plan| {
+        let next = NextBest { words: decided.words(), margin: stats::margin(decided.seconds(), plan.seconds()) };
+        Plan { next: Some(next), ..plan }
+    }))
 }
 
 /// The positions in a group, if all are in one, in the order of ranks from the root on.

@@ -23,6 +23,9 @@ impl Form {
                     0 => String::new(),
                     many => format!(", {many} under way"),
                 };
+                if c.groups.len() == 1 {
+                    return format!("{} through one rank{segment}{in_flight}", part(&c.inside));
+                }
                 let who = if c.by_counterparts() { "counterparts" } else { "coordinators" };
                 format!("{} between {who}, {} inside{segment}{in_flight}", part(&c.between), part(&c.inside))
             }

@@ -52,7 +52,8 @@ fn narrow(classes: &[(usize, usize)], edges: &BTreeSet<usize>) -> Vec<(usize, us
     for (k, &(from, at)) in classes.iter().enumerate() {
         let end = classes.get(k + 1).map_or(at, |next| next.0 - 1);
         if end <= SHORT {
-            all.push((from, at));
+            // what is above the size that a row was made at is no part of it
+            all.extend([(from, at)].into_iter().chain((at < end).then_some((at + 1, end))));
             continue;
         }
         let down_to = |least: usize, last: usize| {
@@ -79,7 +80,7 @@ mod tests {
         let wide = [(0, 1), (46, 2048), (92_682, 131_072), (370_728, 1 << 19)];
         let all = narrow(&wide, &BTreeSet::new());
         assert!(all.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 < two[1].0 && two[0].1 >= two[0].0), "{all:?}");
-        assert_eq!((all[0], all[all.len() - 1].1), ((0, 1), 1 << 19));
+        assert_eq!((all[0], all[1], all[all.len() - 1].1), ((0, 1), (2, 45), 1 << 19));
         // each of the wide ones begins where it did, and the size that a row was made at stands for itself still
         for (from, at) in wide {
             assert!(all.iter().any(|class| class.0 == from) && all.iter().any(|class| class.1 == at), "{from} {at}: {all:?}");
@@ -96,9 +97,9 @@ mod tests {
     fn what_is_short_is_one_class_up_to_1_kib_but_for_the_size_that_a_row_was_made_at() {
         let below =
             |wide: &[(usize, usize)]| narrow(wide, &BTreeSet::new()).into_iter().take_while(|class| class.0 <= SHORT).collect::<Vec<_>>();
-        assert_eq!(below(&[(0, 1), (46, 2048)]), [(0, 1), (46, SHORT)]);
+        assert_eq!(below(&[(0, 1), (46, 2048)]), [(0, 1), (2, 45), (46, SHORT)]);
         assert_eq!(below(&[(0, 8), (3548, 1 << 16)]), [(0, 8), (9, SHORT)]);
-        assert_eq!(below(&[(0, 1), (46, SHORT), (1449, 2048)]), [(0, 1), (46, SHORT)]);
-        assert_eq!(below(&[(0, 8), (700, 800), (SHORT, 1500)]), [(0, 8), (700, 800), (SHORT, SHORT)]);
+        assert_eq!(below(&[(0, 1), (46, SHORT), (1449, 2048)]), [(0, 1), (2, 45), (46, SHORT)]);
+        assert_eq!(below(&[(0, 8), (700, 800), (SHORT, 1500)]), [(0, 8), (9, 699), (700, 800), (801, SHORT - 1), (SHORT, SHORT)]);
     }
 }
