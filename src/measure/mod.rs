@@ -47,7 +47,7 @@ pub use rounds::{Part, pack, parts};
 pub use sample_file::Held;
 pub use samples::{ClockErrors, Sample, Samples, Stop};
 #[cfg(feature = "tune")]
-pub use session::{Progress, Session, Spent};
+pub use session::{Progress, Session, Spent, Uplinks};
 #[cfg(feature = "tune")]
 pub use simulated::SimulatedProbe;
 #[cfg(feature = "tune")]

@@ -1,5 +1,6 @@
 //! A session of measuring: runs what is asked and not known yet, repeats until it is precise, keeps every sample.
 
+mod once;
 mod remeasure;
 mod turns;
 
@@ -8,11 +9,10 @@ use super::sample_file::{Held, SampleFile};
 use super::stop::floor;
 use super::{Experiment, Probe, Runs, Sample, Samples, Settings, Stop, StopRule, pack};
 use crate::error::{Error, Result};
-use crate::stats;
 use crate::units::MAX_SECONDS;
 use rustc_hash::FxHashSet;
 use std::path::Path;
-use turns::{in_turn, turns_as_long};
+use turns::{crossing_apart, in_turn, turns_as_long};
 
 /// As many batches are handed out at once as take about so long.
 const AT_ONCE_S: f64 = 4.0;
@@ -31,6 +31,14 @@ pub struct Spent {
     pub seconds: f64,
 }
 
+/// What experiments between groups of ranks share, whichever of their hosts take part.
+pub struct Uplinks {
+    /// A name by rank.
+    pub of_rank: Vec<String>,
+    /// All of them share something, too, so that they disturb each other.
+    pub one_by_one: bool,
+}
+
 /// A session of measuring.
 pub struct Session<'a> {
     probe: &'a mut dyn Probe,
@@ -41,6 +49,8 @@ pub struct Session<'a> {
     side_by_side: bool,
     /// By rank: the group among whose ranks experiments take turns with those among another's.
     take_turns: Option<Vec<usize>>,
+    /// What experiments between groups share.
+    uplinks: Option<Uplinks>,
     progress: Progress<'a>,
     spent: Vec<Spent>,
 }
@@ -58,6 +68,7 @@ impl<'a> Session<'a> {
             rule: StopRule::default(),
             side_by_side: true,
             take_turns: None,
+            uplinks: None,
             progress,
             spent: Vec::new(),
         }
@@ -97,6 +108,11 @@ impl<'a> Session<'a> {
     /// each other, as where hosts are emulated on the processors of one machine.
     pub fn take_turns(&mut self, group_of: Vec<usize>) {
         self.take_turns = Some(group_of);
+    }
+
+    /// From now on experiments between ranks with different uplinks run side by side only where they share none.
+    pub fn share_uplinks(&mut self, uplinks: Uplinks) {
+        self.uplinks = Some(uplinks);
     }
 
     /// Reports progress.
@@ -197,16 +213,16 @@ impl<'a> Session<'a> {
         open.sort_by_key(|field| std::cmp::Reverse(field[0].ranks().len()));
         let (began, total) = (self.elapsed(), open.iter().map(Vec::len).sum());
         let (mut known, mut at_once) = (0, 8);
-        for open in in_turn(open, self.take_turns.as_deref()) {
-            // fields on other hosts run side by side
+        for (open, crossing) in crossing_apart(in_turn(open, self.take_turns.as_deref()), self.uplinks.as_ref()) {
+            // fields on other hosts run side by side, or over other uplinks
             let firsts: Vec<Experiment> = open.iter().map(|field| field[0].clone()).collect();
-            let batches = pack(&firsts, &self.settings.hosts, self.side_by_side);
+            let batches = self.pack(&firsts, crossing);
             let mut rest = &batches[..];
             while !rest.is_empty() {
                 let (now, later) = rest.split_at(whole_fields(rest, &open, at_once));
                 let start = self.elapsed();
                 let together = now.iter().flatten().flat_map(|&k| open[k].iter().cloned()).collect();
-                let done = self.repeat(together, rivals.as_mut(), rule)?;
+                let done = self.repeat(together, crossing, rivals.as_mut(), rule)?;
                 if let Some(file) = &mut self.file {
                     file.append(&done)?;
                 }
@@ -222,6 +238,14 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Batches of experiments that run side by side, which all go over uplinks, or none.
+    fn pack(&self, experiments: &[Experiment], crossing: bool) -> Vec<Vec<usize>> {
+        match self.uplinks.as_ref().filter(|_| crossing) {
+            Some(uplinks) => pack(experiments, &uplinks.of_rank, self.side_by_side && !uplinks.one_by_one),
+            None => pack(experiments, &self.settings.hosts, self.side_by_side),
+        }
+    }
+
     /// Adds to what a purpose took.
     fn note(&mut self, purpose: &str, experiments: usize, seconds: f64) {
         if experiments == 0 {
@@ -233,40 +257,19 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The median of an experiment that runs alone now, whatever is known about it; it is not kept.
-    ///
-    /// # Errors
-    /// The probe's.
-    pub fn alone(&mut self, experiment: &Experiment) -> Result<f64> {
-        let found = self.beside(std::slice::from_ref(experiment), self.rule.least)?.pop();
-        found.ok_or_else(|| Error::data(format!("measure {experiment}: the probe gave no time")))
-    }
-
-    /// The medians of experiments that run side by side now, as far as they share no host, so often, whatever is known about them; they are not kept.
-    ///
-    /// # Errors
-    /// The probe's.
-    pub fn beside(&mut self, experiments: &[Experiment], runs: usize) -> Result<Vec<f64>> {
-        let places = pack(experiments, &self.settings.hosts, true);
-        let batches: Vec<Vec<Experiment>> = places.iter().map(|b| b.iter().map(|&k| experiments[k].clone()).collect()).collect();
-        let found = self.probe.run(&batches, runs)?;
-        let mut medians = vec![None; experiments.len()];
-        for (&k, runs) in places.iter().flatten().zip(found) {
-            medians[k] = stats::median(&runs.seconds).filter(|median| median.is_finite());
-        }
-        let known = |(experiment, median): (&Experiment, Option<f64>)| {
-            median.ok_or_else(|| Error::data(format!("measure {experiment}: the probe gave no finite time")))
-        };
-        experiments.iter().zip(medians).map(known).collect()
-    }
-
     /// True if experiments run side by side.
     pub fn is_side_by_side(&self) -> bool {
         self.side_by_side
     }
 
     /// Measures experiments until every one is precise enough, beaten by a rival, or has spent its repetitions.
-    fn repeat(&mut self, experiments: Vec<Experiment>, mut rivals: Option<&mut Rivals>, rule: StopRule) -> Result<Vec<Sample>> {
+    fn repeat(
+        &mut self,
+        experiments: Vec<Experiment>,
+        crossing: bool,
+        mut rivals: Option<&mut Rivals>,
+        rule: StopRule,
+    ) -> Result<Vec<Sample>> {
         let mut open: Vec<(Experiment, Runs)> = experiments.into_iter().map(|e| (e, Runs::default())).collect();
         // rivals run in turns; handing out takes as long as a message to everybody, so that turns that are made anyhow are handed out together
         let first = rule.more(0);
@@ -278,7 +281,7 @@ impl<'a> Session<'a> {
         }
         while !open.is_empty() {
             let experiments: Vec<Experiment> = open.iter().map(|(e, _)| e.clone()).collect();
-            let batches = pack(&experiments, &self.settings.hosts, self.side_by_side);
+            let batches = self.pack(&experiments, crossing);
             let in_turns = || (0..turns).flat_map(|_| &batches);
             let handed_out: Vec<Vec<Experiment>> = in_turns().map(|b| b.iter().map(|&k| experiments[k].clone()).collect()).collect();
             let start = self.probe.elapsed();
@@ -348,6 +351,7 @@ mod tests {
     use super::super::samples::fixtures::settings;
     use super::remeasure::{LONGER, REMEASURE_RUNS};
     use super::*;
+    use crate::stats;
     use rand::Rng;
 
     /// Everything takes about a millisecond, but for noise of 5 %, and for a level that changes by 5 % after each seven runs.

@@ -7,12 +7,15 @@ use crate::fit::fit_groups;
 use crate::measure::{Experiment, Session};
 use crate::model::{Fitted, RankSet, TABLES};
 use crate::policy::{LinkPolicy, TRAIN_BYTES};
-use crate::topology::Link;
+use crate::topology::{Link, Rank};
 use std::collections::BTreeSet;
 
-/// Fits a model of each link between groups. Each of a group's links is measured from another of its hosts, as far as there are so many, so
-/// that they are measured side by side.
-pub fn fit(session: &mut Session, discovery: &Discovery, groups: &[Group]) -> Result<Vec<LinkPolicy>> {
+/// Two groups, and the rank of each at which their link ends.
+pub(super) type End = ((usize, usize), [Rank; 2]);
+
+/// Where the links between groups end. Each of a group's links ends at another of its hosts, as far as there are so many, so that they are measured side by
+/// side.
+pub(super) fn ends(discovery: &Discovery, groups: &[Group]) -> Vec<End> {
     let n = groups.len();
     let hosts: Vec<usize> = discovery.groups.iter().map(|g| g.hosts.iter().collect::<BTreeSet<_>>().len()).collect();
     // overheads are measured on the first: every group is first once, and of two rather the one that has no other link and no network of its own
@@ -21,13 +24,19 @@ pub fn fit(session: &mut Session, discovery: &Discovery, groups: &[Group]) -> Re
     let pairs: Vec<(usize, usize)> = pairs.map(|(a, b)| if turns((a, b)) { (b, a) } else { (a, b) }).collect();
     // a rank set begins with a rank of each host
     let end = |of: usize, to: usize| groups[of].rank_set.ranks[(if to < of { to } else { to - 1 }) % hosts[of]];
-    let ends: Vec<RankSet> = pairs.iter().map(|&(a, b)| RankSet::new(vec![end(a, b), end(b, a)])).collect();
-    let fitted = fit_groups(session, &ends.iter().collect::<Vec<_>>(), &[TABLES])?;
-    let link = |(&(a, b), mut models): (&(usize, usize), Vec<Fitted>)| {
+    pairs.into_iter().map(|(a, b)| ((a, b), [end(a, b), end(b, a)])).collect()
+}
+
+/// Fits a model of each link between groups.
+pub fn fit(session: &mut Session, discovery: &Discovery, groups: &[Group]) -> Result<Vec<LinkPolicy>> {
+    let ends = ends(discovery, groups);
+    let rank_sets: Vec<RankSet> = ends.iter().map(|(_, ends)| RankSet::new(ends.to_vec())).collect();
+    let fitted = fit_groups(session, &rank_sets.iter().collect::<Vec<_>>(), &[TABLES])?;
+    let link = |(&((a, b), _), mut models): (&End, Vec<Fitted>)| {
         let between = [discovery.groups[a].name.clone(), discovery.groups[b].name.clone()];
         models.pop().map(|model| LinkPolicy { between, latency_s: discovery.between_s[a][b], model })
     };
-    let mut links: Vec<LinkPolicy> = pairs.iter().zip(fitted).filter_map(link).collect();
+    let mut links: Vec<LinkPolicy> = ends.iter().zip(fitted).filter_map(link).collect();
     let place = |name: &String| discovery.groups.iter().position(|g| &g.name == name);
     links.sort_by_key(|l| (place(&l.between[0]).min(place(&l.between[1])), place(&l.between[0]).max(place(&l.between[1]))));
     Ok(links)

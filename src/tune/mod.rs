@@ -76,6 +76,7 @@ pub fn tune(session: &mut Session, options: TuneOptions) -> Result<(Discovery, P
     let compute = fit_compute(session, &rank_sets(&groups))?;
     fill(&mut groups, compute, |group, found| group.policy.compute = found);
     groups.iter_mut().for_each(Group::know_inside);
+    side_by_side::check_links(session, &discovery, &groups)?;
     let links = links::fit(session, &discovery, &groups)?;
     let shares = links::port_sharing(session, &groups, &links)?;
     fill(&mut groups, shares, |group, found| group.policy.port_sharing = found);

@@ -1,5 +1,6 @@
 //! Experiments that take turns: groups that disturb each other, and rivals.
 
+use super::Uplinks;
 use crate::measure::Experiment;
 use std::collections::BTreeMap;
 
@@ -14,6 +15,22 @@ pub(super) fn in_turn(fields: Vec<Vec<Experiment>>, group_of: Option<&[usize]>) 
         lots.entry(first.filter(|_| groups.all(|group| group == first))).or_default().push(field);
     }
     lots.into_values().collect()
+}
+
+/// True if an experiment is between ranks of several uplinks.
+pub(super) fn crosses(experiment: &Experiment, uplinks: &Uplinks) -> bool {
+    let (ranks, of_rank) = (experiment.ranks(), &uplinks.of_rank);
+    ranks.iter().any(|&rank| of_rank.get(rank) != of_rank.get(ranks[0]))
+}
+
+/// Of each lot fields apart from those that go over uplinks, and whether they do, if it is known which rank has which.
+pub(super) fn crossing_apart(lots: Vec<Vec<Vec<Experiment>>>, uplinks: Option<&Uplinks>) -> Vec<(Vec<Vec<Experiment>>, bool)> {
+    let Some(uplinks) = uplinks else { return lots.into_iter().map(|lot| (lot, false)).collect() };
+    let parted = lots.into_iter().flat_map(|lot| {
+        let (crossing, inside): (Vec<_>, Vec<_>) = lot.into_iter().partition(|field| crosses(&field[0], uplinks));
+        [(inside, false), (crossing, true)]
+    });
+    parted.filter(|(fields, _)| !fields.is_empty()).collect()
 }
 
 /// How many turns of rivals take about as long as handing them out, which is a message to everybody, but at most twice as many as so many turns before, which
