@@ -160,7 +160,8 @@ impl Reasons {
             return Reasons { runner_up: Some(d.runner_up.clone()), margin: Some(d.margin), native_s: None, text };
         }
         if let Some(next) = plan.next.as_ref().filter(|_| members.iter().all(|m| m.group == group)) {
-            let of_processors = "  chosen by prediction: the group's processors differ, and what all ranks do alike waits for the slowest\n";
+            let of_processors =
+                "  chosen by prediction: the group's processors differ, and what all ranks do alike waits for the slowest\n";
             let text = next_best(&next.words, next.margin, Chosen::Fastest) + of_processors;
             return Reasons { runner_up: Some(next.words.clone()), margin: Some(next.margin), native_s: None, text };
         }

@@ -2,18 +2,25 @@
 
 use super::Form;
 use super::farthest_first::serves_each;
-use crate::collective::Parameters;
 use crate::topology::Rank;
 use crate::two_level::IntraGroup;
 use crate::units;
 
+/// Said of a root that serves all others itself.
+pub const FARTHEST_FIRST: &str = "the farthest first";
+
 impl Form {
+    /// True if a root serves all others itself, not in their order.
+    pub fn serves_farthest_first(&self) -> bool {
+        matches!(self, Form::Placed(_, algorithm, p, order) if !p.by_speed && serves_each(algorithm) && !is_turned(order))
+    }
+
     /// Its name and its parts'.
     pub fn words(&self) -> String {
         match self {
             Form::Flat(_, algorithm, parameters) => algorithm.words(parameters),
-            Form::Placed(_, algorithm, parameters, order) if serves_each(algorithm) && !is_turned(order) => {
-                format!("{}, the farthest first", algorithm.words(&Parameters { by_speed: false, ..*parameters }))
+            Form::Placed(_, algorithm, parameters, _) if self.serves_farthest_first() => {
+                format!("{}, {FARTHEST_FIRST}", algorithm.words(parameters))
             }
             Form::Placed(_, algorithm, parameters, _) => algorithm.words(parameters),
             Form::Coordinated(c) => {

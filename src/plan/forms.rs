@@ -43,11 +43,14 @@ pub fn forms(
     let flat = all_candidates(collective, members.len(), shape.bytes).into_iter();
     let mut all: Vec<Plan> = flat.filter_map(|(a, p)| predicted(Form::Flat(collective, a, p))).collect::<Result<_>>()?;
     if let Some(through) = through(collective) {
-        let longest = (through.longest_message)(&groups_of(policy, members, shape), shape);
+        let groups = groups_of(policy, members, shape);
+        let longest = (through.longest_message)(&groups, shape);
         let segments = if through.segmented { segments(collective, longest) } else { vec![0] };
         let few = few_segments(collective, longest);
         let (first, rest): (Vec<usize>, Vec<usize>) = segments.iter().partition(|s| few.contains(s));
-        let between: Vec<_> = (through.between)().into_iter().flat_map(with_radices).collect();
+        let mut between: Vec<_> = (through.between)().into_iter().flat_map(with_radices).collect();
+        // one coordinator has nobody to send to
+        between.truncate(if groups.len() > 1 { usize::MAX } else { 1 });
         let mut best: Vec<Plan> = Vec::new();
         for inside in (through.inside)().into_iter().flat_map(with_radices) {
             for &between in &between {

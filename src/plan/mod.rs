@@ -39,6 +39,7 @@ pub use decided::{NextBest, Plan, native_seconds, plan};
 pub use decider::Decider;
 pub use fastest::MANY_RANKS;
 pub use form::{Form, Kind};
+pub use form_words::FARTHEST_FIRST;
 pub use forms::forms;
 pub use members::{Location, everybody, group_ranks, members, placement};
 pub use planner::{Planned, Planner};
