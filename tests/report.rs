@@ -140,7 +140,10 @@ fn what_no_model_fits_is_marked_and_drawn() {
     let rows = table(&report(policy.clone(), &[]), "How well models fit").rows;
     assert_eq!(rows.len(), groups + links);
     assert!(rows.iter().all(|r| r.last().unwrap().text.is_empty()));
-    policy.groups[1].scores.iter_mut().for_each(|s| (s.error, s.error_se) = (Some(0.3), 0.01));
+    for score in &mut policy.groups[1].scores {
+        (score.error, score.error_se) = (Some(0.3), 0.01);
+        score.error_by_bytes.fill(0.3);
+    }
     let unsure = &mut policy.links[8].model;
     unsure.tables.values_mut().for_each(|t| t.high.iter_mut().for_each(|high| *high *= 1.5));
     let between = policy.links[8].between.clone();
@@ -183,7 +186,7 @@ fn names_from_files_are_text() {
     let row = |contestant: &str, seconds| bench::Row { root: 0, bytes: 8, contestant: contestant.into(), seconds: vec![seconds], wrong: 0 };
     let rows = vec![row("native", 2e-3), row(NAME, 1e-3)];
     let hosts = vec![NAME.into(), "b".into()];
-    let bench = bench::Report { collective: NAME.into(), library: NAME.into(), hosts, rows };
+    let bench = bench::Report { collective: NAME.into(), library: NAME.into(), date: NAME.into(), hosts, rows };
     let report = report(policy, &[(NAME.into(), bench)]);
     let html = report.html().unwrap();
     assert!(!html.contains(NAME) && !html.contains("<script>alert"), "a name became a part of the page");
@@ -323,7 +326,7 @@ fn the_bound_is_one() {
         |contestant: &str, bytes, seconds| bench::Row { root: 0, bytes, contestant: contestant.into(), seconds: vec![seconds], wrong: 0 };
     let sizes = [1, 1 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
     let rows = sizes.iter().flat_map(|&b| [row("native", b, 2.0 * takes(b)), row("adaptive", b, takes(b))]).collect();
-    let compared = bench::Report { collective: "bcast".into(), library: "x".into(), hosts, rows };
+    let compared = bench::Report { collective: "bcast".into(), library: "x".into(), date: "2026-03-01 10:00:00 UTC".into(), hosts, rows };
     let report = report(policy, &[("all".into(), compared)]);
     let figure = report.figures().find(|f| f.id.starts_with("wins")).unwrap();
     for (row, bytes) in figure.table.rows.iter().zip(sizes) {

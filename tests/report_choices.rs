@@ -6,7 +6,7 @@ mod command;
 mod common;
 
 use collwise::bench;
-use collwise::collective::scatter;
+use collwise::collective::{COLLECTIVES, scatter};
 use collwise::plan::{Location, everybody, plan};
 use collwise::policy::{CompiledPolicy, Policy};
 use collwise::report::{Block, Inputs, Report, Table};
@@ -95,7 +95,7 @@ fn comparisons_of_one_name_are_told_apart() {
     let policy = file("policies/icluster2.toml").display().to_string();
     let hosts = self::policy("icluster2").groups[0].hosts.clone();
     let rows = ["native", "adaptive"].map(|of| bench::Row { root: 0, bytes: 8, contestant: of.into(), seconds: vec![1e-3], wrong: 0 });
-    let bench = bench::Report { collective: "bcast".into(), library: "x".into(), hosts, rows: rows.to_vec() };
+    let bench = bench::Report { collective: "bcast".into(), library: "x".into(), date: String::new(), hosts, rows: rows.to_vec() };
     for name in ["a/x.json", "b/x.json", "c/y.json"] {
         let path = folder.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -184,4 +184,34 @@ fn what_is_not_decided_says_what_decides_it() {
         }
     }
     assert!(left > 0 && 30 * left < all, "{left} of {all}");
+}
+
+/// A map says of what all ranks do by which radix, whether by the speed of processors, and in which order, as `explain` does.
+#[test]
+fn cells_say_what_is_done_as_explain_does() {
+    let marks = |said: &str| {
+        let words: Vec<&str> = said.split([' ', ',', ';', ':']).collect();
+        let radices = words.windows(2).filter(|two| two[0] == "radix").map(|two| format!("radix {}", two[1]));
+        let others = ["by speed", "the farthest first"].into_iter().filter(|mark| said.contains(mark)).map(String::from);
+        radices.chain(others).collect::<Vec<_>>()
+    };
+    let mut seen = 0;
+    for name in ["hcl16", "ccgrid2007"] {
+        let policy = policy(name);
+        let report = report(policy.clone());
+        let (members, compiled) = (everybody(&policy), CompiledPolicy::new(policy).unwrap());
+        for collective in COLLECTIVES.iter().copied() {
+            let Some(map) = report.figures().find(|f| f.id == format!("decisions-{}", collective.name)) else { continue };
+            let row = map.table.rows.iter().find(|row| row[0].text.ends_with(&format!(", {} ranks", members.len()))).unwrap();
+            for (cell, size) in row.iter().zip(&map.table.header).skip(1) {
+                let bytes = if collective.sized() { units::parse_bytes(size).unwrap() } else { 0 };
+                let words = plan(&compiled, &members, collective, &collective.shape(members.len(), 0, bytes)).unwrap().words();
+                let name = cell.text.split([':', ';']).next().unwrap();
+                let name = name.split(", as decided").next().unwrap();
+                assert_eq!(marks(name), marks(&words), "{} of {size}: {} is {words}", collective.name, cell.text);
+                seen += usize::from(!marks(&words).is_empty());
+            }
+        }
+    }
+    assert!(seen > 20, "{seen} of them have something to say");
 }

@@ -46,7 +46,7 @@ fn compared(collective: &str, hosts: Vec<String>, contestant: &str) -> bench::Re
     let sizes = [1, 1 << 10, 64 << 10, 1 << 20];
     let rows =
         sizes.iter().flat_map(|&bytes| [row("native", bytes, 2e-3), row("adaptive", bytes, 1e-3), row(contestant, bytes, 2e-3)]).collect();
-    bench::Report { collective: collective.into(), library: "x".into(), hosts, rows }
+    bench::Report { collective: collective.into(), library: "x".into(), date: "2026-03-01 10:00:00 UTC".into(), hosts, rows }
 }
 
 /// What is not seen, or turns words around, is a sign that is seen: in the page, packed or not, and in pictures.

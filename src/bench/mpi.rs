@@ -136,7 +136,13 @@ pub fn compare(world: &SimpleCommunicator, settings: &Settings, mut note: impl F
             note();
         }
     }
-    Ok((world.rank() == 0).then(|| Report { collective: settings.collective.name.into(), library: library_version(), hosts, rows }))
+    Ok((world.rank() == 0).then(|| Report {
+        collective: settings.collective.name.into(),
+        library: library_version(),
+        date: crate::units::utc_now(),
+        hosts,
+        rows,
+    }))
 }
 
 impl<'a> Comparison<'a> {

@@ -46,6 +46,9 @@ pub struct Report {
     pub collective: String,
     /// The MPI library.
     pub library: String,
+    /// When it ended (UTC); empty where an older version, which does not say it, wrote the comparison.
+    #[serde(default)]
+    pub date: String,
     /// Each rank's host.
     pub hosts: Vec<String>,
     /// What was measured.

@@ -205,7 +205,7 @@ fn one_size(args: &Args, compiled: &CompiledPolicy, members: &[Location], bytes:
             print_json(&json(&compiled.policy, &plan, routed))
         } else {
             print(&text(&compiled.policy, &plan, routed, args.verbose)?)?;
-            if shows_pictures(args.plain) { print(&pictures(compiled, members, args.root, bytes)?) } else { Ok(()) }
+            if shows_pictures(args.plain) { print(&pictures(compiled, members, (collective, args.root), bytes)?) } else { Ok(()) }
         };
     }
     let Reasons { runner_up, margin, native_s, text } = Reasons::of(compiled, members, collective, bytes, &plan);
@@ -217,18 +217,19 @@ fn one_size(args: &Args, compiled: &CompiledPolicy, members: &[Location], bytes:
     }
     let size = if collective.sized() { format!(" of {}", units::bytes(bytes)) } else { String::new() };
     let ranks = members.len();
-    print(&format!("{}{size} of {ranks} ranks: {}\n{}\n{text}", collective.name, or_dash(plan.predicted_s), plan.words()))
+    print(&format!("{}{size} of {ranks} ranks: {}\n{}\n{text}", collective.name, or_dash(plan.predicted_s), plan.words()))?;
+    if shows_pictures(args.plain) { print(&pictures(compiled, members, (collective, args.root), bytes)?) } else { Ok(()) }
 }
 
 /// A tree of more ranks is drawn by groups.
 const RANKS_IN_A_TREE: usize = 24;
 
 /// The platform and the schedule, as a terminal can show them.
-fn pictures(compiled: &CompiledPolicy, members: &[Location], root: usize, bytes: usize) -> anyhow::Result<String> {
+fn pictures(compiled: &CompiledPolicy, members: &[Location], of: (&'static Collective, usize), bytes: usize) -> anyhow::Result<String> {
     let policy = &compiled.policy;
     let groups: Vec<(&str, usize)> = policy.groups.iter().map(|g| (g.name.as_str(), g.hosts.len())).collect();
     let seconds = |a: usize, b: usize| if a == b { policy.groups[a].latency_s } else { policy.link(a, b).map(|l| l.latency_s) };
-    let branches = first_tree(compiled, members, root, bytes, RANKS_IN_A_TREE)?;
+    let branches = first_tree(compiled, members, of, bytes, RANKS_IN_A_TREE)?;
     Ok(format!("\n{}\n{}", heat(&groups, seconds), tree(&branches)))
 }
 

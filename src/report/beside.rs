@@ -38,7 +38,8 @@ impl Call<'_> {
         if members.len() != traced.ranks {
             let (folder, ranks, own) = (&traced.folder, traced.ranks, members.len());
             return Err(Error::invalid(format!(
-                "show the traces in {folder}: they are of {ranks} ranks, and the policy and its samples are of {own}"
+                "show the traces in {folder}: they are of {ranks} ranks, and the policy is of {own}; trace a run over all of these, or give with --samples what a tuning over the \
+                 {ranks} measured, which says where they are"
             )));
         }
         let collective = traced.collective.unwrap_or(&bcast::COLLECTIVE);

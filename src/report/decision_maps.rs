@@ -8,8 +8,9 @@ use super::tables::{Table, difference, named};
 use super::{Cells, Figure};
 use crate::collective::{Built, Collective, NATIVE, Parameters};
 use crate::error::Result;
-use crate::plan::{Decider, Form, Location, Plan, everybody};
-use crate::policy::{CompiledPolicy, Evidence, NO_OTHER, Policy};
+use crate::plan::{Decider, FARTHEST_FIRST, Form, Location, Plan, Routed, everybody, plan};
+use crate::policy::{CompiledPolicy, Decision, Evidence, NO_OTHER, Policy};
+use crate::two_level::{InterGroupAlgorithm, has_routes};
 use crate::units;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -155,8 +156,18 @@ impl Row<'_> {
         Ok(match self.among {
             Among::All => Some(over_all(&compiled.policy, &plans.of_all(collective, 0, bytes)?, bytes)),
             Among::Groups(ref decider) => Some(predicted(&decider.plan(collective, &collective.shape(self.ranks, 0, bytes))?, bytes)),
-            Among::Group(g, ranks) if ranks == compiled.policy.groups[g].hosts.len() => whole(compiled, g, collective, bytes),
-            Among::Group(g, ranks) => Some(among(compiled, g, collective, (ranks, bytes), built)?),
+            Among::Group(g, ranks) => {
+                let plan = unlike(compiled, g, collective, (ranks, bytes))?;
+                match plan {
+                    Some(plan) if matches!(plan.form, Form::Coordinated(_)) => Some(predicted(&plan, bytes)),
+                    _ if ranks == compiled.policy.groups[g].hosts.len() => whole(compiled, g, collective, bytes),
+                    Some(Plan { decision: Some(decided), .. }) => Some(among(&decided, bytes)),
+                    _ => {
+                        let positions: Vec<usize> = (0..ranks).collect();
+                        Some(among(&compiled.decide_with(collective, g, &positions, bytes, built)?, bytes))
+                    }
+                }
+            }
         })
     }
 }
@@ -183,13 +194,25 @@ fn segment(p: &Parameters, bytes: usize) -> String {
 /// What a choice rests on, and the size at which that was found, if it is another one than the cell's.
 type Rests<'a> = (&'a Evidence, Option<usize>);
 
-fn cell(algorithm: Vec<String>, p: &Parameters, bytes: usize, rests: Option<Rests>) -> CellOf {
+/// What is done between groups, inside them, or over all ranks: its name, and what it is done with.
+type Level = (String, Parameters);
+
+/// A level without its segments.
+fn level_words((name, p): &Level) -> String {
+    let by_speed = if p.by_speed { " by speed" } else { "" };
+    let radix = if p.radix > 0 { format!(" of radix {}", p.radix) } else { String::new() };
+    format!("{}{by_speed}{radix}", named(name))
+}
+
+/// Of what is done on each level, the first of which says the segments, `more` being said of all.
+fn cell(levels: Vec<Level>, more: &str, bytes: usize, rests: Option<Rests>) -> CellOf {
     let evidence = rests.map(|r| r.0);
     // how the library's own does it is not known
-    let is_own = algorithm[0] == NATIVE;
-    let p = &if is_own { Parameters::default() } else { *p };
-    let algorithm: Vec<String> = algorithm.iter().map(|name| named(name).into()).collect();
-    let name = algorithm.join(" and ") + &if p.radix > 0 { format!(" of radix {}", p.radix) } else { String::new() };
+    let is_own = levels[0].0 == NATIVE;
+    let levels = if is_own { vec![(NATIVE.into(), Parameters::default())] } else { levels };
+    let name = levels.iter().map(level_words).collect::<Vec<_>>().join(" and ") + more;
+    let algorithm: Vec<String> = levels.iter().map(|(name, _)| named(name).into()).collect();
+    let p = &levels[0].1;
     let segment = segment(p, bytes);
     let pieces = match (is_own, segment.is_empty()) {
         (true, _) => String::new(),
@@ -228,66 +251,82 @@ fn elsewhere(at: usize, bytes: usize) -> Option<usize> {
 fn over_all(policy: &Policy, plan: &Plan, bytes: usize) -> CellOf {
     let row = policy.two_level(plan.form.collective()).iter().rev().find(|r| r.from_bytes <= bytes);
     let Some(row) = row.filter(|row| plan.from_row && plan.is_native() == row.native) else { return predicted(plan, bytes) };
-    let algorithm = match (&row.intra_group, row.native) {
-        (_, true) => vec![NATIVE.into()],
-        _ if row.is_per_group() => WHOLE.map(String::from).to_vec(),
-        (Some(inside), _) => vec![row.inter_group.clone(), inside.clone()],
-        (None, _) => vec![row.inter_group.clone()],
-    };
-    cell(algorithm, &row.parameters(), bytes, Some((&row.evidence, elsewhere(row.at_bytes, bytes))))
+    let (levels, more) = levels(plan);
+    cell(levels, &more, bytes, Some((&row.evidence, elsewhere(row.at_bytes, bytes))))
 }
 
 /// What a plan says of a message of some bytes.
 fn predicted(plan: &Plan, bytes: usize) -> CellOf {
-    let (algorithm, p) = match &plan.form {
-        _ if plan.is_native() => (vec![NATIVE.into()], Parameters::default()),
-        Form::Flat(_, algorithm, p) | Form::Placed(_, algorithm, p, _) => (vec![algorithm.name.to_string()], *p),
-        Form::Coordinated(c) => {
-            let p = Parameters { segment: c.segment, ..c.between.parameters };
-            (vec![c.between.algorithm.name.into(), c.inside.algorithm.name.into()], p)
-        }
-        Form::Routed(routed) => match routed.choice() {
-            Some(choice) => {
-                let inside = if choice.inter_group.has_trees() { choice.intra_group.name } else { "" };
-                let names = [choice.inter_group.name(), inside].into_iter().filter(|name| !name.is_empty());
-                (names.map(String::from).collect(), Parameters { in_flight: choice.flow.in_flight, ..Parameters::of(choice.segment, 0) })
-            }
-            None => (WHOLE.map(String::from).to_vec(), Parameters::default()),
-        },
-    };
     let evidence = Evidence {
         predicted_s: plan.seconds(),
         runner_up: plan.next.as_ref().map_or(NO_OTHER.into(), |next| next.words.clone()),
         margin: plan.next.as_ref().map_or(0.0, |next| next.margin),
         ..Evidence::default()
     };
-    cell(algorithm, &p, bytes, Some((&evidence, None)).filter(|e| e.0.predicted_s.is_finite()))
+    let (levels, more) = levels(plan);
+    cell(levels, &more, bytes, Some((&evidence, None)).filter(|e| e.0.predicted_s.is_finite()))
+}
+
+/// What a plan does on each level, and what is said of all of it.
+fn levels(plan: &Plan) -> (Vec<Level>, String) {
+    let whole_messages = || WHOLE.map(|name| (name.to_string(), Parameters::default())).to_vec();
+    let levels = match &plan.form {
+        _ if plan.is_native() => vec![(NATIVE.into(), Parameters::default())],
+        Form::Flat(_, algorithm, p) | Form::Placed(_, algorithm, p, _) => vec![(algorithm.name.into(), *p)],
+        Form::Coordinated(c) => {
+            let between = (c.between.algorithm.name.into(), Parameters { segment: c.segment, ..c.between.parameters });
+            vec![between, (c.inside.algorithm.name.into(), c.inside.parameters)]
+        }
+        Form::Routed(routed) => match routed.choice() {
+            Some(choice) => {
+                let between = Parameters { in_flight: choice.flow.in_flight, ..Parameters::of(choice.segment, 0) };
+                let inside = Parameters { by_speed: choice.by_speed, ..Parameters::default() };
+                match choice.inter_group {
+                    InterGroupAlgorithm::OverAll => {
+                        vec![(choice.intra_group.name.into(), Parameters { by_speed: choice.by_speed, ..between })]
+                    }
+                    way if way.has_trees() => vec![(way.name().into(), between), (choice.intra_group.name.into(), inside)],
+                    way => vec![(way.name().into(), between)],
+                }
+            }
+            None => whole_messages(),
+        },
+    };
+    let is_over_all = plan.routed().and_then(Routed::choice).is_some_and(|choice| choice.inter_group == InterGroupAlgorithm::OverAll);
+    let more = match &plan.form {
+        form if form.serves_farthest_first() => format!(", {FARTHEST_FIRST}"),
+        _ if is_over_all && !plan.is_native() => " over all ranks".into(),
+        _ => String::new(),
+    };
+    (levels, more)
+}
+
+/// What ranks of a group whose processors differ do for a size: it may go through the first of them, which neither its row nor its models decide.
+fn unlike(
+    compiled: &CompiledPolicy,
+    group: usize,
+    collective: &'static Collective,
+    (ranks, bytes): (usize, usize),
+) -> Result<Option<Plan>> {
+    if !compiled.has_unlike_processors(group) || has_routes(collective) {
+        return Ok(None);
+    }
+    let members: Vec<Location> = (0..ranks).map(|position| Location { group, position }).collect();
+    plan(compiled, &members, collective, &collective.shape(ranks, 0, bytes)).map(Some)
 }
 
 /// What a whole group does for a size.
 fn whole(compiled: &CompiledPolicy, group: usize, collective: &'static Collective, bytes: usize) -> Option<CellOf> {
     let row = compiled.policy.groups[group].row(collective, bytes)?;
-    Some(cell(vec![row.algorithm.clone()], &row.parameters(), bytes, Some((&row.evidence, elsewhere(row.at_bytes, bytes)))))
+    Some(cell(vec![(row.algorithm.clone(), row.parameters())], "", bytes, Some((&row.evidence, elsewhere(row.at_bytes, bytes)))))
 }
 
 /// What fewer ranks of a group do, as is predicted when they call it.
-fn among(
-    policy: &CompiledPolicy,
-    group: usize,
-    collective: &'static Collective,
-    (ranks, bytes): (usize, usize),
-    built: &Built,
-) -> Result<CellOf> {
-    let positions: Vec<usize> = (0..ranks).collect();
-    let decided = policy.decide_with(collective, group, &positions, bytes, built)?;
+fn among(decided: &Decision, bytes: usize) -> CellOf {
     let evidence =
         Evidence { predicted_s: decided.predicted_s, runner_up: decided.runner_up.clone(), margin: decided.margin, ..Evidence::default() };
-    Ok(cell(
-        vec![decided.algorithm.name.into()],
-        &decided.parameters,
-        bytes,
-        Some((&evidence, None)).filter(|e| e.0.predicted_s.is_finite()),
-    ))
+    let rests = Some((&evidence, None)).filter(|e: &Rests| e.0.predicted_s.is_finite());
+    cell(vec![(decided.algorithm.name.into(), decided.parameters)], "", bytes, rests)
 }
 
 /// What these rows are of.

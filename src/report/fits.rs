@@ -1,11 +1,10 @@
 //! How well models fit, for every group and link.
 
 use super::Titled;
-use super::models::{MISFIT, Measured, Predict, SIZES, predictors, width};
+use super::models::{MISFIT, Measured, Predict, SIZES, predictors, selected_at, width};
 use super::tables::{Cell, Table, difference, or_dash, percent};
 use crate::collective::COLLECTIVES;
 use crate::policy::{CompiledPolicy, GroupPolicy};
-use crate::score::best_model;
 use crate::stats;
 use std::collections::BTreeMap;
 
@@ -20,11 +19,13 @@ pub(super) struct Fit {
     /// The group twice, or the two groups of a link, the lower one first.
     pub of: (usize, usize),
     model: String,
+    /// Other models that are selected for some of its collectives and sizes.
+    others: Vec<String>,
     /// On messages that were measured.
     pub messages: Option<Error>,
     /// The model that errs least on these.
     best: Option<(String, f64)>,
-    /// On collectives that it was not fitted to.
+    /// On collectives that they were not fitted to, of each size the model that is selected there.
     collectives: Option<Error>,
     /// The model that errs least on these.
     best_of_collectives: Option<(String, f64)>,
@@ -77,15 +78,19 @@ impl Fit {
     }
 }
 
-/// The model that is selected for most collectives and sizes.
-fn selected(group: &GroupPolicy) -> Option<&str> {
+/// The models that are selected for a group's collectives and sizes, that for most of them first, and what each errs by where it is.
+fn selected(group: &GroupPolicy) -> (Vec<&str>, Vec<f64>) {
     let mut times: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut errors = Vec::new();
     for collective in COLLECTIVES.iter().copied().filter(|c| !group.rows(c).is_empty()) {
-        for score in SIZES.iter().filter_map(|&bytes| best_model(&group.scores, collective, bytes)) {
-            *times.entry(score.model.as_str()).or_default() += 1;
+        for (model, error) in SIZES.iter().filter_map(|&bytes| selected_at(group, collective, bytes)) {
+            *times.entry(model).or_default() += 1;
+            errors.extend(error);
         }
     }
-    times.into_iter().max_by_key(|(_, n)| *n).map(|(name, _)| name)
+    let mut models: Vec<(&str, usize)> = times.into_iter().collect();
+    models.sort_by_key(|&(name, n)| (std::cmp::Reverse(n), name));
+    (models.into_iter().map(|m| m.0).collect(), errors)
 }
 
 /// Of every group with models and every link, those that fit worst first.
@@ -101,25 +106,23 @@ pub(super) fn fits(compiled: &CompiledPolicy, measured: &Measured, links: &[(usi
         let best = errors.iter().filter_map(|(name, e)| Some((name.to_string(), e.as_ref()?.mean))).min_by(|a, b| a.1.total_cmp(&b.1));
         let group = (of.0 == of.1).then(|| &policy.groups[of.0]);
         // of a link there is one; where nothing scored a group's, the one that fits best
-        let chosen =
-            group.and_then(selected).map(String::from).or(best.as_ref().map(|b| b.0.clone())).or(models.first().map(|m| m.0.clone()));
-        let model = chosen.unwrap_or_default();
+        let (used, errors_of_collectives) = group.map(selected).unwrap_or_default();
+        let chosen = used.first().map(|name| name.to_string());
+        let model = chosen.or(best.as_ref().map(|b| b.0.clone())).or(models.first().map(|m| m.0.clone())).unwrap_or_default();
         let messages = errors.into_iter().find(|(name, _)| **name == model).and_then(|(_, e)| e);
         let of_model = |model: &str| {
             let own = group.iter().flat_map(|g| &g.scores).filter(|s| s.model == model);
-            let scores: Vec<_> = own.filter_map(|s| Some((s.error?, s.error_se))).collect();
-            let n = scores.len() as f64;
-            let se = Some(scores.iter().map(|s| s.1 * s.1).sum::<f64>().sqrt() / n).filter(|se| se.is_finite());
-            stats::mean(&scores.iter().map(|s| s.0).collect::<Vec<_>>()).map(|mean| Error::new(mean, se))
+            stats::mean(&own.filter_map(|s| s.error).collect::<Vec<_>>())
         };
-        let collectives = of_model(&model);
+        let collectives = Error::over(&errors_of_collectives);
         let best_of_collectives =
-            models.iter().filter_map(|(name, _)| Some((name.to_string(), of_model(name)?.mean))).min_by(|a, b| a.1.total_cmp(&b.1));
+            models.iter().filter_map(|(name, _)| Some((name.to_string(), of_model(name)?))).min_by(|a, b| a.1.total_cmp(&b.1));
         let fitted = match group {
             Some(g) => g.models.iter().find(|m| m.model == model),
             None => policy.link(of.0, of.1).map(|l| &l.model),
         };
-        Fit { of, width: fitted.and_then(width), model, messages, best, collectives, best_of_collectives }
+        let others = used.iter().skip(1).map(|name| name.to_string()).collect();
+        Fit { of, width: fitted.and_then(width), model, others, messages, best, collectives, best_of_collectives }
     };
     let mut all: Vec<Fit> = groups.chain(links.iter().copied()).map(fit).collect();
     all.sort_by(|a, b| b.misses().total_cmp(&a.misses()));
@@ -141,7 +144,7 @@ pub(super) fn table(compiled: &CompiledPolicy, fits: &[Fit]) -> Titled {
         let says = fit.says();
         table.rows.push(vec![
             of.into(),
-            fit.model.as_str().into(),
+            if fit.others.is_empty() { fit.model.clone() } else { format!("{} (and {})", fit.model, fit.others.join(", ")) }.into(),
             mean(&fit.messages),
             interval(&fit.messages).into(),
             mean(&fit.collectives),
@@ -154,8 +157,8 @@ pub(super) fn table(compiled: &CompiledPolicy, fits: &[Fit]) -> Titled {
     Titled {
         title: "How well models fit".into(),
         words: format!(
-            "Every group and link, the worst first, with the model that is selected for most collectives and sizes: mean of |predicted / measured - 1| over the sizes of messages \
-             that were measured (with --samples), and over the collectives of the scores below; how wide the widest 95 % interval of its parameters is. Of {} in {none} none fits: the best \
+            "Every group and link, the worst first, with the model that is selected for most collectives and sizes (and the others): mean of |predicted / measured - 1| over the sizes of messages \
+             that were measured (with --samples), and over collectives and sizes, each by the model that is selected there; how wide the widest 95 % interval of its parameters is. Of {} in {none} none fits: the best \
              errs by more than 25 %. A full bar is 50 % and more.",
             fits.len()
         ),

@@ -79,6 +79,11 @@ fn measured(inputs: &Inputs) -> Result<Measured> {
             _ => continue,
         };
         let (Some(a), Some(b)) = (members.get(a), members.get(b)) else { continue };
+        // where processors differ, other pairs take other times than the one that curves are of
+        let is_other = (a.position, b.position) != (0, 1) && inputs.policy.has_unlike_processors(a.group);
+        if a.group == b.group && is_other {
+            continue;
+        }
         let place = (a.group.min(b.group), a.group.max(b.group));
         found.entry(place).or_default().entry(bytes).or_default().extend(sample.all());
     }
@@ -292,7 +297,11 @@ fn scores(policy: &Policy) -> Titled {
 }
 
 /// What is selected for a size, and by how much it errs there.
-fn selected_at<'a>(g: &'a GroupPolicy, collective: &'static crate::collective::Collective, bytes: usize) -> Option<(&'a str, Option<f64>)> {
+pub(super) fn selected_at<'a>(
+    g: &'a GroupPolicy,
+    collective: &'static crate::collective::Collective,
+    bytes: usize,
+) -> Option<(&'a str, Option<f64>)> {
     let score = best_model(&g.scores, collective, bytes)?;
     let near = score.bytes.iter().enumerate().min_by_key(|(_, b)| b.max(&&1).ilog2().abs_diff(bytes.max(1).ilog2())).map(|(k, _)| k);
     Some((&score.model, near.and_then(|k| score.error_by_bytes.get(k).copied()).or(score.error)))

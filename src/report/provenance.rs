@@ -51,7 +51,8 @@ pub(super) fn section(inputs: &Inputs) -> Result<Section> {
     for (name, report) in inputs.benches {
         let ranks = report.hosts.len();
         let collective = if report.collective.is_empty() { "a collective" } else { &report.collective };
-        table.row([name.clone(), format!("comparison of {collective} over {ranks} ranks"), report.library.clone()]);
+        let when = if report.date.is_empty() { String::new() } else { format!(", measured {}", report.date) };
+        table.row([name.clone(), format!("comparison of {collective} over {ranks} ranks{when}"), report.library.clone()]);
     }
     for traced in inputs.traces {
         let (collective, bytes) = (traced.collective.map_or("a collective", |c| c.name), units::bytes(traced.bytes));

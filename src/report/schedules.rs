@@ -5,19 +5,22 @@ use super::choices::tuned;
 use super::drawn::{Drawn, called, host};
 use super::picture::Branch;
 use super::plans::{Plans, as_far_as};
-use super::trees::{branches, parents};
+use super::trees::{branches, last_receivers, parents, spread};
 use super::{Block, Chooser, Figure, Inputs, Section, View};
-use crate::collective::{Collective, NATIVE, Shape, bcast};
+use crate::collective::{Collective, NATIVE, Shape};
 use crate::error::{Error, Result};
-use crate::plan::{Form, Location, Plan, plan};
+use crate::plan::{Form, Location, MANY_RANKS, Plan, PolyModel, plan};
 use crate::policy::{CompiledPolicy, Policy};
+use crate::predict::replay;
 use crate::topology::Rank;
 use crate::units;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-/// So many roots are there to choose from: the first ranks of the largest groups.
+/// So many roots are there to choose from: the first ranks of the largest groups. Among [`MANY_RANKS`], where each decision takes longer, fewer with more of their
+/// sizes decided.
 const MOST_ROOTS: usize = 32;
+const MOST_ROOTS_AMONG_MANY: usize = 8;
 /// What deciding from all roots but the first may cost, in events that are replayed: about half a second of a slow processor.
 const MOST_EVENTS: u64 = 1 << 18;
 /// Operations of all schedules that are replayed from the first root, or that have none, and from the others: a page is there within seconds.
@@ -137,7 +140,8 @@ fn roots(everybody: &[Location]) -> (Vec<Rank>, Vec<usize>) {
     // that of the first group is the one that tuning began at
     let first = groups.first().map(|g| g.1);
     groups.sort_by_key(|g| (Some(g.1) != first, std::cmp::Reverse(g.2), g.1));
-    let left_out = groups.split_off(groups.len().min(MOST_ROOTS));
+    let most = if everybody.len() >= MANY_RANKS { MOST_ROOTS_AMONG_MANY } else { MOST_ROOTS };
+    let left_out = groups.split_off(groups.len().min(most));
     let mut roots: Vec<Rank> = groups.iter().map(|g| g.1).collect();
     // of one group its processors may be unlike
     if let [(_, first, ranks)] = groups[..] {
@@ -306,19 +310,33 @@ fn schedule(plan: &Plan, shape: &Shape) -> Result<Option<crate::schedule::Schedu
     }
 }
 
-/// The ranks of a broadcast's schedule, each with from whom it hears first, those of one group as one where they are more than `most`; nothing where nobody
-/// knows its messages.
+/// The ranks of a schedule, each with from whom it hears first, or whom it sends to last where the root ends it, those of one group as one where they are more
+/// than `most`; nothing where nobody knows its messages.
 ///
 /// # Errors
-/// As [`plan`].
-pub fn first_tree(compiled: &CompiledPolicy, members: &[Location], root: Rank, bytes: usize, most: usize) -> Result<Vec<Branch>> {
-    let shape = bcast::COLLECTIVE.shape(members.len(), root, bytes);
-    let plan = plan(compiled, members, &bcast::COLLECTIVE, &shape)?;
+/// As [`plan`], and the policy lacks a link.
+pub fn first_tree(
+    compiled: &CompiledPolicy,
+    members: &[Location],
+    (collective, root): (&'static Collective, Rank),
+    bytes: usize,
+    most: usize,
+) -> Result<Vec<Branch>> {
+    let shape = collective.shape(members.len(), root, bytes);
+    let plan = plan(compiled, members, collective, &shape)?;
     if plan.form.has_native() {
         return Ok(Vec::new());
     }
     let schedule = plan.form.bounded_schedule(&shape)?;
     // the order of a program's receives is that of its messages
-    let heard: Vec<Option<Rank>> = parents(&schedule, |_, op| op as f64).into_iter().map(|heard| Some(heard?.0)).collect();
-    Ok(branches(&heard, root, most, |rank| members[rank].group, |rank| host(&compiled.policy, members[rank])))
+    let in_order = |_: Rank, op: usize| op as f64;
+    let tree = if collective.root_begins() {
+        parents(&schedule, in_order)
+    } else if collective.rooted {
+        last_receivers(&schedule, root, in_order)
+    } else {
+        spread(&schedule, &replay(&schedule, &PolyModel::new(compiled, members, collective, bytes)?)?, root)
+    };
+    let hangs_on: Vec<Option<Rank>> = tree.into_iter().map(|other| Some(other?.0)).collect();
+    Ok(branches(&hangs_on, root, most, |rank| members[rank].group, |rank| host(&compiled.policy, members[rank])))
 }

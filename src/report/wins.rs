@@ -4,7 +4,7 @@ use super::picture::{Axis, Bar, Line, Panel, Scale, Shape, chart};
 use super::tables::{self, Table, or_dash};
 use super::{Block, Figure, Inputs, Section};
 use crate::bench::{ADAPTIVE, Report, Row, TWO_LEVEL};
-use crate::collective::NATIVE;
+use crate::collective::{NATIVE, collective};
 use crate::error::Result;
 use crate::policy::CompiledPolicy;
 use crate::stats;
@@ -92,6 +92,8 @@ fn figure(policy: &CompiledPolicy, (k, name, report): (usize, &str, &Report), ro
     // what all are compared with is as fast as itself
     let ends = [sizes.first(), sizes.last()].into_iter().flatten().map(|&bytes| (bytes.max(1) as f64, 1.0)).collect();
     lines.push(Line { name: named(&baseline), colour: None, shape: Shape::Line, points: ends, bars: Vec::new() });
+    let known = collective(&report.collective).ok();
+    let is_sized = known.is_none_or(|c| c.sized());
     let mut table = Table::new(&["bytes", "bound"]);
     table.header.extend(contestants.iter().map(|c| named(c)));
     for &bytes in &sizes {
@@ -102,16 +104,23 @@ fn figure(policy: &CompiledPolicy, (k, name, report): (usize, &str, &Report), ro
             let wrong = if row.wrong > 0 { format!(", wrong bytes {} times", row.wrong) } else { String::new() };
             format!("{median} ({low} to {high}){times}{wrong}")
         };
-        let own = [units::bytes(bytes), or_dash(report.bound(policy, root, bytes), units::seconds)];
+        let size = if is_sized { units::bytes(bytes) } else { "no message".into() };
+        let own = [size, or_dash(report.bound(policy, root, bytes), units::seconds)];
         table.row(own.into_iter().chain(contestants.iter().map(cell)));
     }
-    let what = if report.collective.is_empty() { "collective" } else { &report.collective };
+    let what = match known {
+        Some(c) if c.rooted && !c.root_begins() => format!("{} to rank {root} of {}", c.name, report.hosts.len()),
+        Some(c) if !c.rooted => format!("{} among {} ranks", c.name, report.hosts.len()),
+        Some(c) => format!("{} from rank {root} of {}", c.name, report.hosts.len()),
+        // older comparisons do not say of what
+        None => format!("collective from rank {root} of {}", report.hosts.len()),
+    };
     let more = if left_out > 0 { format!(" {left_out} slower algorithms are in the table only.") } else { String::new() };
     let up = Axis { words: "times faster".into(), scale: Scale::Times };
     let panel = Panel { up, lines, marks: Vec::new(), height: 360, within: Some((1.0, 1.0)) };
     Ok(Figure {
         id: format!("wins-{k}-root{root}"),
-        title: format!("{what} from rank {root} of {}: {name}", report.hosts.len()),
+        title: format!("{what}: {name}"),
         words: format!(
             "{}. Times faster than {}.{more}{} In the table, medians with quartiles.",
             report.library,

@@ -41,7 +41,7 @@ pub fn tree(branches: &[Branch], groups: &[String]) -> Result<String> {
     let (places, high) = legend(named.iter().map(|(_, name)| *name), height + 8);
     // a chain has no room for names behind each other
     let room = (WIDTH as i32 - 2 * MARGIN - 110) / deepest;
-    picture((WIDTH, (height + 14) as u32 + high), |area| {
+    let svg = picture((WIDTH, (height + 14) as u32 + high), |area| {
         let place = |k: usize| (MARGIN + depth[k] * room, MARGIN + (rows[k] * f64::from(step)) as i32);
         for k in 1..n {
             let (from, to) = (place(branches[k].parent), place(k));
@@ -67,7 +67,8 @@ pub fn tree(branches: &[Branch], groups: &[String]) -> Result<String> {
             say(area, &cut(name, WIDTH as i32 / 2, SIZE), (x + 30, y), Side::Right, SIZE, &INK)?;
         }
         Ok(())
-    })
+    })?;
+    Ok(svg.replacen("<svg ", "<svg class=\"tree\" ", 1))
 }
 
 /// The row of each, by leaves from above; whoever has others is in their middle.
