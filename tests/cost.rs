@@ -14,9 +14,9 @@ use collwise::two_level::INTER_GROUP_ALGORITHMS;
 use common::unlike_processors;
 use std::path::Path;
 
-/// Seconds of measuring.
-fn measuring(platform: &Platform) -> f64 {
-    let mut probe = SimulatedProbe::new(platform, Placement::Slot, 1).unwrap();
+/// Seconds of measuring, with the noise of a seed.
+fn measuring(platform: &Platform, seed: u64) -> f64 {
+    let mut probe = SimulatedProbe::new(platform, Placement::Slot, seed).unwrap();
     let (_, policy) = tune(&mut Session::new(&mut probe), TuneOptions::default()).unwrap();
     policy.provenance.measuring_s
 }
@@ -27,9 +27,11 @@ fn unlike_processors_in_noise_are_measured_in_minutes() {
     for (sites, seed) in [(1, 1), (1, 2), (2, 3)] {
         let mut platform = unlike_processors(sites, seed);
         platform.noise = Some(collwise::platform::Noise { sigma: 0.05, outlier_share: 0.02, outlier_factor: 3.0 });
-        let seconds = measuring(&platform);
-        println!("{sites} sites, seed {seed}: measured for {seconds:.0} s");
-        assert!(seconds < 300.0, "{sites} sites, seed {seed}: measured for {seconds} s");
+        // how often something is repeated hangs on the noise that it meets
+        let seconds: Vec<f64> = (1..=3).map(|noise| measuring(&platform, noise)).collect();
+        println!("{sites} sites, seed {seed}: measured for {seconds:.0?} s");
+        let mean = seconds.iter().sum::<f64>() / 3.0;
+        assert!(mean < 300.0, "{sites} sites, seed {seed}: measured for {mean} s");
     }
 }
 
@@ -73,7 +75,7 @@ fn processor_s() -> f64 {
 fn three_thousand_simulated_hosts_take_a_minute() {
     for (sites, hosts, seed) in [(12, 600, 5), (60, 3000, 5), (60, 3000, 6)] {
         let (platform, began) = (generate(Wanted { sites, hosts, seed }).unwrap(), processor_s());
-        let measured = measuring(&platform);
+        let measured = measuring(&platform, 1);
         let took = processor_s() - began;
         println!("{hosts} hosts in {sites} sites, seed {seed}: {took:.1} s of processor time, {measured:.0} s of measuring");
         assert!(took < 60.0, "{hosts} hosts, seed {seed}: {took} s of processor time");
