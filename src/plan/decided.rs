@@ -20,6 +20,10 @@ use std::sync::Arc;
 /// Above its own size a row holds up to so many times that: rows are made fourfold or nearer, and end halfway between two.
 const REACH: usize = 2;
 
+/// In a group whose processors differ, forms through its first rank are tried where all ranks have so many bytes at most: all of them wait while these are
+/// replayed, some 50 ms there, and half a second for 4 MiB of each of 150 ranks.
+const MOST_TRIED: usize = 8 << 20;
+
 /// A plan.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -160,7 +164,8 @@ fn decide_form(policy: &CompiledPolicy, members: &[Location], collective: &'stat
 /// all ranks do alike takes as long as the slowest of them.
 fn through_first(policy: &CompiledPolicy, members: &[Location], decided: &Plan, shape: &Shape) -> Result<Option<Plan>> {
     let Some(decision) = &decided.decision else { return Ok(None) };
-    if !policy.has_unlike_processors(members[0].group) || decided.is_native() {
+    let is_large = shape.bytes.saturating_mul(shape.ranks) > MOST_TRIED;
+    if !policy.has_unlike_processors(members[0].group) || decided.is_native() || is_large {
         return Ok(None);
     }
     let evidence =
