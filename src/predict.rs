@@ -8,10 +8,10 @@
 //! waits and a send may start, the processor takes turns ([`crate::schedule`]).
 //!
 //! Where no rank hears, also by way of others, from those that it sends to, as in a broadcast, scatter, gather or reduce, ranks are replayed one after the other:
-//! when it is a rank's turn all is known that comes to it. Else all are replayed at once, many of them each for itself in windows of time that are as long as a
+//! when it is a rank's turn all is known that comes to it. Where few do, parts of the ranks are, each with those that hear from each other. Else all are replayed at once, many of them each for itself in windows of time that are as long as a
 //! message takes at least; and by time what hangs on what others do at the same time: streams whose senders wait for receivers, messages that are lost or take
 //! no time. Of ranks that do alike ([`schedule::alike`]), where all links are alike, one is replayed for all if there
-//! are many. All four find the same.
+//! are many. All five find the same.
 //!
 //! [`schedule::alike`]: crate::schedule::alike
 
@@ -22,6 +22,7 @@ mod left;
 mod losses;
 mod machine;
 mod order;
+mod parts;
 mod pipeline;
 mod progress;
 mod start;
@@ -44,6 +45,7 @@ use losses::Losing;
 pub use losses::may_lose;
 use machine::{Backlog, Machine, Place, is_complete, known};
 use order::OnTheWay;
+use parts::Part;
 use progress::Progress;
 use rustc_hash::FxHashMap;
 use windows::{Coming, Waiting, Window};
@@ -103,6 +105,8 @@ enum Way {
     ByTime,
     /// One after the other; there are messages to ranks whose turn has not come.
     InOrder(OnTheWay),
+    /// Part after part, those of one all at once.
+    InParts(Part),
     /// All, each for itself in windows of time.
     InWindows(Window),
 }
@@ -186,6 +190,10 @@ impl Run<'_> {
         let streams = if limits.is_empty() { None } else { Some(self.progress.sent.clone()) };
         self.keeps_all |= self.record.is_some() || !limits.is_empty();
         let mut in_order = self.one_after_the_other(limit)?;
+        let is_few = self.places.len() < order::FEW;
+        if in_order.is_none() && !is_few {
+            in_order = self.part_after_part(limit)?;
+        }
         if in_order == Some(true) && streams.is_some_and(|streams| self.exceeds(&limits, &streams)) {
             self.anew()?;
             in_order = None;
@@ -194,7 +202,6 @@ impl Run<'_> {
             Some(within) => within,
             None => {
                 self.hold_back(limits);
-                let is_few = self.places.len() < order::FEW;
                 let mut within = if is_few { None } else { self.one_for_all(limit)? };
                 if within.is_none() && !is_few {
                     within = self.in_windows(limit)?;
@@ -256,25 +263,9 @@ impl Run<'_> {
         }
     }
 
-    /// When a message is through a port, whose last bytes reach it now.
-    #[inline]
-    fn through(&mut self, rank: u32, now: f64, overhead: f64, port_in: f64) -> f64 {
-        // its processor works on a message while the last bytes come in
-        let free = &mut self.machines[(rank & self.own) as usize].in_free;
-        let through = now.max(rounded(*free + port_in - overhead));
-        *free = rounded(through + overhead);
-        through
-    }
-
-    /// The overhead that the receive of a message under way will pay.
-    #[inline]
-    fn overhead(&self, rank: u32, op: u32) -> f64 {
-        -self.done[self.at(rank, op as usize)]
-    }
-
     /// A message is there but for the receiver's overhead.
     fn arrive(&mut self, rank: u32, op: u32, now: f64, cost: f64) {
-        if matches!(self.way, Way::ByTime)
+        if self.is_by_events()
             && let Some(Backlog { coming_in, .. }) = self.machines[(rank & self.own) as usize].backlog.as_deref_mut()
             && coming_in.front().is_some_and(|first| first.1 == op)
         {
@@ -388,9 +379,14 @@ impl Run<'_> {
                 self.by_time |= there <= now && self.stand_for_all;
                 self.queue.push(there, if several { event::at_port } else { event::arrive }(one, their));
             }
-            Way::InOrder(on_the_way) => {
+            Way::InParts(part) if part.of[to] == part.now => {
+                let Place { first, several, .. } = self.places[to];
+                self.done[first as usize + their as usize] = -recv_overhead;
+                self.queue.push(there, if several { event::at_port } else { event::arrive }(to as u32, their));
+            }
+            Way::InOrder(later) | Way::InParts(Part { later, .. }) => {
                 self.by_time |= there <= now;
-                on_the_way.add(to, there, recv_overhead, their);
+                later.add(to, there, recv_overhead, their);
             }
             Way::InWindows(window) => {
                 self.by_time |= !window.add(Coming { there, recv_overhead, port_in, to: to as u32, receive: their });
@@ -401,9 +397,18 @@ impl Run<'_> {
     /// When a pipe is free that a rank goes through. If others do too, what each finds hangs on when they do.
     fn goes_through(&mut self, pipe: Pipe, rank: u32) -> &mut f64 {
         let (free, last) = self.pipe_free.entry(pipe).or_insert((0.0, rank));
-        self.by_time |= *last != rank && matches!(self.way, Way::InOrder(_));
+        self.by_time |= match &self.way {
+            Way::InOrder(_) => *last != rank,
+            Way::InParts(part) => part.of[*last as usize] != part.of[rank as usize],
+            Way::ByTime | Way::InWindows(_) => false,
+        };
         *last = rank;
         free
+    }
+
+    /// True if what happens next is the first of the queue's events.
+    fn is_by_events(&self) -> bool {
+        matches!(self.way, Way::ByTime | Way::InParts(_))
     }
 
     /// The processor does an operation until then.
@@ -448,7 +453,7 @@ impl Run<'_> {
         let first = m.ahead_at.min(take);
         if first < m.turn_at {
             m.turn_at = first;
-            if matches!(self.way, Way::ByTime) {
+            if self.is_by_events() {
                 self.queue.push(first, event::turn(rank));
             }
         }

@@ -1,6 +1,7 @@
 //! What comes to a rank that is replayed for itself. All messages of a while are known when it begins, and a port takes them in as they come, whatever its rank
 //! does: it is known too when they are through it.
 
+use super::event::rounded;
 use super::order::NONE;
 use super::{EVENTS, Run, Way, event};
 use crate::event::Event;
@@ -52,7 +53,7 @@ impl Run<'_> {
         match &mut self.way {
             Way::InOrder(on_the_way) => on_the_way.take(rank, &mut self.done[at..], events),
             Way::InWindows(window) => window.take(rank, events),
-            Way::ByTime => {}
+            Way::ByTime | Way::InParts(_) => {}
         }
         if events.len() > before + 1 {
             events[before..].sort_unstable_by_key(|&event| event::word(event));
@@ -60,6 +61,22 @@ impl Run<'_> {
         if several {
             self.take_in(rank, end, before, events);
         }
+    }
+
+    /// When a message is through a port, whose last bytes reach it now.
+    #[inline]
+    pub(super) fn through(&mut self, rank: u32, now: f64, overhead: f64, port_in: f64) -> f64 {
+        // its processor works on a message while the last bytes come in
+        let free = &mut self.machines[(rank & self.own) as usize].in_free;
+        let through = now.max(rounded(*free + port_in - overhead));
+        *free = rounded(through + overhead);
+        through
+    }
+
+    /// The overhead that the receive of a message under way will pay.
+    #[inline]
+    pub(super) fn overhead(&self, rank: u32, op: u32) -> f64 {
+        -self.done[self.at(rank, op as usize)]
     }
 
     /// The overhead that the receive of a message will pay.

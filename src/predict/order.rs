@@ -197,13 +197,18 @@ impl Run<'_> {
 
     /// Lets those ranks begin that stand for themselves and maybe others, which have so many operations.
     pub(super) fn begin_all(&mut self, operations: usize, limit: f64) {
+        self.prepare_all(operations, limit).into_iter().for_each(|rank| self.look_ahead(rank, 0.0));
+    }
+
+    /// Gives those ranks, before any of them begins.
+    pub(super) fn prepare_all(&mut self, operations: usize, limit: f64) -> Vec<u32> {
         self.done = vec![OPEN; operations];
         self.within(limit);
         self.own = u32::MAX;
         let ones: Vec<u32> = self.places.iter().zip(0..).filter(|&(place, rank)| place.one == rank).map(|(_, rank)| rank).collect();
         let programs = self.schedule.programs.iter().zip(&self.places).take(ones.last().map_or(0, |&last| last as usize + 1));
         self.machines = programs.map(|(program, &place)| Machine::new(program, &self.done[place.first as usize..])).collect();
-        ones.iter().for_each(|&rank| self.look_ahead(rank, 0.0));
+        ones
     }
 
     /// All is to be complete within `limit`.
@@ -257,7 +262,7 @@ impl Run<'_> {
     }
 
     /// Replays what is in the queue; false if that takes longer than `limit`.
-    fn replay_events(&mut self, limit: f64) -> bool {
+    pub(super) fn replay_events(&mut self, limit: f64) -> bool {
         let mut events = 0;
         let mut within = true;
         while let Some((now, event)) = self.queue.pop() {
