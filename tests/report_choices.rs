@@ -196,6 +196,7 @@ fn cells_say_what_is_done_as_explain_does() {
         radices.chain(others).collect::<Vec<_>>()
     };
     let mut seen = 0;
+    let mut fewer = 0;
     for name in ["hcl16", "ccgrid2007"] {
         let policy = policy(name);
         let report = report(policy.clone());
@@ -211,7 +212,30 @@ fn cells_say_what_is_done_as_explain_does() {
                 assert_eq!(marks(name), marks(&words), "{} of {size}: {} is {words}", collective.name, cell.text);
                 seen += usize::from(!marks(&words).is_empty());
             }
+            // what fewer ranks of a group do, and how long that takes
+            for row in &map.table.rows {
+                let mut groups = compiled.policy.groups.iter().enumerate();
+                let of_group = groups.find_map(|(k, g)| Some((k, row[0].text.strip_prefix(&format!("{}, ", g.name))?, g.hosts.len())));
+                let Some((group, Some(ranks), hosts)) = of_group.map(|(k, of, hosts)| (k, of.split(' ').next(), hosts)) else { continue };
+                let ranks: usize = ranks.parse().unwrap();
+                let members: Vec<_> = (0..ranks).map(|position| Location { group, position }).collect();
+                for (cell, size) in row.iter().zip(&map.table.header).skip(1).filter(|_| ranks < hosts) {
+                    let bytes = if collective.sized() { units::parse_bytes(size).unwrap() } else { 0 };
+                    let plan = plan(&compiled, &members, collective, &collective.shape(ranks, 0, bytes)).unwrap();
+                    let Some(takes) = cell.text.split("predicted ").nth(1) else { continue };
+                    assert_eq!(
+                        takes.split(';').next().unwrap(),
+                        units::seconds(plan.seconds()),
+                        "{}: {}, {size}: {}",
+                        collective.name,
+                        row[0].text,
+                        plan.words()
+                    );
+                    fewer += 1;
+                }
+            }
         }
     }
     assert!(seen > 20, "{seen} of them have something to say");
+    assert!(fewer > 300, "{fewer} times");
 }

@@ -4,7 +4,7 @@ use super::app::Placed;
 use super::{Outcome, print};
 use crate::bench;
 use crate::error::{Error, Result};
-use crate::files::{check_writable, read_text, regular_path, write_text};
+use crate::files::{check_writable, named_once, read_text, regular_path, write_text};
 use crate::measure::{Samples, Settings};
 use crate::plan::members;
 use crate::policy::{CompiledPolicy, Policy};
@@ -58,6 +58,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         std::fs::create_dir_all(folder).with_context(|| format!("make the folder {} for pictures", folder.display()))?;
     }
     let samples = args.samples.as_ref().map(|path| Samples::read(path, false)).transpose()?;
+    named_once(&args.bench)?;
     let benches = names(&args.bench)
         .into_iter()
         .zip(&args.bench)

@@ -4,8 +4,12 @@
 mod write;
 
 use crate::error::{Error, Result};
+#[cfg(feature = "tune")]
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
+#[cfg(feature = "tune")]
+use std::path::PathBuf;
 
 #[cfg(feature = "tune")]
 pub use write::{check_writable, regular_path, write_text};
@@ -34,6 +38,19 @@ pub fn read_damaged_text(path: &Path) -> Result<String> {
 /// [`Error::Io`] with the path.
 pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(failed("read", path))
+}
+
+/// Refuses files that are given one by one, each a run, where one stands twice: it would count as two.
+///
+/// # Errors
+/// One does.
+#[cfg(feature = "tune")]
+pub fn named_once(paths: &[PathBuf]) -> Result<()> {
+    let mut known = BTreeSet::new();
+    match paths.iter().find(|path| !known.insert(path.canonicalize().unwrap_or_else(|_| path.to_path_buf()))) {
+        Some(path) => Err(Error::invalid(format!("read {} twice: name it once, it is one run", path.display()))),
+        None => Ok(()),
+    }
 }
 
 fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {

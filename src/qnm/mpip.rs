@@ -6,9 +6,9 @@ use super::distances::{self, Distance};
 use super::histogram::Histogram;
 use super::used::{self, Use};
 use crate::error::{Error, Result};
-use crate::files::read_damaged_text;
+use crate::files::{named_once, read_damaged_text};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// A report.
@@ -99,15 +99,9 @@ impl Report {
     /// # Errors
     /// As [`Report::read`]; a file that stands twice: it would count as two runs.
     pub fn read_all(paths: &[PathBuf]) -> Result<Vec<Report>> {
-        let mut known = BTreeSet::new();
-        let read = |path: &PathBuf| {
-            let report = Report::read(path)?;
-            if !known.insert(path.canonicalize().unwrap_or_else(|_| path.clone())) {
-                return Err(Error::invalid(format!("read {} twice: name it once, it is one run", path.display())));
-            }
-            Ok(report)
-        };
-        paths.iter().map(read).collect()
+        let reports = paths.iter().map(|path| Report::read(path)).collect::<Result<Vec<_>>>()?;
+        named_once(paths)?;
+        Ok(reports)
     }
 
     /// Reads a report's text.

@@ -157,11 +157,11 @@ impl Row<'_> {
             Among::All => Some(over_all(&compiled.policy, &plans.of_all(collective, 0, bytes)?, bytes)),
             Among::Groups(ref decider) => Some(predicted(&decider.plan(collective, &collective.shape(self.ranks, 0, bytes))?, bytes)),
             Among::Group(g, ranks) => {
-                let plan = unlike(compiled, g, collective, (ranks, bytes))?;
-                match plan {
-                    Some(plan) if matches!(plan.form, Form::Coordinated(_)) => Some(predicted(&plan, bytes)),
-                    _ if ranks == compiled.policy.groups[g].hosts.len() => whole(compiled, g, collective, bytes),
-                    Some(Plan { decision: Some(decided), .. }) => Some(among(&decided, bytes)),
+                let is_whole = ranks == compiled.policy.groups[g].hosts.len();
+                match unlike(compiled, g, collective, (ranks, bytes))? {
+                    // what goes through one of them is no row's
+                    Some(plan) if !is_whole || matches!(plan.form, Form::Coordinated(_)) => Some(predicted(&plan, bytes)),
+                    _ if is_whole => whole(compiled, g, collective, bytes),
                     _ => {
                         let positions: Vec<usize> = (0..ranks).collect();
                         Some(among(&compiled.decide_with(collective, g, &positions, bytes, built)?, bytes))
@@ -214,7 +214,7 @@ fn cell(levels: Vec<Level>, more: &str, bytes: usize, rests: Option<Rests>) -> C
     let algorithm: Vec<String> = levels.iter().map(|(name, _)| named(name).into()).collect();
     let p = &levels[0].1;
     let segment = segment(p, bytes);
-    let pieces = match (is_own, segment.is_empty()) {
+    let pieces = match (is_own || bytes == 0, segment.is_empty()) {
         (true, _) => String::new(),
         (_, true) => ", in one piece".into(),
         _ => format!(", in {segment}"),

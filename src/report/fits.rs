@@ -59,7 +59,9 @@ impl Fit {
 
     fn says(&self) -> String {
         let no_message = self.best.as_ref().is_some_and(|b| b.1 > MISFIT);
-        let no_collective = self.best_of_collectives.as_ref().is_some_and(|b| b.1 > MISFIT);
+        // of collectives each size has the model that is selected there, which may err less than any has in the mean
+        let no_collective = [self.collectives.as_ref().map(|e| e.mean), self.best_of_collectives.as_ref().map(|b| b.1)];
+        let no_collective = no_collective.into_iter().all(|error| error.is_some_and(|error| error > MISFIT));
         match (no_message, no_collective) {
             (true, true) => "none fits".into(),
             (true, false) => "none fits messages".into(),

@@ -253,7 +253,13 @@ fn parameters(policy: &Policy) -> Titled {
         }
     };
     policy.groups.iter().for_each(|g| g.models.iter().for_each(|m| add(&g.name, m)));
-    policy.links.iter().for_each(|l| add(&l.between.join(" to "), &l.model));
+    // named as everywhere on the page, in whatever order the policy does
+    let place = |name: &String| policy.groups.iter().position(|g| g.name == *name);
+    for link in &policy.links {
+        let mut ends = link.between.clone();
+        ends.sort_by_key(place);
+        add(&ends.join(" to "), &link.model);
+    }
     Titled { title: "Parameters".into(), words: "In seconds, bytes, and seconds per byte.".into(), table }
 }
 

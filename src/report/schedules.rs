@@ -21,8 +21,10 @@ use rustc_hash::FxHashMap;
 /// sizes decided.
 const MOST_ROOTS: usize = 32;
 const MOST_ROOTS_AMONG_MANY: usize = 8;
-/// What deciding from all roots but the first may cost, in events that are replayed: about half a second of a slow processor.
+/// What deciding from all roots but the first may cost, in events that are replayed: about half a second of a slow processor, and as much among few ranks, where more of them
+/// are replayed in that.
 const MOST_EVENTS: u64 = 1 << 18;
+const MOST_EVENTS_TIMES_RANKS: u64 = 1 << 25;
 /// Operations of all schedules that are replayed from the first root, or that have none, and from the others: a page is there within seconds.
 const MOST_OPERATIONS: usize = 1_500_000;
 const MOST_OPERATIONS_FROM_OTHERS: usize = 400_000;
@@ -89,7 +91,8 @@ pub(super) fn section(inputs: &Inputs, plans: &Plans) -> Result<Section> {
         ));
     }
     let mut words = "A collective for the size and root that are chosen here: the tree of its ranks, what every rank is predicted to do when, and in orange the \
-                     operations that its end waits for."
+                     operations that its end waits for. Charts are of the models alone: where one ends at another time than its collective takes, that was measured, or corrected by \
+                     what was."
         .to_string();
     words += " Roots are the first ranks of groups (of a group alone the first, the middle and the last): where processors of a group are alike, the same is done from any \
               other rank of it.";
@@ -159,7 +162,8 @@ fn from_others(plans: &Plans, choices: &Choices, firsts: &[Rank]) -> Result<From
     let rooted = choices.collectives.iter().copied().filter(|c| c.rooted);
     let all = rooted.flat_map(|c| firsts.iter().skip(1).map(move |&root| ((c, root), c.sizes(plans.sizes))));
     let all: Vec<((&'static Collective, Rank), Vec<usize>)> = all.collect();
-    let decided = as_far_as(&all, MOST_EVENTS, |&(c, root), bytes| plans.of_all(c, root, bytes))?;
+    let most = MOST_EVENTS.max(MOST_EVENTS_TIMES_RANKS / plans.members().len() as u64);
+    let decided = as_far_as(&all, most, |&(c, root), bytes| plans.of_all(c, root, bytes))?;
     let each = all.iter().zip(decided).flat_map(|(((c, root), sizes), found)| {
         sizes.iter().zip(found).filter_map(|(&bytes, plan)| Some(((*c, *root, bytes), plan?))).collect::<Vec<_>>()
     });

@@ -82,7 +82,7 @@ fn figure(policy: &CompiledPolicy, (k, name, report): (usize, &str, &Report), ro
     let of_bound = |bytes: usize| Some(report.row(root, bytes, &baseline)?.quartiles()[1] / report.bound(policy, root, bytes)?);
     let bounds: Vec<(f64, f64)> = sizes.iter().filter_map(|&bytes| Some((bytes.max(1) as f64, of_bound(bytes)?))).collect();
     let bound_words = if bounds.is_empty() {
-        ""
+        " No bound is told: it is of one message or vector that goes from group to group."
     } else {
         " The bound is the least that links allow by the policy's models: latencies, and the bytes over the links from all other groups to the farthest."
     };

@@ -13,12 +13,15 @@ import sys
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.actions.action_builder import ActionBuilder
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 WIDTHS = (390, 1280)
 SCHEMES = ("light", "dark")
+# the place on the slider that a page opens with
+START = 3
 
 
 def start():
@@ -59,10 +62,23 @@ def explore(driver):
         first = output.text
         press(driver, button, Keys.ARROW_DOWN, Keys.ARROW_DOWN)
         said[figure.get_attribute("id")] = [first, output.text]
-    figure = driver.find_element(By.ID, "latencies")
-    webdriver.ActionChains(driver).move_to_element(figure.find_element(By.TAG_NAME, "svg")).perform()
-    said["by pointer"] = figure.find_element(By.CSS_SELECTOR, ".cell output").text
+    said["by pointer"] = point(driver, driver.find_element(By.ID, "latencies"))
     return said
+
+
+def point(driver, figure):
+    """What the cell says that is last in the first row, when the pointer is over it, and nothing was said before."""
+    svg, output = figure.find_element(By.TAG_NAME, "svg"), figure.find_element(By.CSS_SELECTOR, ".cell output")
+    edges = json.loads(figure.find_element(By.CSS_SELECTOR, ".picture script").get_attribute("textContent"))
+    place = "const b = arguments[0].getBoundingClientRect(); return [b.left, b.top, b.width / arguments[0].viewBox.baseVal.width]"
+    driver.execute_script("arguments[0].scrollIntoView()", svg)
+    left, top, scale = driver.execute_script(place, svg)
+    driver.execute_script("arguments[0].textContent = ''", output)
+    actions = ActionBuilder(driver)
+    x, y = left + sum(edges["x"][-2:]) / 2 * scale, top + sum(edges["y"][:2]) / 2 * scale
+    actions.pointer_action.move_to_location(round(x), round(y))
+    actions.perform()
+    return output.text
 
 
 def shown(driver):
@@ -90,7 +106,17 @@ def slide(driver):
     press(driver, collective, Keys.HOME)
     press(driver, root, Keys.END)
     seen["from the last root"] = [shown(driver)]
+    # as the page was opened, for what comes next
+    press(driver, root, Keys.HOME)
+    press(driver, slider, Keys.HOME, *[Keys.ARROW_RIGHT] * START)
+    shown(driver)
     return seen
+
+
+def pictures(driver):
+    """How many pictures of each section are seen."""
+    seen = "return Array.from(arguments[0].querySelectorAll('svg')).filter(e => e.getBoundingClientRect().height > 50).length"
+    return {s.get_attribute("id"): driver.execute_script(seen, s) for s in driver.find_elements(By.CSS_SELECTOR, "main > section")}
 
 
 def photograph(driver, folder):
@@ -114,7 +140,8 @@ def photograph(driver, folder):
                     bad.append(f"{name} at {width}: {wide} x {high}, {len(data)} bytes")
         if driver.execute_script("return document.documentElement.scrollWidth") > width:
             bad.append(f"the page is wider than {width}")
-        scrolls = "return Array.from(document.querySelectorAll('.picture'), p => p.scrollWidth - p.clientWidth).filter(n => n > 1).length"
+        # trees scroll, so that their names can be read
+        scrolls = "return Array.from(document.querySelectorAll('figure:not([id^=tree]) .picture'), p => p.scrollWidth - p.clientWidth).filter(n => n > 1).length"
         if driver.execute_script(scrolls) > 0:
             bad.append(f"pictures are wider than {width}")
     return bad
@@ -145,11 +172,14 @@ def main(page, folder):
     try:
         driver.set_window_size(1280, 900)
         driver.get(pathlib.Path(page).resolve().as_uri())
+        # where things are is known at once
+        driver.execute_script("document.documentElement.style.scrollBehavior = 'auto'")
         found = {
             "title": driver.title,
             "pairs": explore(driver),
             "slider": slide(driver),
             "printed": printed(driver),
+            "pictures": pictures(driver),
             "photographs": photograph(driver, pathlib.Path(folder)),
             "failed": failures(driver),
             "logged": [entry["message"] for entry in driver.get_log("browser")],
