@@ -8,7 +8,7 @@
 //! waits and a send may start, the processor takes turns ([`crate::schedule`]).
 //!
 //! Where no rank hears, also by way of others, from those that it sends to, as in a broadcast, scatter, gather or reduce, ranks are replayed one after the other:
-//! when it is a rank's turn all is known that comes to it. Where few do, parts of the ranks are, each with those that hear from each other. Else all are replayed at once, many of them each for itself in windows of time that are as long as a
+//! when it is a rank's turn all is known that comes to it. Where few do, these are replayed by time, and all others so. Else all are replayed at once, many of them each for itself in windows of time that are as long as a
 //! message takes at least; and by time what hangs on what others do at the same time: streams whose senders wait for receivers, messages that are lost or take
 //! no time. Of ranks that do alike ([`schedule::alike`]), where all links are alike, one is replayed for all if there
 //! are many. All five find the same.
@@ -45,7 +45,7 @@ use losses::Losing;
 pub use losses::may_lose;
 use machine::{Backlog, Machine, Place, is_complete, known};
 use order::OnTheWay;
-use parts::Part;
+use parts::Circle;
 use progress::Progress;
 use rustc_hash::FxHashMap;
 use windows::{Coming, Waiting, Window};
@@ -105,8 +105,8 @@ enum Way {
     ByTime,
     /// One after the other; there are messages to ranks whose turn has not come.
     InOrder(OnTheWay),
-    /// Part after part, those of one all at once.
-    InParts(Part),
+    /// One after the other but for some, which are replayed all at once.
+    InParts(Circle),
     /// All, each for itself in windows of time.
     InWindows(Window),
 }
@@ -379,12 +379,12 @@ impl Run<'_> {
                 self.by_time |= there <= now && self.stand_for_all;
                 self.queue.push(there, if several { event::at_port } else { event::arrive }(one, their));
             }
-            Way::InParts(part) if part.of[to] == part.now => {
+            Way::InParts(circle) if circle.has[to] => {
                 let Place { first, several, .. } = self.places[to];
                 self.done[first as usize + their as usize] = -recv_overhead;
                 self.queue.push(there, if several { event::at_port } else { event::arrive }(to as u32, their));
             }
-            Way::InOrder(later) | Way::InParts(Part { later, .. }) => {
+            Way::InOrder(later) | Way::InParts(Circle { later, .. }) => {
                 self.by_time |= there <= now;
                 later.add(to, there, recv_overhead, their);
             }
@@ -399,7 +399,7 @@ impl Run<'_> {
         let (free, last) = self.pipe_free.entry(pipe).or_insert((0.0, rank));
         self.by_time |= match &self.way {
             Way::InOrder(_) => *last != rank,
-            Way::InParts(part) => part.of[*last as usize] != part.of[rank as usize],
+            Way::InParts(Circle { has, .. }) => *last != rank && !(has[*last as usize] && has[rank as usize]),
             Way::ByTime | Way::InWindows(_) => false,
         };
         *last = rank;

@@ -9,9 +9,9 @@ use crate::event::Event;
 use crate::schedule::{OpId, Schedule, alike};
 use crate::topology::Rank;
 
-/// Ranks in an order in which each comes after all that send to it, one that it sends to right behind it where that may be; `None` where there is no such order.
-/// Of the message streams of a schedule each end has another.
-pub(super) fn senders_first(schedule: &Schedule) -> Option<Vec<u32>> {
+/// Ranks in an order in which each comes after all that send to it, one that it sends to right behind it where that may be; those are left out that hear, also by
+/// way of others, from ranks that they send to, or from such ones. Of the message streams of a schedule each end has another.
+pub(super) fn senders_first(schedule: &Schedule) -> Vec<u32> {
     let mut unreceived: Vec<u32> = schedule.programs.iter().map(|program| program.streams_received() as u32).collect();
     let mut next: Vec<u32> = (0..unreceived.len() as u32).rev().filter(|&rank| unreceived[rank as usize] == 0).collect();
     let mut order = Vec::with_capacity(unreceived.len());
@@ -24,7 +24,7 @@ pub(super) fn senders_first(schedule: &Schedule) -> Option<Vec<u32>> {
             }
         }
     }
-    (order.len() == unreceived.len()).then_some(order)
+    order
 }
 
 /// Among fewer ranks what all of them need is near, and replaying them takes hardly longer than finding out which do alike.
@@ -97,7 +97,10 @@ impl Run<'_> {
         if self.losing.is_possible() {
             return Ok(None);
         }
-        let Some(order) = senders_first(self.schedule) else { return Ok(None) };
+        let order = senders_first(self.schedule);
+        if order.len() < self.places.len() {
+            return Ok(None);
+        }
         self.way = Way::InOrder(OnTheWay::new(self.places.len()));
         self.kept = if self.keeps_all { u32::MAX } else { 0 };
         self.done = if self.keeps_all { vec![OPEN; self.schedule.ops()] } else { Vec::new() };
