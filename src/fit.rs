@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::measure::{Experiment, Samples, Session};
 use crate::model::{Among, Compute, CostModel, Fitted, Inside, Lookup, Model, RankSet};
-use crate::predict::replay;
+use crate::predict::{completion, replay};
 use crate::stats;
 use crate::topology::Rank;
 
@@ -125,7 +125,12 @@ pub fn predict_with_each(experiment: &Experiment, all: &[&dyn CostModel], member
         .ok_or_else(|| Error::invalid("predict an experiment of ranks outside the group"))?;
     let schedule = experiment.schedule()?;
     let seconds = |costs: &&dyn CostModel| {
-        let traces = replay(&schedule, &Among { inner: *costs, positions: positions.clone() })?.traces;
+        let costs = Among { inner: *costs, positions: positions.clone() };
+        // when each operation was over is kept only where that is asked for
+        if experiment.is_collective() && !costs.loses() {
+            return completion(&schedule, &costs);
+        }
+        let traces = replay(&schedule, &costs)?.traces;
         Ok(experiment.seconds(&traces.iter().collect::<Vec<_>>()))
     };
     all.iter().map(seconds).collect()

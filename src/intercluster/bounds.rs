@@ -1,10 +1,6 @@
 //! Lower bounds on any schedule's completion.
 
 use super::Problem;
-#[cfg(feature = "tune")]
-use petgraph::algo::dijkstra;
-#[cfg(feature = "tune")]
-use petgraph::graph::{DiGraph, NodeIndex};
 
 /// The larger of both bounds.
 #[cfg(feature = "tune")]
@@ -13,22 +9,22 @@ pub fn lower_bound(problem: &Problem) -> f64 {
 }
 
 /// Bhat's earliest reach time: `max_j (d_j + T_j)`, d the shortest path by `g + L`, ports ignored.
-#[cfg(feature = "tune")]
 pub fn reach(problem: &Problem) -> f64 {
     distances(problem).iter().zip(&problem.local).map(|(d, t)| d + t).fold(0.0, f64::max)
 }
 
-/// The shortest path from the root to each group by `g + L`.
-#[cfg(feature = "tune")]
+/// The shortest path from the root to each group by `g + L`: Dijkstra's algorithm where all groups are neighbours, on any build.
 fn distances(problem: &Problem) -> Vec<f64> {
     let n = problem.groups;
-    let edges = (0..n as u32).flat_map(|i| (0..n as u32).filter(move |&j| i != j).map(move |j| (i, j)));
-    let graph: DiGraph<(), f64> = DiGraph::from_edges(edges.map(|(i, j)| (i, j, problem.transfer(i as usize, j as usize))));
-    if n < 2 {
-        return vec![0.0; n];
+    let (mut found, mut is_open) = (vec![f64::INFINITY; n], vec![true; n]);
+    found[problem.root] = 0.0;
+    while let Some(i) = (0..n).filter(|&i| is_open[i]).min_by(|&a, &b| found[a].total_cmp(&found[b])) {
+        is_open[i] = false;
+        for j in (0..n).filter(|&j| is_open[j]) {
+            found[j] = found[j].min(found[i] + problem.transfer(i, j));
+        }
     }
-    let found = dijkstra(&graph, NodeIndex::new(problem.root), None, |e| *e.weight());
-    (0..n).map(|j| found.get(&NodeIndex::new(j)).copied().unwrap_or(0.0)).collect()
+    found
 }
 
 /// The counting bound: on a network where every gap and latency is the least one, the k-th informed coordinator is not earlier

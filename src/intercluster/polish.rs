@@ -8,6 +8,9 @@ use super::{Job, Problem, Timeline, timeline};
 /// Evaluations at most: milliseconds for some tens of groups.
 const EVALUATIONS: usize = 1500;
 
+/// What is faster takes less than this share: a gain below rounding would go round in circles.
+pub const LESS: f64 = 1.0 - 1e-12;
+
 /// A job whose sender is still open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gene {
@@ -50,8 +53,7 @@ pub fn polish(problem: &Problem, start: &Timeline) -> Timeline {
                 }
                 move_gene(&mut genes, from, to);
                 evaluations += 1;
-                // a gain below rounding would go round in circles
-                if let Some(found) = evaluate(problem, &into, &genes, value * (1.0 - 1e-12), &mut scratch) {
+                if let Some(found) = evaluate(problem, &into, &genes, value * LESS, &mut scratch) {
                     (value, improved) = (found.completion, true);
                     if value < best.completion {
                         best = found;

@@ -300,7 +300,8 @@ impl Search<'_> {
 
     /// The best schedule of each inter-group algorithm as predicted, and the one that was best at the size before, unless they are hopeless.
     fn candidates(&self, bytes: usize, before: &Missed) -> Result<Vec<Candidate>> {
-        let sizes = segment_sizes(self.policy, bytes);
+        // long segments first: they are predicted in the least time, and what takes longer is not predicted to its end
+        let sizes: Vec<usize> = segment_sizes(self.policy, bytes).into_iter().rev().collect();
         let mut all = TwoLevelCandidates::new(Rc::clone(&self.predictions), 0, bytes);
         all.add(None, before.missed(&None), f64::INFINITY)?;
         for inter_group in INTER_GROUP_ALGORITHMS {
