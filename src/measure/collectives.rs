@@ -105,7 +105,10 @@ impl<T: Ping> Timing<'_, T> {
                 self.transport.barrier(&all)?;
             }
             renew();
-            self.transport.gather_at(self.root, &self.others)?;
+            // who stays is through, as the root knows, and what begins there waits for nobody
+            if !self.stays || self.together.is_some() {
+                self.transport.gather_at(self.root, &self.others)?;
+            }
         }
         Ok(stamps)
     }
