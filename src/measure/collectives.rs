@@ -105,10 +105,7 @@ impl<T: Ping> Timing<'_, T> {
                 self.transport.barrier(&all)?;
             }
             renew();
-            // who stays is through, as the root knows, and what begins there waits for nobody
-            if !self.stays || self.together.is_some() {
-                self.transport.gather_at(self.root, &self.others)?;
-            }
+            self.transport.gather_at(self.root, &self.others)?;
         }
         Ok(stamps)
     }
