@@ -192,14 +192,15 @@ impl Run<'_> {
         let mut in_order = self.one_after_the_other(limit)?;
         let is_few = self.places.len() < order::FEW;
         if in_order.is_none() && !is_few {
-            in_order = self.part_after_part(limit)?;
+            // what takes too long where more is under way than may be need not where it is not
+            in_order = self.part_after_part(if limits.is_empty() { limit } else { f64::INFINITY })?;
         }
         if in_order == Some(true) && streams.is_some_and(|streams| self.exceeds(&limits, &streams)) {
             self.anew()?;
             in_order = None;
         }
         let within = match in_order {
-            Some(within) => within,
+            Some(within) => within && (limits.is_empty() || self.completion() <= limit),
             None => {
                 self.hold_back(limits);
                 let mut within = if is_few { None } else { self.one_for_all(limit)? };

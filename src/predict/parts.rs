@@ -30,14 +30,16 @@ fn parts(schedule: &Schedule) -> Option<Parts> {
     let mut is_open = vec![true; ranks];
     before.iter().for_each(|&rank| is_open[rank as usize] = false);
     // of those that are left, who sends to nobody that is
-    let (mut unsent, mut senders) = (vec![0; ranks], vec![Vec::new(); ranks]);
-    for (from, program) in schedule.programs.iter().enumerate().filter(|&(from, _)| is_open[from]) {
-        for to in program.receivers() {
-            unsent[from] += 1;
-            senders[to].push(from as u32);
-        }
-    }
+    let mut unsent: Vec<usize> = schedule.programs.iter().map(|program| program.receivers().count()).collect();
     let mut next: Vec<u32> = (0..ranks as u32).filter(|&rank| is_open[rank as usize] && unsent[rank as usize] == 0).collect();
+    if next.is_empty() && 2 * before.len() < ranks {
+        // as where all send to all
+        return None;
+    }
+    let mut senders = vec![Vec::new(); ranks];
+    for (from, program) in schedule.programs.iter().enumerate().filter(|&(from, _)| is_open[from]) {
+        program.receivers().for_each(|to| senders[to].push(from as u32));
+    }
     let mut after = Vec::new();
     while let Some(rank) = next.pop() {
         is_open[rank as usize] = false;
@@ -103,5 +105,113 @@ impl Run<'_> {
             self.look_ahead(rank, 0.0);
         }
         self.replay_events(limit) && !self.by_time
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{Unlike, held_back, recorded};
+    use super::super::{Free, completion_within};
+    use crate::model::{Cost, CostModel, Pipe};
+    use crate::schedule::{Program, Schedule, Span};
+    use crate::topology::Link;
+
+    /// A source, eight ranks that pass its segments on to each other, a chain behind each of these, and two ranks to which several chains lead.
+    fn relayed(segments: usize) -> Schedule {
+        const SOURCES: usize = 1;
+        const RELAYS: usize = 8;
+        const CHAIN: usize = 9;
+        let last = SOURCES + RELAYS + RELAYS * CHAIN;
+        let mut programs = vec![Program::new(); last + 2];
+        for k in 0..segments {
+            let segment = Span::output(512 * k, 512);
+            let owner = SOURCES + k % RELAYS;
+            programs[0].send(owner, segment, &[]);
+            let mut got = vec![0; RELAYS];
+            got[owner - SOURCES] = programs[owner].recv(0, segment, &[]);
+            for relay in (SOURCES..SOURCES + RELAYS).filter(|&relay| relay != owner) {
+                programs[owner].send(relay, segment, &[got[owner - SOURCES]]);
+                got[relay - SOURCES] = programs[relay].recv(owner, segment, &[]);
+            }
+            for (relay, mut got) in got.into_iter().enumerate() {
+                let mut from = SOURCES + relay;
+                for link in 0..CHAIN {
+                    let to = SOURCES + RELAYS + relay * CHAIN + link;
+                    programs[from].send(to, segment, &[got]);
+                    got = programs[to].recv(from, segment, &[]);
+                    from = to;
+                }
+                if relay < 3 {
+                    let to = last + relay % 2;
+                    programs[from].send(to, segment, &[got]);
+                    programs[to].recv(from, segment, &[]);
+                }
+            }
+        }
+        Schedule { programs }
+    }
+
+    /// With as many messages under way as may be, which hold senders back or do not, whatever the limit.
+    #[test]
+    fn what_is_held_back_is_so_in_parts_too() {
+        let model = Unlike { pipes: false };
+        let mut times = Vec::new();
+        for in_flight in [1, 2, 3, 5] {
+            let mut schedule = relayed(40);
+            schedule.programs = schedule.programs.into_iter().map(|program| program.with_in_flight(in_flight)).collect();
+            let mut all = held_back(recorded(&schedule, &model));
+            assert!(all.all_at_once(f64::INFINITY));
+            let takes = all.completion();
+            for (limit, found) in
+                [(f64::INFINITY, takes), (takes * 1.01, takes), (takes * 0.99, f64::INFINITY), (takes * 0.3, f64::INFINITY)]
+            {
+                assert_eq!(completion_within(&schedule, &model, limit).unwrap(), found, "{in_flight} under way");
+            }
+            times.push(takes);
+        }
+        assert!(times[0] > times[3], "some are held back: {times:?}");
+    }
+
+    /// As where links are unlike, with pipes among these ranks alone.
+    struct PipesAmong(std::ops::Range<usize>);
+
+    impl CostModel for PipesAmong {
+        fn cost(&self, link: Link, bytes: usize) -> Cost {
+            Unlike { pipes: true }.cost(link, bytes)
+        }
+
+        fn pipe(&self, link: Link, bytes: usize) -> Option<(Pipe, f64)> {
+            let among = self.0.contains(&link.from) && self.0.contains(&link.to);
+            if among { Unlike { pipes: true }.pipe(link, bytes) } else { None }
+        }
+    }
+
+    #[test]
+    fn parts_one_after_the_other_do_what_all_do_at_once() {
+        let models: [(&dyn CostModel, bool); 4] = [
+            (&Unlike { pipes: false }, true),
+            (&PipesAmong(1..9), true),
+            // a part and who is behind it go through one pipe
+            (&Unlike { pipes: true }, false),
+            (&Free, false),
+        ];
+        for ((model, in_parts), segments) in models.into_iter().flat_map(|of| [7, 8, 40].map(|segments| (of, segments))) {
+            let schedule = relayed(segments);
+            let mut all = recorded(&schedule, model);
+            assert!(all.all_at_once(f64::INFINITY) && all.incomplete().is_none());
+            let mut parts = recorded(&schedule, model);
+            assert_eq!(parts.part_after_part(f64::INFINITY).unwrap(), in_parts.then_some(true), "{segments} segments");
+            if !in_parts {
+                // nothing was done yet
+                assert!(parts.all_at_once(f64::INFINITY));
+            }
+            assert_eq!(parts.done, all.done, "{segments} segments");
+            let takes = all.completion();
+            let [parts, all] = [parts.record, all.record].map(Option::unwrap);
+            assert!(parts.port_free == all.port_free && parts.start == all.start, "{segments} segments");
+            for (limit, within) in [(takes, true), (takes * 0.99, false), (takes * 0.3, false)].into_iter().filter(|_| in_parts) {
+                assert_eq!(recorded(&schedule, model).part_after_part(limit).unwrap(), Some(within), "{segments} segments");
+            }
+        }
     }
 }

@@ -98,22 +98,22 @@ fn a_rank_may_send_to_itself_wherever_it_is_replayed() {
 }
 
 /// A replay of which all is kept.
-fn recorded<'a>(schedule: &'a Schedule, model: &'a dyn CostModel) -> Run<'a> {
+pub(super) fn recorded<'a>(schedule: &'a Schedule, model: &'a dyn CostModel) -> Run<'a> {
     let mut run = Run::new(schedule, model).unwrap();
     run.record = Some(Record::new(schedule));
     run
 }
 
 /// The same with as many messages under way as may be, whether more would be or not.
-fn held_back<'a>(mut run: Run<'a>) -> Run<'a> {
+pub(super) fn held_back<'a>(mut run: Run<'a>) -> Run<'a> {
     let limits = under_way::limits(&run.schedule.programs, &run.progress.sent);
     run.hold_back(limits);
     run
 }
 
 /// Each link has its own costs, some of which are of streams slower than the port; what goes from two ranks to two others goes through one pipe.
-struct Unlike {
-    pipes: bool,
+pub(super) struct Unlike {
+    pub pipes: bool,
 }
 
 impl CostModel for Unlike {
@@ -181,84 +181,6 @@ fn ranks_one_after_the_other_or_in_windows_do_what_they_do_all_at_once() {
     // where messages take no time there are no windows
     assert!(in_windows[0] > in_order[0] && in_windows[1..3] == [in_windows[0]; 2], "{in_windows:?}");
     assert_eq!(in_windows[3], 0);
-}
-
-/// A source, eight ranks that pass its segments on to each other, a chain behind each of these, and two ranks to which several chains lead.
-fn relayed(segments: usize) -> Schedule {
-    const SOURCES: usize = 1;
-    const RELAYS: usize = 8;
-    const CHAIN: usize = 9;
-    let last = SOURCES + RELAYS + RELAYS * CHAIN;
-    let mut programs = vec![Program::new(); last + 2];
-    for k in 0..segments {
-        let segment = Span::output(512 * k, 512);
-        let owner = SOURCES + k % RELAYS;
-        programs[0].send(owner, segment, &[]);
-        let mut got = vec![0; RELAYS];
-        got[owner - SOURCES] = programs[owner].recv(0, segment, &[]);
-        for relay in (SOURCES..SOURCES + RELAYS).filter(|&relay| relay != owner) {
-            programs[owner].send(relay, segment, &[got[owner - SOURCES]]);
-            got[relay - SOURCES] = programs[relay].recv(owner, segment, &[]);
-        }
-        for (relay, mut got) in got.into_iter().enumerate() {
-            let mut from = SOURCES + relay;
-            for link in 0..CHAIN {
-                let to = SOURCES + RELAYS + relay * CHAIN + link;
-                programs[from].send(to, segment, &[got]);
-                got = programs[to].recv(from, segment, &[]);
-                from = to;
-            }
-            if relay < 3 {
-                let to = last + relay % 2;
-                programs[from].send(to, segment, &[got]);
-                programs[to].recv(from, segment, &[]);
-            }
-        }
-    }
-    Schedule { programs }
-}
-
-/// As where links are unlike, with pipes among these ranks alone.
-struct PipesAmong(std::ops::Range<usize>);
-
-impl CostModel for PipesAmong {
-    fn cost(&self, link: Link, bytes: usize) -> Cost {
-        Unlike { pipes: true }.cost(link, bytes)
-    }
-
-    fn pipe(&self, link: Link, bytes: usize) -> Option<(Pipe, f64)> {
-        let among = self.0.contains(&link.from) && self.0.contains(&link.to);
-        if among { Unlike { pipes: true }.pipe(link, bytes) } else { None }
-    }
-}
-
-#[test]
-fn parts_one_after_the_other_do_what_all_do_at_once() {
-    let models: [(&dyn CostModel, bool); 4] = [
-        (&Unlike { pipes: false }, true),
-        (&PipesAmong(1..9), true),
-        // a part and who is behind it go through one pipe
-        (&Unlike { pipes: true }, false),
-        (&Free, false),
-    ];
-    for ((model, in_parts), segments) in models.into_iter().flat_map(|of| [7, 8, 40].map(|segments| (of, segments))) {
-        let schedule = relayed(segments);
-        let mut all = recorded(&schedule, model);
-        assert!(all.all_at_once(f64::INFINITY) && all.incomplete().is_none());
-        let mut parts = recorded(&schedule, model);
-        assert_eq!(parts.part_after_part(f64::INFINITY).unwrap(), in_parts.then_some(true), "{segments} segments");
-        if !in_parts {
-            // nothing was done yet
-            assert!(parts.all_at_once(f64::INFINITY));
-        }
-        assert_eq!(parts.done, all.done, "{segments} segments");
-        let takes = all.completion();
-        let [parts, all] = [parts.record, all.record].map(Option::unwrap);
-        assert!(parts.port_free == all.port_free && parts.start == all.start, "{segments} segments");
-        for (limit, within) in [(takes, true), (takes * 0.99, false)].into_iter().filter(|_| in_parts) {
-            assert_eq!(recorded(&schedule, model).part_after_part(limit).unwrap(), Some(within), "{segments} segments");
-        }
-    }
 }
 
 /// All links and processors are alike; combining and copying take time.
