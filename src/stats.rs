@@ -14,6 +14,11 @@ pub fn random(seed: u64) -> Random {
     Random::seed_from_u64(seed)
 }
 
+/// The hash FNV-1a, for numbers that must be the same on all ranks and in all builds.
+pub(crate) fn fnv1a(values: impl Iterator<Item = u64>) -> u64 {
+    values.fold(0xcbf2_9ce4_8422_2325, |hash, value| (hash ^ value).wrapping_mul(0x0100_0000_01b3))
+}
+
 /// Sorts times ascending; NaN, which no caller should hold, goes last.
 fn sorted(values: &[f64]) -> Vec<f64> {
     let mut v = values.to_vec();

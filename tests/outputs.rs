@@ -106,6 +106,25 @@ fn the_result_never_takes_the_place_of_its_samples() {
     assert_eq!(std::fs::read(hcl16()).unwrap(), std::fs::read(folder.path().join("hcl16.toml")).unwrap());
 }
 
+/// Samples of a simulated platform are of that alone, by whatever name and however it is described.
+#[test]
+fn samples_are_not_pooled_with_those_of_a_platform_that_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = std::fs::read_to_string(hcl16()).unwrap();
+    let discover = |text: &str, fresh: &[&str]| {
+        std::fs::write(folder.path().join("p.toml"), text).unwrap();
+        collwise(&[&["discover", "--platform", "p.toml", "--samples", "s.jsonl"], fresh].concat(), folder.path())
+    };
+    assert!(discover(&text, &[]).status.success());
+    assert!(discover(&text.replacen("source = \"", "source = \"after ", 1), &[]).status.success());
+    let slower = text.replacen("gap_s_per_byte = 8.5e-9", "gap_s_per_byte = 9.5e-9", 1);
+    assert_ne!(slower, text);
+    let refused = discover(&slower, &[]);
+    assert!(refused.status.code() == Some(1) && said(&refused).contains(" of platform "), "{}", said(&refused));
+    assert!(said(&refused).contains("--fresh"), "{}", said(&refused));
+    assert!(discover(&slower, &["--fresh"]).status.success());
+}
+
 #[test]
 fn tunings_of_one_sample_file_come_one_after_the_other() {
     let folder = tempfile::tempdir().unwrap();

@@ -55,7 +55,7 @@ impl SimulatedProbe {
                 library: SIMULATOR.into(),
                 timer: "virtual time".into(),
                 date: "virtual time".into(),
-                build: super::BUILD.into(),
+                build: format!("{} of platform {:016x}", super::BUILD, platform.fingerprint()?),
                 placement: Vec::new(),
             },
             noise: Disturbance::new(platform.noise.clone().unwrap_or_default(), seed),

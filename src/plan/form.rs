@@ -125,7 +125,6 @@ impl Form {
                 let costs = PolyModel::new(policy, members, collective, shape.bytes)?;
                 Form::Flat(collective, algorithm, *parameters).with_flow(&costs, shape)
             }
-            Form::Flat(..) | Form::Placed(..) if !policy.loses(members[0].group) => Ok(self.clone()),
             Form::Flat(collective, algorithm, p) => Ok(Form::Flat(collective, algorithm, policy.even(members[0].group, *p, shape.bytes))),
             Form::Placed(collective, algorithm, p, order) => {
                 Ok(Form::Placed(collective, algorithm, policy.even(members[0].group, *p, shape.bytes), order.clone()))

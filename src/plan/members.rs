@@ -2,7 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::names;
-use crate::policy::{CompiledPolicy, GroupPolicy, Policy, fnv1a};
+use crate::policy::{CompiledPolicy, GroupPolicy, Policy};
+use crate::stats::fnv1a;
 use crate::topology::Rank;
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -6,7 +6,11 @@ mod host;
 pub mod simgrid;
 mod toml_file;
 
+#[cfg(feature = "tune")]
+use crate::error::{Error, Result};
 use crate::names;
+#[cfg(feature = "tune")]
+use crate::stats::fnv1a;
 use crate::topology::{LatencyMatrix, Rank};
 use crate::units::{self, Seconds};
 use serde::{Deserialize, Serialize};
@@ -111,6 +115,17 @@ pub enum Placement {
 }
 
 impl Platform {
+    /// A number that two platforms share only if simulations of them take as long: a hash of all that they are, and not of what is said about them.
+    ///
+    /// # Errors
+    /// Numbers that JSON has not, which no platform has that was read.
+    #[cfg(feature = "tune")]
+    pub fn fingerprint(&self) -> Result<u64> {
+        let text = serde_json::to_vec(&(&self.hosts, &self.tcp, &self.noise, &self.groups, &self.links));
+        let text = text.map_err(|e| Error::invalid(format!("take the fingerprint of the platform: {e}")))?;
+        Ok(fnv1a(text.into_iter().map(u64::from)))
+    }
+
     /// The number of hosts.
     pub fn host_count(&self) -> usize {
         self.groups.iter().map(|g| g.count).sum()

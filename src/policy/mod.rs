@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::model::{Compute, Fitted, Inside, Losses};
 use crate::names;
 use crate::score::{Calibration, ModelScore, Ratios};
+use crate::stats::fnv1a;
 use crate::units;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -337,11 +338,6 @@ impl GroupPolicy {
     pub fn row(&self, collective: &'static Collective, bytes: usize) -> Option<&Choice> {
         self.rows(collective).iter().rev().find(|r| r.from_bytes <= bytes)
     }
-}
-
-/// The hash FNV-1a, for numbers that must be the same on all ranks and in all builds.
-pub(crate) fn fnv1a(values: impl Iterator<Item = u64>) -> u64 {
-    values.fold(0xcbf2_9ce4_8422_2325, |hash, value| (hash ^ value).wrapping_mul(0x0100_0000_01b3))
 }
 
 impl Policy {
