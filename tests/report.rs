@@ -379,6 +379,24 @@ fn compared(policy: &Policy) -> bench::Report {
     bench::Report { collective: "bcast".into(), library: "x".into(), date: "2026-03-01 10:00:00 UTC".into(), hosts, rows }
 }
 
+/// Each process's clock begins with it: what ranks did is told by their systems'.
+#[test]
+fn traces_are_on_one_clock() {
+    let folder = tempfile::tempdir().unwrap();
+    let span = "{\"buffer\":\"output\",\"offset\":0,\"len\":8}";
+    let line = |action: &str, peer: &str, began: f64, start: f64| {
+        format!(
+            "{{\"actions\":[{{\"{action}\":{{\"{peer}\":{},\"span\":{span}}}}}],\"bytes\":8,\"ranks\":2,\"start_s\":[{start}],\"end_s\":[{}],\"clock_began_s\":{began}}}\n",
+            if action == "Send" { 1 } else { 0 },
+            start + 0.25
+        )
+    };
+    std::fs::write(folder.path().join("rank-0.jsonl"), line("Send", "to", 1.7e9, 100.0)).unwrap();
+    std::fs::write(folder.path().join("rank-1.jsonl"), line("Recv", "from", 1.7e9 + 3.0, 97.5)).unwrap();
+    let traced = Traced::read_folder(folder.path()).unwrap();
+    assert_eq!((traced[0].clocks_set, traced[0].ops[0].start_s, traced[0].ops[1].end_s), (0, 0.0, 0.75));
+}
+
 /// What any collective did has what is predicted of the same beside it; a line that names none is held against the broadcast.
 #[test]
 fn traces_stand_beside_what_is_predicted_of_their_collective() {

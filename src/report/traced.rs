@@ -68,6 +68,9 @@ struct Call {
     actions: Vec<Action>,
     start_s: Vec<f64>,
     end_s: Vec<f64>,
+    /// When its rank's clock began, by the system's; older versions do not say it.
+    #[serde(default)]
+    clock_began_s: Option<f64>,
 }
 
 /// The name of a rank's file.
@@ -111,13 +114,15 @@ impl Traced {
     fn of(folder: &str, calls: &[&Call]) -> Traced {
         let mut ops = Vec::new();
         for (rank, call) in calls.iter().enumerate() {
+            // by the system's clock, from when the first rank's began: a difference is known to more digits
+            let later = call.clock_began_s.zip(calls[0].clock_began_s).map_or(0.0, |(own, first)| own - first);
             for (k, action) in call.actions.iter().enumerate() {
                 let (kind, peer) = match *action {
                     Action::Send { to, .. } => (Kind::Send, to),
                     Action::Recv { from, .. } => (Kind::Recv, from),
                     Action::Copy { .. } | Action::Combine { .. } | Action::Delay { .. } => (Kind::Other, rank),
                 };
-                ops.push(TracedOp { rank, kind, peer, start_s: call.start_s[k], end_s: call.end_s[k] });
+                ops.push(TracedOp { rank, kind, peer, start_s: call.start_s[k] + later, end_s: call.end_s[k] + later });
             }
         }
         let hears = |rank: Rank| ops.iter().any(|op| op.rank == rank && op.kind == Kind::Recv);
@@ -176,8 +181,8 @@ fn calls(file: &str, text: &str) -> Result<Vec<Call>> {
         if call.actions.len() != call.start_s.len() || call.actions.len() != call.end_s.len() {
             return Err(wrong(number, "`actions`, `start_s` and `end_s` must be as long as each other".into()));
         }
-        if call.start_s.iter().chain(&call.end_s).any(|t| !t.is_finite()) {
-            return Err(wrong(number, "`start_s` and `end_s` must be times".into()));
+        if call.start_s.iter().chain(&call.end_s).chain(&call.clock_began_s).any(|t| !t.is_finite()) {
+            return Err(wrong(number, "`start_s`, `end_s` and `clock_began_s` must be times".into()));
         }
         let peers = call.actions.iter().filter_map(|a| match *a {
             Action::Send { to: peer, .. } | Action::Recv { from: peer, .. } => Some(peer),

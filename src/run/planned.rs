@@ -12,12 +12,13 @@ use crate::plan;
 use crate::schedule::{Elements, Program, Trace};
 use crate::topology::Rank;
 use crate::transport::library::{self, Arguments};
-use crate::transport::mpi::{MpiTransport, library_version};
+use crate::transport::mpi::{MpiTransport, library_version, now};
 use crate::transport::{Buffers, Executor, Tag, Task, Transport, native};
 use mpi::ffi;
 use std::os::raw::c_int;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 #[cfg(all(test, feature = "tune"))]
 mod tests;
@@ -290,6 +291,17 @@ pub(super) fn keep_trace(of: (&Collective, &Program), trace: Option<Trace>, argu
     }
 }
 
+/// Seconds from when this process's clock begins, which libraries let begin with each process, to the system's, so that ranks have one; nothing where time is virtual,
+/// which all have.
+fn clock_began_s() -> Option<f64> {
+    static BEGAN: OnceLock<Option<f64>> = OnceLock::new();
+    *BEGAN.get_or_init(|| {
+        let is_virtual = Library::of(&library_version()) == Library::Smpi;
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).ok().filter(|_| !is_virtual)?;
+        Some(since_1970.as_secs_f64() - now())
+    })
+}
+
 /// Appends what this rank did to its file in the trace folder: a JSON line for each collective, with each operation's start and
 /// end on this rank's clock.
 fn write_trace(
@@ -310,6 +322,9 @@ fn write_trace(
         "start_s": trace.start,
         "end_s": trace.end,
     });
+    if let Some(began) = clock_began_s() {
+        line["clock_began_s"] = began.into();
+    }
     if collective.rooted {
         line["root"] = arguments.root.into();
     }
