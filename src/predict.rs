@@ -189,11 +189,12 @@ impl Run<'_> {
         let limits = under_way::limits(&self.schedule.programs, &self.progress.sent);
         let streams = if limits.is_empty() { None } else { Some(self.progress.sent.clone()) };
         self.keeps_all |= self.record.is_some() || !limits.is_empty();
-        let mut in_order = self.one_after_the_other(limit)?;
+        let order = order::senders_first(self.schedule);
+        let mut in_order = self.one_after_the_other(&order, limit)?;
         let is_few = self.places.len() < order::FEW;
         if in_order.is_none() && !is_few {
             // what takes too long where more is under way than may be need not where it is not
-            in_order = self.part_after_part(if limits.is_empty() { limit } else { f64::INFINITY })?;
+            in_order = self.part_after_part(order, if limits.is_empty() { limit } else { f64::INFINITY })?;
         }
         if in_order == Some(true) && streams.is_some_and(|streams| self.exceeds(&limits, &streams)) {
             self.anew()?;

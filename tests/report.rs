@@ -14,6 +14,7 @@ use collwise::report::{Block, Inputs, Report, Traced, View};
 use collwise::units;
 use command::{fails, ok};
 use common::file;
+use serde_json::json;
 use std::path::Path;
 use std::time::Instant;
 
@@ -329,19 +330,21 @@ fn the_bound_is_one() {
     }
 }
 
+/// What two ranks traced of one message from the first to the second, with what else each says of it.
+fn one_message(said: [serde_json::Value; 2]) -> Vec<Traced> {
+    let folder = tempfile::tempdir().unwrap();
+    let span = json!({ "buffer": "output", "offset": 0, "len": 8 });
+    let actions = [json!({ "Send": { "to": 1, "span": span } }), json!({ "Recv": { "from": 0, "span": span } })];
+    for (rank, (mut line, action)) in said.into_iter().zip(actions).enumerate() {
+        (line["actions"], line["bytes"], line["ranks"]) = (json!([action]), json!(8), json!(2));
+        std::fs::write(folder.path().join(format!("rank-{rank}.jsonl")), format!("{line}\n")).unwrap();
+    }
+    Traced::read_folder(folder.path()).unwrap()
+}
+
 #[test]
 fn clocks_by_which_messages_come_before_they_are_sent_are_set() {
-    let folder = tempfile::tempdir().unwrap();
-    let span = "{\"buffer\":\"output\",\"offset\":0,\"len\":8}";
-    let line = |action: &str, peer: &str, start: f64, end: f64| {
-        format!(
-            "{{\"actions\":[{{\"{action}\":{{\"{peer}\":{},\"span\":{span}}}}}],\"bytes\":8,\"ranks\":2,\"start_s\":[{start}],\"end_s\":[{end}]}}\n",
-            if action == "Send" { 1 } else { 0 }
-        )
-    };
-    std::fs::write(folder.path().join("rank-0.jsonl"), line("Send", "to", 100.0, 100.5)).unwrap();
-    std::fs::write(folder.path().join("rank-1.jsonl"), line("Recv", "from", 7.0, 8.0)).unwrap();
-    let traced = Traced::read_folder(folder.path()).unwrap();
+    let traced = one_message([json!({ "start_s": [100.0], "end_s": [100.5] }), json!({ "start_s": [7.0], "end_s": [8.0] })]);
     assert_eq!((traced.len(), traced[0].root, traced[0].clocks_set, traced[0].ops.len()), (1, Some(0), 1, 2));
     assert_eq!(traced[0].ops[1].end_s, traced[0].ops[0].start_s);
 }
@@ -354,8 +357,7 @@ fn write_trace(compiled: &CompiledPolicy, collective: &'static Collective, bytes
     for rank in 0..all.len() {
         let actions: Vec<_> = form.program(rank, &shape).unwrap().actions().collect();
         let times: Vec<f64> = (0..actions.len()).map(|k| k as f64 * 1e-6).collect();
-        let mut line =
-            serde_json::json!({ "actions": actions, "bytes": shape.bytes, "ranks": all.len(), "start_s": times, "end_s": times });
+        let mut line = json!({ "actions": actions, "bytes": shape.bytes, "ranks": all.len(), "start_s": times, "end_s": times });
         if is_named {
             line["collective"] = collective.name.into();
             line["root"] = 0.into();
@@ -382,18 +384,8 @@ fn compared(policy: &Policy) -> bench::Report {
 /// Each process's clock begins with it: what ranks did is told by their systems'.
 #[test]
 fn traces_are_on_one_clock() {
-    let folder = tempfile::tempdir().unwrap();
-    let span = "{\"buffer\":\"output\",\"offset\":0,\"len\":8}";
-    let line = |action: &str, peer: &str, began: f64, start: f64| {
-        format!(
-            "{{\"actions\":[{{\"{action}\":{{\"{peer}\":{},\"span\":{span}}}}}],\"bytes\":8,\"ranks\":2,\"start_s\":[{start}],\"end_s\":[{}],\"clock_began_s\":{began}}}\n",
-            if action == "Send" { 1 } else { 0 },
-            start + 0.25
-        )
-    };
-    std::fs::write(folder.path().join("rank-0.jsonl"), line("Send", "to", 1.7e9, 100.0)).unwrap();
-    std::fs::write(folder.path().join("rank-1.jsonl"), line("Recv", "from", 1.7e9 + 3.0, 97.5)).unwrap();
-    let traced = Traced::read_folder(folder.path()).unwrap();
+    let own = |began: f64, start: f64| json!({ "start_s": [start], "end_s": [start + 0.25], "clock_began_s": began });
+    let traced = one_message([own(1.7e9, 100.0), own(1.7e9 + 3.0, 97.5)]);
     assert_eq!((traced[0].clocks_set, traced[0].ops[0].start_s, traced[0].ops[1].end_s), (0, 0.0, 0.75));
 }
 
@@ -462,7 +454,7 @@ fn the_page_works_in_a_browser_by_keyboard() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     for nothing in ["failed", "logged", "photographs"] {
-        assert_eq!(found[nothing], serde_json::json!([]), "{nothing}");
+        assert_eq!(found[nothing], json!([]), "{nothing}");
     }
     // seven sections, two widths, two schemes
     assert_eq!(std::fs::read_dir(&shots).unwrap().count(), 28);

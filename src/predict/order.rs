@@ -93,11 +93,10 @@ impl OnTheWay {
 impl Run<'_> {
     /// Replays ranks one after the other, as far as that takes no longer than `limit`, or else is false. `None` if they have to be replayed by time: there
     /// is no order of them, or what one does hangs on what others do at the same time.
-    pub(super) fn one_after_the_other(&mut self, limit: f64) -> Result<Option<bool>> {
+    pub(super) fn one_after_the_other(&mut self, order: &[u32], limit: f64) -> Result<Option<bool>> {
         if self.losing.is_possible() {
             return Ok(None);
         }
-        let order = senders_first(self.schedule);
         if order.len() < self.places.len() {
             return Ok(None);
         }
@@ -107,7 +106,7 @@ impl Run<'_> {
         // with a limit it is known from here on who goes through a pipe: what a rank finds before others do might be cut off wrongly
         self.within(limit);
         let mut messages = Incoming::default();
-        for rank in order {
+        for &rank in order {
             if self.by_time {
                 break;
             }

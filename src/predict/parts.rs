@@ -2,7 +2,7 @@
 //! before and after them. The coordinators of groups that exchange segments are such ranks, and their groups hang on them.
 
 use super::incoming::{Incoming, receive};
-use super::order::{OnTheWay, senders_first};
+use super::order::OnTheWay;
 use super::{Run, Way, event};
 use crate::error::Result;
 use crate::schedule::Schedule;
@@ -16,17 +16,15 @@ pub(super) struct Circle {
 }
 
 /// Ranks in an order in which each comes after all that send to it, but for those that hear from each other.
-#[derive(Debug, Default)]
 struct Parts {
     before: Vec<u32>,
     circle: Vec<u32>,
     after: Vec<u32>,
 }
 
-/// The ranks in parts. `None` where there is no circle, or more are in it than out of it: what they need is near in windows of time.
-fn parts(schedule: &Schedule) -> Option<Parts> {
+/// The ranks in parts; `before`: those that hear from nobody who hears from them ([`super::order::senders_first`]). `None` where there is no circle, or more are in it than out of it: what they need is near in windows of time.
+fn parts(schedule: &Schedule, before: Vec<u32>) -> Option<Parts> {
     let ranks = schedule.ranks();
-    let before = senders_first(schedule);
     let mut is_open = vec![true; ranks];
     before.iter().for_each(|&rank| is_open[rank as usize] = false);
     // of those that are left, who sends to nobody that is
@@ -59,11 +57,11 @@ fn parts(schedule: &Schedule) -> Option<Parts> {
 impl Run<'_> {
     /// Replays those by time that hear from each other, and all others one after the other, as far as that takes no longer than `limit`, or else is false. `None`
     /// if none or most hear from each other, or what one does hangs on what others do at the same time.
-    pub(super) fn part_after_part(&mut self, limit: f64) -> Result<Option<bool>> {
+    pub(super) fn part_after_part(&mut self, before: Vec<u32>, limit: f64) -> Result<Option<bool>> {
         if self.losing.is_possible() {
             return Ok(None);
         }
-        let Some(Parts { before, circle, after }) = parts(self.schedule) else { return Ok(None) };
+        let Some(Parts { before, circle, after }) = parts(self.schedule, before) else { return Ok(None) };
         let mut has = vec![false; self.places.len()];
         circle.iter().for_each(|&rank| has[rank as usize] = true);
         (self.keeps_all, self.kept) = (true, u32::MAX);
@@ -110,6 +108,7 @@ impl Run<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::order::senders_first;
     use super::super::tests::{Unlike, held_back, recorded};
     use super::super::{Free, completion_within};
     use crate::model::{Cost, CostModel, Pipe};
@@ -200,7 +199,11 @@ mod tests {
             let mut all = recorded(&schedule, model);
             assert!(all.all_at_once(f64::INFINITY) && all.incomplete().is_none());
             let mut parts = recorded(&schedule, model);
-            assert_eq!(parts.part_after_part(f64::INFINITY).unwrap(), in_parts.then_some(true), "{segments} segments");
+            assert_eq!(
+                parts.part_after_part(senders_first(&schedule), f64::INFINITY).unwrap(),
+                in_parts.then_some(true),
+                "{segments} segments"
+            );
             if !in_parts {
                 // nothing was done yet
                 assert!(parts.all_at_once(f64::INFINITY));
@@ -210,7 +213,11 @@ mod tests {
             let [parts, all] = [parts.record, all.record].map(Option::unwrap);
             assert!(parts.port_free == all.port_free && parts.start == all.start, "{segments} segments");
             for (limit, within) in [(takes, true), (takes * 0.99, false), (takes * 0.3, false)].into_iter().filter(|_| in_parts) {
-                assert_eq!(recorded(&schedule, model).part_after_part(limit).unwrap(), Some(within), "{segments} segments");
+                assert_eq!(
+                    recorded(&schedule, model).part_after_part(senders_first(&schedule), limit).unwrap(),
+                    Some(within),
+                    "{segments} segments"
+                );
             }
         }
     }

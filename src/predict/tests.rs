@@ -155,8 +155,9 @@ fn ranks_one_after_the_other_or_in_windows_do_what_they_do_all_at_once() {
                 let new = || recorded(&schedule, model);
                 let (mut one, mut all_at_once) = (new(), new());
                 assert!(all_at_once.all_at_once(f64::INFINITY));
-                let replayed = one.one_after_the_other(f64::INFINITY).unwrap();
-                let ordered = order::senders_first(&schedule).len() == ranks;
+                let order = order::senders_first(&schedule);
+                let replayed = one.one_after_the_other(&order, f64::INFINITY).unwrap();
+                let ordered = order.len() == ranks;
                 assert!(replayed == ordered.then_some(true) || !all, "{} among {ranks}", algorithm.name);
                 in_order[k] += usize::from(replayed.is_some());
                 // where they have to be replayed by time nothing was done yet

@@ -291,8 +291,7 @@ pub(super) fn keep_trace(of: (&Collective, &Program), trace: Option<Trace>, argu
     }
 }
 
-/// Seconds from when this process's clock begins, which libraries let begin with each process, to the system's, so that ranks have one; nothing where time is virtual,
-/// which all have.
+/// When this process's clock began, in seconds of the system's: libraries let one begin with each process. Nothing where time is virtual, and all have one.
 fn clock_began_s() -> Option<f64> {
     static BEGAN: OnceLock<Option<f64>> = OnceLock::new();
     *BEGAN.get_or_init(|| {
