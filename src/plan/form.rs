@@ -212,6 +212,17 @@ impl Form {
         }
     }
 
+    /// The programs of ranks as [`Form::program`] builds each, but what several do alike once.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn programs<'a>(&'a self, shape: &'a Shape) -> Box<dyn Fn(Rank) -> Result<Program> + 'a> {
+        match self {
+            Form::Coordinated(coordinated) => Box::new(coordinated.programs(shape.ranks, shape)),
+            _ => Box::new(|me| self.program(me, shape)),
+        }
+    }
+
     /// The programs of all ranks.
     ///
     /// # Errors
@@ -228,11 +239,11 @@ impl Form {
         match self {
             Form::Flat(_, algorithm, parameters) | Form::Placed(_, algorithm, parameters, _) => {
                 let segment = if algorithm.segmented { parameters.segment } else { 0 };
-                Schedule::bounded(shape.ranks, (shape.bytes, segment), (0, MOST_MESSAGES), |me| self.program(me, shape))
+                Schedule::bounded(shape.ranks, (shape.bytes, segment), (0, MOST_MESSAGES), self.programs(shape))
             }
             Form::Coordinated(c) => {
                 let messages = (c.message_count(shape.bytes)?, MOST_MESSAGES);
-                Schedule::bounded(shape.ranks, (shape.bytes, c.segment), messages, c.programs(shape.ranks, shape))
+                Schedule::bounded(shape.ranks, (shape.bytes, c.segment), messages, self.programs(shape))
             }
             Form::Routed(routed) => routed.two_level.schedule(shape.ranks),
         }

@@ -189,6 +189,17 @@ pub(super) struct Sharing {
     places: Kinds<Places>,
 }
 
+impl Program {
+    /// The same program, which many can have in common ([`Program::renamed`]), each in a few bytes.
+    pub(crate) fn into_shared(self) -> Program {
+        let parts = match self.parts {
+            Parts::Own(own) => Parts::Shared(Sharing::default().shared(*own)),
+            shared => shared,
+        };
+        Program { parts }
+    }
+}
+
 impl Sharing {
     pub fn with_room(ranks: usize) -> Sharing {
         Sharing { programs: Vec::with_capacity(ranks), ..Sharing::default() }

@@ -2,8 +2,9 @@
 //! and, where the message is cut into segments, both at once: a coordinator passes a segment on while it receives the next.
 
 use super::hosts::Hosts;
+use super::same::Same;
 use super::{IntraGroup, Named};
-use crate::collective::{NativeCall, Parameters, Shape, Step, bcast};
+use crate::collective::{NativeCall, Node, Parameters, Shape, Step, bcast};
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
 use crate::schedule::{Lane, MOST_MESSAGES, OpId, Program, Schedule, Specification, pieces, segments};
@@ -149,9 +150,7 @@ impl TwoLevel {
     fn program_at(&self, k: usize, position: usize, hosts: &Option<Hosts>) -> Program {
         let group = &self.groups[k];
         let Parameters { in_flight: inside, peers, .. } = self.parameters_inside(k, position);
-        let pipelined = self.intra_group[k].algorithm.tree.filter(|_| self.segment > 0);
-        let tree = |v: usize, n: usize| pipelined.map(|tree| tree(v, n, self.intra_group[k].parameters.radix));
-        let node = hosts.as_ref().map_or_else(|| tree(position, group.len()), |hosts| hosts.node(position, &tree));
+        let node = self.node(k, position, hosts);
         // along a tree every segment is passed on alike
         let same = if let (InterGroup::Tree(jobs), 0) = (&self.inter_group, position) { Some(own_part(jobs, k)) } else { None };
         let mut program = Program::new();
@@ -200,6 +199,13 @@ impl TwoLevel {
         program
     }
 
+    /// The place of a position in the tree of group `k`, if segments are passed on along one.
+    fn node(&self, k: usize, position: usize, hosts: &Option<Hosts>) -> Option<Node> {
+        let pipelined = self.intra_group[k].algorithm.tree.filter(|_| self.segment > 0);
+        let tree = |v: usize, n: usize| pipelined.map(|tree| tree(v, n, self.intra_group[k].parameters.radix));
+        hosts.as_ref().map_or_else(|| tree(position, self.groups[k].len()), |hosts| hosts.node(position, &tree))
+    }
+
     /// All ranks in their order in one chain through them, each with its group.
     fn chain(&self, order: &[usize]) -> Vec<(usize, Rank)> {
         order.iter().flat_map(|&g| self.groups[g].iter().map(move |&r| (g, r))).collect()
@@ -209,11 +215,20 @@ impl TwoLevel {
         order.iter().take_while(|&&g| g != k).map(|&g| self.groups[g].len()).sum::<usize>() + position
     }
 
+    /// Who comes before and after a rank in one chain through all, each with its group.
+    fn beside(&self, all: &[(usize, Rank)], place: usize) -> [Option<(usize, Rank)>; 2] {
+        [place.checked_sub(1).map(|before| all[before]), all.get(place + 1).copied()]
+    }
+
+    /// Messages under way between neighbours in a chain.
+    fn in_flight_in_chain(&self, own: usize, group: usize) -> usize {
+        if group == own { self.intra_group[own].parameters.in_flight } else { self.in_flight }
+    }
+
     /// What a rank does in one chain through all.
     fn link_of_chain(&self, all: &[(usize, Rank)], place: usize) -> Program {
-        let own = all[place].0;
-        let in_flight = |group: usize| if group == own { self.intra_group[own].parameters.in_flight } else { self.in_flight };
-        let (before, after) = (place.checked_sub(1).map(|p| all[p]), all.get(place + 1));
+        let (own, [before, after]) = (all[place].0, self.beside(all, place));
+        let in_flight = |group: usize| self.in_flight_in_chain(own, group);
         let mut program = Program::new();
         for span in segments(self.bytes, self.segment) {
             let mut come: Option<OpId> = None;
@@ -221,7 +236,7 @@ impl TwoLevel {
                 program.in_flight(in_flight(group));
                 come = Some(program.recv(before, span, &[]));
             }
-            if let Some(&(group, after)) = after {
+            if let Some((group, after)) = after {
                 program.in_flight(in_flight(group));
                 program.send(after, span, come.as_slice());
             }
@@ -297,10 +312,27 @@ impl TwoLevel {
         }
         let hosts: Vec<Option<Hosts>> = (0..self.groups.len()).map(|k| self.hosts_of(k)).collect();
         let chain = if let InterGroup::Line(order) = &self.inter_group { Some((order, self.chain(order))) } else { None };
+        // what follows from a place in the tree of a group, and what from the groups of neighbours in a chain
+        let (in_trees, in_chain) = (Same::new(), Same::new());
         let program = |me: Rank| match (places[me], &chain) {
             (None, _) => Ok(Program::new()),
-            (Some((k, position)), Some((order, all))) => Ok(self.link_of_chain(all, self.place_in_chain(order, k, position))),
-            (Some((k, position)), None) => Ok(self.program_at(k, position, &hosts[k])),
+            (Some((k, position)), Some((order, all))) => {
+                let place = self.place_in_chain(order, k, position);
+                let beside = self.beside(all, place);
+                let common = beside.map(|at| at.map(|(group, _)| self.in_flight_in_chain(k, group)));
+                let peers = beside.into_iter().flatten().map(|(_, rank)| rank).collect();
+                in_chain.program(common, peers, || Ok(self.link_of_chain(all, place)))
+            }
+            (Some((k, position)), None) => {
+                let build = || Ok(self.program_at(k, position, &hosts[k]));
+                let local = &self.intra_group[k];
+                let alone = || Some((local.algorithm.tree?)(position, self.groups[k].len(), local.parameters.radix));
+                let node = if self.segment > 0 { self.node(k, position, &hosts[k]) } else { alone() };
+                match node.filter(|_| position > 0) {
+                    Some(node) => in_trees.program((node.degree(), local), node.peers(&self.groups[k]), build),
+                    None => build(),
+                }
+            }
         };
         let segment = self.shortest_segment();
         Schedule::bounded(ranks, (self.bytes, segment), (self.messages_at_least(), MOST_MESSAGES), program)

@@ -1,6 +1,7 @@
 //! A collective through coordinators: up a tree inside each group, an algorithm between the coordinators, down the tree again.
 
 use super::blocks::{BETWEEN, trees};
+use super::same::Same;
 use super::{IntraGroup, Named, allgather, allreduce, alltoall, barrier, gather, reduce, reduce_scatter, scatter};
 use crate::collective::{Algorithm, Collective, Node, Parameters, Shape, Size, is_zero};
 use crate::error::{Error, Result};
@@ -317,13 +318,35 @@ impl Coordinated {
         self.program_at(place.ok_or_else(|| in_no_group(me))?, shape)
     }
 
-    /// The programs of so many ranks, which are in its groups, as [`Coordinated::program`] builds each; a rank's place is not looked for in all groups.
+    /// The programs of so many ranks, which are in its groups, as [`Coordinated::program`] builds each; a rank's place is not looked for in all groups, and what several
+    /// ranks beside coordinators do alike is built once.
     ///
     /// # Errors
     /// As there.
     pub fn programs(&self, ranks: usize, shape: &Shape) -> impl Fn(Rank) -> Result<Program> {
-        let places = self.places(ranks);
-        move |me| self.program_at(places[me].ok_or_else(|| in_no_group(me))?, shape)
+        let (places, same) = (self.places(ranks), Same::new());
+        // each rank has blocks of its own elsewhere, and operations that do not commute are in the order of ranks
+        let same_at_places = !self.by_counterparts() && self.collective.size != Size::Block && shape.elements.commute;
+        move |me| {
+            let place = places[me].ok_or_else(|| in_no_group(me))?;
+            let build = || self.program_at(place, shape);
+            let (group, position) = place;
+            if position == 0 || !same_at_places {
+                return build();
+            }
+            let node = self.node(group, position);
+            same.program(node.degree(), node.peers(&self.groups[group]), build)
+        }
+    }
+
+    /// The tree inside groups; without one each rank stands for itself.
+    fn tree(&self) -> fn(usize, usize, usize) -> Node {
+        self.inside.algorithm.tree.unwrap_or(|_, _, _| Node { parent: None, children: Vec::new() })
+    }
+
+    /// A place in the tree inside a group.
+    fn node(&self, group: usize, position: usize) -> Node {
+        (self.tree())(position, self.groups[group].len(), self.inside.parameters.radix)
     }
 
     /// The group and the position there of each of so many ranks, of those that are in a group.
@@ -343,15 +366,13 @@ impl Coordinated {
     /// As [`Coordinated::program`].
     pub fn program_at(&self, (group, position): (usize, usize), shape: &Shape) -> Result<Program> {
         let (through, ranks) = (self.through()?, &self.groups[group]);
-        // without a tree each rank stands for itself
-        let tree = self.inside.algorithm.tree.unwrap_or(|_, _, _| Node { parent: None, children: Vec::new() });
-        let Node { parent, children } = tree(position, ranks.len(), self.inside.parameters.radix);
+        let Node { parent, children } = self.node(group, position);
         let program = (through.program)(&Part {
             shape,
             groups: &self.groups,
             group,
             position,
-            tree,
+            tree: self.tree(),
             inside: self.inside.parameters,
             parent: parent.map(|p| ranks[p]),
             children: children.into_iter().map(|c| ranks[c]).collect(),

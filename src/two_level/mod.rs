@@ -13,6 +13,7 @@ mod hosts;
 mod inter_group;
 mod reduce;
 mod reduce_scatter;
+mod same;
 mod scatter;
 
 use crate::collective::{Algorithm, Collective, Parameters};
