@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::model::CostModel;
 use crate::policy::bounded;
 use crate::predict::Busy;
+use crate::schedule::Program;
 use crate::topology::Rank;
 use crate::two_level::IntraGroup;
 use rustc_hash::FxHashMap;
@@ -43,8 +44,10 @@ impl Form {
     /// # Errors
     /// As [`Form::program`].
     pub(super) fn weight(&self, costs: &dyn CostModel, whole: &Shape, most: usize, looks: bool, beside: &mut Beside) -> Result<Weight> {
-        let look = Some(LOOK * self.segment_of_all(whole)).filter(|&look| looks && look > 0 && 2 * look < whole.bytes);
-        let shape = &Shape { bytes: look.unwrap_or(whole.bytes), ..*whole };
+        // the others are as the first ones
+        let first = Some(LOOK * self.segment_of_all(whole)).filter(|&first| first > 0 && 2 * first < whole.bytes);
+        let shape = &Shape { bytes: first.unwrap_or(whole.bytes), ..*whole };
+        let (look, times) = (first.filter(|_| looks), whole.bytes.max(1) as f64 / shape.bytes.max(1) as f64);
         let (leading, others): (Vec<(Rank, usize)>, Vec<Rank>) = match self {
             Form::Coordinated(c) if !c.by_counterparts() => {
                 let largest = c.groups.iter().skip(1).max_by_key(|ranks| ranks.len());
@@ -59,25 +62,34 @@ impl Form {
         let sampled = (0..samples).map(|k| (others[k * STRIDE % others.len()], others.len()));
         let leading = leading.into_iter().map(|(rank, alike)| (rank, alike * samples.max(1)));
         let mut weight = Weight { operations: blocks_one_by_one(self.collective(), shape), built: 0, least_s: 0.0, look };
-        let mut shares = 0usize;
+        let (mut shares, program) = (0usize, self.programs(shape));
         for (rank, share) in sampled.chain(leading) {
             if weight.operations > most {
                 break;
             }
-            let (own, least_s) = self.of_rank(rank, shape, costs, beside)?;
+            let (own, least_s) = self.of_rank(rank, &program, costs, beside)?;
             shares = shares.saturating_add(own.saturating_mul(share));
-            let operations = shape.ranks + shares.div_ceil(samples.max(1));
-            // half of the segments are replayed once more
-            weight.operations = if look.is_some() { operations + operations / 2 } else { operations };
+            let of_all = shares.div_ceil(samples.max(1));
+            weight.operations = match look {
+                // half of the segments are replayed once more
+                Some(_) => (shape.ranks + of_all) * 3 / 2,
+                None => shape.ranks + (of_all as f64 * times).ceil() as usize,
+            };
             // whether it was known or not: what is compared must not hang on what came before
             weight.built += own;
-            weight.least_s = weight.least_s.max(least_s * whole.bytes.max(1) as f64 / shape.bytes.max(1) as f64);
+            weight.least_s = weight.least_s.max(least_s * times);
         }
         Ok(weight)
     }
 
     /// How many operations a rank has, and how long they take it at least.
-    fn of_rank(&self, rank: Rank, shape: &Shape, costs: &dyn CostModel, beside: &mut Beside) -> Result<(usize, f64)> {
+    fn of_rank(
+        &self,
+        rank: Rank,
+        program: impl Fn(Rank) -> Result<Program>,
+        costs: &dyn CostModel,
+        beside: &mut Beside,
+    ) -> Result<(usize, f64)> {
         let key = match self {
             Form::Coordinated(c) if !c.by_counterparts() && c.groups.iter().all(|ranks| ranks[0] != rank) => {
                 Some((c.inside.clone(), c.segment, rank))
@@ -87,7 +99,7 @@ impl Form {
         if let Some(known) = key.as_ref().and_then(|key| beside.get(key)) {
             return Ok(*known);
         }
-        let program = self.program(rank, shape)?;
+        let program = program(rank)?;
         let found = (program.len(), Busy::of(rank, &program, costs).least());
         beside.extend(key.map(|key| (key, found)));
         Ok(found)
