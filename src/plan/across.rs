@@ -364,7 +364,7 @@ pub(super) fn predict_within(common: &Common, two_level: &TwoLevel, limit_s: f64
     // of what cannot be looked at for its first turns nothing is built
     part(repeats.least_looked_at(two_level.bytes))?;
     let costs = common.costs(two_level.bytes)?;
-    if limit_s.is_finite() && two_level.inter_group == InterGroup::Relay && least(two_level, &costs)? > limit_s * ROUNDING {
+    if limit_s.is_finite() && two_level.inter_group == InterGroup::Relay && least(two_level, &repeats, &costs)? > limit_s * ROUNDING {
         return Ok(f64::INFINITY);
     }
     pipelined(two_level.bytes, repeats, &*costs, limit_s, |bytes| part(bytes)?.schedule(common.members.len()))
@@ -381,13 +381,18 @@ pub fn busiest(policy: &CompiledPolicy, members: &[Location], two_level: &TwoLev
 }
 
 /// The least that a relay takes: so long it keeps the busiest coordinator. One over tens of groups has no turns that tell it, and its schedule is large.
-fn least(two_level: &TwoLevel, costs: &PolyModel) -> Result<f64> {
+fn least(two_level: &TwoLevel, repeats: &Repeats, costs: &PolyModel) -> Result<f64> {
     if two_level.message_count() > MOST_MESSAGES {
         return Ok(0.0);
     }
-    let coordinators = two_level.groups.iter().map(|ranks| ranks[0]);
-    let mut busy = coordinators.map(|rank| Ok(Busy::of(rank, &two_level.program(rank)?, costs).least()));
-    busy.try_fold(0.0, |most, busy: Result<f64>| Ok(f64::max(most, busy?)))
+    let parts = repeats.parts(two_level.bytes).map(|(bytes, times)| (TwoLevel { bytes, ..two_level.clone() }, times));
+    two_level.groups.iter().map(|ranks| ranks[0]).try_fold(0.0, |most, rank| {
+        let mut busy = Busy::default();
+        for (part, times) in parts.iter().filter(|(part, times)| part.bytes > 0 && *times > 0.0) {
+            busy.add(rank, &part.program(rank)?, *times, costs);
+        }
+        Ok(f64::max(most, busy.least()))
+    })
 }
 
 /// How what is done with a message repeats itself.

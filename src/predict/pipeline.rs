@@ -35,6 +35,15 @@ impl Repeats {
         let turn = self.turn.saturating_mul(self.segment);
         if turn == 0 { bytes } else { bytes.min(turn.saturating_mul(LOOKS)) }
     }
+
+    /// The parts that such a message is made of: one turn, with how often it is done, and the rest; of a message of fewer turns than two all of it.
+    pub fn parts(&self, bytes: usize) -> [(usize, f64); 2] {
+        let turn = self.turn.saturating_mul(self.segment);
+        match bytes.checked_div(turn).filter(|&turns| turns > 1) {
+            Some(turns) => [(turn, turns as f64), (bytes - turns * turn, 1.0)],
+            None => [(0, 0.0), (bytes, 1.0)],
+        }
+    }
 }
 
 /// What a message takes in segments: once the pipeline is full, each further turn of so many segments, after which what is done with them repeats
@@ -50,10 +59,8 @@ pub fn pipelined<S: Borrow<Schedule>>(
     limit: f64,
     schedule: impl Fn(usize) -> Result<S>,
 ) -> Result<f64> {
-    let Repeats { segment, turn, in_flight } = repeats;
-    let full = FULL.min(FULL_SEGMENTS.div_ceil(turn.max(1))).max(in_flight);
-    let turn = turn.saturating_mul(segment);
-    if limit.is_finite() && busy(bytes, turn, model, &schedule)? * (1.0 - KNOWN) > limit {
+    let full = FULL.min(FULL_SEGMENTS.div_ceil(repeats.turn.max(1))).max(repeats.in_flight);
+    if limit.is_finite() && busy(bytes, repeats, model, &schedule)? * (1.0 - KNOWN) > limit {
         return Ok(f64::INFINITY);
     }
     let seen = extrapolated(bytes, repeats, full, model, limit, &schedule)?;
@@ -73,13 +80,13 @@ pub fn pipelined<S: Borrow<Schedule>>(
 
 /// The least that a message takes: so long all of it keeps the port, until the last send, or the processor that is busiest. Of a message of one turn, which
 /// would be built whole for that, it says nothing.
-fn busy<S: Borrow<Schedule>>(bytes: usize, turn: usize, model: &dyn CostModel, schedule: impl Fn(usize) -> Result<S>) -> Result<f64> {
-    let turns = bytes.checked_div(turn).unwrap_or(0);
-    if turns < 2 {
+fn busy<S: Borrow<Schedule>>(bytes: usize, repeats: Repeats, model: &dyn CostModel, schedule: impl Fn(usize) -> Result<S>) -> Result<f64> {
+    let parts = repeats.parts(bytes);
+    if parts[0].0 == 0 {
         return Ok(0.0);
     }
     let mut busy: Vec<Busy> = Vec::new();
-    for (part, times) in [(turn, turns as f64), (bytes - turns * turn, 1.0)].into_iter().filter(|part| part.0 > 0) {
+    for (part, times) in parts.into_iter().filter(|part| part.0 > 0) {
         let part = schedule(part)?;
         let part = part.borrow();
         busy.resize(part.ranks(), Busy::default());
@@ -105,7 +112,7 @@ impl Busy {
     }
 
     /// Adds a program, so many times.
-    fn add(&mut self, rank: Rank, program: &Program, times: f64, model: &dyn CostModel) {
+    pub fn add(&mut self, rank: Rank, program: &Program, times: f64, model: &dyn CostModel) {
         // most messages are as the one before, one way and the other
         let mut known: [Option<(Rank, usize, Cost)>; 2] = [None; 2];
         for op in 0..program.len() {
