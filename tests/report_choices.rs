@@ -239,3 +239,22 @@ fn cells_say_what_is_done_as_explain_does() {
     assert!(seen > 20, "{seen} of them have something to say");
     assert!(fewer > 300, "{fewer} times");
 }
+
+/// Whatever is chosen on the page of a policy of tens of hosts, its tree and its chart are there.
+#[test]
+fn every_size_and_root_has_its_tree_and_its_chart() {
+    for path in Policy::files(&file("policies")).unwrap() {
+        let policy = Policy::read(&path).unwrap();
+        let mut report = report(policy);
+        let blocks = report.sections.iter().flat_map(|s| &s.blocks);
+        let chooser = blocks.filter_map(|b| if let Block::Chooser(c) = b { Some(c) } else { None }).next().unwrap();
+        for view in &chooser.views {
+            let drawn: Vec<&str> = view.figures.iter().map(|f| f.id.split_once('-').unwrap().0).collect();
+            let is_native = view.words.ends_with("The MPI library's own messages are not known.");
+            assert!(drawn == ["tree", "gantt"] || is_native, "{}: {}", path.display(), view.words);
+        }
+        let page = report.html().unwrap();
+        report.most_bytes = usize::MAX;
+        assert!(page == report.html().unwrap(), "{}: pictures gave way", path.display());
+    }
+}

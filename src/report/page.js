@@ -66,8 +66,8 @@ function explore(figure) {
   });
 }
 
-// Views that are not seen at first are there as deflated text.
-function unpack(view) {
+// What is not seen at first is there as deflated text.
+function unpack(view, then) {
   const bytes = Uint8Array.from(atob(view.dataset.packed), function (letter) {
     return letter.charCodeAt(0);
   });
@@ -75,10 +75,11 @@ function unpack(view) {
   delete view.dataset.packed;
   new Response(text).text().then(function (html) {
     view.innerHTML = html;
+    then();
   });
 }
 
-// The view of a collective, a root if it has one, and a size if it has one.
+// The view of a collective, a root if it has one, and a size if it has one: those of several sizes have one element, with pieces of each.
 function choose(chooser) {
   const controls = Array.from(chooser.querySelectorAll("[data-choose]"));
   const slider = chooser.querySelector("[data-choose=size]");
@@ -93,7 +94,10 @@ function choose(chooser) {
     chooser.querySelectorAll(".view").forEach(function (view) {
       view.hidden = controls.some(function (control) {
         const own = view.dataset[control.dataset.choose];
-        return own !== undefined && own !== control.value;
+        return own !== undefined && !own.split(" ").includes(control.value);
+      });
+      view.querySelectorAll(".piece[data-size]").forEach(function (piece) {
+        piece.hidden = piece.dataset.size !== slider.value;
       });
       if (!view.hidden) {
         isSeen = true;
@@ -101,7 +105,7 @@ function choose(chooser) {
           control.disabled = view.dataset[control.dataset.choose] === undefined;
         });
         if (view.dataset.packed) {
-          unpack(view);
+          unpack(view, show);
         }
       }
     });

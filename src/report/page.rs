@@ -1,7 +1,7 @@
 //! The page: everything in one file, styles, data and script inside.
 
 use super::tables::visible;
-use super::{Block, Chooser, Report};
+use super::{Block, Chooser, Figure, Report, View};
 use crate::error::{Error, Result};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -14,15 +14,26 @@ use std::collections::BTreeMap;
 
 /// Templates: how figures are written is the same in all.
 const PAGE: &str = concat!(include_str!("figures.html"), include_str!("page.html"));
-const VIEW: &str = concat!(include_str!("figures.html"), include_str!("view.html"));
+const VIEWS: &str = concat!(include_str!("figures.html"), include_str!("views.html"));
 
-/// A view as the page has it.
+/// Views of one collective and one root as the page has them, together: what is drawn for one size is much like what is drawn for the next.
 #[derive(Serialize)]
 struct Seen {
-    /// True if it is the one that is seen at first.
+    collective: usize,
+    root: Option<usize>,
+    sizes: Vec<usize>,
+    /// True of the one that is seen at first, which is alone.
     at_first: bool,
-    /// Its text; packed, if it is not.
+    /// Their text; packed, if they are not seen at first.
     html: String,
+}
+
+/// What one of them is made of.
+#[derive(Serialize)]
+struct Pieces<'a> {
+    words: &'a str,
+    size: Option<usize>,
+    figures: &'a [Figure],
 }
 
 impl Report {
@@ -50,7 +61,7 @@ impl Report {
             None => escape_formatter(out, state, value),
         });
         page.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().map_err(failed)?);
-        page.add_template("page", PAGE).and_then(|()| page.add_template("view", VIEW)).map_err(failed)?;
+        page.add_template("page", PAGE).and_then(|()| page.add_template("views", VIEWS)).map_err(failed)?;
         let (style, script) = (include_str!("page.css"), include_str!("page.js"));
         let views: BTreeMap<&str, Vec<Seen>> = self
             .choosers()
@@ -67,13 +78,20 @@ impl Report {
     }
 }
 
-/// The views of a chooser: most of a page, each written by itself.
+/// The views of a chooser: most of a page, those of each collective and root written by themselves.
 fn seen(chooser: &Chooser, page: &Environment) -> std::result::Result<Vec<Seen>, minijinja::Error> {
-    let template = page.get_template("view")?;
-    let written = chooser.views.par_iter().map(|view| {
-        let (at_first, html) =
-            (view.is_seen_at_first(chooser.start), template.render(context! { words => &view.words, figures => Serde(&view.figures) })?);
-        Ok(Seen { at_first, html: if at_first { html } else { packed(html) } })
+    let template = page.get_template("views")?;
+    let mut alike: BTreeMap<(usize, Option<usize>, bool), Vec<&View>> = BTreeMap::new();
+    for view in &chooser.views {
+        alike.entry((view.collective, view.root, !view.is_seen_at_first(chooser.start))).or_default().push(view);
+    }
+    let written = alike.into_par_iter().map(|((collective, root, later), views)| {
+        // all trees, then all charts: within what packing looks back are those of the size before
+        let most = views.iter().map(|view| view.figures.len()).max().unwrap_or(0);
+        let pieces: Vec<Pieces> = views.iter().map(|v| Pieces { words: &v.words, size: v.size, figures: &v.figures }).collect();
+        let html = template.render(context! { views => Serde(pieces), most })?;
+        let sizes = views.iter().filter_map(|view| view.size).collect();
+        Ok(Seen { collective, root, sizes, at_first: !later, html: if later { packed(html) } else { html } })
     });
     // the first one's error, whoever comes to one first
     written.collect::<Vec<_>>().into_iter().collect()

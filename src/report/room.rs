@@ -10,7 +10,7 @@ pub(super) const FEW: usize = 100;
 /// A page of so many ranks has this many bytes at most.
 pub(super) fn most_bytes(ranks: usize) -> usize {
     const OF_FEW: usize = 2_000_000;
-    const OF_EACH_MORE: usize = 2_000;
+    const OF_EACH_MORE: usize = 5_000;
     const OF_MANY: usize = 8_000_000;
     (OF_FEW + ranks.saturating_sub(FEW) * OF_EACH_MORE).min(OF_MANY)
 }

@@ -9,7 +9,7 @@ use super::trees::{branches, last_receivers, parents, spread};
 use super::{Block, Chooser, Figure, Inputs, Section, View};
 use crate::collective::{Collective, NATIVE, Shape};
 use crate::error::{Error, Result};
-use crate::plan::{Form, Location, MANY_RANKS, Plan, PolyModel, plan};
+use crate::plan::{Form, Location, Plan, PolyModel, plan};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::predict::replay;
 use crate::topology::Rank;
@@ -17,17 +17,19 @@ use crate::units;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-/// So many roots are there to choose from: the first ranks of the largest groups. Among [`MANY_RANKS`], where each decision takes longer, fewer with more of their
-/// sizes decided.
+/// So many roots are there to choose from: the first ranks of the largest groups. Among more ranks each decision takes longer and each picture has more in it: there are fewer,
+/// so that a page has room and time for all sizes from each.
 const MOST_ROOTS: usize = 32;
-const MOST_ROOTS_AMONG_MANY: usize = 8;
-/// What deciding from all roots but the first may cost, in events that are replayed: about half a second of a slow processor, and as much among few ranks, where more of them
-/// are replayed in that.
-const MOST_EVENTS: u64 = 1 << 18;
-const MOST_EVENTS_TIMES_RANKS: u64 = 1 << 25;
-/// Operations of all schedules that are replayed from the first root, or that have none, and from the others: a page is there within seconds.
+const MOST_ROOTS_TIMES_RANKS: usize = 1 << 10;
+const LEAST_ROOTS: usize = 3;
+/// What deciding from all roots but the first may cost, in events that are replayed: among thousands of ranks about half a second of a slow processor, and among tens, where more
+/// of them are replayed in that, as many as all places of the page take.
+const MOST_EVENTS: u64 = 3 << 19;
+const MOST_EVENTS_TIMES_RANKS: u64 = 1 << 30;
+/// Operations of all schedules that are replayed from the first root, or that have none, and from the others, among thousands of ranks and among tens: a page is there within seconds.
 const MOST_OPERATIONS: usize = 1_500_000;
 const MOST_OPERATIONS_FROM_OTHERS: usize = 400_000;
+const MOST_OPERATIONS_FROM_OTHERS_TIMES_RANKS: usize = 1 << 28;
 /// So many of the groups that have no root here are named.
 const MOST_NAMED: usize = 12;
 const NOT_TRACED: &str = " Of this collective, size and root nothing was traced.";
@@ -143,7 +145,7 @@ fn roots(everybody: &[Location]) -> (Vec<Rank>, Vec<usize>) {
     // that of the first group is the one that tuning began at
     let first = groups.first().map(|g| g.1);
     groups.sort_by_key(|g| (Some(g.1) != first, std::cmp::Reverse(g.2), g.1));
-    let most = if everybody.len() >= MANY_RANKS { MOST_ROOTS_AMONG_MANY } else { MOST_ROOTS };
+    let most = (MOST_ROOTS_TIMES_RANKS / everybody.len()).clamp(LEAST_ROOTS, MOST_ROOTS);
     let left_out = groups.split_off(groups.len().min(most));
     let mut roots: Vec<Rank> = groups.iter().map(|g| g.1).collect();
     // of one group its processors may be unlike
@@ -199,7 +201,8 @@ fn views(plans: &Plans, choices: &Choices, places: &[Place], from_others: &FromR
     let planned: Vec<Asked> = planned.collect::<Result<_>>()?;
     let mut by_operations: Vec<usize> = (0..planned.len()).collect();
     by_operations.sort_by_key(|&k| (planned[k].place.call.is_none(), planned[k].operations));
-    let (mut left, mut drawn) = ([MOST_OPERATIONS, MOST_OPERATIONS_FROM_OTHERS], vec![false; planned.len()]);
+    let most_from_others = MOST_OPERATIONS_FROM_OTHERS.max(MOST_OPERATIONS_FROM_OTHERS_TIMES_RANKS / plans.members().len());
+    let (mut left, mut drawn) = ([MOST_OPERATIONS, most_from_others], vec![false; planned.len()]);
     for k in by_operations {
         let place = planned[k].place;
         let left = &mut left[usize::from(place.root.unwrap_or(0) > 0 && place.call.is_none())];

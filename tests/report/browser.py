@@ -22,6 +22,8 @@ WIDTHS = (390, 1280)
 SCHEMES = ("light", "dark")
 # the place on the slider that a page opens with
 START = 3
+# what is seen of views of several sizes
+SEEN = ".piece:not([hidden]) "
 
 
 def start():
@@ -84,9 +86,9 @@ def point(driver, figure):
 def shown(driver):
     """The words of the views that are seen, each with its numbers of pictures and tables, once they are unpacked."""
     views = driver.find_elements(By.CSS_SELECTOR, ".view:not([hidden])")
-    WebDriverWait(driver, 10).until(lambda _: all(v.find_elements(By.TAG_NAME, "p") for v in views))
-    count = lambda view, what: len(view.find_elements(By.CSS_SELECTOR, what))
-    return [[v.find_element(By.TAG_NAME, "p").text, count(v, "svg"), count(v, "table")] for v in views]
+    WebDriverWait(driver, 10).until(lambda _: all(v.find_elements(By.CSS_SELECTOR, SEEN + "p") for v in views))
+    count = lambda view, what: len(view.find_elements(By.CSS_SELECTOR, SEEN + what))
+    return [[v.find_element(By.CSS_SELECTOR, SEEN + "p").text, count(v, "svg"), count(v, "table")] for v in views]
 
 
 def slide(driver):
