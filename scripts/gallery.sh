@@ -18,7 +18,7 @@ grid=docs/gallery/grid
 mkdir -p docs/gallery
 rm -f docs/gallery/*.svg
 for picture in latencies links model-1 model-1-6 decisions-bcast decisions-allreduce predicted-measured regret tree-bcast-root0-65536 gantt-bcast-root0-65536 \
-    gantt-bcast-root0-1048576 tree-allreduce-65536 gantt-allreduce-65536 application-1-wall application-1-parts; do
+    gantt-bcast-root0-524288 tree-allreduce-65536 gantt-allreduce-65536 application-1-wall application-1-parts; do
     cp "$work/simulated/$picture.svg" "docs/gallery/$picture.svg"
 done
 cp "$work/grid/wins-1-root0.svg" docs/gallery/wins-site-by-site.svg

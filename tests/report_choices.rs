@@ -140,7 +140,7 @@ fn decisions_are_of_the_sizes_that_they_say() {
     let over_all = policy.two_level(&scatter::COLLECTIVE);
     let last = over_all.last().unwrap().at_bytes;
     let mut above = 0;
-    for (column, bytes) in [1, 1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20].into_iter().enumerate() {
+    for (column, bytes) in [1, 1 << 10, 8 << 10, 64 << 10, 512 << 10, 4 << 20].into_iter().enumerate() {
         let said = &rows[0][column + 1].text;
         let row = over_all.iter().rev().find(|r| r.from_bytes <= bytes).unwrap();
         let plan = plan(&compiled, &all, &scatter::COLLECTIVE, &scatter::COLLECTIVE.shape(all.len(), 0, bytes)).unwrap();

@@ -9,7 +9,7 @@ use collwise::bench;
 use collwise::collective::{COLLECTIVES, Collective};
 use collwise::plan::{everybody, plan};
 use collwise::policy::{CompiledPolicy, Policy};
-use collwise::report::{Block, Chooser, Figure, Inputs, Report};
+use collwise::report::{Block, Chooser, Figure, Inputs, Report, Traced};
 use command::ok;
 use common::file;
 use std::path::Path;
@@ -19,9 +19,13 @@ fn policy(name: &str) -> Policy {
 }
 
 fn report(policy: Policy, benches: &[(String, bench::Report)]) -> Report {
+    with_traces(policy, benches, &[])
+}
+
+fn with_traces(policy: Policy, benches: &[(String, bench::Report)], traces: &[Traced]) -> Report {
     let policy = CompiledPolicy::new(policy).unwrap();
     let placed = (1, collwise::qnm::Spread::Block);
-    let inputs = Inputs { policy: &policy, made_by: None, samples: None, benches, traces: &[], runs: &[], placed, against: None };
+    let inputs = Inputs { policy: &policy, made_by: None, samples: None, benches, traces, runs: &[], placed, against: None };
     Report::of(&inputs).unwrap()
 }
 
@@ -122,9 +126,9 @@ fn each_group_has_a_root() {
     }
     policy.provenance.ranks += 34;
     let many = report(policy, &[]);
-    assert_eq!(chooser(&many).roots.len(), 32);
+    assert_eq!(chooser(&many).roots.len(), 9);
     let said = &many.sections.iter().find(|s| s.id == "schedule").unwrap().words;
-    assert!(said.contains("more-26, ") || said.contains("(more-26"), "{said}");
+    assert!(said.contains("(more-3, more-4, ") && said.contains(" and 19 more)"), "{said}");
 }
 
 /// Wall times of an application have intervals, and so have their parts.
@@ -217,4 +221,62 @@ fn all_together_is_small() {
     for id in ["latencies", "model-1", "regret", "wins-1-root0", "wins-2-root0", "application-1-wall", "application-1-parts"] {
         assert!(html.contains(&format!("<figure id=\"{id}\"")), "{id}");
     }
+}
+
+/// What was traced on the emulated grid, as its one call from rank 0, or from another one.
+fn traced(root: usize, folder: &Path) -> (Policy, Vec<Traced>) {
+    let grid = file("docs/gallery/grid");
+    for rank in 0..24 {
+        let name = format!("rank-{rank}.jsonl");
+        let text = std::fs::read_to_string(grid.join("traces").join(&name)).unwrap();
+        assert!(text.contains("\"root\":0"), "{text}");
+        std::fs::write(folder.join(name), text.replace("\"root\":0", &format!("\"root\":{root}"))).unwrap();
+    }
+    (Policy::read(&grid.join("policy.toml")).unwrap(), Traced::read_folder(folder).unwrap())
+}
+
+/// A root that was traced may be chosen for every size.
+#[test]
+fn roots_that_were_traced_have_all_sizes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (policy, traces) = traced(7, folder.path());
+    let report = with_traces(policy, &[], &traces);
+    let chooser = chooser(&report);
+    let root = chooser.roots.iter().position(|root| root.starts_with("rank 7, ")).unwrap();
+    for size in ["1B", "64KiB", "256KiB", "4MiB"] {
+        let at = chooser.sizes.iter().position(|s| s == size);
+        let view = chooser.views.iter().find(|v| v.root == Some(root) && v.size == at && v.words.starts_with("bcast ")).unwrap();
+        assert_eq!(view.figures.len(), if size == "256KiB" { 3 } else { 2 }, "{}", view.words);
+    }
+}
+
+/// What was traced stays as long as there is room, and no longer.
+#[test]
+fn what_was_traced_gives_way_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let (policy, traces) = traced(7, folder.path());
+    let mut report = with_traces(policy, &[], &traces);
+    let mut bytes = |most: usize| {
+        report.most_bytes = most;
+        report.html().unwrap().len()
+    };
+    let (all, least) = (bytes(usize::MAX), bytes(0));
+    let traced = 4_000;
+    assert!(bytes(least + 2 * traced) > least + traced && bytes(least + traced / 2) < least + traced / 2, "{all} {least}");
+}
+
+/// Who hears from whom is said of many ranks, too.
+#[test]
+fn the_table_behind_a_tree_of_many_ranks_says_it() {
+    let mut policy = policy("ccgrid2007");
+    policy.collectives.values_mut().for_each(|c| c.placement = None);
+    for g in policy.groups.iter_mut().filter(|g| !g.models.is_empty()) {
+        g.hosts = (1..=30).map(|k| format!("{}-{k}", g.name)).collect();
+    }
+    policy.provenance.ranks = policy.groups.iter().map(|g| g.hosts.len()).sum();
+    let report = report(policy, &[]);
+    let table = &figure(&report, "tree-bcast-root0-1").table;
+    assert_eq!(table.header, ["ranks", "hears first from", "the first at"]);
+    let says = |row: &[collwise::report::Cell]| row[1].text.split(", ").all(|name| name.contains('-') && name.contains(' '));
+    assert!(table.rows.len() > 50 && table.rows[1..].iter().all(|row| says(row)), "{:?}", table.rows);
 }

@@ -14,9 +14,12 @@ use crate::predict::replay;
 use crate::schedule::{Action, Schedule};
 use crate::topology::{Link, Rank};
 use crate::units;
+use std::collections::BTreeSet;
 
 /// More ranks than these have rows in common: a screen has no room for more.
 pub(super) const MOST_ROWS: usize = 100;
+/// So many ranks are named that those of one row have to do with.
+const MOST_NAMED: usize = 4;
 pub(super) const KINDS: [&str; 3] = ["sends", "receives", "copies, combines"];
 
 const HEARS: [&str; 3] = ["From the left, the rank that each rank hears from first", "hears first from", "at"];
@@ -232,11 +235,14 @@ impl Drawn {
 
     /// Of many ranks, those that have a row in common.
     fn by_rows(&self) -> Table {
-        let mut table = Table::new(&["ranks", &format!("first {} a rank, {}", self.tree[1], self.tree[2])]);
+        let mut table = Table::new(&["ranks", self.tree[1], &format!("the first {}", self.tree[2])]);
         for (row, (name, _)) in self.rows.names.iter().enumerate() {
-            let own = self.ranks.iter().enumerate().filter(|(rank, _)| self.rows.of[*rank] == row);
-            let first = own.filter_map(|(_, at)| Some(at.as_ref()?.1)).reduce(f64::min);
-            table.row([name.clone(), or_dash(first, units::seconds)]);
+            let own = || self.ranks.iter().enumerate().filter(|(rank, _)| self.rows.of[*rank] == row).filter_map(|(_, at)| *at);
+            let others: BTreeSet<Rank> = own().map(|(other, _)| other).collect();
+            let named: Vec<String> = others.iter().take(MOST_NAMED).map(|&other| format!("{other} {}", self.hosts[other])).collect();
+            let more = if others.len() > MOST_NAMED { format!(" and {} more", others.len() - MOST_NAMED) } else { String::new() };
+            let first = own().map(|(_, at)| at).reduce(f64::min);
+            table.row([name.clone(), or_dash(first, |_| named.join(", ") + &more), or_dash(first, units::seconds)]);
         }
         table
     }

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 
 /// The sizes of decision maps, and of the slider.
-const SIZES: [usize; 7] = [1, 1 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
+const SIZES: [usize; 6] = [1, 1 << 10, 8 << 10, 64 << 10, 512 << 10, 4 << 20];
 /// The same among [`MANY_RANKS`]: there each decision and each schedule takes longer.
 const FEW_SIZES: [usize; 4] = [1, 8 << 10, 256 << 10, 4 << 20];
 

@@ -1,8 +1,8 @@
 //! What gives way where a page would be too long to send: pictures of schedules from other roots than the first, of how models fit, those of the best first,
-//! then all of schedules.
+//! then all of schedules, what was traced last.
 
 use super::page::packed;
-use super::{Block, Chooser, Report};
+use super::{Block, Chooser, Report, View};
 
 /// A page of more ranks than these is larger, and less is decided anew for its maps, where each decision takes longer.
 pub(super) const FEW: usize = 100;
@@ -19,24 +19,28 @@ impl Report {
     /// Leaves out pictures of about so many bytes, and says so where they were; false if there is none left.
     pub(super) fn give_way(&mut self, mut bytes: usize) -> bool {
         let before = bytes;
-        self.without_schedules(&mut bytes, true);
+        self.without_schedules(&mut bytes, |view| view.root.is_some_and(|root| root > 0) && !is_traced(view));
         for section in &mut self.sections {
             if section.id == "models" {
                 without_fits(&mut section.blocks, &mut bytes);
             }
         }
-        self.without_schedules(&mut bytes, false);
+        self.without_schedules(&mut bytes, |view| !is_traced(view));
+        self.without_schedules(&mut bytes, |_| true);
         bytes < before
     }
 
-    /// From all roots but the first, or from any.
-    fn without_schedules(&mut self, bytes: &mut usize, from_others: bool) {
+    fn without_schedules(&mut self, bytes: &mut usize, of: impl Fn(&View) -> bool) {
         for block in self.sections.iter_mut().flat_map(|s| &mut s.blocks) {
             if let Block::Chooser(chooser) = block {
-                without_schedules(chooser, bytes, from_others);
+                without_schedules(chooser, bytes, &of);
             }
         }
     }
+}
+
+fn is_traced(view: &View) -> bool {
+    view.figures.iter().any(|f| f.id.starts_with("traced-"))
 }
 
 /// Without pictures of models, the last first: those of links come after those of groups.
@@ -57,19 +61,17 @@ fn without_fits(blocks: &mut Vec<Block>, bytes: &mut usize) {
     }
 }
 
-/// Without those schedules that have the largest pictures, but for what was traced and for what is seen at first.
-fn without_schedules(chooser: &mut Chooser, bytes: &mut usize, from_others: bool) {
+/// Without those of some schedules that have the largest pictures, but for what is seen at first.
+fn without_schedules(chooser: &mut Chooser, bytes: &mut usize, of: impl Fn(&View) -> bool) {
     if *bytes == 0 {
         return;
     }
     let start = chooser.start;
-    let is_traced = |view: &super::View| view.figures.iter().any(|f| f.id.starts_with("traced-"));
-    let size = |view: &super::View| view.figures.iter().map(|f| packed(f.svg.clone()).len()).sum::<usize>();
-    let mut views: Vec<(usize, &mut super::View)> = chooser
+    let size = |view: &View| view.figures.iter().map(|f| packed(f.svg.clone()).len()).sum::<usize>();
+    let mut views: Vec<(usize, &mut View)> = chooser
         .views
         .iter_mut()
-        .filter(|view| !from_others || view.root.is_some_and(|root| root > 0))
-        .filter(|view| !view.figures.is_empty() && !view.is_seen_at_first(start) && !is_traced(view))
+        .filter(|view| !view.figures.is_empty() && !view.is_seen_at_first(start) && of(view))
         .map(|view| (size(view), view))
         .collect();
     views.sort_by_key(|(size, _)| std::cmp::Reverse(*size));

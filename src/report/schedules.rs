@@ -15,7 +15,7 @@ use crate::predict::replay;
 use crate::topology::Rank;
 use crate::units;
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// So many roots are there to choose from: the first ranks of the largest groups. Among more ranks each decision takes longer and each picture has more in it: there are fewer,
 /// so that a page has room and time for all sizes from each.
@@ -42,7 +42,11 @@ pub(super) fn section(inputs: &Inputs, plans: &Plans) -> Result<Section> {
         format!("rank {root}, {} ({})", host(policy, members[root]), policy.groups[members[root].group].name)
     };
     let calls = inputs.traces.iter().map(|traced| Call::of(inputs, traced)).collect::<Result<Vec<_>>>()?;
-    let (firsts, left_out) = roots(plans.members());
+    let (mut firsts, left_out) = roots(plans.members());
+    let traced = calls.iter().filter(|call| call.collective.rooted && call.members == plans.members()).filter_map(|call| call.root);
+    firsts.extend(traced);
+    let mut seen = FxHashSet::default();
+    firsts.retain(|&root| seen.insert(root));
     let mut choices = Choices {
         collectives: tuned(policy).collect(),
         roots: firsts.iter().map(|&root| name(plans.members(), root)).collect(),
@@ -96,8 +100,8 @@ pub(super) fn section(inputs: &Inputs, plans: &Plans) -> Result<Section> {
                      operations that its end waits for. Charts are of the models alone: where one ends at another time than its collective takes, that was measured, or corrected by \
                      what was."
         .to_string();
-    words += " Roots are the first ranks of groups (of a group alone the first, the middle and the last): where processors of a group are alike, the same is done from any \
-              other rank of it.";
+    words += " Roots are the first ranks of groups (of a group alone the first, the middle and the last), and those that were traced. What was measured was so from rank 0: from \
+              other ranks of its group another choice may be predicted to be faster. From all ranks of any other group whose processors are alike the same is done.";
     if !left_out.is_empty() {
         let names: Vec<&str> = left_out.iter().take(MOST_NAMED).map(|&g| policy.groups[g].name.as_str()).collect();
         let more = if left_out.len() > names.len() { format!(" and {} more", left_out.len() - names.len()) } else { String::new() };
@@ -252,7 +256,7 @@ fn view(compiled: &CompiledPolicy, asked: &Asked, plan: &Plan, is_drawn: bool, s
     let policy = &compiled.policy;
     let measured = measured(policy, members, plan, shape.bytes);
     let takes = match (plan.predicted_s.map(units::seconds), measured) {
-        (None, _) => "for as long as nobody knows".into(),
+        (None, _) => "for as long as the models of the chart say".into(),
         (Some(seconds), Some(how)) => format!("takes {seconds} ({how})"),
         (Some(seconds), None) => format!("predicted to take {seconds}"),
     };

@@ -60,7 +60,7 @@ pub fn spread(schedule: &Schedule, replay: &Replay, first: Rank) -> Tree {
     from_whom.into_iter().zip(hears_at).map(|(from, at)| Some((from?, at))).collect()
 }
 
-/// Ranks as they are drawn: one by one or, where they are more than `most`, those of one group as one that hear from each other.
+/// Ranks as they are drawn: one by one or, where they are more than `most`, those of one group as one that hear from each other, and in as many levels as have room.
 pub fn branches(
     parents: &[Option<Rank>],
     root: Rank,
@@ -95,9 +95,36 @@ pub fn branches(
     }
     if by_group {
         merge_siblings(&mut all);
+        cut_off(&mut all, most);
         all.iter_mut().filter(|b| b.ranks > 1).for_each(|b| b.name = format!("{} and {} more", b.name, b.ranks - 1));
     }
     all
+}
+
+/// As many levels of branches as have `most` together, one at least; who is farther is a part of whom it hangs on.
+fn cut_off(all: &mut Vec<Branch>, most: usize) {
+    if all.len() <= most {
+        return;
+    }
+    let mut depth = vec![0usize; all.len()];
+    for k in 1..all.len() {
+        depth[k] = depth[all[k].parent] + 1;
+    }
+    let mut sorted = depth.clone();
+    sorted.sort_unstable();
+    let deepest = sorted[most].saturating_sub(1).max(1);
+    let (mut kept, mut place): (Vec<Branch>, Vec<usize>) = (Vec::new(), vec![0; all.len()]);
+    for (k, branch) in all.iter().enumerate() {
+        let parent = place[branch.parent];
+        if depth[k] > deepest {
+            kept[parent].ranks += branch.ranks;
+            place[k] = parent;
+        } else {
+            place[k] = kept.len();
+            kept.push(Branch { parent, ..branch.clone() });
+        }
+    }
+    *all = kept;
 }
 
 /// Leaves of one group that hear from one branch are one.
@@ -120,4 +147,23 @@ fn merge_siblings(all: &mut Vec<Branch>) {
         kept.push(Branch { parent, ..branch.clone() });
     }
     *all = kept;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ranks that hear across groups at every step, as in Bruck's allgather, have no more room than others.
+    #[test]
+    fn trees_of_many_ranks_have_room() {
+        let (ranks, groups, most) = (3000, 60, 100);
+        let binomial = |rank: Rank| (rank > 0).then(|| rank & (rank - 1));
+        let parents: Vec<Option<Rank>> = (0..ranks).map(binomial).collect();
+        let drawn = branches(&parents, 0, most, |rank| rank % groups, |rank| rank.to_string());
+        assert!((most / 4..=most).contains(&drawn.len()), "{} branches", drawn.len());
+        assert_eq!(drawn.iter().map(|b| b.ranks).sum::<usize>(), ranks);
+        assert!(drawn.iter().enumerate().all(|(k, b)| k == 0 || b.parent < k));
+        // few are all drawn
+        assert_eq!(branches(&parents[..most], 0, most, |rank| rank % groups, |rank| rank.to_string()).len(), most);
+    }
 }
