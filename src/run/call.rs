@@ -90,6 +90,8 @@ pub(super) struct Prepared {
     call_own: library::Own,
     /// MPI's function has no such arguments: it is called with them as they are.
     pub refused: bool,
+    /// It brings no bytes from any rank to any other one: nobody has to wait, and nothing is called.
+    is_empty: bool,
 }
 
 impl Prepared {
@@ -154,7 +156,8 @@ impl Prepared {
             root: as_mpi_counts(root),
         };
         let (bytes, call_own) = (side.map_or(0, |side| side.block()), library::Own::of(collective)?);
-        Ok(Prepared { me, given, got, bytes, elements, reads_output, own, call_own, refused: false })
+        let is_empty = bytes == 0 && side.is_some() && remote.is_none();
+        Ok(Prepared { me, given, got, bytes, elements, reads_output, own, call_own, refused: false, is_empty })
     }
 
     /// Of arguments that MPI's function has not: it finds what is wrong with them, and does what the program chose for its communicator.
@@ -165,7 +168,18 @@ impl Prepared {
         let (given, got, op) = (items(given), items(got), asked.operation());
         let own = library::Call { input: null(), given, output: null_mut(), got, op, root: as_mpi_counts(root) };
         let call_own = library::Own::of(asked.collective)?;
-        Ok(Prepared { me, given: None, got: None, bytes: 0, elements: None, reads_output: false, own, call_own, refused: true })
+        Ok(Prepared {
+            me,
+            given: None,
+            got: None,
+            bytes: 0,
+            elements: None,
+            reads_output: false,
+            own,
+            call_own,
+            refused: true,
+            is_empty: false,
+        })
     }
 
     /// True if something can be planned: where it has bytes that others than the library can combine.
@@ -317,6 +331,9 @@ pub(super) unsafe fn run(call: &Call) -> Result<()> {
         if let Some(prepared) = librarys_own(call)
             && !call.asked.in_place
         {
+            if prepared.is_empty {
+                return Ok(());
+            }
             let (own, call_own) = (prepared.as_it_is(call), prepared.call_own);
             under_way::finish(call.comm(), None);
             return check(call.asked.collective.function, call_own.call(&own, call.comm()));
