@@ -7,7 +7,7 @@
 use super::library::{Forced, forced};
 use super::memory::{Memory, NUMBER};
 use super::report::{ADAPTIVE, Report, Row, TWO_LEVEL};
-use crate::collective::{Algorithm, Collective, NATIVE, bcast};
+use crate::collective::{Collective, NATIVE, bcast};
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
 use crate::plan::LONGEST_MESSAGE;
@@ -199,7 +199,7 @@ impl<'a> Comparison<'a> {
         let mut seconds = vec![Vec::new(); self.contestants.len()];
         let mut wrong = vec![0.0; self.contestants.len()];
         for repetition in 0..settings.warm_ups + settings.repetitions {
-            for k in 0..self.contestants.len() {
+            for k in turns(self.contestants.len(), repetition) {
                 let mark = repetition * 64 + k;
                 memory.fill(mark);
                 let (start, end) = self.once(k, root, &mut memory, &two_level, settings.in_a_row)?;
@@ -276,6 +276,13 @@ impl<'a> Comparison<'a> {
     }
 }
 
+/// The order of so many contestants in a repetition: another one is first each time, and every other time they come backwards, so that what one leaves behind (of buffers,
+/// of a network's windows) is not always found by the same one.
+fn turns(contestants: usize, repetition: usize) -> impl Iterator<Item = usize> {
+    let backwards = repetition % 2 == 1;
+    (0..contestants).map(move |turn| (repetition / 2 + if backwards { contestants - turn } else { turn }) % contestants)
+}
+
 /// The ranks of each group: the root's first, in it the root first.
 fn groups(group_of: &[usize], root: Rank) -> Result<Vec<Vec<Rank>>> {
     let own = *group_of.get(root).ok_or_else(|| Error::invalid(format!("begin at rank {root} of {} ranks", group_of.len())))?;
@@ -311,8 +318,7 @@ fn two_level(group_of: &[usize], root: Rank, bytes: usize) -> Result<TwoLevel> {
 fn coordinated(group_of: &[usize], through: &Through, root: Rank) -> Result<Coordinated> {
     let collective = through.collective;
     let groups = groups(group_of, if collective.rooted { root } else { 0 })?;
-    let is_star = |a: &&Algorithm| a.tree.is_some_and(|tree| tree(0, 4, 0).children.len() == 3);
-    let (inside, between) = ((through.inside)().into_iter().find(is_star), (through.between)().into_iter().next());
+    let (inside, between) = ((through.inside)().into_iter().find(|a| a.is_star()), (through.between)().into_iter().next());
     let (Some(inside), Some(between)) = (inside, between) else {
         return Err(Error::invalid(format!("take {} through coordinators as textbooks do: it has no star", collective.one())));
     };
@@ -322,6 +328,22 @@ fn coordinated(group_of: &[usize], through: &Through, root: Rank) -> Result<Coor
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each follows each other one as often.
+    #[test]
+    fn contestants_take_turns() {
+        for n in 1..9 {
+            let mut follows = vec![0; n * n];
+            let all: Vec<usize> = (0..2 * n).flat_map(|repetition| turns(n, repetition)).collect();
+            all.chunks(n).for_each(|turn| turn.windows(2).for_each(|pair| follows[pair[0] * n + pair[1]] += 1));
+            let mut sorted = all.clone();
+            sorted.sort_unstable();
+            assert!(sorted.chunks(2 * n).enumerate().all(|(k, all)| all.len() == 2 * n && all.iter().all(|&a| a == k)), "{all:?}");
+            for (a, b) in (0..n).flat_map(|a| (0..n).map(move |b| (a, b))) {
+                assert_eq!(follows[a * n + b], follows[b * n + a], "{n}: {a} and {b}");
+            }
+        }
+    }
 
     #[test]
     fn the_two_level_broadcast_reaches_groups_of_any_number() {

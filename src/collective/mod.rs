@@ -428,6 +428,11 @@ impl Algorithm {
         self.builder.is_some_and(|builder| builder(0, &Shape::new(ranks, 0, ranks), &Parameters::default()).branches())
     }
 
+    /// True of the tree in which all others are the root's children.
+    pub fn is_star(&self) -> bool {
+        self.tree.is_some_and(|tree| tree(0, 4, 0).children.len() == 3)
+    }
+
     /// One rank's program; `None` for the library's own collective.
     pub fn program(&self, me: Rank, shape: &Shape, parameters: &Parameters) -> Option<Program> {
         Some(parameters.hold_back(self.builder?(me, shape, parameters)))

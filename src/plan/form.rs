@@ -88,7 +88,7 @@ impl Form {
     }
 
     /// How it goes through coordinators, if it does.
-    pub(super) fn coordinated(&self) -> Option<&Coordinated> {
+    pub fn coordinated(&self) -> Option<&Coordinated> {
         if let Form::Coordinated(c) = self { Some(c) } else { None }
     }
 

@@ -14,7 +14,7 @@ use crate::stats;
 use crate::two_level::has_routes;
 use std::collections::BTreeMap;
 
-/// So many of the best predicted forms are measured, and the best one of each [kind](Kind) is.
+/// So many of the best predicted forms are measured, and the best one of each [kind](Kind) is, and of those with a star inside groups.
 const FINALISTS: usize = 6;
 /// What is predicted to take so many times the fastest of its [kind](Kind) is not among them, and not predicted to its end.
 const HOPELESS: f64 = 2.0;
@@ -224,7 +224,8 @@ fn segment(form: &Form) -> usize {
     if form.segment() == 0 { usize::MAX } else { form.segment() }
 }
 
-/// The best forms, the best of each kind among them, and at most two that are one algorithm over all ranks: they should be different bets.
+/// The best forms, the best of each kind among them, and at most two that are one algorithm over all ranks: they should be different bets. A star has the fewest steps, and
+/// models do not know what a step takes where ranks share processors.
 fn finalists(mut forms: Vec<Plan>) -> Vec<Plan> {
     let is_flat = |plan: &Plan| plan.form.kind() == Kind::Flat;
     let before = |all: &[Plan], k: usize| all[..k].iter().filter(|plan| is_flat(plan) && plan.form.is_like(&all[k].form)).count();
@@ -233,7 +234,8 @@ fn finalists(mut forms: Vec<Plan>) -> Vec<Plan> {
     forms.retain(|_| bets.next().unwrap_or(true));
     let first = [Kind::Flat, Kind::ByCounterparts, Kind::InSegments, Kind::InOnePiece]
         .map(|of| forms.iter().position(|plan| plan.form.kind() == of));
-    let wanted = |k: usize| k < FINALISTS || first.contains(&Some(k));
+    let star = forms.iter().position(|plan| plan.form.coordinated().is_some_and(|c| c.inside.algorithm.is_star()));
+    let wanted = |k: usize| k < FINALISTS || first.contains(&Some(k)) || star == Some(k);
     forms.into_iter().enumerate().filter(|(k, _)| wanted(*k)).map(|(_, plan)| plan).collect()
 }
 
