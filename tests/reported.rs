@@ -6,12 +6,13 @@ mod command;
 mod common;
 
 use collwise::bench;
-use collwise::collective::{COLLECTIVES, Collective};
+use collwise::collective::{COLLECTIVES, Collective, bcast};
 use collwise::plan::{everybody, plan};
 use collwise::policy::{CompiledPolicy, Policy};
 use collwise::report::{Block, Chooser, Figure, Inputs, Report, Traced};
 use command::ok;
 use common::file;
+use serde_json::json;
 use std::path::Path;
 
 fn policy(name: &str) -> Policy {
@@ -279,4 +280,33 @@ fn the_table_behind_a_tree_of_many_ranks_says_it() {
     assert_eq!(table.header, ["ranks", "hears first from", "the first at"]);
     let says = |row: &[collwise::report::Cell]| row[1].text.split(", ").all(|name| name.contains('-') && name.contains(' '));
     assert!(table.rows.len() > 50 && table.rows[1..].iter().all(|row| says(row)), "{:?}", table.rows);
+}
+
+/// Ranks on other hosts than the policy's order has them, or on some of these: what they did stands beside what is predicted of them there.
+#[test]
+fn traces_say_which_hosts_ranks_were_on() {
+    let policy = Policy::read(&file("docs/gallery/grid/policy.toml")).unwrap();
+    let compiled = CompiledPolicy::new(policy.clone()).unwrap();
+    let mut hosts: Vec<String> = policy.groups.iter().flat_map(|g| g.hosts.clone()).collect();
+    hosts.reverse();
+    for ranks in [hosts.len(), 15] {
+        let folder = tempfile::tempdir().unwrap();
+        let members = collwise::plan::members(&policy, &hosts[..ranks]).unwrap();
+        let shape = bcast::COLLECTIVE.shape(ranks, 2, 100_000);
+        let form = plan(&compiled, &members, &bcast::COLLECTIVE, &shape).unwrap().form;
+        for (rank, host) in hosts[..ranks].iter().enumerate() {
+            let actions: Vec<_> = form.program(rank, &shape).unwrap().actions().collect();
+            let times: Vec<f64> = (0..actions.len()).map(|k| k as f64 * 1e-6).collect();
+            let call = json!({ "collective": "bcast", "root": 2, "bytes": shape.bytes, "ranks": ranks, "host": host, "actions": actions, "start_s": times, "end_s": times });
+            std::fs::write(folder.path().join(format!("rank-{rank}.jsonl")), format!("{call}\n")).unwrap();
+        }
+        let report = with_traces(policy.clone(), &[], &Traced::read_folder(folder.path()).unwrap());
+        let is_traced = |view: &&collwise::report::View| view.figures.iter().any(|f| f.id.starts_with("traced-"));
+        let view = chooser(&report).views.iter().find(is_traced).unwrap();
+        assert_eq!(view.figures.len(), 3, "{}", view.words);
+        assert!(view.words.contains(&format!("among {ranks} ranks")) && !view.words.contains("other messages"), "{}", view.words);
+    }
+    // the order that the policy has them in is another one
+    let members = collwise::plan::members(&policy, &hosts).unwrap();
+    assert!(members != everybody(&policy));
 }

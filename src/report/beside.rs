@@ -26,20 +26,20 @@ pub(super) struct Call<'a> {
 
 impl Call<'_> {
     /// # Errors
-    /// It is of another number of ranks than the policy.
+    /// It is of hosts that the policy has not, or does not say its hosts and is of another number of ranks than the policy.
     pub fn of<'a>(inputs: &Inputs, traced: &'a Traced) -> Result<Call<'a>> {
         let policy = &inputs.policy.policy;
-        // traces do not say which hosts ranks were on
-        let by_samples = inputs.samples.filter(|(settings, _)| settings.hosts.len() == traced.ranks);
-        let members = match by_samples {
-            Some((settings, _)) => members(policy, &settings.hosts)?,
+        // traces of older versions do not say which hosts ranks were on
+        let by_samples = || inputs.samples.map(|(settings, _)| &settings.hosts).filter(|hosts| hosts.len() == traced.ranks);
+        let members = match traced.hosts.as_ref().or_else(by_samples) {
+            Some(hosts) => members(policy, hosts)?,
             None => everybody(policy),
         };
         if members.len() != traced.ranks {
             let (folder, ranks, own) = (&traced.folder, traced.ranks, members.len());
             return Err(Error::invalid(format!(
-                "show the traces in {folder}: they are of {ranks} ranks, and the policy is of {own}; trace a run over all of these, or give with --samples what a tuning over the \
-                 {ranks} measured, which says where they are"
+                "show the traces in {folder}: they are of {ranks} ranks, do not say on which hosts, and the policy is of {own}; trace the run again, or give with --samples what a \
+                 tuning over the {ranks} measured, which says where they are"
             )));
         }
         let collective = traced.collective.unwrap_or(&bcast::COLLECTIVE);

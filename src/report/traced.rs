@@ -17,6 +17,8 @@ pub struct Traced {
     pub folder: String,
     /// How many ranks.
     pub ranks: usize,
+    /// The host of each; nothing, if the trace is of a version that did not say it.
+    pub hosts: Option<Vec<String>>,
     /// What they did together; `None`: the trace is of a version that did not say it.
     pub collective: Option<&'static Collective>,
     /// The size.
@@ -68,6 +70,9 @@ struct Call {
     actions: Vec<Action>,
     start_s: Vec<f64>,
     end_s: Vec<f64>,
+    /// The rank's host; older versions do not say it.
+    #[serde(default)]
+    host: Option<String>,
     /// When its rank's clock began, by the system's; older versions do not say it.
     #[serde(default)]
     clock_began_s: Option<f64>,
@@ -133,7 +138,8 @@ impl Traced {
         let clocks_set = set_clocks(&mut ops, calls.len());
         let first = ops.iter().map(|op| op.start_s).fold(f64::INFINITY, f64::min);
         ops.iter_mut().for_each(|op| (op.start_s, op.end_s) = (op.start_s - first, op.end_s - first));
-        Traced { folder: folder.into(), ranks: calls.len(), collective, bytes: calls[0].bytes, root, ops, clocks_set }
+        let hosts = calls.iter().map(|call| call.host.clone()).collect();
+        Traced { folder: folder.into(), ranks: calls.len(), hosts, collective, bytes: calls[0].bytes, root, ops, clocks_set }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::plan;
 use crate::schedule::{Elements, Program, Trace};
 use crate::topology::Rank;
 use crate::transport::library::{self, Arguments};
-use crate::transport::mpi::{MpiTransport, library_version, now};
+use crate::transport::mpi::{MpiTransport, library_version, now, processor_name};
 use crate::transport::{Buffers, Executor, Tag, Task, Transport, native};
 use mpi::ffi;
 use std::os::raw::c_int;
@@ -301,6 +301,12 @@ fn clock_began_s() -> Option<f64> {
     })
 }
 
+/// This process's host.
+fn host() -> &'static str {
+    static HOST: OnceLock<String> = OnceLock::new();
+    HOST.get_or_init(processor_name)
+}
+
 /// Appends what this rank did to its file in the trace folder: a JSON line for each collective, with each operation's start and
 /// end on this rank's clock.
 fn write_trace(
@@ -317,6 +323,7 @@ fn write_trace(
         "collective": collective.name,
         "bytes": arguments.bytes,
         "ranks": ranks,
+        "host": host(),
         "actions": actions,
         "start_s": trace.start,
         "end_s": trace.end,
