@@ -5,6 +5,8 @@
 mod command;
 mod common;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use collwise::bench;
 use collwise::collective::{COLLECTIVES, Collective, bcast};
 use collwise::plan::{everybody, plan};
@@ -257,29 +259,66 @@ fn what_was_traced_gives_way_last() {
     let folder = tempfile::tempdir().unwrap();
     let (policy, traces) = traced(7, folder.path());
     let mut report = with_traces(policy, &[], &traces);
-    let mut bytes = |most: usize| {
+    let mut seen = |most: usize| {
         report.most_bytes = most;
-        report.html().unwrap().len()
+        let html = report.html().unwrap();
+        (html.len(), has_packed(&html, "id=\"traced-bcast"), has_packed(&html, "id=\"gantt-bcast-root1"))
     };
-    let (all, least) = (bytes(usize::MAX), bytes(0));
-    let traced = 4_000;
-    assert!(bytes(least + 2 * traced) > least + traced && bytes(least + traced / 2) < least + traced / 2, "{all} {least}");
+    let (all, ..) = seen(usize::MAX);
+    let (least, is_traced, is_drawn) = seen(0);
+    assert!(!is_traced && !is_drawn);
+    let steps: Vec<_> = (0..=20).map(|k| seen(least + (all - least) * k / 20)).collect();
+    assert!(steps.iter().all(|&(_, is_traced, is_drawn)| is_traced || !is_drawn), "{steps:?}");
+    assert!(steps.iter().any(|&(_, is_traced, is_drawn)| is_traced && !is_drawn) && steps[20].2, "{steps:?}");
+}
+
+/// True if a page has a text among what is packed in it.
+fn has_packed(html: &str, text: &str) -> bool {
+    let packed = html.split("data-packed=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+    packed.map(|packed| BASE64_STANDARD.decode(packed).unwrap()).any(|bytes| {
+        let html = miniz_oxide::inflate::decompress_to_vec(&bytes).unwrap();
+        String::from_utf8(html).unwrap().contains(text)
+    })
+}
+
+/// The same with so many hosts in each group.
+fn with_hosts(mut policy: Policy, each: usize) -> Policy {
+    policy.collectives.values_mut().for_each(|c| c.placement = None);
+    for g in policy.groups.iter_mut().filter(|g| !g.models.is_empty()) {
+        g.hosts = (1..=each).map(|k| format!("{}-{k}", g.name)).collect();
+        g.models.retain(|m| m.model != "lmo");
+        g.scores.retain(|s| s.model != "lmo");
+        g.calibration.retain(|c| c.model != "lmo");
+        g.choices.values_mut().flatten().filter(|c| c.model == "lmo").for_each(|c| c.model = "tables".into());
+        g.compute.truncate(1);
+    }
+    policy.provenance.ranks = policy.groups.iter().map(|g| g.hosts.len()).sum();
+    policy
 }
 
 /// Who hears from whom is said of many ranks, too.
 #[test]
 fn the_table_behind_a_tree_of_many_ranks_says_it() {
-    let mut policy = policy("ccgrid2007");
-    policy.collectives.values_mut().for_each(|c| c.placement = None);
-    for g in policy.groups.iter_mut().filter(|g| !g.models.is_empty()) {
-        g.hosts = (1..=30).map(|k| format!("{}-{k}", g.name)).collect();
-    }
-    policy.provenance.ranks = policy.groups.iter().map(|g| g.hosts.len()).sum();
-    let report = report(policy, &[]);
+    let report = report(with_hosts(policy("ccgrid2007"), 30), &[]);
     let table = &figure(&report, "tree-bcast-root0-1").table;
     assert_eq!(table.header, ["ranks", "hears first from", "the first at"]);
     let says = |row: &[collwise::report::Cell]| row[1].text.split(", ").all(|name| name.contains('-') && name.contains(' '));
     assert!(table.rows.len() > 50 && table.rows[1..].iter().all(|row| says(row)), "{:?}", table.rows);
+}
+
+/// Of messages in too many segments to be drawn the first ones are.
+#[test]
+fn what_goes_in_many_segments_is_drawn_by_the_first_ones() {
+    let report = report(with_hosts(policy("ccgrid2007"), 300), &[]);
+    let mut begun = 0;
+    for view in &chooser(&report).views {
+        let is_begun = view.words.contains(". Tree and chart are of its first ");
+        begun += usize::from(is_begun);
+        assert!(!is_begun || view.figures.len() == 2, "{}", view.words);
+        let why = ["own messages are not known.", "too many messages to be drawn here", "decides it."];
+        assert!(!view.figures.is_empty() || why.iter().any(|why| view.words.contains(why)), "{}", view.words);
+    }
+    assert!(begun >= 3, "{begun}");
 }
 
 /// Ranks on other hosts than the policy's order has them, or on some of these: what they did stands beside what is predicted of them there.

@@ -276,11 +276,15 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// The order of so many contestants in a repetition: another one is first each time, and every other time they come backwards, so that what one leaves behind (of buffers,
-/// of a network's windows) is not always found by the same one.
-fn turns(contestants: usize, repetition: usize) -> impl Iterator<Item = usize> {
-    let backwards = repetition % 2 == 1;
-    (0..contestants).map(move |turn| (repetition / 2 + if backwards { contestants - turn } else { turn }) % contestants)
+/// The order of so many contestants in a repetition: each is first as often, and each follows each other one as often (a Latin square balanced for what is left behind, of
+/// buffers or a network's windows; Williams, Australian J. Sci. Res. A 2, 1949). Of an odd number that takes two squares, one the other backwards.
+fn turns(contestants: usize, repetition: usize) -> Vec<usize> {
+    let to_and_fro = |turn: usize| if turn % 2 == 1 { turn.div_ceil(2) } else { contestants - turn / 2 };
+    let mut order: Vec<usize> = (0..contestants).map(|turn| (to_and_fro(turn) + repetition) % contestants).collect();
+    if contestants % 2 == 1 && repetition / contestants % 2 == 1 {
+        order.reverse();
+    }
+    order
 }
 
 /// The ranks of each group: the root's first, in it the root first.
@@ -313,12 +317,15 @@ fn two_level(group_of: &[usize], root: Rank, bytes: usize) -> Result<TwoLevel> {
     })
 }
 
+/// Of so many ranks no other tree of this crate has all below the root.
+const MANY: usize = 1 << 10;
+
 /// The textbook's collective through coordinators: everybody sends to the first rank of its group, the root of its own, these do what is simplest, and
 /// send to everybody.
 fn coordinated(group_of: &[usize], through: &Through, root: Rank) -> Result<Coordinated> {
     let collective = through.collective;
     let groups = groups(group_of, if collective.rooted { root } else { 0 })?;
-    let (inside, between) = ((through.inside)().into_iter().find(|a| a.is_star()), (through.between)().into_iter().next());
+    let (inside, between) = ((through.inside)().into_iter().find(|a| a.is_star(MANY, 0)), (through.between)().into_iter().next());
     let (Some(inside), Some(between)) = (inside, between) else {
         return Err(Error::invalid(format!("take {} through coordinators as textbooks do: it has no star", collective.one())));
     };
@@ -329,18 +336,18 @@ fn coordinated(group_of: &[usize], through: &Through, root: Rank) -> Result<Coor
 mod tests {
     use super::*;
 
-    /// Each follows each other one as often.
+    /// Each is first as often, and each follows each other one as often.
     #[test]
     fn contestants_take_turns() {
         for n in 1..9 {
-            let mut follows = vec![0; n * n];
-            let all: Vec<usize> = (0..2 * n).flat_map(|repetition| turns(n, repetition)).collect();
-            all.chunks(n).for_each(|turn| turn.windows(2).for_each(|pair| follows[pair[0] * n + pair[1]] += 1));
-            let mut sorted = all.clone();
-            sorted.sort_unstable();
-            assert!(sorted.chunks(2 * n).enumerate().all(|(k, all)| all.len() == 2 * n && all.iter().all(|&a| a == k)), "{all:?}");
-            for (a, b) in (0..n).flat_map(|a| (0..n).map(move |b| (a, b))) {
-                assert_eq!(follows[a * n + b], follows[b * n + a], "{n}: {a} and {b}");
+            let squares = if n % 2 == 1 { 2 } else { 1 };
+            let all: Vec<Vec<usize>> = (0..squares * n).map(|repetition| turns(n, repetition)).collect();
+            for a in 0..n {
+                assert_eq!(all.iter().filter(|order| order[0] == a).count(), squares, "{n}: {a} is first");
+                for b in (0..n).filter(|&b| b != a) {
+                    let follows = all.iter().flat_map(|order| order.windows(2)).filter(|pair| **pair == [a, b]).count();
+                    assert_eq!(follows, squares, "{n}: {b} after {a}");
+                }
             }
         }
     }

@@ -428,9 +428,9 @@ impl Algorithm {
         self.builder.is_some_and(|builder| builder(0, &Shape::new(ranks, 0, ranks), &Parameters::default()).branches())
     }
 
-    /// True of the tree in which all others are the root's children.
-    pub fn is_star(&self) -> bool {
-        self.tree.is_some_and(|tree| tree(0, 4, 0).children.len() == 3)
+    /// True if it is a tree in which all others of so many ranks are the root's children.
+    pub fn is_star(&self, ranks: usize, radix: usize) -> bool {
+        self.tree.is_some_and(|tree| tree(0, ranks, radix).children.len() + 1 == ranks)
     }
 
     /// One rank's program; `None` for the library's own collective.

@@ -45,9 +45,10 @@ impl Form {
     /// As [`Form::program`].
     pub(super) fn weight(&self, costs: &dyn CostModel, whole: &Shape, most: usize, looks: bool, beside: &mut Beside) -> Result<Weight> {
         // the others are as the first ones
-        let first = Some(LOOK * self.segment_of_all(whole)).filter(|&first| first > 0 && 2 * first < whole.bytes);
-        let shape = &Shape { bytes: first.unwrap_or(whole.bytes), ..*whole };
-        let (look, times) = (first.filter(|_| looks), whole.bytes.max(1) as f64 / shape.bytes.max(1) as f64);
+        let begun = self.begun(whole, LOOK).filter(|(_, first)| 2 * first.bytes < whole.bytes);
+        let (form, shape) = begun.as_ref().map_or((self, whole), |(form, shape)| (form, shape));
+        let look = Some(shape.bytes).filter(|_| looks && begun.is_some());
+        let times = whole.bytes.max(1) as f64 / shape.bytes.max(1) as f64;
         let (leading, others): (Vec<(Rank, usize)>, Vec<Rank>) = match self {
             Form::Coordinated(c) if !c.by_counterparts() => {
                 let largest = c.groups.iter().skip(1).max_by_key(|ranks| ranks.len());
@@ -62,7 +63,7 @@ impl Form {
         let sampled = (0..samples).map(|k| (others[k * STRIDE % others.len()], others.len()));
         let leading = leading.into_iter().map(|(rank, alike)| (rank, alike * samples.max(1)));
         let mut weight = Weight { operations: blocks_one_by_one(self.collective(), shape), built: 0, least_s: 0.0, look };
-        let (mut shares, program) = (0usize, self.programs(shape));
+        let (mut shares, program) = (0usize, form.programs(shape));
         for (rank, share) in sampled.chain(leading) {
             if weight.operations > most {
                 break;
@@ -105,6 +106,22 @@ impl Form {
         Ok(found)
     }
 
+    /// The same of so many first segments, where all of the message goes in more of them, one like the other; with what is asked for then.
+    pub fn begun(&self, shape: &Shape, segments: usize) -> Option<(Form, Shape)> {
+        let bytes = self.segment_of_all(shape).saturating_mul(segments);
+        if bytes == 0 || bytes >= shape.bytes {
+            return None;
+        }
+        let (whole, mut form, shape) = (shape.bytes, self.clone(), Shape { bytes, ..*shape });
+        match &mut form {
+            Form::Routed(routed) => (routed.two_level.bytes, routed.shape) = (bytes, shape),
+            // segments are as long as those of the whole
+            Form::Flat(_, _, parameters) | Form::Placed(_, _, parameters, _) => *parameters = bounded(*parameters, whole),
+            Form::Coordinated(_) => {}
+        }
+        Some((form, shape))
+    }
+
     /// Bytes of the segments that all of its message goes in, one after the other by the same ways; 0: it goes in other pieces too.
     fn segment_of_all(&self, shape: &Shape) -> usize {
         match self {
@@ -122,4 +139,34 @@ fn blocks_one_by_one(collective: &Collective, shape: &Shape) -> usize {
     let given = (collective.layout)(&Shape { in_place: false, ..*shape }, shape.root).input;
     let own = collective.size == Size::Block && !collective.rooted && !collective.combines;
     if own && shape.bytes > 0 && given == shape.ranks * shape.bytes { shape.ranks * shape.ranks } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::{Parameters, collective};
+    use crate::plan::{PolyModel, everybody};
+    use crate::policy::{CompiledPolicy, Policy};
+    use std::path::Path;
+
+    /// The first segments tell how many operations all have, whether segments are as long as somebody said or longer, since there would be too many.
+    #[test]
+    fn operations_are_counted_by_the_first_segments() {
+        let policy = CompiledPolicy::new(Policy::read(Path::new("policies/hcl16.toml")).unwrap()).unwrap();
+        let members = everybody(&policy.policy);
+        for (name, algorithm, segment) in
+            [("reduce", "segmented_chain", 1 << 10), ("reduce", "segmented_chain", 32 << 10), ("bcast", "segmented_binary", 512)]
+        {
+            let collective = collective(name).unwrap();
+            let form = Form::Flat(collective, collective.algorithm(algorithm).unwrap(), Parameters::of(segment, 0));
+            let shape = collective.shape(members.len(), 0, 4 << 20);
+            let costs = PolyModel::new(&policy, &members, collective, shape.bytes).unwrap();
+            let weight = form.weight(&costs, &shape, usize::MAX, false, &mut Beside::default()).unwrap();
+            let all: usize = (0..shape.ranks).map(|rank| form.program(rank, &shape).unwrap().len()).sum();
+            let ratio = weight.operations as f64 / (shape.ranks + all) as f64;
+            // some ranks of a tree stand for all
+            assert!((0.6..=1.6).contains(&ratio), "{name}, {segment} B: {} operations for {all}", weight.operations);
+            assert!(weight.built < all / 20, "{name}: {} built for {all}", weight.built);
+        }
+    }
 }

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::plan::{Form, Location, Plan, PolyModel, plan};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::predict::replay;
+use crate::schedule::Schedule;
 use crate::topology::Rank;
 use crate::units;
 use rayon::prelude::*;
@@ -22,14 +23,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 const MOST_ROOTS: usize = 32;
 const MOST_ROOTS_TIMES_RANKS: usize = 1 << 10;
 const LEAST_ROOTS: usize = 3;
-/// What deciding from all roots but the first may cost, in events that are replayed: among thousands of ranks about half a second of a slow processor, and among tens, where more
-/// of them are replayed in that, as many as all places of the page take.
+/// What deciding from all roots but the first may cost, in events that are replayed: among thousands of ranks about a second, and among tens, where more of them are replayed in
+/// that, as many as all places of the page take.
 const MOST_EVENTS: u64 = 3 << 19;
 const MOST_EVENTS_TIMES_RANKS: u64 = 1 << 30;
 /// Operations of all schedules that are replayed from the first root, or that have none, and from the others, among thousands of ranks and among tens: a page is there within seconds.
 const MOST_OPERATIONS: usize = 1_500_000;
 const MOST_OPERATIONS_FROM_OTHERS: usize = 400_000;
 const MOST_OPERATIONS_FROM_OTHERS_TIMES_RANKS: usize = 1 << 28;
+/// Where a message goes in too many segments to be drawn, so many of them are.
+const FIRST_SEGMENTS: usize = 4;
 /// So many of the groups that have no root here are named.
 const MOST_NAMED: usize = 12;
 const NOT_TRACED: &str = " Of this collective, size and root nothing was traced.";
@@ -42,11 +45,12 @@ pub(super) fn section(inputs: &Inputs, plans: &Plans) -> Result<Section> {
         format!("rank {root}, {} ({})", host(policy, members[root]), policy.groups[members[root].group].name)
     };
     let calls = inputs.traces.iter().map(|traced| Call::of(inputs, traced)).collect::<Result<Vec<_>>>()?;
-    let (mut firsts, left_out) = roots(plans.members());
+    let (mut firsts, mut left_out) = roots(plans.members());
     let traced = calls.iter().filter(|call| call.collective.rooted && call.members == plans.members()).filter_map(|call| call.root);
     firsts.extend(traced);
     let mut seen = FxHashSet::default();
     firsts.retain(|&root| seen.insert(root));
+    left_out.retain(|&group| firsts.iter().all(|&root| plans.members()[root].group != group));
     let mut choices = Choices {
         collectives: tuned(policy).collect(),
         roots: firsts.iter().map(|&root| name(plans.members(), root)).collect(),
@@ -256,7 +260,7 @@ fn view(compiled: &CompiledPolicy, asked: &Asked, plan: &Plan, is_drawn: bool, s
     let policy = &compiled.policy;
     let measured = measured(policy, members, plan, shape.bytes);
     let takes = match (plan.predicted_s.map(units::seconds), measured) {
-        (None, _) => "for as long as the models of the chart say".into(),
+        (None, _) => "no time is predicted".into(),
         (Some(seconds), Some(how)) => format!("takes {seconds} ({how})"),
         (Some(seconds), None) => format!("predicted to take {seconds}"),
     };
@@ -265,13 +269,17 @@ fn view(compiled: &CompiledPolicy, asked: &Asked, plan: &Plan, is_drawn: bool, s
     let (mut figures, mut until_s) = (Vec::new(), 0.0);
     if plan.is_native() || plan.form.has_native() {
         words += ". The MPI library's own messages are not known.";
-    } else if is_drawn && let Some(schedule) = schedule(plan, shape)? {
+    } else if let Some((schedule, begun)) = drawn_of(plan, shape, is_drawn)? {
         let drawn = Drawn::new(compiled, members, plan, &schedule, shape)?;
         let end = units::seconds(drawn.end_s());
         until_s = drawn.end_s();
-        // the chart is of the models, whatever was measured
-        words += &if takes.ends_with(&end) { ".".into() } else { format!(", by the models of the chart {end}.") };
-        if call.is_some_and(|call| !call.is_of(&schedule)) {
+        words += &match begun {
+            Some(bytes) => format!(". Tree and chart are of its first {}: what follows goes the same way.", units::bytes(bytes)),
+            None if takes.ends_with(&end) => ".".into(),
+            // the chart is of the models, whatever was measured
+            None => format!(", by the models of the chart {end}."),
+        };
+        if begun.is_none() && call.is_some_and(|call| !call.is_of(&schedule)) {
             words += " What was traced has other messages than these.";
         }
         // both on one time axis
@@ -313,11 +321,13 @@ fn measured(policy: &Policy, members: &[Location], plan: &Plan, bytes: usize) ->
     near.all(|r| r.1).then_some(if is_there || !collective.sized() { "measured" } else { "from measured sizes" })
 }
 
-/// Its schedule, if memory holds it.
-fn schedule(plan: &Plan, shape: &Shape) -> Result<Option<crate::schedule::Schedule>> {
-    match plan.form.bounded_schedule(shape) {
-        Err(Error::TooLarge(_)) => Ok(None),
-        found => found.map(Some),
+/// Its schedule, or that of so many bytes of its first segments, where all of them are not to be drawn, or memory does not hold it; nothing where it goes in none.
+fn drawn_of(plan: &Plan, shape: &Shape, whole: bool) -> Result<Option<(Schedule, Option<usize>)>> {
+    let found = if whole { plan.form.bounded_schedule(shape) } else { Err(Error::TooLarge(String::new())) };
+    match (found, plan.form.begun(shape, FIRST_SEGMENTS)) {
+        (Err(Error::TooLarge(_)), Some((form, shape))) => Ok(Some((form.bounded_schedule(&shape)?, Some(shape.bytes)))),
+        (Err(Error::TooLarge(_)), None) => Ok(None),
+        (found, _) => Ok(Some((found?, None))),
     }
 }
 

@@ -95,13 +95,13 @@ pub fn branches(
     }
     if by_group {
         merge_siblings(&mut all);
-        cut_off(&mut all, most);
         all.iter_mut().filter(|b| b.ranks > 1).for_each(|b| b.name = format!("{} and {} more", b.name, b.ranks - 1));
+        cut_off(&mut all, most);
     }
     all
 }
 
-/// As many levels of branches as have `most` together, one at least; who is farther is a part of whom it hangs on.
+/// As many levels of branches as have `most` together, one at least; how many ranks are farther is said with whom they hang on.
 fn cut_off(all: &mut Vec<Branch>, most: usize) {
     if all.len() <= most {
         return;
@@ -114,16 +114,19 @@ fn cut_off(all: &mut Vec<Branch>, most: usize) {
     sorted.sort_unstable();
     let deepest = sorted[most].saturating_sub(1).max(1);
     let (mut kept, mut place): (Vec<Branch>, Vec<usize>) = (Vec::new(), vec![0; all.len()]);
+    let mut farther = vec![0; all.len()];
     for (k, branch) in all.iter().enumerate() {
         let parent = place[branch.parent];
         if depth[k] > deepest {
-            kept[parent].ranks += branch.ranks;
+            farther[parent] += branch.ranks;
             place[k] = parent;
         } else {
             place[k] = kept.len();
             kept.push(Branch { parent, ..branch.clone() });
         }
     }
+    let named = kept.iter_mut().zip(farther).filter(|(_, ranks)| *ranks > 0);
+    named.for_each(|(branch, ranks)| branch.name += &format!(" ({ranks} farther)"));
     *all = kept;
 }
 
@@ -161,7 +164,16 @@ mod tests {
         let parents: Vec<Option<Rank>> = (0..ranks).map(binomial).collect();
         let drawn = branches(&parents, 0, most, |rank| rank % groups, |rank| rank.to_string());
         assert!((most / 4..=most).contains(&drawn.len()), "{} branches", drawn.len());
-        assert_eq!(drawn.iter().map(|b| b.ranks).sum::<usize>(), ranks);
+        // of each branch's group, and the others by their number
+        let number = |b: &Branch, word: &str| {
+            b.name
+                .split([' ', '('])
+                .zip(b.name.split([' ', '(']).skip(1))
+                .find(|(_, w)| w.starts_with(word))
+                .map_or(0, |(n, _)| n.parse().unwrap())
+        };
+        assert!(drawn.iter().all(|b| b.ranks <= ranks / groups && b.ranks == 1 + number(b, "more")), "{drawn:?}");
+        assert_eq!(drawn.iter().map(|b| b.ranks + number(b, "farther")).sum::<usize>(), ranks);
         assert!(drawn.iter().enumerate().all(|(k, b)| k == 0 || b.parent < k));
         // few are all drawn
         assert_eq!(branches(&parents[..most], 0, most, |rank| rank % groups, |rank| rank.to_string()).len(), most);

@@ -90,8 +90,6 @@ pub(super) struct Prepared {
     call_own: library::Own,
     /// MPI's function has no such arguments: it is called with them as they are.
     pub refused: bool,
-    /// It brings no bytes from any rank to any other one: nobody has to wait, and nothing is called.
-    is_empty: bool,
 }
 
 impl Prepared {
@@ -156,8 +154,7 @@ impl Prepared {
             root: as_mpi_counts(root),
         };
         let (bytes, call_own) = (side.map_or(0, |side| side.block()), library::Own::of(collective)?);
-        let is_empty = bytes == 0 && side.is_some() && remote.is_none();
-        Ok(Prepared { me, given, got, bytes, elements, reads_output, own, call_own, refused: false, is_empty })
+        Ok(Prepared { me, given, got, bytes, elements, reads_output, own, call_own, refused: false })
     }
 
     /// Of arguments that MPI's function has not: it finds what is wrong with them, and does what the program chose for its communicator.
@@ -168,18 +165,7 @@ impl Prepared {
         let (given, got, op) = (items(given), items(got), asked.operation());
         let own = library::Call { input: null(), given, output: null_mut(), got, op, root: as_mpi_counts(root) };
         let call_own = library::Own::of(asked.collective)?;
-        Ok(Prepared {
-            me,
-            given: None,
-            got: None,
-            bytes: 0,
-            elements: None,
-            reads_output: false,
-            own,
-            call_own,
-            refused: true,
-            is_empty: false,
-        })
+        Ok(Prepared { me, given: None, got: None, bytes: 0, elements: None, reads_output: false, own, call_own, refused: true })
     }
 
     /// True if something can be planned: where it has bytes that others than the library can combine.
@@ -328,12 +314,12 @@ impl Copies {
 pub(super) unsafe fn run(call: &Call) -> Result<()> {
     // SAFETY: the caller's; what is known is copied before the library runs, which may call a user's reduction, and that this
     unsafe {
+        if call.asked.is_nothing() {
+            return Ok(());
+        }
         if let Some(prepared) = librarys_own(call)
             && !call.asked.in_place
         {
-            if prepared.is_empty {
-                return Ok(());
-            }
             let (own, call_own) = (prepared.as_it_is(call), prepared.call_own);
             under_way::finish(call.comm(), None);
             return check(call.asked.collective.function, call_own.call(&own, call.comm()));

@@ -1,9 +1,9 @@
 //! Calls that were looked up, remembered with their communicator so that the next ones like them run at once: one memory for all collectives.
 
 use super::call::Prepared;
-use super::communicator::{State, attached, state};
+use super::communicator::{State, attached, sizes, state};
 use super::planned::Planned;
-use crate::collective::{Collective, Step};
+use crate::collective::{Collective, Step, bcast};
 use crate::error::Result;
 use crate::plan;
 use crate::topology::Rank;
@@ -65,6 +65,13 @@ impl Asked {
     pub fn operation(&self) -> ffi::MPI_Op {
         // SAFETY: a constant of the library
         self.op.unwrap_or(unsafe { ffi::RSMPI_SUM })
+    }
+
+    /// True of a broadcast of no items from a rank that there is: it is over wherever it is called. That hangs on what all ranks say alike, and on nothing that one remembers.
+    #[inline]
+    pub fn is_nothing(&self) -> bool {
+        let of_none = self.got.0 == 0 && std::ptr::eq(self.collective, &bcast::COLLECTIVE);
+        of_none && sizes(self.comm).is_ok_and(|(ranks, remote)| remote.is_none() && self.root < ranks)
     }
 
     #[inline]

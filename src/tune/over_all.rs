@@ -11,7 +11,7 @@ use crate::plan::{Location, protocol_changes_of};
 use crate::policy::{CompiledPolicy, Evidence, NO_OTHER, Policy, TwoLevelRow};
 use crate::schedule::pieces;
 use crate::stats;
-use crate::two_level::has_routes;
+use crate::two_level::{Coordinated, has_routes};
 use std::collections::BTreeMap;
 
 /// So many of the best predicted forms are measured, and the best one of each [kind](Kind) is, and of those with a star inside groups.
@@ -234,9 +234,14 @@ fn finalists(mut forms: Vec<Plan>) -> Vec<Plan> {
     forms.retain(|_| bets.next().unwrap_or(true));
     let first = [Kind::Flat, Kind::ByCounterparts, Kind::InSegments, Kind::InOnePiece]
         .map(|of| forms.iter().position(|plan| plan.form.kind() == of));
-    let star = forms.iter().position(|plan| plan.form.coordinated().is_some_and(|c| c.inside.algorithm.is_star()));
+    let star = forms.iter().position(|plan| plan.form.coordinated().is_some_and(is_star));
     let wanted = |k: usize| k < FINALISTS || first.contains(&Some(k)) || star == Some(k);
     forms.into_iter().enumerate().filter(|(k, _)| wanted(*k)).map(|(_, plan)| plan).collect()
+}
+
+/// True if all ranks of each group send to its coordinator.
+fn is_star(c: &Coordinated) -> bool {
+    c.groups.iter().all(|ranks| c.inside.algorithm.is_star(ranks.len(), c.inside.parameters.radix))
 }
 
 #[cfg(test)]
@@ -261,6 +266,19 @@ mod tests {
         let rows = rows_of(&policy, &members, &alltoall::COLLECTIVE, &made).unwrap();
         let at = |bytes: usize| rows.iter().rfind(|row| row.from_bytes <= bytes).unwrap().native;
         assert_eq!([8, 64, 512, 1 << 10, 10 << 10].map(at), [false, false, false, true, true]);
+    }
+
+    /// What is predicted to be the fastest may have several steps inside groups: one of one step is measured too.
+    #[test]
+    fn a_star_is_measured_too() {
+        let policy = CompiledPolicy::new(Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
+        let members = crate::plan::everybody(&policy.policy);
+        let shape = allreduce::COLLECTIVE.shape(members.len(), 0, 8);
+        let all = forms(&policy, &members, &allreduce::COLLECTIVE, &shape, HOPELESS).unwrap();
+        let star = all.iter().position(|plan| plan.form.coordinated().is_some_and(is_star)).unwrap();
+        let star = all[star].form.clone();
+        assert!(all[..FINALISTS].iter().all(|plan| plan.form != star), "it is among the best here");
+        assert!(finalists(all).iter().any(|plan| plan.form == star), "{}", star.words());
     }
 
     #[test]
