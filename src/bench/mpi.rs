@@ -79,6 +79,8 @@ fn adaptive(collective: &'static Collective, world: &SimpleCommunicator, root: R
 pub struct Comparison<'a> {
     world: &'a SimpleCommunicator,
     transport: MpiTransport,
+    /// What the two-level form runs over: its own, as each contestant has, and not what all have just been brought together by.
+    two_level: MpiTransport,
     executor: Executor<ffi::MPI_Request>,
     groups: Vec<usize>,
     collective: &'static Collective,
@@ -148,9 +150,9 @@ pub fn compare(world: &SimpleCommunicator, settings: &Settings, mut note: impl F
 impl<'a> Comparison<'a> {
     fn new(world: &'a SimpleCommunicator, settings: &Settings) -> Result<Comparison<'a>> {
         let collective = settings.collective;
-        let private = crate::run::duplicate(world.as_raw())?;
-        // SAFETY: `private` was made here and lives until MPI ends
-        let transport = unsafe { MpiTransport::new(private)? };
+        // SAFETY: what is made here lives until MPI ends
+        let private = || unsafe { MpiTransport::new(crate::run::duplicate(world.as_raw())?) };
+        let (transport, two_level) = (private()?, private()?);
         let groups = known_groups(world)?;
         let mut contestants = vec![
             (ADAPTIVE.to_string(), Contestant::Adaptive),
@@ -164,7 +166,7 @@ impl<'a> Comparison<'a> {
             contestants.extend(all.into_iter().map(|Forced { name, comm }| (name, Contestant::Library(comm))));
         }
         let (executor, clocks) = (Executor::default(), Clocks::default());
-        Ok(Comparison { world, transport, executor, groups, collective, clocks, contestants })
+        Ok(Comparison { world, transport, two_level, executor, groups, collective, clocks, contestants })
     }
 
     /// What to add to this rank's clock to get the root's. All clocks are looked at for each size: between two they drift.
@@ -249,7 +251,7 @@ impl<'a> Comparison<'a> {
                     let arguments = memory.arguments();
                     let combine = |left: &[u8], into: &mut [u8]| arguments.combine(left, into);
                     // SAFETY: as above; they are borrowed for this call
-                    unsafe { self.executor.run(&mut self.transport, &mut Task::new(two_level).combining(&combine), arguments.buffers, 0)? }
+                    unsafe { self.executor.run(&mut self.two_level, &mut Task::new(two_level).combining(&combine), arguments.buffers, 0)? }
                 }
             }
         }

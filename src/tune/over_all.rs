@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 
 /// So many of the best predicted forms are measured, and the best one of each [kind](Kind) is, and of those with a star inside groups.
 const FINALISTS: usize = 6;
+/// But no star that is predicted to take more than so many times the fastest: what a step takes beyond models matters where messages are short.
+const STAR: f64 = 1.25;
 /// What is predicted to take so many times the fastest of its [kind](Kind) is not among them, and not predicted to its end.
 const HOPELESS: f64 = 2.0;
 /// The sizes that forms of the other collectives over groups are chosen at: of messages, or of blocks for each rank, from one number on, fourfold, since
@@ -234,7 +236,8 @@ fn finalists(mut forms: Vec<Plan>) -> Vec<Plan> {
     forms.retain(|_| bets.next().unwrap_or(true));
     let first = [Kind::Flat, Kind::ByCounterparts, Kind::InSegments, Kind::InOnePiece]
         .map(|of| forms.iter().position(|plan| plan.form.kind() == of));
-    let star = forms.iter().position(|plan| plan.form.coordinated().is_some_and(is_star));
+    let near_s = STAR * forms.first().map_or(0.0, Plan::seconds);
+    let star = forms.iter().position(|plan| plan.seconds() <= near_s && plan.form.coordinated().is_some_and(is_star));
     let wanted = |k: usize| k < FINALISTS || first.contains(&Some(k)) || star == Some(k);
     forms.into_iter().enumerate().filter(|(k, _)| wanted(*k)).map(|(_, plan)| plan).collect()
 }
