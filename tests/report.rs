@@ -4,6 +4,8 @@
 #[path = "common/command.rs"]
 mod command;
 mod common;
+#[path = "common/many_hosts.rs"]
+mod many_hosts;
 
 use collwise::bench;
 use collwise::collective::{Collective, allreduce, bcast, scatter};
@@ -14,6 +16,7 @@ use collwise::report::{Block, Inputs, Report, Traced, View};
 use collwise::units;
 use command::{fails, ok};
 use common::file;
+use many_hosts::with_hosts;
 use serde_json::json;
 use std::path::Path;
 use std::time::Instant;
@@ -39,21 +42,6 @@ fn report(policy: Policy, benches: &[(String, bench::Report)]) -> Report {
         against: None,
     };
     Report::of(&inputs).unwrap()
-}
-
-/// The same policy with so many hosts in each group, without what is known of single processors.
-fn with_hosts(mut policy: Policy, each: usize) -> Policy {
-    policy.collectives.values_mut().for_each(|c| c.placement = None);
-    for g in policy.groups.iter_mut().filter(|g| !g.models.is_empty()) {
-        g.hosts = (1..=each).map(|k| format!("{}-{k}", g.name)).collect();
-        g.models.retain(|m| m.model != "lmo");
-        g.scores.retain(|s| s.model != "lmo");
-        g.calibration.retain(|c| c.model != "lmo");
-        g.choices.values_mut().flatten().filter(|c| c.model == "lmo").for_each(|c| c.model = "tables".into());
-        g.compute.truncate(1);
-    }
-    policy.provenance.ranks = policy.groups.iter().map(|g| g.hosts.len()).sum();
-    policy
 }
 
 #[test]

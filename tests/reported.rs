@@ -4,6 +4,8 @@
 #[path = "common/command.rs"]
 mod command;
 mod common;
+#[path = "common/many_hosts.rs"]
+mod many_hosts;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -14,6 +16,7 @@ use collwise::policy::{CompiledPolicy, Policy};
 use collwise::report::{Block, Chooser, Figure, Inputs, Report, Traced};
 use command::ok;
 use common::file;
+use many_hosts::with_hosts;
 use serde_json::json;
 use std::path::Path;
 
@@ -279,21 +282,6 @@ fn has_packed(html: &str, text: &str) -> bool {
         let html = miniz_oxide::inflate::decompress_to_vec(&bytes).unwrap();
         String::from_utf8(html).unwrap().contains(text)
     })
-}
-
-/// The same with so many hosts in each group.
-fn with_hosts(mut policy: Policy, each: usize) -> Policy {
-    policy.collectives.values_mut().for_each(|c| c.placement = None);
-    for g in policy.groups.iter_mut().filter(|g| !g.models.is_empty()) {
-        g.hosts = (1..=each).map(|k| format!("{}-{k}", g.name)).collect();
-        g.models.retain(|m| m.model != "lmo");
-        g.scores.retain(|s| s.model != "lmo");
-        g.calibration.retain(|c| c.model != "lmo");
-        g.choices.values_mut().flatten().filter(|c| c.model == "lmo").for_each(|c| c.model = "tables".into());
-        g.compute.truncate(1);
-    }
-    policy.provenance.ranks = policy.groups.iter().map(|g| g.hosts.len()).sum();
-    policy
 }
 
 /// Who hears from whom is said of many ranks, too.

@@ -60,7 +60,8 @@ pub(super) fn section(inputs: &Inputs, plans: &Plans) -> Result<Section> {
     for (k, &collective) in choices.collectives.iter().enumerate() {
         let of = if collective.rooted { firsts.iter().enumerate().map(|(k, &root)| (Some(k), root)).collect() } else { vec![(None, 0)] };
         for (root, rank) in of {
-            let place = |bytes| Place { collective: k, root, shape: collective.shape(plans.members().len(), rank, bytes), call: None };
+            let shape = |bytes| collective.shape(plans.members().len(), rank, bytes);
+            let place = |bytes| Place { collective: k, root, shape: shape(bytes), call: None, other_order: None };
             places.extend(collective.sizes(plans.sizes).into_iter().map(place));
         }
     }
@@ -74,7 +75,12 @@ pub(super) fn section(inputs: &Inputs, plans: &Plans) -> Result<Section> {
             choices.sizes.push(shape.bytes);
         }
         places.retain(|p| (p.collective, p.root, p.shape.bytes) != (k, root, shape.bytes));
-        places.push(Place { collective: k, root, shape, call: Some(call) });
+        let other_order = Some(&call.members[..]).filter(|members| *members != plans.members());
+        places.push(Place { collective: k, root, shape, call: Some(call), other_order });
+        // a root in another order of ranks is none of those above
+        let known: Vec<usize> = places.iter().filter(|p| (p.collective, p.root) == (k, root)).map(|p| p.shape.bytes).collect();
+        let missing = collective.sizes(plans.sizes).into_iter().filter(|bytes| other_order.is_some() && !known.contains(bytes));
+        places.extend(missing.map(|bytes| Place { collective: k, root, shape: Shape { bytes, ..shape }, call: None, other_order }));
     }
     choices.sizes.sort_unstable();
     places.sort_by_key(|p| (p.collective, p.root, p.shape.bytes));
@@ -131,6 +137,8 @@ struct Place<'a> {
     shape: Shape,
     /// What was traced of it.
     call: Option<&'a Call<'a>>,
+    /// Who takes part, where ranks are in another order than the policy has them, or only some of these.
+    other_order: Option<&'a [Location]>,
 }
 
 /// Where a thing is in a list, to which it is added if it is not there.
@@ -194,9 +202,8 @@ struct Asked<'a> {
 fn views(plans: &Plans, choices: &Choices, places: &[Place], from_others: &FromRoots, some_traced: bool) -> Result<Vec<View>> {
     let planned = places.par_iter().map(|place| {
         let (collective, shape) = (choices.collectives[place.collective], &place.shape);
-        let (members, plan) = match place.call.filter(|call| call.members != plans.members()) {
-            // samples may have them in another order
-            Some(call) => (&call.members[..], Some(plan(plans.compiled, &call.members, collective, shape)?)),
+        let (members, plan) = match place.other_order {
+            Some(members) => (members, Some(plan(plans.compiled, members, collective, shape)?)),
             None => match from_others.get(&(collective, shape.root, shape.bytes)) {
                 Some(plan) => (plans.members(), Some(plan.clone())),
                 None if place.root.unwrap_or(0) > 0 && place.call.is_none() => (plans.members(), None),

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 /// So many of the best predicted forms are measured, and the best one of each [kind](Kind) is, and of those with a star inside groups.
 const FINALISTS: usize = 6;
-/// But no star that is predicted to take more than so many times the fastest: what a step takes beyond models matters where messages are short.
+/// But no star that is predicted to take more than so many times the fastest: it is a bet where messages are short.
 const STAR: f64 = 1.25;
 /// What is predicted to take so many times the fastest of its [kind](Kind) is not among them, and not predicted to its end.
 const HOPELESS: f64 = 2.0;
@@ -227,7 +227,7 @@ fn segment(form: &Form) -> usize {
 }
 
 /// The best forms, the best of each kind among them, and at most two that are one algorithm over all ranks: they should be different bets. A star has the fewest steps, and
-/// models do not know what a step takes where ranks share processors.
+/// is what the textbook's form has.
 fn finalists(mut forms: Vec<Plan>) -> Vec<Plan> {
     let is_flat = |plan: &Plan| plan.form.kind() == Kind::Flat;
     let before = |all: &[Plan], k: usize| all[..k].iter().filter(|plan| is_flat(plan) && plan.form.is_like(&all[k].form)).count();
