@@ -22,10 +22,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// so that a page has room and time for all sizes from each.
 const MOST_ROOTS: usize = 32;
 const MOST_ROOTS_TIMES_RANKS: usize = 1 << 10;
-const LEAST_ROOTS: usize = 3;
+const LEAST_ROOTS: usize = 2;
 /// What deciding from all roots but the first may cost, in events that are replayed: among thousands of ranks about a second, and among tens, where more of them are replayed in
 /// that, as many as all places of the page take.
-const MOST_EVENTS: u64 = 1 << 20;
+const MOST_EVENTS: u64 = 1 << 22;
 const MOST_EVENTS_TIMES_RANKS: u64 = 1 << 30;
 /// Operations of all schedules that are replayed from the first root, or that have none, and from the others, among thousands of ranks and among tens: a page is there within seconds.
 const MOST_OPERATIONS: usize = 1_200_000;
