@@ -4,7 +4,7 @@
 use super::AdaptiveCollectives;
 use super::call::{self, Call};
 use super::items::Items;
-use crate::collective::Collective;
+use crate::collective::{Collective, Size};
 use crate::error::Result;
 use crate::topology::Rank;
 use mpi::collective::Operation;
@@ -40,7 +40,9 @@ pub fn adaptive_collective<S: Buffer + ?Sized, R: BufferMut + ?Sized, O: Operati
 ) -> Result<()> {
     let root = if collective.rooted { root } else { 0 };
     let op = op.map(|op| (op.as_raw(), op.is_commutative()));
-    let call = Call::new(collective, comm.as_raw(), root, (Items::of(given), Items::of_mut(result)), op);
+    let gives = collective.combines || collective.size == Size::Block;
+    let given = if gives { Items::of(given) } else { Items::none() };
+    let call = Call::new(collective, comm.as_raw(), root, (given, Items::of_mut(result)), op);
     // SAFETY: buffers are valid for their items, and borrowed by whoever calls this
     unsafe { call::run(&call) }
 }

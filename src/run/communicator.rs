@@ -24,8 +24,19 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 pub(super) struct Attached {
     comm: ffi::MPI_Comm,
     state: State,
+    /// How many ranks it has; of one that joins two groups nothing is said.
+    pub ranks: usize,
     /// What its calls were looked up for.
     pub known: Memory,
+}
+
+impl Attached {
+    /// What a communicator carries that is in such a state.
+    fn new(comm: ffi::MPI_Comm, state: State) -> Result<*mut Attached> {
+        let (ranks, remote) = sizes(comm)?;
+        let ranks = if remote.is_some() { 0 } else { ranks };
+        Ok(Box::into_raw(Box::new(Attached { comm, state, ranks, known: Memory::default() })))
+    }
 }
 
 /// What a communicator is to this library.
@@ -224,7 +235,7 @@ pub(super) unsafe fn state<'a>(comm: ffi::MPI_Comm) -> Result<Option<&'a mut Sta
         let again = !found.is_null();
         if !again {
             // kept before the others are spoken to: what is here cannot fail afterwards
-            found = Box::into_raw(Box::new(Attached { comm, state: State::Later, known: Memory::default() }));
+            found = Attached::new(comm, State::Later)?;
             check("MPI_Comm_set_attr", native::PMPI_Comm_set_attr(comm, keyval()?, found.cast::<c_void>()))?;
             all().insert(found as usize);
         }
@@ -248,7 +259,7 @@ pub(super) fn start() -> Result<()> {
     let (me, key) = (rank(comm)?, keyval()?);
     if let Some(place) = join_at_start(comm)? {
         let state = State::Planned(Box::new(Planned::new(comm, place, me)));
-        let found = Box::into_raw(Box::new(Attached { comm, state, known: Memory::default() }));
+        let found = Attached::new(comm, state)?;
         // SAFETY: the communicator is MPI's, and carries nothing yet
         check("MPI_Comm_set_attr", unsafe { native::PMPI_Comm_set_attr(comm, key, found.cast::<c_void>()) })?;
         all().insert(found as usize);
@@ -262,7 +273,8 @@ pub(super) fn start() -> Result<()> {
 /// As [`state`].
 #[inline]
 pub(super) unsafe fn attached(comm: ffi::MPI_Comm) -> Option<NonNull<Attached>> {
-    let recent = RECENTS.with(|recents| &raw const recents[spread(comm.0 as usize) % RECENT]);
+    // not by `with`, which no other crate or part of one inlines
+    let recent = RECENTS.try_with(|recents| &raw const recents[spread(comm.0 as usize) % RECENT]).ok()?;
     // SAFETY: this thread has it as long as it runs, since it has no destructor
     let recent = unsafe { &*recent };
     match recent.get() {
