@@ -8,7 +8,7 @@ use super::noise::Disturbance;
 use crate::error::{Error, Result};
 use crate::event::EventQueue;
 use crate::platform::{Placement, Platform};
-use crate::schedule::{Action, Matching, NONE, Next, OpId, Pending, Program, Schedule, Trace, matching};
+use crate::schedule::{Action, NONE, Next, OpId, Pending, Program, Schedule, Streams, Trace};
 use crate::topology::Rank;
 use std::collections::VecDeque;
 
@@ -57,10 +57,21 @@ impl Event {
 /// Where the kind begins in an event's word.
 const KIND: u32 = 62;
 
+/// What is known of an operation, in one place: of thousands of ranks each is elsewhere in memory, and fetching it is what takes the time.
+#[derive(Clone, Copy)]
+struct Operation {
+    start: f64,
+    /// Not a number until it is complete.
+    done: f64,
+    /// The one of its stream that must be complete before, since no more may be under way, or [`NONE`].
+    window: OpId,
+    /// Of a send the receive at its other end.
+    receive: OpId,
+}
+
 struct Machine<'a> {
     program: &'a Program,
-    /// For each operation, the one of its stream that must be complete before, since no more may be under way, or [`NONE`].
-    windows: Vec<OpId>,
+    operations: Vec<Operation>,
     cpu_free: f64,
     out_free: f64,
     /// When the last byte of the message that left last is out: the processor may still be at it when the port takes the next one.
@@ -70,8 +81,6 @@ struct Machine<'a> {
     in_from: usize,
     /// What may start next but receives.
     pending: Pending,
-    start: Vec<f64>,
-    done: Vec<f64>,
     /// By stream of receives: the next one to be posted, [`NONE`] after the last one, and when the one before it was.
     posting: Vec<(OpId, f64)>,
     /// Messages, or requests to send one, that came before their receive was posted.
@@ -101,15 +110,15 @@ enum Early {
 impl Machine<'_> {
     /// An operation was started: its lane goes on.
     fn started(&mut self, op: usize) {
-        let Machine { program, windows, done, pending, .. } = self;
-        pending.start(program, op, |op| known(program, windows, done, op));
+        let Machine { program, operations, pending, .. } = self;
+        pending.start(program, op, |op| known(program, operations, op));
     }
 
     /// An operation is complete at a time.
     fn complete(&mut self, op: usize, time: f64) {
-        let Machine { program, windows, done, pending, .. } = self;
-        done[op] = time;
-        pending.complete(op, |op| known(program, windows, done, op));
+        let Machine { program, operations, pending, .. } = self;
+        operations[op].done = time;
+        pending.complete(op, |op| known(program, operations, op));
     }
 
     /// When a receive is posted, if that is known. Those of a stream are posted in order.
@@ -119,10 +128,10 @@ impl Machine<'_> {
         loop {
             let (next, before) = self.posting[stream];
             if next > receive {
-                return Some(self.start[receive as usize]);
+                return Some(self.operations[receive as usize].start);
             }
-            let posted = known(self.program, &self.windows, &self.done, next).ok()?.max(before);
-            self.start[next as usize] = posted;
+            let posted = known(self.program, &self.operations, next).ok()?.max(before);
+            self.operations[next as usize].start = posted;
             self.posting[stream] = (self.program.next(next as usize).map_or(NONE, |next| next as OpId), posted);
         }
     }
@@ -135,6 +144,11 @@ impl Machine<'_> {
             (now.max(since).max(self.cpu_free).max(if eager { self.out_free } else { 0.0 }), op as usize)
         };
         self.pending.ready().iter().map(start).min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
+    }
+
+    /// Who a message goes to, and which receive takes it.
+    fn receiver(&self, op: u32) -> Option<(Rank, OpId)> {
+        self.program.sends_to(op as usize).map(|to| (to, self.operations[op as usize].receive))
     }
 
     /// When the first of the messages whose handshake is done may leave; never if there is none.
@@ -150,13 +164,13 @@ impl Machine<'_> {
 
 /// When all was complete that an operation comes after, or one that is not.
 #[inline]
-fn known(program: &Program, windows: &[OpId], done: &[f64], op: OpId) -> std::result::Result<f64, OpId> {
+fn known(program: &Program, operations: &[Operation], op: OpId) -> std::result::Result<f64, OpId> {
     let later = |latest: f64, &d: &OpId| {
-        let t = done[d as usize];
+        let t = operations[d as usize].done;
         if t.is_nan() { Err(d) } else { Ok(latest.max(t)) }
     };
     let latest = program.after(op as usize).iter().try_fold(0.0, later)?;
-    let window = &windows[op as usize];
+    let window = &operations[op as usize].window;
     if *window == NONE { Ok(latest) } else { later(latest, window) }
 }
 
@@ -164,7 +178,6 @@ struct Run<'a> {
     network: &'a Network,
     /// By rank of the schedule.
     hosts: Vec<Host>,
-    pairs: Matching,
     machines: Vec<Machine<'a>>,
     pipe_free: Vec<f64>,
     queue: EventQueue,
@@ -236,18 +249,17 @@ impl Simulator {
             return Err(Error::invalid(format!("simulate {} ranks on {} hosts", schedule.ranks(), self.ranks())));
         }
         let machine = |program: &'a Program| {
-            let (windows, done) = (program.windows(), vec![f64::NAN; program.len()]);
+            let operation = |window| Operation { start: 0.0, done: f64::NAN, window, receive: NONE };
+            let operations: Vec<Operation> = program.windows().into_iter().map(operation).collect();
             Machine {
                 program,
-                pending: Pending::new(program, |op| known(program, &windows, &done, op)),
-                windows,
-                done,
+                pending: Pending::new(program, |op| known(program, &operations, op)),
+                operations,
                 cpu_free: 0.0,
                 out_free: 0.0,
                 out_until: 0.0,
                 in_free: 0.0,
                 in_from: usize::MAX,
-                start: vec![0.0; program.len()],
                 posting: program.streams().map(|first| (first, 0.0)).collect(),
                 early: Vec::new(),
                 waiting: VecDeque::new(),
@@ -256,11 +268,12 @@ impl Simulator {
                 turn_at: f64::INFINITY,
             }
         };
+        let mut machines: Vec<Machine> = schedule.programs.iter().map(machine).collect();
+        Streams::new(schedule)?.each(schedule, |(me, send), (_, receive)| machines[me].operations[send].receive = receive as OpId);
         Ok(Run {
             network: &self.network,
             hosts: ranks.iter().map(|&r| self.network.hosts[r]).collect(),
-            pairs: matching(schedule)?,
-            machines: schedule.programs.iter().map(machine).collect(),
+            machines,
             pipe_free: vec![0.0; self.network.pipes],
             queue: EventQueue::with_capacity(4 * schedule.ranks()),
             noise,
@@ -327,7 +340,7 @@ impl Run<'_> {
 
     fn issue(&mut self, now: f64, rank: u32, op: usize) {
         let m = &mut self.machines[rank as usize];
-        m.start[op] = now;
+        m.operations[op].start = now;
         match m.program.action(op) {
             Action::Send { span, .. } if span.len <= self.hosts[rank as usize].eager_limit => self.leave(now, rank, op as u32),
             Action::Send { .. } => self.request(now, rank, op as u32),
@@ -350,20 +363,20 @@ impl Run<'_> {
     /// The first half of a handshake: an empty message asks for leave to send.
     fn request(&mut self, now: f64, rank: u32, op: u32) {
         let me = rank as usize;
-        let Some((to, receive)) = self.pairs.partner(me, op as usize) else { return };
+        let Some((to, receive)) = self.machines[me].receiver(op) else { return };
         let host = &self.hosts[me];
         (self.machines[me].cpu_free, self.machines[me].took) = (now + host.send.0, false);
         let there = now + host.send.0 + self.network.wire(&self.hosts[me], &self.hosts[to]).latency + self.hosts[to].recv.0;
-        match self.machines[to].posted(receive as u32) {
+        match self.machines[to].posted(receive) {
             Some(posted) => self.grant(there.max(posted), rank, op),
-            None => self.machines[to].early.push(Early::Request { receive: receive as u32, sender: rank, send: op, there }),
+            None => self.machines[to].early.push(Early::Request { receive, sender: rank, send: op, there }),
         }
     }
 
     /// The second half: an empty message grants it.
     fn grant(&mut self, now: f64, sender: u32, op: u32) {
         let me = sender as usize;
-        let Some((to, _)) = self.pairs.partner(me, op as usize) else { return };
+        let Some((to, _)) = self.machines[me].receiver(op) else { return };
         let back = self.hosts[to].send.0 + self.network.wire(&self.hosts[to], &self.hosts[me]).latency + self.hosts[me].recv.0;
         self.queue.push(now + back, Event::Inject(sender, op).word());
     }
@@ -397,9 +410,7 @@ impl Run<'_> {
         if tcp.scatter_leap_bytes.is_some_and(|s| bytes > s) {
             m.out_free = m.out_free.max(there + tcp.scatter_leap_s);
         }
-        if let Some((to, receive)) = self.pairs.partner(me, op as usize) {
-            self.queue.push(there, Event::Arrive(to as u32, receive as u32).word());
-        }
+        self.queue.push(there, Event::Arrive(to as u32, m.operations[op as usize].receive).word());
         self.retry_early(rank, ready);
     }
 
@@ -457,9 +468,10 @@ impl Run<'_> {
     }
 
     fn traces(self) -> Result<Vec<Trace>> {
-        if let Some(rank) = self.machines.iter().position(|m| m.done.iter().any(|t| t.is_nan())) {
+        if let Some(rank) = self.machines.iter().position(|m| m.operations.iter().any(|operation| operation.done.is_nan())) {
             return Err(Error::invalid(format!("simulate the schedule: rank {rank} waits for ever")));
         }
-        Ok(self.machines.into_iter().map(|m| Trace { start: m.start, end: m.done }).collect())
+        let times = |m: Machine| m.operations.iter().map(|operation| (operation.start, operation.done)).unzip();
+        Ok(self.machines.into_iter().map(times).map(|(start, end)| Trace { start, end }).collect())
     }
 }
