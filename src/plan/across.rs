@@ -161,7 +161,7 @@ fn over(common: &Common, mut groups: Vec<Vec<Rank>>, bytes: usize, choice: TwoLe
     }
     let inter_group = match choice.inter_group {
         InterGroupAlgorithm::Relay => InterGroup::Relay,
-        other => other.inter_group(&common.problem(&coordinators, segment, intra_group, local_busy)?),
+        other => common.inter_group(other, (&coordinators, segment), (intra_group, local_busy))?,
     };
     // one message is under way, whatever may be
     let in_segments = |in_flight: usize| if choice.segment > 0 { in_flight } else { 0 };

@@ -10,7 +10,7 @@ use crate::model::Among;
 use crate::policy::CompiledPolicy;
 use crate::predict::{EVENTS, replay};
 use crate::topology::Rank;
-use crate::two_level::ROUTED;
+use crate::two_level::{InterGroup, InterGroupAlgorithm, ROUTED};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -61,6 +61,16 @@ pub(super) struct Common<'a> {
     costs: RefCell<Option<(usize, Rc<PolyModel<'a>>)>>,
     /// What crosses between coordinators, as was asked for last, and for which bytes.
     between: RefCell<Option<(usize, Vec<Location>, Problem)>>,
+    /// Trees between coordinators: the longest messages are tried in the segments of shorter ones, inside whose groups they mostly take as long.
+    trees: RefCell<FxHashMap<Crossing, InterGroup>>,
+}
+
+/// What a tree between coordinators hangs on: bytes, who they are, and what is done inside their groups takes, and keeps them, in the bits of seconds.
+#[derive(PartialEq, Eq, Hash)]
+struct Crossing {
+    bytes: usize,
+    coordinators: Vec<(usize, usize)>,
+    inside: Vec<(u64, u64)>,
 }
 
 impl<'a> Common<'a> {
@@ -72,7 +82,7 @@ impl<'a> Common<'a> {
     /// What trees take inside groups may be known.
     pub fn knowing(policy: &'a CompiledPolicy, members: &'a [Location], inside: Arc<InsideGroups>) -> Common<'a> {
         let built = if members.len() >= MANY_RANKS { Built::for_many_ranks() } else { Built::default() };
-        Common { policy, members, built, inside, costs: RefCell::default(), between: RefCell::default() }
+        Common { policy, members, built, inside, costs: RefCell::default(), between: RefCell::default(), trees: RefCell::default() }
     }
 
     /// What messages cost in a broadcast of so many bytes.
@@ -109,6 +119,32 @@ impl<'a> Common<'a> {
         let inside = TreeTime { all_s, coordinator_s, events: EVENTS.get() - before };
         self.inside.keep(key, ranks, inside);
         Ok(inside)
+    }
+
+    /// How a message of these bytes crosses between coordinators by an algorithm, where what is done inside their groups takes so long, and keeps them so long.
+    ///
+    /// # Errors
+    /// As [`problem`].
+    pub fn inter_group(
+        &self,
+        algorithm: InterGroupAlgorithm,
+        (coordinators, bytes): (&[Location], usize),
+        (local, local_busy): (Vec<f64>, Vec<f64>),
+    ) -> Result<InterGroup> {
+        if algorithm != InterGroupAlgorithm::Tree {
+            return Ok(algorithm.inter_group(&self.problem(coordinators, bytes, local, local_busy)?));
+        }
+        let crossing = Crossing {
+            bytes,
+            coordinators: coordinators.iter().map(|c| (c.group, c.position)).collect(),
+            inside: local.iter().zip(&local_busy).map(|(all, busy)| (all.to_bits(), busy.to_bits())).collect(),
+        };
+        if let Some(known) = self.trees.borrow().get(&crossing) {
+            return Ok(known.clone());
+        }
+        let found = algorithm.inter_group(&self.problem(coordinators, bytes, local, local_busy)?);
+        self.trees.borrow_mut().insert(crossing, found.clone());
+        Ok(found)
     }
 
     /// As [`problem`].
