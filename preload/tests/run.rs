@@ -7,6 +7,8 @@ mod launch;
 mod three_groups;
 
 use launch::{ONE_AT_A_TIME, mpicc, text};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -84,6 +86,10 @@ fn one_word_before_the_launcher_or_behind_it_makes_a_program_adaptive() {
     assert!(!is_adaptive(site.path()));
     // the program's own code comes back
     assert_eq!(shell(site.path(), "bin/collwise run --policy three.toml -- false").status.code(), Some(1));
+    // names of files are of any bytes
+    let mut printed = Command::new(site.path().join("bin/collwise"));
+    printed.args(["run", "--policy", "three.toml", "--", "printf", "%s"]).arg(OsStr::from_bytes(b"\xe9")).current_dir(site.path());
+    assert_eq!(printed.output().unwrap().stdout, b"\xe9");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::export::{Format, written};
 use crate::library::{ALL_PRELOADED, is_first_rank};
 use crate::policy::{CompiledPolicy, Policy};
 use anyhow::{Context, bail};
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf, absolute};
 use std::process::Command;
@@ -35,7 +36,7 @@ pub struct Args {
     base: Option<PathBuf>,
     /// The launcher with its options and the program, or the program alone.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
-    command: Vec<String>,
+    command: Vec<OsString>,
 }
 
 /// Whose options a launcher has.
@@ -51,7 +52,7 @@ enum Launcher {
 
 impl Launcher {
     /// The launcher that a command begins with; none if it is the program itself.
-    fn of(command: &str) -> anyhow::Result<Option<Launcher>> {
+    fn of(command: &OsStr) -> anyhow::Result<Option<Launcher>> {
         let name = Path::new(command).file_name().unwrap_or_default().to_string_lossy().into_owned();
         if name == "srun" {
             return Ok(Some(Launcher::Slurm));
@@ -60,12 +61,15 @@ impl Launcher {
         if !["mpirun", "mpiexec", "orterun", "prterun"].contains(&name.split('.').next().unwrap_or_default()) {
             return Ok(None);
         }
-        let output = Command::new(command).arg("--version").output().with_context(|| format!("start {command}"))?;
+        let output = Command::new(command).arg("--version").output().with_context(|| format!("start {}", command.display()))?;
         let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
         match &said {
             _ if ["Open MPI", "OpenRTE", "PRTE", "prte"].iter().any(|known| said.contains(known)) => Ok(Some(Launcher::OpenMpi)),
             _ if ["HYDRA", "Intel(R) MPI"].iter().any(|known| said.contains(known)) => Ok(Some(Launcher::Hydra)),
-            _ => bail!("{command} is a launcher that is not known, by its --version: put `collwise run` behind it and its options instead"),
+            _ => bail!(
+                "{} is a launcher that is not known, by its --version: put `collwise run` behind it and its options instead",
+                command.display()
+            ),
         }
     }
 
@@ -80,9 +84,9 @@ impl Launcher {
     }
 
     /// Where the program begins behind the launcher's options.
-    fn program(self, arguments: &[String]) -> anyhow::Result<usize> {
+    fn program(self, arguments: &[OsString]) -> anyhow::Result<usize> {
         let mut at = 0;
-        while let Some(option) = arguments.get(at).filter(|a| a.starts_with('-')) {
+        while let Some(option) = arguments.get(at).map(|a| a.to_string_lossy()).filter(|a| a.starts_with('-')) {
             let name = option.trim_start_matches('-');
             // a value behind an equals sign is no word of its own
             let words = if option.contains('=') {
@@ -173,11 +177,11 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let mut command = Command::new(&args.command[0]);
     let options = launcher.map(|l| l.variables(&variables)).unwrap_or_default();
-    let set_by_user = |argument: &String| argument == "LD_PRELOAD" || argument.starts_with("LD_PRELOAD=");
+    let set_by_user = |argument: &OsString| argument == "LD_PRELOAD" || argument.as_encoded_bytes().starts_with(b"LD_PRELOAD=");
     if launcher.is_some() && !args.export_only && args.command.iter().any(set_by_user) {
         bail!(
             "run {} so: its options set LD_PRELOAD, which would take the place of ours; set it in the environment of collwise instead",
-            args.command[0]
+            args.command[0].display()
         );
     }
     command.args(&options);
@@ -193,7 +197,7 @@ pub fn run(args: &Args) -> anyhow::Result<Outcome> {
         }
     }
     let error = command.exec();
-    bail!("start {}: {error}", args.command[0])
+    bail!("start {}: {error}", args.command[0].display())
 }
 
 /// Measures over the ranks of the same launcher.
@@ -214,9 +218,9 @@ fn tune(launcher: Option<Launcher>, args: &Args, policy: &Path) -> anyhow::Resul
     }
     args.also.iter().for_each(|also| _ = tuning.arg("--also").arg(also));
     eprintln!("collwise: there is no {}: tuning first", policy.display());
-    let status = tuning.stdout(std::io::stderr()).status().with_context(|| format!("start {}", command[0]))?;
+    let status = tuning.stdout(std::io::stderr()).status().with_context(|| format!("start {}", command[0].display()))?;
     if !status.success() {
-        bail!("tune {} with {} ({status}); the program did not run", policy.display(), command[0]);
+        bail!("tune {} with {} ({status}); the program did not run", policy.display(), command[0].display());
     }
     Ok(())
 }
@@ -225,7 +229,7 @@ fn tune(launcher: Option<Launcher>, args: &Args, policy: &Path) -> anyhow::Resul
 fn preloaded(args: &Args) -> anyhow::Result<Vec<(String, String)>> {
     let mut variables = vec![("LD_PRELOAD".to_string(), library()?)];
     if args.policy.is_none() && args.profile.is_none() {
-        bail!("run {} so: name a policy (--policy, or COLLWISE_POLICY) or a report to write (--profile)", args.command[0]);
+        bail!("run {} so: name a policy (--policy, or COLLWISE_POLICY) or a report to write (--profile)", args.command[0].display());
     }
     if let Some(policy) = &args.policy {
         // its errors are said before anything starts: behind a launcher that ends all ranks when one fails, which Slurm does not, by rank 0 alone
@@ -284,16 +288,16 @@ fn exported(args: &Args, launcher: Option<Launcher>) -> anyhow::Result<Vec<(Stri
 mod tests {
     use super::*;
 
-    fn words(text: &str) -> Vec<String> {
-        text.split_whitespace().map(String::from).collect()
+    fn words(text: &str) -> Vec<OsString> {
+        text.split_whitespace().map(OsString::from).collect()
     }
 
     #[test]
     fn the_program_is_found_behind_the_launchers_options() {
         let found = |text: &str| Launcher::OpenMpi.program(&words(text)).map(|at| words(text)[at].clone()).ok();
-        assert_eq!(found("-n 24 --oversubscribe ./app -x y").as_deref(), Some("./app"));
-        assert_eq!(found("--mca btl tcp,self -x A=1 --map-by=node app").as_deref(), Some("app"));
-        assert_eq!(found("app -n 3").as_deref(), Some("app"));
+        assert_eq!(found("-n 24 --oversubscribe ./app -x y"), Some("./app".into()));
+        assert_eq!(found("--mca btl tcp,self -x A=1 --map-by=node app"), Some("app".into()));
+        assert_eq!(found("app -n 3"), Some("app".into()));
         assert_eq!(found("--something 3 app"), None);
         assert_eq!(found("-n 3"), None);
     }
