@@ -7,6 +7,7 @@
 //!
 //! The names are lower case with an underscore behind them, as gfortran, Intel's, NVIDIA's and LLVM's compilers have it.
 
+use super::nonblocking::{collwise_iallreduce, collwise_ibarrier, collwise_ibcast, collwise_request, collwise_test, collwise_wait};
 use super::*;
 use collwise::transport::mpi::symbol;
 use mpi::ffi::{RSMPI_Comm_f2c, RSMPI_Op_f2c, RSMPI_Type_f2c};
@@ -184,4 +185,43 @@ unsafe extern "C" fn collwise_alltoallv_(
     code: *mut c_int,
 ) {
     unsafe { *code = collwise_alltoallv(buffer(from), n, at, datatype(t), buffer(into), m, there, datatype(u), comm(c)) };
+}
+
+/// `collwise_ibcast`: a request is an integer that holds an address.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn collwise_ibcast_(data: Any, n: Int, t: Int, root: Int, c: Int, request: *mut collwise_request, code: *mut c_int) {
+    unsafe { *code = collwise_ibcast(buffer(data), *n, datatype(t), *root, comm(c), request) };
+}
+
+/// `collwise_iallreduce`
+#[unsafe(no_mangle)]
+unsafe extern "C" fn collwise_iallreduce_(
+    from: Any,
+    into: Any,
+    n: Int,
+    t: Int,
+    o: Int,
+    c: Int,
+    request: *mut collwise_request,
+    code: *mut c_int,
+) {
+    unsafe { *code = collwise_iallreduce(buffer(from), buffer(into), *n, datatype(t), op(o), comm(c), request) };
+}
+
+/// `collwise_ibarrier`
+#[unsafe(no_mangle)]
+unsafe extern "C" fn collwise_ibarrier_(c: Int, request: *mut collwise_request, code: *mut c_int) {
+    unsafe { *code = collwise_ibarrier(comm(c), request) };
+}
+
+/// `collwise_wait`
+#[unsafe(no_mangle)]
+unsafe extern "C" fn collwise_wait_(request: *mut collwise_request, code: *mut c_int) {
+    unsafe { *code = collwise_wait(request) };
+}
+
+/// `collwise_test`: 1 is true and 0 false for the compilers named above.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn collwise_test_(request: *mut collwise_request, flag: *mut c_int, code: *mut c_int) {
+    unsafe { *code = collwise_test(request, flag) };
 }

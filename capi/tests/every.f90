@@ -5,7 +5,9 @@ program every
     include 'collwise.fh'
     integer, parameter :: n = 50
     integer :: ierror, rank, ranks, k, round, root, wrong, code
-    integer, allocatable :: from(:), into(:), expected(:), counts(:), places(:)
+    integer, allocatable, asynchronous :: from(:), into(:), expected(:), counts(:), places(:)
+    integer(kind=MPI_ADDRESS_KIND) :: request, other
+    logical :: over
     character(len=1024) :: policy
 
     call MPI_Init(ierror)
@@ -76,6 +78,22 @@ program every
         call MPI_Alltoallv(from, counts, places, MPI_INTEGER, expected, counts, places, MPI_INTEGER, MPI_COMM_WORLD, ierror)
         call collwise_alltoallv(from, counts, places, MPI_INTEGER, into, counts, places, MPI_INTEGER, MPI_COMM_WORLD, code)
         call compare('alltoallv')
+        call begin()
+        call MPI_Bcast(expected, n, MPI_INTEGER, root, MPI_COMM_WORLD, ierror)
+        call collwise_ibcast(into, n, MPI_INTEGER, root, MPI_COMM_WORLD, request, code)
+        call collwise_wait(request, code)
+        call compare('ibcast')
+        call begin()
+        call MPI_Allreduce(MPI_IN_PLACE, expected, n, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierror)
+        call collwise_ibarrier(MPI_COMM_WORLD, other, code)
+        call collwise_iallreduce(MPI_IN_PLACE, into, n, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, request, code)
+        over = .false.
+        do while (.not. over)
+            call collwise_test(request, over, code)
+        end do
+        call compare('iallreduce in place')
+        call collwise_wait(other, code)
+        if (request /= 0 .or. other /= 0) wrong = wrong + 1
     end do
     call MPI_Allreduce(MPI_IN_PLACE, wrong, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierror)
     if (rank == 0) print '(i0, a)', wrong, ' wrong'
