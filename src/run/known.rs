@@ -1,7 +1,7 @@
 //! Calls that were looked up, remembered with their communicator so that the next ones like them run at once: one memory for all collectives.
 
 use super::call::Prepared;
-use super::communicator::{State, attached, state};
+use super::communicator::{State, attached, sizes, state};
 use super::planned::Planned;
 use crate::collective::{Collective, Step, bcast};
 use crate::error::Result;
@@ -67,13 +67,19 @@ impl Asked {
         self.op.unwrap_or(unsafe { ffi::RSMPI_SUM })
     }
 
-    /// True of a broadcast of no items from a rank that there is, on a communicator that carries something: it is over wherever it is called. That hangs on what
-    /// all ranks say alike, and on nothing that one remembers: a communicator is set up by all of its ranks.
+    /// True of a broadcast of no items from a rank that there is: it is over wherever it is called. That hangs on what all ranks say alike, and on nothing that
+    /// one remembers: how many ranks there are is known of a communicator that was set up, and asked of others.
     #[inline]
     pub fn is_nothing(&self) -> bool {
-        let of_none = self.got.0 == 0 && std::ptr::eq(self.collective, &bcast::COLLECTIVE);
+        if self.got.0 > 0 || !std::ptr::eq(self.collective, &bcast::COLLECTIVE) {
+            return false;
+        }
         // SAFETY: MPI allows one collective on a communicator at a time
-        of_none && unsafe { attached(self.comm).is_some_and(|found| self.root < found.as_ref().ranks) }
+        match unsafe { attached(self.comm) } {
+            // SAFETY: what is attached stays until its communicator goes
+            Some(found) => self.root < unsafe { found.as_ref() }.ranks,
+            None => sizes(self.comm).is_ok_and(|(ranks, remote)| remote.is_none() && self.root < ranks),
+        }
     }
 
     #[inline]
