@@ -86,10 +86,15 @@ fn one_word_before_the_launcher_or_behind_it_makes_a_program_adaptive() {
     assert!(!is_adaptive(site.path()));
     // the program's own code comes back
     assert_eq!(shell(site.path(), "bin/collwise run --policy three.toml -- false").status.code(), Some(1));
-    // names of files are of any bytes
-    let mut printed = Command::new(site.path().join("bin/collwise"));
-    printed.args(["run", "--policy", "three.toml", "--", "printf", "%s"]).arg(OsStr::from_bytes(b"\xe9")).current_dir(site.path());
-    assert_eq!(printed.output().unwrap().stdout, b"\xe9");
+    // names of files are of any bytes, in arguments and in what is set
+    std::fs::copy(site.path().join("three.toml"), site.path().join(OsStr::from_bytes(b"\xe9.toml"))).unwrap();
+    let printed = |command: [&str; 2], last: &[u8]| {
+        let mut run = Command::new(site.path().join("bin/collwise"));
+        run.args(["run", "--policy"]).arg(OsStr::from_bytes(b"\xe9.toml")).arg("--").args(command).arg(OsStr::from_bytes(last));
+        run.current_dir(site.path()).output().unwrap().stdout
+    };
+    assert_eq!(printed(["printf", "%s"], b"\xe9"), b"\xe9");
+    assert!(printed(["sh", "-c"], b"printf %s $COLLWISE_POLICY").ends_with(b"/\xe9.toml"));
 }
 
 #[test]

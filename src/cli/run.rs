@@ -39,6 +39,16 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
+/// What is set, and to what: names of files are of any bytes.
+type Variable = (String, OsString);
+
+/// Parts of a name, one after the other.
+fn joined<const N: usize>(parts: [&OsStr; N]) -> OsString {
+    let mut all = OsString::new();
+    parts.iter().for_each(|part| all.push(part));
+    all
+}
+
 /// Whose options a launcher has.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Launcher {
@@ -74,10 +84,10 @@ impl Launcher {
     }
 
     /// The options that set variables on all ranks.
-    fn variables(self, variables: &[(String, String)]) -> Vec<String> {
-        let option = |(name, value): &(String, String)| match self {
-            Launcher::OpenMpi => vec!["-x".into(), format!("{name}={value}")],
-            Launcher::Hydra => vec!["-genv".into(), name.clone(), value.clone()],
+    fn variables(self, variables: &[Variable]) -> Vec<OsString> {
+        let option = |(name, value): &Variable| match self {
+            Launcher::OpenMpi => vec!["-x".into(), joined([name.as_ref(), OsStr::new("="), value])],
+            Launcher::Hydra => vec!["-genv".into(), name.into(), value.clone()],
             Launcher::Slurm => Vec::new(),
         };
         variables.iter().flat_map(option).collect()
@@ -226,7 +236,7 @@ fn tune(launcher: Option<Launcher>, args: &Args, policy: &Path) -> anyhow::Resul
 }
 
 /// What must be set for the preloaded library.
-fn preloaded(args: &Args) -> anyhow::Result<Vec<(String, String)>> {
+fn preloaded(args: &Args) -> anyhow::Result<Vec<Variable>> {
     let mut variables = vec![("LD_PRELOAD".to_string(), library()?)];
     if args.policy.is_none() && args.profile.is_none() {
         bail!("run {} so: name a policy (--policy, or COLLWISE_POLICY) or a report to write (--profile)", args.command[0].display());
@@ -249,13 +259,13 @@ fn preloaded(args: &Args) -> anyhow::Result<Vec<(String, String)>> {
 }
 
 /// A file that every rank finds, whatever folder it runs in.
-fn named(variable: &str, file: &Path) -> anyhow::Result<(String, String)> {
+fn named(variable: &str, file: &Path) -> anyhow::Result<Variable> {
     let file = absolute(file).with_context(|| format!("find {}", file.display()))?;
-    Ok((variable.into(), file.display().to_string()))
+    Ok((variable.into(), file.into()))
 }
 
 /// The library to preload, as it is installed or built beside this program, with what is preloaded already.
-fn library() -> anyhow::Result<String> {
+fn library() -> anyhow::Result<OsString> {
     const NAME: &str = "libcollwise_preload.so";
     let program = std::env::current_exe().and_then(std::fs::canonicalize).context("find this program")?;
     let beside = program.parent().unwrap_or(Path::new("/"));
@@ -263,16 +273,16 @@ fn library() -> anyhow::Result<String> {
     let Some(found) = places.iter().find(|place| place.exists()) else {
         bail!("find {NAME} in {} or {}: make install writes it", places[0].display(), beside.display());
     };
-    let before = std::env::var("LD_PRELOAD").ok().filter(|before| !before.is_empty());
-    let found = std::fs::canonicalize(found)?.display().to_string();
-    if found.contains([' ', ':']) {
-        bail!("preload {found}: the loader takes blanks and colons for the ends of names; install it elsewhere");
+    let before = std::env::var_os("LD_PRELOAD").filter(|before| !before.is_empty());
+    let found = std::fs::canonicalize(found)?;
+    if found.as_os_str().as_encoded_bytes().iter().any(|byte| b" :".contains(byte)) {
+        bail!("preload {}: the loader takes blanks and colons for the ends of names; install it elsewhere", found.display());
     }
-    Ok(before.map_or(found.clone(), |before| format!("{found}:{before}")))
+    Ok(before.map_or(found.clone().into(), |before| joined([found.as_os_str(), OsStr::new(":"), &before])))
 }
 
 /// What must be set for the MPI library to do by itself what it can.
-fn exported(args: &Args, launcher: Option<Launcher>) -> anyhow::Result<Vec<(String, String)>> {
+fn exported(args: &Args, launcher: Option<Launcher>) -> anyhow::Result<Vec<Variable>> {
     let policy = args.policy.as_ref().context("run with --export-only: name a policy (--policy, or COLLWISE_POLICY)")?;
     let (format, kind) = match launcher {
         Some(Launcher::OpenMpi) => (Format::Openmpi, "openmpi.rules"),
@@ -281,7 +291,8 @@ fn exported(args: &Args, launcher: Option<Launcher>) -> anyhow::Result<Vec<(Stri
             "run with --export-only: put it before Open MPI's or MPICH's own launcher; for others `collwise export` writes the file, and says what to set"
         ),
     };
-    written(policy, format, args.base.as_deref(), &policy.with_extension(kind))
+    let set = written(policy, format, args.base.as_deref(), &policy.with_extension(kind))?;
+    Ok(set.into_iter().map(|(name, value)| (name, value.into())).collect())
 }
 
 #[cfg(test)]
@@ -304,7 +315,7 @@ mod tests {
 
     #[test]
     fn variables_are_set_as_the_launcher_has_it() {
-        let variables = [("A".to_string(), "1".to_string())];
+        let variables = [("A".to_string(), OsString::from("1"))];
         assert_eq!(Launcher::OpenMpi.variables(&variables), ["-x", "A=1"]);
         assert_eq!(Launcher::Hydra.variables(&variables), ["-genv", "A", "1"]);
         assert!(Launcher::Slurm.variables(&variables).is_empty());

@@ -126,7 +126,7 @@ fn head(policy: &Policy) -> String {
     let p = &policy.provenance;
     // a library may say anything, and so may arguments: each stays on its line of the comment
     let one_line = |text: &str| text.replace(char::is_control, " ");
-    let command: Vec<String> = std::env::args().skip(1).map(|a| one_line(&a)).collect();
+    let command: Vec<String> = std::env::args_os().skip(1).map(|a| one_line(&a.to_string_lossy())).collect();
     let launcher = match Library::of(&p.library) {
         Library::Simulator => String::new(),
         Library::Smpi => format!("smpi/smpirun.sh platforms/{}.toml slot ", p.platform),
