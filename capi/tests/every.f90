@@ -81,18 +81,22 @@ program every
         call begin()
         call MPI_Bcast(expected, n, MPI_INTEGER, root, MPI_COMM_WORLD, ierror)
         call collwise_ibcast(into, n, MPI_INTEGER, root, MPI_COMM_WORLD, request, code)
+        if (code /= MPI_SUCCESS .or. request == 0) wrong = wrong + 1
         call collwise_wait(request, code)
         call compare('ibcast')
         call begin()
         call MPI_Allreduce(MPI_IN_PLACE, expected, n, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierror)
         call collwise_ibarrier(MPI_COMM_WORLD, other, code)
+        if (code /= MPI_SUCCESS .or. other == 0) wrong = wrong + 1
         call collwise_iallreduce(MPI_IN_PLACE, into, n, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, request, code)
+        if (code /= MPI_SUCCESS .or. request == 0) wrong = wrong + 1
         over = .false.
         do while (.not. over)
             call collwise_test(request, over, code)
         end do
         call compare('iallreduce in place')
         call collwise_wait(other, code)
+        if (code /= MPI_SUCCESS) wrong = wrong + 1
         if (request /= 0 .or. other /= 0) wrong = wrong + 1
     end do
     call MPI_Allreduce(MPI_IN_PLACE, wrong, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierror)
