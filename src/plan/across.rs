@@ -7,7 +7,7 @@ use super::{Location, PolyModel, group_ranks};
 use crate::collective::{Algorithm, Parameters, bcast};
 use crate::decide::{by_speed, placed};
 use crate::error::{Error, Result};
-use crate::flow::{held_back, in_flight, peers, with_flow};
+use crate::flow::{in_flight, peers, with_flow};
 use crate::intercluster::{Job, Problem};
 use crate::model::{Among, Cost};
 use crate::policy::{CompiledPolicy, TwoLevelRow};
@@ -18,7 +18,6 @@ use crate::topology::Rank;
 use crate::two_level::{InterGroup, InterGroupAlgorithm, IntraGroup, ROUTED, TwoLevel, inter_group_algorithm};
 use crate::units;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::BTreeSet;
 
 /// How a message crosses groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,7 +172,7 @@ fn over(common: &Common, mut groups: Vec<Vec<Rank>>, bytes: usize, choice: TwoLe
         IntraGroup { algorithm: choice.intra_group, parameters: Parameters { in_flight, peers, ..Parameters::default() } }
     };
     let said = choice.flow.in_flight > 0 || choice.segment == 0;
-    let between = if said { choice.flow.in_flight } else { between(policy, &coordinators, segment) };
+    let between = if said { choice.flow.in_flight } else { common.in_flight(segment) };
     Ok(TwoLevel {
         bytes,
         intra_group: groups.iter().map(inside).collect(),
@@ -218,16 +217,6 @@ fn ordered(costs: &PolyModel, algorithm: &'static Algorithm, parameters: Paramet
 /// True if the processors of ranks differ for sure.
 pub fn unlike_processors(policy: &CompiledPolicy, members: &[Location]) -> bool {
     members.iter().any(|m| policy.has_unlike_processors(m.group))
-}
-
-/// How many messages must be under way on the link between any two of these groups, as [`held_back`]; 0 for one group.
-fn between(policy: &CompiledPolicy, coordinators: &[Location], bytes: usize) -> usize {
-    let groups: BTreeSet<usize> = coordinators.iter().map(|c| c.group).collect();
-    let mut most = None;
-    for (&i, &j) in groups.iter().flat_map(|i| groups.iter().map(move |j| (i, j))).filter(|(i, j)| i != j) {
-        most = most.max(Some(policy.link_cost(i, j, bytes).in_flight()));
-    }
-    held_back(most)
 }
 
 /// Ranks that hear a message from the root at once.

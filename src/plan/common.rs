@@ -5,6 +5,7 @@ use super::across::problem;
 use super::{Location, MANY_RANKS, PolyModel};
 use crate::collective::{Algorithm, Built, Parameters, Shape};
 use crate::error::{Error, Result};
+use crate::flow::held_back;
 use crate::intercluster::Problem;
 use crate::model::Among;
 use crate::policy::CompiledPolicy;
@@ -13,6 +14,7 @@ use crate::topology::Rank;
 use crate::two_level::{InterGroup, InterGroupAlgorithm, ROUTED};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -61,6 +63,8 @@ pub(super) struct Common<'a> {
     costs: RefCell<Option<(usize, Rc<PolyModel<'a>>)>>,
     /// What crosses between coordinators, as was asked for last, and for which bytes.
     between: RefCell<Option<(usize, Vec<Location>, Problem)>>,
+    /// How many messages of so many bytes are under way between groups.
+    in_flight: RefCell<FxHashMap<usize, usize>>,
     /// Trees between coordinators: the longest messages are tried in the segments of shorter ones, inside whose groups they mostly take as long.
     trees: RefCell<FxHashMap<Crossing, InterGroup>>,
 }
@@ -82,7 +86,16 @@ impl<'a> Common<'a> {
     /// What trees take inside groups may be known.
     pub fn knowing(policy: &'a CompiledPolicy, members: &'a [Location], inside: Arc<InsideGroups>) -> Common<'a> {
         let built = if members.len() >= MANY_RANKS { Built::for_many_ranks() } else { Built::default() };
-        Common { policy, members, built, inside, costs: RefCell::default(), between: RefCell::default(), trees: RefCell::default() }
+        Common {
+            policy,
+            members,
+            built,
+            inside,
+            costs: RefCell::default(),
+            between: RefCell::default(),
+            in_flight: RefCell::default(),
+            trees: RefCell::default(),
+        }
     }
 
     /// What messages cost in a broadcast of so many bytes.
@@ -119,6 +132,15 @@ impl<'a> Common<'a> {
         let inside = TreeTime { all_s, coordinator_s, events: EVENTS.get() - before };
         self.inside.keep(key, ranks, inside);
         Ok(inside)
+    }
+
+    /// How many messages of so many bytes must be under way on the link between any two of the groups, as [`held_back`]; 0 for one group.
+    pub fn in_flight(&self, bytes: usize) -> usize {
+        *self.in_flight.borrow_mut().entry(bytes).or_insert_with(|| {
+            let groups: BTreeSet<usize> = self.members.iter().map(|m| m.group).collect();
+            let pairs = groups.iter().flat_map(|i| groups.iter().map(move |j| (*i, *j))).filter(|(i, j)| i != j);
+            held_back(pairs.map(|(i, j)| self.policy.link_cost(i, j, bytes).in_flight()).max())
+        })
     }
 
     /// How a message of these bytes crosses between coordinators by an algorithm, where what is done inside their groups takes so long, and keeps them so long.
