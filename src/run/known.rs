@@ -71,7 +71,7 @@ impl Asked {
     /// one remembers: how many ranks there are is known of a communicator that was set up, and asked of others.
     #[inline]
     pub fn is_nothing(&self) -> bool {
-        if self.got.0 > 0 || !std::ptr::eq(self.collective, &bcast::COLLECTIVE) {
+        if self.got.0 != 0 || !std::ptr::eq(self.collective, &bcast::COLLECTIVE) {
             return false;
         }
         // SAFETY: MPI allows one collective on a communicator at a time
