@@ -10,6 +10,7 @@ use crate::policy::CompiledPolicy;
 use crate::predict::completion;
 use crate::stats::{self, excess};
 use crate::topology::Rank;
+use crate::two_level::has_routes;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -63,7 +64,12 @@ pub fn accuracy(
             completion(&schedule, &PolyModel::with(policy, &among, collective, bytes, model)?)
         };
         let predicted = names.iter().map(predict).collect::<Result<_>>()?;
-        by_size.entry(bytes).or_default().push(Predicted { measured, halves, predicted });
+        by_size.entry(bytes).or_default().push(Predicted {
+            measured,
+            halves,
+            predicted,
+            is_choice: is_choice(experiment, collective, true),
+        });
     }
     let of_size = |(bytes, schedules): (usize, Vec<Predicted>)| {
         let errors = |k: usize| schedules.iter().filter_map(|w| Some(excess(w.predicted[k], w.measured)?.abs())).collect::<Vec<_>>();
@@ -115,7 +121,12 @@ pub fn by_place(policy: &CompiledPolicy, members: &[Location], samples: &Samples
             continue;
         }
         let rivals = places.entry((collective, group)).or_default().entry((experiment.bytes(), among.len())).or_default();
-        rivals.push(Predicted { measured, halves, predicted: vec![predicted] });
+        rivals.push(Predicted {
+            measured,
+            halves,
+            predicted: vec![predicted],
+            is_choice: is_choice(experiment, collective, group.is_none()),
+        });
     }
     let of_place = |((collective, group), fields): ((&'static Collective, Option<usize>), Fields)| {
         let excesses: Vec<f64> = fields.values().flatten().filter_map(|w| excess(w.predicted[0], w.measured)).collect();
@@ -134,10 +145,17 @@ pub fn by_place(policy: &CompiledPolicy, members: &[Location], samples: &Samples
 /// Those of one size among as many ranks are rivals.
 type Fields = BTreeMap<(usize, usize), Vec<Predicted>>;
 
-/// How much longer the schedule that is predicted to be fastest takes than the fastest one, as a share, by the second half of their runs.
+/// How much longer the choice that is predicted to be fastest takes than the fastest schedule, as a share, by the second half of their runs.
 fn regret_of_predictions(schedules: &[Predicted]) -> Option<f64> {
-    let second_half = |of: &dyn Fn(&Predicted) -> f64| schedules.iter().min_by(|a, b| of(a).total_cmp(&of(b))).map(|w| w.halves[1]);
-    excess(second_half(&|w| w.predicted[0])?, second_half(&|w| w.halves[0])?)
+    let predicted = schedules.iter().filter(|w| w.is_choice).min_by(|a, b| a.predicted[0].total_cmp(&b.predicted[0]))?;
+    let fastest = schedules.iter().min_by(|a, b| a.halves[0].total_cmp(&b.halves[0]))?;
+    excess(predicted.halves[1], fastest.halves[1])
+}
+
+/// True for what a policy can say: among several groups, a collective that has routes goes along one of them, and nobody chooses the plain algorithms that
+/// `tune --exhaustive` measures beside them.
+fn is_choice(experiment: &Experiment, collective: &Collective, over_groups: bool) -> bool {
+    !(over_groups && has_routes(collective) && matches!(experiment, Experiment::Collective { .. }))
 }
 
 /// A schedule, measured and predicted by each model.
@@ -146,6 +164,7 @@ struct Predicted {
     /// See [`halves`].
     halves: [f64; 2],
     predicted: Vec<f64>,
+    is_choice: bool,
 }
 
 /// What a choice of the policy costs.

@@ -24,6 +24,11 @@ pub fn in_flight(costs: &dyn CostModel, ranks: &[Rank], bytes: usize) -> usize {
     held_back(links(ranks).map(|link| costs.cost(link, bytes).in_flight()).max())
 }
 
+/// How many messages of some bytes the most demanding link inside groups of ranks wants under way; `None` where each is one rank.
+pub fn wanted_inside(costs: &dyn CostModel, groups: &[Vec<Rank>], bytes: usize) -> Option<usize> {
+    groups.iter().flat_map(|ranks| links(ranks)).map(|link| costs.cost(link, bytes).in_flight()).max()
+}
+
 /// To how many peers at once messages of some bytes go among ranks: to one, where on all those links hardly anything is lost by waiting for a
 /// message's end; 0 (all) elsewhere.
 pub fn peers(costs: &dyn CostModel, ranks: &[Rank], bytes: usize) -> usize {

@@ -158,6 +158,7 @@ fn random_hierarchy(seed: u64, bytes: usize, segment: usize) -> TwoLevel {
         inter_group: route.inter_group(&problem),
         segment,
         in_flight: random.random_range(0..4),
+        near: Vec::new(),
         peers: random.random_range(0..3),
         intra_group: local,
     }

@@ -315,6 +315,7 @@ fn two_level(group_of: &[usize], root: Rank, bytes: usize) -> Result<TwoLevel> {
         inter_group: InterGroup::Tree(jobs),
         segment: 0,
         in_flight: 0,
+        near: Vec::new(),
         peers: 0,
     })
 }

@@ -397,6 +397,7 @@ mod tests {
             inter_group: crate::two_level::InterGroup::Tree(jobs),
             segment: 64,
             in_flight: 2,
+            near: Vec::new(),
             peers: 0,
             intra_group: vec![intra_group; groups.len()],
             groups,

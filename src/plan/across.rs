@@ -2,12 +2,13 @@
 
 use super::common::{Common, TreeTime};
 use super::members::host_by_host;
+use super::over_all::over_all;
 use super::poly_model::crossing;
 use super::{Location, PolyModel, group_ranks};
 use crate::collective::{Algorithm, Parameters, bcast};
 use crate::decide::{by_speed, placed};
 use crate::error::{Error, Result};
-use crate::flow::{in_flight, peers, with_flow};
+use crate::flow::{held_back, in_flight, peers};
 use crate::intercluster::{Job, Problem};
 use crate::model::{Among, Cost};
 use crate::policy::{CompiledPolicy, TwoLevelRow};
@@ -15,7 +16,7 @@ use crate::predict::{Busy, Repeats, pipelined};
 use crate::schedule::{MOST_MESSAGES, in_flight_unsaid};
 use crate::stats::ROUNDING;
 use crate::topology::Rank;
-use crate::two_level::{InterGroup, InterGroupAlgorithm, IntraGroup, ROUTED, TwoLevel, inter_group_algorithm};
+use crate::two_level::{InterGroup, InterGroupAlgorithm, IntraGroup, Near, ROUTED, TwoLevel, inter_group_algorithm};
 use crate::units;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -37,8 +38,7 @@ pub struct TwoLevelParameters {
 /// How much of a message that crosses groups is under way at once. What is not said follows from the links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flow {
-    /// Messages under way to each peer in another group (of one algorithm over all ranks: to each peer); 0: as many as bandwidth and delay of the
-    /// links want.
+    /// Messages under way to each peer in another group; 0: as many as bandwidth and delay of the links want.
     pub in_flight: usize,
     /// To how many peers at once a coordinator sends; 0: to all.
     pub peers: usize,
@@ -172,7 +172,11 @@ fn over(common: &Common, mut groups: Vec<Vec<Rank>>, bytes: usize, choice: TwoLe
         IntraGroup { algorithm: choice.intra_group, parameters: Parameters { in_flight, peers, ..Parameters::default() } }
     };
     let said = choice.flow.in_flight > 0 || choice.segment == 0;
-    let between = if said { choice.flow.in_flight } else { common.in_flight(segment) };
+    let sites = common.sites(segment);
+    let between = in_segments(if said { choice.flow.in_flight } else { held_back(sites.between) });
+    // coordinators of one site are near as ranks of one group are: where more is said to be under way inside groups, it is between these, too
+    let near = sites.near(between, choice.flow.intra_in_flight, groups.iter().map(|ranks| members[ranks[0]].group));
+    let near = if choice.segment > 0 { near } else { Vec::new() };
     Ok(TwoLevel {
         bytes,
         intra_group: groups.iter().map(inside).collect(),
@@ -180,36 +184,20 @@ fn over(common: &Common, mut groups: Vec<Vec<Rank>>, bytes: usize, choice: TwoLe
         groups,
         inter_group,
         segment: segment_of(choice.segment, bytes),
-        in_flight: in_segments(between),
+        in_flight: between,
+        near,
         peers: choice.flow.peers,
     })
 }
 
-/// The broadcast by one algorithm over all ranks, group after group from the root's on.
-fn over_all(common: &Common, groups: Vec<Vec<Rank>>, bytes: usize, choice: TwoLevelParameters) -> Result<TwoLevel> {
-    let mut ranks = groups.concat();
-    let segment = if choice.segment < bytes { choice.segment } else { 0 };
-    let said = Parameters { in_flight: choice.flow.in_flight, ..Parameters::of(segment, 0) };
-    let costs = common.costs(bytes)?;
-    if choice.by_speed {
-        ranks = ordered(&costs, choice.intra_group, said, &ranks, bytes)?;
-    }
-    let filled = with_flow(choice.intra_group, said, &*costs, &ranks, bytes);
-    let parameters = Parameters { segment: choice.segment, peers: choice.flow.intra_peers.unwrap_or(filled.peers), ..filled };
-    Ok(TwoLevel {
-        bytes,
-        groups: vec![ranks],
-        hosts: Vec::new(),
-        inter_group: InterGroup::Tree(Vec::new()),
-        segment: 0,
-        in_flight: 0,
-        peers: 0,
-        intra_group: vec![IntraGroup { algorithm: choice.intra_group, parameters }],
-    })
-}
-
 /// Ranks by the places that they take by the speed of their processors.
-fn ordered(costs: &PolyModel, algorithm: &'static Algorithm, parameters: Parameters, ranks: &[Rank], bytes: usize) -> Result<Vec<Rank>> {
+pub(super) fn ordered(
+    costs: &PolyModel,
+    algorithm: &'static Algorithm,
+    parameters: Parameters,
+    ranks: &[Rank],
+    bytes: usize,
+) -> Result<Vec<Rank>> {
     let among = Among { inner: costs, positions: ranks.to_vec() };
     Ok(placed(ranks, &by_speed(ROUTED, algorithm, &parameters, &among, ranks.len(), bytes)?))
 }
@@ -268,7 +256,12 @@ fn in_parts(common: &Common, star: TwoLevel, choice: TwoLevelParameters) -> Resu
         return Ok(star);
     }
     let groups: Vec<Vec<Rank>> = std::iter::once(star.groups[0].clone()).chain(best.into_iter().map(|p| p.ranks)).collect();
+    // each part is near what its group is near
+    let whole = |ranks: &Vec<Rank>| star.groups.iter().position(|all| members[all[0]].group == members[ranks[0]].group);
+    let places: Vec<usize> = groups.iter().filter_map(whole).collect();
+    let of_parts = |near: &Near| Near { sites: places.iter().map(|&k| near.sites[k]).collect(), ..*near };
     Ok(TwoLevel {
+        near: star.near.iter().map(of_parts).collect(),
         hosts: hosts(policy, members, &groups),
         intra_group: vec![star.intra_group[0].clone(); groups.len()],
         inter_group: InterGroup::Tree((1..groups.len()).map(|to| Job::Send { from: 0, to }).collect()),

@@ -2,10 +2,10 @@
 //! them, and what messages cost.
 
 use super::across::problem;
+use super::sites::Sites;
 use super::{Location, MANY_RANKS, PolyModel};
 use crate::collective::{Algorithm, Built, Parameters, Shape};
 use crate::error::{Error, Result};
-use crate::flow::held_back;
 use crate::intercluster::Problem;
 use crate::model::Among;
 use crate::policy::CompiledPolicy;
@@ -14,7 +14,6 @@ use crate::topology::Rank;
 use crate::two_level::{InterGroup, InterGroupAlgorithm, ROUTED};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -63,8 +62,8 @@ pub(super) struct Common<'a> {
     costs: RefCell<Option<(usize, Rc<PolyModel<'a>>)>>,
     /// What crosses between coordinators, as was asked for last, and for which bytes.
     between: RefCell<Option<(usize, Vec<Location>, Problem)>>,
-    /// How many messages of so many bytes are under way between groups.
-    in_flight: RefCell<FxHashMap<usize, usize>>,
+    /// By bytes of messages.
+    sites: RefCell<FxHashMap<usize, Rc<Sites>>>,
     /// Trees between coordinators: the longest messages are tried in the segments of shorter ones, inside whose groups they mostly take as long.
     trees: RefCell<FxHashMap<Crossing, InterGroup>>,
 }
@@ -93,7 +92,7 @@ impl<'a> Common<'a> {
             inside,
             costs: RefCell::default(),
             between: RefCell::default(),
-            in_flight: RefCell::default(),
+            sites: RefCell::default(),
             trees: RefCell::default(),
         }
     }
@@ -134,13 +133,10 @@ impl<'a> Common<'a> {
         Ok(inside)
     }
 
-    /// How many messages of so many bytes must be under way on the link between any two of the groups, as [`held_back`]; 0 for one group.
-    pub fn in_flight(&self, bytes: usize) -> usize {
-        *self.in_flight.borrow_mut().entry(bytes).or_insert_with(|| {
-            let groups: BTreeSet<usize> = self.members.iter().map(|m| m.group).collect();
-            let pairs = groups.iter().flat_map(|i| groups.iter().map(move |j| (*i, *j))).filter(|(i, j)| i != j);
-            held_back(pairs.map(|(i, j)| self.policy.link_cost(i, j, bytes).in_flight()).max())
-        })
+    /// How many messages of so many bytes links between the groups want under way, and which of these are near each other.
+    pub fn sites(&self, bytes: usize) -> Rc<Sites> {
+        let find = || Rc::new(Sites::new(self.policy, &self.members.iter().map(|m| m.group).collect(), bytes));
+        Rc::clone(self.sites.borrow_mut().entry(bytes).or_insert_with(find))
     }
 
     /// How a message of these bytes crosses between coordinators by an algorithm, where what is done inside their groups takes so long, and keeps them so long.

@@ -16,6 +16,7 @@ mod form_words;
 mod forms;
 mod members;
 mod oldest;
+mod over_all;
 
 mod planner;
 mod poly_model;
@@ -23,6 +24,7 @@ mod predictions;
 mod protocol_changes;
 mod routed;
 mod segments;
+mod sites;
 mod weight;
 
 use crate::collective::Collective;

@@ -206,6 +206,7 @@ pub(super) fn put_together(
             inter_group: InterGroup::Tree(jobs),
             segment: 0,
             in_flight: 0,
+            near: Vec::new(),
             peers: 0,
             intra_group,
         },

@@ -3,12 +3,12 @@
 
 use super::hosts::Hosts;
 use super::same::Same;
-use super::{IntraGroup, Named};
+use super::{IntraGroup, Named, Near};
 use crate::collective::{NativeCall, Node, Parameters, Shape, Step, bcast};
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
 use crate::schedule::{Lane, MOST_MESSAGES, OpId, Program, Schedule, Specification, pieces, segments};
-use crate::topology::{Rank, check_ranks};
+use crate::topology::Rank;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeSet;
@@ -46,6 +46,9 @@ pub struct TwoLevel {
     /// Messages under way to each peer in another group, in each lane; 0: nothing is said. Inside groups `intra_group` says it.
     #[serde(default, skip_serializing_if = "crate::collective::is_zero")]
     pub in_flight: usize,
+    /// What is near each other, and wants fewer under way, the smallest sites first. Empty: `in_flight` holds everywhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub near: Vec<Near>,
     /// To how many peers at once a coordinator sends, in each lane; 0: to all. Inside groups `intra_group` says it of the others.
     #[serde(default, skip_serializing_if = "crate::collective::is_zero")]
     pub peers: usize,
@@ -64,32 +67,6 @@ struct Part {
 }
 
 impl TwoLevel {
-    /// Checks one that was read, over so many ranks: everything else here trusts it.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] with what is wrong.
-    pub fn validate(&self, ranks: usize) -> Result<()> {
-        let n = self.groups.len();
-        let wrong = |reason: String| Err(Error::Invalid(reason));
-        if n == 0 || self.groups.iter().any(Vec::is_empty) {
-            return wrong("a broadcast over groups needs groups, and each group ranks".into());
-        }
-        check_ranks(&self.ranks(), ranks)?;
-        if self.intra_group.len() != n {
-            return wrong(format!("there are {n} groups and {} broadcasts inside them", self.intra_group.len()));
-        }
-        let sizes = |all: &[Vec<usize>]| all.iter().map(Vec::len).collect::<Vec<_>>();
-        if !self.hosts.is_empty() && sizes(&self.hosts) != sizes(&self.groups) {
-            return wrong("the hosts are not as many as the ranks, group by group".into());
-        }
-        match &self.inter_group {
-            InterGroup::Tree(jobs) => check_tree(jobs, n),
-            InterGroup::Relay => Ok(()),
-            InterGroup::Line(order) if order.len() == n && order[0] == 0 => check_ranks(order, n).or_else(|_| wrong_line(order, n)),
-            InterGroup::Line(order) => wrong_line(order, n),
-        }
-    }
-
     /// How many messages it sends, about.
     pub fn message_count(&self) -> usize {
         self.groups.iter().zip(&self.intra_group).fold(0usize, |all, (ranks, intra_group)| {
@@ -168,13 +145,13 @@ impl TwoLevel {
                 continue;
             }
             let part = same.clone().unwrap_or_else(|| self.part_of_relay(k, n));
-            program.in_flight(self.in_flight);
             program.peers(self.peers);
+            program.in_flight(part.from.map_or(self.in_flight, |from| self.in_flight_between(k, from)));
             let come: Vec<OpId> = part.from.iter().map(|&g| program.recv(self.groups[g][0], span, &[])).collect();
             got.extend(&come);
             let whole = self.segment == 0 || self.bytes <= self.segment;
             for job in part.jobs {
-                program.in_flight(if let Job::Send { .. } = job { self.in_flight } else { inside });
+                program.in_flight(if let Job::Send { to, .. } = job { self.in_flight_between(k, to) } else { inside });
                 match (job, &node) {
                     (Job::Send { to, .. }, _) => {
                         program.send(self.groups[to][0], span, &come);
@@ -222,7 +199,7 @@ impl TwoLevel {
 
     /// Messages under way between neighbours in a chain.
     fn in_flight_in_chain(&self, own: usize, group: usize) -> usize {
-        if group == own { self.intra_group[own].parameters.in_flight } else { self.in_flight }
+        if group == own { self.intra_group[own].parameters.in_flight } else { self.in_flight_between(own, group) }
     }
 
     /// What a rank does in one chain through all.
@@ -288,6 +265,7 @@ impl TwoLevel {
         let (group, intra_group) = (&self.groups[k], &self.intra_group[k]);
         let shape = Shape::new(group.len(), 0, self.bytes);
         let inside = intra_group.algorithm.program(position, &shape, &self.parameters_inside(k, position));
+        let inside = inside.map(|inside| self.in_windows(inside, position));
         inside.iter().for_each(|inside| program.append(inside, |p| group[p], after));
     }
 
@@ -329,7 +307,9 @@ impl TwoLevel {
                 let alone = || Some((local.algorithm.tree?)(position, self.groups[k].len(), local.parameters.radix));
                 let node = if self.segment > 0 { self.node(k, position, &hosts[k]) } else { alone() };
                 match node.filter(|_| position > 0) {
-                    Some(node) => in_trees.program((node.degree(), local), node.peers(&self.groups[k]), build),
+                    Some(node) => {
+                        in_trees.program((node.degree(), local, self.near_peers(position, &node)), node.peers(&self.groups[k]), build)
+                    }
                     None => build(),
                 }
             }
@@ -383,43 +363,6 @@ fn own_part(jobs: &[Job], k: usize) -> Part {
     Part { from, jobs: own }
 }
 
-fn wrong_line(order: &[usize], groups: usize) -> Result<()> {
-    Err(Error::Invalid(format!("the line {order:?} does not go through each of {groups} groups once, the root's first")))
-}
-
-/// Checks that jobs send to each group once, but to the root's, along ways that begin there, and that no intra-group broadcast is there twice.
-fn check_tree(jobs: &[Job], groups: usize) -> Result<()> {
-    let wrong = |reason: String| Err(Error::Invalid(reason));
-    let (mut senders, mut locals) = (vec![None; groups], vec![false; groups]);
-    for job in jobs {
-        match *job {
-            Job::Send { from, to } if from >= groups || to >= groups => {
-                return wrong(format!("group {} is sent to or from, and there are {groups}", from.max(to)));
-            }
-            Job::Send { to: 0, .. } => return wrong("the root's group is sent to".into()),
-            Job::Send { to, .. } if senders[to].is_some() => return wrong(format!("group {to} is sent to twice")),
-            Job::Send { from, to } => senders[to] = Some(from),
-            Job::Local(k) if k >= groups => return wrong(format!("group {k} has a broadcast inside, and there are {groups}")),
-            Job::Local(k) if std::mem::replace(&mut locals[k], true) => {
-                return wrong(format!("the broadcast inside group {k} is there twice"));
-            }
-            Job::Local(_) => {}
-        }
-    }
-    // a way back to the root is no longer than there are groups
-    for group in 1..groups {
-        let (mut at, mut steps) = (group, 0);
-        while at != 0 {
-            steps += 1;
-            match senders[at].filter(|_| steps < groups) {
-                Some(sender) => at = sender,
-                None => return wrong(format!("group {group} is not reached from the root's")),
-            }
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -433,6 +376,7 @@ mod tests {
             inter_group,
             segment: 64,
             in_flight: 2,
+            near: Vec::new(),
             peers: 0,
             intra_group: vec![intra_group; 4],
         }

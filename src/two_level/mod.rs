@@ -11,10 +11,12 @@ mod counterparts;
 mod gather;
 mod hosts;
 mod inter_group;
+mod near;
 mod reduce;
 mod reduce_scatter;
 mod same;
 mod scatter;
+mod validate;
 
 use crate::collective::{Algorithm, Collective, Parameters};
 use crate::error::Result;
@@ -25,6 +27,7 @@ use std::hash::{Hash, Hasher};
 pub use bcast::{InterGroup, TwoLevel};
 pub use coordinated::{Coordinated, MOST_LANES, Through, first_rank, through, through_coordinators};
 pub use inter_group::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, inter_group_algorithm};
+pub use near::Near;
 
 /// The collective whose messages take routes of their own between groups ([`InterGroupAlgorithm`]), along which they pass as a whole or in segments: the one
 /// that brings one message from a root to all. The others go through coordinators ([`through`]).

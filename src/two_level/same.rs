@@ -102,8 +102,17 @@ mod tests {
                     let other = IntraGroup { parameters: Parameters { in_flight: 7, ..inside.parameters }, ..inside.clone() };
                     let intra_group = vec![inside.clone(), inside.clone(), other.clone(), other];
                     let inter_group = inter_group.clone();
-                    let two_level =
-                        TwoLevel { bytes: 1000, groups: groups(), hosts, inter_group, segment, in_flight: 3, peers: 1, intra_group };
+                    let two_level = TwoLevel {
+                        bytes: 1000,
+                        groups: groups(),
+                        hosts,
+                        inter_group,
+                        segment,
+                        in_flight: 3,
+                        peers: 1,
+                        intra_group,
+                        near: Vec::new(),
+                    };
                     let all = two_level.schedule(31).unwrap();
                     for (rank, program) in all.programs.iter().enumerate() {
                         assert_eq!(*program, two_level.program(rank).unwrap(), "rank {rank}: {two_level:?}");

@@ -1,0 +1,80 @@
+//! One algorithm over the ranks of several groups.
+
+use super::across::{TwoLevelParameters, ordered};
+use super::common::Common;
+use crate::collective::Parameters;
+use crate::error::Result;
+use crate::flow::{held_back, wanted_inside, with_flow};
+use crate::topology::Rank;
+use crate::two_level::{InterGroup, IntraGroup, Near, TwoLevel};
+
+/// The broadcast by one algorithm over all ranks, group after group from the root's on.
+pub(super) fn over_all(common: &Common, groups: Vec<Vec<Rank>>, bytes: usize, choice: TwoLevelParameters) -> Result<TwoLevel> {
+    let mut ranks = groups.concat();
+    let segment = if choice.segment < bytes { choice.segment } else { 0 };
+    let said = Parameters { in_flight: choice.flow.in_flight, ..Parameters::of(segment, 0) };
+    let costs = common.costs(bytes)?;
+    if choice.by_speed {
+        ranks = ordered(&costs, choice.intra_group, said, &ranks, bytes)?;
+    }
+    let filled = with_flow(choice.intra_group, said, &*costs, &ranks, bytes);
+    let parameters = Parameters { segment: choice.segment, peers: choice.flow.intra_peers.unwrap_or(filled.peers), ..filled };
+    // what links between groups want under way is too much inside them
+    let sites = common.sites(segment.max(1));
+    let inside = held_back(wanted_inside(&*costs, &groups, segment));
+    let group_of_each = ranks.iter().map(|&rank| common.members[rank].group);
+    let mut near = sites.near(parameters.in_flight, inside, group_of_each.clone());
+    let fewer = near.first().map_or(parameters.in_flight, |site| site.in_flight);
+    if inside > 0 && (fewer == 0 || inside < fewer) {
+        near.insert(0, Near { in_flight: inside, sites: group_of_each.collect() });
+    }
+    near.retain(|_| segment > 0);
+    Ok(TwoLevel {
+        bytes,
+        hosts: Vec::new(),
+        inter_group: InterGroup::Tree(Vec::new()),
+        segment: 0,
+        in_flight: 0,
+        near,
+        groups: vec![ranks],
+        peers: 0,
+        intra_group: vec![IntraGroup { algorithm: choice.intra_group, parameters }],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::bcast;
+    use crate::plan::{Flow, everybody, predict};
+    use crate::policy::{CompiledPolicy, Policy};
+    use crate::schedule::check;
+    use crate::two_level::InterGroupAlgorithm;
+    use std::path::Path;
+
+    #[test]
+    fn as_much_is_under_way_as_each_link_wants() {
+        let policy = CompiledPolicy::new(Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
+        let members = everybody(&policy.policy);
+        let algorithm = bcast::algorithm("segmented_chain").unwrap();
+        let with = |segment: usize, in_flight: usize| {
+            let (inter_group, flow) = (InterGroupAlgorithm::OverAll, Flow { in_flight, ..Flow::default() });
+            let choice = TwoLevelParameters { inter_group, segment, flow, intra_group: algorithm, by_speed: false };
+            Common::new(&policy, &members).two_level(7, 1 << 20, choice).unwrap()
+        };
+        let (wanted, said, whole) = (with(32 << 10, 0), with(32 << 10, 9), with(0, 0));
+        let windows = |h: &TwoLevel| (h.intra_group[0].parameters.in_flight, h.near.first().map(|near| near.in_flight));
+        let (between, Some(near)) = windows(&wanted) else { panic!("{wanted:?}") };
+        assert!(near > 1 && near < between, "{near} inside sites, {between} between them");
+        assert_eq!((windows(&said), windows(&whole)), ((9, Some(near)), (0, None)));
+        // groups of one city are one site
+        let city = |rank: Rank| policy.policy.groups[members[rank].group].name.split('-').next().unwrap();
+        let sites = &wanted.near.last().unwrap().sites;
+        for (a, b) in (0..sites.len()).flat_map(|a| (0..a).map(move |b| (a, b))) {
+            let [one, other] = [a, b].map(|place| city(wanted.groups[0][place]));
+            assert_eq!(sites[a] == sites[b], one == other, "{one} and {other}");
+        }
+        check(&wanted.schedule(members.len()).unwrap(), &wanted.specification(members.len())).unwrap();
+        assert!(predict(&policy, &members, &wanted).unwrap() <= predict(&policy, &members, &whole).unwrap());
+    }
+}
