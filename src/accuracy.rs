@@ -24,8 +24,8 @@ pub struct SizeAccuracy {
     /// Median over the schedules of |predicted / measured - 1| with this model inside groups; `selected`: the selected model. A model
     /// of which it is not known, because all were measured to take no time, is not there.
     pub error: BTreeMap<String, f64>,
-    /// How much longer the schedule that is predicted to be fastest takes than the fastest one, as a share; found and timed as in [`regrets`]. `None`
-    /// where that one was measured to take no time.
+    /// How much longer the schedule that is predicted to be fastest, of those that a policy can say, takes than the fastest one, as a share; found and timed as in
+    /// [`regrets`]. `None` where that one was measured to take no time, or a policy can say none.
     pub regret: Option<f64>,
 }
 
@@ -97,8 +97,7 @@ pub struct PlaceAccuracy {
     pub error: Option<f64>,
     /// Median of predicted / measured - 1: below 0 where predictions are too fast.
     pub bias: Option<f64>,
-    /// Mean, over sizes and numbers of ranks, of how much longer the schedule that is predicted to be fastest takes than the fastest one, as a share; found
-    /// and timed as in [`regrets`].
+    /// Mean, over sizes and numbers of ranks, of [`SizeAccuracy::regret`].
     pub regret: Option<f64>,
 }
 
@@ -244,4 +243,37 @@ pub fn regrets(
 fn halves(seconds: &[f64]) -> Option<[f64; 2]> {
     let middle = seconds.len().div_ceil(2);
     Some([stats::median(&seconds[..middle])?, stats::median(&seconds[middle.min(seconds.len().saturating_sub(1))..])?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::{bcast, reduce};
+
+    #[test]
+    fn predictions_are_trusted_of_what_a_policy_can_say() {
+        let of = |predicted: f64, seconds: f64, is_choice: bool| Predicted {
+            measured: seconds,
+            halves: [seconds; 2],
+            predicted: vec![predicted],
+            is_choice,
+        };
+        let plain = of(1.0, 9.0, false);
+        assert_eq!(regret_of_predictions(&[of(2.0, 3.0, true), plain, of(3.0, 2.0, true)]), Some(0.5));
+        assert_eq!(regret_of_predictions(&[of(2.0, 3.0, true), of(4.0, 2.0, false)]), Some(0.5), "it is compared with all");
+        assert_eq!(regret_of_predictions(&[of(2.0, 3.0, false)]), None);
+        let plain = |collective: &'static Collective| Experiment::Collective {
+            collective,
+            ranks: vec![0, 1],
+            root: 0,
+            bytes: 8,
+            algorithm: "binomial".into(),
+            parameters: Parameters::default(),
+        };
+        for (collective, over_groups, said) in
+            [(&bcast::COLLECTIVE, true, false), (&bcast::COLLECTIVE, false, true), (&reduce::COLLECTIVE, true, true)]
+        {
+            assert_eq!(is_choice(&plain(collective), collective, over_groups), said, "{}", collective.name);
+        }
+    }
 }

@@ -9,7 +9,7 @@ use collwise::predict::completion;
 use collwise::schedule::{Action, Elements, check};
 use collwise::transport::threads::{run, run_with, transports};
 use collwise::transport::{Buffers, Task};
-use collwise::two_level::{Coordinated, INTER_GROUP_ALGORITHMS, IntraGroup, TwoLevel, through};
+use collwise::two_level::{Coordinated, INTER_GROUP_ALGORITHMS, IntraGroup, Near, TwoLevel, through};
 use proptest::prelude::*;
 
 #[test]
@@ -151,6 +151,10 @@ fn random_hierarchy(seed: u64, bytes: usize, segment: usize) -> TwoLevel {
     } else {
         sizes.iter().map(|&n| (0..n).map(|_| random.random_range(0..3)).collect()).collect()
     };
+    let placed = if n == 1 { ranks } else { n };
+    let mut site =
+        |most: usize| Near { in_flight: random.random_range(0..4), sites: (0..placed).map(|_| random.random_range(0..most)).collect() };
+    let near = if seed.is_multiple_of(3) { vec![site(4), site(2)] } else { Vec::new() };
     TwoLevel {
         bytes,
         groups,
@@ -158,7 +162,7 @@ fn random_hierarchy(seed: u64, bytes: usize, segment: usize) -> TwoLevel {
         inter_group: route.inter_group(&problem),
         segment,
         in_flight: random.random_range(0..4),
-        near: Vec::new(),
+        near,
         peers: random.random_range(0..3),
         intra_group: local,
     }

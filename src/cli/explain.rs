@@ -11,7 +11,7 @@ use crate::plan::{Flow, Location, OWN, Plan, Routed, everybody, members, plan};
 use crate::policy::{CompiledPolicy, Policy};
 use crate::report::first_tree;
 use crate::topology::Declared;
-use crate::two_level::{InterGroup, InterGroupAlgorithm};
+use crate::two_level::{InterGroup, InterGroupAlgorithm, Near};
 use crate::units;
 use anyhow::ensure;
 use std::fmt::Write;
@@ -271,7 +271,7 @@ fn json(policy: &Policy, plan: &Plan, routed: &Routed) -> serde_json::Value {
         "from_row": (routed.groups.len() > 1 || routed.decided.is_some()).then_some(routed.from_row),
         "measured_up_to_bytes": routed.beyond.map(|b| b.measured_bytes),
         "inter_group": routed.decided.map(|w| w.inter_group.name()), "segment_bytes": routed.choice().map(|w| w.segment),
-        "in_flight": routed.choice().map(|w| w.flow.in_flight), "peers": routed.choice().map(|w| w.flow.peers), "by_speed": routed.choice().map(|w| w.by_speed),
+        "in_flight": routed.choice().map(|w| w.flow.in_flight), "in_flight_inside_sites": routed.two_level.near.iter().map(|near| near.in_flight).collect::<Vec<_>>(), "peers": routed.choice().map(|w| w.flow.peers), "by_speed": routed.choice().map(|w| w.by_speed),
         "intra_group": routed.decided.map(|_| routed.two_level.intra_group[0].algorithm),
         "heuristic": solution.map(|s| s.heuristic), "sends": sends, "groups": groups,
     })
@@ -370,7 +370,12 @@ fn crossing(routed: &Routed, inter_group: InterGroupAlgorithm, name: &impl Fn(us
     let segments = if segment == 0 { 1 } else { h.bytes.div_ceil(segment).max(1) };
     let over_all = inter_group == InterGroupAlgorithm::OverAll;
     let pieces = if segments > 1 {
-        format!("{segments} segments of {}{}", units::bytes(segment), under_way(flow.in_flight, flow.peers))
+        format!(
+            "{segments} segments of {}{}{}",
+            units::bytes(segment),
+            under_way(flow.in_flight, flow.peers),
+            inside_sites(&h.near, flow.in_flight > 0)
+        )
     } else {
         "one piece".into()
     };
@@ -422,6 +427,16 @@ fn under_way(in_flight: usize, peers: usize) -> String {
         (0, peers) => format!(", to {peers} at a time"),
         (in_flight, 0) => format!(", {in_flight} under way to each peer"),
         (in_flight, peers) => format!(", {in_flight} under way to each peer, to {peers} at a time"),
+    }
+}
+
+/// Where fewer are, since links are near.
+fn inside_sites(near: &[Near], said: bool) -> String {
+    let under_way = if said { "" } else { " under way" };
+    match near {
+        [] => String::new(),
+        [site] => format!(", {}{under_way} inside sites", site.in_flight),
+        [site, .., country] => format!(", {} to {}{under_way} inside sites", site.in_flight, country.in_flight),
     }
 }
 

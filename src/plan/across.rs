@@ -16,7 +16,7 @@ use crate::predict::{Busy, Repeats, pipelined};
 use crate::schedule::{MOST_MESSAGES, in_flight_unsaid};
 use crate::stats::ROUNDING;
 use crate::topology::Rank;
-use crate::two_level::{InterGroup, InterGroupAlgorithm, IntraGroup, Near, ROUTED, TwoLevel, inter_group_algorithm};
+use crate::two_level::{InterGroup, InterGroupAlgorithm, IntraGroup, ROUTED, TwoLevel, inter_group_algorithm};
 use crate::units;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -38,11 +38,12 @@ pub struct TwoLevelParameters {
 /// How much of a message that crosses groups is under way at once. What is not said follows from the links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flow {
-    /// Messages under way to each peer in another group; 0: as many as bandwidth and delay of the links want.
+    /// Messages under way to each peer of another site; 0: as many as bandwidth and delay of the links want. Where coordinators are of one site, as many as its
+    /// links want, if these are fewer.
     pub in_flight: usize,
     /// To how many peers at once a coordinator sends; 0: to all.
     pub peers: usize,
-    /// Messages under way to each peer of the same group; 0: as many as bandwidth and delay of the links want.
+    /// Messages under way to each peer of the same group, and at least so many to those of the same site; 0: as many as bandwidth and delay of the links want.
     pub intra_in_flight: usize,
     /// To how many peers at once the other ranks send (of one algorithm over all ranks: all of them), 0 being all; `None`: as the links want.
     pub intra_peers: Option<usize>,
@@ -175,8 +176,8 @@ fn over(common: &Common, mut groups: Vec<Vec<Rank>>, bytes: usize, choice: TwoLe
     let sites = common.sites(segment);
     let between = in_segments(if said { choice.flow.in_flight } else { held_back(sites.between) });
     // coordinators of one site are near as ranks of one group are: where more is said to be under way inside groups, it is between these, too
-    let near = sites.near(between, choice.flow.intra_in_flight, groups.iter().map(|ranks| members[ranks[0]].group));
-    let near = if choice.segment > 0 { near } else { Vec::new() };
+    let coordinated = groups.iter().map(|ranks| members[ranks[0]].group);
+    let near = if choice.segment > 0 { sites.near(between, choice.flow.intra_in_flight, coordinated) } else { Vec::new() };
     Ok(TwoLevel {
         bytes,
         intra_group: groups.iter().map(inside).collect(),
@@ -256,12 +257,7 @@ fn in_parts(common: &Common, star: TwoLevel, choice: TwoLevelParameters) -> Resu
         return Ok(star);
     }
     let groups: Vec<Vec<Rank>> = std::iter::once(star.groups[0].clone()).chain(best.into_iter().map(|p| p.ranks)).collect();
-    // each part is near what its group is near
-    let whole = |ranks: &Vec<Rank>| star.groups.iter().position(|all| members[all[0]].group == members[ranks[0]].group);
-    let places: Vec<usize> = groups.iter().filter_map(whole).collect();
-    let of_parts = |near: &Near| Near { sites: places.iter().map(|&k| near.sites[k]).collect(), ..*near };
     Ok(TwoLevel {
-        near: star.near.iter().map(of_parts).collect(),
         hosts: hosts(policy, members, &groups),
         intra_group: vec![star.intra_group[0].clone(); groups.len()],
         inter_group: InterGroup::Tree((1..groups.len()).map(|to| Job::Send { from: 0, to }).collect()),
@@ -377,7 +373,7 @@ fn least(two_level: &TwoLevel, repeats: &Repeats, costs: &PolyModel) -> Result<f
     })
 }
 
-/// How what is done with a message repeats itself.
+/// How what is done with a message repeats itself. What is under way inside sites is as much as keeps their links busy: no turn waits for more.
 fn repeats(two_level: &TwoLevel) -> Repeats {
     if two_level.segment > 0 {
         let all_along_trees = two_level.intra_group.iter().all(|inside| inside.algorithm.tree.is_some());

@@ -1,6 +1,6 @@
 //! One algorithm over the ranks of several groups.
 
-use super::across::{TwoLevelParameters, ordered};
+use super::across::{Flow, TwoLevelParameters, ordered};
 use super::common::Common;
 use crate::collective::Parameters;
 use crate::error::Result;
@@ -19,16 +19,8 @@ pub(super) fn over_all(common: &Common, groups: Vec<Vec<Rank>>, bytes: usize, ch
     }
     let filled = with_flow(choice.intra_group, said, &*costs, &ranks, bytes);
     let parameters = Parameters { segment: choice.segment, peers: choice.flow.intra_peers.unwrap_or(filled.peers), ..filled };
-    // what links between groups want under way is too much inside them
-    let sites = common.sites(segment.max(1));
-    let inside = held_back(wanted_inside(&*costs, &groups, segment));
     let group_of_each = ranks.iter().map(|&rank| common.members[rank].group);
-    let mut near = sites.near(parameters.in_flight, inside, group_of_each.clone());
-    let fewer = near.first().map_or(parameters.in_flight, |site| site.in_flight);
-    if inside > 0 && (fewer == 0 || inside < fewer) {
-        near.insert(0, Near { in_flight: inside, sites: group_of_each.collect() });
-    }
-    near.retain(|_| segment > 0);
+    let near = if segment > 0 { near(common, (&groups, group_of_each), segment, parameters.in_flight, choice.flow)? } else { Vec::new() };
     Ok(TwoLevel {
         bytes,
         hosts: Vec::new(),
@@ -42,11 +34,29 @@ pub(super) fn over_all(common: &Common, groups: Vec<Vec<Rank>>, bytes: usize, ch
     })
 }
 
+/// What is near each other: what links between sites want under way is too much inside these, and inside groups.
+fn near(
+    common: &Common,
+    (groups, group_of_each): (&[Vec<Rank>], impl Iterator<Item = usize> + Clone),
+    segment: usize,
+    between: usize,
+    flow: Flow,
+) -> Result<Vec<Near>> {
+    let inside = wanted_inside(&*common.costs(segment)?, groups, segment).unwrap_or(0).max(flow.intra_in_flight);
+    let mut near = common.sites(segment).near(between, inside, group_of_each.clone());
+    let of_sites = near.first().map_or(between, |site| site.in_flight);
+    let of_groups = if inside > 0 { held_back(Some(inside)) } else { 0 };
+    if of_groups > 0 && (of_sites == 0 || of_groups < of_sites) {
+        near.insert(0, Near { in_flight: of_groups, sites: group_of_each.collect() });
+    }
+    Ok(near)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::collective::bcast;
-    use crate::plan::{Flow, everybody, predict};
+    use crate::plan::{everybody, predict};
     use crate::policy::{CompiledPolicy, Policy};
     use crate::schedule::check;
     use crate::two_level::InterGroupAlgorithm;
@@ -57,16 +67,21 @@ mod tests {
         let policy = CompiledPolicy::new(Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
         let members = everybody(&policy.policy);
         let algorithm = bcast::algorithm("segmented_chain").unwrap();
-        let with = |segment: usize, in_flight: usize| {
-            let (inter_group, flow) = (InterGroupAlgorithm::OverAll, Flow { in_flight, ..Flow::default() });
+        let with = |segment: usize, in_flight: usize, intra_in_flight: usize| {
+            let (inter_group, flow) = (InterGroupAlgorithm::OverAll, Flow { in_flight, intra_in_flight, ..Flow::default() });
             let choice = TwoLevelParameters { inter_group, segment, flow, intra_group: algorithm, by_speed: false };
             Common::new(&policy, &members).two_level(7, 1 << 20, choice).unwrap()
         };
-        let (wanted, said, whole) = (with(32 << 10, 0), with(32 << 10, 9), with(0, 0));
+        let (wanted, said, whole) = (with(32 << 10, 0, 0), with(32 << 10, 9, 0), with(0, 0, 0));
         let windows = |h: &TwoLevel| (h.intra_group[0].parameters.in_flight, h.near.first().map(|near| near.in_flight));
         let (between, Some(near)) = windows(&wanted) else { panic!("{wanted:?}") };
         assert!(near > 1 && near < between, "{near} inside sites, {between} between them");
         assert_eq!((windows(&said), windows(&whole)), ((9, Some(near)), (0, None)));
+        assert_eq!(
+            (windows(&with(32 << 10, 9, 7)), windows(&with(32 << 10, 9, 9))),
+            ((9, Some(7)), (9, None)),
+            "as many as are said inside"
+        );
         // groups of one city are one site
         let city = |rank: Rank| policy.policy.groups[members[rank].group].name.split('-').next().unwrap();
         let sites = &wanted.near.last().unwrap().sites;
@@ -75,6 +90,9 @@ mod tests {
             assert_eq!(sites[a] == sites[b], one == other, "{one} and {other}");
         }
         check(&wanted.schedule(members.len()).unwrap(), &wanted.specification(members.len())).unwrap();
-        assert!(predict(&policy, &members, &wanted).unwrap() <= predict(&policy, &members, &whole).unwrap());
+        // and nothing is lost by that
+        let seconds = |two_level: &TwoLevel| predict(&policy, &members, two_level).unwrap();
+        let everywhere = TwoLevel { near: Vec::new(), ..wanted.clone() };
+        assert!(seconds(&wanted) <= 1.01 * seconds(&everywhere), "{} s, {} s", seconds(&wanted), seconds(&everywhere));
     }
 }

@@ -5,8 +5,8 @@ use crate::policy::CompiledPolicy;
 use crate::two_level::Near;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Groups are of one site, the smallest sites first, where a link between them wants at most this share of what the most demanding one wants. Latencies of a switch,
-/// a site, a country and an ocean are several times apart each.
+/// Groups are of one site, the smallest sites first, where each link between them wants at most this share of what the most demanding one wants. What links want
+/// grows with their latency and bandwidth: of a switch, a site, a country and an ocean it is several times apart each.
 const SHARES: [f64; 3] = [1.0 / 64.0, 1.0 / 16.0, 0.25];
 
 /// How many messages of some bytes links between groups want under way.
@@ -14,34 +14,51 @@ const SHARES: [f64; 3] = [1.0 / 64.0, 1.0 / 16.0, 0.25];
 pub(super) struct Sites {
     /// The most demanding link; `None` for one group.
     pub between: Option<usize>,
-    /// The smallest sites first: what the most demanding link inside sites wants, and the site of each group, by the number of one of its groups.
+    /// The smallest sites first: what the most demanding link inside sites wants, and the site of each group.
     levels: Vec<(usize, BTreeMap<usize, usize>)>,
 }
 
 impl Sites {
     /// Of the links between some groups of a policy, for messages of some bytes.
     pub fn new(policy: &CompiledPolicy, groups: &BTreeSet<usize>, bytes: usize) -> Sites {
-        let pairs = || groups.iter().flat_map(|&i| groups.range(i + 1..).map(move |&j| (i, j)));
-        let wanted = |(i, j)| policy.link_cost(i, j, bytes).in_flight().max(policy.link_cost(j, i, bytes).in_flight());
-        let all: Vec<((usize, usize), usize)> = pairs().map(|pair| (pair, wanted(pair))).collect();
-        let between = all.iter().map(|link| link.1).max();
-        let mut site: BTreeMap<usize, usize> = groups.iter().map(|&group| (group, group)).collect();
+        let groups: Vec<usize> = groups.iter().copied().collect();
+        let link = |i: usize, j: usize| policy.link_cost(groups[i], groups[j], bytes).in_flight();
+        Sites::of_links(&groups, |i, j| link(i, j).max(link(j, i)))
+    }
+
+    /// The same, by what the link between two of the groups wants, which have places in their list.
+    fn of_links(groups: &[usize], link: impl Fn(usize, usize) -> usize) -> Sites {
+        let n = groups.len();
+        let wanted: Vec<usize> = (0..n * n).map(|k| if k / n == k % n { 0 } else { link(k / n, k % n) }).collect();
+        let between = wanted.iter().copied().max().filter(|_| n > 1);
+        let mut near: Vec<(usize, usize)> = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j))).collect();
+        near.sort_by_key(|&(i, j)| wanted[i * n + j]);
+        // each group by itself at first, and sites that are joined have the name of the first of them
+        let mut site: Vec<usize> = (0..n).collect();
         let mut levels: Vec<(usize, BTreeMap<usize, usize>)> = Vec::new();
         for most in SHARES.map(|share| share * between.unwrap_or(0) as f64) {
             let before = site.clone();
-            for ((i, j), _) in all.iter().filter(|link| link.1 as f64 <= most) {
+            let of = |site: &[usize], name: usize| (0..n).filter(|&k| site[k] == name).collect::<Vec<_>>();
+            for &(i, j) in near.iter().take_while(|&&(i, j)| wanted[i * n + j] as f64 <= most) {
                 let (one, other) = (site[i].min(site[j]), site[i].max(site[j]));
-                site.values_mut().filter(|name| **name == other).for_each(|name| *name = one);
+                if one == other {
+                    continue;
+                }
+                // what is near one of a site need not be near the others
+                let others = of(&site, other);
+                if of(&site, one).iter().all(|&a| others.iter().all(|&b| wanted[a * n + b] as f64 <= most)) {
+                    others.into_iter().for_each(|k| site[k] = one);
+                }
             }
-            let inside = all.iter().filter(|((i, j), _)| site[i] == site[j]).map(|link| link.1).max();
+            let inside = (0..n * n).filter(|k| site[k / n] == site[k % n]).map(|k| wanted[k]).max();
             if site != before {
-                levels.extend(inside.map(|inside| (inside, site.clone())));
+                levels.extend(inside.map(|inside| (inside, groups.iter().zip(&site).map(|(&group, &name)| (group, name)).collect())));
             }
         }
         Sites { between, levels }
     }
 
-    /// What is near each other among some groups, where fewer messages are under way than `between` sites (0: nothing is said), but at least some.
+    /// What is near each other among some of the groups, where fewer messages are under way than `between` sites (0: nothing is said), but at least some.
     pub fn near(&self, between: usize, at_least: usize, groups: impl Iterator<Item = usize> + Clone) -> Vec<Near> {
         let mut near: Vec<Near> = Vec::new();
         for (wanted, site) in &self.levels {
@@ -49,7 +66,7 @@ impl Sites {
             if in_flight > 0 && (between == 0 || in_flight < between) {
                 // larger sites with as many say the same of the smaller ones
                 near.retain(|smaller| smaller.in_flight < in_flight);
-                near.push(Near { in_flight, sites: groups.clone().map(|group| site.get(&group).copied().unwrap_or(group)).collect() });
+                near.push(Near { in_flight, sites: groups.clone().map(|group| site[&group]).collect() });
             }
         }
         near
@@ -79,6 +96,9 @@ mod tests {
         // long messages keep any link busy
         let long = Sites::new(&policy, &groups, 16 << 20);
         assert_eq!((long.between, long.near(2, 0, groups.iter().copied())), (Some(2), Vec::new()));
+        // a group behind a slow link wants little from everybody, and is no bridge
+        let bridged = Sites::of_links(&[4, 5, 6], |i, j| if i == 1 || j == 1 { 2 } else { 21 });
+        assert_eq!(bridged.near(21, 0, 4..7), [Near { in_flight: 2, sites: vec![0, 0, 2] }]);
         let alone = Sites::new(&policy, &BTreeSet::from([3]), 1024);
         assert_eq!((alone.between, alone.near(0, 0, [3].into_iter())), (None, Vec::new()));
     }

@@ -234,9 +234,10 @@ fn segments_fault(collective: &Collective, row: &TwoLevelRow) -> Option<String> 
         );
     }
     let whole = inter_group == InterGroupAlgorithm::OverAll || row.is_per_group();
-    if whole && row.peers + row.intra_in_flight > 0 || row.is_per_group() && row.intra_peers.is_some() {
+    let said_inside = row.intra_in_flight > 0 || row.intra_peers.is_some();
+    if whole && row.peers > 0 || row.is_per_group() && said_inside {
         return Some(
-            "peers and intra_in_flight are about trees inside groups, and intra_peers about them or an algorithm over all ranks".into(),
+            "peers is about coordinators of trees, and intra_in_flight and intra_peers about trees inside groups or an algorithm over all ranks".into(),
         );
     }
     let Some(name) = &row.intra_group else { return Some(format!("it needs intra_group: a tree, or \"{PER_GROUP}\"")) };

@@ -220,10 +220,10 @@ impl Search<'_> {
         if choice.inter_group.has_trees() {
             let wider = wider(window, pieces(bytes, choice.segment));
             others.extend(wider.map(|intra_in_flight| Flow { intra_in_flight, ..flow }));
-            if choice.segment > 0 {
-                others.push(Flow { in_flight: WINDOW, intra_in_flight: WINDOW, ..flow });
-            }
             others.push(Flow { peers: usize::from(flow.peers == 0), ..flow });
+        }
+        if choice.segment > 0 && (choice.inter_group.has_trees() || !two_level.near.is_empty()) {
+            others.push(Flow { in_flight: WINDOW, intra_in_flight: WINDOW, ..flow });
         }
         if two_level.groups.iter().any(|ranks| choice.intra_group.branches(ranks.len())) {
             others.push(Flow { intra_peers: Some(usize::from(!one_peer)), ..flow });

@@ -78,17 +78,19 @@ mod tests {
                 segment: 0,
                 in_flight: 0,
                 near: vec![
-                    Near { in_flight: 2, sites: vec![1, 0, 0, 2, 1, 1, 1] },
+                    Near { in_flight: 2, sites: vec![1, 0, 0, 0, 1, 1, 2] },
                     Near { in_flight: 4, sites: vec![1, 0, 0, 0, 1, 1, 1] },
                 ],
                 peers: 0,
                 intra_group: vec![IntraGroup { algorithm, parameters }],
             };
-            check_windows(&over_all, 7, |a, b| match (a.max(b), a.min(b)) {
-                (0..2, _) | (_, 3..) => 2,
-                (2, _) => 4,
+            check_windows(&over_all, 7, |a, b| match (a < 3, b < 3) {
+                (false, false) if a == 5 || b == 5 => 4,
+                (near, other) if near == other => 2,
                 _ => 9,
             });
+            let near = vec![Near { in_flight: 2, sites: vec![0] }];
+            assert!(TwoLevel { near, ..over_all }.validate(7).unwrap_err().to_string().contains("sites"), "{}", algorithm.name);
         }
     }
 

@@ -24,7 +24,8 @@ impl TwoLevel {
         if !self.hosts.is_empty() && sizes(&self.hosts) != sizes(&self.groups) {
             return wrong("the hosts are not as many as the ranks, group by group".into());
         }
-        let has_sites = |near: &Near| near.sites.len() == n || n == 1 && near.sites.len() == self.groups[0].len();
+        let placed = if n == 1 { self.groups[0].len() } else { n };
+        let has_sites = |near: &Near| near.sites.len() == placed;
         if !self.near.iter().all(has_sites) {
             return wrong("the sites are not as many as the groups, or the ranks of one algorithm over all".into());
         }
