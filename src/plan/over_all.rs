@@ -1,7 +1,8 @@
 //! One algorithm over the ranks of several groups.
 
-use super::across::{Flow, TwoLevelParameters, ordered};
+use super::across::{TwoLevelParameters, ordered};
 use super::common::Common;
+use super::sites::Sites;
 use crate::collective::Parameters;
 use crate::error::Result;
 use crate::flow::{held_back, wanted_inside, with_flow};
@@ -20,7 +21,9 @@ pub(super) fn over_all(common: &Common, groups: Vec<Vec<Rank>>, bytes: usize, ch
     let filled = with_flow(choice.intra_group, said, &*costs, &ranks, bytes);
     let parameters = Parameters { segment: choice.segment, peers: choice.flow.intra_peers.unwrap_or(filled.peers), ..filled };
     let group_of_each = ranks.iter().map(|&rank| common.members[rank].group);
-    let near = if segment > 0 { near(common, (&groups, group_of_each), segment, parameters.in_flight, choice.flow)? } else { Vec::new() };
+    // what links between sites want under way is too much inside these, and inside groups
+    let inside = || wanted_inside(&*costs, &groups, segment).unwrap_or(0).max(choice.flow.intra_in_flight);
+    let near = if segment > 0 { near(&common.sites(segment), parameters.in_flight, inside(), group_of_each) } else { Vec::new() };
     Ok(TwoLevel {
         bytes,
         hosts: Vec::new(),
@@ -34,29 +37,22 @@ pub(super) fn over_all(common: &Common, groups: Vec<Vec<Rank>>, bytes: usize, ch
     })
 }
 
-/// What is near each other: what links between sites want under way is too much inside these, and inside groups.
-fn near(
-    common: &Common,
-    (groups, group_of_each): (&[Vec<Rank>], impl Iterator<Item = usize> + Clone),
-    segment: usize,
-    between: usize,
-    flow: Flow,
-) -> Result<Vec<Near>> {
-    let inside = wanted_inside(&*common.costs(segment)?, groups, segment).unwrap_or(0).max(flow.intra_in_flight);
-    let mut near = common.sites(segment).near(between, inside, group_of_each.clone());
+/// What is near each other among ranks, by the group of each: those of a site, and those of a group, where so many messages are to be under way.
+fn near(sites: &Sites, between: usize, inside: usize, group_of_each: impl Iterator<Item = usize> + Clone) -> Vec<Near> {
+    let mut near = sites.near(between, inside, group_of_each.clone());
     let of_sites = near.first().map_or(between, |site| site.in_flight);
     let of_groups = if inside > 0 { held_back(Some(inside)) } else { 0 };
     if of_groups > 0 && (of_sites == 0 || of_groups < of_sites) {
         near.insert(0, Near { in_flight: of_groups, sites: group_of_each.collect() });
     }
-    Ok(near)
+    near
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::collective::bcast;
-    use crate::plan::{everybody, predict};
+    use crate::plan::{Flow, everybody, predict};
     use crate::policy::{CompiledPolicy, Policy};
     use crate::schedule::check;
     use crate::two_level::InterGroupAlgorithm;
