@@ -4,7 +4,7 @@ mod common;
 
 use collwise::collective::{COLLECTIVES, Collective, Parameters, Shape, bcast};
 use collwise::model::{Among, Cost, CostModel, Fitted};
-use collwise::plan::{Location, PolyModel, plan};
+use collwise::plan::{Location, PolyModel, everybody, plan};
 use collwise::policy::{CompiledPolicy, GroupPolicy, Policy, TwoLevelRow};
 use collwise::predict::completion;
 use collwise::topology::Link;
@@ -251,6 +251,12 @@ fn what_is_wrong_is_said_with_its_line() {
         (row, &row.replace(", intra_group = \"flat\"", ""), at(row), "needs intra_group"),
         (row, &row.replace("intra_group", "segment = \"1KiB\", intra_group"), at(row), "in one piece"),
         (row, &row.replace(" },", ", intra_radix = 4 },"), at(row), "a message that crosses groups has"),
+        (
+            row,
+            &row.replace("\"direct\"", "\"over_all\"").replace(" },", ", intra_in_flight = 4 },"),
+            at(row),
+            "over all ranks, in segments",
+        ),
         (row, &row.replace(" },", ", intra_peers = 100000 },"), at(row), "peers is at most"),
         (row, &row.replace(" },", ", in_flight = 100000 },"), at(row), "in_flight is at most"),
         (row, &row.replace(" },", ", native = true },"), at(row), "needs native_s"),
@@ -388,6 +394,21 @@ fn scores_are_read_as_older_versions_wrote_them() {
     let said = Policy::parse("p", &cut).unwrap_err().to_string();
     let line = 1 + text[..text.find("[[errors.").unwrap()].matches('\n').count();
     assert!(said.contains(&format!("p, line {line}: ")) && said.contains("a value for each of the models"), "{said}");
+}
+
+/// How much is under way to near ranks can be said of one algorithm over all of them.
+#[test]
+fn a_window_inside_groups_is_read_of_one_algorithm_over_all_ranks_in_segments() {
+    let mut policy = read("policies/ccgrid2007.toml");
+    let row = policy.collectives.get_mut(&bcast::COLLECTIVE).unwrap().two_level.last_mut().unwrap();
+    (row.inter_group, row.intra_group, row.segment_bytes) = ("over_all".into(), Some("segmented_chain".into()), 8 << 10);
+    (row.in_flight, row.intra_in_flight, row.peers) = (20, 11, 0);
+    let bytes = row.at_bytes;
+    let policy = CompiledPolicy::new(Policy::parse("p", &policy.to_toml().unwrap()).unwrap()).unwrap();
+    let members = everybody(&policy.policy);
+    let plan = plan(&policy, &members, &bcast::COLLECTIVE, &bcast::COLLECTIVE.shape(members.len(), 0, bytes)).unwrap();
+    let two_level = &plan.routed().unwrap().two_level;
+    assert_eq!((two_level.intra_group[0].parameters.in_flight, two_level.near.iter().map(|n| n.in_flight).collect()), (20, vec![11]));
 }
 
 /// From another root such a tree crosses groups elsewhere, and the last row's size is the largest that anything was measured at.

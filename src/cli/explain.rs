@@ -271,7 +271,7 @@ fn json(policy: &Policy, plan: &Plan, routed: &Routed) -> serde_json::Value {
         "from_row": (routed.groups.len() > 1 || routed.decided.is_some()).then_some(routed.from_row),
         "measured_up_to_bytes": routed.beyond.map(|b| b.measured_bytes),
         "inter_group": routed.decided.map(|w| w.inter_group.name()), "segment_bytes": routed.choice().map(|w| w.segment),
-        "in_flight": routed.choice().map(|w| w.flow.in_flight), "in_flight_inside_sites": routed.two_level.near.iter().map(|near| near.in_flight).collect::<Vec<_>>(), "peers": routed.choice().map(|w| w.flow.peers), "by_speed": routed.choice().map(|w| w.by_speed),
+        "in_flight": routed.choice().map(|w| w.flow.in_flight), "in_flight_near": routed.two_level.near.iter().map(|near| near.in_flight).collect::<Vec<_>>(), "peers": routed.choice().map(|w| w.flow.peers), "by_speed": routed.choice().map(|w| w.by_speed),
         "intra_group": routed.decided.map(|_| routed.two_level.intra_group[0].algorithm),
         "heuristic": solution.map(|s| s.heuristic), "sends": sends, "groups": groups,
     })
@@ -374,7 +374,7 @@ fn crossing(routed: &Routed, inter_group: InterGroupAlgorithm, name: &impl Fn(us
             "{segments} segments of {}{}{}",
             units::bytes(segment),
             under_way(flow.in_flight, flow.peers),
-            inside_sites(&h.near, flow.in_flight > 0)
+            between_near_ranks(&h.near, flow.in_flight > 0)
         )
     } else {
         "one piece".into()
@@ -430,13 +430,13 @@ fn under_way(in_flight: usize, peers: usize) -> String {
     }
 }
 
-/// Where fewer are, since links are near.
-fn inside_sites(near: &[Near], said: bool) -> String {
+/// Where fewer are, since links are short.
+fn between_near_ranks(near: &[Near], said: bool) -> String {
     let under_way = if said { "" } else { " under way" };
     match near {
         [] => String::new(),
-        [site] => format!(", {}{under_way} inside sites", site.in_flight),
-        [site, .., country] => format!(", {} to {}{under_way} inside sites", site.in_flight, country.in_flight),
+        [site] => format!(", {}{under_way} between ranks that are near", site.in_flight),
+        [site, .., country] => format!(", {} to {}{under_way} between ranks that are near", site.in_flight, country.in_flight),
     }
 }
 

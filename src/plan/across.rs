@@ -43,7 +43,8 @@ pub struct Flow {
     pub in_flight: usize,
     /// To how many peers at once a coordinator sends; 0: to all.
     pub peers: usize,
-    /// Messages under way to each peer of the same group, and at least so many to those of the same site; 0: as many as bandwidth and delay of the links want.
+    /// Messages under way to each peer of the same group, and at least so many to those of the same site, but no more than to other sites; 0: as many as bandwidth
+    /// and delay of the links want.
     pub intra_in_flight: usize,
     /// To how many peers at once the other ranks send (of one algorithm over all ranks: all of them), 0 being all; `None`: as the links want.
     pub intra_peers: Option<usize>,
@@ -173,11 +174,11 @@ fn over(common: &Common, mut groups: Vec<Vec<Rank>>, bytes: usize, choice: TwoLe
         IntraGroup { algorithm: choice.intra_group, parameters: Parameters { in_flight, peers, ..Parameters::default() } }
     };
     let said = choice.flow.in_flight > 0 || choice.segment == 0;
-    let sites = common.sites(segment);
-    let between = in_segments(if said { choice.flow.in_flight } else { held_back(sites.between) });
+    let between = in_segments(if said { choice.flow.in_flight } else { held_back(common.sites(segment).between) });
     // coordinators of one site are near as ranks of one group are: where more is said to be under way inside groups, it is between these, too
     let coordinated = groups.iter().map(|ranks| members[ranks[0]].group);
-    let near = if choice.segment > 0 { sites.near(between, choice.flow.intra_in_flight, coordinated) } else { Vec::new() };
+    let near = || common.sites(segment).near(between, choice.flow.intra_in_flight, coordinated);
+    let near = if choice.segment > 0 { near() } else { Vec::new() };
     Ok(TwoLevel {
         bytes,
         intra_group: groups.iter().map(inside).collect(),
@@ -258,6 +259,8 @@ fn in_parts(common: &Common, star: TwoLevel, choice: TwoLevelParameters) -> Resu
     }
     let groups: Vec<Vec<Rank>> = std::iter::once(star.groups[0].clone()).chain(best.into_iter().map(|p| p.ranks)).collect();
     Ok(TwoLevel {
+        // of one piece one message is under way
+        near: Vec::new(),
         hosts: hosts(policy, members, &groups),
         intra_group: vec![star.intra_group[0].clone(); groups.len()],
         inter_group: InterGroup::Tree((1..groups.len()).map(|to| Job::Send { from: 0, to }).collect()),
@@ -373,7 +376,7 @@ fn least(two_level: &TwoLevel, repeats: &Repeats, costs: &PolyModel) -> Result<f
     })
 }
 
-/// How what is done with a message repeats itself. What is under way inside sites is as much as keeps their links busy: no turn waits for more.
+/// How what is done with a message repeats itself. What is under way inside sites is enough to keep their links busy.
 fn repeats(two_level: &TwoLevel) -> Repeats {
     if two_level.segment > 0 {
         let all_along_trees = two_level.intra_group.iter().all(|inside| inside.algorithm.tree.is_some());

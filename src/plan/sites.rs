@@ -29,7 +29,11 @@ impl Sites {
     /// The same, by what the link between two of the groups wants, which have places in their list.
     fn of_links(groups: &[usize], link: impl Fn(usize, usize) -> usize) -> Sites {
         let n = groups.len();
-        let wanted: Vec<usize> = (0..n * n).map(|k| if k / n == k % n { 0 } else { link(k / n, k % n) }).collect();
+        let mut wanted = vec![0; n * n];
+        for (i, j) in (0..n).flat_map(|i| (0..i).map(move |j| (i, j))) {
+            wanted[i * n + j] = link(i, j);
+            wanted[j * n + i] = wanted[i * n + j];
+        }
         let between = wanted.iter().copied().max().filter(|_| n > 1);
         let mut near: Vec<(usize, usize)> = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j))).collect();
         near.sort_by_key(|&(i, j)| wanted[i * n + j]);

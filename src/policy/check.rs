@@ -235,9 +235,10 @@ fn segments_fault(collective: &Collective, row: &TwoLevelRow) -> Option<String> 
     }
     let whole = inter_group == InterGroupAlgorithm::OverAll || row.is_per_group();
     let said_inside = row.intra_in_flight > 0 || row.intra_peers.is_some();
-    if whole && row.peers > 0 || row.is_per_group() && said_inside {
+    let in_one_piece = inter_group == InterGroupAlgorithm::OverAll && row.segment_bytes == 0 && row.intra_in_flight > 0;
+    if whole && row.peers > 0 || row.is_per_group() && said_inside || in_one_piece {
         return Some(
-            "peers is about coordinators of trees, and intra_in_flight and intra_peers about trees inside groups or an algorithm over all ranks".into(),
+            "peers is about coordinators of trees, and intra_in_flight and intra_peers about trees inside groups or an algorithm over all ranks, in segments".into(),
         );
     }
     let Some(name) = &row.intra_group else { return Some(format!("it needs intra_group: a tree, or \"{PER_GROUP}\"")) };

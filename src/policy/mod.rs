@@ -225,8 +225,8 @@ pub struct TwoLevelRow {
     /// Its radix; 0: none, or the default.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub radix: usize,
-    /// Messages under way to each peer of another site; 0: as many as bandwidth and delay of the links want. Inside a site, which is groups whose links want far
-    /// fewer, as many as these want.
+    /// Messages under way to each peer in another group; 0: as many as bandwidth and delay of the links want. Of broadcasts, inside a site, which is groups whose
+    /// links want far fewer, as many as these want.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_flight: usize,
     /// To how many peers at once a coordinator sends (without `intra_group`: every rank); 0: to all.
@@ -242,7 +242,8 @@ pub struct TwoLevelRow {
     /// Its radix; 0: none, or the default.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub intra_radix: usize,
-    /// Messages under way to each peer of the group, and at least so many to those of the same site; 0: as many as bandwidth and delay want.
+    /// Messages under way to each peer of the group, and of broadcasts at least so many to those of the same site, but no more than `in_flight`; 0: as many as
+    /// bandwidth and delay want.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub intra_in_flight: usize,
     /// To how many peers at once ranks send inside a group, where they are no coordinators, 0 being all; none: to one, where that costs little by
