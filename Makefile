@@ -78,13 +78,13 @@ grid-demo: build
 test: build smpi browser
 	$(CARGO) test --release --workspace
 	@if why=$$(target/release/gridemu check 2>&1); then \
-	    $(CARGO) test --release -p collwise-testbed --test grid -- --ignored; \
+	    $(CARGO) test --release --workspace --test grid -- --ignored; \
 	else \
 	    echo "SKIPPED 1 test: the grid of network namespaces: $$why"; \
 	fi
 	@if command -v mpicc.mpich >/dev/null && command -v mpirun.mpich >/dev/null; then \
 	    MPICC=mpicc.mpich $(CARGO) build --release -p collwise-c --target-dir target/mpich && \
-	    $(CARGO) test --release -p collwise-preload --test preload -- --ignored; \
+	    $(CARGO) test --release --workspace --test preload -- --ignored; \
 	else \
 	    echo "SKIPPED 1 test: the preloaded library under MPICH: this machine has no mpicc.mpich or no mpirun.mpich"; \
 	fi
@@ -100,7 +100,7 @@ mpich-test:
 # the grid with netem, on a kernel of its own (Debian: apt-get install user-mode-linux kmod); delays on a busy machine may be off
 netem-test: build
 	scripts/on-uml.sh --check
-	$(CARGO) test --release -p collwise-testbed --test netem -- --ignored
+	$(CARGO) test --release --workspace --test netem -- --ignored
 
 gallery: build
 	scripts/gallery.sh
