@@ -21,12 +21,17 @@ impl Cost {
 /// [`Cost::in_flight`] of messages of some bytes among ranks, as many as the most demanding link wants of those from the first rank to each
 /// other and from each to the next; 0 for one rank.
 pub fn in_flight(costs: &dyn CostModel, ranks: &[Rank], bytes: usize) -> usize {
-    held_back(links(ranks).map(|link| costs.cost(link, bytes).in_flight()).max())
+    held_back(wanted(costs, ranks, bytes))
 }
 
 /// How many messages of some bytes the most demanding link inside groups of ranks wants under way; `None` where each is one rank.
 pub fn wanted_inside(costs: &dyn CostModel, groups: &[Vec<Rank>], bytes: usize) -> Option<usize> {
-    groups.iter().flat_map(|ranks| links(ranks)).map(|link| costs.cost(link, bytes).in_flight()).max()
+    groups.iter().filter_map(|ranks| wanted(costs, ranks, bytes)).max()
+}
+
+/// How many messages the most demanding link among ranks wants under way, of those that [`in_flight`] looks at.
+fn wanted(costs: &dyn CostModel, ranks: &[Rank], bytes: usize) -> Option<usize> {
+    links(ranks).map(|link| costs.cost(link, bytes).in_flight()).max()
 }
 
 /// To how many peers at once messages of some bytes go among ranks: to one, where on all those links hardly anything is lost by waiting for a
@@ -50,6 +55,11 @@ fn links(ranks: &[Rank]) -> impl Iterator<Item = Link> + '_ {
 /// anyway, since a longer wait than the link's own would only be lost.
 pub fn held_back(wanted: Option<usize>) -> usize {
     wanted.filter(|&messages| messages <= WINDOW).unwrap_or(0)
+}
+
+/// True if so many messages under way, which are some, are fewer than others, of which 0 says nothing.
+pub fn are_fewer(messages: usize, others: usize) -> bool {
+    messages > 0 && (others == 0 || messages < others)
 }
 
 /// Parameters with what they leave open of the messages under way.

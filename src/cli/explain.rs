@@ -435,8 +435,8 @@ fn between_near_ranks(near: &[Near], said: bool) -> String {
     let under_way = if said { "" } else { " under way" };
     match near {
         [] => String::new(),
-        [site] => format!(", {}{under_way} between ranks that are near", site.in_flight),
-        [site, .., country] => format!(", {} to {}{under_way} between ranks that are near", site.in_flight, country.in_flight),
+        [nearest] => format!(", {}{under_way} between ranks that are near", nearest.in_flight),
+        [nearest, .., farther] => format!(", {} to {}{under_way} between ranks that are near", nearest.in_flight, farther.in_flight),
     }
 }
 

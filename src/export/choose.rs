@@ -239,7 +239,7 @@ impl Search<'_> {
                     let schedule = algorithm.bounded_schedule(&part, &parameters)?;
                     schedule.ok_or_else(|| Error::invalid(format!("predict {}: its messages are not known", library.name)))
                 };
-                let repeats = Repeats { segment: self.collective.repeats(algorithm, &parameters), turn: 1, ..Repeats::default() };
+                let repeats = Repeats { segment: self.collective.repeats(algorithm, &parameters), turn: 1, in_flight: 0 };
                 // one for all sizes may be far from the fastest at some
                 let limit = if (self.target.one_for_all_sizes)(self.collective) { f64::INFINITY } else { least * AS_GOOD };
                 match pipelined(shape.bytes, repeats, &costs, limit, of) {

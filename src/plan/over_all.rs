@@ -5,7 +5,7 @@ use super::common::Common;
 use super::sites::Sites;
 use crate::collective::Parameters;
 use crate::error::Result;
-use crate::flow::{held_back, wanted_inside, with_flow};
+use crate::flow::{are_fewer, held_back, wanted_inside, with_flow};
 use crate::topology::Rank;
 use crate::two_level::{InterGroup, IntraGroup, Near, TwoLevel};
 
@@ -41,8 +41,8 @@ pub(super) fn over_all(common: &Common, groups: Vec<Vec<Rank>>, bytes: usize, ch
 fn near(sites: &Sites, between: usize, inside: usize, group_of_each: impl Iterator<Item = usize> + Clone) -> Vec<Near> {
     let mut near = sites.near(between, inside, group_of_each.clone());
     let of_sites = near.first().map_or(between, |site| site.in_flight);
-    let of_groups = if inside > 0 { held_back(Some(inside)) } else { 0 };
-    if of_groups > 0 && (of_sites == 0 || of_groups < of_sites) {
+    let of_groups = held_back(Some(inside));
+    if are_fewer(of_groups, of_sites) {
         near.insert(0, Near { in_flight: of_groups, sites: group_of_each.collect() });
     }
     near

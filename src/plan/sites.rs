@@ -1,6 +1,6 @@
 //! Groups that are near each other: links between those of one site want far fewer messages under way than those of the wide area.
 
-use crate::flow::held_back;
+use crate::flow::{are_fewer, held_back};
 use crate::policy::CompiledPolicy;
 use crate::two_level::Near;
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,7 +67,7 @@ impl Sites {
         let mut near: Vec<Near> = Vec::new();
         for (wanted, site) in &self.levels {
             let in_flight = held_back(Some(at_least.max(*wanted)));
-            if in_flight > 0 && (between == 0 || in_flight < between) {
+            if are_fewer(in_flight, between) {
                 // larger sites with as many say the same of the smaller ones
                 near.retain(|smaller| smaller.in_flight < in_flight);
                 near.push(Near { in_flight, sites: groups.clone().map(|group| site[&group]).collect() });

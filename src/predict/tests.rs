@@ -412,7 +412,7 @@ fn a_pipeline_on_long_links_is_known_by_its_first_windows() {
             seen.set(bytes.max(seen.get()));
             chain(segment)(bytes)
         };
-        let repeats = Repeats { segment, turn: 1, ..Repeats::default() };
+        let repeats = Repeats { segment, turn: 1, in_flight: 0 };
         let found = pipelined(bytes, repeats, &Long, f64::INFINITY, schedule).unwrap();
         assert!((found / whole - 1.0).abs() < 0.01, "{bytes} in {segment}: {found}, replayed {whole}");
         assert!(seen.get() < bytes / 2);
