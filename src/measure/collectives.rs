@@ -24,6 +24,8 @@ pub(super) struct Timing<'a, T> {
     pub first_waits: bool,
     /// Ranks that are through do nothing else before all are: what takes their processors or links meanwhile would be counted.
     pub stays: bool,
+    /// Others than the root make data new for the next run, which begins when they have.
+    pub others_renew: bool,
 }
 
 /// How ranks begin together.
@@ -105,7 +107,10 @@ impl<T: Ping> Timing<'_, T> {
                 self.transport.barrier(&all)?;
             }
             renew();
-            self.transport.gather_at(self.root, &self.others)?;
+            // whom all have waited for knows that they are through
+            if !self.stays || self.others_renew {
+                self.transport.gather_at(self.root, &self.others)?;
+            }
         }
         Ok(stamps)
     }
@@ -209,7 +214,7 @@ mod tests {
 
     /// What the root finds of two broadcasts of 1 KiB, one after the other, with how often they were run: in the second one, before each run of
     /// these numbers, the clock of rank 1 jumps.
-    fn broadcasts(together: bool, jumps: &[usize], by: f64) -> [(Vec<f64>, usize); 2] {
+    fn broadcasts(together: bool, stays: bool, jumps: &[usize], by: f64) -> [(Vec<f64>, usize); 2] {
         let play = |inner: ThreadTransport| {
             let me = inner.rank();
             let mut transport = Jumping { inner, ahead: Cell::new(100.0 * me as f64) };
@@ -219,8 +224,16 @@ mod tests {
             let others = (1..3).collect();
             let mut answered_s = f64::INFINITY;
             let together = together.then_some(Together { follows: false, answered_s: &mut answered_s });
-            let mut timing =
-                Timing { transport: &mut transport, clocks: &mut clocks, root: 0, others, together, first_waits: false, stays: false };
+            let mut timing = Timing {
+                transport: &mut transport,
+                clocks: &mut clocks,
+                root: 0,
+                others,
+                together,
+                first_waits: false,
+                stays,
+                others_renew: false,
+            };
             [&[][..], jumps].map(|jumps| {
                 let mut run = 0;
                 let once = |transport: &mut Jumping| {
@@ -244,8 +257,10 @@ mod tests {
 
     #[test]
     fn what_a_jump_spoils_is_run_again() {
-        for (together, by) in [(false, 0.5), (false, -0.5), (true, 0.5), (true, -0.5)] {
-            let [(before, runs), (after, again)] = broadcasts(together, &[3], by);
+        for (together, stays, by) in
+            [(false, false, 0.5), (false, true, -0.5), (true, false, 0.5), (true, true, -0.5), (false, false, -0.5)]
+        {
+            let [(before, runs), (after, again)] = broadcasts(together, stays, &[3], by);
             assert_eq!((before.len(), runs, after.len(), again), (RUNS + 2, 1 + RUNS, RUNS + 2, 1 + RUNS + RUNS), "{together} {by}");
             assert!(after[..RUNS].iter().all(|&t| t > 1e-3 && t < 0.2), "{together} {by}: {after:?}");
             assert!(after[RUNS] < 0.1, "once more nothing jumps: {after:?}");
@@ -255,7 +270,7 @@ mod tests {
     #[test]
     fn a_clock_that_jumps_all_the_time_is_given_up_and_its_times_say_so() {
         let jumps: Vec<usize> = (0..100).filter(|run| run % RUNS == 3).collect();
-        let [_, (after, runs)] = broadcasts(false, &jumps, 0.5);
+        let [_, (after, runs)] = broadcasts(false, false, &jumps, 0.5);
         assert_eq!(runs, 1 + RUNS + MOST_RETRIES * RUNS);
         assert!(after[RUNS] > 0.4, "{after:?}");
     }

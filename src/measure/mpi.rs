@@ -62,6 +62,18 @@ impl Memory {
 /// What sets a communicator of these hosts up as a program's is that runs a policy, and says how many seconds that took; none where it was not done.
 pub type SetUp = fn(ffi::MPI_Comm, &[String]) -> Result<Option<f64>>;
 
+/// So many parts at most are ready at once, for their memory.
+const READY: usize = 64;
+
+/// What a rank does in an experiment.
+struct OwnPart {
+    members: Vec<Rank>,
+    /// Of this rank among the members.
+    position: usize,
+    program: Program,
+    layout: Layout,
+}
+
 /// What one rank needs to play its parts.
 struct Player {
     set_up: SetUp,
@@ -246,43 +258,55 @@ impl Player {
         self.transport.send_texts(&texts)
     }
 
-    /// Plays this rank's parts; gives the times of those where its clock counts, and after each one's how uncertain they are.
+    /// Plays this rank's parts; gives the times of those where its clock counts, and after each one's how uncertain they are. Some are made ready before, so
+    /// that nobody is late for one, or takes processors from who still is in the one before.
     fn play(&mut self, parts: Vec<Part>, repetitions: usize) -> Result<Vec<f64>> {
         let mut times = Vec::new();
-        for part in parts {
-            match part {
-                Part::Play { experiment, warm_up, follows } => {
-                    times.extend(self.play_one(&experiment, usize::from(warm_up), repetitions, follows)?);
+        for parts in parts.chunks(READY) {
+            let ready = parts.iter().map(|part| self.make_ready(part)).collect::<Result<Vec<_>>>()?;
+            for (part, own) in parts.iter().zip(ready) {
+                match (part, own) {
+                    (Part::Play { experiment, warm_up, follows }, Some(own)) => {
+                        times.extend(self.play_one(experiment, &own, usize::from(*warm_up), repetitions, *follows)?);
+                    }
+                    (Part::Barrier(ranks), _) => self.transport.barrier(ranks)?,
+                    _ => (),
                 }
-                Part::Barrier(ranks) => self.transport.barrier(&ranks)?,
             }
         }
         Ok(times)
     }
 
-    /// Runs an experiment so many times to warm up, and then so many times that count. Whoever is late for the first is waited for there, or,
-    /// where nothing warms up, before it begins; nobody is where it `follows` another one.
-    fn play_one(&mut self, experiment: &Experiment, warm_ups: usize, repetitions: usize, follows: bool) -> Result<Vec<f64>> {
-        let (me, members) = (self.transport.rank(), experiment.ranks());
-        let position = members.iter().position(|&r| r == me).unwrap_or(0);
+    /// What this rank does in an experiment, with room for it.
+    fn make_ready(&mut self, part: &Part) -> Result<Option<OwnPart>> {
+        let Part::Play { experiment, .. } = part else { return Ok(None) };
+        let members = experiment.ranks();
+        let position = members.iter().position(|&r| r == self.transport.rank()).unwrap_or(0);
         let program = experiment.program(position)?.renamed(|position| members[position]);
         let layout = experiment.layout(position);
         self.buffers.make_room(layout);
+        Ok(Some(OwnPart { position, program, layout, members }))
+    }
+
+    /// Runs an experiment so many times to warm up, and then so many times that count. Whoever is late for the first is waited for there, or,
+    /// where nothing warms up, before it begins; nobody is where it `follows` another one.
+    fn play_one(&mut self, experiment: &Experiment, own: &OwnPart, warm_ups: usize, repetitions: usize, follows: bool) -> Result<Vec<f64>> {
+        let OwnPart { members, position, program, .. } = own;
         if experiment.is_collective() {
-            return self.play_collective(experiment, &members, &program, (warm_ups, repetitions), follows, layout);
+            return self.play_collective(experiment, own, (warm_ups, repetitions), follows);
         }
         if warm_ups == 0 {
-            self.transport.gather_at(members[experiment.timer()], &members)?;
+            self.transport.gather_at(members[experiment.timer()], members)?;
         }
         let mut times = Vec::with_capacity(repetitions);
         let mut trace = Trace::new(program.len());
         for run in 0..warm_ups + repetitions {
-            self.execute(experiment, &program, Some(&mut trace))?;
-            if run >= warm_ups && position == experiment.timer() {
+            self.execute(experiment, program, Some(&mut trace))?;
+            if run >= warm_ups && *position == experiment.timer() {
                 times.push(experiment.span(&trace));
             }
         }
-        if position == experiment.timer() {
+        if *position == experiment.timer() {
             // it reads one clock
             times.extend([0.0; UNCERTAIN]);
         }
@@ -293,11 +317,9 @@ impl Player {
     fn play_collective(
         &mut self,
         experiment: &Experiment,
-        members: &[Rank],
-        program: &Program,
+        OwnPart { members, program, layout, .. }: &OwnPart,
         (warm_ups, repetitions): (usize, usize),
         follows: bool,
-        layout: Layout,
     ) -> Result<Vec<f64>> {
         let (me, root) = (self.transport.rank(), members[experiment.timer()]);
         let native = experiment.native(me).map(|call| Ok::<_, Error>((self.group(&call.ranks)?, call))).transpose()?;
@@ -326,11 +348,12 @@ impl Player {
         let others = members.iter().copied().filter(|&r| r != root).collect();
         let together = experiment
             .begins_together()
-            .then(|| Together { follows, answered_s: answered_s.entry((root, members.to_vec())).or_insert(f64::INFINITY) });
+            .then(|| Together { follows, answered_s: answered_s.entry((root, members.clone())).or_insert(f64::INFINITY) });
         let most = experiment.layout(experiment.timer());
         let stays = most.input.max(most.output) >= LONG;
-        let first_waits = self.sends_wait_for_receives || stays;
-        Timing { transport, clocks, root, others, together, first_waits, stays }.play(warm_ups, repetitions, once, renew)
+        let first_waits = self.sends_wait_for_receives || stays && !follows;
+        let others_renew = (0..members.len()).any(|p| p != experiment.timer() && experiment.layout(p).input > 0);
+        Timing { transport, clocks, root, others, together, first_waits, stays, others_renew }.play(warm_ups, repetitions, once, renew)
     }
 
     fn execute(&mut self, experiment: &Experiment, program: &Program, trace: Option<&mut Trace>) -> Result<()> {

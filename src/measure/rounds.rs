@@ -56,7 +56,7 @@ pub enum Part {
         experiment: Experiment,
         /// A run that does not count comes first.
         warm_up: bool,
-        /// All its ranks come from a collective that the same ones began together, timed by the same one: nobody is late.
+        /// All its ranks come from a collective that they began in the same way, timed by the same one: nobody is late.
         follows: bool,
     },
     /// It waits until these ranks, itself among them, have come so far.
@@ -71,10 +71,11 @@ pub fn parts(batches: &[Vec<Experiment>], hosts: &[String], mut warms_up: impl F
     let circles = circles(batches, hosts);
     for (k, batch) in batches.iter().enumerate() {
         for experiment in batch {
-            let (ranks, together) = (experiment.ranks(), experiment.begins_together());
+            let ranks = experiment.ranks();
             let is_same = |part: &Part| {
                 let Part::Play { experiment: before, .. } = part else { return false };
-                together && before.begins_together() && (before.ranks(), before.timer()) == (ranks.clone(), experiment.timer())
+                let of = |e: &Experiment| (e.is_collective(), e.begins_together(), e.timer());
+                experiment.is_collective() && of(before) == of(experiment) && before.ranks() == ranks
             };
             let follows = ranks.iter().all(|r| parts.get(r).and_then(|parts| parts.last()).is_some_and(is_same));
             let part = Part::Play { experiment: experiment.clone(), warm_up: warms_up(experiment), follows };
@@ -179,6 +180,8 @@ mod tests {
         assert!(!follow(std::slice::from_ref(&all)) && follow(&[all.clone(), all.clone()]));
         assert!(!follow(&[all.clone(), barrier(&[1, 2]), all.clone()]), "two of them may be late");
         assert!(!follow(&[all.clone(), barrier(&[0, 2, 1])]) && !follow(&[all.clone(), barrier(&[1, 0, 2])]));
+        assert!(follow(&[broadcast(&[0, 1, 2], 1), broadcast(&[0, 1, 2], 2)]), "the root begins both");
+        assert!(!follow(&[broadcast(&[0, 2, 1], 1), broadcast(&[0, 1, 2], 1)]) && !follow(&[pair(0, 1), broadcast(&[0, 1], 1)]));
         assert!(!follow(&[broadcast(&[0, 1, 2], 1), all.clone()]) && !follow(&[all, broadcast(&[0, 1, 2], 1)]), "a root begins these");
     }
 
