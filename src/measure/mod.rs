@@ -124,6 +124,15 @@ pub trait Probe {
     /// What failed, and on which rank.
     fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Runs>>;
 
+    /// As [`Probe::run`], each once, of so many calls in a row, which every rank makes one after the other: what one call takes of that. Nothing where that
+    /// cannot be measured.
+    ///
+    /// # Errors
+    /// What failed, and on which rank.
+    fn in_a_row(&mut self, _batches: &[Vec<Experiment>], _calls: usize) -> Result<Vec<Runs>> {
+        Ok(Vec::new())
+    }
+
     /// True if the library's own collectives can be measured.
     fn has_native(&self) -> bool;
 

@@ -23,7 +23,7 @@ use std::os::raw::c_int;
 /// What the driver asks of a rank.
 #[derive(serde::Serialize, serde::Deserialize)]
 enum Order {
-    Run { parts: Vec<Part>, repetitions: usize },
+    Run { parts: Vec<Part>, repetitions: usize, calls: usize },
     SetUp { hosts: Vec<String> },
     Stop,
 }
@@ -165,27 +165,9 @@ impl Probe for MpiProbe {
             let said = self.warmth.warms_up(e);
             said.map_err(|e| failed = Err(e)).unwrap_or(true)
         };
-        let mut parts = parts(batches, &self.settings.hosts, warms_up);
+        let parts = parts(batches, &self.settings.hosts, warms_up);
         failed?;
-        let own = parts.remove(&0).unwrap_or_default();
-        self.player.order(parts.into_iter().map(|(r, parts)| (r, Order::Run { parts, repetitions })).collect())?;
-        let clock = |e: &Experiment| e.ranks()[e.timer()];
-        // each rank sends all its times at once, when it is through
-        let (mut times, each) = (FxHashMap::from_iter([(0, self.player.play(own, repetitions)?)]), repetitions + UNCERTAIN);
-        let mut counts: BTreeMap<Rank, usize> = BTreeMap::new();
-        batches.iter().flatten().for_each(|e| *counts.entry(clock(e)).or_default() += each);
-        let wanted: Vec<(Rank, usize)> = counts.into_iter().filter(|(r, _)| *r > 0).collect();
-        times.extend(wanted.iter().map(|w| w.0).zip(self.player.transport.receive_times_of_each(&wanted)?));
-        let mut rest: FxHashMap<Rank, &[f64]> = times.iter().map(|(&r, t)| (r, &t[..])).collect();
-        let of = |e: &Experiment| {
-            let rest = rest.get_mut(&clock(e))?;
-            let (own, later) = rest.split_at_checked(each)?;
-            *rest = later;
-            let (seconds, uncertain) = own.split_at_checked(repetitions)?;
-            Some(Timed { seconds: seconds.to_vec(), error_s: uncertain[0], drift_s: uncertain[1] })
-        };
-        let all: Option<Vec<Timed>> = batches.iter().flatten().map(of).collect();
-        let all = all.ok_or_else(|| Error::data("measure: a rank gave fewer times than it was asked for"))?;
+        let all = self.play(batches, parts, repetitions, 1)?;
         for (experiment, timed) in batches.iter().flatten().zip(&all) {
             let run = stats::median(&timed.seconds).unwrap_or(f64::INFINITY);
             self.warmth.took(experiment, run);
@@ -202,6 +184,17 @@ impl Probe for MpiProbe {
         Ok(all.into_iter().map(|timed| Runs { seconds: timed.seconds, clock_error_s: timed.error_s }).collect())
     }
 
+    fn in_a_row(&mut self, batches: &[Vec<Experiment>], calls: usize) -> Result<Vec<Runs>> {
+        // what was chosen has run before
+        let parts = parts(batches, &self.settings.hosts, |_| false);
+        let all = self.play(batches, parts, 1, calls)?;
+        let a_call = |seconds: f64| seconds / calls as f64;
+        Ok(all
+            .into_iter()
+            .map(|t| Runs { seconds: t.seconds.into_iter().map(a_call).collect(), clock_error_s: a_call(t.error_s) })
+            .collect())
+    }
+
     fn has_native(&self) -> bool {
         true
     }
@@ -214,6 +207,37 @@ impl Probe for MpiProbe {
 
     fn elapsed(&self) -> f64 {
         now() - self.began
+    }
+}
+
+impl MpiProbe {
+    /// Hands out its parts to each rank, and gives what came home of each experiment, in order: what so many calls in a row took, so many times.
+    fn play(
+        &mut self,
+        batches: &[Vec<Experiment>],
+        mut parts: BTreeMap<Rank, Vec<Part>>,
+        repetitions: usize,
+        calls: usize,
+    ) -> Result<Vec<Timed>> {
+        let own = parts.remove(&0).unwrap_or_default();
+        self.player.order(parts.into_iter().map(|(r, parts)| (r, Order::Run { parts, repetitions, calls })).collect())?;
+        let clock = |e: &Experiment| e.ranks()[e.timer()];
+        // each rank sends all its times at once, when it is through
+        let (mut times, each) = (FxHashMap::from_iter([(0, self.player.play(own, repetitions, calls)?)]), repetitions + UNCERTAIN);
+        let mut counts: BTreeMap<Rank, usize> = BTreeMap::new();
+        batches.iter().flatten().for_each(|e| *counts.entry(clock(e)).or_default() += each);
+        let wanted: Vec<(Rank, usize)> = counts.into_iter().filter(|(r, _)| *r > 0).collect();
+        times.extend(wanted.iter().map(|w| w.0).zip(self.player.transport.receive_times_of_each(&wanted)?));
+        let mut rest: FxHashMap<Rank, &[f64]> = times.iter().map(|(&r, t)| (r, &t[..])).collect();
+        let of = |e: &Experiment| {
+            let rest = rest.get_mut(&clock(e))?;
+            let (own, later) = rest.split_at_checked(each)?;
+            *rest = later;
+            let (seconds, uncertain) = own.split_at_checked(repetitions)?;
+            Some(Timed { seconds: seconds.to_vec(), error_s: uncertain[0], drift_s: uncertain[1] })
+        };
+        let all: Option<Vec<Timed>> = batches.iter().flatten().map(of).collect();
+        all.ok_or_else(|| Error::data("measure: a rank gave fewer times than it was asked for"))
     }
 }
 
@@ -242,8 +266,8 @@ impl Player {
                 Order::SetUp { hosts } => {
                     (self.set_up)(self.transport.comm(), &hosts)?;
                 }
-                Order::Run { parts, repetitions } => {
-                    let times = self.play(parts, repetitions)?;
+                Order::Run { parts, repetitions, calls } => {
+                    let times = self.play(parts, repetitions, calls)?;
                     if !times.is_empty() {
                         self.transport.send_times(0, &times)?;
                     }
@@ -259,15 +283,15 @@ impl Player {
     }
 
     /// Plays this rank's parts; gives the times of those where its clock counts, and after each one's how uncertain they are. Some are made ready before, so
-    /// that nobody is late for one, or takes processors from who still is in the one before.
-    fn play(&mut self, parts: Vec<Part>, repetitions: usize) -> Result<Vec<f64>> {
+    /// that nobody is late for one, or takes processors from who still is in the one before. A run of a collective is so many calls in a row.
+    fn play(&mut self, parts: Vec<Part>, repetitions: usize, calls: usize) -> Result<Vec<f64>> {
         let mut times = Vec::new();
         for parts in parts.chunks(READY) {
             let ready = parts.iter().map(|part| self.make_ready(part)).collect::<Result<Vec<_>>>()?;
             for (part, own) in parts.iter().zip(ready) {
                 match (part, own) {
                     (Part::Play { experiment, warm_up, follows }, Some(own)) => {
-                        times.extend(self.play_one(experiment, &own, usize::from(*warm_up), repetitions, *follows)?);
+                        times.extend(self.play_one(experiment, &own, (usize::from(*warm_up), repetitions, calls), *follows)?);
                     }
                     (Part::Barrier(ranks), _) => self.transport.barrier(ranks)?,
                     _ => (),
@@ -290,10 +314,16 @@ impl Player {
 
     /// Runs an experiment so many times to warm up, and then so many times that count. Whoever is late for the first is waited for there, or,
     /// where nothing warms up, before it begins; nobody is where it `follows` another one.
-    fn play_one(&mut self, experiment: &Experiment, own: &OwnPart, warm_ups: usize, repetitions: usize, follows: bool) -> Result<Vec<f64>> {
+    fn play_one(
+        &mut self,
+        experiment: &Experiment,
+        own: &OwnPart,
+        (warm_ups, repetitions, calls): (usize, usize, usize),
+        follows: bool,
+    ) -> Result<Vec<f64>> {
         let OwnPart { members, position, program, .. } = own;
         if experiment.is_collective() {
-            return self.play_collective(experiment, own, (warm_ups, repetitions), follows);
+            return self.play_collective(experiment, own, (warm_ups, repetitions, calls), follows);
         }
         if warm_ups == 0 {
             self.transport.gather_at(members[experiment.timer()], members)?;
@@ -318,7 +348,7 @@ impl Player {
         &mut self,
         experiment: &Experiment,
         OwnPart { members, program, layout, .. }: &OwnPart,
-        (warm_ups, repetitions): (usize, usize),
+        (warm_ups, repetitions, calls): (usize, usize, usize),
         follows: bool,
     ) -> Result<Vec<f64>> {
         let (me, root) = (self.transport.rank(), members[experiment.timer()]);
@@ -337,11 +367,13 @@ impl Player {
             }
         };
         let once = |transport: &mut MpiTransport| {
-            // SAFETY: the buffers are this player's own
-            unsafe { executor.run(transport, &mut Task::new(program).combining(&combine), arguments.buffers, 0)? };
-            if let Some((comm, call)) = &native {
-                // SAFETY: the buffers have the experiment's layout; all members of `comm` take part in it
-                unsafe { library::run(call.collective, &Arguments { root: call.root, ..arguments }, *comm)? };
+            for _ in 0..calls {
+                // SAFETY: the buffers are this player's own
+                unsafe { executor.run(transport, &mut Task::new(program).combining(&combine), arguments.buffers, 0)? };
+                if let Some((comm, call)) = &native {
+                    // SAFETY: the buffers have the experiment's layout; all members of `comm` take part in it
+                    unsafe { library::run(call.collective, &Arguments { root: call.root, ..arguments }, *comm)? };
+                }
             }
             Ok(())
         };

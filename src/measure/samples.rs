@@ -39,6 +39,10 @@ pub struct Sample {
     /// too good. They choose nothing but between it and the library's own, which then ran in turns with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub confirmed: Vec<f64>,
+    /// Seconds a call of several in a row, each of which begins on a rank as soon as that is through with the one before, where it was chosen and the library's
+    /// own may be as fast: those of both, in turns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_a_row: Vec<f64>,
     /// A time is off by so much at most for clocks of several ranks that are compared: half the shortest round trip of a message between them,
     /// as if its ways out and back could differ by all of it, and how far they may have drifted since they were looked at. 0 where one
     /// clock is read or time is virtual, and in files of older versions, which do not say.
@@ -215,7 +219,9 @@ impl Sample {
     /// Reads a line of a sample file over so many ranks; gives the reason if it is none.
     fn parse(line: &str, ranks: usize) -> std::result::Result<Sample, String> {
         let sample: Sample = serde_json::from_str(line).map_err(|e| format!("this is no sample: {e}"))?;
-        if sample.seconds.is_empty() || sample.all().iter().chain(&sample.confirmed).any(|&t| !crate::units::is_time(t)) {
+        if sample.seconds.is_empty()
+            || sample.all().iter().chain(&sample.confirmed).chain(&sample.in_a_row).any(|&t| !crate::units::is_time(t))
+        {
             return Err("a sample needs at least one time, all finite and zero or more".into());
         }
         if !crate::units::is_time(sample.clock_error_s) {
@@ -252,6 +258,7 @@ pub(super) mod fixtures {
             stop: Stop::Budget,
             remeasured: Vec::new(),
             confirmed: Vec::new(),
+            in_a_row: Vec::new(),
             clock_error_s: 0.0,
         }
     }

@@ -313,6 +313,7 @@ impl<'a> Session<'a> {
                     stop,
                     remeasured: Vec::new(),
                     confirmed: Vec::new(),
+                    in_a_row: Vec::new(),
                     clock_error_s: runs.clock_error_s,
                 }));
                 stop.is_none()

@@ -52,23 +52,38 @@ pub(super) fn fastest_at_first(samples: &Samples, rivals: &[Experiment]) -> Opti
 }
 
 /// Runs what was chosen again, each in turns with the library's own where that might be preferred, or ours to it; longer, where ours seems to be
-/// faster by enough and this did not make sure of it.
+/// faster by enough and this did not make sure of it. Then calls in a row of both, where ours is taken and the library's own is not far slower.
 pub(super) fn confirm(session: &mut Session, chosen: Vec<(Experiment, Experiment)>) -> Result<()> {
-    let field = |(own, native)| if is_in_doubt(session.samples(), &own, &native) { vec![own, native] } else { vec![own] };
-    let fields: Vec<Vec<Experiment>> = chosen.into_iter().map(field).collect();
+    let field = |(own, native): &(Experiment, Experiment)| {
+        let beside = is_in_doubt(session.samples(), own, native).then(|| native.clone());
+        std::iter::once(own.clone()).chain(beside).collect()
+    };
+    let fields: Vec<Vec<Experiment>> = chosen.iter().map(field).collect();
     session.confirm(CONFIRMED, &fields)?;
     let unsure = |field: &Vec<Experiment>| match &field[..] {
         [own, native] => verdict(session.samples(), own, native).is_some_and(|v| v.is_unsure()),
         _ => false,
     };
     let unsure: Vec<Vec<Experiment>> = fields.into_iter().filter(unsure).collect();
-    session.confirm_longer(CONFIRMED, unsure)
+    session.confirm_longer(CONFIRMED, unsure)?;
+    let near = |(own, native): &(Experiment, Experiment)| {
+        verdict(session.samples(), own, native)
+            .is_some_and(|v| !v.native && v.native_s.is_some_and(|native_s| native_s <= FAR_APART * v.own_s))
+    };
+    let near = chosen.into_iter().filter(near).map(|(own, native)| vec![own, native]).collect();
+    session.in_a_row(IN_A_ROW, near)
 }
 
 /// What that is for.
 const CONFIRMED: &str = "what was chosen, confirmed";
 
-/// What takes so many times as long as the other one is the slower one, however its runs scatter: running both again would take longest just there.
+/// What calls in a row are for.
+const IN_A_ROW: &str = "what was chosen, in a row";
+
+/// Where calls in a row take so many times as long as the library's own, that is taken, however fast one call alone is.
+const SLOWER_IN_A_ROW: f64 = 1.03;
+
+/// What takes so many times as long as the other one is the slower one, however its runs scatter, and in a row: running both again would take longest just there.
 const FAR_APART: f64 = 2.0;
 
 /// True if one of the two may be faster, whatever was found: where neither beat the other in a race, that takes a quarter, and runs that do not scatter, or
@@ -99,14 +114,16 @@ impl Verdict {
     }
 }
 
-/// By the runs that [confirmed](confirm) the choice, where there are some.
+/// By the runs that [confirmed](confirm) the choice, where there are some, and by calls in a row.
 pub(super) fn verdict(samples: &Samples, own: &Experiment, native: &Experiment) -> Option<Verdict> {
     let confirmed = |e: &Experiment| samples.get(e).map_or(&[][..], |sample| &sample.confirmed);
     let time = |e: &Experiment| stats::median(confirmed(e)).or_else(|| choosing(samples, e));
     let (own_s, native_s) = (time(own)?, time(native));
     let runs = (confirmed(own), confirmed(native));
     let clearly = (runs.0.len().min(runs.1.len()) >= LEAST_FOR_TEST).then(|| stats::is_less(runs.0, runs.1));
-    Some(Verdict { own_s, native_s, native: native_s.is_some_and(|native| !beats_native(own_s, native, clearly)) })
+    let in_a_row = |e: &Experiment| stats::median(&samples.get(e)?.in_a_row);
+    let is_slower = in_a_row(own).zip(in_a_row(native)).is_some_and(|(own, native)| own > native * SLOWER_IN_A_ROW);
+    Some(Verdict { own_s, native_s, native: native_s.is_some_and(|native| is_slower || !beats_native(own_s, native, clearly)) })
 }
 
 #[cfg(test)]
@@ -120,7 +137,7 @@ mod tests {
 
     fn sample(out: usize, seconds: &[f64], stop: Stop) -> Sample {
         let (experiment, seconds) = (experiment(out), seconds.to_vec());
-        Sample { experiment, seconds, stop, remeasured: Vec::new(), confirmed: Vec::new(), clock_error_s: 0.0 }
+        Sample { experiment, seconds, stop, remeasured: Vec::new(), confirmed: Vec::new(), in_a_row: Vec::new(), clock_error_s: 0.0 }
     }
 
     fn samples(all: impl IntoIterator<Item = Sample>) -> Samples {
@@ -161,6 +178,17 @@ mod tests {
         assert!(native(&[1.0, 1.01, 1.02], &[1.021, 1.022, 1.023]), "by too little");
         assert!(native(&[1.0, 0.5, 3.0, 0.8, 2.0], &[1.3, 1.4, 0.6, 2.5, 0.9]), "the median is 1.3 times ours, by chance");
         assert!(native(&[5e-3; 3], &[5.9e-3; 3]), "a call costs more than that");
+    }
+
+    #[test]
+    fn what_is_slower_in_a_row_is_not_taken() {
+        let native = |in_a_row: [&[f64]; 2]| {
+            let of = |k: usize, time: f64| Sample { in_a_row: in_a_row[k].to_vec(), ..sample(k, &[time], Stop::Precise) };
+            verdict(&samples([of(0, 1.0), of(1, 1.5)]), &experiment(0), &experiment(1)).unwrap().native
+        };
+        assert!(!native([&[], &[]]) && !native([&[0.5], &[]]), "not known");
+        assert!(!native([&[0.5, 0.51, 9.0], &[0.5, 0.5, 0.5]]));
+        assert!(native([&[0.5, 0.52, 0.52], &[0.5, 0.5, 0.5]]));
     }
 
     #[test]

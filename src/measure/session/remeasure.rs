@@ -1,7 +1,8 @@
 //! What was measured is run again: to tell the fastest apart, and to time what was chosen by runs that did not choose it.
 
+use super::turns::{crossing_apart, in_turn};
 use super::{Rivals, Session};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::measure::{Experiment, Sample, StopRule};
 use std::collections::BTreeMap;
 
@@ -13,6 +14,15 @@ pub(super) const REMEASURE_RUNS: usize = 7;
 
 /// What these runs did not tell apart runs so many times as often: half of a difference is then as clear as all of it was.
 pub(super) const LONGER: usize = 3;
+
+/// Calls in a row take about so long, of at most so many calls and at least so many: of fewer the first one and the last, which overlap with one other call only,
+/// are most.
+const IN_A_ROW_S: f64 = 0.05;
+const MOST_IN_A_ROW: usize = 20;
+const LEAST_IN_A_ROW: usize = 4;
+
+/// So often they run.
+const TURNS_IN_A_ROW: usize = 3;
 
 /// A list of runs that were added to a sample.
 type List = fn(&mut Sample) -> &mut Vec<f64>;
@@ -66,6 +76,66 @@ impl Session<'_> {
         self.add_as_often(purpose, fields, REMEASURE_RUNS, LONGER, |sample| &mut sample.confirmed)
     }
 
+    /// Runs calls in a row of those of some fields, all of which were measured, in turns: programs do not wait for all ranks between two calls, and ranks that are
+    /// through early in one begin the next one early. Not of what takes so long that few calls fit in. A recording is left as it is.
+    ///
+    /// # Errors
+    /// As for [`Session::measure`].
+    pub fn in_a_row(&mut self, purpose: &str, fields: Vec<Vec<Experiment>>) -> Result<()> {
+        if !self.probe.can_measure() {
+            return Ok(());
+        }
+        let began = self.elapsed();
+        let mut by_calls: BTreeMap<usize, Vec<Vec<Experiment>>> = BTreeMap::new();
+        for field in fields {
+            let known = |e: &Experiment| self.samples.get(e).is_some_and(|sample| !sample.in_a_row.is_empty());
+            let longest = field.iter().filter_map(|e| self.samples.median(e)).fold(f64::MIN_POSITIVE, f64::max);
+            let calls = ((IN_A_ROW_S / longest) as usize).min(MOST_IN_A_ROW);
+            if calls >= LEAST_IN_A_ROW && !field.iter().all(known) {
+                by_calls.entry(calls).or_default().push(field);
+            }
+        }
+        let total = by_calls.values().flatten().map(Vec::len).sum();
+        for (calls, fields) in by_calls {
+            for (lot, crossing) in crossing_apart(in_turn(fields, self.take_turns.as_deref()), self.uplinks.as_ref()) {
+                let firsts: Vec<Experiment> = lot.iter().map(|field| field[0].clone()).collect();
+                for batch in self.pack(&firsts, crossing) {
+                    let side_by_side: Vec<&Vec<Experiment>> = batch.iter().map(|&k| &lot[k]).collect();
+                    self.turns_in_a_row(&side_by_side, calls)?;
+                }
+            }
+        }
+        self.note(purpose, total, self.elapsed() - began);
+        Ok(())
+    }
+
+    /// Of fields that run side by side.
+    fn turns_in_a_row(&mut self, fields: &[&Vec<Experiment>], calls: usize) -> Result<()> {
+        let longest = fields.iter().map(|field| field.len()).max().unwrap_or(0);
+        let place = |k: usize| fields.iter().filter_map(|field| field.get(k).cloned()).collect();
+        let turn: Vec<Vec<Experiment>> = (0..longest).map(place).collect();
+        let turns: Vec<Vec<Experiment>> = (0..TURNS_IN_A_ROW).flat_map(|_| turn.clone()).collect();
+        let found = self.probe.in_a_row(&turns, calls)?;
+        let mut times: BTreeMap<&Experiment, Vec<f64>> = BTreeMap::new();
+        for (experiment, runs) in turns.iter().flatten().zip(found) {
+            if runs.seconds.iter().any(|t| !t.is_finite()) {
+                return Err(Error::data(format!("measure {experiment} in a row: the probe gave no finite time")));
+            }
+            times.entry(experiment).or_default().extend(runs.seconds.iter().map(|t| t.max(0.0)));
+        }
+        let mut changed = Vec::new();
+        for (experiment, seconds) in times {
+            if let Some(sample) = self.samples.get_mut(experiment) {
+                sample.in_a_row = seconds;
+                changed.push(sample.clone());
+            }
+        }
+        if let Some(file) = &mut self.file {
+            file.append(&changed)?;
+        }
+        Ok(())
+    }
+
     /// As [`Session::add`], all of a field equally often: so many `times` as often as it took to know one of them, and as `least`.
     fn add_as_often(&mut self, purpose: &str, fields: Vec<Vec<Experiment>>, least: usize, times: usize, list: List) -> Result<()> {
         let mut by_runs: BTreeMap<usize, Vec<Vec<Experiment>>> = BTreeMap::new();
@@ -106,5 +176,65 @@ impl Session<'_> {
             file.append(&merged)?;
         }
         measured
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::samples::fixtures::settings;
+    use super::*;
+    use crate::measure::{Probe, Runs, Settings};
+
+    /// Two pairs of hosts. An experiment takes as many milliseconds as it has bytes out, and half of it in a row.
+    #[derive(Default)]
+    struct Pairs {
+        in_a_row: Vec<(Vec<Vec<Experiment>>, usize)>,
+    }
+
+    fn seconds(experiment: &Experiment) -> f64 {
+        experiment.bytes() as f64 * 1e-3
+    }
+
+    impl Probe for Pairs {
+        fn settings(&self) -> Settings {
+            Settings { hosts: (0..4).map(|k| format!("h{k}")).collect(), ..settings() }
+        }
+
+        fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Runs>> {
+            Ok(batches.iter().flatten().map(|e| Runs { seconds: vec![seconds(e); repetitions], clock_error_s: 0.0 }).collect())
+        }
+
+        fn in_a_row(&mut self, batches: &[Vec<Experiment>], calls: usize) -> Result<Vec<Runs>> {
+            self.in_a_row.push((batches.to_vec(), calls));
+            Ok(batches.iter().flatten().map(|e| Runs { seconds: vec![seconds(e) / 2.0], clock_error_s: 0.0 }).collect())
+        }
+
+        fn has_native(&self) -> bool {
+            true
+        }
+
+        fn elapsed(&self) -> f64 {
+            0.0
+        }
+    }
+
+    #[test]
+    fn calls_in_a_row_take_turns_beside_other_pairs_unless_they_are_long_or_known() {
+        let (pair, mut probe) = (|a, out| Experiment::RoundTrip { a, b: a + 1, out, back: 0 }, Pairs::default());
+        let mut session = Session::new(&mut probe);
+        let field = |a, out| vec![pair(a, out), pair(a, out + 1)];
+        let fields = [field(0, 1), field(2, 1), field(0, 8), field(2, 12)];
+        session.measure("all", &fields.concat()).unwrap();
+        for _ in 0..2 {
+            session.in_a_row("in a row", fields.to_vec()).unwrap();
+        }
+        let known = |e: &Experiment| session.samples().get(e).unwrap().in_a_row.clone();
+        assert_eq!(known(&pair(2, 2)), [1e-3; TURNS_IN_A_ROW]);
+        assert_eq!(known(&pair(2, 12)), [0.0; 0], "four calls of 13 ms are too long");
+        drop(session);
+        let turn = |out| vec![vec![pair(0, out), pair(2, out)], vec![pair(0, out + 1), pair(2, out + 1)]];
+        let alone = vec![vec![pair(0, 8)], vec![pair(0, 9)]];
+        let so_often = |turn: Vec<Vec<Experiment>>| (0..TURNS_IN_A_ROW).flat_map(|_| turn.clone()).collect::<Vec<_>>();
+        assert_eq!(probe.in_a_row, [(so_often(alone), 5), (so_often(turn(1)), MOST_IN_A_ROW)]);
     }
 }
