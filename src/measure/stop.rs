@@ -6,6 +6,10 @@ use crate::stats;
 /// What takes longer crosses a wide-area network or moves much, and scatters little.
 const SCATTERS_LITTLE_S: f64 = 5e-3;
 
+/// Runs of one experiment take no longer than so many seconds together, once so many were made: what takes long is not tuned for ever, however it scatters.
+const ENOUGH_S: f64 = 0.2;
+const ENOUGH: usize = 5;
+
 /// How often an experiment is repeated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StopRule {
@@ -49,7 +53,8 @@ impl StopRule {
         let allowed = self.precision * stats::median(seconds)?.max(floor);
         // who asks for single runs knows that they repeat exactly
         let is_precise = stats::median_interval(seconds).is_none_or(|(low, high)| (high - low) / 2.0 <= allowed);
-        if is_precise { Some(Stop::Precise) } else { (seconds.len() >= self.most).then_some(Stop::Budget) }
+        let is_spent = seconds.len() >= self.most || seconds.len() >= ENOUGH && seconds.iter().sum::<f64>() >= ENOUGH_S;
+        if is_precise { Some(Stop::Precise) } else { is_spent.then_some(Stop::Budget) }
     }
 }
 
@@ -92,6 +97,10 @@ mod tests {
         let once = StopRule { least: 1, ..rule };
         assert_eq!(once.met(&[1.0].map(ms), 0.0), Some(Stop::Precise), "what repeats itself exactly");
         assert_eq!(rule.met(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0].map(ms), 0.0), Some(Stop::Budget));
+        assert_eq!(rule.met(&[20.0, 40.0, 60.0, 40.0].map(ms), 0.0), None, "scattered");
+        assert_eq!(rule.met(&[20.0, 40.0, 60.0, 40.0, 20.0].map(ms), 0.0), None, "five times, but not for long");
+        assert_eq!(rule.met(&[20.0, 40.0, 60.0, 40.0, 50.0].map(ms), 0.0), Some(Stop::Budget), "0.2 s, and five times");
+        assert_eq!(rule.met(&[20.0, 400.0, 60.0, 40.0].map(ms), 0.0), None, "too few");
         assert_eq!(rule.met(&[1.0, 2.0, 1.5].map(ms), 0.05), Some(Stop::Precise), "that is little beside a floor of 50 ms");
     }
 

@@ -15,11 +15,13 @@ pub(super) const REMEASURE_RUNS: usize = 7;
 /// What these runs did not tell apart runs so many times as often: half of a difference is then as clear as all of it was.
 pub(super) const LONGER: usize = 3;
 
-/// Calls in a row take about so long, of at most so many calls and at least so many: of fewer the first one and the last, which overlap with one other call only,
-/// are most.
-const IN_A_ROW_S: f64 = 0.05;
+/// Calls in a row take about so long, of at most so many and at least so many: of fewer the first one and the last, which overlap with one other call only, are
+/// most.
+const IN_A_ROW_S: f64 = 0.02;
 const MOST_IN_A_ROW: usize = 20;
 const LEAST_IN_A_ROW: usize = 4;
+/// What takes longer is not run in a row.
+const LONGEST_IN_A_ROW_S: f64 = 0.0125;
 
 /// So often they run.
 const TURNS_IN_A_ROW: usize = 3;
@@ -90,8 +92,8 @@ impl Session<'_> {
         for field in fields {
             let known = |e: &Experiment| self.samples.get(e).is_some_and(|sample| !sample.in_a_row.is_empty());
             let longest = field.iter().filter_map(|e| self.samples.median(e)).fold(f64::MIN_POSITIVE, f64::max);
-            let calls = ((IN_A_ROW_S / longest) as usize).min(MOST_IN_A_ROW);
-            if calls >= LEAST_IN_A_ROW && !field.iter().all(known) {
+            let calls = ((IN_A_ROW_S / longest) as usize).clamp(LEAST_IN_A_ROW, MOST_IN_A_ROW);
+            if longest <= LONGEST_IN_A_ROW_S && !field.iter().all(known) {
                 by_calls.entry(calls).or_default().push(field);
             }
         }
@@ -230,11 +232,11 @@ mod tests {
         }
         let known = |e: &Experiment| session.samples().get(e).unwrap().in_a_row.clone();
         assert_eq!(known(&pair(2, 2)), [1e-3; TURNS_IN_A_ROW]);
-        assert_eq!(known(&pair(2, 12)), [0.0; 0], "four calls of 13 ms are too long");
+        assert_eq!(known(&pair(2, 12)), [0.0; 0], "13 ms are too long");
         drop(session);
         let turn = |out| vec![vec![pair(0, out), pair(2, out)], vec![pair(0, out + 1), pair(2, out + 1)]];
         let alone = vec![vec![pair(0, 8)], vec![pair(0, 9)]];
         let so_often = |turn: Vec<Vec<Experiment>>| (0..TURNS_IN_A_ROW).flat_map(|_| turn.clone()).collect::<Vec<_>>();
-        assert_eq!(probe.in_a_row, [(so_often(alone), 5), (so_often(turn(1)), MOST_IN_A_ROW)]);
+        assert_eq!(probe.in_a_row, [(so_often(alone), LEAST_IN_A_ROW), (so_often(turn(1)), 10)]);
     }
 }
