@@ -121,7 +121,7 @@ fn what_is_unknown_is_a_dash() {
     let text = std::fs::read_to_string(&samples).unwrap();
     let timeless = |line: &str| {
         let mut sample: Value = serde_json::from_str(line).unwrap();
-        for key in ["seconds", "remeasured", "confirmed"] {
+        for key in ["seconds", "remeasured", "confirmed", "in_a_row"] {
             if let Some(times) = sample.get_mut(key).and_then(Value::as_array_mut) {
                 times.iter_mut().for_each(|t| *t = 0.0.into());
             }

@@ -77,7 +77,8 @@ pub fn rows<K: PartialEq + Clone>(
             return Ok((None, Vec::new()));
         };
         let native = native_seconds(made, bytes);
-        let taken = if native.is_some_and(|native| !beats_native(own, native, None)) { None } else { Some(first) };
+        let to_beat_s = interpolated(made, bytes, to_beat);
+        let taken = if to_beat_s.is_some_and(|native| !beats_native(own, native, None)) { None } else { Some(first) };
         let least = native.filter(|_| taken.is_none()).unwrap_or(own);
         let all = found.iter().map(|&(k, t)| (Some(k), t)).chain(native.map(|native| (None, native)));
         Ok((taken, all.filter(|&(k, t)| k != taken && t <= least * (1.0 + ALIKE)).map(|(k, _)| k).collect()))
@@ -131,7 +132,18 @@ fn correction<K: PartialEq>(made: &[Made<K>], what: &K, alike: impl Fn(&K, &K) -
 
 /// What the library's own takes at a size between those at which it was measured.
 pub fn native_seconds<K>(made: &[Made<K>], bytes: usize) -> Option<f64> {
-    let (sizes, times): (Vec<usize>, Vec<f64>) = made.iter().filter_map(|m| Some((m.bytes, m.native_s?))).unzip();
+    interpolated(made, bytes, |m| m.native_s)
+}
+
+/// What is to be faster than this to be taken instead of the library's own: where that was taken though it takes longer, in doubt or for calls in a row, nothing
+/// near is better that only is as fast alone.
+fn to_beat<K>(made: &Made<K>) -> Option<f64> {
+    let least = made.measured.iter().map(|m| m.2).filter(|_| made.taken.is_none()).fold(f64::INFINITY, f64::min);
+    Some(made.native_s?.min(least))
+}
+
+fn interpolated<K>(made: &[Made<K>], bytes: usize, of: impl Fn(&Made<K>) -> Option<f64>) -> Option<f64> {
+    let (sizes, times): (Vec<usize>, Vec<f64>) = made.iter().filter_map(|m| Some((m.bytes, of(m)?))).unzip();
     let (first, last) = (*sizes.first()?, *sizes.last()?);
     Some(stats::interpolate(&sizes, &times, bytes.clamp(first, last)))
 }

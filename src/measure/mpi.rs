@@ -3,6 +3,7 @@
 #![allow(unsafe_code)] // MPI's C interface
 
 use super::collectives::{Timing, Together};
+use super::rounds::READY;
 use super::stamps::Timed;
 use super::warmth::Warmth;
 use super::{Experiment, Part, Probe, Runs, SAMPLE_FORMAT, Settings, hosts_said, parts};
@@ -16,8 +17,9 @@ use crate::transport::library::{self, Arguments, Operation};
 use crate::transport::mpi::{MpiTransport, abort, check, gather_names, gather_texts, library_version, now};
 use crate::transport::{Buffers, Control, Executor, Task, Transport, native};
 use mpi::ffi;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 use std::os::raw::c_int;
 
 /// What the driver asks of a rank.
@@ -61,9 +63,6 @@ impl Memory {
 
 /// What sets a communicator of these hosts up as a program's is that runs a policy, and says how many seconds that took; none where it was not done.
 pub type SetUp = fn(ffi::MPI_Comm, &[String]) -> Result<Option<f64>>;
-
-/// So many parts at most are ready at once, for their memory.
-const READY: usize = 64;
 
 /// What a rank does in an experiment.
 struct OwnPart {
@@ -185,8 +184,9 @@ impl Probe for MpiProbe {
     }
 
     fn in_a_row(&mut self, batches: &[Vec<Experiment>], calls: usize) -> Result<Vec<Runs>> {
-        // what was chosen has run before
-        let parts = parts(batches, &self.settings.hosts, |_| false);
+        // nobody is late for the first run of each
+        let mut warm = FxHashSet::default();
+        let parts = parts(batches, &self.settings.hosts, |e| warm.insert(e.clone()));
         let all = self.play(batches, parts, 1, calls)?;
         let a_call = |seconds: f64| seconds / calls as f64;
         Ok(all
@@ -287,14 +287,22 @@ impl Player {
     fn play(&mut self, parts: Vec<Part>, repetitions: usize, calls: usize) -> Result<Vec<f64>> {
         let mut times = Vec::new();
         for parts in parts.chunks(READY) {
-            let ready = parts.iter().map(|part| self.make_ready(part)).collect::<Result<Vec<_>>>()?;
-            for (part, own) in parts.iter().zip(ready) {
-                match (part, own) {
-                    (Part::Play { experiment, warm_up, follows }, Some(own)) => {
-                        times.extend(self.play_one(experiment, &own, (usize::from(*warm_up), repetitions, calls), *follows)?);
+            // what runs in turns is there several times
+            let mut ready: FxHashMap<&Experiment, OwnPart> = FxHashMap::default();
+            for part in parts {
+                if let Part::Play { experiment, .. } = part
+                    && let Entry::Vacant(place) = ready.entry(experiment)
+                {
+                    place.insert(self.make_ready(experiment)?);
+                }
+            }
+            for part in parts {
+                match part {
+                    Part::Play { experiment, warm_up, follows } => {
+                        let runs = (usize::from(*warm_up), repetitions, calls);
+                        times.extend(self.play_one(experiment, &ready[experiment], runs, *follows)?);
                     }
-                    (Part::Barrier(ranks), _) => self.transport.barrier(ranks)?,
-                    _ => (),
+                    Part::Barrier(ranks) => self.transport.barrier(ranks)?,
                 }
             }
         }
@@ -302,17 +310,16 @@ impl Player {
     }
 
     /// What this rank does in an experiment, with room for it.
-    fn make_ready(&mut self, part: &Part) -> Result<Option<OwnPart>> {
-        let Part::Play { experiment, .. } = part else { return Ok(None) };
+    fn make_ready(&mut self, experiment: &Experiment) -> Result<OwnPart> {
         let members = experiment.ranks();
         let position = members.iter().position(|&r| r == self.transport.rank()).unwrap_or(0);
         let program = experiment.program(position)?.renamed(|position| members[position]);
         let layout = experiment.layout(position);
         self.buffers.make_room(layout);
-        Ok(Some(OwnPart { position, program, layout, members }))
+        Ok(OwnPart { position, program, layout, members })
     }
 
-    /// Runs an experiment so many times to warm up, and then so many times that count. Whoever is late for the first is waited for there, or,
+    /// Runs an experiment so many times to warm up, and then so many times that count. Whoever is late for the first is waited for there, or, between two ranks
     /// where nothing warms up, before it begins; nobody is where it `follows` another one.
     fn play_one(
         &mut self,
@@ -384,7 +391,7 @@ impl Player {
         let most = experiment.layout(experiment.timer());
         let stays = most.input.max(most.output) >= LONG;
         let first_waits = self.sends_wait_for_receives || stays && !follows;
-        let others_renew = (0..members.len()).any(|p| p != experiment.timer() && experiment.layout(p).input > 0);
+        let others_renew = stays && (0..members.len()).any(|p| p != experiment.timer() && experiment.layout(p).input > 0);
         Timing { transport, clocks, root, others, together, first_waits, stays, others_renew }.play(warm_ups, repetitions, once, renew)
     }
 

@@ -8,6 +8,9 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// So many parts of a rank are made ready at a time, for their memory.
+pub(super) const READY: usize = 64;
+
 /// Batches so far back are full: whoever looks for a free place in them finds none, and would look at all.
 const OPEN: usize = 256;
 
@@ -77,7 +80,9 @@ pub fn parts(batches: &[Vec<Experiment>], hosts: &[String], mut warms_up: impl F
                 let of = |e: &Experiment| (e.is_collective(), e.begins_together(), e.timer());
                 experiment.is_collective() && of(before) == of(experiment) && before.ranks() == ranks
             };
-            let follows = ranks.iter().all(|r| parts.get(r).and_then(|parts| parts.last()).is_some_and(is_same));
+            // whoever makes the next ones ready may be late
+            let comes = |parts: &Vec<Part>| parts.len() % READY > 0 && parts.last().is_some_and(is_same);
+            let follows = ranks.iter().all(|r| parts.get(r).is_some_and(comes));
             let part = Part::Play { experiment: experiment.clone(), warm_up: warms_up(experiment), follows };
             ranks.into_iter().for_each(|r| parts.entry(r).or_default().push(part.clone()));
         }
@@ -181,6 +186,8 @@ mod tests {
         assert!(!follow(&[all.clone(), barrier(&[1, 2]), all.clone()]), "two of them may be late");
         assert!(!follow(&[all.clone(), barrier(&[0, 2, 1])]) && !follow(&[all.clone(), barrier(&[1, 0, 2])]));
         assert!(follow(&[broadcast(&[0, 1, 2], 1), broadcast(&[0, 1, 2], 2)]), "the root begins both");
+        let so_many = |parts: usize| follow(&vec![broadcast(&[0, 1, 2], 1); parts]);
+        assert_eq!([READY, READY + 1, READY + 2].map(so_many), [true, false, true], "then the next ones are made ready");
         assert!(!follow(&[broadcast(&[0, 2, 1], 1), broadcast(&[0, 1, 2], 1)]) && !follow(&[pair(0, 1), broadcast(&[0, 1], 1)]));
         assert!(!follow(&[broadcast(&[0, 1, 2], 1), all.clone()]) && !follow(&[all, broadcast(&[0, 1, 2], 1)]), "a root begins these");
     }

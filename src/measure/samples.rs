@@ -15,7 +15,7 @@ use std::path::Path;
 pub enum Stop {
     /// The confidence interval of the median was inside the asked precision.
     Precise,
-    /// The most repetitions were spent.
+    /// The most repetitions were spent, or enough of what takes long.
     Budget,
     /// It was clearly slower than another experiment that it raced.
     Beaten,
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn runs_that_were_added_are_kept_under_their_names_and_read_under_older_ones() {
         let head = serde_json::to_string(&settings()).unwrap();
-        let before = Sample { remeasured: vec![3e-5], confirmed: vec![4e-5], ..sample(1) };
+        let before = Sample { remeasured: vec![3e-5], confirmed: vec![4e-5], in_a_row: vec![5e-6], ..sample(1) };
         let line = serde_json::to_string(&before).unwrap();
         let read = |line: &str| Samples::parse("s", &format!("{head}\n{line}\n")).unwrap().1.get(&before.experiment).cloned();
         assert_eq!(read(&line), Some(before.clone()));

@@ -104,7 +104,7 @@ fn experiments(samples: &Samples) -> Titled {
     for sample in samples.iter() {
         let counts = kinds.entry(kind(&sample.experiment)).or_default();
         counts[0] += 1;
-        counts[1] += sample.all().len() + sample.confirmed.len();
+        counts[1] += sample.all().len() + sample.confirmed.len() + sample.in_a_row.len();
         counts[2] += usize::from(sample.stop == Stop::Budget);
         counts[3] += usize::from(sample.stop == Stop::Beaten);
     }

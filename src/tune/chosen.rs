@@ -105,12 +105,14 @@ pub(super) struct Verdict {
     pub native_s: Option<f64>,
     /// The library's own is taken.
     pub native: bool,
+    /// Ours is slower in a row.
+    slower_in_a_row: bool,
 }
 
 impl Verdict {
     /// True if only doubt speaks for the library's own.
     fn is_unsure(&self) -> bool {
-        self.native && self.native_s.is_some_and(|native| beats_native(self.own_s, native, Some(true)))
+        self.native && !self.slower_in_a_row && self.native_s.is_some_and(|native| beats_native(self.own_s, native, Some(true)))
     }
 }
 
@@ -122,8 +124,9 @@ pub(super) fn verdict(samples: &Samples, own: &Experiment, native: &Experiment) 
     let runs = (confirmed(own), confirmed(native));
     let clearly = (runs.0.len().min(runs.1.len()) >= LEAST_FOR_TEST).then(|| stats::is_less(runs.0, runs.1));
     let in_a_row = |e: &Experiment| stats::median(&samples.get(e)?.in_a_row);
-    let is_slower = in_a_row(own).zip(in_a_row(native)).is_some_and(|(own, native)| own > native * SLOWER_IN_A_ROW);
-    Some(Verdict { own_s, native_s, native: native_s.is_some_and(|native| is_slower || !beats_native(own_s, native, clearly)) })
+    let slower_in_a_row = in_a_row(own).zip(in_a_row(native)).is_some_and(|(own, native)| own > native * SLOWER_IN_A_ROW);
+    let native = native_s.is_some_and(|native| slower_in_a_row || !beats_native(own_s, native, clearly));
+    Some(Verdict { own_s, native_s, native, slower_in_a_row })
 }
 
 #[cfg(test)]
@@ -184,7 +187,9 @@ mod tests {
     fn what_is_slower_in_a_row_is_not_taken() {
         let native = |in_a_row: [&[f64]; 2]| {
             let of = |k: usize, time: f64| Sample { in_a_row: in_a_row[k].to_vec(), ..sample(k, &[time], Stop::Precise) };
-            verdict(&samples([of(0, 1.0), of(1, 1.5)]), &experiment(0), &experiment(1)).unwrap().native
+            let verdict = verdict(&samples([of(0, 1.0), of(1, 1.5)]), &experiment(0), &experiment(1)).unwrap();
+            assert!(!verdict.is_unsure(), "more runs of each alone would change nothing");
+            verdict.native
         };
         assert!(!native([&[], &[]]) && !native([&[0.5], &[]]), "not known");
         assert!(!native([&[0.5, 0.51, 9.0], &[0.5, 0.5, 0.5]]));

@@ -397,8 +397,7 @@ fn decide(session: &Session, rank_set: &RankSet, field: &Field) -> Option<(Choic
         bytes: field.bytes,
         taken: (!verdict.native).then(|| taken(best)),
         measured: (0..experiments.len()).filter_map(|k| Some((taken(k), field.candidates[k].predicted, time(k)?))).collect(),
-        // where it is taken nothing near that is as fast alone is better
-        native_s: verdict.native_s.map(|native| if verdict.native { native.min(verdict.own_s) } else { native }),
+        native_s: verdict.native_s,
     };
     Some((choice, made))
 }

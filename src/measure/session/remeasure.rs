@@ -3,7 +3,7 @@
 use super::turns::{crossing_apart, in_turn};
 use super::{Rivals, Session};
 use crate::error::{Error, Result};
-use crate::measure::{Experiment, Sample, StopRule};
+use crate::measure::{Experiment, Runs, Sample, StopRule};
 use std::collections::BTreeMap;
 
 /// So many of the fastest of a field are remeasured.
@@ -17,8 +17,8 @@ pub(super) const LONGER: usize = 3;
 
 /// Calls in a row take about so long, of at most so many and at least so many: of fewer the first one and the last, which overlap with one other call only, are
 /// most.
-const IN_A_ROW_S: f64 = 0.02;
-const MOST_IN_A_ROW: usize = 20;
+const IN_A_ROW_S: f64 = 0.005;
+const MOST_IN_A_ROW: usize = 200;
 const LEAST_IN_A_ROW: usize = 4;
 /// What takes longer is not run in a row.
 const LONGEST_IN_A_ROW_S: f64 = 0.0125;
@@ -118,17 +118,20 @@ impl Session<'_> {
         let turn: Vec<Vec<Experiment>> = (0..longest).map(place).collect();
         let turns: Vec<Vec<Experiment>> = (0..TURNS_IN_A_ROW).flat_map(|_| turn.clone()).collect();
         let found = self.probe.in_a_row(&turns, calls)?;
-        let mut times: BTreeMap<&Experiment, Vec<f64>> = BTreeMap::new();
+        let mut times: BTreeMap<&Experiment, Runs> = BTreeMap::new();
         for (experiment, runs) in turns.iter().flatten().zip(found) {
-            if runs.seconds.iter().any(|t| !t.is_finite()) {
+            if runs.seconds.iter().chain([&runs.clock_error_s]).any(|t| !t.is_finite()) {
                 return Err(Error::data(format!("measure {experiment} in a row: the probe gave no finite time")));
             }
-            times.entry(experiment).or_default().extend(runs.seconds.iter().map(|t| t.max(0.0)));
+            let all = times.entry(experiment).or_default();
+            all.seconds.extend(runs.seconds.iter().map(|t| t.max(0.0)));
+            all.clock_error_s = all.clock_error_s.max(runs.clock_error_s);
         }
         let mut changed = Vec::new();
-        for (experiment, seconds) in times {
+        for (experiment, runs) in times {
             if let Some(sample) = self.samples.get_mut(experiment) {
-                sample.in_a_row = seconds;
+                sample.in_a_row = runs.seconds;
+                sample.clock_error_s = sample.clock_error_s.max(runs.clock_error_s);
                 changed.push(sample.clone());
             }
         }
@@ -187,14 +190,14 @@ mod tests {
     use super::*;
     use crate::measure::{Probe, Runs, Settings};
 
-    /// Two pairs of hosts. An experiment takes as many milliseconds as it has bytes out, and half of it in a row.
+    /// Two pairs of hosts. An experiment takes 100 us for each of its bytes out, and half of it in a row.
     #[derive(Default)]
     struct Pairs {
         in_a_row: Vec<(Vec<Vec<Experiment>>, usize)>,
     }
 
     fn seconds(experiment: &Experiment) -> f64 {
-        experiment.bytes() as f64 * 1e-3
+        experiment.bytes() as f64 * 1e-4
     }
 
     impl Probe for Pairs {
@@ -225,18 +228,18 @@ mod tests {
         let (pair, mut probe) = (|a, out| Experiment::RoundTrip { a, b: a + 1, out, back: 0 }, Pairs::default());
         let mut session = Session::new(&mut probe);
         let field = |a, out| vec![pair(a, out), pair(a, out + 1)];
-        let fields = [field(0, 1), field(2, 1), field(0, 8), field(2, 12)];
+        let fields = [field(0, 1), field(2, 1), field(0, 8), field(2, 125)];
         session.measure("all", &fields.concat()).unwrap();
         for _ in 0..2 {
             session.in_a_row("in a row", fields.to_vec()).unwrap();
         }
         let known = |e: &Experiment| session.samples().get(e).unwrap().in_a_row.clone();
-        assert_eq!(known(&pair(2, 2)), [1e-3; TURNS_IN_A_ROW]);
-        assert_eq!(known(&pair(2, 12)), [0.0; 0], "13 ms are too long");
+        assert_eq!(known(&pair(2, 2)), [1e-4; TURNS_IN_A_ROW]);
+        assert_eq!(known(&pair(2, 125)), [0.0; 0], "12.6 ms are too long");
         drop(session);
         let turn = |out| vec![vec![pair(0, out), pair(2, out)], vec![pair(0, out + 1), pair(2, out + 1)]];
         let alone = vec![vec![pair(0, 8)], vec![pair(0, 9)]];
         let so_often = |turn: Vec<Vec<Experiment>>| (0..TURNS_IN_A_ROW).flat_map(|_| turn.clone()).collect::<Vec<_>>();
-        assert_eq!(probe.in_a_row, [(so_often(alone), LEAST_IN_A_ROW), (so_often(turn(1)), 10)]);
+        assert_eq!(probe.in_a_row, [(so_often(alone), 5), (so_often(turn(1)), 25)]);
     }
 }
