@@ -81,7 +81,7 @@ pub fn parts(batches: &[Vec<Experiment>], hosts: &[String], mut warms_up: impl F
                 experiment.is_collective() && of(before) == of(experiment) && before.ranks() == ranks
             };
             // whoever makes the next ones ready may be late
-            let comes = |parts: &Vec<Part>| parts.len() % READY > 0 && parts.last().is_some_and(is_same);
+            let comes = |parts: &Vec<Part>| !parts.len().is_multiple_of(READY) && parts.last().is_some_and(is_same);
             let follows = ranks.iter().all(|r| parts.get(r).is_some_and(comes));
             let part = Part::Play { experiment: experiment.clone(), warm_up: warms_up(experiment), follows };
             ranks.into_iter().for_each(|r| parts.entry(r).or_default().push(part.clone()));
