@@ -45,7 +45,7 @@ pub struct SourceArgs {
     /// Stop repeating when the median is known this well (half its confidence interval, as a share).
     #[arg(long, default_value_t = 0.05, value_parser = share)]
     precision: f64,
-    /// Repeat at most so often; what takes 40 ms and more at most five to ten times.
+    /// Repeat at most so often; collectives that race and take 40 ms and more five to ten times.
     #[arg(long, default_value_t = 31, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     repetitions: u32,
     /// Take ranks for these hosts, and groups if given: a line `HOST [GROUP]` for each rank.

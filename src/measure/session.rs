@@ -306,7 +306,7 @@ impl<'a> Session<'a> {
             }
             open.retain_mut(|(experiment, runs)| {
                 let beaten = || rivals.as_ref().is_some_and(|r| r.beat(experiment, &runs.seconds)).then_some(Stop::Beaten);
-                let stop = rule.met(&runs.seconds, floor(experiment, samples)).or_else(beaten);
+                let stop = rule.met(&runs.seconds, floor(experiment, samples), rivals.is_some()).or_else(beaten);
                 done.extend(stop.map(|stop| Sample {
                     experiment: experiment.clone(),
                     seconds: std::mem::take(&mut runs.seconds),

@@ -6,7 +6,7 @@ use crate::stats;
 /// What takes longer crosses a wide-area network or moves much, and scatters little.
 const SCATTERS_LITTLE_S: f64 = 5e-3;
 
-/// Once so many were made, and runs take so many seconds together, that is enough: what takes long is not tuned for ever, however it scatters.
+/// Once so many were made of what races, and runs take so many seconds together, that is enough: what takes long is not tuned for ever, however it scatters.
 const ENOUGH_S: f64 = 0.2;
 const ENOUGH: usize = 5;
 
@@ -45,8 +45,8 @@ impl StopRule {
         more.min(self.most.saturating_sub(runs)).max(1)
     }
 
-    /// Times below `floor` need not be known more precisely than it.
-    pub(super) fn met(&self, seconds: &[f64], floor: f64) -> Option<Stop> {
+    /// Times below `floor` need not be known more precisely than it, and what `races` less if it takes long.
+    pub(super) fn met(&self, seconds: &[f64], floor: f64, races: bool) -> Option<Stop> {
         if seconds.len() < self.least_of(seconds).min(self.most) {
             return None;
         }
@@ -54,7 +54,7 @@ impl StopRule {
         // who asks for single runs knows that they repeat exactly
         let is_precise = stats::median_interval(seconds).is_none_or(|(low, high)| (high - low) / 2.0 <= allowed);
         // by the median: a run that was disturbed for long says that more are needed
-        let is_long = seconds.len() >= ENOUGH && seconds.len() as f64 * stats::median(seconds)? >= ENOUGH_S;
+        let is_long = races && seconds.len() >= ENOUGH && seconds.len() as f64 * stats::median(seconds)? >= ENOUGH_S;
         let is_spent = seconds.len() >= self.most || is_long;
         if is_precise { Some(Stop::Precise) } else { is_spent.then_some(Stop::Budget) }
     }
@@ -86,25 +86,30 @@ mod tests {
     fn few_repetitions_must_agree_more_closely() {
         let ms = |t: f64| t * 1e-3;
         let rule = StopRule { most: 8, ..StopRule::default() };
-        assert_eq!(rule.met(&[1.0, 1.0].map(ms), 0.0), None, "the least is three");
-        assert_eq!(rule.met(&[1.0, 1.0], 0.0), Some(Stop::Precise), "two for what takes long");
-        assert_eq!(rule.met(&[1.0, 1.005], 0.0), Some(Stop::Precise), "half the interval of two is 9.7 times their range");
-        assert_eq!(rule.met(&[1.0, 1.01], 0.0), None, "two that are 1 % apart say little");
-        assert_eq!(rule.met(&[1.00, 1.01, 1.025].map(ms), 0.0), Some(Stop::Precise), "1.73 times the range of three");
-        assert_eq!(rule.met(&[1.00, 1.02, 1.03].map(ms), 0.0), None);
-        assert_eq!(rule.met(&[1.00, 1.01, 1.02, 1.055].map(ms), 0.0), Some(Stop::Precise), "0.86 times the range of four");
-        assert_eq!(rule.met(&[1.00, 1.02, 1.04, 1.06].map(ms), 0.0), None);
-        assert_eq!(rule.met(&[1.00, 1.02, 1.03, 1.04, 1.05, 1.06, 1.08].map(ms), 0.0), Some(Stop::Precise), "now it is an interval");
+        assert_eq!(rule.met(&[1.0, 1.0].map(ms), 0.0, true), None, "the least is three");
+        assert_eq!(rule.met(&[1.0, 1.0], 0.0, true), Some(Stop::Precise), "two for what takes long");
+        assert_eq!(rule.met(&[1.0, 1.005], 0.0, true), Some(Stop::Precise), "half the interval of two is 9.7 times their range");
+        assert_eq!(rule.met(&[1.0, 1.01], 0.0, true), None, "two that are 1 % apart say little");
+        assert_eq!(rule.met(&[1.00, 1.01, 1.025].map(ms), 0.0, true), Some(Stop::Precise), "1.73 times the range of three");
+        assert_eq!(rule.met(&[1.00, 1.02, 1.03].map(ms), 0.0, true), None);
+        assert_eq!(rule.met(&[1.00, 1.01, 1.02, 1.055].map(ms), 0.0, true), Some(Stop::Precise), "0.86 times the range of four");
+        assert_eq!(rule.met(&[1.00, 1.02, 1.04, 1.06].map(ms), 0.0, true), None);
+        assert_eq!(rule.met(&[1.00, 1.02, 1.03, 1.04, 1.05, 1.06, 1.08].map(ms), 0.0, true), Some(Stop::Precise), "now it is an interval");
         assert_eq!([0, 2, 3, 6].map(|runs| rule.more(runs)), [2, 1, 3, 2]);
         let once = StopRule { least: 1, ..rule };
-        assert_eq!(once.met(&[1.0].map(ms), 0.0), Some(Stop::Precise), "what repeats itself exactly");
-        assert_eq!(rule.met(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0].map(ms), 0.0), Some(Stop::Budget));
-        assert_eq!(rule.met(&[20.0, 40.0, 60.0, 40.0].map(ms), 0.0), None, "scattered");
-        assert_eq!(rule.met(&[20.0, 30.0, 60.0, 40.0, 20.0].map(ms), 0.0), None, "five times, but not for long");
-        assert_eq!(rule.met(&[20.0, 40.0, 60.0, 40.0, 50.0].map(ms), 0.0), Some(Stop::Budget), "0.2 s, and five times");
-        assert_eq!(rule.met(&[20.0, 400.0, 60.0, 40.0].map(ms), 0.0), None, "too few");
-        assert_eq!(rule.met(&[1.0, 2.0, 201.0, 1.0, 3.0].map(ms), 0.0), None, "a message was lost once");
-        assert_eq!(rule.met(&[1.0, 2.0, 1.5].map(ms), 0.05), Some(Stop::Precise), "that is little beside a floor of 50 ms");
+        assert_eq!(once.met(&[1.0].map(ms), 0.0, true), Some(Stop::Precise), "what repeats itself exactly");
+        assert_eq!(rule.met(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0].map(ms), 0.0, true), Some(Stop::Budget));
+        assert_eq!(rule.met(&[20.0, 40.0, 60.0, 40.0].map(ms), 0.0, true), None, "scattered");
+        assert_eq!(rule.met(&[20.0, 30.0, 60.0, 40.0, 20.0].map(ms), 0.0, true), None, "five times, but not for long");
+        assert_eq!(rule.met(&[20.0, 40.0, 60.0, 40.0, 50.0].map(ms), 0.0, true), Some(Stop::Budget), "0.2 s, and five times");
+        assert_eq!(
+            rule.met(&[20.0, 40.0, 60.0, 40.0, 50.0].map(ms), 0.0, false),
+            None,
+            "latencies are wanted as well as they can be known"
+        );
+        assert_eq!(rule.met(&[20.0, 400.0, 60.0, 40.0].map(ms), 0.0, true), None, "too few");
+        assert_eq!(rule.met(&[1.0, 2.0, 201.0, 1.0, 3.0].map(ms), 0.0, true), None, "a message was lost once");
+        assert_eq!(rule.met(&[1.0, 2.0, 1.5].map(ms), 0.05, true), Some(Stop::Precise), "that is little beside a floor of 50 ms");
     }
 
     #[test]
