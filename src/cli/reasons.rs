@@ -39,7 +39,9 @@ pub fn next_best(runner_up: &str, margin: f64, chosen: Chosen) -> String {
     let faster = percent(-margin);
     let behind = match chosen {
         _ if margin >= 0.0 => format!("slower by {}", percent_or_dash(Some(margin))),
-        Chosen::Native => "as fast within the noise, or only where calls are apart: the library's own is preferred".into(),
+        Chosen::Native => {
+            format!("faster by {faster} alone, but not clearly, or not where calls follow each other: the library's own is preferred")
+        }
         Chosen::InTheMean => {
             format!("faster by {faster} in the median of its runs, not in their mean, which decides where messages are lost")
         }

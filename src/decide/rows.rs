@@ -1,7 +1,7 @@
 //! Rows for all sizes: what was taken where choices were made, and between these sizes what is predicted to be the best of what was taken near.
 
 use super::between::{Close, ProtocolChange, best_from};
-use super::{ALIKE, beats_native, halfway};
+use super::{ALIKE, beats_native, halfway, times_apart};
 use crate::error::Result;
 use crate::stats;
 
@@ -77,11 +77,12 @@ pub fn rows<K: PartialEq + Clone>(
             return Ok((None, Vec::new()));
         };
         let native = native_seconds(made, bytes);
-        let to_beat_s = interpolated(made, bytes, to_beat);
-        let taken = if to_beat_s.is_some_and(|native| !beats_native(own, native, None)) { None } else { Some(first) };
+        let preferred = made.iter().min_by_key(|m| times_apart(m.bytes, bytes)).is_some_and(is_native_preferred);
+        let taken = if native.is_some_and(|native| preferred || !beats_native(own, native, None)) { None } else { Some(first) };
         let least = native.filter(|_| taken.is_none()).unwrap_or(own);
+        let as_good = |t: f64| t <= least * (1.0 + ALIKE) && (!preferred || t * (1.0 + ALIKE) >= least);
         let all = found.iter().map(|&(k, t)| (Some(k), t)).chain(native.map(|native| (None, native)));
-        Ok((taken, all.filter(|&(k, t)| k != taken && t <= least * (1.0 + ALIKE)).map(|(k, _)| k).collect()))
+        Ok((taken, all.filter(|&(k, t)| k != taken && as_good(t)).map(|(k, _)| k).collect()))
     };
     let found = best_from(&sizes, changes, close, &mut best)?;
     let mut rows = Vec::new();
@@ -132,20 +133,14 @@ fn correction<K: PartialEq>(made: &[Made<K>], what: &K, alike: impl Fn(&K, &K) -
 
 /// What the library's own takes at a size between those at which it was measured.
 pub fn native_seconds<K>(made: &[Made<K>], bytes: usize) -> Option<f64> {
-    interpolated(made, bytes, |m| m.native_s)
-}
-
-/// What is to be faster than this to be taken instead of the library's own: where that was taken though it takes longer, in doubt or for calls in a row, nothing
-/// near is better that only is as fast alone.
-fn to_beat<K>(made: &Made<K>) -> Option<f64> {
-    let least = made.measured.iter().map(|m| m.2).filter(|_| made.taken.is_none()).fold(f64::INFINITY, f64::min);
-    Some(made.native_s?.min(least))
-}
-
-fn interpolated<K>(made: &[Made<K>], bytes: usize, of: impl Fn(&Made<K>) -> Option<f64>) -> Option<f64> {
-    let (sizes, times): (Vec<usize>, Vec<f64>) = made.iter().filter_map(|m| Some((m.bytes, of(m)?))).unzip();
+    let (sizes, times): (Vec<usize>, Vec<f64>) = made.iter().filter_map(|m| Some((m.bytes, m.native_s?))).unzip();
     let (first, last) = (*sizes.first()?, *sizes.last()?);
     Some(stats::interpolate(&sizes, &times, bytes.clamp(first, last)))
+}
+
+/// True where the library's own was taken though a call of it takes longer alone, in doubt or for calls in a row: that holds as far as a row does.
+fn is_native_preferred<K>(made: &Made<K>) -> bool {
+    made.taken.is_none() && made.native_s.is_some_and(|native| made.measured.iter().any(|m| m.2 < native))
 }
 
 #[cfg(test)]
@@ -176,6 +171,18 @@ mod tests {
             [(0, 1 << 10, Some("whole")), (1 << 13, 1 << 16, Some("whole")), (65_537, 1 << 20, Some("cut"))]
         );
         assert!((found[2].seconds / (1.2 * predict(&"cut", 1 << 20, f64::INFINITY).unwrap()) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_librarys_own_is_preferred_as_far_as_it_was_taken_though_it_is_slower_alone() {
+        let native = |bytes: usize| 1.5 * predict(&"whole", bytes, f64::INFINITY).unwrap();
+        let made = [made(1 << 8, None, 1.0, Some(native(1 << 8))), made(1 << 14, Some("whole"), 1.0, Some(native(1 << 14)))];
+        let found = rows(&made, &[], CLOSE, predict, |_, _| false).unwrap();
+        let [(0, None), (from, Some("whole"))] = found.iter().map(|r| (r.from, r.taken)).collect::<Vec<_>>()[..] else {
+            panic!("{found:?}")
+        };
+        assert!((1 << 10..=1 << 12).contains(&from), "{from} is about half way, in times as large");
+        assert_eq!(found[0].seconds, native(1 << 8), "what it takes");
     }
 
     #[test]

@@ -55,7 +55,7 @@ impl<T: Ping> Timing<'_, T> {
             }
             let own = self.run(runs, &mut once, &renew)?;
             if self.transport.rank() != self.root {
-                self.transport.send_times(self.root, &own.in_a_row())?;
+                self.transport.send_times(self.root, &own.as_row())?;
                 if !self.transport.serve_looks(self.root)? {
                     return Ok(Vec::new());
                 }
@@ -232,7 +232,7 @@ mod tests {
                 together,
                 first_waits: false,
                 stays,
-                others_renew: false,
+                others_renew: by > 0.0,
             };
             [&[][..], jumps].map(|jumps| {
                 let mut run = 0;
@@ -258,10 +258,14 @@ mod tests {
     #[test]
     fn what_a_jump_spoils_is_run_again() {
         for (together, stays, by) in
-            [(false, false, 0.5), (false, true, -0.5), (true, false, 0.5), (true, true, -0.5), (false, false, -0.5)]
+            [(false, false, 0.5), (false, true, -0.5), (true, false, 0.5), (true, true, -0.5), (false, false, -0.5), (true, true, 0.5)]
         {
             let [(before, runs), (after, again)] = broadcasts(together, stays, &[3], by);
-            assert_eq!((before.len(), runs, after.len(), again), (RUNS + 2, 1 + RUNS, RUNS + 2, 1 + RUNS + RUNS), "{together} {by}");
+            assert_eq!(
+                (before.len(), runs, after.len(), again),
+                (RUNS + 2, 1 + RUNS, RUNS + 2, 1 + RUNS + RUNS),
+                "{together} {stays} {by}"
+            );
             assert!(after[..RUNS].iter().all(|&t| t > 1e-3 && t < 0.2), "{together} {by}: {after:?}");
             assert!(after[RUNS] < 0.1, "once more nothing jumps: {after:?}");
         }

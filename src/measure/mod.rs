@@ -124,7 +124,7 @@ pub trait Probe {
     /// What failed, and on which rank.
     fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Runs>>;
 
-    /// As [`Probe::run`], each once, of so many calls in a row, which every rank makes one after the other: what one call takes of that. Nothing where that
+    /// As [`Probe::run`] of collectives, each once, of so many calls in a row, which every rank makes one after the other: what one call takes of that. Nothing where that
     /// cannot be measured.
     ///
     /// # Errors

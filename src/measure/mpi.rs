@@ -283,7 +283,7 @@ impl Player {
     }
 
     /// Plays this rank's parts; gives the times of those where its clock counts, and after each one's how uncertain they are. Some are made ready before, so
-    /// that nobody is late for one, or takes processors from who still is in the one before. A run of a collective is so many calls in a row.
+    /// that hardly anybody is late for one, or takes processors from who still is in the one before. A run of a collective is so many calls in a row.
     fn play(&mut self, parts: Vec<Part>, repetitions: usize, calls: usize) -> Result<Vec<f64>> {
         let mut times = Vec::new();
         for parts in parts.chunks(READY) {

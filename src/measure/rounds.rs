@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many parts of a rank are made ready at a time, for their memory.
+/// So many parts of a rank, barriers among them, are made ready at a time, for their memory: who plays the first of these may be late for it.
 pub(super) const READY: usize = 64;
 
 /// Batches so far back are full: whoever looks for a free place in them finds none, and would look at all.
@@ -71,24 +71,31 @@ pub enum Part {
 /// need not before another collective of the same ranks and root, which nobody begins before the root does.
 pub fn parts(batches: &[Vec<Experiment>], hosts: &[String], mut warms_up: impl FnMut(&Experiment) -> bool) -> BTreeMap<Rank, Vec<Part>> {
     let mut parts: BTreeMap<Rank, Vec<Part>> = BTreeMap::new();
+    // all that was handed out, and by rank what it plays last
+    let (mut handed_out, mut last): (Vec<&Experiment>, FxHashMap<Rank, usize>) = (Vec::new(), FxHashMap::default());
     let circles = circles(batches, hosts);
     for (k, batch) in batches.iter().enumerate() {
         for experiment in batch {
             let ranks = experiment.ranks();
-            let is_same = |part: &Part| {
-                let Part::Play { experiment: before, .. } = part else { return false };
-                let of = |e: &Experiment| (e.is_collective(), e.begins_together(), e.timer());
-                experiment.is_collective() && of(before) == of(experiment) && before.ranks() == ranks
-            };
+            let before = last.get(&ranks[0]).copied();
+            let of = |e: &Experiment| (e.is_collective(), e.begins_together(), e.timer());
+            let is_same = |before: &Experiment| experiment.is_collective() && of(before) == of(experiment) && before.ranks() == ranks;
             // whoever makes the next ones ready may be late
-            let comes = |parts: &Vec<Part>| !parts.len().is_multiple_of(READY) && parts.last().is_some_and(is_same);
-            let follows = ranks.iter().all(|r| parts.get(r).is_some_and(comes));
+            let comes = |r: &Rank| last.get(r).copied() == before && parts.get(r).is_some_and(|parts| !parts.len().is_multiple_of(READY));
+            let follows = before.is_some_and(|before| is_same(handed_out[before])) && ranks.iter().all(comes);
             let part = Part::Play { experiment: experiment.clone(), warm_up: warms_up(experiment), follows };
-            ranks.into_iter().for_each(|r| parts.entry(r).or_default().push(part.clone()));
+            for r in ranks {
+                parts.entry(r).or_default().push(part.clone());
+                last.insert(r, handed_out.len());
+            }
+            handed_out.push(experiment);
         }
         let Some(next) = batches.get(k + 1) else { break };
         for circle in circles.iter().filter(|circle| !goes_on(circle, batch, next)) {
-            circle.iter().for_each(|&r| parts.entry(r).or_default().push(Part::Barrier(circle.clone())));
+            for &r in circle {
+                parts.entry(r).or_default().push(Part::Barrier(circle.clone()));
+                last.remove(&r);
+            }
         }
     }
     parts

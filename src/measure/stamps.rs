@@ -16,7 +16,7 @@ pub(super) struct Stamps {
 
 impl Stamps {
     /// In one row, as they are sent.
-    pub fn in_a_row(&self) -> Vec<f64> {
+    pub fn as_row(&self) -> Vec<f64> {
         [self.starts.as_slice(), &self.ends].concat()
     }
 

@@ -1,7 +1,7 @@
 //! Rows across groups for all sizes, from the schedules that were measured at some.
 
 use super::across::{BCAST_SIZES, Candidate};
-use crate::decide::{CLOSE, Made, beats_native, rows};
+use crate::decide::{CLOSE, Made, beats_native, rows, times_apart};
 use crate::error::Result;
 use crate::plan::{Flow, Predictions, TwoLevelChoice, TwoLevelParameters, choice_name, protocol_changes_of};
 use crate::policy::{Evidence, NO_OTHER, PER_GROUP, TwoLevelRow};
@@ -32,20 +32,18 @@ pub(super) fn between_sizes(predictions: &Predictions, root: Rank, of_sizes: &[O
         })
         .collect();
     let predict = |choice: &TwoLevelChoice, bytes: usize, limit_s: f64| predictions.of_choice(root, choice, bytes, limit_s);
-    // where the library's own was taken though it takes longer, nothing near is better that only is as fast alone
-    let to_beat = |s: &OfSize, native: f64| if s.row.native { native.min(s.measured[0].1) } else { native };
-    let native = of_sizes.iter().filter_map(|s| Some((s.row.at_bytes, s.row.evidence.native_s?, to_beat(s, s.row.evidence.native_s?))));
-    let (sizes, (native, to_beat)): (Vec<usize>, (Vec<f64>, Vec<f64>)) =
-        native.map(|(bytes, native, to_beat)| (bytes, (native, to_beat))).unzip();
+    let (sizes, native): (Vec<usize>, Vec<f64>) = of_sizes.iter().filter_map(|s| Some((s.row.at_bytes, s.row.evidence.native_s?))).unzip();
+    // the library's own that was taken though a call of it takes longer alone is preferred as far as a row holds
+    let is_preferred = |s: &OfSize| s.row.native && s.row.evidence.native_s.is_some_and(|native| s.measured[0].1 < native);
     let mut found = Vec::new();
     let alike = |a: &TwoLevelChoice, b: &TwoLevelChoice| choice_name(a) == choice_name(b);
     for row in rows(&made, &protocol_changes_of(predictions.policy(), BCAST_SIZES[BCAST_SIZES.len() - 1]), CLOSE, predict, alike)? {
         found.push(match of_sizes.iter().find(|s| s.row.at_bytes == row.at) {
             Some(made) => TwoLevelRow { from_bytes: row.from, ..made.row.clone() },
             None => {
-                let at = |times: &[f64]| (!sizes.is_empty()).then(|| stats::interpolate(&sizes, times, row.at));
-                let (native_s, to_beat_s) = (at(&native), at(&to_beat));
-                let native = to_beat_s.is_some_and(|native| !beats_native(row.seconds, native, None));
+                let native_s = (!sizes.is_empty()).then(|| stats::interpolate(&sizes, &native, row.at));
+                let preferred = of_sizes.iter().min_by_key(|s| times_apart(s.row.at_bytes, row.at)).is_some_and(is_preferred);
+                let native = native_s.is_some_and(|native| preferred || !beats_native(row.seconds, native, None));
                 let evidence = Evidence { predicted_s: row.seconds, native_s, runner_up: NO_OTHER.into(), ..Evidence::default() };
                 row_of_routes(&row.taken.flatten(), row.from, row.at, evidence, native)
             }
