@@ -209,7 +209,7 @@ impl SourceArgs {
         let name = self.name.clone().unwrap_or_else(|| "unnamed".into());
         // SAFETY: `private` outlives the probe and is used for nothing else
         #[allow(unsafe_code)]
-        let probe = unsafe { crate::measure::mpi::start(private.as_raw(), &name, self.hosts.is_some(), crate::run::time_setup)? };
+        let probe = unsafe { crate::measure::mpi::start(private.as_raw(), &name, self.hosts.is_some(), crate::run::RUNTIME)? };
         let Some(mut probe) = probe else { return Ok(None) };
         self.session(&mut probe, work).map(Some)
     }

@@ -7,6 +7,7 @@ use super::rounds::READY;
 use super::stamps::Timed;
 use super::warmth::Warmth;
 use super::{Experiment, Part, Probe, Runs, SAMPLE_FORMAT, Settings, hosts_said, parts};
+use crate::collective::{Collective, NativeCall, Step};
 use crate::error::{Error, Result};
 use crate::library::Library;
 use crate::schedule::{Layout, Program, Trace};
@@ -61,8 +62,18 @@ impl Memory {
     }
 }
 
-/// What sets a communicator of these hosts up as a program's is that runs a policy, and says how many seconds that took; none where it was not done.
-pub type SetUp = fn(ffi::MPI_Comm, &[String]) -> Result<Option<f64>>;
+/// How a program's calls go by a policy.
+#[derive(Clone, Copy)]
+pub struct Runtime {
+    /// Sets a communicator of these hosts up as theirs are, and says how many seconds that took; none where it was not done.
+    pub set_up: fn(ffi::MPI_Comm, &[String]) -> Result<Option<f64>>,
+    /// What carries a collective out by these steps, in buffers of this layout, on a communicator of some of those ranks, as a call of theirs does; none where
+    /// that has no plans. Collective.
+    pub call: fn(ffi::MPI_Comm, &'static Collective, Vec<Step>, Layout, &Arguments) -> Result<Option<Called>>,
+}
+
+/// A call.
+pub type Called = Box<dyn Fn() -> Result<()>>;
 
 /// What a rank does in an experiment.
 struct OwnPart {
@@ -75,7 +86,9 @@ struct OwnPart {
 
 /// What one rank needs to play its parts.
 struct Player {
-    set_up: SetUp,
+    runtime: Runtime,
+    /// What setting a communicator up took, once that was done.
+    setup_s: Option<Option<f64>>,
     transport: MpiTransport,
     executor: Executor<ffi::MPI_Request>,
     buffers: Memory,
@@ -89,14 +102,15 @@ struct Player {
 }
 
 /// Starts measuring on a communicator: rank 0 gets the probe, every other rank serves until rank 0 is done and then gets `None`.
-/// Collective; `comm` must be private to this. `declared`: the user says on which hosts the ranks are. `set_up` is timed for [`Probe::set_up`].
+/// Collective; `comm` must be private to this. `declared`: the user says on which hosts the ranks are. `runtime` is timed by [`Probe::set_up`], and
+/// makes calls in a row.
 ///
 /// # Safety
 /// `comm` must be a valid intra-communicator until the probe is dropped or this returns `None`.
 ///
 /// # Errors
 /// MPI's reason, or a rank whose host has no name. An error while serving ends the job: the others could only wait for this rank.
-pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str, declared: bool, set_up: SetUp) -> Result<Option<MpiProbe>> {
+pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str, declared: bool, runtime: Runtime) -> Result<Option<MpiProbe>> {
     // SAFETY: the caller vouches for `comm`
     let transport = unsafe { MpiTransport::new(comm)? };
     let hosts = match hosts_said(gather_names(comm)?, declared) {
@@ -109,7 +123,8 @@ pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str, declared: bool, set_up:
     let placement = gather_texts(comm, &allowed_processors())?;
     let library = library_version();
     let mut player = Player {
-        set_up,
+        runtime,
+        setup_s: None,
         transport,
         executor: Executor::default(),
         buffers: Memory::default(),
@@ -184,6 +199,7 @@ impl Probe for MpiProbe {
     }
 
     fn in_a_row(&mut self, batches: &[Vec<Experiment>], calls: usize) -> Result<Vec<Runs>> {
+        self.set_up()?;
         // nobody is late for the first run of each
         let mut warm = FxHashSet::default();
         let parts = parts(batches, &self.settings.hosts, |e| warm.insert(e.clone()));
@@ -200,9 +216,12 @@ impl Probe for MpiProbe {
     }
 
     fn set_up(&mut self) -> Result<Option<f64>> {
-        let hosts = &self.settings.hosts;
-        self.player.order((1..hosts.len()).map(|r| (r, Order::SetUp { hosts: hosts.clone() })).collect())?;
-        (self.player.set_up)(self.player.transport.comm(), hosts)
+        if self.player.setup_s.is_none() {
+            let hosts = &self.settings.hosts;
+            self.player.order((1..hosts.len()).map(|r| (r, Order::SetUp { hosts: hosts.clone() })).collect())?;
+            self.player.set_up(hosts)?;
+        }
+        Ok(self.player.setup_s.flatten())
     }
 
     fn elapsed(&self) -> f64 {
@@ -263,9 +282,7 @@ impl Player {
             let text = self.transport.receive_text(0)?;
             match serde_json::from_slice(&text).map_err(|e| Error::invalid(format!("understand the driver: {e}")))? {
                 Order::Stop => return Ok(()),
-                Order::SetUp { hosts } => {
-                    (self.set_up)(self.transport.comm(), &hosts)?;
-                }
+                Order::SetUp { hosts } => self.set_up(&hosts)?,
                 Order::Run { parts, repetitions, calls } => {
                     let times = self.play(parts, repetitions, calls)?;
                     if !times.is_empty() {
@@ -274,6 +291,11 @@ impl Player {
                 }
             }
         }
+    }
+
+    fn set_up(&mut self, hosts: &[String]) -> Result<()> {
+        self.setup_s = Some((self.runtime.set_up)(self.transport.comm(), hosts)?);
+        Ok(())
     }
 
     fn order(&mut self, orders: Vec<(Rank, Order)>) -> Result<()> {
@@ -350,15 +372,34 @@ impl Player {
         Ok(times)
     }
 
+    /// What carries a collective out as a program's call does, which is what calls in a row are: the library's own, or ours by way of the runtime. None where
+    /// that has no plans.
+    fn call(&mut self, experiment: &Experiment, OwnPart { members, position, layout, .. }: &OwnPart) -> Result<Option<Called>> {
+        let Some(collective) = experiment.collective() else { return Ok(None) };
+        let (comm, me) = (self.group(members)?, self.transport.rank());
+        let arguments = self.buffers.arguments(experiment);
+        let arguments = if collective.rooted { Arguments { root: experiment.timer(), ..arguments } } else { arguments };
+        if matches!(experiment, Experiment::Collective { .. }) && experiment.is_native() {
+            // SAFETY: the buffers are this player's own, with room for the layout; all members take part
+            return Ok(Some(Box::new(move || unsafe { library::run(collective, &arguments, comm) })));
+        }
+        let place = |rank: &Rank| members.iter().position(|member| member == rank).unwrap_or(*rank);
+        let native = experiment.native(me).map(|call| NativeCall { ranks: call.ranks.iter().map(place).collect(), ..call });
+        let steps = [Step::Program(experiment.program(*position)?)].into_iter().chain(native.map(Step::Native)).collect();
+        (self.runtime.call)(comm, collective, steps, *layout, &arguments)
+    }
+
     /// Runs a collective, and the library's own after this rank's program where that ends in it.
     fn play_collective(
         &mut self,
         experiment: &Experiment,
-        OwnPart { members, program, layout, .. }: &OwnPart,
+        own: &OwnPart,
         (warm_ups, repetitions, calls): (usize, usize, usize),
         follows: bool,
     ) -> Result<Vec<f64>> {
+        let OwnPart { members, program, layout, .. } = own;
         let (me, root) = (self.transport.rank(), members[experiment.timer()]);
+        let call = if calls > 1 { self.call(experiment, own)? } else { None };
         let native = experiment.native(me).map(|call| Ok::<_, Error>((self.group(&call.ranks)?, call))).transpose()?;
         let Player { transport, executor, buffers, clocks, answered_s, .. } = self;
         let arguments = buffers.arguments(experiment);
@@ -374,6 +415,9 @@ impl Player {
             }
         };
         let once = |transport: &mut MpiTransport| {
+            if let Some(call) = &call {
+                return (0..calls).try_for_each(|_| call());
+            }
             for _ in 0..calls {
                 // SAFETY: the buffers are this player's own
                 unsafe { executor.run(transport, &mut Task::new(program).combining(&combine), arguments.buffers, 0)? };

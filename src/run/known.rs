@@ -151,6 +151,26 @@ impl Known {
         Ok(Box::new(Known { asked: *asked, holds, planned, prepared }))
     }
 
+    /// Remembers that calls like this are carried out by some steps, whatever is planned, until as many others were remembered that it is forgotten; false where
+    /// their communicator has no plans. Collective.
+    ///
+    /// # Safety
+    /// As [`Known::of`].
+    ///
+    /// # Errors
+    /// As there.
+    #[cfg(feature = "cli")]
+    pub unsafe fn by_steps(asked: &Asked, steps: Vec<Step>) -> Result<bool> {
+        // SAFETY: the caller's; what only a communicator gets that is used again is wanted at once
+        unsafe {
+            state(asked.comm)?;
+            let Some(State::Planned(of)) = state(asked.comm)? else { return Ok(false) };
+            let planned = Some((NonNull::from(&mut **of), Arc::new(plan::Planned::Run(steps))));
+            Box::new(Known { asked: *asked, holds: true, planned, prepared: Prepared::new(asked)? }).remember();
+        }
+        Ok(true)
+    }
+
     /// What it says of the caller's memory.
     pub fn prepared(&self) -> &Prepared {
         &self.prepared

@@ -53,7 +53,7 @@ pub use nonblocking::Pending;
 pub use private::contexts as private_communicators;
 pub use settings::use_policy;
 #[cfg(feature = "cli")]
-pub(crate) use setup::time_setup;
+pub(crate) use setup::RUNTIME;
 
 use crate::error::Result;
 use crate::topology::Rank;

@@ -1,18 +1,28 @@
-//! What it takes until a communicator has plans, measured.
+//! What is measured of this library: what it takes until a communicator has plans, and calls that are carried out by what `tune` says.
 
+use super::call::{self, Call};
 use super::communicator::{State, duplicate, state};
+use super::items::Items;
+use super::known::Known;
 use super::private::greatest;
 use super::rank;
 use super::settings::{use_host, use_policy};
+use crate::collective::{Collective, Step};
 use crate::error::Result;
+use crate::measure::mpi::{Called, Runtime};
 use crate::policy::{GroupPolicy, Policy};
+use crate::schedule::Layout;
+use crate::transport::library::Arguments;
 use crate::transport::mpi::{check, now};
 use crate::transport::native;
 use mpi::ffi;
 
+/// What measuring runs.
+pub(crate) const RUNTIME: Runtime = Runtime { set_up: time_setup, call: by_steps };
+
 /// Seconds until a communicator of all processes, of which this says the hosts by rank, has plans: what its first two calls take beside what they do, on the
 /// slowest of them. None where it gets none. Collective, and once in a process: what it makes stays for others.
-pub(crate) fn time_setup(comm: ffi::MPI_Comm, hosts: &[String]) -> Result<Option<f64>> {
+fn time_setup(comm: ffi::MPI_Comm, hosts: &[String]) -> Result<Option<f64>> {
     use_host(&hosts[rank(comm)?]);
     use_policy(of_hosts(hosts));
     let mut fresh = duplicate(comm)?;
@@ -33,4 +43,23 @@ pub(crate) fn time_setup(comm: ffi::MPI_Comm, hosts: &[String]) -> Result<Option
 /// A policy that knows these hosts, and nothing of them.
 fn of_hosts(hosts: &[String]) -> Policy {
     Policy { groups: vec![GroupPolicy::new("all", None, hosts.to_vec())], ..Policy::default() }
+}
+
+/// A call that these steps carry out, whatever the policy says, on a communicator of some of those that [`time_setup`] gave plans; none where it has none.
+fn by_steps(
+    comm: ffi::MPI_Comm,
+    collective: &'static Collective,
+    steps: Vec<Step>,
+    layout: Layout,
+    arguments: &Arguments,
+) -> Result<Option<Called>> {
+    let (datatype, bytes, op) = arguments.items();
+    let items = |data: *mut u8, length: usize| Items { data, count: (length / bytes) as i64, datatype };
+    let input = arguments.buffers.input().cast_mut();
+    let (given, got) = (items(input, layout.input), items(arguments.buffers.output(), layout.output));
+    let call = Call::new(collective, comm, arguments.root, (given, got), collective.combines.then_some((op, true)));
+    // SAFETY: the caller's communicator and buffers, which nobody else uses
+    let known = unsafe { Known::by_steps(&call.asked, steps)? };
+    // SAFETY: as above
+    Ok(known.then(|| Box::new(move || unsafe { call::run(&call) }) as Called))
 }

@@ -88,6 +88,13 @@ impl Arguments {
         self.need_operation()?.combine(left, into)
     }
 
+    /// The type of its elements, the bytes of one, and what combines them: single bytes, and anything, where nothing is combined.
+    pub fn items(&self) -> (MPI_Datatype, usize, MPI_Op) {
+        // SAFETY: constants of the library
+        let bytes = unsafe { (ffi::RSMPI_UINT8_T, 1, ffi::RSMPI_SUM) };
+        self.operation.map_or(bytes, |operation| (operation.datatype, operation.bytes, operation.op))
+    }
+
     fn need_operation(&self) -> Result<&Operation> {
         self.operation.as_ref().ok_or_else(|| Error::invalid("combine elements: no operation was given"))
     }
@@ -204,17 +211,18 @@ unsafe fn given(a: &Arguments) -> Option<Vec<u8>> {
 /// MPI's reason.
 pub unsafe fn run(collective: &Collective, arguments: &Arguments, comm: MPI_Comm) -> Result<()> {
     let wrong = || Error::invalid(format!("call {}: an int does not count its bytes", collective.function));
-    // SAFETY: a constant of the library
-    let bytes = Operation::new(unsafe { ffi::RSMPI_UINT8_T }, 1, unsafe { ffi::RSMPI_SUM });
-    let operation = if collective.combines { arguments.need_operation()? } else { &bytes };
-    let count =
-        if collective.combines { operation.count(arguments.bytes)? } else { c_int::try_from(arguments.bytes).map_err(|_| wrong())? };
-    let items = (count, operation.datatype);
+    let count = if collective.combines {
+        arguments.need_operation()?.count(arguments.bytes)?
+    } else {
+        c_int::try_from(arguments.bytes).map_err(|_| wrong())?
+    };
+    let (datatype, _, op) = arguments.items();
+    let items = (count, datatype);
     // SAFETY: the caller's
     let copy = if collective.combines { unsafe { given(arguments) } } else { None };
     let input = copy.as_ref().map_or(arguments.buffers.input(), |copy| copy.as_ptr()).cast();
     let output = arguments.buffers.output().cast();
-    let call = Call { input, given: items, output, got: items, op: operation.op, root: arguments.root as c_int };
+    let call = Call { input, given: items, output, got: items, op, root: arguments.root as c_int };
     // SAFETY: the caller's
     check(collective.function, unsafe { Own::of(collective)?.call(&call, comm) })
 }

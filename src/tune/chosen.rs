@@ -89,6 +89,10 @@ const SLOWER_IN_A_ROW: f64 = 1.03;
 /// What takes so many times as long as the other one is the slower one, however its runs scatter: running both again would take longest just there.
 const FAR_APART: f64 = 2.0;
 
+/// What takes no longer is run beside the library's own whatever was found: the first runs of a race, which are all that a loser has, are up to twice as long
+/// as later ones there, and more of them cost nothing.
+const SHORT_S: f64 = 1e-3;
+
 /// True if one of the two may be faster, whatever was found: where neither beat the other in a race, that takes a quarter, and runs that do not scatter, or
 /// more.
 fn is_in_doubt(samples: &Samples, own: &Experiment, native: &Experiment) -> bool {
@@ -96,7 +100,8 @@ fn is_in_doubt(samples: &Samples, own: &Experiment, native: &Experiment) -> bool
     let stopped = |stop: Stop| [own, native].iter().any(|e| samples.get(e).is_some_and(|sample| sample.stop == stop));
     let within = |(own, native): (f64, f64), times: f64| own.max(native) <= times * own.min(native);
     let unsure = || stopped(Stop::Budget) && !stopped(Stop::Beaten);
-    times.is_some_and(|times| within(times, DRIFTED) || within(times, FAR_APART) && unsure())
+    let short = |(own, native): (f64, f64)| own.max(native) <= SHORT_S;
+    times.is_some_and(|times| short(times) || within(times, DRIFTED) || within(times, FAR_APART) && unsure())
 }
 
 /// Of fewer runs each no test says that one is faster.
@@ -212,6 +217,8 @@ mod tests {
         assert!(doubt(of(0, 1.0, Stop::Budget), of(1, 1.4, Stop::Budget)), "they scatter");
         assert!(!doubt(of(0, 1.0, Stop::Budget), of(1, 2.1, Stop::Budget)), "not by as much");
         assert!(!doubt(of(0, 1.4, Stop::Beaten), of(1, 1.0, Stop::Precise)));
+        assert!(!doubt(of(0, 1.1e-3, Stop::Precise), of(1, 5e-3, Stop::Beaten)));
+        assert!(doubt(of(0, 1e-5, Stop::Precise), of(1, 5e-5, Stop::Beaten)), "the first runs of what is short say little");
         assert!(!is_in_doubt(&samples([of(0, 1.0, Stop::Budget)]), &experiment(0), &experiment(1)), "there is no other");
     }
 }

@@ -212,6 +212,39 @@ fn steps_run_without_communicators_where_several_threads_may_make_theirs() {
     });
 }
 
+/// Rank 1 has the message, whatever the root.
+#[cfg(feature = "cli")]
+fn from_the_second(me: usize, ranks: usize) -> Program {
+    let (mut program, all) = (Program::new(), Span::output(0, BYTES));
+    if me == 1 {
+        (0..ranks).filter(|&to| to != me).for_each(|to| _ = program.send(to, all, &[]));
+    } else {
+        program.recv(1, all, &[]);
+    }
+    program
+}
+
+#[cfg(feature = "cli")]
+#[test]
+fn what_is_measured_in_a_row_goes_by_its_steps_and_not_by_a_policy() {
+    let name = "run::planned::tests::what_is_measured_in_a_row_goes_by_its_steps_and_not_by_a_policy";
+    must_succeed(on_ranks(name, RANKS, &[], |world| {
+        let hosts: Vec<String> = (0..world.size()).map(|rank| format!("h{}", rank / 2)).collect();
+        assert!((super::super::RUNTIME.set_up)(world.as_raw(), &hosts).unwrap().is_some());
+        for comm in [world.duplicate(), world.split_by_color(mpi::topology::Color::with_value(world.rank() % 2)).unwrap()] {
+            let (me, ranks) = (comm.rank() as usize, comm.size() as usize);
+            let mut data = vec![me as u8; BYTES];
+            let buffers = Buffers::in_place(data.as_mut_ptr(), BYTES);
+            let (arguments, layout) =
+                (Arguments { buffers, bytes: BYTES, root: 0, operation: None }, crate::schedule::Layout { input: 0, output: BYTES });
+            let steps = vec![Step::Program(from_the_second(me, ranks))];
+            let call = (super::super::RUNTIME.call)(comm.as_raw(), &bcast::COLLECTIVE, steps, layout, &arguments).unwrap().unwrap();
+            (0..10).for_each(|_| call().unwrap());
+            assert_eq!(data, [1; BYTES], "of {me}");
+        }
+    }));
+}
+
 /// A broadcast's plan that the communicator remembers.
 fn remembered(comm: &SimpleCommunicator) -> Weak<plan::Planned> {
     for _ in 0..3 {
