@@ -124,8 +124,12 @@ pub trait Probe {
     /// What failed, and on which rank.
     fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Runs>>;
 
-    /// As [`Probe::run`] of collectives, each once, of so many calls in a row, which every rank makes one after the other: what one call takes of that. Nothing where that
-    /// cannot be measured.
+    /// From now on collectives are run as a program's calls are that goes by a policy, or by their schedules alone, which is quicker to set up for each of many
+    /// rivals. Where that differs.
+    fn as_called(&mut self, _called: bool) {}
+
+    /// As [`Probe::run`] of collectives as a program's calls, each once, of so many calls in a row, which every rank makes one after the other: what one call takes of
+    /// that. Nothing where that cannot be measured.
     ///
     /// # Errors
     /// What failed, and on which rank.

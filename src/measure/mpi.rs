@@ -26,9 +26,19 @@ use std::os::raw::c_int;
 /// What the driver asks of a rank.
 #[derive(serde::Serialize, serde::Deserialize)]
 enum Order {
-    Run { parts: Vec<Part>, repetitions: usize, calls: usize },
+    Run { parts: Vec<Part>, runs: Wanted },
     SetUp { hosts: Vec<String> },
     Stop,
+}
+
+/// How often parts are run, and how.
+#[derive(Clone, Copy, serde::Serialize, serde::Deserialize)]
+struct Wanted {
+    repetitions: usize,
+    /// So many calls in a row make a run of a collective.
+    calls: usize,
+    /// See [`Probe::as_called`].
+    called: bool,
 }
 
 /// The driver's probe, on rank 0; dropped, it lets the others go.
@@ -37,6 +47,8 @@ pub struct MpiProbe {
     settings: Settings,
     began: f64,
     warmth: Warmth,
+    /// See [`Probe::as_called`].
+    called: bool,
     /// It was said that clocks drift too far.
     warned: bool,
 }
@@ -149,7 +161,7 @@ pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str, declared: bool, runtime
         build: super::BUILD.into(),
         placement,
     };
-    Ok(Some(MpiProbe { player, settings, began: now(), warmth: Warmth::default(), warned: false }))
+    Ok(Some(MpiProbe { player, settings, began: now(), warmth: Warmth::default(), called: false, warned: false }))
 }
 
 /// The processors that this rank may run on, where the system tells.
@@ -174,6 +186,9 @@ impl Probe for MpiProbe {
     }
 
     fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Runs>> {
+        if self.called {
+            self.set_up()?;
+        }
         let mut failed = Ok(());
         let warms_up = |e: &Experiment| {
             let said = self.warmth.warms_up(e);
@@ -181,7 +196,7 @@ impl Probe for MpiProbe {
         };
         let parts = parts(batches, &self.settings.hosts, warms_up);
         failed?;
-        let all = self.play(batches, parts, repetitions, 1)?;
+        let all = self.play(batches, parts, Wanted { repetitions, calls: 1, called: self.called })?;
         for (experiment, timed) in batches.iter().flatten().zip(&all) {
             let run = stats::median(&timed.seconds).unwrap_or(f64::INFINITY);
             self.warmth.took(experiment, run);
@@ -198,12 +213,16 @@ impl Probe for MpiProbe {
         Ok(all.into_iter().map(|timed| Runs { seconds: timed.seconds, clock_error_s: timed.error_s }).collect())
     }
 
+    fn as_called(&mut self, called: bool) {
+        self.called = called;
+    }
+
     fn in_a_row(&mut self, batches: &[Vec<Experiment>], calls: usize) -> Result<Vec<Runs>> {
         self.set_up()?;
         // nobody is late for the first run of each
         let mut warm = FxHashSet::default();
         let parts = parts(batches, &self.settings.hosts, |e| warm.insert(e.clone()));
-        let all = self.play(batches, parts, 1, calls)?;
+        let all = self.play(batches, parts, Wanted { repetitions: 1, calls, called: true })?;
         let a_call = |seconds: f64| seconds / calls as f64;
         Ok(all
             .into_iter()
@@ -231,18 +250,12 @@ impl Probe for MpiProbe {
 
 impl MpiProbe {
     /// Hands out its parts to each rank, and gives what came home of each experiment, in order: what so many calls in a row took, so many times.
-    fn play(
-        &mut self,
-        batches: &[Vec<Experiment>],
-        mut parts: BTreeMap<Rank, Vec<Part>>,
-        repetitions: usize,
-        calls: usize,
-    ) -> Result<Vec<Timed>> {
+    fn play(&mut self, batches: &[Vec<Experiment>], mut parts: BTreeMap<Rank, Vec<Part>>, runs: Wanted) -> Result<Vec<Timed>> {
         let own = parts.remove(&0).unwrap_or_default();
-        self.player.order(parts.into_iter().map(|(r, parts)| (r, Order::Run { parts, repetitions, calls })).collect())?;
+        self.player.order(parts.into_iter().map(|(r, parts)| (r, Order::Run { parts, runs })).collect())?;
         let clock = |e: &Experiment| e.ranks()[e.timer()];
         // each rank sends all its times at once, when it is through
-        let (mut times, each) = (FxHashMap::from_iter([(0, self.player.play(own, repetitions, calls)?)]), repetitions + UNCERTAIN);
+        let (mut times, each) = (FxHashMap::from_iter([(0, self.player.play(own, runs)?)]), runs.repetitions + UNCERTAIN);
         let mut counts: BTreeMap<Rank, usize> = BTreeMap::new();
         batches.iter().flatten().for_each(|e| *counts.entry(clock(e)).or_default() += each);
         let wanted: Vec<(Rank, usize)> = counts.into_iter().filter(|(r, _)| *r > 0).collect();
@@ -252,7 +265,7 @@ impl MpiProbe {
             let rest = rest.get_mut(&clock(e))?;
             let (own, later) = rest.split_at_checked(each)?;
             *rest = later;
-            let (seconds, uncertain) = own.split_at_checked(repetitions)?;
+            let (seconds, uncertain) = own.split_at_checked(runs.repetitions)?;
             Some(Timed { seconds: seconds.to_vec(), error_s: uncertain[0], drift_s: uncertain[1] })
         };
         let all: Option<Vec<Timed>> = batches.iter().flatten().map(of).collect();
@@ -283,8 +296,8 @@ impl Player {
             match serde_json::from_slice(&text).map_err(|e| Error::invalid(format!("understand the driver: {e}")))? {
                 Order::Stop => return Ok(()),
                 Order::SetUp { hosts } => self.set_up(&hosts)?,
-                Order::Run { parts, repetitions, calls } => {
-                    let times = self.play(parts, repetitions, calls)?;
+                Order::Run { parts, runs } => {
+                    let times = self.play(parts, runs)?;
                     if !times.is_empty() {
                         self.transport.send_times(0, &times)?;
                     }
@@ -306,7 +319,7 @@ impl Player {
 
     /// Plays this rank's parts; gives the times of those where its clock counts, and after each one's how uncertain they are. Some are made ready before, so
     /// that hardly anybody is late for one, or takes processors from who still is in the one before. A run of a collective is so many calls in a row.
-    fn play(&mut self, parts: Vec<Part>, repetitions: usize, calls: usize) -> Result<Vec<f64>> {
+    fn play(&mut self, parts: Vec<Part>, wanted: Wanted) -> Result<Vec<f64>> {
         let mut times = Vec::new();
         for parts in parts.chunks(READY) {
             // what runs in turns is there several times
@@ -321,7 +334,7 @@ impl Player {
             for part in parts {
                 match part {
                     Part::Play { experiment, warm_up, follows } => {
-                        let runs = (usize::from(*warm_up), repetitions, calls);
+                        let runs = (usize::from(*warm_up), wanted);
                         times.extend(self.play_one(experiment, &ready[experiment], runs, *follows)?);
                     }
                     Part::Barrier(ranks) => self.transport.barrier(ranks)?,
@@ -343,23 +356,17 @@ impl Player {
 
     /// Runs an experiment so many times to warm up, and then so many times that count. Whoever is late for the first is waited for there, or, between two ranks
     /// where nothing warms up, before it begins; nobody is where it `follows` another one.
-    fn play_one(
-        &mut self,
-        experiment: &Experiment,
-        own: &OwnPart,
-        (warm_ups, repetitions, calls): (usize, usize, usize),
-        follows: bool,
-    ) -> Result<Vec<f64>> {
+    fn play_one(&mut self, experiment: &Experiment, own: &OwnPart, (warm_ups, wanted): (usize, Wanted), follows: bool) -> Result<Vec<f64>> {
         let OwnPart { members, position, program, .. } = own;
         if experiment.is_collective() {
-            return self.play_collective(experiment, own, (warm_ups, repetitions, calls), follows);
+            return self.play_collective(experiment, own, (warm_ups, wanted), follows);
         }
         if warm_ups == 0 {
             self.transport.gather_at(members[experiment.timer()], members)?;
         }
-        let mut times = Vec::with_capacity(repetitions);
+        let mut times = Vec::with_capacity(wanted.repetitions);
         let mut trace = Trace::new(program.len());
-        for run in 0..warm_ups + repetitions {
+        for run in 0..warm_ups + wanted.repetitions {
             self.execute(experiment, program, Some(&mut trace))?;
             if run >= warm_ups && *position == experiment.timer() {
                 times.push(experiment.span(&trace));
@@ -394,12 +401,12 @@ impl Player {
         &mut self,
         experiment: &Experiment,
         own: &OwnPart,
-        (warm_ups, repetitions, calls): (usize, usize, usize),
+        (warm_ups, wanted): (usize, Wanted),
         follows: bool,
     ) -> Result<Vec<f64>> {
         let OwnPart { members, program, layout, .. } = own;
         let (me, root) = (self.transport.rank(), members[experiment.timer()]);
-        let call = if calls > 1 { self.call(experiment, own)? } else { None };
+        let call = if wanted.called { self.call(experiment, own)? } else { None };
         let native = experiment.native(me).map(|call| Ok::<_, Error>((self.group(&call.ranks)?, call))).transpose()?;
         let Player { transport, executor, buffers, clocks, answered_s, .. } = self;
         let arguments = buffers.arguments(experiment);
@@ -416,9 +423,9 @@ impl Player {
         };
         let once = |transport: &mut MpiTransport| {
             if let Some(call) = &call {
-                return (0..calls).try_for_each(|_| call());
+                return (0..wanted.calls).try_for_each(|_| call());
             }
-            for _ in 0..calls {
+            for _ in 0..wanted.calls {
                 // SAFETY: the buffers are this player's own
                 unsafe { executor.run(transport, &mut Task::new(program).combining(&combine), arguments.buffers, 0)? };
                 if let Some((comm, call)) = &native {
@@ -436,7 +443,12 @@ impl Player {
         let stays = most.input.max(most.output) >= LONG;
         let first_waits = self.sends_wait_for_receives || stays && !follows;
         let others_renew = stays && (0..members.len()).any(|p| p != experiment.timer() && experiment.layout(p).input > 0);
-        Timing { transport, clocks, root, others, together, first_waits, stays, others_renew }.play(warm_ups, repetitions, once, renew)
+        Timing { transport, clocks, root, others, together, first_waits, stays, others_renew }.play(
+            warm_ups,
+            wanted.repetitions,
+            once,
+            renew,
+        )
     }
 
     fn execute(&mut self, experiment: &Experiment, program: &Program, trace: Option<&mut Trace>) -> Result<()> {

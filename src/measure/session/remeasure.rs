@@ -59,15 +59,15 @@ impl Session<'_> {
         !self.probe.can_measure() || self.samples.get(experiment).is_none_or(|sample| sample.remeasured.len() >= self.rule.most)
     }
 
-    /// Runs what was chosen, so that its time is of runs that did not choose it: as often as it took to know it, and in turns with what stands beside it,
+    /// Runs what was chosen as programs call it, so that its time is of runs that did not choose it: as often as it took to know it, and in turns with what stands beside it,
     /// if something does. A recording is left as it is.
     ///
     /// # Errors
     /// As for [`Session::measure`].
     pub fn confirm(&mut self, purpose: &str, fields: &[Vec<Experiment>]) -> Result<()> {
         let (alone, beside): (Vec<_>, Vec<_>) = fields.iter().cloned().partition(|field| field.len() == 1);
-        self.add_as_often(purpose, beside, REMEASURE_RUNS, 1, |sample| &mut sample.confirmed)?;
-        self.add_as_often(purpose, alone, 1, 1, |sample| &mut sample.confirmed)
+        self.confirmed(purpose, beside, REMEASURE_RUNS, 1)?;
+        self.confirmed(purpose, alone, 1, 1)
     }
 
     /// As [`Session::confirm`] of what stands beside something else, once more and three times as long, where that did not tell them apart.
@@ -75,7 +75,14 @@ impl Session<'_> {
     /// # Errors
     /// As for [`Session::measure`].
     pub fn confirm_longer(&mut self, purpose: &str, fields: Vec<Vec<Experiment>>) -> Result<()> {
-        self.add_as_often(purpose, fields, REMEASURE_RUNS, LONGER, |sample| &mut sample.confirmed)
+        self.confirmed(purpose, fields, REMEASURE_RUNS, LONGER)
+    }
+
+    fn confirmed(&mut self, purpose: &str, fields: Vec<Vec<Experiment>>, least: usize, times: usize) -> Result<()> {
+        self.probe.as_called(true);
+        let confirmed = self.add_as_often(purpose, fields, least, times, |sample| &mut sample.confirmed);
+        self.probe.as_called(false);
+        confirmed
     }
 
     /// Runs calls in a row of those of some fields, all of which were measured, in turns: programs do not wait for all ranks between two calls, and ranks that are
