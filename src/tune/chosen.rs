@@ -54,12 +54,16 @@ pub(super) fn fastest_at_first(samples: &Samples, rivals: &[Experiment]) -> Opti
 /// Runs what was chosen again, each in turns with the library's own where that might be preferred, or ours to it; longer, where ours seems to be
 /// faster by enough and this did not make sure of it. Then calls in a row of both, where ours is taken and the library's own is not far slower.
 pub(super) fn confirm(session: &mut Session, chosen: Vec<(Experiment, Experiment)>) -> Result<()> {
-    let field = |(own, native): &(Experiment, Experiment)| {
-        let beside = is_in_doubt(session.samples(), own, native).then(|| native.clone());
-        std::iter::once(own.clone()).chain(beside).collect()
-    };
-    let fields: Vec<Vec<Experiment>> = chosen.iter().map(field).collect();
+    let (mut fields, mut far_apart) = (Vec::new(), Vec::new());
+    for (own, native) in &chosen {
+        match beside(session.samples(), own, native) {
+            Beside::InDoubt => fields.push(vec![own.clone(), native.clone()]),
+            Beside::FarApart => far_apart.push(vec![own.clone(), native.clone()]),
+            Beside::Nothing => fields.push(vec![own.clone()]),
+        }
+    }
     session.confirm(CONFIRMED, &fields)?;
+    session.confirm_briefly(CONFIRMED, far_apart)?;
     let unsure = |field: &Vec<Experiment>| match &field[..] {
         [own, native] => verdict(session.samples(), own, native).is_some_and(|v| v.is_unsure()),
         _ => false,
@@ -90,18 +94,30 @@ const SLOWER_IN_A_ROW: f64 = 1.03;
 const FAR_APART: f64 = 2.0;
 
 /// What takes no longer is run beside the library's own whatever was found: the first runs of a race, which are all that a loser has, are up to twice as long
-/// as later ones there, and more of them cost nothing.
+/// as later ones there.
 const SHORT_S: f64 = 1e-3;
 
-/// True if one of the two may be faster, whatever was found: where neither beat the other in a race, that takes a quarter, and runs that do not scatter, or
-/// more.
-fn is_in_doubt(samples: &Samples, own: &Experiment, native: &Experiment) -> bool {
-    let times = choosing(samples, own).zip(choosing(samples, native));
+/// Whether the library's own is run once more beside what was chosen.
+#[derive(Debug, PartialEq)]
+enum Beside {
+    /// One of the two may be faster, whatever was found: where neither beat the other in a race, that takes a quarter, and runs that do not scatter, or more.
+    InDoubt,
+    /// They are far apart, by few runs of what is [short](SHORT_S).
+    FarApart,
+    Nothing,
+}
+
+fn beside(samples: &Samples, own: &Experiment, native: &Experiment) -> Beside {
+    let Some(times) = choosing(samples, own).zip(choosing(samples, native)) else { return Beside::Nothing };
     let stopped = |stop: Stop| [own, native].iter().any(|e| samples.get(e).is_some_and(|sample| sample.stop == stop));
-    let within = |(own, native): (f64, f64), times: f64| own.max(native) <= times * own.min(native);
-    let unsure = || stopped(Stop::Budget) && !stopped(Stop::Beaten);
-    let short = |(own, native): (f64, f64)| own.max(native) <= SHORT_S;
-    times.is_some_and(|times| short(times) || within(times, DRIFTED) || within(times, FAR_APART) && unsure())
+    let (slower, faster) = (times.0.max(times.1), times.0.min(times.1));
+    if slower <= DRIFTED * faster || slower <= FAR_APART * faster && stopped(Stop::Budget) && !stopped(Stop::Beaten) {
+        Beside::InDoubt
+    } else if slower <= SHORT_S {
+        Beside::FarApart
+    } else {
+        Beside::Nothing
+    }
 }
 
 /// Of fewer runs each no test says that one is faster.
@@ -209,16 +225,16 @@ mod tests {
 
     #[test]
     fn what_is_far_apart_is_not_run_beside_each_other() {
-        let doubt = |own: Sample, native: Sample| is_in_doubt(&samples([own, native]), &experiment(0), &experiment(1));
         let of = |out, time: f64, stop| sample(out, &[time; 3], stop);
-        assert!(doubt(of(0, 1.0, Stop::Precise), of(1, 1.2, Stop::Beaten)));
-        assert!(!doubt(of(0, 1.0, Stop::Precise), of(1, 1.4, Stop::Precise)));
-        assert!(!doubt(of(0, 1.0, Stop::Budget), of(1, 1.4, Stop::Beaten)));
-        assert!(doubt(of(0, 1.0, Stop::Budget), of(1, 1.4, Stop::Budget)), "they scatter");
-        assert!(!doubt(of(0, 1.0, Stop::Budget), of(1, 2.1, Stop::Budget)), "not by as much");
-        assert!(!doubt(of(0, 1.4, Stop::Beaten), of(1, 1.0, Stop::Precise)));
-        assert!(!doubt(of(0, 1.1e-3, Stop::Precise), of(1, 5e-3, Stop::Beaten)));
-        assert!(doubt(of(0, 1e-5, Stop::Precise), of(1, 5e-5, Stop::Beaten)), "the first runs of what is short say little");
-        assert!(!is_in_doubt(&samples([of(0, 1.0, Stop::Budget)]), &experiment(0), &experiment(1)), "there is no other");
+        let said = |own: Sample, native: Sample| beside(&samples([own, native]), &experiment(0), &experiment(1));
+        assert_eq!(said(of(0, 1.0, Stop::Precise), of(1, 1.2, Stop::Beaten)), Beside::InDoubt);
+        assert_eq!(said(of(0, 1.0, Stop::Precise), of(1, 1.4, Stop::Precise)), Beside::Nothing);
+        assert_eq!(said(of(0, 1.0, Stop::Budget), of(1, 1.4, Stop::Beaten)), Beside::Nothing);
+        assert_eq!(said(of(0, 1.0, Stop::Budget), of(1, 1.4, Stop::Budget)), Beside::InDoubt, "they scatter");
+        assert_eq!(said(of(0, 1.0, Stop::Budget), of(1, 2.1, Stop::Budget)), Beside::Nothing, "not by as much");
+        assert_eq!(said(of(0, 1.4, Stop::Beaten), of(1, 1.0, Stop::Precise)), Beside::Nothing);
+        assert_eq!(said(of(0, 1e-5, Stop::Precise), of(1, 1.2e-5, Stop::Beaten)), Beside::InDoubt);
+        assert_eq!(said(of(0, 1e-5, Stop::Precise), of(1, 5e-5, Stop::Beaten)), Beside::FarApart, "first runs say little");
+        assert_eq!(beside(&samples([of(0, 1.0, Stop::Budget)]), &experiment(0), &experiment(1)), Beside::Nothing, "there is no other");
     }
 }

@@ -35,62 +35,71 @@ pub fn choose(
     collectives: &[&'static Collective],
 ) -> Result<BTreeMap<&'static Collective, Vec<TwoLevelRow>>> {
     let compiled = CompiledPolicy::new(policy.clone())?;
-    let mut all = BTreeMap::new();
+    let mut sizes: Vec<(usize, &'static Collective)> = Vec::new();
     for &collective in collectives.iter().filter(|c| !has_routes(c)) {
-        let mut of_sizes = Vec::new();
-        for bytes in collective.tuned_sizes(&FORM_SIZES, members.len()) {
-            let shape = collective.shape(members.len(), 0, bytes);
-            let forms = forms(&compiled, members, collective, &shape, HOPELESS)?;
-            of_sizes.extend(of_size(session, &compiled, members, collective, &shape, finalists(forms))?);
-        }
-        for (bytes, forms) in between(&compiled, members, collective, &of_sizes)? {
+        sizes.extend(collective.tuned_sizes(&FORM_SIZES, members.len()).into_iter().map(|bytes| (bytes, collective)));
+    }
+    // from small to large, whatever the collective: TCP's windows, which large messages open for all that come later, are then what programs find that send
+    // such messages
+    sizes.sort_by_key(|(bytes, _)| *bytes);
+    let mut all: BTreeMap<&'static Collective, Vec<OfSize>> = BTreeMap::new();
+    for (bytes, collective) in sizes {
+        let shape = collective.shape(members.len(), 0, bytes);
+        let finalists = finalists(forms(&compiled, members, collective, &shape, HOPELESS)?);
+        let Some(found) = of_size(session, &compiled, members, collective, &shape, finalists)? else { continue };
+        let of_sizes = all.entry(collective).or_default();
+        if let Some(below) = of_sizes.last()
+            && let Some((bytes, forms)) = between(&compiled, members, collective, [below, &found])?
+        {
             // recordings of before these were measured have none
             let shape = collective.shape(members.len(), 0, bytes);
             if session.can_measure() || has_all(session, &forms, &shape) {
                 of_sizes.extend(of_size(session, &compiled, members, collective, &shape, forms)?);
             }
         }
-        of_sizes.sort_by_key(|size| size.row.at_bytes);
-        all.insert(collective, rows_of(&compiled, members, collective, &of_sizes)?);
+        of_sizes.push(found);
     }
-    Ok(all)
+    all.into_iter().map(|(collective, of_sizes)| Ok((collective, rows_of(&compiled, members, collective, &of_sizes)?))).collect()
 }
 
 /// Sizes further apart than this have one between them at which another form may be the fastest.
 const FAR_APART: usize = 2;
 
+/// What takes so much longer than what was taken at a size may be faster between it and the next one.
+const NEARLY: f64 = 0.1;
+
 /// What is measured in the middle between two sizes that are far apart, where another form is predicted to be clearly faster than what was taken at either: that
-/// form, and those, since what is predicted to be the fastest may have been measured not to be at these sizes.
+/// form, and those with what took [nearly](NEARLY) as long, since what is predicted to be the fastest may have been measured not to be at these sizes.
 fn between(
     policy: &CompiledPolicy,
     members: &[Location],
     collective: &'static Collective,
-    of_sizes: &[OfSize],
-) -> Result<Vec<(usize, Vec<Plan>)>> {
-    let mut found = Vec::new();
-    for pair in of_sizes.windows(2) {
-        let (low, high) = (pair[0].row.at_bytes, pair[1].row.at_bytes);
-        if low == 0 || high / low <= FAR_APART {
-            continue;
-        }
-        // reductions are measured with whole numbers
-        let middle = halfway(low, high) / NUMBER * NUMBER;
-        let shape = collective.shape(members.len(), 0, middle);
-        let Some(best) = forms(policy, members, collective, &shape, HOPELESS)?.into_iter().next() else { continue };
-        let mut taken: Vec<Plan> = Vec::new();
-        for (plan, _) in pair.iter().filter_map(|size| size.measured.first()) {
-            let form = &plan.form;
-            let seconds = if form.fits(&shape) { form.about(policy, members, &shape)? } else { f64::INFINITY };
-            if seconds.is_finite() && taken.iter().all(|known| known.form != *form) {
-                taken.push(Plan::predicted(form.clone(), Some(seconds)));
+    pair: [&OfSize; 2],
+) -> Result<Option<(usize, Vec<Plan>)>> {
+    let [low, high] = pair.map(|size| size.row.at_bytes);
+    if low == 0 || high / low <= FAR_APART {
+        return Ok(None);
+    }
+    // reductions are measured with whole numbers
+    let middle = halfway(low, high) / NUMBER * NUMBER;
+    let shape = collective.shape(members.len(), 0, middle);
+    let Some(best) = forms(policy, members, collective, &shape, HOPELESS)?.into_iter().next() else { return Ok(None) };
+    let about = |form: &Form| if form.fits(&shape) { form.about(policy, members, &shape) } else { Ok(f64::INFINITY) };
+    let (mut taken_s, mut near): (f64, Vec<Plan>) = (f64::INFINITY, Vec::new());
+    for measured in pair.map(|size| &size.measured) {
+        let limit_s = measured.first().map_or(0.0, |taken| taken.1 * (1.0 + NEARLY));
+        for (k, (plan, _)) in measured.iter().enumerate().filter(|(_, (_, time))| *time <= limit_s) {
+            let seconds = about(&plan.form)?;
+            if k == 0 {
+                taken_s = taken_s.min(seconds);
+            }
+            if seconds.is_finite() && near.iter().all(|known| known.form != plan.form) {
+                near.push(Plan::predicted(plan.form.clone(), Some(seconds)));
             }
         }
-        let taken_s = taken.iter().map(Plan::seconds).fold(f64::INFINITY, f64::min);
-        if best.seconds() * (1.0 + ALIKE) < taken_s {
-            found.push((middle, [vec![best], taken].concat()));
-        }
     }
-    Ok(found)
+    near.retain(|plan| plan.form != best.form);
+    Ok((best.seconds() * (1.0 + ALIKE) < taken_s).then(|| (middle, [vec![best], near].concat())))
 }
 
 /// True if all forms were measured at a size.
@@ -269,6 +278,30 @@ mod tests {
         let rows = rows_of(&policy, &members, &alltoall::COLLECTIVE, &made).unwrap();
         let at = |bytes: usize| rows.iter().rfind(|row| row.from_bytes <= bytes).unwrap().native;
         assert_eq!([8, 64, 512, 1 << 10, 10 << 10].map(at), [false, false, false, true, true]);
+    }
+
+    #[test]
+    fn between_two_sizes_what_took_nearly_as_long_at_one_is_measured_too() {
+        let policy = CompiledPolicy::new(Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap()).unwrap();
+        let members = crate::plan::everybody(&policy.policy);
+        let all = |bytes: usize| {
+            let shape = alltoall::COLLECTIVE.shape(members.len(), 0, bytes);
+            forms(&policy, &members, &alltoall::COLLECTIVE, &shape, HOPELESS).unwrap()
+        };
+        // what is predicted to be the slowest was the fastest, then what is next to it
+        let of_size = |bytes: usize, times: [f64; 3]| {
+            let measured: Vec<(Plan, f64)> = all(bytes).into_iter().rev().zip(times).collect();
+            OfSize { row: row_of(&measured[0].0.form, 0, bytes, Evidence::default(), false), measured }
+        };
+        let (low, high) = (of_size(8 << 10, [1.0, 1.09, 1.11]), of_size(32 << 10, [2.0, 3.0, 3.0]));
+        let (middle, found) = between(&policy, &members, &alltoall::COLLECTIVE, [&low, &high]).unwrap().unwrap();
+        assert_eq!(middle, 16 << 10);
+        assert_eq!(found[0].form, all(middle)[0].form, "what is predicted to be the fastest");
+        let is_there = |size: &OfSize, k: usize| found.iter().any(|plan| plan.form == size.measured[k].0.form);
+        assert!(is_there(&low, 0) && is_there(&low, 1) && is_there(&high, 0));
+        let as_at_high = |k: usize| high.measured.iter().any(|(plan, _)| plan.form == low.measured[k].0.form);
+        assert!(!is_there(&low, 2) || as_at_high(2), "it took too long");
+        assert!(between(&policy, &members, &alltoall::COLLECTIVE, [&of_size(16 << 10, [1.0; 3]), &high]).unwrap().is_none(), "near");
     }
 
     /// What is predicted to be the fastest may have several steps inside groups: one of one step is measured too.

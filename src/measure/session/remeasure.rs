@@ -78,6 +78,18 @@ impl Session<'_> {
         self.confirmed(purpose, fields, REMEASURE_RUNS, LONGER)
     }
 
+    /// As [`Session::confirm`] of what stands beside something else, however often it took to know it.
+    ///
+    /// # Errors
+    /// As for [`Session::measure`].
+    pub fn confirm_briefly(&mut self, purpose: &str, fields: Vec<Vec<Experiment>>) -> Result<()> {
+        let rule = StopRule { least: REMEASURE_RUNS, least_long: REMEASURE_RUNS, most: REMEASURE_RUNS, ..self.rule };
+        self.probe.as_called(true);
+        let confirmed = self.add(purpose, fields, rule, 1, |sample| &mut sample.confirmed);
+        self.probe.as_called(false);
+        confirmed
+    }
+
     fn confirmed(&mut self, purpose: &str, fields: Vec<Vec<Experiment>>, least: usize, times: usize) -> Result<()> {
         self.probe.as_called(true);
         let confirmed = self.add_as_often(purpose, fields, least, times, |sample| &mut sample.confirmed);
