@@ -9,6 +9,8 @@ mod experiment;
 mod lock;
 #[cfg(all(feature = "mpi", feature = "tune"))]
 pub mod mpi;
+#[cfg(all(feature = "mpi", feature = "tune"))]
+mod place;
 mod programs;
 #[cfg(feature = "tune")]
 mod race;

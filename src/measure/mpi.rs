@@ -3,6 +3,7 @@
 #![allow(unsafe_code)] // MPI's C interface
 
 use super::collectives::{Timing, Together};
+use super::place::{allowed_processors, same_system, system};
 use super::rounds::READY;
 use super::stamps::Timed;
 use super::warmth::Warmth;
@@ -49,6 +50,8 @@ pub struct MpiProbe {
     warmth: Warmth,
     /// See [`Probe::as_called`].
     called: bool,
+    /// By whom collectives were called, with the library's own among some of them or without: first calls set communicators up.
+    called_by: FxHashSet<(Vec<Rank>, bool)>,
     /// It was said that clocks drift too far.
     warned: bool,
 }
@@ -94,18 +97,20 @@ struct OwnPart {
     position: usize,
     program: Program,
     layout: Layout,
+    /// The same for a program's call, among its ranks' positions; where that is wanted.
+    steps: Vec<Step>,
 }
 
 /// What one rank needs to play its parts.
 struct Player {
     runtime: Runtime,
-    /// What setting a communicator up took, once that was done.
-    setup_s: Option<Option<f64>>,
+    /// What setting a communicator up took, if that was done; none where none was.
+    set_up: Option<Option<f64>>,
     transport: MpiTransport,
     executor: Executor<ffi::MPI_Request>,
     buffers: Memory,
     clocks: Clocks,
-    /// Communicators of those who measured the library's own collectives.
+    /// Communicators of those who called collectives.
     groups: FxHashMap<Vec<Rank>, ffi::MPI_Comm>,
     /// By root and members: how long all take at least to answer the root, where collectives began together.
     answered_s: FxHashMap<(Rank, Vec<Rank>), f64>,
@@ -114,8 +119,8 @@ struct Player {
 }
 
 /// Starts measuring on a communicator: rank 0 gets the probe, every other rank serves until rank 0 is done and then gets `None`.
-/// Collective; `comm` must be private to this. `declared`: the user says on which hosts the ranks are. `runtime` is timed by [`Probe::set_up`], and
-/// makes calls in a row.
+/// Collective; `comm` must be private to this. `declared`: the user says on which hosts the ranks are. `runtime` is timed by [`Probe::set_up`],
+/// and makes [calls](Probe::as_called).
 ///
 /// # Safety
 /// `comm` must be a valid intra-communicator until the probe is dropped or this returns `None`.
@@ -136,7 +141,7 @@ pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str, declared: bool, runtime
     let library = library_version();
     let mut player = Player {
         runtime,
-        setup_s: None,
+        set_up: None,
         transport,
         executor: Executor::default(),
         buffers: Memory::default(),
@@ -161,23 +166,15 @@ pub unsafe fn start(comm: ffi::MPI_Comm, platform: &str, declared: bool, runtime
         build: super::BUILD.into(),
         placement,
     };
-    Ok(Some(MpiProbe { player, settings, began: now(), warmth: Warmth::default(), called: false, warned: false }))
-}
-
-/// The processors that this rank may run on, where the system tells.
-fn allowed_processors() -> String {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).map_or(String::new(), |list| list.trim().into())
-}
-
-/// Which system runs here, where it tells: ranks with the same one read the same clock, and hosts that only have one name do not.
-fn system() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map_or(String::new(), |id| id.trim().into())
-}
-
-/// The ranks on the same system as this one.
-fn same_system(systems: &[String], me: Rank) -> impl Iterator<Item = Rank> {
-    (0..systems.len()).filter(move |&r| !systems[me].is_empty() && systems[r] == systems[me])
+    Ok(Some(MpiProbe {
+        player,
+        settings,
+        began: now(),
+        warmth: Warmth::default(),
+        called: false,
+        called_by: FxHashSet::default(),
+        warned: false,
+    }))
 }
 
 impl Probe for MpiProbe {
@@ -192,7 +189,8 @@ impl Probe for MpiProbe {
         let mut failed = Ok(());
         let warms_up = |e: &Experiment| {
             let said = self.warmth.warms_up(e);
-            said.map_err(|e| failed = Err(e)).unwrap_or(true)
+            let first = self.called && self.called_by.insert((e.ranks(), e.is_native()));
+            said.map_err(|e| failed = Err(e)).unwrap_or(true) || first
         };
         let parts = parts(batches, &self.settings.hosts, warms_up);
         failed?;
@@ -235,12 +233,12 @@ impl Probe for MpiProbe {
     }
 
     fn set_up(&mut self) -> Result<Option<f64>> {
-        if self.player.setup_s.is_none() {
+        if self.player.set_up.is_none() {
             let hosts = &self.settings.hosts;
             self.player.order((1..hosts.len()).map(|r| (r, Order::SetUp { hosts: hosts.clone() })).collect())?;
             self.player.set_up(hosts)?;
         }
-        Ok(self.player.setup_s.flatten())
+        Ok(self.player.set_up.flatten())
     }
 
     fn elapsed(&self) -> f64 {
@@ -307,7 +305,7 @@ impl Player {
     }
 
     fn set_up(&mut self, hosts: &[String]) -> Result<()> {
-        self.setup_s = Some((self.runtime.set_up)(self.transport.comm(), hosts)?);
+        self.set_up = Some((self.runtime.set_up)(self.transport.comm(), hosts)?);
         Ok(())
     }
 
@@ -328,7 +326,7 @@ impl Player {
                 if let Part::Play { experiment, .. } = part
                     && let Entry::Vacant(place) = ready.entry(experiment)
                 {
-                    place.insert(self.make_ready(experiment)?);
+                    place.insert(self.make_ready(experiment, wanted.called)?);
                 }
             }
             for part in parts {
@@ -345,13 +343,19 @@ impl Player {
     }
 
     /// What this rank does in an experiment, with room for it.
-    fn make_ready(&mut self, experiment: &Experiment) -> Result<OwnPart> {
-        let members = experiment.ranks();
-        let position = members.iter().position(|&r| r == self.transport.rank()).unwrap_or(0);
-        let program = experiment.program(position)?.renamed(|position| members[position]);
-        let layout = experiment.layout(position);
+    fn make_ready(&mut self, experiment: &Experiment, called: bool) -> Result<OwnPart> {
+        let (members, me) = (experiment.ranks(), self.transport.rank());
+        let place = |rank: Rank| members.iter().position(|&member| member == rank);
+        let position = place(me).unwrap_or(0);
+        let (program, mut steps) = (experiment.program(position)?, Vec::new());
+        if called {
+            let native =
+                experiment.native(me).map(|call| NativeCall { ranks: call.ranks.iter().filter_map(|&r| place(r)).collect(), ..call });
+            steps.extend(std::iter::once(Step::Program(program.clone())).chain(native.map(Step::Native)));
+        }
+        let (program, layout) = (program.renamed(|position| members[position]), experiment.layout(position));
         self.buffers.make_room(layout);
-        Ok(OwnPart { position, program, layout, members })
+        Ok(OwnPart { position, program, layout, members, steps })
     }
 
     /// Runs an experiment so many times to warm up, and then so many times that count. Whoever is late for the first is waited for there, or, between two ranks
@@ -379,21 +383,17 @@ impl Player {
         Ok(times)
     }
 
-    /// What carries a collective out as a program's call does, which is what calls in a row are: the library's own, or ours by way of the runtime. None where
-    /// that has no plans.
-    fn call(&mut self, experiment: &Experiment, OwnPart { members, position, layout, .. }: &OwnPart) -> Result<Option<Called>> {
+    /// What carries a collective out as a program's call does: the library's own, or ours by way of the runtime. None where that has no plans.
+    fn call(&mut self, experiment: &Experiment, OwnPart { members, layout, steps, .. }: &OwnPart) -> Result<Option<Called>> {
         let Some(collective) = experiment.collective() else { return Ok(None) };
-        let (comm, me) = (self.group(members)?, self.transport.rank());
         let arguments = self.buffers.arguments(experiment);
-        let arguments = if collective.rooted { Arguments { root: experiment.timer(), ..arguments } } else { arguments };
-        if matches!(experiment, Experiment::Collective { .. }) && experiment.is_native() {
+        if let (Experiment::Collective { .. }, Some(call)) = (experiment, experiment.native(self.transport.rank())) {
+            let (comm, arguments) = (self.group(&call.ranks)?, Arguments { root: call.root, ..arguments });
             // SAFETY: the buffers are this player's own, with room for the layout; all members take part
             return Ok(Some(Box::new(move || unsafe { library::run(collective, &arguments, comm) })));
         }
-        let place = |rank: &Rank| members.iter().position(|member| member == rank).unwrap_or(*rank);
-        let native = experiment.native(me).map(|call| NativeCall { ranks: call.ranks.iter().map(place).collect(), ..call });
-        let steps = [Step::Program(experiment.program(*position)?)].into_iter().chain(native.map(Step::Native)).collect();
-        (self.runtime.call)(comm, collective, steps, *layout, &arguments)
+        let arguments = if collective.rooted { Arguments { root: experiment.timer(), ..arguments } } else { arguments };
+        (self.runtime.call)(self.group(members)?, collective, steps.clone(), *layout, &arguments)
     }
 
     /// Runs a collective, and the library's own after this rank's program where that ends in it.

@@ -152,7 +152,8 @@ impl Known {
     }
 
     /// Remembers that calls like this are carried out by some steps, whatever is planned, until as many others were remembered that it is forgotten; false where
-    /// their communicator has no plans. Collective.
+    /// their communicator has no plans. Collective. Steps may have more lanes than the policy's collectives, and tags then that belong to later calls: calls that block
+    /// keep the order of their messages between any two ranks all the same.
     ///
     /// # Safety
     /// As [`Known::of`].

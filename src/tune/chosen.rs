@@ -63,12 +63,12 @@ pub(super) fn confirm(session: &mut Session, chosen: Vec<(Experiment, Experiment
         }
     }
     session.confirm(CONFIRMED, &fields)?;
-    session.confirm_briefly(CONFIRMED, far_apart)?;
+    session.confirm_briefly(CONFIRMED, far_apart.clone())?;
     let unsure = |field: &Vec<Experiment>| match &field[..] {
         [own, native] => verdict(session.samples(), own, native).is_some_and(|v| v.is_unsure()),
         _ => false,
     };
-    let unsure: Vec<Vec<Experiment>> = fields.into_iter().filter(unsure).collect();
+    let unsure: Vec<Vec<Experiment>> = fields.into_iter().chain(far_apart).filter(unsure).collect();
     session.confirm_longer(CONFIRMED, unsure)?;
     let near = |(own, native): &(Experiment, Experiment)| {
         verdict(session.samples(), own, native)

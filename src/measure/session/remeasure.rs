@@ -84,17 +84,18 @@ impl Session<'_> {
     /// As for [`Session::measure`].
     pub fn confirm_briefly(&mut self, purpose: &str, fields: Vec<Vec<Experiment>>) -> Result<()> {
         let rule = StopRule { least: REMEASURE_RUNS, least_long: REMEASURE_RUNS, most: REMEASURE_RUNS, ..self.rule };
-        self.probe.as_called(true);
-        let confirmed = self.add(purpose, fields, rule, 1, |sample| &mut sample.confirmed);
-        self.probe.as_called(false);
-        confirmed
+        self.as_called(|session| session.add(purpose, fields, rule, 1, |sample| &mut sample.confirmed))
     }
 
     fn confirmed(&mut self, purpose: &str, fields: Vec<Vec<Experiment>>, least: usize, times: usize) -> Result<()> {
+        self.as_called(|session| session.add_as_often(purpose, fields, least, times, |sample| &mut sample.confirmed))
+    }
+
+    fn as_called(&mut self, run: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         self.probe.as_called(true);
-        let confirmed = self.add_as_often(purpose, fields, least, times, |sample| &mut sample.confirmed);
+        let done = run(self);
         self.probe.as_called(false);
-        confirmed
+        done
     }
 
     /// Runs calls in a row of those of some fields, all of which were measured, in turns: programs do not wait for all ranks between two calls, and ranks that are
@@ -212,6 +213,9 @@ mod tests {
     /// Two pairs of hosts. An experiment takes 100 us for each of its bytes out, and half of it in a row.
     #[derive(Default)]
     struct Pairs {
+        called: bool,
+        /// So many runs as calls, and others.
+        runs: [usize; 2],
         in_a_row: Vec<(Vec<Vec<Experiment>>, usize)>,
     }
 
@@ -224,7 +228,12 @@ mod tests {
             Settings { hosts: (0..4).map(|k| format!("h{k}")).collect(), ..settings() }
         }
 
+        fn as_called(&mut self, called: bool) {
+            self.called = called;
+        }
+
         fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Runs>> {
+            self.runs[usize::from(!self.called)] += repetitions * batches.iter().flatten().count();
             Ok(batches.iter().flatten().map(|e| Runs { seconds: vec![seconds(e); repetitions], clock_error_s: 0.0 }).collect())
         }
 
@@ -260,5 +269,22 @@ mod tests {
         let alone = vec![vec![pair(0, 8)], vec![pair(0, 9)]];
         let so_often = |turn: Vec<Vec<Experiment>>| (0..TURNS_IN_A_ROW).flat_map(|_| turn.clone()).collect::<Vec<_>>();
         assert_eq!(probe.in_a_row, [(so_often(alone), 5), (so_often(turn(1)), 25)]);
+    }
+
+    #[test]
+    fn what_is_confirmed_runs_as_calls_and_nothing_else_does() {
+        let (pair, mut probe) = (|out| Experiment::RoundTrip { a: 0, b: 1, out, back: 0 }, Pairs::default());
+        let mut session = Session::new(&mut probe);
+        session.race("race", &[vec![pair(1), pair(2)]]).unwrap();
+        session.confirm_briefly("briefly", vec![vec![pair(1), pair(2)]]).unwrap();
+        session.remeasure("again", &[vec![pair(1), pair(2)]]).unwrap();
+        let sample = session.samples().get(&pair(2)).unwrap().clone();
+        assert_eq!((sample.confirmed.len(), sample.remeasured.len()), (REMEASURE_RUNS, REMEASURE_RUNS));
+        session.confirm("once more", &[vec![pair(1)]]).unwrap();
+        session.confirm_longer("longer", vec![vec![pair(1), pair(2)]]).unwrap();
+        assert_eq!(session.samples().get(&pair(2)).unwrap().confirmed.len(), LONGER * REMEASURE_RUNS);
+        drop(session);
+        assert_eq!(probe.runs[0], 2 * (1 + LONGER) * REMEASURE_RUNS);
+        assert!(probe.runs[1] > 2 * REMEASURE_RUNS && !probe.called);
     }
 }

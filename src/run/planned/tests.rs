@@ -3,6 +3,8 @@
 #[path = "../../../tests/common/mod.rs"]
 mod common;
 
+#[cfg(feature = "cli")]
+use super::super::RUNTIME;
 use super::super::communicator::{self, State, state};
 use super::super::{AdaptiveCollectives, datatype, private_communicators, raw};
 use super::*;
@@ -230,7 +232,7 @@ fn what_is_measured_in_a_row_goes_by_its_steps_and_not_by_a_policy() {
     let name = "run::planned::tests::what_is_measured_in_a_row_goes_by_its_steps_and_not_by_a_policy";
     must_succeed(on_ranks(name, RANKS, &[], |world| {
         let hosts: Vec<String> = (0..world.size()).map(|rank| format!("h{}", rank / 2)).collect();
-        assert!((super::super::RUNTIME.set_up)(world.as_raw(), &hosts).unwrap().is_some());
+        assert!((RUNTIME.set_up)(world.as_raw(), &hosts).unwrap().is_some());
         for comm in [world.duplicate(), world.split_by_color(mpi::topology::Color::with_value(world.rank() % 2)).unwrap()] {
             let (me, ranks) = (comm.rank() as usize, comm.size() as usize);
             let mut data = vec![me as u8; BYTES];
@@ -238,9 +240,22 @@ fn what_is_measured_in_a_row_goes_by_its_steps_and_not_by_a_policy() {
             let (arguments, layout) =
                 (Arguments { buffers, bytes: BYTES, root: 0, operation: None }, crate::schedule::Layout { input: 0, output: BYTES });
             let steps = vec![Step::Program(from_the_second(me, ranks))];
-            let call = (super::super::RUNTIME.call)(comm.as_raw(), &bcast::COLLECTIVE, steps, layout, &arguments).unwrap().unwrap();
+            let call = (RUNTIME.call)(comm.as_raw(), &bcast::COLLECTIVE, steps, layout, &arguments).unwrap().unwrap();
             (0..10).for_each(|_| call().unwrap());
             assert_eq!(data, [1; BYTES], "of {me}");
+            // from another root and among some ranks, and with items that are combined
+            let (of, root) = ((0..ranks).map(|rank| rank % 2).collect::<Vec<_>>(), ranks - 1);
+            let mut data = vec![if me == root { 7 } else { 0 }; BYTES];
+            let message = of_message(data.as_mut_ptr(), BYTES, root);
+            let call = (RUNTIME.call)(comm.as_raw(), &bcast::COLLECTIVE, broadcast(&of, me, root), layout, &message).unwrap().unwrap();
+            call().unwrap();
+            assert_eq!(data, [7; BYTES], "of {me}");
+            let (given, mut sum, operation) = (vec![1 << me; BYTES], vec![0; BYTES], Some(Operation::measured(Elements::default())));
+            let arguments = Arguments { buffers: Buffers::of(&given, &mut sum), bytes: BYTES, root: 0, operation };
+            let both = crate::schedule::Layout { input: BYTES, output: BYTES };
+            let call = (RUNTIME.call)(comm.as_raw(), &allreduce::COLLECTIVE, all_reduce(&of, me), both, &arguments).unwrap().unwrap();
+            call().unwrap();
+            assert_eq!(sum, [((1u32 << ranks) - 1) as u8; BYTES], "of {me}");
         }
     }));
 }
