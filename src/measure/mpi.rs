@@ -82,10 +82,13 @@ impl Memory {
 pub struct Runtime {
     /// Sets a communicator of these hosts up as theirs are, and says how many seconds that took; none where it was not done.
     pub set_up: fn(ffi::MPI_Comm, &[String]) -> Result<Option<f64>>,
-    /// What carries a collective out by these steps, in buffers of this layout, on a communicator of some of those ranks, as a call of theirs does; none where
-    /// that has no plans. Collective.
-    pub call: fn(ffi::MPI_Comm, &'static Collective, Vec<Step>, Layout, &Arguments) -> Result<Option<Called>>,
+    /// What carries a collective out by some steps.
+    pub call: BySteps,
 }
+
+/// What carries a collective out by these steps, in buffers of this layout, on a communicator of ranks that were set up, as a call of a program's does; none
+/// where that has no plans. Collective.
+pub type BySteps = fn(ffi::MPI_Comm, &'static Collective, Vec<Step>, Layout, &Arguments) -> Result<Option<Called>>;
 
 /// A call.
 pub type Called = Box<dyn Fn() -> Result<()>>;
