@@ -53,7 +53,7 @@ fn by_steps(
     layout: Layout,
     arguments: &Arguments,
 ) -> Result<Option<Called>> {
-    let (datatype, bytes, op) = arguments.items();
+    let (datatype, bytes, op) = arguments.items(collective)?;
     let items = |data: *mut u8, length: usize| Items { data, count: (length / bytes) as i64, datatype };
     let input = arguments.buffers.input().cast_mut();
     let (given, got) = (items(input, layout.input), items(arguments.buffers.output(), layout.output));

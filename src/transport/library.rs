@@ -88,11 +88,17 @@ impl Arguments {
         self.need_operation()?.combine(left, into)
     }
 
-    /// The type of its elements, the bytes of one, and what combines them: single bytes, and anything, where nothing is combined.
-    pub fn items(&self) -> (MPI_Datatype, usize, MPI_Op) {
+    /// The type of a collective's elements, the bytes of one, and what combines them: single bytes, and anything, where nothing is combined, whatever others do
+    /// with the same arguments.
+    ///
+    /// # Errors
+    /// Nothing was said of what is combined.
+    pub fn items(&self, collective: &Collective) -> Result<(MPI_Datatype, usize, MPI_Op)> {
+        if collective.combines {
+            return self.need_operation().map(|operation| (operation.datatype, operation.bytes, operation.op));
+        }
         // SAFETY: constants of the library
-        let bytes = unsafe { (ffi::RSMPI_UINT8_T, 1, ffi::RSMPI_SUM) };
-        self.operation.map_or(bytes, |operation| (operation.datatype, operation.bytes, operation.op))
+        Ok(unsafe { (ffi::RSMPI_UINT8_T, 1, ffi::RSMPI_SUM) })
     }
 
     fn need_operation(&self) -> Result<&Operation> {
@@ -216,7 +222,7 @@ pub unsafe fn run(collective: &Collective, arguments: &Arguments, comm: MPI_Comm
     } else {
         c_int::try_from(arguments.bytes).map_err(|_| wrong())?
     };
-    let (datatype, _, op) = arguments.items();
+    let (datatype, _, op) = arguments.items(collective)?;
     let items = (count, datatype);
     // SAFETY: the caller's
     let copy = if collective.combines { unsafe { given(arguments) } } else { None };

@@ -54,7 +54,9 @@ pub fn choose(
             let shape = collective.shape(members.len(), 0, bytes);
             // recordings know those of their time
             forms.retain(|plan| session.can_measure() || session.samples().get(&plan.form.experiment(&shape)).is_some());
-            of_sizes.extend(of_size(session, &compiled, members, collective, &shape, forms)?);
+            if !forms.is_empty() {
+                of_sizes.extend(of_size(session, &compiled, members, collective, &shape, forms)?);
+            }
         }
         of_sizes.push(found);
     }

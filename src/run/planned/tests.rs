@@ -250,12 +250,15 @@ fn what_is_measured_in_a_row_goes_by_its_steps_and_not_by_a_policy() {
             let call = (RUNTIME.call)(comm.as_raw(), &bcast::COLLECTIVE, broadcast(&of, me, root), layout, &message).unwrap().unwrap();
             call().unwrap();
             assert_eq!(data, [7; BYTES], "of {me}");
-            let (given, mut sum, operation) = (vec![1 << me; BYTES], vec![0; BYTES], Some(Operation::measured(Elements::default())));
+            // numbers, of which the library's own broadcast among some ranks has the bytes
+            let number = Elements { bytes: size_of::<f64>(), commute: true };
+            let (given, mut sum) = ((1.0 + me as f64).to_ne_bytes().repeat(BYTES / 8), vec![0; BYTES]);
+            let operation = Some(Operation::measured(number));
             let arguments = Arguments { buffers: Buffers::of(&given, &mut sum), bytes: BYTES, root: 0, operation };
             let both = crate::schedule::Layout { input: BYTES, output: BYTES };
             let call = (RUNTIME.call)(comm.as_raw(), &allreduce::COLLECTIVE, all_reduce(&of, me), both, &arguments).unwrap().unwrap();
             call().unwrap();
-            assert_eq!(sum, [((1u32 << ranks) - 1) as u8; BYTES], "of {me}");
+            assert_eq!(sum, ((ranks * (ranks + 1)) as f64 / 2.0).to_ne_bytes().repeat(BYTES / 8), "of {me}");
         }
     }));
 }
