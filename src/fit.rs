@@ -1,9 +1,10 @@
 //! Fitting: measures what the models need and gives each one's parameters.
 
+use crate::collective::{Algorithm, Built, Parameters, Shape};
 use crate::error::{Error, Result};
 use crate::measure::{Experiment, Samples, Session};
 use crate::model::{Among, Compute, CostModel, Fitted, Inside, Lookup, Model, RankSet};
-use crate::predict::{completion, replay};
+use crate::predict::{Repeats, completion, pipelined, replay};
 use crate::stats;
 use crate::topology::Rank;
 
@@ -108,14 +109,14 @@ pub fn predict(experiment: &Experiment, fitted: &Fitted, members: &[Rank]) -> Re
 /// # Errors
 /// A rank outside the group.
 pub fn predict_with(experiment: &Experiment, costs: &dyn CostModel, members: &[Rank]) -> Result<f64> {
-    Ok(predict_with_each(experiment, &[costs], members)?[0])
+    Ok(predict_with_each(experiment, &[costs], members, &Built::default())?[0])
 }
 
-/// As [`predict_with`], for each of several.
+/// As [`predict_with`], for each of several; `built`: for predictions of other groups.
 ///
 /// # Errors
 /// As there.
-pub fn predict_with_each(experiment: &Experiment, all: &[&dyn CostModel], members: &[Rank]) -> Result<Vec<f64>> {
+pub fn predict_with_each(experiment: &Experiment, all: &[&dyn CostModel], members: &[Rank], built: &Built) -> Result<Vec<f64>> {
     let position = |r: &Rank| members.iter().position(|m| m == r);
     let positions: Vec<usize> = experiment
         .ranks()
@@ -123,9 +124,12 @@ pub fn predict_with_each(experiment: &Experiment, all: &[&dyn CostModel], member
         .map(position)
         .collect::<Option<_>>()
         .ok_or_else(|| Error::invalid("predict an experiment of ranks outside the group"))?;
+    let all = || all.iter().map(|&inner| Among { inner, positions: positions.clone() });
+    if let Some(pipeline) = Pipeline::of(experiment)?.filter(|_| all().all(|costs| !costs.loses())) {
+        return all().map(|costs| pipeline.seconds(&costs, built)).collect();
+    }
     let schedule = experiment.schedule()?;
-    let seconds = |costs: &&dyn CostModel| {
-        let costs = Among { inner: *costs, positions: positions.clone() };
+    let seconds = |costs: Among| {
         // when each operation was over is kept only where that is asked for
         if experiment.is_collective() && !costs.loses() {
             return completion(&schedule, &costs);
@@ -133,5 +137,29 @@ pub fn predict_with_each(experiment: &Experiment, all: &[&dyn CostModel], member
         let traces = replay(&schedule, &costs)?.traces;
         Ok(experiment.seconds(&traces.iter().collect::<Vec<_>>()))
     };
-    all.iter().map(seconds).collect()
+    all().map(seconds).collect()
+}
+
+/// A collective in segments each of which goes along the same ways: it is predicted by the first of them, as where it is chosen.
+struct Pipeline {
+    algorithm: &'static Algorithm,
+    shape: Shape,
+    parameters: Parameters,
+    repeats: Repeats,
+}
+
+impl Pipeline {
+    /// `None` of what is none.
+    fn of(experiment: &Experiment) -> Result<Option<Pipeline>> {
+        let Experiment::Collective { collective, ranks, root, bytes, algorithm, parameters } = experiment else { return Ok(None) };
+        let algorithm = collective.algorithm(algorithm)?;
+        let repeats = Repeats { segment: collective.repeats(algorithm, parameters), turn: 1, in_flight: parameters.in_flight };
+        let pipeline = Pipeline { algorithm, shape: collective.shape(ranks.len(), *root, *bytes), parameters: *parameters, repeats };
+        Ok((repeats.segment > 0).then_some(pipeline))
+    }
+
+    fn seconds(&self, costs: &Among, built: &Built) -> Result<f64> {
+        let schedule = |bytes| built.to_predict(self.algorithm, &Shape { bytes, ..self.shape }, &self.parameters);
+        pipelined(self.shape.bytes, self.repeats, costs, f64::INFINITY, schedule)
+    }
 }

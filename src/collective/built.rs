@@ -1,7 +1,7 @@
 //! What was found out for predictions of one group, for those of others: schedules that are the same, and which were the fastest.
 
 use super::{Algorithm, Parameters, Shape};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::schedule::Schedule;
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
@@ -94,6 +94,15 @@ impl Built {
             self.schedules.borrow_mut().insert(key, Rc::clone(&schedule));
         }
         Ok(Some(schedule))
+    }
+
+    /// The same, to be predicted.
+    ///
+    /// # Errors
+    /// As there, and of an algorithm whose messages are not known.
+    pub fn to_predict(&self, algorithm: &'static Algorithm, shape: &Shape, parameters: &Parameters) -> Result<Rc<Schedule>> {
+        let schedule = self.schedule(algorithm, shape, parameters)?;
+        schedule.ok_or_else(|| Error::invalid(format!("predict {}: its messages are not known", algorithm.name)))
     }
 }
 

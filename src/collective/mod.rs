@@ -28,7 +28,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
-pub use built::{Alike, Built};
+pub use built::{Alike, Built, With};
 pub use placed::program as placed_program;
 pub use step::{NativeCall, Step};
 pub use tree::{Node, down};

@@ -5,12 +5,14 @@
 mod between;
 mod places;
 mod rows;
+mod wanted;
 
 pub use between::{CLOSE, CLOSE_IN_BLOCKS, ProtocolChange, TO_THE_BYTE, protocol_changes};
 pub use places::{by_speed, ticks};
 pub use rows::{Made, Row, native_seconds, rows};
+pub use wanted::Wanted;
 
-use crate::collective::{Algorithm, Alike, Built, Collective, Parameters, Shape};
+use crate::collective::{Algorithm, Alike, Built, Collective, Parameters, Shape, With};
 use crate::error::{Error, Result};
 use crate::flow::with_flow;
 use crate::model::Among;
@@ -124,6 +126,13 @@ pub struct Candidate {
     pub places: Option<Vec<Rank>>,
 }
 
+impl Candidate {
+    /// False if its places by speed are the order of ranks: it is another candidate.
+    fn is_itself(&self) -> bool {
+        !self.parameters.by_speed || self.places.is_some()
+    }
+}
+
 /// What a rank beside the root does in a candidate that cuts its messages, at most, for the same reason: with blocks of many ranks, or around a ring, it
 /// passes on many times as many segments as a message has.
 const MOST_OPERATIONS: usize = 4096;
@@ -174,7 +183,7 @@ pub fn placed<T: Copy>(ranks: &[T], places: &Option<Vec<Rank>>) -> Vec<T> {
 }
 
 /// The predicted times of candidates on some positions of a group, of which the first is the root, the fastest first. Ties keep the order of the registry.
-/// What is not among the first so many of them need not be there: it is predicted no longer than they take.
+/// What is not `wanted` need not be there.
 ///
 /// # Errors
 /// A model that lacks parameters.
@@ -184,7 +193,7 @@ pub fn rank_candidates(
     positions: &[usize],
     bytes: usize,
     candidates: &[(&'static Algorithm, Parameters)],
-    wanted: usize,
+    wanted: Wanted,
 ) -> Result<(String, Vec<Candidate>)> {
     let name = knowledge.model(collective, bytes).unwrap_or_default().to_string();
     let Some(fitted) = knowledge.models.iter().find(|f| f.model == name) else { return Ok((name, Vec::new())) };
@@ -193,38 +202,51 @@ pub fn rank_candidates(
     // what is lost may hang on the last bytes of a part: of whole elements
     let loses = knowledge.inside.is_some_and(Inside::loses);
     let shape = if loses { collective.shape(positions.len(), 0, bytes) } else { Shape::new(positions.len(), 0, bytes) };
-    // each with its place in the registry
-    let mut ranked: Vec<(usize, Candidate)> = Vec::new();
-    let rank = |ranked: &mut Vec<(usize, Candidate)>, place, algorithm, parameters| -> Result<()> {
-        let limit_s = ranked.get(wanted.saturating_sub(1)).map_or(f64::INFINITY, |(_, last)| last.predicted);
-        let found = predicted(knowledge, collective, &name, &costs, &shape, (algorithm, parameters), limit_s)?;
-        if let Some(found) = found {
-            let at = ranked.partition_point(|(before, known)| (known.predicted, *before) <= (found.predicted, place));
-            ranked.insert(at, (place, found));
-        }
+    let predict = |with, limit_s| predicted(knowledge, collective, &name, &costs, &shape, with, limit_s);
+    let mut ranked = Ranked::default();
+    let rank = |ranked: &mut Ranked, place, with: With| -> Result<()> {
+        ranked.insert(place, predict(with, wanted.limit_s(&ranked.candidates, with.0))?);
         Ok(())
     };
     // where losses or processors differ, what is fastest hangs on more than on what messages take
     let differs = loses || knowledge.inside.is_some_and(Inside::has_unlike_processors);
-    let group = alike(&costs, positions.len(), bytes).filter(|_| !differs && wanted < candidates.len());
+    let group = alike(&costs, positions.len(), bytes).filter(|_| !differs && wanted.most() < candidates.len());
     let fastest = group.as_ref().map_or(Vec::new(), |group| knowledge.built.fastest_like(group));
     let likely: Vec<usize> = fastest.iter().filter_map(|known| candidates.iter().position(|c| c == known)).collect();
     let all = likely.is_empty();
     for place in if all { (0..candidates.len()).collect() } else { likely } {
-        let (algorithm, parameters) = candidates[place];
-        rank(&mut ranked, place, algorithm, parameters)?;
+        rank(&mut ranked, place, candidates[place])?;
     }
     if let Some(group) = group.filter(|_| all) {
-        knowledge.built.keep_fastest(group, ranked.iter().map(|&(place, _)| candidates[place]));
+        knowledge.built.keep_fastest(group, ranked.places.iter().map(|&place| candidates[place]));
     }
     // local search around the best segment
-    if let Some((_, best)) = ranked.first().filter(|(_, c)| c.parameters.segment > 0 && candidates.len() > 8).cloned() {
+    if let Some(best) = ranked.candidates.first().filter(|c| c.parameters.segment > 0 && candidates.len() > 8).cloned() {
         for segment in [best.parameters.segment * 3 / 4, best.parameters.segment * 3 / 2].map(|s| s.next_multiple_of(64)) {
             let parameters = Parameters { by_speed: best.parameters.by_speed, ..Parameters::of(segment, 0) };
-            rank(&mut ranked, candidates.len(), best.algorithm, parameters)?;
+            rank(&mut ranked, candidates.len(), (best.algorithm, parameters))?;
         }
     }
-    Ok((name, ranked.into_iter().map(|(_, candidate)| candidate).collect()))
+    Ok((name, ranked.candidates))
+}
+
+/// Candidates, the fastest first.
+#[derive(Default)]
+struct Ranked {
+    candidates: Vec<Candidate>,
+    /// The place of each in the registry.
+    places: Vec<usize>,
+}
+
+impl Ranked {
+    /// Adds one that could be predicted.
+    fn insert(&mut self, place: usize, found: Option<Candidate>) {
+        let Some(found) = found else { return };
+        let is_before = |(known, before): (&Candidate, &usize)| (known.predicted, *before) <= (found.predicted, place);
+        let at = self.candidates.iter().zip(&self.places).take_while(|&known| is_before(known)).count();
+        self.candidates.insert(at, found);
+        self.places.insert(at, place);
+    }
 }
 
 /// What tells whether candidates are as good in this group as in another one; `None` of one rank.
@@ -255,10 +277,7 @@ fn predicted(
     if algorithm.is_native() {
         return Ok(None);
     }
-    let schedule = |bytes: usize| {
-        let schedule = knowledge.built.schedule(algorithm, &Shape { bytes, ..*shape }, &parameters)?;
-        schedule.ok_or_else(|| Error::invalid(format!("predict {}: its messages are not known", algorithm.name)))
-    };
+    let schedule = |bytes: usize| knowledge.built.to_predict(algorithm, &Shape { bytes, ..*shape }, &parameters);
     let repeats = Repeats { segment: collective.repeats(algorithm, &parameters), turn: 1, in_flight: parameters.in_flight };
     let calibration =
         knowledge.calibration.iter().find(|e| e.collective == collective && e.algorithm == algorithm.name && e.model == model);

@@ -150,6 +150,8 @@ fn relieved(two_level: &TwoLevel) -> TwoLevel {
     let mut relieved = TwoLevel { peers: 0, ..two_level.clone() };
     if two_level.inter_group == InterGroup::Relay {
         relieved.in_flight = held_back(two_level.in_flight);
+        relieved.near.iter_mut().for_each(|near| near.in_flight = held_back(near.in_flight));
+        while relieved.near.pop_if(|near| near.in_flight == relieved.in_flight).is_some() {}
     }
     for inside in &mut relieved.intra_group {
         inside.parameters.peers = 0;

@@ -2,7 +2,7 @@
 
 use super::{Choice, GroupPolicy, NO_OTHER, Policy, TwoLevelRow};
 use crate::collective::{Algorithm, Built, COLLECTIVES, Collective, Parameters};
-use crate::decide::{Knowledge, by_speed, candidates_by_speed, even, placed, rank_candidates};
+use crate::decide::{Knowledge, Wanted, by_speed, candidates_by_speed, even, placed, rank_candidates};
 use crate::error::{Error, Result};
 use crate::flow::in_flight;
 use crate::model::{Among, Compute, Cost, CostModel, HANDSHAKE, Inside, TABLES};
@@ -367,7 +367,7 @@ impl CompiledPolicy {
             }
         }
         // the best and the next best; where what was measured of one corrects it, any may be
-        let wanted = if row.filter(unknown_losses).is_some() { usize::MAX } else { 2 };
+        let wanted = if row.filter(unknown_losses).is_some() { Wanted::All } else { Wanted::Fastest(2) };
         let (model, mut ranked) = rank_candidates(knowledge, collective, positions, at, &candidates, wanted)?;
         // what was measured of it with all of them is true of some more than what is predicted
         if let Some((row, measured_s)) = row.filter(unknown_losses).and_then(|row| Some((row, row.evidence.measured_s?))) {
@@ -416,7 +416,7 @@ impl CompiledPolicy {
         let built = &Built::default();
         let knowledge = Knowledge { models: &g.models, scores: &g.scores, calibration: &g.calibration, inside, built };
         let candidate = (decision.algorithm, Parameters { by_speed: false, ..decision.parameters });
-        let (_, ranked) = rank_candidates(knowledge, decision.collective, positions, bytes, &[candidate], 1)?;
+        let (_, ranked) = rank_candidates(knowledge, decision.collective, positions, bytes, &[candidate], Wanted::All)?;
         Ok(ranked.first().map_or(decision.predicted_s, |c| c.predicted))
     }
 }

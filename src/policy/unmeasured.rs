@@ -2,7 +2,7 @@
 
 use super::{CompiledPolicy, Decision, LinkPolicy, NO_OTHER};
 use crate::collective::{Built, Collective, Parameters};
-use crate::decide::{Knowledge, all_candidates, rank_candidates};
+use crate::decide::{Knowledge, Wanted, all_candidates, rank_candidates};
 use crate::error::Result;
 
 impl CompiledPolicy {
@@ -49,7 +49,8 @@ impl CompiledPolicy {
             Knowledge { models: std::slice::from_ref(&link.model), scores: &[], calibration: &[], inside: None, built: &Built::default() };
         // each as if it were at the link's other end
         let positions = vec![0; ranks];
-        let (_, ranked) = rank_candidates(knowledge, collective, &positions, bytes, &all_candidates(collective, ranks, bytes), 1)?;
+        let (_, ranked) =
+            rank_candidates(knowledge, collective, &positions, bytes, &all_candidates(collective, ranks, bytes), Wanted::Fastest(1))?;
         Ok(ranked.first().map_or(f64::INFINITY, |best| best.predicted))
     }
 }

@@ -60,18 +60,20 @@ impl Pending {
 
     /// An operation was started: its lane goes on.
     pub fn start(&mut self, program: &Program, op: usize, known: impl Fn(OpId) -> Result<f64, OpId>) {
-        if let [one] = &self.next[..] {
-            debug_assert_eq!((one.op as usize, one.open), (op, NONE));
-            self.next.clear();
-        } else {
-            let ready = self.count_ready();
-            if let Some(k) = self.next[..ready].iter().position(|next| next.op as usize == op) {
-                self.next.swap(k, ready - 1);
+        let ready = self.count_ready();
+        let place = self.next[..ready].iter().position(|next| next.op as usize == op);
+        let next = program.next(op).map(|next| next as OpId);
+        match (place, next) {
+            (Some(place), Some(next)) => {
+                self.next.swap(place, ready - 1);
+                self.change(ready - 1, ready - 1, next, &known);
+            }
+            (Some(place), None) => {
+                self.next.swap(place, ready - 1);
                 self.next.remove(ready - 1);
             }
-        }
-        if let Some(next) = program.next(op) {
-            self.add(next as OpId, &known);
+            (None, Some(next)) => self.add(next, &known),
+            (None, None) => {}
         }
     }
 
@@ -87,22 +89,34 @@ impl Pending {
             }
             let ready = self.count_ready();
             let Ok(place) = self.next[ready..].binary_search_by_key(&op, |next| next.open as usize) else { return };
-            let waits = self.next.remove(ready + place);
-            self.add(waits.op, &known);
+            self.change(ready + place, ready, self.next[ready + place].op, &known);
+        }
+    }
+
+    /// Puts an operation in the place of the one at `at`, where `ready` others may start, and sees to the order: only what lies between the two places is moved.
+    fn change(&mut self, at: usize, ready: usize, op: OpId, known: &impl Fn(OpId) -> Result<f64, OpId>) {
+        match known(op) {
+            Ok(since) => {
+                self.next[at] = Next { op, open: NONE, since };
+                self.next[ready..=at].rotate_right(1);
+            }
+            Err(open) => {
+                self.next[at] = Next { op, open, since: 0.0 };
+                let before = |next: &Next| (next.open, next.op) < (open, op);
+                let (front, behind) = (self.next[ready..at].partition_point(before), self.next[at + 1..].partition_point(before));
+                if behind > 0 {
+                    self.next[at..=at + behind].rotate_left(1);
+                } else {
+                    self.next[ready + front..=at].rotate_right(1);
+                }
+            }
         }
     }
 
     fn add(&mut self, op: OpId, known: &impl Fn(OpId) -> Result<f64, OpId>) {
-        if self.next.is_empty() {
-            let (open, since) = known(op).map_or_else(|open| (open, 0.0), |since| (NONE, since));
-            return self.next.push(Next { op, open, since });
-        }
         let ready = self.count_ready();
-        let (place, open, since) = match known(op) {
-            Ok(since) => (ready, NONE, since),
-            Err(open) => (ready + self.next[ready..].partition_point(|next| (next.open, next.op) < (open, op)), open, 0.0),
-        };
-        self.next.insert(place, Next { op, open, since });
+        self.next.push(Next { op, open: NONE, since: 0.0 });
+        self.change(self.next.len() - 1, ready, op, known);
     }
 }
 

@@ -2,7 +2,7 @@
 //! fit, with what it cost to measure each model.
 
 use super::{Calibration, ModelScore, is_missed};
-use crate::collective::{Algorithm, Collective, Parameters};
+use crate::collective::{Algorithm, Built, Collective, Parameters};
 use crate::error::Result;
 use crate::fit::predict_with_each;
 use crate::flow::with_flow;
@@ -90,7 +90,8 @@ pub fn score_groups(
         let wanted = several.map(|(r, f)| experiments(r, f, collective)).collect::<Result<Vec<_>>>()?;
         session.measure_roughly("collectives to score models by", &wanted.concat())?;
     }
-    rank_sets.iter().zip(fitted).map(|(r, f)| score(r, f, collectives, session.samples())).collect()
+    let built = Built::default();
+    rank_sets.iter().zip(fitted).map(|(r, f)| score(r, f, collectives, session.samples(), &built)).collect()
 }
 
 /// One held-out collective under one model.
@@ -103,11 +104,17 @@ struct Case {
     error: f64,
 }
 
-/// Scores a group's models by samples that are there already.
+/// Scores a group's models by samples that are there already; `built`: for other groups too.
 ///
 /// # Errors
 /// A model that lacks parameters.
-pub fn score(rank_set: &RankSet, fitted: &[Fitted], collectives: &[&'static Collective], samples: &Samples) -> Result<Scores> {
+pub fn score(
+    rank_set: &RankSet,
+    fitted: &[Fitted],
+    collectives: &[&'static Collective],
+    samples: &Samples,
+    built: &Built,
+) -> Result<Scores> {
     let mut scores = Scores::default();
     if rank_set.ranks.len() < 2 {
         return Ok(scores);
@@ -119,7 +126,7 @@ pub fn score(rank_set: &RankSet, fitted: &[Fitted], collectives: &[&'static Coll
         for e in &experiments(rank_set, fitted, collective)? {
             let (Experiment::Collective { algorithm, ranks, bytes, .. }, Some(measured)) = (e, samples.median(e)) else { continue };
             let algorithm = collective.algorithm(algorithm)?.name;
-            let predictions = predict_with_each(e, &costs, &rank_set.ranks)?;
+            let predictions = predict_with_each(e, &costs, &rank_set.ranks, built)?;
             for (cases, predicted) in by_model.iter_mut().zip(predictions) {
                 let (ratio, error) = (measured / predicted, (predicted / measured - 1.0).abs());
                 let told = predicted > 0.0 && measured > 0.0 && ratio.is_finite() && error.is_finite();

@@ -4,8 +4,8 @@ use super::chosen::{Verdict, choosing, confirm, fastest, fastest_at_first, verdi
 use super::{Group, HOLDS, ROUNDS};
 use crate::collective::{Algorithm, Collective, Parameters};
 use crate::decide::{
-    ALIKE, CLOSE, Candidate, Knowledge, Made, ProtocolChange, Row, TO_THE_BYTE, candidates_by_speed, even, in_other_segments, placed,
-    protocol_changes, rank_candidates, rows, wider,
+    ALIKE, CLOSE, Candidate, Knowledge, Made, ProtocolChange, Row, TO_THE_BYTE, Wanted, candidates_by_speed, even, in_other_segments,
+    placed, protocol_changes, rank_candidates, rows, wider,
 };
 use crate::error::Result;
 use crate::measure::{Experiment, Session};
@@ -22,8 +22,8 @@ use std::collections::BTreeMap;
 /// for the sizes near its own, the last one for all larger ones.
 pub const CHOICE_SIZES: [usize; 13] =
     [1, 64, 512, 2 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, LONG[0], LONG[1]];
-/// So many of the best predicted candidates are measured.
-const FINALISTS: usize = 4;
+/// So many of the best predicted candidates are measured, at most two of one algorithm: they should be different bets.
+const FINALISTS: Wanted = Wanted::Different(4, 2);
 
 /// Chooses for all groups, for these collectives, at all sizes: the best predicted candidates are measured side by side with the library's own,
 /// and the best measured one is taken. `exhaustive`: all candidates are measured.
@@ -46,12 +46,13 @@ pub fn choose(
             for &collective in collectives {
                 for bytes in collective.tuned_sizes(&CHOICE_SIZES, positions.len()) {
                     let all = candidates_by_speed(collective, positions.len(), bytes, unlike);
-                    let (model, ranked) = rank_candidates(knowledge, collective, &positions, bytes, &all, usize::MAX)?;
+                    let wanted = if exhaustive { Wanted::All } else { FINALISTS };
+                    let (model, ranked) = rank_candidates(knowledge, collective, &positions, bytes, &all, wanted)?;
                     of_group.push(Field {
                         collective,
                         bytes,
                         model,
-                        candidates: with_windows(if exhaustive { different(ranked).collect() } else { finalists(ranked) }, bytes),
+                        candidates: with_windows(wanted.among(ranked), bytes),
                         loses: rank_set.inside.as_ref().is_some_and(Inside::loses),
                     });
                 }
@@ -156,7 +157,7 @@ fn rows_of(session: &Session, group: &Group, fields: &[Field]) -> Result<Vec<Cho
     let predict = |&(name, parameters): &Taken, bytes: usize, _: f64| {
         let parameters = bounded(parameters, bytes);
         let candidate = (collective.algorithm(name)?, even(parameters, bytes, knowledge.inside.and_then(Inside::losses)));
-        let (_, ranked) = rank_candidates(knowledge, collective, &positions, bytes, &[candidate], 1)?;
+        let (_, ranked) = rank_candidates(knowledge, collective, &positions, bytes, &[candidate], Wanted::All)?;
         // what nobody can predict is not chosen
         Ok(ranked.first().map_or(f64::INFINITY, |c| c.predicted))
     };
@@ -192,8 +193,8 @@ fn predicted_between(
         let next = |&bytes: &usize| Some((bytes as f64 * DENSE).ceil() as usize);
         for bytes in std::iter::successors(next(&pair[0].bytes), next).take_while(|&bytes| bytes < pair[1].bytes) {
             let candidates = candidates_by_speed(collective, positions.len(), bytes, unlike);
-            let (_, ranked) = rank_candidates(knowledge, collective, positions, bytes, &candidates, usize::MAX)?;
-            let taken = different(ranked).next().map(|c| (c.algorithm.name, c.parameters));
+            let (_, ranked) = rank_candidates(knowledge, collective, positions, bytes, &candidates, Wanted::All)?;
+            let taken = Wanted::All.among(ranked).first().map(|c| (c.algorithm.name, c.parameters));
             found.push(Made { bytes, taken, measured: Vec::new(), native_s: None });
         }
     }
@@ -299,7 +300,7 @@ impl Field {
         let positions: Vec<usize> = (0..rank_set.ranks.len()).collect();
         let segments = in_other_segments(fastest.parameters, positions.len(), self.bytes).map(|p| (fastest.algorithm, p));
         let (_, mut found) =
-            rank_candidates(knowledge, self.collective, &positions, self.bytes, &segments.collect::<Vec<_>>(), usize::MAX)?;
+            rank_candidates(knowledge, self.collective, &positions, self.bytes, &segments.collect::<Vec<_>>(), Wanted::All)?;
         // models do not know what more under way is good for
         let more = wider(fastest.parameters.in_flight, pieces(self.bytes, fastest.parameters.segment));
         found.extend(more.map(|in_flight| Candidate { parameters: Parameters { in_flight, ..fastest.parameters }, ..fastest.clone() }));
@@ -320,22 +321,6 @@ impl Field {
         let (collective, bytes) = (self.collective, self.bytes);
         Experiment::Collective { collective, ranks, root: 0, bytes, algorithm: algorithm.name.into(), parameters }
     }
-}
-
-/// Without those whose places by speed are their order.
-fn different(ranked: Vec<Candidate>) -> impl Iterator<Item = Candidate> {
-    ranked.into_iter().filter(|c| !c.parameters.by_speed || c.places.is_some())
-}
-
-/// The best candidates, but at most two of one algorithm: they should be different bets.
-fn finalists(ranked: Vec<Candidate>) -> Vec<Candidate> {
-    let mut kept: Vec<Candidate> = Vec::new();
-    for c in different(ranked) {
-        if kept.len() < FINALISTS && kept.iter().filter(|k| k.algorithm == c.algorithm).count() < 2 {
-            kept.push(c);
-        }
-    }
-    kept
 }
 
 /// The best segmented candidate also with twice as many messages under way (if that wins, its neighbours are tried), and the best one that would send to

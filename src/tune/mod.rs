@@ -171,7 +171,7 @@ impl Group {
 
     /// By the same runs, now that it is known what the network loses.
     fn score_anew(&mut self, session: &Session, collectives: &[&'static Collective]) -> Result<()> {
-        let scores = score(&self.rank_set, &self.policy.models, collectives, session.samples())?;
+        let scores = score(&self.rank_set, &self.policy.models, collectives, session.samples(), &self.built)?;
         self.know_scores(scores);
         Ok(())
     }
