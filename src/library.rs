@@ -39,6 +39,12 @@ impl Library {
         }
     }
 
+    /// True if a rank that is through early in one call begins the next one early. SMPI as it comes moves no message before its receive is posted: calls in a
+    /// row wait for each other there, whatever they do.
+    pub fn lets_calls_overlap(self) -> bool {
+        self != Library::Smpi
+    }
+
     /// True if what waits for a message that fails calls the error handler of MPI_COMM_WORLD, whatever communicator the message is on: MPICH's
     /// `MPI_Wait`, `MPI_Test`, `MPI_Waitall`, `MPI_Request_get_status` and their kin do (4.0.2).
     pub fn waits_call_the_worlds_handler(self) -> bool {

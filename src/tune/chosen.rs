@@ -2,6 +2,7 @@
 
 use crate::decide::{ALIKE, beats_native};
 use crate::error::Result;
+use crate::library::Library;
 use crate::measure::{DRIFTED, Experiment, Samples, Session, Stop};
 use crate::stats;
 
@@ -70,6 +71,9 @@ pub(super) fn confirm(session: &mut Session, chosen: Vec<(Experiment, Experiment
     };
     let unsure: Vec<Vec<Experiment>> = fields.into_iter().chain(far_apart).filter(unsure).collect();
     session.confirm_longer(CONFIRMED, unsure)?;
+    if !Library::of(&session.settings().library).lets_calls_overlap() {
+        return Ok(());
+    }
     let near = |(own, native): &(Experiment, Experiment)| {
         verdict(session.samples(), own, native)
             .is_some_and(|v| !v.native && v.native_s.is_some_and(|native_s| native_s <= MADE_UP_FOR * v.own_s))
