@@ -41,6 +41,11 @@ impl Library {
 
     /// True if a rank that is through early in one call begins the next one early. SMPI as it comes moves no message before its receive is posted: calls in a
     /// row wait for each other there, whatever they do.
+    ///
+    /// ```
+    /// use collwise::library::Library;
+    /// assert!(Library::OpenMpi.lets_calls_overlap() && !Library::of("SMPI Version 3.32").lets_calls_overlap());
+    /// ```
     pub fn lets_calls_overlap(self) -> bool {
         self != Library::Smpi
     }

@@ -183,7 +183,7 @@ pub fn placed<T: Copy>(ranks: &[T], places: &Option<Vec<Rank>>) -> Vec<T> {
 }
 
 /// The predicted times of candidates on some positions of a group, of which the first is the root, the fastest first. Ties keep the order of the registry.
-/// What is not `wanted` need not be there.
+/// Only what is wanted is there.
 ///
 /// # Errors
 /// A model that lacks parameters.
@@ -227,7 +227,7 @@ pub fn rank_candidates(
             rank(&mut ranked, candidates.len(), (best.algorithm, parameters))?;
         }
     }
-    Ok((name, ranked.candidates))
+    Ok((name, wanted.among(ranked.candidates)))
 }
 
 /// Candidates, the fastest first.

@@ -6,7 +6,7 @@ use crate::collective::Algorithm;
 /// Which of some candidates are wanted: others are predicted no longer than these take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// All.
+    /// All that are not another one under another name, as ranks in their order by speed.
     All,
     /// So many of the fastest.
     Fastest(usize),
@@ -30,7 +30,7 @@ impl Wanted {
     }
 
     /// Those of candidates that are wanted, the fastest first as they are.
-    pub fn among(self, ranked: Vec<Candidate>) -> Vec<Candidate> {
+    pub(super) fn among(self, ranked: Vec<Candidate>) -> Vec<Candidate> {
         let mut kept = self.places(&ranked).into_iter().peekable();
         let is_kept = |(place, candidate)| kept.next_if_eq(&place).map(|_| candidate);
         ranked.into_iter().enumerate().filter_map(is_kept).collect()
@@ -50,10 +50,13 @@ impl Wanted {
 
     /// What another one by an algorithm may take at most to be among those of these that are wanted.
     pub(super) fn limit_s(self, ranked: &[Candidate], algorithm: &Algorithm) -> f64 {
+        if self == Wanted::All {
+            return f64::INFINITY;
+        }
         let kept = self.places(ranked);
         let (most, of_one) = self.bounds();
         let own = kept.iter().copied().filter(|&k| ranked[k].algorithm == algorithm);
-        let last = |of: &[usize], most: usize| of.get(most - 1).map_or(f64::INFINITY, |&k| ranked[k].predicted);
+        let last = |of: &[usize], most: usize| of.get(most.saturating_sub(1)).map_or(f64::INFINITY, |&k| ranked[k].predicted);
         last(&kept, most).min(last(&own.collect::<Vec<_>>(), of_one))
     }
 }

@@ -62,18 +62,12 @@ impl Pending {
     pub fn start(&mut self, program: &Program, op: usize, known: impl Fn(OpId) -> Result<f64, OpId>) {
         let ready = self.count_ready();
         let place = self.next[..ready].iter().position(|next| next.op as usize == op);
-        let next = program.next(op).map(|next| next as OpId);
-        match (place, next) {
-            (Some(place), Some(next)) => {
-                self.next.swap(place, ready - 1);
-                self.change(ready - 1, ready - 1, next, &known);
-            }
-            (Some(place), None) => {
-                self.next.swap(place, ready - 1);
-                self.next.remove(ready - 1);
-            }
-            (None, Some(next)) => self.add(next, &known),
-            (None, None) => {}
+        debug_assert!(place.is_some(), "operation {op} may not start");
+        let Some(place) = place else { return };
+        self.next.swap(place, ready - 1);
+        match program.next(op) {
+            Some(next) => self.change(ready - 1, ready - 1, next as OpId, &known),
+            None => drop(self.next.remove(ready - 1)),
         }
     }
 
@@ -123,7 +117,8 @@ impl Pending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::Span;
+    use crate::schedule::{Lane, Span};
+    use rand::Rng;
 
     #[test]
     fn lanes_go_on_when_what_they_wait_for_is_complete() {
@@ -158,5 +153,49 @@ mod tests {
         assert_eq!(ready(&pending), [(2, 3.0), (3, 3.0), (4, 5.0)]);
         pending.start(&program, 3, |op| known(&times, op));
         assert_eq!(ready(&pending), [(2, 3.0), (4, 5.0)]);
+    }
+
+    #[test]
+    fn in_whatever_order_operations_complete_lanes_are_in_order() {
+        const LANES: usize = 7;
+        const EACH: usize = 9;
+        let span = Span::output(0, 1);
+        let mut rng = crate::stats::random(5);
+        for _ in 0..50 {
+            let mut program = Program::new();
+            let got: Vec<OpId> = (0..LANES * EACH).map(|_| program.recv(1, span, &[])).collect();
+            for k in 0..LANES * EACH {
+                program.in_lane((k % LANES) as Lane);
+                let after: Vec<OpId> = (0..k % 3).map(|_| got[rng.random_range(0..got.len())]).collect();
+                program.send(2, span, &after);
+            }
+            let mut times: Vec<Option<f64>> = vec![None; program.len()];
+            let known = |times: &[Option<f64>], op: OpId| {
+                program.after(op as usize).iter().try_fold(0.0, |latest: f64, &d| times[d as usize].map(|t| latest.max(t)).ok_or(d))
+            };
+            let mut pending = Pending::new(&program, |op| known(&times, op));
+            // each lane's next, whatever was started and is complete
+            let mut next: Vec<Option<usize>> = (0..LANES).map(|lane| Some(LANES * EACH + lane)).collect();
+            let mut open: Vec<usize> = (0..got.len()).collect();
+            while next.iter().any(Option::is_some) {
+                let mut ready: Vec<usize> = pending.ready().iter().map(|next| next.op as usize).collect();
+                ready.sort_unstable();
+                let mut wanted: Vec<usize> = next.iter().flatten().copied().filter(|&op| known(&times, op as OpId).is_ok()).collect();
+                wanted.sort_unstable();
+                assert_eq!(ready, wanted);
+                let waiting = &pending.next[ready.len()..];
+                assert!(waiting.is_sorted_by_key(|next| (next.open, next.op)) && waiting.iter().all(|next| next.open != NONE));
+                if !ready.is_empty() && (open.is_empty() || rng.random_bool(0.5)) {
+                    let op = ready[rng.random_range(0..ready.len())];
+                    pending.start(&program, op, |op| known(&times, op));
+                    next[op % LANES] = program.next(op);
+                } else {
+                    let op = open.swap_remove(rng.random_range(0..open.len()));
+                    times[op] = Some(op as f64);
+                    pending.complete(op, |op| known(&times, op));
+                }
+            }
+            assert!(pending.next.is_empty());
+        }
     }
 }

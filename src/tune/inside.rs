@@ -8,7 +8,7 @@ use crate::decide::{
     placed, protocol_changes, rank_candidates, rows, wider,
 };
 use crate::error::Result;
-use crate::measure::{Experiment, Session};
+use crate::measure::{Experiment, Session, Stop};
 use crate::model::{Among, Inside, RankSet};
 use crate::plan::LONG;
 use crate::policy::{Choice, Evidence, NO_OTHER, bounded};
@@ -52,7 +52,7 @@ pub fn choose(
                         collective,
                         bytes,
                         model,
-                        candidates: with_windows(wanted.among(ranked), bytes),
+                        candidates: with_windows(ranked, bytes),
                         loses: rank_set.inside.as_ref().is_some_and(Inside::loses),
                     });
                 }
@@ -193,8 +193,8 @@ fn predicted_between(
         let next = |&bytes: &usize| Some((bytes as f64 * DENSE).ceil() as usize);
         for bytes in std::iter::successors(next(&pair[0].bytes), next).take_while(|&bytes| bytes < pair[1].bytes) {
             let candidates = candidates_by_speed(collective, positions.len(), bytes, unlike);
-            let (_, ranked) = rank_candidates(knowledge, collective, positions, bytes, &candidates, Wanted::All)?;
-            let taken = Wanted::All.among(ranked).first().map(|c| (c.algorithm.name, c.parameters));
+            let (_, ranked) = rank_candidates(knowledge, collective, positions, bytes, &candidates, Wanted::Fastest(1))?;
+            let taken = ranked.first().map(|c| (c.algorithm.name, c.parameters));
             found.push(Made { bytes, taken, measured: Vec::new(), native_s: None });
         }
     }
@@ -293,9 +293,14 @@ impl Field {
     /// What is next to the fastest and not a candidate yet.
     fn neighbours(&self, session: &Session, rank_set: &RankSet, knowledge: Knowledge) -> Result<Vec<Candidate>> {
         let experiments = self.experiments(rank_set, false);
-        let fastest = self.fastest(session, &experiments, true).map(|k| (&self.candidates[k], session.samples().median(&experiments[k])));
-        let Some((fastest, Some(time))) = fastest.filter(|(c, _)| c.parameters.segment > 0) else { return Ok(Vec::new()) };
-        let holds = (time - fastest.predicted).abs() <= HOLDS * fastest.predicted || fastest.late_s > 0.0;
+        let fastest = self.fastest(session, &experiments, true).map(|k| &self.candidates[k]);
+        let Some(fastest) = fastest.filter(|c| c.parameters.segment > 0) else { return Ok(Vec::new()) };
+        // one that holds by chance tells not which segments are faster
+        let of_algorithm = self.candidates.iter().zip(&experiments).filter(|(c, _)| c.algorithm == fastest.algorithm);
+        let known = of_algorithm.filter_map(|(c, e)| Some((c, session.samples().get(e).filter(|s| s.stop != Stop::Beaten)?)));
+        let is_off = |c: &Candidate, time: f64| (time - c.predicted).abs() > HOLDS * c.predicted;
+        let holds = fastest.late_s > 0.0
+            || !known.filter_map(|(c, sample)| Some((c, stats::median(&sample.seconds)?))).any(|(c, time)| is_off(c, time));
         let limit = if holds { fastest.predicted * (1.0 - ALIKE) } else { f64::INFINITY };
         let positions: Vec<usize> = (0..rank_set.ranks.len()).collect();
         let segments = in_other_segments(fastest.parameters, positions.len(), self.bytes).map(|p| (fastest.algorithm, p));
