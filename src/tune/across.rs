@@ -5,6 +5,7 @@ use super::bound::Floor;
 use super::chosen::{self, Verdict, choosing, confirm, is_remeasured, verdict};
 use super::missed::{HOPELESS, Missed};
 use super::rows::{OfSize, between_sizes, choice_at, row_of_routes};
+use super::segments::{PIECES, neighbours, pipeline, segment_sizes};
 use super::{HOLDS, ROUNDS};
 use crate::collective::Parameters;
 use crate::decide::{ALIKE, LEAST_ACROSS, all_candidates, wider};
@@ -15,16 +16,13 @@ use crate::plan::{
     least_between, two_level,
 };
 use crate::policy::{CompiledPolicy, Evidence, NO_OTHER, PER_GROUP, Policy, TwoLevelRow};
-use crate::schedule::{MOST_SEGMENTS, WINDOW, pieces};
+use crate::schedule::{WINDOW, pieces};
 use crate::score::Ratios;
 use crate::stats;
 use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, ROUTED, TwoLevel};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// They are at most so many: pipelines across groups are as long as those of two groups and the way between them, so twice as many as are tried
-/// inside one.
-const MOST_ACROSS: usize = 2 * MOST_SEGMENTS;
 /// The sizes that broadcasts over groups are chosen at, doubled where schedules change, which is between 8 KiB and 1 MiB; a choice holds for the sizes
 /// near its own, the last one for all larger ones. Below 1 KiB latencies between groups are all that counts.
 pub(super) const BCAST_SIZES: [usize; 11] =
@@ -168,7 +166,9 @@ impl Search<'_> {
                 tried.push((best.inter_group, leads, time));
                 let limit = |choice: TwoLevelParameters| predicted * before.limit(&Some(best), &Some(choice), holds);
                 let in_segments = |&s: &usize| best.inter_group.goes_with(best.intra_group, s > 0);
-                for segment in neighbours(&segments, best.segment).filter(in_segments) {
+                // between whole messages and pipelines lies what is slower than both
+                let pipeline = pipeline(&segments, bytes).filter(|_| !holds && pieces(bytes, best.segment) < PIECES / 2);
+                for segment in neighbours(&segments, best.segment).chain(pipeline).filter(in_segments) {
                     let choice = TwoLevelParameters { segment, flow: Flow { in_flight: 0, intra_in_flight: 0, ..best.flow }, ..best };
                     self.add(candidates, bytes, choice, limit(choice))?;
                 }
@@ -395,13 +395,6 @@ fn holds(predicted: f64, time: f64) -> bool {
     (time - predicted).abs() <= HOLDS * predicted
 }
 
-/// The next smaller and the next larger segment size; 0 is the whole message.
-fn neighbours(sizes: &[usize], segment: usize) -> impl Iterator<Item = usize> {
-    let place = sizes.iter().position(|&s| s == segment);
-    let beside = place.map_or([None; 2], |k| [k.checked_sub(1), Some(k + 1)]);
-    beside.into_iter().flatten().filter_map(|k| sizes.get(k).copied())
-}
-
 fn experiment(candidate: &Candidate) -> Experiment {
     Experiment::TwoLevel { two_level: candidate.two_level.clone() }
 }
@@ -430,27 +423,6 @@ fn hopeless(found: &[TwoLevelCandidate]) -> (f64, f64) {
     (least(|c| c.predicted), least(|c| c.expected))
 }
 
-/// Segment sizes to try: powers of two, the sizes that the links were measured at (which lie close on both sides of where the library
-/// changes its protocol), and the whole message.
-fn segment_sizes(policy: &CompiledPolicy, bytes: usize) -> Vec<usize> {
-    let mut sizes: Vec<usize> = (12..24).map(|i| 1 << i).collect();
-    for link in &policy.policy.links {
-        sizes.extend(link.model.tables.get("bytes").iter().flat_map(|t| &t.value).map(|&s| s as usize));
-    }
-    sizes.retain(|&s| s >= LEAST_ACROSS && s < bytes && bytes.div_ceil(s) <= MOST_ACROSS);
-    sizes.sort_unstable();
-    sizes.dedup();
-    // of sizes that differ by less than a tenth, the smaller: it is on the safe side of a limit
-    let mut kept: Vec<usize> = Vec::new();
-    for s in sizes {
-        if kept.last().is_none_or(|&k| s as f64 > k as f64 * 1.1) {
-            kept.push(s);
-        }
-    }
-    kept.push(0);
-    kept
-}
-
 /// What was measured at a size, with the row of what is taken, which says whether the library's own is to be preferred.
 fn made<'a>(session: &Session, bytes: usize, candidates: &'a [Candidate], taken: usize, native: &Experiment) -> Option<OfSize<'a>> {
     let samples = session.samples();
@@ -477,12 +449,6 @@ fn made<'a>(session: &Session, bytes: usize, candidates: &'a [Candidate], taken:
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn neighbours_are_the_next_sizes_and_the_whole_message_is_the_largest() {
-        let of = |segment| neighbours(&[4096, 8192, 0], segment).collect::<Vec<_>>();
-        assert_eq!((of(4096), of(8192), of(0), of(5)), (vec![8192], vec![4096, 0], vec![8192], vec![]));
-    }
 
     #[test]
     fn runs_within_a_percent_are_alike() {

@@ -9,6 +9,7 @@ mod losses;
 mod missed;
 mod over_all;
 mod rows;
+mod segments;
 mod side_by_side;
 
 use crate::cluster::{Bound, METHODS, Method};
