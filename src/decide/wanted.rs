@@ -6,11 +6,11 @@ use crate::collective::Algorithm;
 /// Which of some candidates are wanted: others are predicted no longer than these take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// All that are not another one under another name, as ranks in their order by speed.
+    /// All.
     All,
-    /// So many of the fastest.
+    /// So many of the fastest; none that is another one under another name, as ranks in their order by speed.
     Fastest(usize),
-    /// So many of the fastest, but at most so many by one algorithm: they should be different bets.
+    /// The same, but at most so many by one algorithm: they should be different bets.
     Different(usize, usize),
 }
 
@@ -31,6 +31,9 @@ impl Wanted {
 
     /// Those of candidates that are wanted, the fastest first as they are.
     pub(super) fn among(self, ranked: Vec<Candidate>) -> Vec<Candidate> {
+        if self == Wanted::All {
+            return ranked;
+        }
         let mut kept = self.places(&ranked).into_iter().peekable();
         let is_kept = |(place, candidate)| kept.next_if_eq(&place).map(|_| candidate);
         ranked.into_iter().enumerate().filter_map(is_kept).collect()
@@ -101,5 +104,7 @@ mod tests {
             }
             assert_eq!(names(found), names(wanted.among(sorted(all().collect()))), "{wanted:?}");
         }
+        assert_eq!(Wanted::All.among(all().collect()).len(), 60, "one that is asked for is there by whatever name");
+        assert_eq!(Wanted::Fastest(60).among(all().collect()).len(), 54);
     }
 }

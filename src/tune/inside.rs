@@ -46,7 +46,7 @@ pub fn choose(
             for &collective in collectives {
                 for bytes in collective.tuned_sizes(&CHOICE_SIZES, positions.len()) {
                     let all = candidates_by_speed(collective, positions.len(), bytes, unlike);
-                    let wanted = if exhaustive { Wanted::All } else { FINALISTS };
+                    let wanted = if exhaustive { Wanted::Fastest(usize::MAX) } else { FINALISTS };
                     let (model, ranked) = rank_candidates(knowledge, collective, &positions, bytes, &all, wanted)?;
                     of_group.push(Field {
                         collective,
