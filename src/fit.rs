@@ -192,7 +192,7 @@ mod tests {
                 let members: Vec<Rank> = (0..9).collect();
                 let found = predict_with(&e, &Affine, &members).unwrap();
                 let whole = completion(&e.schedule().unwrap(), &Affine).unwrap();
-                // the first segments grow where many are under way, which is not looked at
+                // where many are under way the first segments of all of it are shorter than the others, and of its first ones none is
                 assert!((found / whole - 1.0).abs() < 0.03, "{} in {segment}, {in_flight} under way: {found} for {whole}", algorithm.name);
                 pipelines += usize::from(Pipeline::of(&e).unwrap().is_some());
             }

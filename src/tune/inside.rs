@@ -8,7 +8,7 @@ use crate::decide::{
     placed, protocol_changes, rank_candidates, rows, wider,
 };
 use crate::error::Result;
-use crate::measure::{Experiment, Session, Stop};
+use crate::measure::{Experiment, Session};
 use crate::model::{Among, Inside, RankSet};
 use crate::plan::LONG;
 use crate::policy::{Choice, Evidence, NO_OTHER, bounded};
@@ -118,8 +118,8 @@ fn make_sure(session: &mut Session, groups: &[Group], finals: &[Vec<Field>]) -> 
     }
 }
 
-/// The fastest of each field is tried in other segments and with more under way, until it is the best of its neighbours. Where its prediction holds, only those
-/// are tried that it finds faster.
+/// The fastest of each field is tried in other segments and with more under way, until it is the best of its neighbours. Where [predictions hold](Field::holds),
+/// only those are tried that they find faster.
 fn improve(session: &mut Session, groups: &[Group], finals: &mut [Vec<Field>]) -> Result<()> {
     for _ in 0..ROUNDS {
         let (mut open, mut late) = (Vec::new(), Vec::new());
@@ -290,18 +290,28 @@ impl Field {
         may_lose(&experiment.schedule()?, &Among { inner: costs.as_ref(), positions })
     }
 
+    /// True if the fastest takes what was predicted, and what was measured in other segments too: that of the fastest may hold by chance. Of a segment size the
+    /// first candidate is the one that was predicted, others have more under way; what is lost now and then is in no median.
+    fn holds(&self, session: &Session, experiments: &[Experiment], fastest: usize) -> bool {
+        let same = |a: &Candidate, b: &Candidate| a.algorithm == b.algorithm && a.parameters.segment == b.parameters.segment;
+        let is_off = |k: usize| {
+            let predicted = self.candidates[k].predicted;
+            session.samples().median(&experiments[k]).is_some_and(|time| (time - predicted).abs() > HOLDS * predicted)
+        };
+        let of = &self.candidates[fastest];
+        let others = (0..experiments.len()).filter(|&k| {
+            let (one, before) = (&self.candidates[k], &self.candidates[..k]);
+            one.algorithm == of.algorithm && one.late_s == 0.0 && !same(one, of) && !before.iter().any(|b| same(b, one))
+        });
+        of.late_s > 0.0 || !std::iter::once(fastest).chain(others).any(is_off)
+    }
+
     /// What is next to the fastest and not a candidate yet.
     fn neighbours(&self, session: &Session, rank_set: &RankSet, knowledge: Knowledge) -> Result<Vec<Candidate>> {
         let experiments = self.experiments(rank_set, false);
-        let fastest = self.fastest(session, &experiments, true).map(|k| &self.candidates[k]);
-        let Some(fastest) = fastest.filter(|c| c.parameters.segment > 0) else { return Ok(Vec::new()) };
-        // one that holds by chance tells not which segments are faster
-        let of_algorithm = self.candidates.iter().zip(&experiments).filter(|(c, _)| c.algorithm == fastest.algorithm);
-        let known = of_algorithm.filter_map(|(c, e)| Some((c, session.samples().get(e).filter(|s| s.stop != Stop::Beaten)?)));
-        let is_off = |c: &Candidate, time: f64| (time - c.predicted).abs() > HOLDS * c.predicted;
-        let holds = fastest.late_s > 0.0
-            || !known.filter_map(|(c, sample)| Some((c, stats::median(&sample.seconds)?))).any(|(c, time)| is_off(c, time));
-        let limit = if holds { fastest.predicted * (1.0 - ALIKE) } else { f64::INFINITY };
+        let fastest = self.fastest(session, &experiments, true).map(|k| (k, &self.candidates[k]));
+        let Some((at, fastest)) = fastest.filter(|(_, c)| c.parameters.segment > 0) else { return Ok(Vec::new()) };
+        let limit = if self.holds(session, &experiments, at) { fastest.predicted * (1.0 - ALIKE) } else { f64::INFINITY };
         let positions: Vec<usize> = (0..rank_set.ranks.len()).collect();
         let segments = in_other_segments(fastest.parameters, positions.len(), self.bytes).map(|p| (fastest.algorithm, p));
         let (_, mut found) =

@@ -7,7 +7,7 @@ use crate::schedule::MOST_SEGMENTS;
 /// They are at most so many: pipelines across groups are as long as those of two groups and the way between them, so twice as many as are tried
 /// inside one.
 const MOST_ACROSS: usize = 2 * MOST_SEGMENTS;
-/// A pipeline has so many segments at least, or about as many.
+/// A pipeline has about so many segments.
 pub(super) const PIECES: usize = 8;
 
 /// Segment sizes to try: powers of two, the sizes that the links were measured at (which lie close on both sides of where the library
@@ -38,7 +38,7 @@ pub(super) fn neighbours(sizes: &[usize], segment: usize) -> impl Iterator<Item 
     beside.into_iter().flatten().filter_map(|k| sizes.get(k).copied())
 }
 
-/// The segment size that cuts so many bytes into the next to so many [`PIECES`].
+/// The segment size that is nearest to an eighth of so many bytes.
 pub(super) fn pipeline(sizes: &[usize], bytes: usize) -> Option<usize> {
     sizes.iter().copied().filter(|&s| s > 0).min_by_key(|s| s.abs_diff(bytes / PIECES))
 }
