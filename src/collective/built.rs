@@ -7,8 +7,7 @@ use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Messages of all the schedules that are kept, at most: 4 to 15 MB. Those of groups of tens of ranks are far fewer, and to build one takes half as long as to
-/// replay it.
+/// Messages of all the schedules that are kept, at most: 4 to 15 MB. To build one takes half as long as to replay it.
 const MOST_KEPT: usize = 1 << 16;
 
 /// What a schedule is built from.
@@ -88,10 +87,16 @@ impl Built {
             return Ok(Some(Rc::clone(known)));
         }
         let Some(schedule) = algorithm.bounded_schedule(shape, parameters)?.map(Rc::new) else { return Ok(None) };
-        let messages = self.messages.get() + schedule.messages();
+        let messages = schedule.messages();
         if messages <= MOST_KEPT {
-            self.messages.set(messages);
-            self.schedules.borrow_mut().insert(key, Rc::clone(&schedule));
+            let mut kept = self.schedules.borrow_mut();
+            if self.messages.get() + messages > MOST_KEPT {
+                // what is asked for again is mostly so soon: under one model after the other
+                kept.clear();
+                self.messages.set(0);
+            }
+            self.messages.set(self.messages.get() + messages);
+            kept.insert(key, Rc::clone(&schedule));
         }
         Ok(Some(schedule))
     }
@@ -112,7 +117,7 @@ mod tests {
     use crate::collective::bcast;
 
     #[test]
-    fn what_was_built_is_built_once_as_long_as_there_is_room() {
+    fn what_was_built_is_kept_as_long_as_there_is_room() {
         let built = Built::default();
         let of = |ranks: usize, segment: usize| {
             let algorithm = bcast::COLLECTIVE.algorithm("segmented_chain").unwrap();
@@ -122,9 +127,15 @@ mod tests {
         assert_eq!(first.messages(), 7 << 10);
         assert!(Rc::ptr_eq(&first, &of(8, 1 << 10)));
         assert!(!Rc::ptr_eq(&first, &of(8, 2 << 10)) && !Rc::ptr_eq(&first, &of(7, 1 << 10)));
-        let large = of(65, 1 << 10);
-        assert_eq!(large, of(65, 1 << 10));
-        assert!(!Rc::ptr_eq(&large, &of(65, 1 << 10)), "{} messages are too many to keep", large.messages());
+        let large = of(66, 1 << 10);
+        assert_eq!(large, of(66, 1 << 10));
+        assert!(!Rc::ptr_eq(&large, &of(66, 1 << 10)), "{} messages are too many to keep", large.messages());
+        assert!(Rc::ptr_eq(&first, &of(8, 1 << 10)));
+        // as many as there is room for take the room of all others
+        let all = of(65, 1 << 10);
+        assert!(Rc::ptr_eq(&all, &of(65, 1 << 10)) && all.messages() == MOST_KEPT);
+        let again = of(8, 1 << 10);
+        assert!(!Rc::ptr_eq(&first, &again) && first == again && built.messages.get() == again.messages());
     }
 
     #[test]

@@ -60,8 +60,8 @@ pub(super) struct Common<'a> {
     inside: Arc<InsideGroups>,
     /// The costs that were asked for last, and for which bytes.
     costs: RefCell<Option<(usize, Rc<PolyModel<'a>>)>>,
-    /// What crosses between coordinators, as was asked for last, and for which bytes.
-    between: RefCell<Option<(usize, Vec<Location>, Problem)>>,
+    /// What crosses between coordinators, by bytes of messages, as was asked for last.
+    between: RefCell<FxHashMap<usize, (Vec<Location>, Problem)>>,
     /// By bytes of messages.
     sites: RefCell<FxHashMap<usize, Rc<Sites>>>,
     /// Trees between coordinators: the longest messages are tried in the segments of shorter ones, inside whose groups they mostly take as long.
@@ -170,14 +170,13 @@ impl<'a> Common<'a> {
     /// # Errors
     /// As there.
     pub fn problem(&self, coordinators: &[Location], bytes: usize, local: Vec<f64>, local_busy: Vec<f64>) -> Result<Problem> {
-        if let Some((of, between, known)) = &*self.between.borrow()
-            && *of == bytes
+        if let Some((between, known)) = self.between.borrow().get(&bytes)
             && between == coordinators
         {
             return Ok(Problem { local, local_busy, ..known.clone() });
         }
         let found = problem(self.policy, coordinators, bytes, local, local_busy)?;
-        *self.between.borrow_mut() = Some((bytes, coordinators.to_vec(), found.clone()));
+        self.between.borrow_mut().insert(bytes, (coordinators.to_vec(), found.clone()));
         Ok(found)
     }
 }

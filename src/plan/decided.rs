@@ -233,7 +233,8 @@ impl Plan {
     /// The same with its time, which may be that of another size than the one that stands for its class.
     pub(super) fn timed(self, policy: &CompiledPolicy, members: &[Location], class: &Class, shape: &Shape) -> Result<Plan> {
         if let Form::Routed(routed) = self.form {
-            let routed = routed.timed(policy, members)?;
+            let stands = (shape.bytes, shape.root) == (class.shape.bytes, class.shape.root);
+            let routed = routed.timed(policy, members, stands)?;
             let native_s = routed.beyond.map(|beyond| beyond.native_at(shape.bytes));
             let timed = Plan { next: self.next, ..Plan::from(routed) };
             return Ok(if self.too_long { Plan { predicted_s: native_s, too_long: true, ..timed } } else { timed });

@@ -298,14 +298,16 @@ impl Routed {
         plan
     }
 
-    /// The same with the times of its size, which may be another one than that which stands for the class.
+    /// The same with the times of its size, which may be another one than that which stands for the class: `stands`, if it is not, nor its root.
     ///
     /// # Errors
     /// [`crate::error::Error::Invalid`] if a link between two groups is not in the policy.
-    pub(super) fn timed(mut self, policy: &CompiledPolicy, members: &[Location]) -> Result<Routed> {
+    pub(super) fn timed(mut self, policy: &CompiledPolicy, members: &[Location], stands: bool) -> Result<Routed> {
         let bytes = self.shape.bytes;
         if self.decided.is_none() {
-            self.time_whole(policy, members)?;
+            if !stands {
+                self.time_whole(policy, members)?;
+            }
         } else if self.from_row {
             self.predicted_s = of_rows(policy, bytes)?;
         } else {

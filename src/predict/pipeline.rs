@@ -1,6 +1,5 @@
 //! What a pipeline takes, by its first segments.
 
-use super::machine::Place;
 use super::{Run, completion_within};
 use crate::error::{Error, Result};
 use crate::model::{Cost, CostModel};
@@ -170,8 +169,7 @@ fn extrapolated<S: Borrow<Schedule>>(
     if repeats.in_flight == 0 && bytes / repeats.segment > unsaid && turns < unsaid && run.wants_more(unsaid)? {
         return extrapolated(bytes, repeats, unsaid, model, limit, schedule);
     }
-    let [few, more, most] = [1, 2, 3].map(|looks| run.received(looks * turns * turn));
-    let ends = run.received(bytes);
+    let [few, more, most, ends] = run.received([turns * turn, 2 * turns * turn, 3 * turns * turn, bytes]);
     // each rank at its own pace: one that is slow may be the last one only after many turns
     let at_the_pace = |from: &[f64], to: &[f64]| {
         let of = |rank: usize| ends[rank] + (to[rank] - from[rank]) * left_out as f64 / turns as f64;
@@ -182,14 +180,26 @@ fn extrapolated<S: Borrow<Schedule>>(
 }
 
 impl Run<'_> {
-    /// When each rank had received so many bytes of the message, from its first.
-    fn received(&self, bytes: usize) -> Vec<f64> {
-        let of = |(program, place): (&Program, &Place)| {
-            let within = |action| matches!(action, Action::Recv { span, .. } if span.end() <= bytes);
-            let ops = program.actions().zip(&self.done[place.first as usize..]).filter(|(action, _)| within(*action));
-            ops.map(|(_, &done)| done).fold(0.0, f64::max)
-        };
-        self.schedule.programs.iter().zip(&self.places).map(of).collect()
+    /// When each rank had received so many bytes of the message, from its first: of some numbers, ascending.
+    fn received<const LOOKS: usize>(&self, bytes: [usize; LOOKS]) -> [Vec<f64>; LOOKS] {
+        let mut received = [const { Vec::new() }; LOOKS];
+        for (program, place) in self.schedule.programs.iter().zip(&self.places) {
+            let mut latest = [0.0; LOOKS];
+            for (action, &done) in program.actions().zip(&self.done[place.first as usize..]) {
+                if let Action::Recv { span, .. } = action
+                    && let Some(look) = bytes.iter().position(|&bytes| span.end() <= bytes)
+                {
+                    latest[look] = f64::max(latest[look], done);
+                }
+            }
+            // what had come before one look had so before the next
+            let so_far = latest.iter().scan(0.0, |so_far, &latest| {
+                *so_far = f64::max(*so_far, latest);
+                Some(*so_far)
+            });
+            received.iter_mut().zip(so_far).for_each(|(received, latest)| received.push(latest));
+        }
+        received
     }
 }
 
