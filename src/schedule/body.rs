@@ -79,7 +79,7 @@ impl Parts {
     #[inline]
     pub fn to(&self, stream: u32) -> Rank {
         let peer = match self {
-            Parts::Own(own) => own.to[stream as usize],
+            Parts::Own(own) => own.to.as_slice()[stream as usize],
             Parts::Shared(shared) => shared.peers.as_slice()[stream as usize],
         };
         peer as Rank
@@ -89,7 +89,7 @@ impl Parts {
     #[inline]
     pub fn from(&self, stream: u32) -> Rank {
         let peer = match self {
-            Parts::Own(own) => own.from[stream as usize],
+            Parts::Own(own) => own.from.as_slice()[stream as usize],
             Parts::Shared(shared) => shared.peers.as_slice()[shared.body.sends.len() + stream as usize],
         };
         peer as Rank

@@ -121,7 +121,7 @@ impl Own {
         if body.lanes.len() <= lane {
             body.lanes.resize(lane + 1, (NONE, NONE));
         }
-        match &mut body.lanes[lane] {
+        match &mut body.lanes.as_mut_slice()[lane] {
             (first, last) if *first == NONE => (*first, *last) = (op, op),
             (_, last) => {
                 body.ops[*last as usize].next = op;

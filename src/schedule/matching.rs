@@ -143,7 +143,7 @@ impl Streams {
                 (0..).zip(peers).map(|(stream, &from)| last.get_mut(from as usize).map_or(NONE, |last| std::mem::replace(last, stream))),
             );
             for &(from, at) in sent {
-                let lane = schedule.programs[from as usize].body().sends[(at - self.begin[from as usize]) as usize].lane;
+                let lane = schedule.programs[from as usize].body().sends.as_slice()[(at - self.begin[from as usize]) as usize].lane;
                 let mut stream = last[from as usize];
                 while let Some(incoming) = receives.get(stream as usize) {
                     if incoming.stream.lane == lane {

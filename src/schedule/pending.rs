@@ -40,7 +40,7 @@ impl Pending {
     /// How many of them may start.
     #[inline]
     fn count_ready(&self) -> usize {
-        match &self.next[..] {
+        match self.next.as_slice() {
             [one] => usize::from(one.open == NONE),
             all => all.partition_point(|next| next.open == NONE),
         }
@@ -49,19 +49,19 @@ impl Pending {
     /// What may start, in no order.
     #[inline]
     pub fn ready(&self) -> &[Next] {
-        &self.next[..self.count_ready()]
+        &self.next.as_slice()[..self.count_ready()]
     }
 
     /// The k-th of them, if there are so many.
     #[inline]
     pub fn ready_at(&self, k: usize) -> Option<Next> {
-        self.next.get(k).copied().filter(|next| next.open == NONE)
+        self.next.as_slice().get(k).copied().filter(|next| next.open == NONE)
     }
 
     /// An operation was started: its lane goes on.
     pub fn start(&mut self, program: &Program, op: usize, known: impl Fn(OpId) -> Result<f64, OpId>) {
         let ready = self.count_ready();
-        let place = self.next[..ready].iter().position(|next| next.op as usize == op);
+        let place = self.next.as_slice()[..ready].iter().position(|next| next.op as usize == op);
         debug_assert!(place.is_some(), "operation {op} may not start");
         let Some(place) = place else { return };
         self.next.swap(place, ready - 1);
@@ -76,32 +76,34 @@ impl Pending {
     pub fn complete(&mut self, op: usize, known: impl Fn(OpId) -> Result<f64, OpId>) {
         loop {
             // most ranks have one lane
-            if let [one] = &self.next[..]
+            if let [one] = self.next.as_slice()
                 && one.open as usize != op
             {
                 return;
             }
             let ready = self.count_ready();
-            let Ok(place) = self.next[ready..].binary_search_by_key(&op, |next| next.open as usize) else { return };
-            self.change(ready + place, ready, self.next[ready + place].op, &known);
+            let next = self.next.as_slice();
+            let Ok(place) = next[ready..].binary_search_by_key(&op, |next| next.open as usize) else { return };
+            self.change(ready + place, ready, next[ready + place].op, &known);
         }
     }
 
     /// Puts an operation in the place of the one at `at`, where `ready` others may start, and sees to the order: only what lies between the two places is moved.
     fn change(&mut self, at: usize, ready: usize, op: OpId, known: &impl Fn(OpId) -> Result<f64, OpId>) {
+        let next = self.next.as_mut_slice();
         match known(op) {
             Ok(since) => {
-                self.next[at] = Next { op, open: NONE, since };
-                self.next[ready..=at].rotate_right(1);
+                next[at] = Next { op, open: NONE, since };
+                next[ready..=at].rotate_right(1);
             }
             Err(open) => {
-                self.next[at] = Next { op, open, since: 0.0 };
+                next[at] = Next { op, open, since: 0.0 };
                 let before = |next: &Next| (next.open, next.op) < (open, op);
-                let (front, behind) = (self.next[ready..at].partition_point(before), self.next[at + 1..].partition_point(before));
+                let (front, behind) = (next[ready..at].partition_point(before), next[at + 1..].partition_point(before));
                 if behind > 0 {
-                    self.next[at..=at + behind].rotate_left(1);
+                    next[at..=at + behind].rotate_left(1);
                 } else {
-                    self.next[ready + front..=at].rotate_right(1);
+                    next[ready + front..=at].rotate_right(1);
                 }
             }
         }

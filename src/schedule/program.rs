@@ -155,7 +155,7 @@ impl Program {
     #[inline]
     pub fn action(&self, op: usize) -> Action {
         let (body, places) = (self.body(), self.parts.places());
-        let (op, offset) = (&body.ops[op], places.offsets[op]);
+        let (op, offset) = (&body.ops[op], places.offsets.as_slice()[op]);
         let span = op.span(&body.words, offset);
         let words = || &body.words[op.place() as usize..];
         let read = || {
@@ -175,8 +175,8 @@ impl Program {
     #[inline]
     fn stream_of(&self, op: &Op) -> Option<&Stream> {
         match op.kind() {
-            Kind::Send => Some(&self.body().sends[op.place() as usize]),
-            Kind::Recv => Some(&self.body().receives[op.place() as usize].stream),
+            Kind::Send => Some(&self.body().sends.as_slice()[op.place() as usize]),
+            Kind::Recv => Some(&self.body().receives.as_slice()[op.place() as usize].stream),
             _ => None,
         }
     }
@@ -197,6 +197,12 @@ impl Program {
             _ => return None,
         };
         Some((peer, op.bytes(&self.body().words)))
+    }
+
+    /// True of a send.
+    #[inline]
+    pub fn sends(&self, op: usize) -> bool {
+        self.body().ops[op].sends()
     }
 
     /// The receiver of a send.
@@ -272,7 +278,7 @@ impl Program {
     pub fn is_alone(&self, receive: usize) -> bool {
         let body = self.body();
         let op = &body.ops[receive];
-        op.next == NONE && body.receives[op.place() as usize].first == receive as OpId
+        op.next == NONE && body.receives.as_slice()[op.place() as usize].first == receive as OpId
     }
 
     /// The next operation of the same lane that is no receive, or the next receive of the same stream.

@@ -42,22 +42,22 @@ struct Lookup {
     places: FxHashMap<Key, u32>,
 }
 
-/// Where a stream is in a list, or will be: behind the others.
-fn place(mut list: impl DoubleEndedIterator<Item = Key> + ExactSizeIterator + Clone, new: Key, known: &mut Lookup) -> u32 {
-    let len = list.len();
+/// Where a stream is in a list, or will be: behind the others. `key`: of each place in it.
+#[inline]
+fn place(len: usize, key: impl Fn(usize) -> Key, new: Key, known: &mut Lookup) -> u32 {
     if len < FEW_STREAMS {
-        return list.position(|key| key == new).unwrap_or(len) as u32;
+        return (0..len).find(|&k| key(k) == new).unwrap_or(len) as u32;
     }
     if known.places.is_empty() {
         // a root goes through all ranks in their order, from one behind it on: as long as it does all are new, and nothing is looked up
-        let first = list.clone().next();
-        let turn = |key: Key| (Some(key) < first, key);
-        let is_in_order = known.in_order == len || list.clone().is_sorted_by_key(turn);
-        if is_in_order && list.clone().next_back().map(turn) < Some(turn(new)) {
+        let first = key(0);
+        let turn = |key: Key| (key < first, key);
+        let is_in_order = known.in_order == len || (0..len).is_sorted_by_key(|k| turn(key(k)));
+        if is_in_order && turn(key(len - 1)) < turn(new) {
             known.in_order = len + 1;
             return len as u32;
         }
-        known.places.extend(list.zip(0..));
+        known.places.extend((0..len).map(|k| (key(k), k as u32)));
     }
     *known.places.entry(new).or_insert(len as u32)
 }
@@ -70,9 +70,8 @@ impl Own {
 
     /// The stream of sends to a peer, which is new if there is none.
     pub fn join_outgoing(&mut self, peer: u32) -> u32 {
-        let sends = &mut self.body.sends;
-        let keys = self.to.iter().zip(sends.iter()).map(|(&peer, stream)| (peer, stream.lane));
-        let known = place(keys, (peer, self.lane), &mut self.known.sends);
+        let (to, sends) = (self.to.as_slice(), self.body.sends.as_slice());
+        let known = place(to.len(), |k| (to[k], sends[k].lane), (peer, self.lane), &mut self.known.sends);
         if known as usize == self.to.len() {
             self.to.push(peer);
             let stream = self.stream();
@@ -84,10 +83,10 @@ impl Own {
     /// A receive is the last one of its stream, which is new if there is none.
     pub fn join_incoming(&mut self, peer: u32, op: OpId) -> u32 {
         let stream = self.stream();
+        let (from, receives) = (self.from.as_slice(), self.body.receives.as_slice());
+        let known = place(from.len(), |k| (from[k], receives[k].stream.lane), (peer, self.lane), &mut self.known.receives);
         let receives = &mut self.body.receives;
-        let keys = self.from.iter().zip(receives.iter()).map(|(&peer, incoming)| (peer, incoming.stream.lane));
-        let known = place(keys, (peer, self.lane), &mut self.known.receives);
-        match receives.get_mut(known as usize) {
+        match receives.as_mut_slice().get_mut(known as usize) {
             Some(incoming) => {
                 self.body.ops[incoming.last as usize].next = op;
                 incoming.last = op;

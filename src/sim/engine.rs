@@ -139,8 +139,7 @@ impl Machine<'_> {
     /// The send or delay that may start first, and when; of those that may start by `now`, the first in the program.
     fn next(&self, now: f64, eager_limit: usize) -> Option<(f64, usize)> {
         let start = |&Next { op, since, .. }: &Next| {
-            // there are no receives among them
-            let eager = self.program.message(op as usize).is_some_and(|(_, bytes)| bytes <= eager_limit);
+            let eager = self.program.sends(op as usize) && self.program.bytes(op as usize) <= eager_limit;
             (now.max(since).max(self.cpu_free).max(if eager { self.out_free } else { 0.0 }), op as usize)
         };
         self.pending.ready().iter().map(start).min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
