@@ -56,7 +56,9 @@ impl<T: Ping> Timing<'_, T> {
             let own = self.run(runs, &mut once, &renew)?;
             if self.transport.rank() != self.root {
                 self.transport.send_times(self.root, &own.as_row())?;
-                if !self.transport.serve_looks(self.root)? {
+                let once_more = self.transport.serve_looks(self.root)?;
+                self.renew_last(&renew);
+                if !once_more {
                     return Ok(Vec::new());
                 }
             } else {
@@ -66,6 +68,7 @@ impl<T: Ping> Timing<'_, T> {
                 let (timed, is_spoilt) = self.time(&own, &theirs, warm_ups)?;
                 let once_more = is_spoilt && retries < MOST_RETRIES;
                 self.transport.end_looks(&self.others, once_more)?;
+                self.renew_last(&renew);
                 self.clocks.timed(self.transport.now() - began);
                 if !once_more {
                     return Ok([timed.seconds, vec![timed.error_s, timed.drift_s]].concat());
@@ -94,7 +97,7 @@ impl<T: Ping> Timing<'_, T> {
             // nobody is late who does it once more
             *follows = true;
         }
-        for _ in 0..runs {
+        for run in 1..=runs {
             let start = match &self.together {
                 Some(Together { answered_s, .. }) => self.transport.start_together(self.root, &self.others, self.clocks, **answered_s)?,
                 None => self.transport.now(),
@@ -102,6 +105,10 @@ impl<T: Ping> Timing<'_, T> {
             stamps.starts.push(start);
             once(self.transport)?;
             stamps.ends.push(self.transport.now());
+            if run == runs && !self.others_renew {
+                // nobody goes on before the root has everybody's stamps, which say that they are through
+                break;
+            }
             if self.stays {
                 let all: Vec<Rank> = std::iter::once(self.root).chain(self.others.iter().copied()).collect();
                 self.transport.barrier(&all)?;
@@ -113,6 +120,13 @@ impl<T: Ping> Timing<'_, T> {
             }
         }
         Ok(stamps)
+    }
+
+    /// After the last run, where that did not: before anything else is timed everybody is through.
+    fn renew_last(&self, renew: &impl Fn()) {
+        if !self.others_renew {
+            renew();
+        }
     }
 
     /// Before ranks start together the root looks at clocks that it does not know, or that may be off by more for drift than they are anyhow. (What

@@ -10,8 +10,9 @@ use crate::topology::Rank;
 const PINGS: usize = 16;
 /// Exchanges of a later look, which has to take away drift alone: how short the way is, is known.
 const PINGS_AGAIN: usize = 4;
-/// Connections to so many ranks are opened at the same time.
-const OPENED_AT_ONCE: usize = 32;
+/// So many ranks are asked for the first time at the same time: it takes no millisecond to hear all their answers, so that ranks nearby are not taken for some
+/// far away ([`at_once`]).
+const ASKED_AT_ONCE: usize = 32;
 
 /// Asks for the time.
 const ASK: f64 = 1.0;
@@ -54,10 +55,10 @@ pub trait Ping: Control {
     fn look_at(&mut self, others: &[Rank], clocks: &mut Clocks) -> Result<Vec<(Rank, f64)>> {
         let new = clocks.unknown(others);
         let mut trips: Vec<(Rank, f64)> = Vec::new();
-        // a first message opens a connection, which takes long; then each one alone shows how far away it is
-        new.chunks(OPENED_AT_ONCE).try_for_each(|few| ping(self, few).map(drop))?;
-        for &r in &new {
-            trips.extend(ping(self, &[r])?.iter().map(|e| (r, e.received - e.sent)));
+        // a first message opens a connection, which takes long; then each one shows about how far away it is, whatever it waits for others
+        for few in new.chunks(ASKED_AT_ONCE) {
+            ping(self, few)?;
+            trips.extend(few.iter().zip(ping(self, few)?).map(|(&r, e)| (r, e.received - e.sent)));
         }
         let mut jumped = look_at_parts(self, &at_once(&trips), PINGS, clocks)?;
         let known = others.iter().filter(|r| !new.contains(r));
