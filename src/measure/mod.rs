@@ -4,6 +4,8 @@
 
 #[cfg(any(test, all(feature = "mpi", feature = "tune")))]
 mod collectives;
+#[cfg(feature = "tune")]
+mod crowded;
 mod experiment;
 #[cfg(feature = "tune")]
 mod lock;
@@ -38,6 +40,8 @@ use crate::error::Result;
 use crate::names;
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "tune")]
+pub use crowded::is_crowded;
 pub use experiment::Experiment;
 #[cfg(feature = "tune")]
 pub use race::DRIFTED;

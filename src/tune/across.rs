@@ -428,7 +428,7 @@ fn made<'a>(session: &Session, bytes: usize, candidates: &'a [Candidate], taken:
     let samples = session.samples();
     let experiments: Vec<Experiment> = candidates.iter().map(experiment).collect();
     let (best, time) = (&candidates[taken], choosing(samples, &experiments[taken])?);
-    let Verdict { own_s, native_s, native, .. } = verdict(samples, &experiments[taken], native)?;
+    let Verdict { own_s, native_s, native, .. } = verdict(samples, session.settings(), &experiments[taken], native)?;
     let mut others: Vec<(usize, f64)> =
         (0..experiments.len()).filter(|&k| k != taken).filter_map(|k| Some((k, choosing(samples, &experiments[k])?))).collect();
     others.sort_by(|a, b| a.1.total_cmp(&b.1));

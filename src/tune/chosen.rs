@@ -3,7 +3,7 @@
 use crate::decide::{ALIKE, beats_native};
 use crate::error::Result;
 use crate::library::Library;
-use crate::measure::{DRIFTED, Experiment, Samples, Session, Stop};
+use crate::measure::{DRIFTED, Experiment, Samples, Session, Settings, Stop, is_crowded};
 use crate::stats;
 
 /// What a schedule took in the runs that choose: where some of a field were remeasured in turns only those say which is the fastest, and only by these
@@ -66,7 +66,7 @@ pub(super) fn confirm(session: &mut Session, chosen: Vec<(Experiment, Experiment
     session.confirm(CONFIRMED, &fields)?;
     session.confirm_briefly(CONFIRMED, far_apart.clone())?;
     let unsure = |field: &Vec<Experiment>| match &field[..] {
-        [own, native] => verdict(session.samples(), own, native).is_some_and(|v| v.is_unsure()),
+        [own, native] => verdict(session.samples(), session.settings(), own, native).is_some_and(|v| v.is_unsure()),
         _ => false,
     };
     let unsure: Vec<Vec<Experiment>> = fields.into_iter().chain(far_apart).filter(unsure).collect();
@@ -75,7 +75,7 @@ pub(super) fn confirm(session: &mut Session, chosen: Vec<(Experiment, Experiment
         return Ok(());
     }
     let near = |(own, native): &(Experiment, Experiment)| {
-        verdict(session.samples(), own, native)
+        verdict(session.samples(), session.settings(), own, native)
             .is_some_and(|v| !v.native && v.native_s.is_some_and(|native_s| native_s <= MADE_UP_FOR * v.own_s))
     };
     let near = chosen.into_iter().filter(near).map(|(own, native)| vec![own, native]).collect();
@@ -93,6 +93,10 @@ const MADE_UP_FOR: f64 = 3.0;
 
 /// Calls in a row that take so many times as long as the library's own are slower.
 const SLOWER_IN_A_ROW: f64 = 1.03;
+
+/// On a host of more ranks than processors ours must win by so much, alone and in a row. Which of them share a processor is another matter each time that a
+/// program starts: among 8 ranks on two processors gains of up to 1.3 in one start were losses down to 0.8 in others.
+const CROWDED: f64 = 1.25;
 
 /// What takes so many times as long as the other one is the slower one, however its runs scatter: running both again would take longest just there.
 const FAR_APART: f64 = 2.0;
@@ -133,19 +137,20 @@ pub(super) struct Verdict {
     pub native_s: Option<f64>,
     /// The library's own is taken.
     pub native: bool,
-    /// Ours is slower in a row, by more than one call alone makes up for.
-    slower_in_a_row: bool,
+    /// More runs of each alone would change nothing: ours is slower in a row, by more than one call alone makes up for, or faster by too little on a host
+    /// that is [crowded](is_crowded).
+    is_refused: bool,
 }
 
 impl Verdict {
     /// True if only doubt speaks for the library's own.
     fn is_unsure(&self) -> bool {
-        self.native && !self.slower_in_a_row && self.native_s.is_some_and(|native| beats_native(self.own_s, native, Some(true)))
+        self.native && !self.is_refused && self.native_s.is_some_and(|native| beats_native(self.own_s, native, Some(true)))
     }
 }
 
 /// By the runs that [confirmed](confirm) the choice, where there are some, and by calls in a row.
-pub(super) fn verdict(samples: &Samples, own: &Experiment, native: &Experiment) -> Option<Verdict> {
+pub(super) fn verdict(samples: &Samples, settings: &Settings, own: &Experiment, native: &Experiment) -> Option<Verdict> {
     let confirmed = |e: &Experiment| samples.get(e).map_or(&[][..], |sample| &sample.confirmed);
     let time = |e: &Experiment| stats::median(confirmed(e)).or_else(|| choosing(samples, e));
     let (own_s, native_s) = (time(own)?, time(native));
@@ -155,14 +160,22 @@ pub(super) fn verdict(samples: &Samples, own: &Experiment, native: &Experiment) 
     let times_as_long = in_a_row(own).zip(in_a_row(native)).map_or(0.0, |(own, native)| own / native);
     // what is lost in a row counts twice: in doubt it is the library's own
     let slower_in_a_row = times_as_long > SLOWER_IN_A_ROW && native_s.is_some_and(|native| times_as_long.powi(2) > native / own_s);
-    let native = native_s.is_some_and(|native| slower_in_a_row || !beats_native(own_s, native, clearly));
-    Some(Verdict { own_s, native_s, native, slower_in_a_row })
+    let wins_by = native_s.map_or(f64::INFINITY, |native| (native / own_s).min(1.0 / times_as_long));
+    let is_refused = slower_in_a_row || wins_by < CROWDED && is_crowded(settings, &own.ranks());
+    let native = native_s.is_some_and(|native| is_refused || !beats_native(own_s, native, clearly));
+    Some(Verdict { own_s, native_s, native, is_refused })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::measure::Sample;
+
+    fn settings() -> Settings {
+        let text = String::new;
+        let (hosts, placement) = (vec!["a".into(), "b".into()], vec!["0".into(); 2]);
+        Settings { format: 1, platform: text(), hosts, library: text(), timer: text(), date: text(), build: text(), placement }
+    }
 
     fn experiment(out: usize) -> Experiment {
         Experiment::RoundTrip { a: 0, b: 1, out, back: 0 }
@@ -205,7 +218,7 @@ mod tests {
         let ms = |times: &[f64]| times.iter().map(|t| t * 1e-3).collect::<Vec<_>>();
         let native = |own: &[f64], native: &[f64]| {
             let of = |out, times: &[f64]| Sample { confirmed: ms(times), ..sample(out, &ms(&[1.0]), Stop::Budget) };
-            verdict(&samples([of(0, own), of(1, native)]), &experiment(0), &experiment(1)).unwrap().native
+            verdict(&samples([of(0, own), of(1, native)]), &settings(), &experiment(0), &experiment(1)).unwrap().native
         };
         assert!(!native(&[1.0, 1.01, 1.02], &[1.06, 1.07, 1.08]));
         assert!(native(&[1.0, 1.01, 1.02], &[1.021, 1.022, 1.023]), "by too little");
@@ -217,7 +230,7 @@ mod tests {
     fn what_is_slower_in_a_row_is_not_taken() {
         let native = |in_a_row: [&[f64]; 2]| {
             let of = |k: usize, time: f64| Sample { in_a_row: in_a_row[k].to_vec(), ..sample(k, &[time], Stop::Precise) };
-            let verdict = verdict(&samples([of(0, 1.0), of(1, 1.5)]), &experiment(0), &experiment(1)).unwrap();
+            let verdict = verdict(&samples([of(0, 1.0), of(1, 1.5)]), &settings(), &experiment(0), &experiment(1)).unwrap();
             assert!(!verdict.is_unsure(), "more runs of each alone would change nothing");
             verdict.native
         };
@@ -225,6 +238,18 @@ mod tests {
         assert!(!native([&[0.5, 0.51, 9.0], &[0.5, 0.5, 0.5]]));
         assert!(!native([&[0.5, 0.6, 0.6], &[0.5, 0.5, 0.5]]), "1.2 times as long, where one alone takes 1.5 times less");
         assert!(native([&[0.5, 0.65, 0.65], &[0.5, 0.5, 0.5]]));
+    }
+
+    #[test]
+    fn on_a_crowded_host_ours_is_taken_where_it_wins_by_much_alone_and_in_a_row() {
+        let crowded = Settings { hosts: vec!["a".into(); 2], placement: vec!["0".into(); 2], ..settings() };
+        let native = |settings: &Settings, alone: f64, in_a_row: f64| {
+            let of = |k: usize, time: f64, row: f64| Sample { in_a_row: vec![row], ..sample(k, &[time], Stop::Precise) };
+            let samples = samples([of(0, 1.0, 1.0), of(1, alone, in_a_row)]);
+            verdict(&samples, settings, &experiment(0), &experiment(1)).unwrap().native
+        };
+        assert!(!native(&settings(), 1.2, 1.2) && native(&crowded, 1.2, 1.2));
+        assert!(native(&crowded, 1.3, 1.2) && native(&crowded, 1.2, 1.3) && !native(&crowded, 1.3, 1.3));
     }
 
     #[test]

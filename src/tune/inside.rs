@@ -356,7 +356,7 @@ fn decide(session: &Session, rank_set: &RankSet, field: &Field) -> Option<(Choic
     let samples = session.samples();
     let experiments = field.experiments(rank_set, false);
     let best = field.fastest(session, &experiments, false)?;
-    let verdict = verdict(samples, &experiments[best], &field.native(rank_set))?;
+    let verdict = verdict(samples, session.settings(), &experiments[best], &field.native(rank_set))?;
     let taken = |k: usize| (field.candidates[k].algorithm.name, field.candidates[k].parameters);
     let time = |k: usize| {
         if field.loses {

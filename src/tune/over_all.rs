@@ -140,7 +140,9 @@ fn of_size(
     found[..=longest].rotate_right(1);
     let (best, fastest, time) = &found[0];
     confirm(session, vec![((*fastest).clone(), native.clone())])?;
-    let Some(Verdict { own_s, native_s, native, .. }) = verdict(session.samples(), fastest, &native) else { return Ok(None) };
+    let Some(Verdict { own_s, native_s, native, .. }) = verdict(session.samples(), session.settings(), fastest, &native) else {
+        return Ok(None);
+    };
     let runner_up = found.get(1);
     let evidence = Evidence {
         predicted_s: best.seconds(),
