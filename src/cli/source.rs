@@ -42,11 +42,11 @@ pub struct SourceArgs {
     /// Measure one pair at a time.
     #[arg(long)]
     serial: bool,
-    /// Stop repeating when the median is known this well (half its confidence interval, as a share).
-    #[arg(long, default_value_t = 0.05, value_parser = share)]
+    /// Stop repeating when the median is known this well (half its confidence interval, as a share); latencies, on which groups hang, twice as well.
+    #[arg(long, default_value_t = StopRule::default().precision, value_parser = share)]
     precision: f64,
-    /// Repeat at most so often; collectives that race and take 40 ms and more five to ten times.
-    #[arg(long, default_value_t = 31, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    /// Repeat at most so often, latencies, on which groups hang, three times that; collectives that race and take 40 ms and more five to ten times.
+    #[arg(long, default_value_t = StopRule::default().most as u32, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     repetitions: u32,
     /// Take ranks for these hosts, and groups if given: a line `HOST [GROUP]` for each rank.
     #[arg(long, value_name = "FILE")]

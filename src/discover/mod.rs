@@ -109,7 +109,7 @@ pub fn discover(session: &mut Session, declared: Option<&Declared>, method: &Met
         .filter(|(g, q)| q.latency_s.is_none() && g.len() > 1)
         .map(|(g, _)| Experiment::RoundTrip { a: g[0], b: g[1], out: 0, back: 0 })
         .collect();
-    session.measure("latencies inside hosts", &own)?;
+    session.measure_well("latencies inside hosts", &own)?;
     let mut found = Vec::new();
     for ((ranks, name), q) in groups.iter().zip(names).zip(&quality) {
         let inside = match (q.latency_s, &ranks[..]) {
@@ -163,7 +163,7 @@ fn half(session: &Session, e: &Experiment) -> Result<f64> {
 
 /// Measures all latencies between hosts, and those once more on which the groups hang.
 fn matrix(session: &mut Session, leaders: &[Rank], method: &Method, bound: Bound) -> Result<LatencyMatrix> {
-    session.measure("latencies", &all_pairs(leaders))?;
+    session.measure_well("latencies", &all_pairs(leaders))?;
     let first = known_matrix(session, leaders)?;
     let pairs = unsure(&first, &(method.group)(&first, bound), bound);
     let again: Vec<Vec<Experiment>> = pairs.into_iter().map(|(a, b)| vec![round_trip(leaders, a, b)]).collect();
@@ -204,7 +204,7 @@ fn unsure(matrix: &LatencyMatrix, groups: &[Vec<Rank>], bound: Bound) -> Vec<(us
 fn sample(session: &mut Session, leaders: &[Rank], method: &Method, bound: Bound) -> Result<Sampled> {
     sampled(leaders.len(), method, bound, &mut |pairs| {
         let experiments: Vec<Experiment> = pairs.iter().map(|&(a, b)| round_trip(leaders, a.min(b), a.max(b))).collect();
-        session.measure("latencies of some hosts", &experiments)?;
+        session.measure_well("latencies of some hosts", &experiments)?;
         experiments.iter().map(|e| half(session, e)).collect()
     })
 }

@@ -50,7 +50,7 @@ fn fixed_delays(session: &mut Session, leaders: &[Rank], matrix: &LatencyMatrix)
     let pairs: Vec<(usize, usize)> = (0..n).map(nearest).collect();
     let both = |(v, &(j, k)): (usize, &(usize, usize))| [to_two(v, j, k), to_two(v, k, j)];
     let all: Vec<Experiment> = pairs.iter().enumerate().flat_map(both).collect();
-    session.measure("processors apart from the network", &all)?;
+    session.measure_well("processors apart from the network", &all)?;
     let known = all.chunks(2).map(|orders| Ok(session.samples().need(&orders[0])?.max(session.samples().need(&orders[1])?)));
     let known = known.collect::<Result<Vec<f64>>>()?;
     let alone = |(v, &(j, k)): (usize, &(usize, usize))| 2.0 * matrix.get(v, j).max(matrix.get(v, k));

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::units::MAX_SECONDS;
 use rustc_hash::FxHashSet;
 use std::path::Path;
-use turns::{crossing_apart, in_turn, turns_as_long};
+use turns::{alone, crossing_apart, in_turn, turns_as_long, whole_fields};
 
 /// As many batches are handed out at once as take about so long.
 const AT_ONCE_S: f64 = 4.0;
@@ -170,6 +170,18 @@ impl<'a> Session<'a> {
     /// The probe's, or the sample file's. What was measured before is kept.
     pub fn measure(&mut self, purpose: &str, experiments: &[Experiment]) -> Result<()> {
         self.run(purpose, &alone(experiments), None, self.rule)
+    }
+
+    /// As [`Session::measure`], twice as precisely, if need be by three times as many repetitions: for what much hangs on.
+    ///
+    /// # Errors
+    /// As for [`Session::measure`].
+    pub fn measure_well(&mut self, purpose: &str, experiments: &[Experiment]) -> Result<()> {
+        self.run(purpose, &alone(experiments), None, self.well())
+    }
+
+    fn well(&self) -> StopRule {
+        StopRule { most: self.rule.most.saturating_mul(3), precision: self.rule.precision / 2.0, ..self.rule }
     }
 
     /// As [`Session::measure`], with the fewest repetitions of each: for experiments of which a mean over many is wanted.
@@ -330,21 +342,6 @@ impl<'a> Session<'a> {
         }
         Ok(done)
     }
-}
-
-/// Fields of one each.
-fn alone(experiments: &[Experiment]) -> Vec<Vec<Experiment>> {
-    experiments.iter().map(|e| vec![e.clone()]).collect()
-}
-
-/// How many batches of whole fields come to about so many batches of experiments, one at least.
-fn whole_fields(batches: &[Vec<usize>], fields: &[Vec<Experiment>], experiments: usize) -> usize {
-    let mut so_far = 0;
-    let fits = |batch: &&Vec<usize>| {
-        so_far += batch.iter().map(|&k| fields[k].len()).max().unwrap_or(0);
-        so_far <= experiments
-    };
-    batches.iter().take_while(fits).count().max(1)
 }
 
 #[cfg(test)]

@@ -23,9 +23,11 @@ pub struct StopRule {
     pub precision: f64,
 }
 
+/// Enough to race: what is close is remeasured, and what was chosen is confirmed by runs of its own. On a grid of 24 ranks tuning to a twentieth, by 31
+/// repetitions, takes a fifth longer.
 impl Default for StopRule {
     fn default() -> Self {
-        StopRule { least: 3, least_long: 2, most: 31, precision: 0.05 }
+        StopRule { least: 3, least_long: 2, most: 11, precision: 0.1 }
     }
 }
 
@@ -85,7 +87,7 @@ mod tests {
     #[test]
     fn few_repetitions_must_agree_more_closely() {
         let ms = |t: f64| t * 1e-3;
-        let rule = StopRule { most: 8, ..StopRule::default() };
+        let rule = StopRule { most: 8, precision: 0.05, ..StopRule::default() };
         assert_eq!(rule.met(&[1.0, 1.0].map(ms), 0.0, true), None, "the least is three");
         assert_eq!(rule.met(&[1.0, 1.0], 0.0, true), Some(Stop::Precise), "two for what takes long");
         assert_eq!(rule.met(&[1.0, 1.005], 0.0, true), Some(Stop::Precise), "half the interval of two is 9.7 times their range");

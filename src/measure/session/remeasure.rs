@@ -44,19 +44,19 @@ impl Session<'_> {
         self.add_as_often(purpose, wanted, REMEASURE_RUNS, 1, |sample| &mut sample.remeasured)
     }
 
-    /// Remeasures each of some as often as anything is measured: what is lost in one run of ten is seen then. A recording is left as it is.
+    /// Remeasures each of some as often as anything is [measured well](Session::measure_well): what is lost in one run of ten is seen then. A recording is left as it is.
     ///
     /// # Errors
     /// As for [`Session::measure`].
     pub fn make_sure(&mut self, purpose: &str, of: Vec<Experiment>) -> Result<()> {
-        let runs = self.rule.most;
+        let runs = self.well().most;
         let rule = StopRule { least: runs, least_long: runs, most: runs, ..self.rule };
         self.add(purpose, of.into_iter().map(|e| vec![e]).collect(), rule, runs, |sample| &mut sample.remeasured)
     }
 
     /// True if one was remeasured so often, or cannot be.
     pub fn is_sure(&self, experiment: &Experiment) -> bool {
-        !self.probe.can_measure() || self.samples.get(experiment).is_none_or(|sample| sample.remeasured.len() >= self.rule.most)
+        !self.probe.can_measure() || self.samples.get(experiment).is_none_or(|sample| sample.remeasured.len() >= self.well().most)
     }
 
     /// Runs what was chosen as programs call it, so that its time is of runs that did not choose it: as often as it took to know it, and in turns with what stands beside it,

@@ -39,10 +39,25 @@ pub(super) fn turns_as_long(turns: usize, took_s: f64, ran_s: f64) -> usize {
     ((turns as f64 * (took_s / ran_s.max(f64::MIN_POSITIVE) - 1.0)) as usize).min(2 * turns)
 }
 
+/// Fields of one each.
+pub(super) fn alone(experiments: &[Experiment]) -> Vec<Vec<Experiment>> {
+    experiments.iter().map(|e| vec![e.clone()]).collect()
+}
+
+/// How many batches of whole fields come to about so many batches of experiments, one at least.
+pub(super) fn whole_fields(batches: &[Vec<usize>], fields: &[Vec<Experiment>], experiments: usize) -> usize {
+    let mut so_far = 0;
+    let fits = |batch: &&Vec<usize>| {
+        so_far += batch.iter().map(|&k| fields[k].len()).max().unwrap_or(0);
+        so_far <= experiments
+    };
+    batches.iter().take_while(fits).count().max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::super::samples::fixtures::settings;
-    use super::super::super::{Experiment, Probe, Runs, Session, Settings};
+    use super::super::super::{Experiment, Probe, Runs, Session, Settings, StopRule};
     use crate::error::Result;
     use crate::stats;
     use rand::Rng;
@@ -104,7 +119,7 @@ mod tests {
     #[test]
     fn as_many_turns_are_handed_out_as_take_no_longer_than_that() {
         let mut probe = FarAway { random: stats::random(2), handed_out: Vec::new(), elapsed_s: 0.0 };
-        let mut session = Session::new(&mut probe);
+        let mut session = Session::new(&mut probe).rule(StopRule { most: 31, precision: 0.05, ..StopRule::default() });
         session
             .race("two that nobody tells apart", &[(0..2).map(|out| Experiment::RoundTrip { a: 0, b: 1, out, back: 0 }).collect()])
             .unwrap();
