@@ -105,8 +105,7 @@ impl<T: Ping> Timing<'_, T> {
             stamps.starts.push(start);
             once(self.transport)?;
             stamps.ends.push(self.transport.now());
-            if run == runs && !self.others_renew {
-                // nobody goes on before the root has everybody's stamps, which say that they are through
+            if run == runs && self.stamps_end_it() {
                 break;
             }
             if self.stays {
@@ -122,9 +121,15 @@ impl<T: Ping> Timing<'_, T> {
         Ok(stamps)
     }
 
-    /// After the last run, where that did not: before anything else is timed everybody is through.
+    /// True if nobody waits for the others after the last run of what is long: they do nothing else before the root has everybody's stamps, and let them go on.
+    /// Where others than the root make data new it has to know that they have.
+    fn stamps_end_it(&self) -> bool {
+        self.stays && !self.others_renew
+    }
+
+    /// What comes after each run, after the last one where that was left to this.
     fn renew_last(&self, renew: &impl Fn()) {
-        if !self.others_renew {
+        if self.stamps_end_it() {
             renew();
         }
     }
@@ -227,7 +232,7 @@ mod tests {
     const RUNS: usize = 5;
 
     /// What the root finds of two broadcasts of 1 KiB, one after the other, with how often they were run: in the second one, before each run of
-    /// these numbers, the clock of rank 1 jumps.
+    /// these numbers, the clock of rank 1 jumps. Each rank makes data new after each run, once.
     fn broadcasts(together: bool, stays: bool, jumps: &[usize], by: f64) -> [(Vec<f64>, usize); 2] {
         let play = |inner: ThreadTransport| {
             let me = inner.rank();
@@ -249,7 +254,7 @@ mod tests {
                 others_renew: by > 0.0,
             };
             [&[][..], jumps].map(|jumps| {
-                let mut run = 0;
+                let (mut run, renewed) = (0, Cell::new(0));
                 let once = |transport: &mut Jumping| {
                     if me == 1 && jumps.contains(&run) {
                         transport.ahead.set(transport.ahead.get() + by);
@@ -260,7 +265,9 @@ mod tests {
                     // SAFETY: the buffer is this thread's own
                     unsafe { executor.run(transport, &mut Task::new(&program), Buffers::of(&[], &mut data), 0) }
                 };
-                (timing.play(1, RUNS, once, || ()).unwrap(), run)
+                let found = timing.play(1, RUNS, once, || renewed.set(renewed.get() + 1)).unwrap();
+                assert_eq!(renewed.get(), run, "rank {me}");
+                (found, run)
             })
         };
         std::thread::scope(|scope| {

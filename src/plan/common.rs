@@ -51,6 +51,9 @@ impl InsideGroups {
     }
 }
 
+/// What crosses is kept of so many pairs of groups, in 16 MB, at all sizes together.
+const MOST_BETWEEN: usize = 1 << 20;
+
 /// What broadcasts among these members have in common.
 pub(super) struct Common<'a> {
     pub policy: &'a CompiledPolicy,
@@ -176,7 +179,11 @@ impl<'a> Common<'a> {
             return Ok(Problem { local, local_busy, ..known.clone() });
         }
         let found = problem(self.policy, coordinators, bytes, local, local_busy)?;
-        self.between.borrow_mut().insert(bytes, (coordinators.to_vec(), found.clone()));
+        let mut between = self.between.borrow_mut();
+        if (between.len() + 1) * coordinators.len().pow(2) > MOST_BETWEEN {
+            between.clear();
+        }
+        between.insert(bytes, (coordinators.to_vec(), found.clone()));
         Ok(found)
     }
 }

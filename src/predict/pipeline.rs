@@ -181,10 +181,10 @@ fn extrapolated<S: Borrow<Schedule>>(
 
 impl Run<'_> {
     /// When each rank had received so many bytes of the message, from its first: of some numbers, ascending.
-    fn received<const LOOKS: usize>(&self, bytes: [usize; LOOKS]) -> [Vec<f64>; LOOKS] {
-        let mut received = [const { Vec::new() }; LOOKS];
+    fn received<const N: usize>(&self, bytes: [usize; N]) -> [Vec<f64>; N] {
+        let mut received = [const { Vec::new() }; N];
         for (program, place) in self.schedule.programs.iter().zip(&self.places) {
-            let mut latest = [0.0; LOOKS];
+            let mut latest = [0.0; N];
             for (action, &done) in program.actions().zip(&self.done[place.first as usize..]) {
                 if let Action::Recv { span, .. } = action
                     && let Some(look) = bytes.iter().position(|&bytes| span.end() <= bytes)

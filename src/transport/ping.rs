@@ -10,8 +10,8 @@ use crate::topology::Rank;
 const PINGS: usize = 16;
 /// Exchanges of a later look, which has to take away drift alone: how short the way is, is known.
 const PINGS_AGAIN: usize = 4;
-/// So many ranks are asked for the first time at the same time: it takes no millisecond to hear all their answers, so that ranks nearby are not taken for some
-/// far away ([`at_once`]).
+/// So many ranks are asked for the first time at the same time: to hear all their answers takes no millisecond, and ranks nearby are not taken for some far away
+/// ([`at_once`]), but for those that wait for a processor. These are asked with others then, for some microseconds.
 const ASKED_AT_ONCE: usize = 32;
 
 /// Asks for the time.

@@ -137,8 +137,8 @@ pub(super) struct Verdict {
     pub native_s: Option<f64>,
     /// The library's own is taken.
     pub native: bool,
-    /// More runs of each alone would change nothing: ours is slower in a row, by more than one call alone makes up for, or faster by too little on a host
-    /// that is [crowded](is_crowded).
+    /// No more runs of each alone are made: ours is slower in a row, by more than one call alone makes up for, or faster by too little on a host that is
+    /// [crowded](is_crowded).
     is_refused: bool,
 }
 

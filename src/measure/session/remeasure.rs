@@ -166,7 +166,7 @@ impl Session<'_> {
         let mut by_runs: BTreeMap<usize, Vec<Vec<Experiment>>> = BTreeMap::new();
         for field in fields {
             let took = field.iter().filter_map(|e| Some(self.samples.get(e)?.seconds.len())).max().unwrap_or(0);
-            by_runs.entry(took.max(least).min(self.rule.most)).or_default().push(field);
+            by_runs.entry(took.max(least.min(self.rule.most))).or_default().push(field);
         }
         for (once, fields) in by_runs {
             let (known, runs) = (if times == 1 { 1 } else { once + 1 }, times * once);
@@ -269,6 +269,50 @@ mod tests {
         let alone = vec![vec![pair(0, 8)], vec![pair(0, 9)]];
         let so_often = |turn: Vec<Vec<Experiment>>| (0..TURNS_IN_A_ROW).flat_map(|_| turn.clone()).collect::<Vec<_>>();
         assert_eq!(probe.in_a_row, [(so_often(alone), 5), (so_often(turn(1)), 25)]);
+    }
+
+    /// One pair of hosts, whose times differ by a half from run to run.
+    #[derive(Default)]
+    struct Scattering(usize);
+
+    impl Probe for Scattering {
+        fn settings(&self) -> Settings {
+            settings()
+        }
+
+        fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Runs>> {
+            let mut run = || {
+                self.0 += 1;
+                1e-3 * (1.0 + (self.0 * 7 % 11) as f64 / 10.0)
+            };
+            let mut runs = || Runs { seconds: (0..repetitions).map(|_| run()).collect(), clock_error_s: 0.0 };
+            Ok(batches.iter().flatten().map(|_| runs()).collect())
+        }
+
+        fn has_native(&self) -> bool {
+            false
+        }
+
+        fn elapsed(&self) -> f64 {
+            0.0
+        }
+    }
+
+    #[test]
+    fn what_is_to_be_known_well_runs_three_times_as_often() {
+        let pair = |out| Experiment::RoundTrip { a: 0, b: 1, out, back: 0 };
+        let (mut probe, rule) = (Scattering::default(), StopRule { most: 9, ..StopRule::default() });
+        let mut session = Session::new(&mut probe).rule(rule);
+        let runs = |session: &Session, e: &Experiment| session.samples().get(e).map(|s| (s.seconds.len(), s.remeasured.len()));
+        session.measure("as others", &[pair(1)]).unwrap();
+        session.measure_well("well", &[pair(2)]).unwrap();
+        assert_eq!([1, 2].map(|out| runs(&session, &pair(out))), [Some((9, 0)), Some((27, 0))]);
+        session.remeasure("again", &[vec![pair(2)]]).unwrap();
+        assert_eq!(runs(&session, &pair(2)), Some((27, 27)), "as often as it took");
+        assert!(session.is_sure(&pair(2)) && !session.is_sure(&pair(1)));
+        session.make_sure("surely", vec![pair(1)]).unwrap();
+        assert!(session.is_sure(&pair(1)));
+        assert_eq!(runs(&session, &pair(1)), Some((9, 27)));
     }
 
     #[test]
