@@ -180,6 +180,7 @@ impl<'a> Session<'a> {
         self.run(purpose, &alone(experiments), None, self.well())
     }
 
+    /// How often that is.
     fn well(&self) -> StopRule {
         StopRule { most: self.rule.most.saturating_mul(3), precision: self.rule.precision / 2.0, ..self.rule }
     }

@@ -298,7 +298,8 @@ impl Routed {
         plan
     }
 
-    /// The same with the times of its size, which may be another one than that which stands for the class: `stands`, if it is not, nor its root.
+    /// The same with the times of its size, which may be another one than that which stands for the class. `stands`: it is that one, from the root whose times
+    /// are known.
     ///
     /// # Errors
     /// [`crate::error::Error::Invalid`] if a link between two groups is not in the policy.

@@ -11,7 +11,8 @@ use smallvec::SmallVec;
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
-/// What a program does, but with whom, and where its spans begin.
+/// What a program does, but with whom, and where its spans begin. Where messages are replayed its lists are read as slices: to index a `SmallVec` is a call, as
+/// long as nothing is inlined between units of code.
 #[derive(Debug, Clone, Default, PartialEq, Hash)]
 pub(super) struct Body {
     pub ops: Vec<Op>,

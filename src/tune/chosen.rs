@@ -95,7 +95,7 @@ const MADE_UP_FOR: f64 = 3.0;
 const SLOWER_IN_A_ROW: f64 = 1.03;
 
 /// On a host of more ranks than processors ours must win by so much, alone and in a row. Which of them share a processor is another matter each time that a
-/// program starts: among 8 ranks on two processors gains of up to 1.3 in one start were losses down to 0.8 in others.
+/// program starts: among 8 ranks on two processors what took 1.1 times less in a row in one start took up to 1.5 times as long in another one.
 const CROWDED: f64 = 1.25;
 
 /// What takes so many times as long as the other one is the slower one, however its runs scatter: running both again would take longest just there.
