@@ -4,16 +4,17 @@
 //! operation. Where a rank's items lie does not decide: what does not lie in one piece is packed. Items that are combined lie alike everywhere. Pairs
 //! of MPI's own, such as a double and an int, are combined with what lies between them; others that do not lie in one piece are left to the library.
 
-use super::communicator::{attached, sizes};
+use super::addresses::is_in_place;
+use super::communicator::sizes;
 use super::datatype::Direction;
 use super::items::{Items, Side, got_at};
 use super::known::{Asked, Known};
-use super::raw::is_in_place;
+use super::quick::{self, Key, Message, Way, Words};
 use super::refused::{as_mpi_counts, refuses};
-use super::{rank, under_way};
+use super::{rank, settings, under_way};
 use crate::collective::{Collective, Shape};
 use crate::error::{Error, Result};
-use crate::schedule::Elements;
+use crate::schedule::{Action, Buffer, Elements, Program};
 use crate::topology::Rank;
 use crate::transport::Buffers;
 use crate::transport::library::{self, Operation};
@@ -71,6 +72,21 @@ impl Call {
     #[inline]
     pub fn comm(&self) -> ffi::MPI_Comm {
         self.asked.comm
+    }
+
+    /// All of it that is the same in the next one like it.
+    #[inline]
+    fn key(&self) -> Key<6> {
+        let Asked { collective, comm, given, got, root, in_place, op, .. } = self.asked;
+        let items = |(count, datatype): (i64, ffi::MPI_Datatype)| (count as usize, datatype.0 as usize);
+        let (given, got, op) = (items(given), items(got), op.map_or(0, |op| op.0 as usize));
+        Key::new(collective, Words::Ours, in_place, comm, [given.0, given.1, got.0, got.1, root, op])
+    }
+
+    /// What the library is called with, on the caller's memory. What does not count on this rank may have any address.
+    #[inline]
+    fn on_its_memory(&self, own: &library::Call) -> library::Call {
+        library::Call { input: self.given.cast_const().cast(), output: self.got.cast(), ..*own }
     }
 }
 
@@ -191,6 +207,32 @@ impl Prepared {
         Shape { elements: self.elements.unwrap_or_default(), in_place: asked.in_place, ..Shape::new(ranks, asked.root, self.bytes) }
     }
 
+    /// The library's own collective.
+    pub fn librarys_way(&self) -> Way {
+        Way::Librarys(self.call_own, self.own)
+    }
+
+    /// What a program of one message in the caller's memory does, if it is one and its times are not wanted; `called`: members by their ranks.
+    pub fn message(&self, asked: &Asked, program: &Program, called: impl Fn(Rank) -> c_int) -> Option<Message> {
+        if program.len() != 1 || asked.in_place || settings::trace_folder().is_some() {
+            return None;
+        }
+        let (sends, peer, span) = match program.action(0) {
+            Action::Send { to, span } => (true, to, span),
+            Action::Recv { from, span } if span.buffer == Buffer::Output => (false, from, span),
+            _ => return None,
+        };
+        let side = match span.buffer {
+            Buffer::Input => self.given,
+            Buffer::Output => self.got,
+            Buffer::Scratch | Buffer::Control => None,
+        };
+        let (start, bytes) = side?.piece()?;
+        let (of_input, offset, lane) = (span.buffer == Buffer::Input, start + span.offset as isize, program.lane(0).into());
+        let count = c_int::try_from(span.len).ok()?;
+        (span.end() <= bytes).then(|| Message { sends, of_input, offset, count, peer: called(peer), lane })
+    }
+
     /// What a plan works on: the memory of a call like it, or copies.
     ///
     /// # Safety
@@ -228,20 +270,13 @@ impl Prepared {
     /// The call's items must be valid.
     #[inline]
     pub unsafe fn for_the_library(&self, call: &Call) -> (library::Call, Vec<u8>) {
-        let mut own = self.as_it_is(call);
+        let mut own = call.on_its_memory(&self.own);
         if self.refused && call.asked.in_place && call.asked.collective.combines {
             // two buffers that are one are refused too, and not for what is wrong here
             own.output = got_at(null_mut(), true).cast();
         }
         // SAFETY: the caller's
         if call.asked.in_place && !self.refused { unsafe { self.out_of_place(own, call) } } else { (own, Vec::new()) }
-    }
-
-    /// What the library is called with, on the caller's memory. What does not count on this rank may have any address.
-    #[inline]
-    fn as_it_is(&self, call: &Call) -> library::Call {
-        let (input, output) = (call.given.cast_const().cast(), call.got.cast());
-        library::Call { input, output, ..self.own }
     }
 
     #[cold]
@@ -310,22 +345,34 @@ impl Copies {
 ///
 /// # Errors
 /// [`Error::Invalid`] where the arguments are none of MPI's function, before anything is sent; or MPI's reason.
-#[inline(always)] // a call of the library's own compares and jumps, without being put together first
+#[inline(always)] // a call that is remembered compares and jumps
 pub(super) unsafe fn run(call: &Call) -> Result<()> {
-    // SAFETY: the caller's; what is known is copied before the library runs, which may call a user's reduction, and that this
+    let key = call.key();
+    // SAFETY: the caller's; what is found is copied before MPI runs, which may call a user's reduction, and that this
     unsafe {
-        if call.asked.is_nothing() {
-            return Ok(());
+        match quick::find(&key) {
+            Some(Way::Librarys(call_own, own)) if !call.asked.in_place => {
+                let (call_own, own) = (*call_own, call.on_its_memory(own));
+                check(call.asked.collective.function, call_own.call(&own, call.comm()))
+            }
+            Some(Way::Message(planned, message)) => {
+                let message = *message;
+                (*planned.as_ptr()).message(&message, message.base(call.given, call.got))
+            }
+            _ => look_up(call, key),
         }
-        if let Some(prepared) = librarys_own(call)
-            && !call.asked.in_place
-        {
-            let (own, call_own) = (prepared.as_it_is(call), prepared.call_own);
-            under_way::finish(call.comm(), None);
-            return check(call.asked.collective.function, call_own.call(&own, call.comm()));
-        }
+    }
+}
+
+#[inline(never)]
+unsafe fn look_up(call: &Call, key: Key<6>) -> Result<()> {
+    if call.asked.is_nothing() {
+        return Ok(());
+    }
+    // SAFETY: the caller's
+    unsafe {
         let known = Known::of(&call.asked)?;
-        run_known(known, call, |prepared| {
+        run_known(known, call, key, |prepared| {
             let (own, _copy) = prepared.for_the_library(call);
             prepared.call_own.call(&own, call.comm())
         })
@@ -333,47 +380,37 @@ pub(super) unsafe fn run(call: &Call) -> Result<()> {
 }
 
 /// The same, where the library's own function is called by `own`, with the arguments that the caller gave: also where they are none that MPI's function has.
+/// Nothing was remembered by the key.
 ///
 /// # Safety
 /// As [`run`], of arguments that MPI's function has.
 ///
 /// # Errors
 /// MPI's reason.
-#[inline(always)]
-pub(super) unsafe fn run_or(call: &Call, own: impl Fn() -> c_int) -> Result<()> {
-    let function = call.asked.collective.function;
+pub(super) unsafe fn look_up_or<const N: usize>(call: &Call, key: Key<N>, own: impl Fn() -> c_int) -> Result<()> {
     // SAFETY: as above
     unsafe {
-        if librarys_own(call).is_some() {
-            under_way::finish(call.comm(), None);
-            return check(function, own());
-        }
         match Known::of(&call.asked) {
-            Ok(known) => run_known(known, call, |_| own()),
+            Ok(known) => run_known(known, call, key, |_| own()),
             Err(Error::Invalid(_)) => {
                 under_way::finish(call.comm(), None);
-                check(function, own())
+                check(call.asked.collective.function, own())
             }
             Err(e) => Err(e),
         }
     }
 }
 
-/// What a call says of the caller's memory, if it is known that the library's own function carries it out.
-#[inline(always)]
-unsafe fn librarys_own<'a>(call: &Call) -> Option<&'a Prepared> {
-    // SAFETY: the caller's; what is known of a communicator stays until another one of its calls
-    unsafe { attached(call.comm()).and_then(|found| (*found.as_ptr()).known.find(&call.asked)).and_then(Known::librarys_own) }
-}
-
-/// What is planned, or is the library's own.
-#[inline(never)]
-unsafe fn run_known(mut known: Box<Known>, call: &Call, own: impl FnOnce(&Prepared) -> c_int) -> Result<()> {
+/// What is planned, or is the library's own; from the next call like it on without looking it up, where that is one call of MPI's.
+unsafe fn run_known<const N: usize>(mut known: Box<Known>, call: &Call, key: Key<N>, own: impl FnOnce(&Prepared) -> c_int) -> Result<()> {
     // SAFETY: the caller's
     unsafe {
         if !run_plan(&mut known, call)? {
             under_way::finish(call.comm(), None);
             check(call.asked.collective.function, own(known.prepared()))?;
+        }
+        if let Some(way) = known.way() {
+            quick::keep(&key, way);
         }
         known.remember();
     }

@@ -139,8 +139,19 @@ pub(crate) fn duplicate(comm: ffi::MPI_Comm) -> Result<ffi::MPI_Comm> {
     }
 }
 
-/// Counts the communicators that went: what was remembered by handle is void when this changes, since handles are used again.
+/// Counts the communicators that went, or carry something else now: what was remembered by handle is void when this changes, since handles are used again.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
+
+/// What is remembered of communicators holds as long as this does not change.
+#[inline]
+pub(super) fn generation() -> u64 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
+/// What is remembered of communicators is void.
+pub(super) fn forget() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+}
 
 /// A communicator that was used, and what it carried then.
 #[derive(Clone, Copy)]
@@ -169,6 +180,7 @@ fn all() -> MutexGuard<'static, BTreeSet<usize>> {
 /// # Safety
 /// No collective may be under way.
 pub(super) unsafe fn give_up_all() {
+    forget();
     let Some(&key) = KEYVAL.get() else { return };
     let all: Vec<usize> = all().iter().copied().collect();
     for address in all {
@@ -211,7 +223,7 @@ fn keyval() -> Result<c_int> {
 
 /// The communicator goes, and its state with it.
 unsafe extern "C" fn dropped(_: ffi::MPI_Comm, _: c_int, state: *mut c_void, _: *mut c_void) -> c_int {
-    GENERATION.fetch_add(1, Ordering::Relaxed);
+    forget();
     all().remove(&(state as usize));
     // SAFETY: set in `state` below from a box, and given up here for good
     drop(unsafe { Box::from_raw(state.cast::<Attached>()) });
@@ -278,7 +290,7 @@ pub(super) unsafe fn attached(comm: ffi::MPI_Comm) -> Option<NonNull<Attached>> 
     // SAFETY: this thread has it as long as it runs, since it has no destructor
     let recent = unsafe { &*recent };
     match recent.get() {
-        Some(found) if found.comm == comm && found.generation == GENERATION.load(Ordering::Relaxed) => Some(found.attached),
+        Some(found) if found.comm == comm && found.generation == generation() => Some(found.attached),
         // SAFETY: the caller's
         _ => unsafe { ask(comm, recent) },
     }
@@ -287,7 +299,7 @@ pub(super) unsafe fn attached(comm: ffi::MPI_Comm) -> Option<NonNull<Attached>> 
 #[cold]
 unsafe fn ask(comm: ffi::MPI_Comm, recent: &Cell<Option<Recent>>) -> Option<NonNull<Attached>> {
     // read before: where another thread frees a communicator meanwhile, MPI is asked once more
-    let generation = GENERATION.load(Ordering::Relaxed);
+    let generation = generation();
     // what cannot be asked was not set up: what comes next says why
     // SAFETY: the caller's
     let attached = NonNull::new(unsafe { kept(comm).ok()? })?;

@@ -141,8 +141,8 @@ impl Side {
     /// The bytes of items from an address on, as they travel, and their number: where they lie, or else in a copy, of what the plan `reads`.
     #[inline]
     pub unsafe fn bytes(&self, data: *mut u8, reads: bool, copy: &mut Vec<u8>) -> Result<(*mut u8, usize)> {
-        if let Place::Piece(start) = self.place {
-            return Ok((data.wrapping_offset(start), self.layout.size * self.count));
+        if let Some((start, bytes)) = self.piece() {
+            return Ok((data.wrapping_offset(start), bytes));
         }
         copy.resize(self.item() * self.count, 0);
         if reads {
@@ -150,6 +150,11 @@ impl Side {
             unsafe { self.copy(Direction::Pack, data, copy.as_mut_ptr())? };
         }
         Ok((copy.as_mut_ptr(), copy.len()))
+    }
+
+    /// Where the bytes lie from the items' address on, and their number, if that is one piece and in order.
+    pub fn piece(&self) -> Option<(isize, usize)> {
+        if let Place::Piece(start) = self.place { Some((start, self.layout.size * self.count)) } else { None }
     }
 
     /// A copy of all that some of its items reach, holes too, and the address in it that the first one has.

@@ -3,6 +3,8 @@
 use super::call::Prepared;
 use super::communicator::{State, attached, sizes, state};
 use super::planned::Planned;
+use super::quick::Way;
+use super::refused::is_predefined;
 use crate::collective::{Collective, Step, bcast};
 use crate::error::Result;
 use crate::plan;
@@ -19,13 +21,7 @@ const REMEMBERED: usize = 8;
 pub struct Memory([Option<Box<Known>>; REMEMBERED]);
 
 impl Memory {
-    /// A call like it.
-    #[inline]
-    pub fn find(&self, asked: &Asked) -> Option<&Known> {
-        self.0[asked.place()].as_deref().filter(|known| known.asked.is_like(asked))
-    }
-
-    /// The same, given away: what calls of the same communicator find or remember while it is carried out, from inside a user's reduction, is their own.
+    /// A call like it, given away: what calls of the same communicator find or remember while it is carried out, from inside a user's reduction, is their own.
     #[inline]
     fn take(&mut self, asked: &Asked) -> Option<Box<Known>> {
         self.0[asked.place()].take_if(|known| known.asked.is_like(asked))
@@ -166,6 +162,8 @@ impl Known {
         unsafe {
             state(asked.comm)?;
             let Some(State::Planned(of)) = state(asked.comm)? else { return Ok(false) };
+            // not what was remembered of calls like it
+            super::communicator::forget();
             let planned = Some((NonNull::from(&mut **of), Arc::new(plan::Planned::Run(steps))));
             Box::new(Known { asked: *asked, holds: true, planned, prepared: Prepared::new(asked)? }).remember();
         }
@@ -182,10 +180,22 @@ impl Known {
         self.planned.is_some()
     }
 
-    /// What it says of the caller's memory, where the library's own runs on that.
-    #[inline]
-    pub fn librarys_own(&self) -> Option<&Prepared> {
-        self.planned.is_none().then_some(&self.prepared)
+    /// How the next call like it is carried out, if that is one call of MPI's: not of an operation that the user made, whose handle may come to mean another one.
+    pub fn way(&self) -> Option<Way> {
+        if !self.holds || !self.asked.op.is_none_or(is_predefined) {
+            return None;
+        }
+        match &self.planned {
+            None => Some(self.prepared.librarys_way()),
+            Some((planned, plan)) => match &**plan {
+                plan::Planned::Run(steps) if let [Step::Program(program)] = &steps[..] => {
+                    // SAFETY: a communicator's plans stay where they are until it goes, or MPI ends, and this with it
+                    let called = |rank| unsafe { planned.as_ref().peer(rank) };
+                    self.prepared.message(&self.asked, program, called).map(|message| Way::Message(*planned, message))
+                }
+                _ => None,
+            },
+        }
     }
 
     /// What it says of the caller's memory, and the steps of its plan with who runs them; no steps where the library's own is to run.

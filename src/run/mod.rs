@@ -25,8 +25,10 @@
 #![allow(unsafe_code)] // MPI's C interface
 
 mod adaptive;
+mod addresses;
 mod any;
 mod call;
+mod codes;
 mod communicator;
 mod datatype;
 mod items;
@@ -36,6 +38,7 @@ mod nonblocking;
 mod notice;
 mod planned;
 mod private;
+mod quick;
 pub mod raw;
 mod refused;
 mod settings;

@@ -1,6 +1,7 @@
 //! A communicator with plans, and how one is run.
 
 use super::notice::{Reason, Why, once};
+use super::quick::Message;
 use super::settings;
 use super::team::Place;
 use super::under_way::{self, Shared, UnderWay};
@@ -12,7 +13,7 @@ use crate::plan;
 use crate::schedule::{Elements, Program, Trace};
 use crate::topology::Rank;
 use crate::transport::library::{self, Arguments};
-use crate::transport::mpi::{MpiTransport, library_version, now, processor_name};
+use crate::transport::mpi::{MpiTransport, check, library_version, now, processor_name};
 use crate::transport::{Buffers, Executor, Tag, Task, Transport, native};
 use mpi::ffi;
 use std::os::raw::c_int;
@@ -180,6 +181,44 @@ impl Planned {
             self.shared.lose(tag);
         }
         done
+    }
+
+    /// Does what [`Planned::run`] does, where that is one message on this rank and nothing is under way.
+    ///
+    /// # Safety
+    /// The message's bytes must be where it says, behind that address.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline(always)]
+    pub unsafe fn message(&mut self, message: &Message, base: *mut u8) -> Result<()> {
+        let &Message { sends, offset, count, peer, lane, .. } = message;
+        let data = base.wrapping_offset(offset);
+        let first = self.place.next_tag();
+        if self.shared.has_failed() {
+            self.shared.check(first)?;
+        }
+        let (tag, comm) = ((first + lane) as c_int, self.transport.through.comm());
+        // SAFETY: the caller's; a constant of the library
+        let (function, code) = unsafe {
+            let byte = ffi::RSMPI_UINT8_T;
+            match sends {
+                true => ("MPI_Send", native::PMPI_Send(data.cast(), count, byte, peer, tag, comm)),
+                false => ("MPI_Recv", native::PMPI_Recv(data.cast(), count, byte, peer, tag, comm, ffi::RSMPI_STATUS_IGNORE)),
+            }
+        };
+        if code == ffi::MPI_SUCCESS as c_int { Ok(()) } else { self.message_failed(first, function, code) }
+    }
+
+    #[cold]
+    fn message_failed(&self, tag: Tag, function: &'static str, code: c_int) -> Result<()> {
+        self.shared.lose(tag);
+        check(function, code).map_err(|e| handled(self.comm, e))
+    }
+
+    /// What a member is called where messages go through.
+    pub fn peer(&self, rank: Rank) -> c_int {
+        self.transport.peer(rank) as c_int
     }
 
     /// Begins what [`Planned::run`] does, by messages alone: making a communicator for the library's own collective among some ranks would wait for them.

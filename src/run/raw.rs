@@ -5,71 +5,91 @@
 //! not known, all calls are the library's own.
 #![allow(clippy::missing_safety_doc, clippy::too_many_arguments)] // each has the contract of its namesake
 
+use super::addresses::is_special;
 use super::call::{self, Call};
+use super::codes::told;
 use super::communicator::{self, sizes};
 use super::items::Items;
 use super::nonblocking::{IALLREDUCE, IBARRIER, IBCAST, Immediate, Pending, begin};
-use super::refused::combines;
+use super::quick::{self, Key, Way, Words};
+use super::refused::{combines, is_predefined};
 use super::settings::{self, POLICY_VARIABLE};
 use super::vector::{self, Blocks};
 use super::{rank, under_way};
 use crate::collective::{self, Collective, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scatter};
 use crate::error::{Error, Result};
-use crate::library::Library;
 use crate::plan::OWN;
 use crate::topology::Rank;
-use crate::transport::mpi::{check, is_initialized, library_version};
+use crate::transport::library::Own;
+use crate::transport::mpi::is_initialized;
 use crate::transport::native;
 use mpi::ffi::{self, MPI_Comm as Comm, MPI_Datatype as Datatype, MPI_Op as Op, MPI_Request as Request};
 use mpi::request::StaticScope;
-use std::cell::RefCell;
 use std::os::raw::{c_int, c_void};
+use std::ptr::{null, null_mut};
 use std::sync::OnceLock;
+
+pub use super::addresses::{in_place, is_in_place};
+pub use super::codes::{code, reason, words};
 
 type In = *const c_void;
 type Out = *mut c_void;
 type Ints = *const c_int;
 
 /// Broadcasts from a root.
-pub unsafe fn bcast(data: Out, count: c_int, datatype: Datatype, root: c_int, comm: Comm) -> c_int {
-    let own = || unsafe { native::PMPI_Bcast(data, count, datatype, root, comm) };
-    let call = |()| Some(Call::new(&bcast::COLLECTIVE, comm, root as Rank, (Items::none(), items(data, count, datatype)), None));
-    unsafe { adaptively(comm, call, own) }
+#[inline]
+pub unsafe extern "C" fn bcast(data: Out, count: c_int, datatype: Datatype, root: c_int, comm: Comm) -> c_int {
+    let own = move || unsafe { native::PMPI_Bcast(data, count, datatype, root, comm) };
+    let call = move |()| Some(Call::new(&bcast::COLLECTIVE, comm, root as Rank, (Items::none(), items(data, count, datatype)), None));
+    if count == 0 {
+        // over wherever it is called, whatever is planned
+        settle(comm);
+        return own();
+    }
+    let key = key(&bcast::COLLECTIVE, false, comm, [count as usize, word(datatype), root as usize]);
+    unsafe { adaptively(comm, key, (null(), data), call, own) }
 }
 
 /// Returns when all have come.
-pub unsafe fn barrier(comm: Comm) -> c_int {
-    let call = |()| Some(Call::new(&barrier::COLLECTIVE, comm, 0, (Items::none(), Items::none()), None));
-    unsafe { adaptively(comm, call, || native::PMPI_Barrier(comm)) }
+#[inline]
+pub unsafe extern "C" fn barrier(comm: Comm) -> c_int {
+    let call = move |()| Some(Call::new(&barrier::COLLECTIVE, comm, 0, (Items::none(), Items::none()), None));
+    unsafe { adaptively(comm, key(&barrier::COLLECTIVE, false, comm, []), (null(), null_mut()), call, move || native::PMPI_Barrier(comm)) }
 }
 
 /// Combines what all give, for all.
-pub unsafe fn allreduce(given: In, got: Out, count: c_int, datatype: Datatype, op: Op, comm: Comm) -> c_int {
-    let own = || unsafe { native::PMPI_Allreduce(given, got, count, datatype, op, comm) };
-    let call = |()| combined(&allreduce::COLLECTIVE, (given, got), (i64::from(count), i64::from(count)), datatype, op, (0, comm));
-    unsafe { adaptively(comm, call, own) }
+#[inline]
+pub unsafe extern "C" fn allreduce(given: In, got: Out, count: c_int, datatype: Datatype, op: Op, comm: Comm) -> c_int {
+    let own = move || unsafe { native::PMPI_Allreduce(given, got, count, datatype, op, comm) };
+    let call = move |()| combined(&allreduce::COLLECTIVE, (given, got), (i64::from(count), i64::from(count)), datatype, op, (0, comm));
+    let key = key(&allreduce::COLLECTIVE, is_special(given), comm, [count as usize, word(datatype), op.0 as usize]);
+    unsafe { adaptively(comm, key, (given, got), call, own) }
 }
 
 /// Combines what all give, for the root.
-pub unsafe fn reduce(given: In, got: Out, count: c_int, datatype: Datatype, op: Op, root: c_int, comm: Comm) -> c_int {
-    let own = || unsafe { native::PMPI_Reduce(given, got, count, datatype, op, root, comm) };
-    let call = |()| {
+#[inline]
+pub unsafe extern "C" fn reduce(given: In, got: Out, count: c_int, datatype: Datatype, op: Op, root: c_int, comm: Comm) -> c_int {
+    let own = move || unsafe { native::PMPI_Reduce(given, got, count, datatype, op, root, comm) };
+    let call = move |()| {
         let count = i64::from(count);
         // in place is the root's word alone
         let elsewhere = is_in_place(given) && rank(comm).ok()? != root as Rank;
         if elsewhere { None } else { combined(&reduce::COLLECTIVE, (given, got), (count, count), datatype, op, (root as Rank, comm)) }
     };
-    unsafe { adaptively(comm, call, own) }
+    let key = key(&reduce::COLLECTIVE, is_special(given), comm, [count as usize, word(datatype), op.0 as usize, root as usize]);
+    unsafe { adaptively(comm, key, (given, got), call, own) }
 }
 
 /// Combines what all give, a block for each, which gets it.
-pub unsafe fn reduce_scatter_block(given: In, got: Out, count: c_int, datatype: Datatype, op: Op, comm: Comm) -> c_int {
-    let own = || unsafe { native::PMPI_Reduce_scatter_block(given, got, count, datatype, op, comm) };
-    let call = |()| {
+#[inline]
+pub unsafe extern "C" fn reduce_scatter_block(given: In, got: Out, count: c_int, datatype: Datatype, op: Op, comm: Comm) -> c_int {
+    let own = move || unsafe { native::PMPI_Reduce_scatter_block(given, got, count, datatype, op, comm) };
+    let call = move |()| {
         let counts = (i64::from(count) * sizes(comm).ok()?.0 as i64, i64::from(count));
         combined(&reduce_scatter::COLLECTIVE, (given, got), counts, datatype, op, (0, comm))
     };
-    unsafe { adaptively(comm, call, own) }
+    let key = key(&reduce_scatter::COLLECTIVE, is_special(given), comm, [count as usize, word(datatype), op.0 as usize]);
+    unsafe { adaptively(comm, key, (given, got), call, own) }
 }
 
 /// Combines what all give, a block of any size for each, which gets it.
@@ -89,9 +109,10 @@ pub unsafe fn reduce_scatter(given: In, got: Out, counts: Ints, datatype: Dataty
 }
 
 /// Brings everybody's block to the root.
-pub unsafe fn gather(from: In, n: c_int, t: Datatype, into: Out, m: c_int, u: Datatype, root: c_int, comm: Comm) -> c_int {
-    let own = || unsafe { native::PMPI_Gather(from, n, t, into, m, u, root, comm) };
-    let call = |()| {
+#[inline]
+pub unsafe extern "C" fn gather(from: In, n: c_int, t: Datatype, into: Out, m: c_int, u: Datatype, root: c_int, comm: Comm) -> c_int {
+    let own = move || unsafe { native::PMPI_Gather(from, n, t, into, m, u, root, comm) };
+    let call = move |()| {
         let collective = &gather::COLLECTIVE;
         let at_root = at_root(root, comm)?;
         let all = if at_root { blocks(into, m, u, comm)? } else { Items::none() };
@@ -101,13 +122,15 @@ pub unsafe fn gather(from: In, n: c_int, t: Datatype, into: Out, m: c_int, u: Da
             (false, _) => Call::new(collective, comm, root as Rank, (items(from.cast_mut(), n, t), all), None),
         })
     };
-    unsafe { adaptively(comm, call, own) }
+    let key = key(&gather::COLLECTIVE, is_special(from), comm, [n as usize, word(t), m as usize, word(u), root as usize]);
+    unsafe { adaptively(comm, key, (from, into), call, own) }
 }
 
 /// Brings everybody its block of what the root has.
-pub unsafe fn scatter(from: In, n: c_int, t: Datatype, into: Out, m: c_int, u: Datatype, root: c_int, comm: Comm) -> c_int {
-    let own = || unsafe { native::PMPI_Scatter(from, n, t, into, m, u, root, comm) };
-    let call = |()| {
+#[inline]
+pub unsafe extern "C" fn scatter(from: In, n: c_int, t: Datatype, into: Out, m: c_int, u: Datatype, root: c_int, comm: Comm) -> c_int {
+    let own = move || unsafe { native::PMPI_Scatter(from, n, t, into, m, u, root, comm) };
+    let call = move |()| {
         let collective = &scatter::COLLECTIVE;
         let at_root = at_root(root, comm)?;
         let all = if at_root { blocks(from.cast_mut(), n, t, comm)? } else { Items::none() };
@@ -117,13 +140,15 @@ pub unsafe fn scatter(from: In, n: c_int, t: Datatype, into: Out, m: c_int, u: D
             (false, _) => Call::new(collective, comm, root as Rank, (all, items(into, m, u)), None),
         })
     };
-    unsafe { adaptively(comm, call, own) }
+    let key = key(&scatter::COLLECTIVE, is_special(into), comm, [n as usize, word(t), m as usize, word(u), root as usize]);
+    unsafe { adaptively(comm, key, (from, into), call, own) }
 }
 
 /// Brings everybody's block to all.
-pub unsafe fn allgather(from: In, n: c_int, t: Datatype, into: Out, m: c_int, u: Datatype, comm: Comm) -> c_int {
-    let own = || unsafe { native::PMPI_Allgather(from, n, t, into, m, u, comm) };
-    let call = |()| {
+#[inline]
+pub unsafe extern "C" fn allgather(from: In, n: c_int, t: Datatype, into: Out, m: c_int, u: Datatype, comm: Comm) -> c_int {
+    let own = move || unsafe { native::PMPI_Allgather(from, n, t, into, m, u, comm) };
+    let call = move |()| {
         let (collective, all) = (&allgather::COLLECTIVE, blocks(into, m, u, comm)?);
         let given = || items(from.cast_mut(), n, t);
         Some(if is_in_place(from) {
@@ -132,20 +157,23 @@ pub unsafe fn allgather(from: In, n: c_int, t: Datatype, into: Out, m: c_int, u:
             Call::new(collective, comm, 0, (given(), all), None)
         })
     };
-    unsafe { adaptively(comm, call, own) }
+    let key = key(&allgather::COLLECTIVE, is_special(from), comm, [n as usize, word(t), m as usize, word(u)]);
+    unsafe { adaptively(comm, key, (from, into), call, own) }
 }
 
 /// Brings everybody a block from each.
-pub unsafe fn alltoall(from: In, n: c_int, t: Datatype, into: Out, m: c_int, u: Datatype, comm: Comm) -> c_int {
-    let own = || unsafe { native::PMPI_Alltoall(from, n, t, into, m, u, comm) };
-    let call = |()| {
+#[inline]
+pub unsafe extern "C" fn alltoall(from: In, n: c_int, t: Datatype, into: Out, m: c_int, u: Datatype, comm: Comm) -> c_int {
+    let own = move || unsafe { native::PMPI_Alltoall(from, n, t, into, m, u, comm) };
+    let call = move |()| {
         let (collective, all) = (&alltoall::COLLECTIVE, blocks(into, m, u, comm)?);
         Some(match is_in_place(from) {
             true => Call::in_place(collective, comm, 0, all, None),
             false => Call::new(collective, comm, 0, (blocks(from.cast_mut(), n, t, comm)?, all), None),
         })
     };
-    unsafe { adaptively(comm, call, own) }
+    let key = key(&alltoall::COLLECTIVE, is_special(from), comm, [n as usize, word(t), m as usize, word(u)]);
+    unsafe { adaptively(comm, key, (from, into), call, own) }
 }
 
 /// Brings everybody's block, of any size, to all.
@@ -210,6 +238,7 @@ pub unsafe fn alltoallv(
 }
 
 /// Completes what was begun on a communicator: before the library's own functions are called there, in which it would get no further.
+#[inline]
 pub fn settle(comm: Comm) {
     under_way::finish(comm, None);
 }
@@ -276,58 +305,6 @@ pub fn finalize() {
     }
 }
 
-/// The code of what one of these came to, without a communicator whose error handler could be called.
-pub fn code(result: Result<()>) -> c_int {
-    match result {
-        Ok(()) => ffi::MPI_SUCCESS as c_int,
-        Err(error) => {
-            let code = if let Error::Mpi { code, .. } = error { code } else { other_error() };
-            LAST.with(|last| *last.borrow_mut() = Some((code, error.to_string())));
-            code
-        }
-    }
-}
-
-/// `MPI_ERR_OTHER`, which SMPI's header hides from Rust.
-fn other_error() -> c_int {
-    match Library::of(&library_version()) {
-        Library::OpenMpi => 16,
-        Library::Mpich => 15,
-        Library::Smpi | Library::Simulator | Library::Other => 12,
-    }
-}
-
-/// What was wrong the last time that this thread got a code from here.
-pub fn reason(code: c_int) -> Option<String> {
-    LAST.with(|last| last.borrow().as_ref().filter(|(of, _)| *of == code).map(|(_, text)| text.clone()))
-}
-
-/// MPI's words for a code.
-pub fn words(code: c_int) -> String {
-    if !is_initialized() {
-        return format!("code {code} of MPI, whose words it has after MPI_Init");
-    }
-    match check("MPI", code) {
-        Err(Error::Mpi { reason, .. }) => reason,
-        _ => "no error".into(),
-    }
-}
-
-thread_local! {
-    static LAST: RefCell<Option<(c_int, String)>> = const { RefCell::new(None) };
-}
-
-/// The code of what a call on a communicator came to. MPI's errors were handed to its error handler; others are now.
-fn told(comm: Comm, result: Result<()>) -> c_int {
-    let is_ours = matches!(&result, Err(error) if !matches!(error, Error::Mpi { .. }));
-    let code = code(result);
-    if is_ours {
-        // SAFETY: the caller's communicator
-        unsafe { native::PMPI_Comm_call_errhandler(comm, code) };
-    }
-    code
-}
-
 /// True where nothing but the library's own can be called: outside MPI, on no communicator, or where the value of `MPI_IN_PLACE` is not known.
 #[inline]
 fn is_the_librarys(comm: Comm) -> bool {
@@ -343,9 +320,60 @@ fn is_the_librarys(comm: Comm) -> bool {
     }
 }
 
+/// The function here that a collective's is the namesake of.
+pub(crate) fn own(collective: &Collective) -> Option<Own> {
+    let all: [(&Collective, Own); 9] = [
+        (&bcast::COLLECTIVE, Own::Message(bcast)),
+        (&barrier::COLLECTIVE, Own::Alone(barrier)),
+        (&allreduce::COLLECTIVE, Own::Combined(allreduce)),
+        (&reduce::COLLECTIVE, Own::CombinedAtRoot(reduce)),
+        (&reduce_scatter::COLLECTIVE, Own::Combined(reduce_scatter_block)),
+        (&gather::COLLECTIVE, Own::BlocksOfRoot(gather)),
+        (&scatter::COLLECTIVE, Own::BlocksOfRoot(scatter)),
+        (&allgather::COLLECTIVE, Own::Blocks(allgather)),
+        (&alltoall::COLLECTIVE, Own::Blocks(alltoall)),
+    ];
+    all.into_iter().find(|(named, _)| *named == collective).map(|(_, own)| own)
+}
+
+/// What a call is remembered by.
+#[inline]
+fn key<const N: usize>(collective: &'static Collective, in_place: bool, comm: Comm, asked: [usize; N]) -> Key<N> {
+    Key::new(collective, Words::Mpis, in_place, comm, asked)
+}
+
+/// A datatype's handle as a number.
+#[inline]
+fn word(datatype: Datatype) -> usize {
+    datatype.0 as usize
+}
+
 /// Runs a call, if it is one that can be planned, or else the library's own.
-#[inline(always)]
-unsafe fn adaptively(comm: Comm, call: impl FnOnce(()) -> Option<Call>, own: impl Fn() -> c_int) -> c_int {
+#[inline(always)] // a call that is remembered compares and jumps
+unsafe fn adaptively<const N: usize>(
+    comm: Comm,
+    key: Key<N>,
+    (given, got): (In, Out),
+    call: impl FnOnce(()) -> Option<Call>,
+    own: impl Fn() -> c_int,
+) -> c_int {
+    // SAFETY: the caller's arguments; what is found is read before MPI is called, which may call a user's reduction, and that this
+    unsafe {
+        match quick::find(&key) {
+            Some(Way::Librarys(..)) => own(),
+            Some(Way::Message(planned, message)) if !is_special(message.base(given.cast_mut().cast(), got.cast()).cast()) => {
+                let message = *message;
+                let done = (*planned.as_ptr()).message(&message, message.base(given.cast_mut().cast(), got.cast()));
+                let Err(failed) = done else { return ffi::MPI_SUCCESS as c_int };
+                told(comm, Err(failed))
+            }
+            _ => look_up(comm, key, call, own),
+        }
+    }
+}
+
+#[inline(never)]
+unsafe fn look_up<const N: usize>(comm: Comm, key: Key<N>, call: impl FnOnce(()) -> Option<Call>, own: impl Fn() -> c_int) -> c_int {
     if is_the_librarys(comm) {
         return own();
     }
@@ -354,7 +382,7 @@ unsafe fn adaptively(comm: Comm, call: impl FnOnce(()) -> Option<Call>, own: imp
         return own();
     };
     // SAFETY: the caller's arguments
-    told(comm, unsafe { call::run_or(&call, own) })
+    told(comm, unsafe { call::look_up_or(&call, key, own) })
 }
 
 /// Runs a collective of blocks of any sizes, or where there is no such call the library's own.
@@ -414,12 +442,7 @@ fn combined(
 
 /// Whether an operation commutes; nothing of what is none, of which the library's own function says so to the communicator's error handler.
 fn commutes(op: Op, datatype: Datatype) -> Option<bool> {
-    // SAFETY: constants of the library
-    let known = unsafe {
-        use ffi::{RSMPI_BAND as BAND, RSMPI_BOR as BOR, RSMPI_BXOR as BXOR, RSMPI_LAND as LAND, RSMPI_LOR as LOR, RSMPI_LXOR as LXOR};
-        [ffi::RSMPI_SUM, ffi::RSMPI_MAX, ffi::RSMPI_MIN, ffi::RSMPI_PROD, LAND, LOR, LXOR, BAND, BOR, BXOR]
-    };
-    if known.contains(&op) {
+    if is_predefined(op) {
         return Some(true);
     }
     // MPI_Op_commutative calls the error handler of MPI_COMM_WORLD
@@ -458,21 +481,4 @@ fn items(data: Out, count: c_int, datatype: Datatype) -> Items {
 unsafe fn listed<'a>(list: Ints, ranks: usize) -> Result<&'a [c_int]> {
     // SAFETY: the caller's, as MPI's function reads it
     if list.is_null() { Err(Error::invalid("read a list that is null")) } else { Ok(unsafe { std::slice::from_raw_parts(list, ranks) }) }
-}
-
-/// True for `MPI_IN_PLACE`.
-#[inline]
-pub fn is_in_place(data: In) -> bool {
-    in_place() == Some(data.addr())
-}
-
-/// The value of `MPI_IN_PLACE`, which headers alone say; nothing where that is not known.
-pub fn in_place() -> Option<usize> {
-    static FOUND: OnceLock<Option<usize>> = OnceLock::new();
-    *FOUND.get_or_init(|| match Library::of(&library_version()) {
-        Library::OpenMpi => Some(1),
-        Library::Mpich => Some((-1isize) as usize),
-        Library::Smpi => Some((-222isize) as usize),
-        Library::Simulator | Library::Other => None,
-    })
 }

@@ -45,3 +45,12 @@ pub unsafe fn combines(op: ffi::MPI_Op, datatype: ffi::MPI_Datatype) -> bool {
         code == ffi::MPI_SUCCESS as c_int
     }
 }
+
+/// True of MPI's own operations on numbers: they commute, and their handles mean the same for ever.
+pub fn is_predefined(op: ffi::MPI_Op) -> bool {
+    // SAFETY: constants of the library
+    unsafe {
+        use ffi::{RSMPI_BAND as BAND, RSMPI_BOR as BOR, RSMPI_BXOR as BXOR, RSMPI_LAND as LAND, RSMPI_LOR as LOR, RSMPI_LXOR as LXOR};
+        [ffi::RSMPI_SUM, ffi::RSMPI_MAX, ffi::RSMPI_MIN, ffi::RSMPI_PROD, LAND, LOR, LXOR, BAND, BOR, BXOR].contains(&op)
+    }
+}

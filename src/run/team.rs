@@ -84,6 +84,8 @@ pub fn has_ended() -> bool {
 pub struct Place {
     /// The team.
     pub team: Arc<Team>,
+    /// Tags that one collective has.
+    lanes: i64,
     /// The first of the communicator's tags.
     tag: i64,
     /// Where they end.
@@ -97,8 +99,8 @@ pub struct Place {
 impl Place {
     /// With tags that were taken.
     pub fn new(team: Arc<Team>, tag: i64) -> Place {
-        let end = tag + tags_of(team.lanes);
-        Place { team, tag, end, next: tag + 1, kept: false }
+        let (lanes, end) = (team.lanes, tag + tags_of(team.lanes));
+        Place { team, lanes, tag, end, next: tag + 1, kept: false }
     }
 
     /// Its tags serve nobody any more.
@@ -107,9 +109,10 @@ impl Place {
     }
 
     /// The first of the tags of the next collective.
+    #[inline]
     pub fn next_tag(&mut self) -> Tag {
         let tag = self.next;
-        self.next += self.team.lanes;
+        self.next += self.lanes;
         if self.next == self.end {
             self.next = self.tag + 1;
         }

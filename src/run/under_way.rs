@@ -30,6 +30,7 @@ pub struct Shared {
 
 impl Shared {
     /// True if a message failed.
+    #[inline]
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }

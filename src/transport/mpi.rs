@@ -70,10 +70,12 @@ impl MpiTransport {
     }
 
     /// The communicator.
+    #[inline]
     pub fn comm(&self) -> ffi::MPI_Comm {
         self.comm
     }
 
+    #[inline]
     fn count(&self, len: usize) -> Result<c_int> {
         c_int::try_from(len)
             .map_err(|_| Error::Rank { rank: self.rank, reason: format!("one message of {len} bytes is more than MPI counts") })
