@@ -9,7 +9,7 @@ use crate::transport::library::{Arguments, Operation};
 /// Bytes of a number of double precision.
 pub const NUMBER: usize = size_of::<f64>();
 
-/// Bytes that can be looked at as numbers of double precision.
+/// Bytes where numbers of double precision may lie.
 pub struct Words {
     words: Vec<f64>,
     len: usize,
@@ -18,11 +18,6 @@ pub struct Words {
 impl Words {
     fn new(len: usize) -> Words {
         Words { words: vec![0.0; len.div_ceil(NUMBER)], len }
-    }
-
-    /// As numbers.
-    pub fn numbers(&mut self) -> &mut [f64] {
-        &mut self.words
     }
 
     /// As bytes.

@@ -5,23 +5,22 @@
 //! done, on the root's clock; of several calls in a row, the time of each is their share. Buffers are checked and filled when everybody is done.
 
 use super::library::{Forced, forced};
-use super::memory::{Memory, NUMBER};
+use super::memory::Memory;
 use super::report::{ADAPTIVE, Report, Row, TWO_LEVEL};
 use crate::collective::{Collective, NATIVE, bcast};
 use crate::error::{Error, Result};
 use crate::intercluster::Job;
 use crate::plan::LONGEST_MESSAGE;
 use crate::platform::Platform;
-use crate::run::{adaptive_collective, groups_in_use};
+use crate::run::{groups_in_use, raw};
 use crate::schedule::Program;
 use crate::topology::Rank;
 use crate::transport::clocks::Clocks;
-use crate::transport::library;
+use crate::transport::library::{Own, Ready};
 use crate::transport::mpi::{MpiTransport, check, gather_names, library_version, now};
 use crate::transport::{Control, Executor, Ping, Task, Transport, native};
 use crate::two_level::{Coordinated, InterGroup, IntraGroup, Through, TwoLevel, has_routes, through};
 use crate::units;
-use mpi::collective::SystemOperation;
 use mpi::ffi;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{AsRaw, Communicator};
@@ -63,16 +62,9 @@ enum Contestant {
     TwoLevel,
 }
 
-/// Calls the adaptive collective, which combines numbers or bytes as [`Operation::measured`](crate::transport::mpi::Operation::measured) does.
-fn adaptive(collective: &'static Collective, world: &SimpleCommunicator, root: Rank, memory: &mut Memory) -> Result<()> {
-    let Memory { input, output, .. } = memory;
-    if memory.elements.bytes == NUMBER {
-        let op = collective.combines.then(SystemOperation::sum);
-        adaptive_collective(world, collective, root, input.numbers(), output.numbers(), op)
-    } else {
-        let op = collective.combines.then(SystemOperation::bitwise_xor);
-        adaptive_collective(world, collective, root, input.bytes(), output.bytes(), op)
-    }
+/// The adaptive function of a collective.
+fn adaptive(collective: &Collective) -> Result<Own> {
+    raw::own(collective).ok_or_else(|| Error::invalid(format!("call {} adaptively: there is no such function", collective.one())))
 }
 
 /// A comparison on a communicator.
@@ -230,6 +222,17 @@ impl<'a> Comparison<'a> {
     fn once(&mut self, k: usize, root: Rank, memory: &mut Memory, two_level: &Program, calls: usize) -> Result<(f64, f64)> {
         let (me, ranks) = (self.transport.rank(), self.groups.len());
         let others = (0..ranks).filter(|&r| r != root);
+        let (collective, arguments) = (self.collective, memory.arguments());
+        let combine = |left: &[u8], into: &mut [u8]| arguments.combine(left, into);
+        // as programs call them, which know their arguments
+        // SAFETY: buffers of the sizes that the collective's layout says; the communicators last as long as this
+        let call = unsafe {
+            match self.contestants[k].1 {
+                Contestant::Adaptive => Some(Ready::of(adaptive(collective)?, collective, &arguments, self.world.as_raw())?),
+                Contestant::Library(comm) => Some(Ready::new(collective, &arguments, comm)?),
+                Contestant::TwoLevel => None,
+            }
+        };
         if me == root {
             self.transport.receive_signals(others.clone())?;
         } else {
@@ -243,14 +246,10 @@ impl<'a> Comparison<'a> {
             self.transport.start_together(root, &others, &self.clocks, answered_s)?
         };
         for _ in 0..calls {
-            match self.contestants[k].1 {
-                Contestant::Adaptive => adaptive(self.collective, self.world, root, memory)?,
-                // SAFETY: buffers of the sizes that the collective's layout says
-                Contestant::Library(comm) => unsafe { library::run(self.collective, &memory.arguments(), comm)? },
-                Contestant::TwoLevel => {
-                    let arguments = memory.arguments();
-                    let combine = |left: &[u8], into: &mut [u8]| arguments.combine(left, into);
-                    // SAFETY: as above; they are borrowed for this call
+            match &call {
+                Some(call) => call.run()?,
+                None => {
+                    // SAFETY: buffers of the sizes that the collective's layout says, borrowed for this call
                     unsafe { self.executor.run(&mut self.two_level, &mut Task::new(two_level).combining(&combine), arguments.buffers, 0)? }
                 }
             }

@@ -393,7 +393,8 @@ impl Player {
         if let (Experiment::Collective { .. }, Some(call)) = (experiment, experiment.native(self.transport.rank())) {
             let (comm, arguments) = (self.group(&call.ranks)?, Arguments { root: call.root, ..arguments });
             // SAFETY: the buffers are this player's own, with room for the layout; all members take part
-            return Ok(Some(Box::new(move || unsafe { library::run(collective, &arguments, comm) })));
+            let ready = unsafe { library::Ready::new(collective, &arguments, comm)? };
+            return Ok(Some(Box::new(move || ready.run())));
         }
         let arguments = if collective.rooted { Arguments { root: experiment.timer(), ..arguments } } else { arguments };
         (self.runtime.call)(self.group(members)?, collective, steps.clone(), *layout, &arguments)

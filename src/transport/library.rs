@@ -208,27 +208,71 @@ unsafe fn given(a: &Arguments) -> Option<Vec<u8>> {
         .then(|| unsafe { std::slice::from_raw_parts(a.buffers.output(), a.buffers.output_len()) }.to_vec())
 }
 
+/// A call that may be made again and again. Where items are combined in place, what is given is what lay there at first.
+pub struct Ready {
+    function: &'static str,
+    own: Own,
+    call: Call,
+    comm: MPI_Comm,
+    _copy: Option<Vec<u8>>,
+}
+
+impl Ready {
+    /// Of the library's own function.
+    ///
+    /// # Safety
+    /// The buffers must be as large as the collective's layout says, as long as this is used, `comm` a valid communicator whose members all do this.
+    ///
+    /// # Errors
+    /// The library has no such function, or what is asked for is none of its calls.
+    pub unsafe fn new(collective: &Collective, arguments: &Arguments, comm: MPI_Comm) -> Result<Ready> {
+        // SAFETY: the caller's
+        unsafe { Ready::of(Own::of(collective)?, collective, arguments, comm) }
+    }
+
+    /// Makes it.
+    ///
+    /// # Errors
+    /// MPI's reason.
+    #[inline]
+    pub fn run(&self) -> Result<()> {
+        // SAFETY: who made it vouches for it
+        check(self.function, unsafe { self.own.call(&self.call, self.comm) })
+    }
+
+    /// Of a function that takes what the library's own takes.
+    ///
+    /// # Safety
+    /// As [`Ready::new`].
+    ///
+    /// # Errors
+    /// As there.
+    pub unsafe fn of(own: Own, collective: &Collective, arguments: &Arguments, comm: MPI_Comm) -> Result<Ready> {
+        let wrong = || Error::invalid(format!("call {}: an int does not count its bytes", collective.function));
+        let count = if collective.combines {
+            arguments.need_operation()?.count(arguments.bytes)?
+        } else {
+            c_int::try_from(arguments.bytes).map_err(|_| wrong())?
+        };
+        let (datatype, _, op) = arguments.items(collective)?;
+        let items = (count, datatype);
+        // SAFETY: the caller's
+        let copy = if collective.combines { unsafe { given(arguments) } } else { None };
+        let input = copy.as_ref().map_or(arguments.buffers.input(), |copy| copy.as_ptr()).cast();
+        let output = arguments.buffers.output().cast();
+        let call = Call { input, given: items, output, got: items, op, root: arguments.root as c_int };
+        Ok(Ready { function: collective.function, own, call, comm, _copy: copy })
+    }
+}
+
 /// Runs the library's own collective.
 ///
 /// # Safety
-/// The buffers must be as large as the collective's layout says, `comm` a valid communicator whose members all do this.
+/// As [`Ready::new`].
 ///
 /// # Errors
 /// MPI's reason.
 pub unsafe fn run(collective: &Collective, arguments: &Arguments, comm: MPI_Comm) -> Result<()> {
-    let wrong = || Error::invalid(format!("call {}: an int does not count its bytes", collective.function));
-    let count = if collective.combines {
-        arguments.need_operation()?.count(arguments.bytes)?
-    } else {
-        c_int::try_from(arguments.bytes).map_err(|_| wrong())?
-    };
-    let (datatype, _, op) = arguments.items(collective)?;
-    let items = (count, datatype);
     // SAFETY: the caller's
-    let copy = if collective.combines { unsafe { given(arguments) } } else { None };
-    let input = copy.as_ref().map_or(arguments.buffers.input(), |copy| copy.as_ptr()).cast();
-    let output = arguments.buffers.output().cast();
-    let call = Call { input, given: items, output, got: items, op, root: arguments.root as c_int };
-    // SAFETY: the caller's
-    check(collective.function, unsafe { Own::of(collective)?.call(&call, comm) })
+    unsafe { Ready::new(collective, arguments, comm)?.run() }
 }
