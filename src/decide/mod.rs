@@ -45,8 +45,8 @@ pub const NATIVE_MARGIN: f64 = 0.05;
 /// And by so much where such runs were made: as much may differ between what was measured and calls of a program, which follow each other or find
 /// caches cold.
 const CLEAR_MARGIN: f64 = 0.02;
-/// What a call that runs a plan costs beside its messages, in seconds: finding the plan and walking it, on processors of today. Measured between
-/// two processes of one machine, where a barrier takes as long.
+/// What a call alone is not known to in seconds: a run of it begins and ends with clocks and messages of tens of nanoseconds, and finds caches in some state. Who
+/// wins by less is told by calls in a row.
 const CALL_S: f64 = 1e-6;
 
 /// How many times one size is as large as another one.
@@ -59,6 +59,11 @@ pub fn times_apart(a: usize, b: usize) -> usize {
 pub fn beats_native(own_s: f64, native_s: f64, clearly: Option<bool>) -> bool {
     let margin = if clearly.is_some() { CLEAR_MARGIN } else { NATIVE_MARGIN };
     own_s + CALL_S < native_s && clearly != Some(false) && own_s * (1.0 + margin) <= native_s
+}
+
+/// True if two ways are so close together, and short, that calls alone do not say by how much one of them wins.
+pub fn is_within_a_call(a_s: f64, b_s: f64) -> bool {
+    (a_s - b_s).abs() <= CALL_S && a_s.min(b_s) * NATIVE_MARGIN <= CALL_S
 }
 
 /// Where a row ends that was made at one size and the next one at another: the geometric mean of the two.

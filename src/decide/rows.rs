@@ -1,7 +1,7 @@
 //! Rows for all sizes: what was taken where choices were made, and between these sizes what is predicted to be the best of what was taken near.
 
 use super::between::{Close, ProtocolChange, best_from};
-use super::{ALIKE, beats_native, halfway, times_apart};
+use super::{ALIKE, beats_native, halfway, is_within_a_call, times_apart};
 use crate::error::Result;
 use crate::stats;
 
@@ -77,8 +77,14 @@ pub fn rows<K: PartialEq + Clone>(
             return Ok((None, Vec::new()));
         };
         let native = native_seconds(made, bytes);
-        let preferred = made.iter().min_by_key(|m| times_apart(m.bytes, bytes)).is_some_and(is_native_preferred);
-        let taken = if native.is_some_and(|native| preferred || !beats_native(own, native, None)) { None } else { Some(first) };
+        let nearest = made.iter().min_by_key(|m| times_apart(m.bytes, bytes));
+        let preferred = nearest.is_some_and(is_native_preferred);
+        let is_natives = |native| match nearest {
+            // what calls in a row told apart no prediction does
+            Some(nearest) if is_within_a_call(own, native) => nearest.taken.is_none(),
+            _ => preferred || !beats_native(own, native, None),
+        };
+        let taken = if native.is_some_and(is_natives) { None } else { Some(first) };
         let least = native.filter(|_| taken.is_none()).unwrap_or(own);
         let as_good = |t: f64| t <= least * (1.0 + ALIKE) && (!preferred || t * (1.0 + ALIKE) >= least);
         let all = found.iter().map(|&(k, t)| (Some(k), t)).chain(native.map(|native| (None, native)));
@@ -183,6 +189,18 @@ mod tests {
         };
         assert!((1 << 10..=1 << 12).contains(&from), "{from} is about half way, in times as large");
         assert_eq!(found[0].seconds, native(1 << 8), "what it takes");
+    }
+
+    #[test]
+    fn what_is_too_short_to_be_predicted_is_as_it_was_taken_at_the_nearest_size() {
+        let short = |_: &&str, bytes: usize, _: f64| Ok(2e-7 + 1e-11 * bytes as f64);
+        let of = |bytes: usize, taken: Option<&'static str>| {
+            let own_s = short(&"whole", bytes, f64::INFINITY).unwrap();
+            Made { bytes, taken, measured: vec![("whole", own_s, own_s)], native_s: Some(1.1 * own_s) }
+        };
+        let found = rows(&[of(1, Some("whole")), of(64, Some("whole")), of(1024, None)], &[], CLOSE, short, |_, _| false).unwrap();
+        assert_eq!(found.iter().map(|r| (r.at, r.taken)).collect::<Vec<_>>(), [(1, Some("whole")), (64, Some("whole")), (1024, None)]);
+        assert!((240..=280).contains(&found[2].from), "{} is half way, in times as large", found[2].from);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Which of some schedules that were measured is taken, and what it takes: found by runs that did not choose it.
 
-use crate::decide::{ALIKE, beats_native};
+use crate::decide::{ALIKE, NATIVE_MARGIN, beats_native, is_within_a_call};
 use crate::error::Result;
 use crate::library::Library;
 use crate::measure::{DRIFTED, Experiment, Samples, Session, Settings, Stop, is_crowded};
@@ -22,11 +22,15 @@ pub(super) fn is_remeasured(samples: &Samples, experiment: &Experiment) -> bool 
     samples.get(experiment).is_some_and(|sample| !sample.remeasured.is_empty())
 }
 
-/// The place of the fastest of some schedules.
+/// The place of the fastest of some schedules, of which the best predicted ones come first: of those that are too short to be told apart the first one.
 pub(super) fn fastest(samples: &Samples, rivals: &[Experiment]) -> Option<usize> {
     let some = rivals.iter().any(|e| is_remeasured(samples, e));
-    let known = (0..rivals.len()).filter(|&k| !some || is_remeasured(samples, &rivals[k]));
-    known.filter_map(|k| Some((k, choosing(samples, &rivals[k])?))).min_by(|a, b| a.1.total_cmp(&b.1)).map(|(k, _)| k)
+    let known = || (0..rivals.len()).filter(|&k| !some || is_remeasured(samples, &rivals[k]));
+    let time = |k: usize| choosing(samples, &rivals[k]);
+    let (fastest, fastest_s) = known().filter_map(|k| Some((k, time(k)?))).min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let slower = |k: usize| Some(stats::is_less(runs(samples, &rivals[fastest])?, runs(samples, &rivals[k])?));
+    let as_short = |k: usize| time(k).is_some_and(|time_s| is_within_a_call(fastest_s, time_s)) && slower(k) == Some(false);
+    known().find(|&k| k == fastest || as_short(k))
 }
 
 /// The places of those that runs do not tell from the fastest: hardly slower, and not in each run.
@@ -75,8 +79,10 @@ pub(super) fn confirm(session: &mut Session, chosen: Vec<(Experiment, Experiment
         return Ok(());
     }
     let near = |(own, native): &(Experiment, Experiment)| {
-        verdict(session.samples(), session.settings(), own, native)
-            .is_some_and(|v| !v.native && v.native_s.is_some_and(|native_s| native_s <= MADE_UP_FOR * v.own_s))
+        let Some(found) = verdict(session.samples(), session.settings(), own, native) else { return false };
+        let Verdict { own_s, native_s: Some(native_s), .. } = found else { return false };
+        let may_win = is_within_a_call(own_s, native_s) && !is_slower(session.samples(), own, native);
+        (!found.native || may_win) && native_s <= MADE_UP_FOR * own_s
     };
     let near = chosen.into_iter().filter(near).map(|(own, native)| vec![own, native]).collect();
     session.in_a_row(IN_A_ROW, near)
@@ -162,8 +168,22 @@ pub(super) fn verdict(samples: &Samples, settings: &Settings, own: &Experiment, 
     let slower_in_a_row = times_as_long > SLOWER_IN_A_ROW && native_s.is_some_and(|native| times_as_long.powi(2) > native / own_s);
     let wins_by = native_s.map_or(f64::INFINITY, |native| (native / own_s).min(1.0 / times_as_long));
     let is_refused = slower_in_a_row || wins_by < CROWDED && is_crowded(settings, &own.ranks());
-    let native = native_s.is_some_and(|native| is_refused || !beats_native(own_s, native, clearly));
+    let runs_in_a_row = |e: &Experiment| samples.get(e).map_or(&[][..], |sample| &sample.in_a_row);
+    let wins = |native_s: f64| match is_within_a_call(own_s, native_s) {
+        true => {
+            let wins = times_as_long * (1.0 + NATIVE_MARGIN) <= 1.0 && stats::is_less(runs_in_a_row(own), runs_in_a_row(native));
+            wins && !is_slower(samples, own, native)
+        }
+        false => beats_native(own_s, native_s, clearly),
+    };
+    let native = native_s.is_some_and(|native_s| is_refused || !wins(native_s));
     Some(Verdict { own_s, native_s, native, is_refused })
+}
+
+/// True if runs of each alone say that ours is slower.
+fn is_slower(samples: &Samples, own: &Experiment, native: &Experiment) -> bool {
+    let confirmed = |e: &Experiment| samples.get(e).map_or(&[][..], |sample| &sample.confirmed);
+    stats::is_less(confirmed(native), confirmed(own))
 }
 
 #[cfg(test)]
@@ -238,6 +258,36 @@ mod tests {
         assert!(!native([&[0.5, 0.51, 9.0], &[0.5, 0.5, 0.5]]));
         assert!(!native([&[0.5, 0.6, 0.6], &[0.5, 0.5, 0.5]]), "1.2 times as long, where one alone takes 1.5 times less");
         assert!(native([&[0.5, 0.65, 0.65], &[0.5, 0.5, 0.5]]));
+    }
+
+    #[test]
+    fn of_what_is_too_short_to_be_told_apart_the_best_predicted_is_taken() {
+        let rivals: Vec<Experiment> = (0..3).map(experiment).collect();
+        let of = |out, seconds: &[f64]| sample(out, seconds, Stop::Budget);
+        let alike = [of(0, &[2.1e-7, 2.9e-7, 3.5e-7]), of(1, &[2.0e-7, 2.8e-7, 3.6e-7]), of(2, &[1.9e-7, 2.7e-7, 3.3e-7])];
+        assert_eq!(fastest(&samples(alike), &rivals), Some(0));
+        let clear = [of(0, &[3.6e-7, 3.7e-7, 3.8e-7]), of(1, &[2.0e-7, 2.8e-7, 3.3e-7]), of(2, &[1.9e-7, 2.7e-7, 3.2e-7])];
+        assert_eq!(fastest(&samples(clear), &rivals), Some(1), "each run of the first one is longer");
+        let long = [of(0, &[2.1e-4, 2.9e-4, 3.5e-4]), of(1, &[2.0e-4, 2.8e-4, 3.6e-4]), of(2, &[1.9e-4, 2.7e-4, 3.3e-4])];
+        assert_eq!(fastest(&samples(long), &rivals), Some(2));
+    }
+
+    #[test]
+    fn what_is_too_short_for_calls_alone_is_taken_by_calls_in_a_row() {
+        let alone = [&[2.4e-7, 2.9e-7, 3.9e-7][..], &[2.2e-7, 2.6e-7, 4.2e-7]];
+        let native = |alone: [&[f64]; 2], in_a_row: [&[f64]; 2]| {
+            let of = |k: usize| {
+                let (confirmed, in_a_row) = (alone[k].to_vec(), in_a_row[k].to_vec());
+                Sample { confirmed, in_a_row, ..sample(k, alone[k], Stop::Budget) }
+            };
+            verdict(&samples([of(0), of(1)]), &settings(), &experiment(0), &experiment(1)).unwrap().native
+        };
+        assert!(!native(alone, [&[0.99e-7, 1.0e-7, 1.01e-7], &[1.1e-7, 1.1e-7, 1.2e-7]]));
+        assert!(native(alone, [&[], &[]]), "none were made");
+        assert!(native(alone, [&[1.06e-7, 1.06e-7, 1.06e-7], &[1.1e-7, 1.1e-7, 1.2e-7]]), "by too little");
+        assert!(native(alone, [&[0.99e-7, 1.0e-7, 1.15e-7], &[1.1e-7, 1.1e-7, 1.2e-7]]), "not clearly");
+        let slower = [&[4.0e-7, 4.1e-7, 4.2e-7][..], &[3.0e-7, 3.1e-7, 3.2e-7]];
+        assert!(native(slower, [&[0.99e-7, 1.0e-7, 1.01e-7], &[1.1e-7, 1.1e-7, 1.2e-7]]), "one alone is slower");
     }
 
     #[test]
