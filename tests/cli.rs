@@ -159,13 +159,13 @@ fn tune_explain_predict_check_and_compare_over_a_simulated_platform() {
     // edits that must be refused, with file and line
     for (from, to, words) in [
         (
-            "{ from = 0, at = 1, algorithm = \"flat\"",
-            "{ from = 0, at = 1, algorithm = \"gnomial\"",
+            "{ from = 0, at = 8, algorithm = \"flat\"",
+            "{ from = 0, at = 8, algorithm = \"gnomial\"",
             ["find the bcast algorithm \"gnomial\"", "p.toml, line"],
         ),
         ("predicted_s", "predicted", ["unknown field", "p.toml, line"]),
         ("format = 2", "format = 9", ["format 9", "p.toml, line"]),
-        ("from = 8,", "from = 0,", ["ascend", "p.toml, line"]),
+        ("from = 23,", "from = 0,", ["ascend", "p.toml, line"]),
         (", model = \"tables\" }", ", model = \"crystal\" }", ["no model \"crystal\"", "p.toml, line"]),
     ] {
         assert!(text.contains(from), "{from}");
