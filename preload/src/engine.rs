@@ -133,6 +133,8 @@ pub struct Adaptive {
 pub struct Inside {
     /// The function that it is in.
     pub function: *mut c_void,
+    /// The thread's [`INSIDE`]: to look it up again takes as long as all else here.
+    inside: *const Cell<bool>,
 }
 
 impl Adaptive {
@@ -146,7 +148,12 @@ impl Adaptive {
     #[inline]
     pub fn enter(&self) -> Option<Inside> {
         let engine = ENGINE.load(Ordering::Acquire);
-        if engine.is_null() || INSIDE.replace(true) {
+        if engine.is_null() {
+            return None;
+        }
+        let inside = INSIDE.try_with(std::ptr::from_ref).ok()?;
+        // SAFETY: this thread has it as long as it runs, since it has no destructor
+        if unsafe { (*inside).replace(true) } {
             return None;
         }
         let mut function = self.found.load(Ordering::Relaxed);
@@ -155,7 +162,7 @@ impl Adaptive {
             function = unsafe { libc::dlsym(engine, self.name.as_ptr()) };
             self.found.store(function, Ordering::Relaxed);
         }
-        let stay = Inside { function };
+        let stay = Inside { function, inside };
         // an older library may not have it
         (!function.is_null()).then_some(stay)
     }
@@ -163,6 +170,7 @@ impl Adaptive {
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        INSIDE.set(false);
+        // SAFETY: as in `enter`: a stay ends in the thread that began it, whose pointer it keeps to itself
+        unsafe { (*self.inside).set(false) };
     }
 }

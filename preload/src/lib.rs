@@ -56,6 +56,12 @@ static RUNNING: Mutex<Option<Running>> = Mutex::new(None);
 /// True where [`RUNNING`] has something: what is not noted shall cost nothing.
 static NOTING: AtomicBool = AtomicBool::new(false);
 
+/// True where calls are noted: those of most programs are not, and go on at once.
+#[inline(always)]
+fn is_noting() -> bool {
+    NOTING.load(Ordering::Relaxed)
+}
+
 fn running() -> MutexGuard<'static, Option<Running>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -74,7 +80,7 @@ struct Stay {
 impl Stay {
     /// None where nothing is noted.
     fn begin() -> Option<Stay> {
-        if !NOTING.load(Ordering::Relaxed) || engine::is_inside() || INSIDE.get() {
+        if !is_noting() || engine::is_inside() || INSIDE.get() {
             return None;
         }
         let mut running = running();
