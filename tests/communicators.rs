@@ -150,6 +150,24 @@ fn communicators_that_come_and_go() {
     });
 }
 
+/// What a call came to is remembered with its communicator, whose handle is another one's afterwards, of other processes: with it all that was remembered goes.
+#[test]
+fn the_same_calls_on_communicators_that_come_and_go() {
+    adaptive("the_same_calls_on_communicators_that_come_and_go", 5, |world| {
+        for k in 0..200 {
+            let part = world.split_by_color(Color::with_value((world.rank() as usize * (k % 3 + 1) + k) as i32 % 2)).unwrap();
+            // set up by the second, remembered by the third, by which the fourth goes; then beside what does not block
+            check_bcast(&part, &[64; 4]);
+            let mut data = [0u8; 64];
+            mpi::request::scope(|scope| {
+                let one = part.adaptive_ibcast(scope, 0, &mut data[..]).unwrap();
+                check_bcast(&part, &[64]);
+                one.wait().unwrap();
+            });
+        }
+    });
+}
+
 #[test]
 fn mpi_ends_with_communicators_that_were_never_freed() {
     adaptive("mpi_ends_with_communicators_that_were_never_freed", 5, |world| {

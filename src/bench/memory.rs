@@ -1,7 +1,7 @@
 //! What a contestant works on: filled before, checked after.
 
 use crate::collective::{Collective, Shape};
-use crate::schedule::{Buffer, Elements, Piece};
+use crate::schedule::{Buffer, Elements, Layout, Piece};
 use crate::topology::Rank;
 use crate::transport::Buffers;
 use crate::transport::library::{Arguments, Operation};
@@ -36,6 +36,8 @@ pub struct Memory {
     pub output: Words,
     /// What is combined.
     pub elements: Elements,
+    /// How long they are.
+    pub layout: Layout,
     combines: bool,
     size: usize,
     root: Rank,
@@ -53,6 +55,7 @@ impl Memory {
             input: Words::new(layout.input),
             output: Words::new(layout.output),
             elements: shape.elements,
+            layout,
             combines: collective.combines,
             size: shape.bytes,
             root: shape.root,

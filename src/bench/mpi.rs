@@ -12,11 +12,11 @@ use crate::error::{Error, Result};
 use crate::intercluster::Job;
 use crate::plan::LONGEST_MESSAGE;
 use crate::platform::Platform;
-use crate::run::{groups_in_use, raw};
+use crate::run::groups_in_use;
 use crate::schedule::Program;
 use crate::topology::Rank;
 use crate::transport::clocks::Clocks;
-use crate::transport::library::{Own, Ready};
+use crate::transport::library::Ready;
 use crate::transport::mpi::{MpiTransport, check, gather_names, library_version, now};
 use crate::transport::{Control, Executor, Ping, Task, Transport, native};
 use crate::two_level::{Coordinated, InterGroup, IntraGroup, Through, TwoLevel, has_routes, through};
@@ -60,11 +60,6 @@ enum Contestant {
     Adaptive,
     Library(ffi::MPI_Comm),
     TwoLevel,
-}
-
-/// The adaptive function of a collective.
-fn adaptive(collective: &Collective) -> Result<Own> {
-    raw::own(collective).ok_or_else(|| Error::invalid(format!("call {} adaptively: there is no such function", collective.one())))
 }
 
 /// A comparison on a communicator.
@@ -226,12 +221,13 @@ impl<'a> Comparison<'a> {
         let combine = |left: &[u8], into: &mut [u8]| arguments.combine(left, into);
         // as programs call them, which know their arguments
         // SAFETY: buffers of the sizes that the collective's layout says; the communicators last as long as this
-        let call = unsafe {
-            match self.contestants[k].1 {
-                Contestant::Adaptive => Some(Ready::of(adaptive(collective)?, collective, &arguments, self.world.as_raw())?),
+        let (adaptive, native) = unsafe {
+            let adaptive = crate::run::adaptive_call(self.world.as_raw(), collective, memory.layout, &arguments)?;
+            let native = match self.contestants[k].1 {
                 Contestant::Library(comm) => Some(Ready::new(collective, &arguments, comm)?),
-                Contestant::TwoLevel => None,
-            }
+                Contestant::Adaptive | Contestant::TwoLevel => None,
+            };
+            (adaptive, native)
         };
         if me == root {
             self.transport.receive_signals(others.clone())?;
@@ -246,12 +242,13 @@ impl<'a> Comparison<'a> {
             self.transport.start_together(root, &others, &self.clocks, answered_s)?
         };
         for _ in 0..calls {
-            match &call {
-                Some(call) => call.run()?,
-                None => {
+            match (&self.contestants[k].1, &native) {
+                (Contestant::TwoLevel, _) => {
                     // SAFETY: buffers of the sizes that the collective's layout says, borrowed for this call
                     unsafe { self.executor.run(&mut self.two_level, &mut Task::new(two_level).combining(&combine), arguments.buffers, 0)? }
                 }
+                (_, Some(native)) => native.run()?,
+                (_, None) => adaptive()?,
             }
         }
         let end = now();

@@ -6,11 +6,31 @@ use super::call::{self, Call};
 use super::items::Items;
 use crate::collective::{Collective, Size};
 use crate::error::Result;
+use crate::schedule::Layout;
 use crate::topology::Rank;
+use crate::transport::library::Arguments;
 use mpi::collective::Operation;
 use mpi::ffi;
 use mpi::raw::AsRaw;
 use mpi::traits::{Buffer, BufferMut};
+
+/// An adaptive collective of buffers of this layout, to be called again and again.
+///
+/// # Safety
+/// The buffers must be as long as the layout says, as long as it is called, and all members of the communicator call it.
+///
+/// # Errors
+/// Nothing was said of what is combined.
+pub(crate) unsafe fn adaptive_call(
+    comm: ffi::MPI_Comm,
+    collective: &'static Collective,
+    layout: Layout,
+    arguments: &Arguments,
+) -> Result<impl Fn() -> Result<()> + use<>> {
+    let call = Call::of(collective, comm, layout, arguments)?;
+    // SAFETY: the caller's
+    Ok(move || unsafe { call::run(&call) })
+}
 
 /// An adaptive collective of items that are given, and others that come: any of [`COLLECTIVES`](crate::collective::COLLECTIVES), by its description. A broadcast's
 /// items are in `result`, a barrier has none; `root` counts where there is one, and `op` is what items are combined with, where they are.

@@ -14,7 +14,7 @@ use super::refused::{as_mpi_counts, refuses};
 use super::{rank, settings, under_way};
 use crate::collective::{Collective, Shape};
 use crate::error::{Error, Result};
-use crate::schedule::{Action, Buffer, Elements, Program};
+use crate::schedule::{Action, Buffer, Elements, Layout, Program};
 use crate::topology::Rank;
 use crate::transport::Buffers;
 use crate::transport::library::{self, Operation};
@@ -62,6 +62,19 @@ impl Call {
         Call { asked: Asked { in_place: true, ..call.asked }, ..call }
     }
 
+    /// The same of what a collective of MPI's is called with, in buffers of this layout.
+    ///
+    /// # Errors
+    /// Nothing was said of what is combined.
+    pub fn of(collective: &'static Collective, comm: ffi::MPI_Comm, layout: Layout, arguments: &library::Arguments) -> Result<Call> {
+        let (datatype, bytes, op) = arguments.items(collective)?;
+        let items = |data: *mut u8, length: usize| Items { data, count: (length / bytes) as i64, datatype };
+        let input = arguments.buffers.input().cast_mut();
+        let (given, got) = (items(input, layout.input), items(arguments.buffers.output(), layout.output));
+        let root = if collective.rooted { arguments.root } else { 0 };
+        Ok(Call::new(collective, comm, root, (given, got), collective.combines.then_some((op, true))))
+    }
+
     /// True where `MPI_IN_PLACE` stands for items that are none of those in whose place others may be.
     #[inline]
     pub fn is_misplaced(&self) -> bool {
@@ -77,10 +90,10 @@ impl Call {
     /// All of it that is the same in the next one like it.
     #[inline]
     fn key(&self) -> Key<6> {
-        let Asked { collective, comm, given, got, root, in_place, op, .. } = self.asked;
+        let Asked { collective, given, got, root, in_place, op, .. } = self.asked;
         let items = |(count, datatype): (i64, ffi::MPI_Datatype)| (count as usize, datatype.0 as usize);
         let (given, got, op) = (items(given), items(got), op.map_or(0, |op| op.0 as usize));
-        Key::new(collective, Words::Ours, in_place, comm, [given.0, given.1, got.0, got.1, root, op])
+        Key::new(collective, Words::Ours, in_place, [given.0, given.1, got.0, got.1, root, op])
     }
 
     /// What the library is called with, on the caller's memory. What does not count on this rank may have any address.
@@ -350,15 +363,11 @@ pub(super) unsafe fn run(call: &Call) -> Result<()> {
     let key = call.key();
     // SAFETY: the caller's; what is found is copied before MPI runs, which may call a user's reduction, and that this
     unsafe {
-        match quick::find(&key) {
+        match quick::find(call.comm(), &key).and_then(|quick| quick.way) {
             Some(Way::Librarys(call_own, own)) if !call.asked.in_place => {
-                let (call_own, own) = (*call_own, call.on_its_memory(own));
-                check(call.asked.collective.function, call_own.call(&own, call.comm()))
+                check(call.asked.collective.function, call_own.call(&call.on_its_memory(&own), call.comm()))
             }
-            Some(Way::Message(planned, message)) => {
-                let message = *message;
-                (*planned.as_ptr()).message(&message, message.base(call.given, call.got))
-            }
+            Some(Way::Message(planned, message)) => (*planned.as_ptr()).message(&message, message.base(call.given, call.got)),
             _ => look_up(call, key),
         }
     }
@@ -380,7 +389,7 @@ unsafe fn look_up(call: &Call, key: Key<6>) -> Result<()> {
 }
 
 /// The same, where the library's own function is called by `own`, with the arguments that the caller gave: also where they are none that MPI's function has.
-/// Nothing was remembered by the key.
+/// By the key nothing was found that can be done at once.
 ///
 /// # Safety
 /// As [`run`], of arguments that MPI's function has.
@@ -410,7 +419,7 @@ unsafe fn run_known<const N: usize>(mut known: Box<Known>, call: &Call, key: Key
             check(call.asked.collective.function, own(known.prepared()))?;
         }
         if let Some(way) = known.way() {
-            quick::keep(&key, way);
+            quick::keep(call.comm(), &key, way);
         }
         known.remember();
     }

@@ -5,6 +5,7 @@ use super::known::{Memory, spread};
 use super::notice::{Reason, Why, once};
 use super::planned::Planned;
 use super::private::Group;
+use super::quick::Calls;
 use super::team::{free_at_the_end, has_ended};
 use super::{no_copy, rank, world_rank};
 use crate::error::Result;
@@ -13,16 +14,19 @@ use crate::transport::mpi::{check, check_launcher, is_initialized};
 use crate::transport::native;
 use mpi::ffi;
 use mpi::raw::AsRaw;
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::os::raw::{c_int, c_void};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// What a communicator carries, and what goes with it.
+/// What a communicator carries, and what goes with it. Its memory serves another one afterwards, and is never given back: other threads may be looking at whose it is.
 pub(super) struct Attached {
+    /// Whose it is; 0 if nobody's.
+    handle: AtomicUsize,
     comm: ffi::MPI_Comm,
+    /// What its calls came to, once there are some.
+    pub calls: Option<Box<Calls>>,
     state: State,
     /// How many ranks it has; of one that joins two groups nothing is said.
     pub ranks: usize,
@@ -30,13 +34,58 @@ pub(super) struct Attached {
     pub known: Memory,
 }
 
+/// The memory of what communicators carried that went.
+fn spare() -> MutexGuard<'static, Vec<usize>> {
+    static SPARE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    SPARE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Attached {
     /// What a communicator carries that is in such a state.
     fn new(comm: ffi::MPI_Comm, state: State) -> Result<*mut Attached> {
         let (ranks, remote) = sizes(comm)?;
         let ranks = if remote.is_some() { 0 } else { ranks };
-        Ok(Box::into_raw(Box::new(Attached { comm, state, ranks, known: Memory::default() })))
+        let handle = AtomicUsize::new(handle(comm));
+        let attached = Attached { handle, comm, calls: None, state, ranks, known: Memory::default() };
+        let Some(place) = spare().pop() else { return Ok(Box::into_raw(Box::new(attached))) };
+        let place = place as *mut Attached;
+        // SAFETY: nobody's, and all of it that others look at is one number
+        unsafe {
+            (*place).take(attached);
+            Ok(place)
+        }
     }
+
+    /// Becomes another one.
+    fn take(&mut self, other: Attached) {
+        let Attached { handle, comm, calls, state, ranks, known } = other;
+        (self.comm, self.calls, self.state, self.ranks, self.known) = (comm, calls, state, ranks, known);
+        self.handle.store(handle.into_inner(), Ordering::Release);
+    }
+
+    /// It is nobody's any more: what it has is given up, and its memory is kept for another one.
+    ///
+    /// # Safety
+    /// It must be one of [`Attached::new`]'s, whose communicator goes.
+    unsafe fn give_up(attached: *mut Attached) {
+        // SAFETY: the caller's; whoever looks at it now finds that it is nobody's
+        unsafe {
+            (*attached).handle.store(0, Ordering::Release);
+            (*attached).clear();
+        }
+        spare().push(attached as usize);
+    }
+
+    /// Only the library's own is called from here on, and nothing is remembered.
+    fn clear(&mut self) {
+        (self.calls, self.state, self.known) = (None, State::Native, Memory::default());
+    }
+}
+
+/// A communicator's handle as a number.
+#[inline]
+fn handle(comm: ffi::MPI_Comm) -> usize {
+    comm.0 as usize
 }
 
 /// What a communicator is to this library.
@@ -139,34 +188,11 @@ pub(crate) fn duplicate(comm: ffi::MPI_Comm) -> Result<ffi::MPI_Comm> {
     }
 }
 
-/// Counts the communicators that went, or carry something else now: what was remembered by handle is void when this changes, since handles are used again.
-static GENERATION: AtomicU64 = AtomicU64::new(0);
+/// So many communicators are found without asking MPI, unless two of them want the same place.
+const RECENT: usize = 64;
 
-/// What is remembered of communicators holds as long as this does not change.
-#[inline]
-pub(super) fn generation() -> u64 {
-    GENERATION.load(Ordering::Relaxed)
-}
-
-/// What is remembered of communicators is void.
-pub(super) fn forget() {
-    GENERATION.fetch_add(1, Ordering::Relaxed);
-}
-
-/// A communicator that was used, and what it carried then.
-#[derive(Clone, Copy)]
-struct Recent {
-    comm: ffi::MPI_Comm,
-    generation: u64,
-    attached: NonNull<Attached>,
-}
-
-/// So many communicators are found by each thread without asking MPI.
-const RECENT: usize = 8;
-
-thread_local! {
-    static RECENTS: [Cell<Option<Recent>>; RECENT] = const { [const { Cell::new(None) }; RECENT] };
-}
+/// What communicators carry that were used lately, each in the place of its [`handle`]: one that went is nobody's.
+static RECENTS: [AtomicPtr<Attached>; RECENT] = [const { AtomicPtr::new(std::ptr::null_mut()) }; RECENT];
 
 /// What is attached to all communicators that are there, by its address.
 fn all() -> MutexGuard<'static, BTreeSet<usize>> {
@@ -180,15 +206,13 @@ fn all() -> MutexGuard<'static, BTreeSet<usize>> {
 /// # Safety
 /// No collective may be under way.
 pub(super) unsafe fn give_up_all() {
-    forget();
     let Some(&key) = KEYVAL.get() else { return };
     let all: Vec<usize> = all().iter().copied().collect();
     for address in all {
         let attached = address as *mut Attached;
         // SAFETY: what is registered is there, and so is its communicator; the caller vouches that nobody uses it
         unsafe {
-            (*attached).state = State::Native;
-            (*attached).known = Memory::default();
+            (*attached).clear();
             // MPI is in the middle of deleting that one's attributes
             if (*attached).comm != ffi::RSMPI_COMM_SELF && is_initialized() {
                 native::PMPI_Comm_delete_attr((*attached).comm, key);
@@ -223,10 +247,9 @@ fn keyval() -> Result<c_int> {
 
 /// The communicator goes, and its state with it.
 unsafe extern "C" fn dropped(_: ffi::MPI_Comm, _: c_int, state: *mut c_void, _: *mut c_void) -> c_int {
-    forget();
     all().remove(&(state as usize));
-    // SAFETY: set in `state` below from a box, and given up here for good
-    drop(unsafe { Box::from_raw(state.cast::<Attached>()) });
+    // SAFETY: set in `state` below, and its communicator's alone
+    unsafe { Attached::give_up(state.cast()) };
     ffi::MPI_SUCCESS as c_int
 }
 
@@ -283,28 +306,29 @@ pub(super) fn start() -> Result<()> {
 ///
 /// # Safety
 /// As [`state`].
-#[inline]
 pub(super) unsafe fn attached(comm: ffi::MPI_Comm) -> Option<NonNull<Attached>> {
-    // not by `with`, which no other crate or part of one inlines
-    let recent = RECENTS.try_with(|recents| &raw const recents[spread(comm.0 as usize) % RECENT]).ok()?;
-    // SAFETY: this thread has it as long as it runs, since it has no destructor
-    let recent = unsafe { &*recent };
-    match recent.get() {
-        Some(found) if found.comm == comm && found.generation == generation() => Some(found.attached),
-        // SAFETY: the caller's
-        _ => unsafe { ask(comm, recent) },
+    if let Some(found) = recent(comm) {
+        return Some(found);
     }
-}
-
-#[cold]
-unsafe fn ask(comm: ffi::MPI_Comm, recent: &Cell<Option<Recent>>) -> Option<NonNull<Attached>> {
-    // read before: where another thread frees a communicator meanwhile, MPI is asked once more
-    let generation = generation();
     // what cannot be asked was not set up: what comes next says why
     // SAFETY: the caller's
     let attached = NonNull::new(unsafe { kept(comm).ok()? })?;
-    recent.set(Some(Recent { comm, generation, attached }));
+    place(comm).store(attached.as_ptr(), Ordering::Release);
     Some(attached)
+}
+
+/// The same of a communicator that was used lately; MPI is not asked, and need not run.
+#[inline]
+pub(super) fn recent(comm: ffi::MPI_Comm) -> Option<NonNull<Attached>> {
+    let found = NonNull::new(place(comm).load(Ordering::Acquire))?;
+    // SAFETY: the memory stays, whoever's it is
+    (unsafe { (*found.as_ptr()).handle.load(Ordering::Acquire) } == handle(comm)).then_some(found)
+}
+
+/// Where what a communicator carries is found, if no other one came after it.
+#[inline]
+fn place(comm: ffi::MPI_Comm) -> &'static AtomicPtr<Attached> {
+    &RECENTS[spread(handle(comm)) % RECENT]
 }
 
 /// The plans of a communicator that has some; nothing is set up, and nobody waits.

@@ -163,7 +163,7 @@ impl Known {
             state(asked.comm)?;
             let Some(State::Planned(of)) = state(asked.comm)? else { return Ok(false) };
             // not what was remembered of calls like it
-            super::communicator::forget();
+            super::quick::forget(asked.comm);
             let planned = Some((NonNull::from(&mut **of), Arc::new(plan::Planned::Run(steps))));
             Box::new(Known { asked: *asked, holds: true, planned, prepared: Prepared::new(asked)? }).remember();
         }

@@ -50,6 +50,7 @@ mod under_way;
 mod vector;
 
 pub use adaptive::AdaptiveCollectives;
+pub(crate) use any::adaptive_call;
 pub use any::adaptive_collective;
 pub(crate) use communicator::{duplicate, groups_in_use};
 pub use nonblocking::Pending;

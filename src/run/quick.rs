@@ -1,27 +1,26 @@
-//! Calls that come to one call of MPI's, remembered by the thread that makes them: what is asked for is compared with what was, and nothing else is looked up.
+//! Calls that come to one call of MPI's, remembered with their communicator: what is asked for is compared with what was, and nothing else is looked up.
 //!
-//! A few bytes go from one rank of a host to another in 100 ns: what is done around that is a part of it.
+//! A few bytes go from one rank of a host to another in 100 ns: what is done around that is a part of it. Where ranks share a processor each finds its caches filled
+//! by others, and all memory that is looked at takes longer than what is done with it: so what is compared lies in one line of a cache.
 
-use super::communicator::generation;
+use super::communicator::{attached, recent};
 use super::known::spread;
 use super::planned::Planned;
 use super::under_way;
 use crate::collective::Collective;
 use crate::transport::{Tag, library};
 use mpi::ffi::MPI_Comm;
-use std::cell::Cell;
 use std::os::raw::c_int;
 use std::ptr::NonNull;
 
 /// So many numbers say at most what a call asks for, beside its collective and communicator.
 const MOST: usize = 6;
 
-/// All of a call that is the same in the next one like it, in `N` numbers beside its collective and communicator: the same numbers for all calls of a collective
+/// All of a call on a communicator that is the same in the next one like it, in `N` numbers beside its collective: the same numbers for all calls of a collective
 /// that are remembered by the same [`Words`].
 #[derive(Clone, Copy)]
 pub struct Key<const N: usize> {
     what: usize,
-    comm: usize,
     asked: [usize; N],
 }
 
@@ -37,16 +36,16 @@ pub enum Words {
 impl<const N: usize> Key<N> {
     /// Of a call. `in_place`: it may be one in place.
     #[inline]
-    pub fn new(collective: &'static Collective, words: Words, in_place: bool, comm: MPI_Comm, asked: [usize; N]) -> Key<N> {
-        // descriptions of collectives lie at multiples of eight
+    pub fn new(collective: &'static Collective, words: Words, in_place: bool, asked: [usize; N]) -> Key<N> {
+        // descriptions of collectives have pointers, which lie at multiples of four at least
         let what = std::ptr::from_ref(collective) as usize + usize::from(matches!(words, Words::Mpis)) + 2 * usize::from(in_place);
-        Key { what, comm: comm.0 as usize, asked }
+        Key { what, asked }
     }
 
     /// Where it is remembered.
     #[inline]
     fn place(&self) -> usize {
-        let mut mixed = self.what ^ self.comm;
+        let mut mixed = self.what;
         for k in 0..N {
             mixed ^= self.asked[k] << (4 * k);
         }
@@ -54,18 +53,12 @@ impl<const N: usize> Key<N> {
     }
 
     #[inline]
-    fn is(&self, other: &Key<MOST>) -> bool {
-        let mut alike = (self.comm == other.comm) & (self.what == other.what);
+    fn is(&self, other: &Quick) -> bool {
+        let mut alike = self.what == other.what;
         for k in 0..N {
             alike &= self.asked[k] == other.asked[k];
         }
         alike
-    }
-
-    fn widest(&self) -> Key<MOST> {
-        let mut asked = [0; MOST];
-        asked[..N].copy_from_slice(&self.asked);
-        Key { what: self.what, comm: self.comm, asked }
     }
 }
 
@@ -103,40 +96,92 @@ impl Message {
     }
 }
 
-/// What was found, which holds as long as no communicator went.
+/// What a call came to.
 #[derive(Clone, Copy)]
-struct Quick {
-    key: Key<MOST>,
-    generation: u64,
-    /// Something, but for a key of no collective.
-    way: Option<Way>,
+#[repr(C, align(64))] // what a call of the library's own looks at comes first, and is as long as a line of a cache
+pub struct Quick {
+    /// 0: nothing.
+    what: usize,
+    asked: [usize; MOST],
+    /// The library's own function; 0 where a message is sent, or comes.
+    function: usize,
+    pub way: Option<Way>,
 }
 
-/// So many calls of a thread are remembered: programs repeat a few, such as a length and then the data.
+impl Quick {
+    const NOTHING: Quick = Quick { what: 0, asked: [0; MOST], function: 0, way: None };
+
+    /// The library's own function, if that is called: of the type that the collective's is.
+    ///
+    /// # Safety
+    /// `F` must be that type.
+    #[inline]
+    pub unsafe fn function<F: Copy>(&self) -> Option<F> {
+        // SAFETY: the caller's
+        if self.function == 0 { None } else { Some(unsafe { std::mem::transmute_copy::<usize, F>(&self.function) }) }
+    }
+}
+
+/// So many calls of a communicator are remembered: programs repeat a few, such as a length and then the data.
 const RECENT: usize = 8;
 
-thread_local! {
-    static RECENTS: [Cell<Quick>; RECENT] =
-        const { [const { Cell::new(Quick { key: Key { what: 0, comm: 0, asked: [0; MOST] }, generation: 0, way: None }) }; RECENT] };
+/// What the last calls of a communicator came to.
+pub struct Calls([Quick; RECENT]);
+
+impl Calls {
+    #[inline]
+    fn find<const N: usize>(&self, key: &Key<N>) -> Option<&Quick> {
+        Some(&self.0[key.place()]).filter(|quick| key.is(quick))
+    }
+
+    fn keep<const N: usize>(&mut self, key: &Key<N>, way: Way) {
+        let mut asked = [0; MOST];
+        asked[..N].copy_from_slice(&key.asked);
+        let function = if let Way::Librarys(own, _) = way { own.address() } else { 0 };
+        self.0[key.place()] = Quick { what: key.what, asked, function, way: Some(way) };
+    }
 }
 
-/// How a call like this was carried out. Nothing while non-blocking collectives are under way, which have to get further.
+impl Default for Calls {
+    fn default() -> Calls {
+        Calls([Quick::NOTHING; RECENT])
+    }
+}
+
+/// What a call like this came to. Nothing while non-blocking collectives are under way, which have to get further.
 ///
 /// # Safety
-/// What is found is gone with this thread's next call that is remembered.
+/// As [`attached`]; what is found is gone with the communicator's next call that is remembered.
 #[inline]
-pub unsafe fn find<'a, const N: usize>(key: &Key<N>) -> Option<&'a Way> {
-    // not by `with`, which no other crate or part of one inlines
-    let place = RECENTS.try_with(|recents| recents[key.place()].as_ptr()).ok()?;
-    // SAFETY: this thread's own, which stays as long as it runs, since it has no destructor; the caller does not keep it
-    let quick = unsafe { &*place };
-    if key.is(&quick.key) & (quick.generation == generation()) && !under_way::any() { quick.way.as_ref() } else { None }
+pub unsafe fn find<'a, const N: usize>(comm: MPI_Comm, key: &Key<N>) -> Option<&'a Quick> {
+    // SAFETY: the caller's, who alone uses what the communicator carries
+    let calls = unsafe { (*recent(comm)?.as_ptr()).calls.as_deref()? };
+    calls.find(key).filter(|_| !under_way::any())
 }
 
-/// Remembers how calls like this are carried out, in place of another one.
-pub fn keep<const N: usize>(key: &Key<N>, way: Way) {
-    // a thread that ends remembers nothing
-    let _ = RECENTS.try_with(|recents| recents[key.place()].set(Quick { key: key.widest(), generation: generation(), way: Some(way) }));
+/// Remembers what calls like this come to, in place of another one.
+///
+/// # Safety
+/// As [`attached`].
+pub unsafe fn keep<const N: usize>(comm: MPI_Comm, key: &Key<N>, way: Way) {
+    // SAFETY: the caller's
+    if let Some(found) = unsafe { attached(comm) } {
+        // SAFETY: as above
+        unsafe { (*found.as_ptr()).calls.get_or_insert_default().keep(key, way) };
+    }
+}
+
+/// Forgets all calls of a communicator.
+///
+/// # Safety
+/// As [`attached`].
+#[cfg(feature = "cli")]
+pub unsafe fn forget(comm: MPI_Comm) {
+    // SAFETY: the caller's
+    if let Some(found) = unsafe { attached(comm) } {
+        // SAFETY: as above
+        unsafe { (*found.as_ptr()).calls = None };
+    }
 }
 
 #[cfg(test)]
@@ -144,51 +189,53 @@ mod tests {
     use super::*;
     use crate::collective::{allreduce, bcast};
 
-    fn comm(n: usize) -> MPI_Comm {
-        // SAFETY: any number is a handle, and nobody is asked about this one
-        unsafe { std::mem::transmute_copy(&n) }
-    }
-
     fn way(count: c_int) -> Way {
         Way::Message(NonNull::dangling(), Message { sends: true, of_input: false, offset: 0, count, peer: 1, lane: 0 })
     }
 
     /// The bytes of the message that is found.
-    fn found<const N: usize>(key: &Key<N>) -> Option<c_int> {
-        // SAFETY: looked at before anything else is kept
-        match unsafe { find(key) } {
+    fn found<const N: usize>(calls: &Calls, key: &Key<N>) -> Option<c_int> {
+        match calls.find(key)?.way {
             Some(Way::Message(_, message)) => Some(message.count),
             _ => None,
         }
     }
 
-    // one test: what goes elsewhere in this process makes all void
     #[test]
-    fn a_call_is_found_by_all_of_it_until_a_communicator_goes() {
-        let key = |comm_n, asked| Key::new(&bcast::COLLECTIVE, Words::Mpis, false, comm(comm_n), asked);
-        let one = key(64, [4, 7, 0]);
-        assert_eq!(found(&one), None, "nothing was kept");
-        keep(&one, way(4));
-        assert_eq!(found(&one), Some(4));
-        for other in [key(72, [4, 7, 0]), key(64, [5, 7, 0]), key(64, [4, 8, 0]), key(64, [4, 7, 1])] {
-            assert_eq!(found(&other), None);
+    fn a_call_is_found_by_all_of_it() {
+        let mut calls = Calls::default();
+        let key = |asked| Key::new(&bcast::COLLECTIVE, Words::Mpis, false, asked);
+        let one = key([4, 7, 0]);
+        assert_eq!(found(&calls, &one), None, "nothing was kept");
+        assert_eq!(found(&calls, &key([0, 0, 0])), None);
+        calls.keep(&one, way(4));
+        assert_eq!(found(&calls, &one), Some(4));
+        for other in [[5, 7, 0], [4, 8, 0], [4, 7, 1]] {
+            assert_eq!(found(&calls, &key(other)), None);
         }
         for (collective, words, in_place) in [
             (&allreduce::COLLECTIVE, Words::Mpis, false),
             (&bcast::COLLECTIVE, Words::Ours, false),
             (&bcast::COLLECTIVE, Words::Mpis, true),
         ] {
-            assert_eq!(found(&Key::new(collective, words, in_place, comm(64), [4, 7, 0])), None);
+            assert_eq!(found(&calls, &Key::new(collective, words, in_place, [4, 7, 0])), None);
         }
-        super::super::communicator::forget();
-        assert_eq!(found(&one), None, "the handle may be another communicator's now");
+    }
 
+    #[test]
+    fn the_last_call_is_always_found_and_sizes_have_several_places() {
+        let (mut calls, key) = (Calls::default(), |bytes| Key::new(&bcast::COLLECTIVE, Words::Mpis, false, [bytes, 7, 0]));
         let sizes: Vec<usize> = (0..20).map(|k| 1 << k).collect();
         for &bytes in &sizes {
-            keep(&key(64, [bytes, 7, 0]), way(bytes as c_int));
-            assert_eq!(found(&key(64, [bytes, 7, 0])), Some(bytes as c_int));
+            calls.keep(&key(bytes), way(bytes as c_int));
+            assert_eq!(found(&calls, &key(bytes)), Some(bytes as c_int));
         }
-        let places: std::collections::BTreeSet<usize> = sizes.iter().map(|&bytes| key(64, [bytes, 7, 0]).place()).collect();
-        assert!(places.len() >= RECENT / 2, "sizes that are powers of two have {} places", places.len());
+        let places = sizes.iter().filter(|&&bytes| found(&calls, &key(bytes)).is_some()).count();
+        assert!(places >= RECENT / 2, "sizes that are powers of two have {places} places");
+    }
+
+    #[test]
+    fn what_is_compared_lies_in_one_line_of_a_cache() {
+        assert_eq!((std::mem::offset_of!(Quick, function) + size_of::<usize>(), align_of::<Quick>()), (64, 64));
     }
 }

@@ -20,9 +20,9 @@ use crate::collective::{self, Collective, allgather, allreduce, alltoall, barrie
 use crate::error::{Error, Result};
 use crate::plan::OWN;
 use crate::topology::Rank;
-use crate::transport::library::Own;
+use crate::transport::library;
 use crate::transport::mpi::is_initialized;
-use crate::transport::native;
+use crate::transport::native::{self, functions};
 use mpi::ffi::{self, MPI_Comm as Comm, MPI_Datatype as Datatype, MPI_Op as Op, MPI_Request as Request};
 use mpi::request::StaticScope;
 use std::os::raw::{c_int, c_void};
@@ -38,57 +38,65 @@ type Ints = *const c_int;
 
 /// Broadcasts from a root.
 #[inline]
-pub unsafe extern "C" fn bcast(data: Out, count: c_int, datatype: Datatype, root: c_int, comm: Comm) -> c_int {
-    let own = move || unsafe { native::PMPI_Bcast(data, count, datatype, root, comm) };
+pub unsafe fn bcast(data: Out, count: c_int, datatype: Datatype, root: c_int, comm: Comm) -> c_int {
+    let own =
+        move |own: Option<library::Message>| unsafe { own.unwrap_or_else(|| functions().PMPI_Bcast)(data, count, datatype, root, comm) };
     let call = move |()| Some(Call::new(&bcast::COLLECTIVE, comm, root as Rank, (Items::none(), items(data, count, datatype)), None));
     if count == 0 {
         // over wherever it is called, whatever is planned
         settle(comm);
-        return own();
+        return own(None);
     }
-    let key = key(&bcast::COLLECTIVE, false, comm, [count as usize, word(datatype), root as usize]);
+    let key = key(&bcast::COLLECTIVE, false, [count as usize, word(datatype), root as usize]);
     unsafe { adaptively(comm, key, (null(), data), call, own) }
 }
 
 /// Returns when all have come.
 #[inline]
-pub unsafe extern "C" fn barrier(comm: Comm) -> c_int {
+pub unsafe fn barrier(comm: Comm) -> c_int {
     let call = move |()| Some(Call::new(&barrier::COLLECTIVE, comm, 0, (Items::none(), Items::none()), None));
-    unsafe { adaptively(comm, key(&barrier::COLLECTIVE, false, comm, []), (null(), null_mut()), call, move || native::PMPI_Barrier(comm)) }
+    let own = move |own: Option<library::Alone>| unsafe { own.unwrap_or_else(|| functions().PMPI_Barrier)(comm) };
+    unsafe { adaptively(comm, key(&barrier::COLLECTIVE, false, []), (null(), null_mut()), call, own) }
 }
 
 /// Combines what all give, for all.
 #[inline]
-pub unsafe extern "C" fn allreduce(given: In, got: Out, count: c_int, datatype: Datatype, op: Op, comm: Comm) -> c_int {
-    let own = move || unsafe { native::PMPI_Allreduce(given, got, count, datatype, op, comm) };
+pub unsafe fn allreduce(given: In, got: Out, count: c_int, datatype: Datatype, op: Op, comm: Comm) -> c_int {
+    let own = move |own: Option<library::Combined>| unsafe {
+        own.unwrap_or_else(|| functions().PMPI_Allreduce)(given, got, count, datatype, op, comm)
+    };
     let call = move |()| combined(&allreduce::COLLECTIVE, (given, got), (i64::from(count), i64::from(count)), datatype, op, (0, comm));
-    let key = key(&allreduce::COLLECTIVE, is_special(given), comm, [count as usize, word(datatype), op.0 as usize]);
+    let key = key(&allreduce::COLLECTIVE, is_special(given), [count as usize, word(datatype), op.0 as usize]);
     unsafe { adaptively(comm, key, (given, got), call, own) }
 }
 
 /// Combines what all give, for the root.
 #[inline]
-pub unsafe extern "C" fn reduce(given: In, got: Out, count: c_int, datatype: Datatype, op: Op, root: c_int, comm: Comm) -> c_int {
-    let own = move || unsafe { native::PMPI_Reduce(given, got, count, datatype, op, root, comm) };
+pub unsafe fn reduce(given: In, got: Out, count: c_int, datatype: Datatype, op: Op, root: c_int, comm: Comm) -> c_int {
+    let own = move |own: Option<library::CombinedAtRoot>| unsafe {
+        own.unwrap_or_else(|| functions().PMPI_Reduce)(given, got, count, datatype, op, root, comm)
+    };
     let call = move |()| {
         let count = i64::from(count);
         // in place is the root's word alone
         let elsewhere = is_in_place(given) && rank(comm).ok()? != root as Rank;
         if elsewhere { None } else { combined(&reduce::COLLECTIVE, (given, got), (count, count), datatype, op, (root as Rank, comm)) }
     };
-    let key = key(&reduce::COLLECTIVE, is_special(given), comm, [count as usize, word(datatype), op.0 as usize, root as usize]);
+    let key = key(&reduce::COLLECTIVE, is_special(given), [count as usize, word(datatype), op.0 as usize, root as usize]);
     unsafe { adaptively(comm, key, (given, got), call, own) }
 }
 
 /// Combines what all give, a block for each, which gets it.
 #[inline]
-pub unsafe extern "C" fn reduce_scatter_block(given: In, got: Out, count: c_int, datatype: Datatype, op: Op, comm: Comm) -> c_int {
-    let own = move || unsafe { native::PMPI_Reduce_scatter_block(given, got, count, datatype, op, comm) };
+pub unsafe fn reduce_scatter_block(given: In, got: Out, count: c_int, datatype: Datatype, op: Op, comm: Comm) -> c_int {
+    let own = move |own: Option<library::Combined>| unsafe {
+        own.unwrap_or_else(|| functions().PMPI_Reduce_scatter_block)(given, got, count, datatype, op, comm)
+    };
     let call = move |()| {
         let counts = (i64::from(count) * sizes(comm).ok()?.0 as i64, i64::from(count));
         combined(&reduce_scatter::COLLECTIVE, (given, got), counts, datatype, op, (0, comm))
     };
-    let key = key(&reduce_scatter::COLLECTIVE, is_special(given), comm, [count as usize, word(datatype), op.0 as usize]);
+    let key = key(&reduce_scatter::COLLECTIVE, is_special(given), [count as usize, word(datatype), op.0 as usize]);
     unsafe { adaptively(comm, key, (given, got), call, own) }
 }
 
@@ -103,15 +111,24 @@ pub unsafe fn reduce_scatter(given: In, got: Out, counts: Ints, datatype: Dataty
         }
         let (whole, block) = (Items { data: given.cast_mut().cast(), count: all, datatype }, items(got, counts[me], datatype));
         let buffers = if is_in_place(given) { (Items { data: got.cast(), ..whole }, None) } else { (whole, Some(block)) };
-        unsafe { vector::reduce_scatter(comm, buffers, counts, (op, commutes(op, datatype).ok_or_else(not_one)?)) }
+        unsafe {
+            vector::reduce_scatter(
+                comm,
+                buffers,
+                counts,
+                (op, commutes(op, datatype).ok_or_else(|| Error::invalid("combine: there is no such operation"))?),
+            )
+        }
     };
     unsafe { of_vectors(comm, run, own) }
 }
 
 /// Brings everybody's block to the root.
 #[inline]
-pub unsafe extern "C" fn gather(from: In, n: c_int, t: Datatype, into: Out, m: c_int, u: Datatype, root: c_int, comm: Comm) -> c_int {
-    let own = move || unsafe { native::PMPI_Gather(from, n, t, into, m, u, root, comm) };
+pub unsafe fn gather(from: In, n: c_int, t: Datatype, into: Out, m: c_int, u: Datatype, root: c_int, comm: Comm) -> c_int {
+    let own = move |own: Option<library::BlocksOfRoot>| unsafe {
+        own.unwrap_or_else(|| functions().PMPI_Gather)(from, n, t, into, m, u, root, comm)
+    };
     let call = move |()| {
         let collective = &gather::COLLECTIVE;
         let at_root = at_root(root, comm)?;
@@ -122,14 +139,16 @@ pub unsafe extern "C" fn gather(from: In, n: c_int, t: Datatype, into: Out, m: c
             (false, _) => Call::new(collective, comm, root as Rank, (items(from.cast_mut(), n, t), all), None),
         })
     };
-    let key = key(&gather::COLLECTIVE, is_special(from), comm, [n as usize, word(t), m as usize, word(u), root as usize]);
+    let key = key(&gather::COLLECTIVE, is_special(from), [n as usize, word(t), m as usize, word(u), root as usize]);
     unsafe { adaptively(comm, key, (from, into), call, own) }
 }
 
 /// Brings everybody its block of what the root has.
 #[inline]
-pub unsafe extern "C" fn scatter(from: In, n: c_int, t: Datatype, into: Out, m: c_int, u: Datatype, root: c_int, comm: Comm) -> c_int {
-    let own = move || unsafe { native::PMPI_Scatter(from, n, t, into, m, u, root, comm) };
+pub unsafe fn scatter(from: In, n: c_int, t: Datatype, into: Out, m: c_int, u: Datatype, root: c_int, comm: Comm) -> c_int {
+    let own = move |own: Option<library::BlocksOfRoot>| unsafe {
+        own.unwrap_or_else(|| functions().PMPI_Scatter)(from, n, t, into, m, u, root, comm)
+    };
     let call = move |()| {
         let collective = &scatter::COLLECTIVE;
         let at_root = at_root(root, comm)?;
@@ -140,14 +159,15 @@ pub unsafe extern "C" fn scatter(from: In, n: c_int, t: Datatype, into: Out, m: 
             (false, _) => Call::new(collective, comm, root as Rank, (all, items(into, m, u)), None),
         })
     };
-    let key = key(&scatter::COLLECTIVE, is_special(into), comm, [n as usize, word(t), m as usize, word(u), root as usize]);
+    let key = key(&scatter::COLLECTIVE, is_special(into), [n as usize, word(t), m as usize, word(u), root as usize]);
     unsafe { adaptively(comm, key, (from, into), call, own) }
 }
 
 /// Brings everybody's block to all.
 #[inline]
-pub unsafe extern "C" fn allgather(from: In, n: c_int, t: Datatype, into: Out, m: c_int, u: Datatype, comm: Comm) -> c_int {
-    let own = move || unsafe { native::PMPI_Allgather(from, n, t, into, m, u, comm) };
+pub unsafe fn allgather(from: In, n: c_int, t: Datatype, into: Out, m: c_int, u: Datatype, comm: Comm) -> c_int {
+    let own =
+        move |own: Option<library::Blocks>| unsafe { own.unwrap_or_else(|| functions().PMPI_Allgather)(from, n, t, into, m, u, comm) };
     let call = move |()| {
         let (collective, all) = (&allgather::COLLECTIVE, blocks(into, m, u, comm)?);
         let given = || items(from.cast_mut(), n, t);
@@ -157,14 +177,14 @@ pub unsafe extern "C" fn allgather(from: In, n: c_int, t: Datatype, into: Out, m
             Call::new(collective, comm, 0, (given(), all), None)
         })
     };
-    let key = key(&allgather::COLLECTIVE, is_special(from), comm, [n as usize, word(t), m as usize, word(u)]);
+    let key = key(&allgather::COLLECTIVE, is_special(from), [n as usize, word(t), m as usize, word(u)]);
     unsafe { adaptively(comm, key, (from, into), call, own) }
 }
 
 /// Brings everybody a block from each.
 #[inline]
-pub unsafe extern "C" fn alltoall(from: In, n: c_int, t: Datatype, into: Out, m: c_int, u: Datatype, comm: Comm) -> c_int {
-    let own = move || unsafe { native::PMPI_Alltoall(from, n, t, into, m, u, comm) };
+pub unsafe fn alltoall(from: In, n: c_int, t: Datatype, into: Out, m: c_int, u: Datatype, comm: Comm) -> c_int {
+    let own = move |own: Option<library::Blocks>| unsafe { own.unwrap_or_else(|| functions().PMPI_Alltoall)(from, n, t, into, m, u, comm) };
     let call = move |()| {
         let (collective, all) = (&alltoall::COLLECTIVE, blocks(into, m, u, comm)?);
         Some(match is_in_place(from) {
@@ -172,7 +192,7 @@ pub unsafe extern "C" fn alltoall(from: In, n: c_int, t: Datatype, into: Out, m:
             false => Call::new(collective, comm, 0, (blocks(from.cast_mut(), n, t, comm)?, all), None),
         })
     };
-    let key = key(&alltoall::COLLECTIVE, is_special(from), comm, [n as usize, word(t), m as usize, word(u)]);
+    let key = key(&alltoall::COLLECTIVE, is_special(from), [n as usize, word(t), m as usize, word(u)]);
     unsafe { adaptively(comm, key, (from, into), call, own) }
 }
 
@@ -320,26 +340,10 @@ fn is_the_librarys(comm: Comm) -> bool {
     }
 }
 
-/// The function here that a collective's is the namesake of.
-pub(crate) fn own(collective: &Collective) -> Option<Own> {
-    let all: [(&Collective, Own); 9] = [
-        (&bcast::COLLECTIVE, Own::Message(bcast)),
-        (&barrier::COLLECTIVE, Own::Alone(barrier)),
-        (&allreduce::COLLECTIVE, Own::Combined(allreduce)),
-        (&reduce::COLLECTIVE, Own::CombinedAtRoot(reduce)),
-        (&reduce_scatter::COLLECTIVE, Own::Combined(reduce_scatter_block)),
-        (&gather::COLLECTIVE, Own::BlocksOfRoot(gather)),
-        (&scatter::COLLECTIVE, Own::BlocksOfRoot(scatter)),
-        (&allgather::COLLECTIVE, Own::Blocks(allgather)),
-        (&alltoall::COLLECTIVE, Own::Blocks(alltoall)),
-    ];
-    all.into_iter().find(|(named, _)| *named == collective).map(|(_, own)| own)
-}
-
 /// What a call is remembered by.
 #[inline]
-fn key<const N: usize>(collective: &'static Collective, in_place: bool, comm: Comm, asked: [usize; N]) -> Key<N> {
-    Key::new(collective, Words::Mpis, in_place, comm, asked)
+fn key<const N: usize>(collective: &'static Collective, in_place: bool, asked: [usize; N]) -> Key<N> {
+    Key::new(collective, Words::Mpis, in_place, asked)
 }
 
 /// A datatype's handle as a number.
@@ -348,27 +352,31 @@ fn word(datatype: Datatype) -> usize {
     datatype.0 as usize
 }
 
-/// Runs a call, if it is one that can be planned, or else the library's own.
+/// Runs a call, if it is one that can be planned, or else the library's own, which is given where it is known; it must be of the type of the collective's.
 #[inline(always)] // a call that is remembered compares and jumps
-unsafe fn adaptively<const N: usize>(
+unsafe fn adaptively<F: Copy, const N: usize>(
     comm: Comm,
     key: Key<N>,
     (given, got): (In, Out),
     call: impl FnOnce(()) -> Option<Call>,
-    own: impl Fn() -> c_int,
+    own: impl Fn(Option<F>) -> c_int,
 ) -> c_int {
+    // outside MPI, and on no communicator, nothing is remembered
     // SAFETY: the caller's arguments; what is found is read before MPI is called, which may call a user's reduction, and that this
     unsafe {
-        match quick::find(&key) {
-            Some(Way::Librarys(..)) => own(),
-            Some(Way::Message(planned, message)) if !is_special(message.base(given.cast_mut().cast(), got.cast()).cast()) => {
-                let message = *message;
+        if let Some(quick) = quick::find(comm, &key) {
+            if let Some(function) = quick.function() {
+                return own(Some(function));
+            }
+            if let Some(Way::Message(planned, message)) = quick.way
+                && !is_special(message.base(given.cast_mut().cast(), got.cast()).cast())
+            {
                 let done = (*planned.as_ptr()).message(&message, message.base(given.cast_mut().cast(), got.cast()));
                 let Err(failed) = done else { return ffi::MPI_SUCCESS as c_int };
-                told(comm, Err(failed))
+                return told(comm, Err(failed));
             }
-            _ => look_up(comm, key, call, own),
         }
+        look_up(comm, key, call, move || own(None))
     }
 }
 
@@ -454,10 +462,6 @@ fn commutes(op: Op, datatype: Datatype) -> Option<bool> {
     // SAFETY: an operation
     let code = unsafe { native::PMPI_Op_commutative(op, &mut commutes) };
     (code == ffi::MPI_SUCCESS as c_int).then_some(commutes != 0)
-}
-
-fn not_one() -> Error {
-    Error::invalid("combine: there is no such operation")
 }
 
 /// True at the root, also where that is in another group and this is its only rank that counts.

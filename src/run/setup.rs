@@ -2,7 +2,6 @@
 
 use super::call::{self, Call};
 use super::communicator::{State, duplicate, state};
-use super::items::Items;
 use super::known::Known;
 use super::private::greatest;
 use super::rank;
@@ -53,11 +52,7 @@ fn by_steps(
     layout: Layout,
     arguments: &Arguments,
 ) -> Result<Option<Called>> {
-    let (datatype, bytes, op) = arguments.items(collective)?;
-    let items = |data: *mut u8, length: usize| Items { data, count: (length / bytes) as i64, datatype };
-    let input = arguments.buffers.input().cast_mut();
-    let (given, got) = (items(input, layout.input), items(arguments.buffers.output(), layout.output));
-    let call = Call::new(collective, comm, arguments.root, (given, got), collective.combines.then_some((op, true)));
+    let call = Call::of(collective, comm, layout, arguments)?;
     // SAFETY: the caller's communicator and buffers, which nobody else uses
     let known = unsafe { Known::by_steps(&call.asked, steps)? };
     // SAFETY: as above

@@ -143,12 +143,18 @@ pub enum Own {
 
 type In = *const c_void;
 type Out = *mut c_void;
-type Alone = unsafe extern "C" fn(MPI_Comm) -> c_int;
-type Message = unsafe extern "C" fn(Out, c_int, MPI_Datatype, c_int, MPI_Comm) -> c_int;
-type Combined = unsafe extern "C" fn(In, Out, c_int, MPI_Datatype, MPI_Op, MPI_Comm) -> c_int;
-type CombinedAtRoot = unsafe extern "C" fn(In, Out, c_int, MPI_Datatype, MPI_Op, c_int, MPI_Comm) -> c_int;
-type Blocks = unsafe extern "C" fn(In, c_int, MPI_Datatype, Out, c_int, MPI_Datatype, MPI_Comm) -> c_int;
-type BlocksOfRoot = unsafe extern "C" fn(In, c_int, MPI_Datatype, Out, c_int, MPI_Datatype, c_int, MPI_Comm) -> c_int;
+/// As [`Own::Alone`].
+pub type Alone = unsafe extern "C" fn(MPI_Comm) -> c_int;
+/// As [`Own::Message`].
+pub type Message = unsafe extern "C" fn(Out, c_int, MPI_Datatype, c_int, MPI_Comm) -> c_int;
+/// As [`Own::Combined`].
+pub type Combined = unsafe extern "C" fn(In, Out, c_int, MPI_Datatype, MPI_Op, MPI_Comm) -> c_int;
+/// As [`Own::CombinedAtRoot`].
+pub type CombinedAtRoot = unsafe extern "C" fn(In, Out, c_int, MPI_Datatype, MPI_Op, c_int, MPI_Comm) -> c_int;
+/// As [`Own::Blocks`].
+pub type Blocks = unsafe extern "C" fn(In, c_int, MPI_Datatype, Out, c_int, MPI_Datatype, MPI_Comm) -> c_int;
+/// As [`Own::BlocksOfRoot`].
+pub type BlocksOfRoot = unsafe extern "C" fn(In, c_int, MPI_Datatype, Out, c_int, MPI_Datatype, c_int, MPI_Comm) -> c_int;
 
 impl Own {
     /// That of a collective.
@@ -175,6 +181,18 @@ impl Own {
                 (Size::Block, false, true) => Own::BlocksOfRoot(transmute::<Out, BlocksOfRoot>(found)),
             }
         })
+    }
+
+    /// Where it is.
+    pub fn address(self) -> usize {
+        match self {
+            Own::Alone(own) => own as usize,
+            Own::Message(own) => own as usize,
+            Own::Combined(own) => own as usize,
+            Own::CombinedAtRoot(own) => own as usize,
+            Own::Blocks(own) => own as usize,
+            Own::BlocksOfRoot(own) => own as usize,
+        }
     }
 
     /// Calls it.
@@ -218,36 +236,12 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Of the library's own function.
-    ///
     /// # Safety
     /// The buffers must be as large as the collective's layout says, as long as this is used, `comm` a valid communicator whose members all do this.
     ///
     /// # Errors
     /// The library has no such function, or what is asked for is none of its calls.
     pub unsafe fn new(collective: &Collective, arguments: &Arguments, comm: MPI_Comm) -> Result<Ready> {
-        // SAFETY: the caller's
-        unsafe { Ready::of(Own::of(collective)?, collective, arguments, comm) }
-    }
-
-    /// Makes it.
-    ///
-    /// # Errors
-    /// MPI's reason.
-    #[inline]
-    pub fn run(&self) -> Result<()> {
-        // SAFETY: who made it vouches for it
-        check(self.function, unsafe { self.own.call(&self.call, self.comm) })
-    }
-
-    /// Of a function that takes what the library's own takes.
-    ///
-    /// # Safety
-    /// As [`Ready::new`].
-    ///
-    /// # Errors
-    /// As there.
-    pub unsafe fn of(own: Own, collective: &Collective, arguments: &Arguments, comm: MPI_Comm) -> Result<Ready> {
         let wrong = || Error::invalid(format!("call {}: an int does not count its bytes", collective.function));
         let count = if collective.combines {
             arguments.need_operation()?.count(arguments.bytes)?
@@ -261,7 +255,17 @@ impl Ready {
         let input = copy.as_ref().map_or(arguments.buffers.input(), |copy| copy.as_ptr()).cast();
         let output = arguments.buffers.output().cast();
         let call = Call { input, given: items, output, got: items, op, root: arguments.root as c_int };
-        Ok(Ready { function: collective.function, own, call, comm, _copy: copy })
+        Ok(Ready { function: collective.function, own: Own::of(collective)?, call, comm, _copy: copy })
+    }
+
+    /// Makes it.
+    ///
+    /// # Errors
+    /// MPI's reason.
+    #[inline]
+    pub fn run(&self) -> Result<()> {
+        // SAFETY: who made it vouches for it
+        check(self.function, unsafe { self.own.call(&self.call, self.comm) })
     }
 }
 

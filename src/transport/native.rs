@@ -25,8 +25,9 @@ type Deleted<T> = Option<unsafe extern "C" fn(T, c_int, Place, Place) -> c_int>;
 macro_rules! functions {
     ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         /// Where they are.
-        struct Functions {
-            $($name: unsafe extern "C" fn($($type),*) -> $result,)*
+        #[allow(missing_docs)]
+        pub struct Functions {
+            $(pub $name: unsafe extern "C" fn($($type),*) -> $result,)*
         }
 
         impl Functions {
@@ -153,8 +154,9 @@ functions! {
     PMPI_Wtime() -> f64;
 }
 
+/// Where the library's functions are.
 #[inline]
-fn functions() -> &'static Functions {
+pub fn functions() -> &'static Functions {
     static FOUND: OnceLock<Functions> = OnceLock::new();
     FOUND.get_or_init(Functions::find)
 }
