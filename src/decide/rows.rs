@@ -1,7 +1,7 @@
 //! Rows for all sizes: what was taken where choices were made, and between these sizes what is predicted to be the best of what was taken near.
 
 use super::between::{Close, ProtocolChange, best_from};
-use super::{ALIKE, beats_native, halfway, is_within_a_call, times_apart};
+use super::{ALIKE, distance, halfway, is_native_between};
 use crate::error::Result;
 use crate::stats;
 
@@ -77,13 +77,9 @@ pub fn rows<K: PartialEq + Clone>(
             return Ok((None, Vec::new()));
         };
         let native = native_seconds(made, bytes);
-        let nearest = made.iter().min_by_key(|m| times_apart(m.bytes, bytes));
-        let preferred = nearest.is_some_and(is_native_preferred);
-        let is_natives = |native| match nearest {
-            // what calls in a row told apart no prediction does
-            Some(nearest) if is_within_a_call(own, native) => nearest.taken.is_none(),
-            _ => preferred || !beats_native(own, native, None),
-        };
+        let nearest = made.iter().min_by(|a, b| distance(a.bytes, bytes).total_cmp(&distance(b.bytes, bytes)));
+        let (preferred, own_is_near) = (nearest.is_some_and(is_native_preferred), nearest.is_some_and(|m| m.taken.is_some()));
+        let is_natives = |native| is_native_between(own, native, own_is_near, preferred);
         let taken = if native.is_some_and(is_natives) { None } else { Some(first) };
         let least = native.filter(|_| taken.is_none()).unwrap_or(own);
         let as_good = |t: f64| t <= least * (1.0 + ALIKE) && (!preferred || t * (1.0 + ALIKE) >= least);

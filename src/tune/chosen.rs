@@ -22,7 +22,7 @@ pub(super) fn is_remeasured(samples: &Samples, experiment: &Experiment) -> bool 
     samples.get(experiment).is_some_and(|sample| !sample.remeasured.is_empty())
 }
 
-/// The place of the fastest of some schedules, of which the best predicted ones come first: of those that are too short to be told apart the first one.
+/// The place of the fastest of some schedules: of those that are too short to be told apart the first one, since the best predicted ones come first.
 pub(super) fn fastest(samples: &Samples, rivals: &[Experiment]) -> Option<usize> {
     let some = rivals.iter().any(|e| is_remeasured(samples, e));
     let known = || (0..rivals.len()).filter(|&k| !some || is_remeasured(samples, &rivals[k]));
@@ -57,7 +57,8 @@ pub(super) fn fastest_at_first(samples: &Samples, rivals: &[Experiment]) -> Opti
 }
 
 /// Runs what was chosen again, each in turns with the library's own where that might be preferred, or ours to it; longer, where ours seems to be
-/// faster by enough and this did not make sure of it. Then calls in a row of both, where ours is taken and the library's own is not far slower.
+/// faster by enough and this did not make sure of it. Then calls in a row of both, where ours is taken and the library's own is not far slower,
+/// or where calls alone do not tell them apart.
 pub(super) fn confirm(session: &mut Session, chosen: Vec<(Experiment, Experiment)>) -> Result<()> {
     let (mut fields, mut far_apart) = (Vec::new(), Vec::new());
     for (own, native) in &chosen {
@@ -82,7 +83,7 @@ pub(super) fn confirm(session: &mut Session, chosen: Vec<(Experiment, Experiment
         let Some(found) = verdict(session.samples(), session.settings(), own, native) else { return false };
         let Verdict { own_s, native_s: Some(native_s), .. } = found else { return false };
         let may_win = is_within_a_call(own_s, native_s) && !is_slower(session.samples(), own, native);
-        (!found.native || may_win) && native_s <= MADE_UP_FOR * own_s
+        may_win || !found.native && native_s <= MADE_UP_FOR * own_s
     };
     let near = chosen.into_iter().filter(near).map(|(own, native)| vec![own, native]).collect();
     session.in_a_row(IN_A_ROW, near)
@@ -284,6 +285,8 @@ mod tests {
         };
         assert!(!native(alone, [&[0.99e-7, 1.0e-7, 1.01e-7], &[1.1e-7, 1.1e-7, 1.2e-7]]));
         assert!(native(alone, [&[], &[]]), "none were made");
+        let far = [&[2.0e-7, 2.1e-7, 2.2e-7][..], &[8.0e-7, 8.1e-7, 8.2e-7]];
+        assert!(!native(far, [&[0.99e-7, 1.0e-7, 1.01e-7], &[4e-7, 4e-7, 4e-7]]), "four times as long is within a microsecond");
         assert!(native(alone, [&[1.06e-7, 1.06e-7, 1.06e-7], &[1.1e-7, 1.1e-7, 1.2e-7]]), "by too little");
         assert!(native(alone, [&[0.99e-7, 1.0e-7, 1.15e-7], &[1.1e-7, 1.1e-7, 1.2e-7]]), "not clearly");
         let slower = [&[4.0e-7, 4.1e-7, 4.2e-7][..], &[3.0e-7, 3.1e-7, 3.2e-7]];

@@ -1,7 +1,7 @@
 //! Rows across groups for all sizes, from the schedules that were measured at some.
 
 use super::across::{BCAST_SIZES, Candidate};
-use crate::decide::{CLOSE, Made, beats_native, rows, times_apart};
+use crate::decide::{CLOSE, Made, distance, is_native_between, rows};
 use crate::error::Result;
 use crate::plan::{Flow, Predictions, TwoLevelChoice, TwoLevelParameters, choice_name, protocol_changes_of};
 use crate::policy::{Evidence, NO_OTHER, PER_GROUP, TwoLevelRow};
@@ -42,8 +42,10 @@ pub(super) fn between_sizes(predictions: &Predictions, root: Rank, of_sizes: &[O
             Some(made) => TwoLevelRow { from_bytes: row.from, ..made.row.clone() },
             None => {
                 let native_s = (!sizes.is_empty()).then(|| stats::interpolate(&sizes, &native, row.at));
-                let preferred = of_sizes.iter().min_by_key(|s| times_apart(s.row.at_bytes, row.at)).is_some_and(is_preferred);
-                let native = native_s.is_some_and(|native| preferred || !beats_native(row.seconds, native, None));
+                let apart = |s: &OfSize| distance(s.row.at_bytes, row.at);
+                let nearest = of_sizes.iter().min_by(|a, b| apart(a).total_cmp(&apart(b)));
+                let (preferred, own_is_near) = (nearest.is_some_and(is_preferred), nearest.is_some_and(|s| !s.row.native));
+                let native = native_s.is_some_and(|native| is_native_between(row.seconds, native, own_is_near, preferred));
                 let evidence = Evidence { predicted_s: row.seconds, native_s, runner_up: NO_OTHER.into(), ..Evidence::default() };
                 row_of_routes(&row.taken.flatten(), row.from, row.at, evidence, native)
             }
