@@ -4,6 +4,7 @@
 use super::bound::Floor;
 use super::chosen::{self, Verdict, choosing, confirm, is_remeasured, verdict};
 use super::missed::{HOPELESS, Missed};
+use super::other_roots::{Pair, better_elsewhere};
 use super::rows::{OfSize, between_sizes, choice_at, row_of_routes};
 use super::segments::{PIECES, neighbours, pipeline, segment_sizes};
 use super::{HOLDS, ROUNDS};
@@ -19,6 +20,7 @@ use crate::policy::{CompiledPolicy, Evidence, NO_OTHER, PER_GROUP, Policy, TwoLe
 use crate::schedule::{WINDOW, pieces};
 use crate::score::Ratios;
 use crate::stats;
+use crate::topology::Rank;
 use crate::two_level::{INTER_GROUP_ALGORITHMS, InterGroupAlgorithm, ROUTED, TwoLevel};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -66,9 +68,16 @@ pub fn choose(
     let by_size = if exhaustive { search.exhaustively(session)? } else { search.by_prediction(session)? };
     let taken = by_size.iter().map(|of_size| search.taken(session, of_size)).collect::<Result<Vec<_>>>()?;
     let all = || BCAST_SIZES.iter().zip(&by_size).zip(&taken).filter_map(|((&bytes, of_size), taken)| Some((bytes, of_size, (*taken)?)));
-    confirm(session, all().map(|(bytes, of_size, taken)| (experiment(&of_size[taken]), search.native(bytes))).collect())?;
-    let made: Vec<OfSize> =
-        all().filter_map(|(bytes, of_size, taken)| made(session, bytes, of_size, taken, &search.native(bytes))).collect();
+    let first = |(bytes, of_size, taken): (usize, &Vec<Candidate>, usize)| (experiment(&of_size[taken]), search.native(bytes, 0));
+    confirm(session, all().map(first).collect())?;
+    let pair = |of: (usize, &Vec<Candidate>, usize)| Ok((first(of), search.at_last(of.0, &of.1[of.2])?));
+    let ours = if search.has_native { better_elsewhere(session, &all().map(pair).collect::<Result<Vec<_>>>()?)? } else { Vec::new() };
+    let of_sizes = all().enumerate().filter_map(|(k, (bytes, of_size, taken))| {
+        let made = made(session, bytes, of_size, taken, &search.native(bytes, 0))?;
+        let elsewhere = ours.get(k).is_some_and(|&ours| ours);
+        Some(OfSize { row: TwoLevelRow { native: made.row.native && !elsewhere, ..made.row }, elsewhere, ..made })
+    });
+    let made: Vec<OfSize> = of_sizes.collect();
     Ok((between_sizes(&search.predictions, 0, &made)?, calibration(session, &by_size)))
 }
 
@@ -138,7 +147,7 @@ impl Search<'_> {
         let of = |bytes: usize| {
             all_candidates(ROUTED, self.members.len(), bytes).into_iter().map(move |(algorithm, parameters)| (bytes, algorithm, parameters))
         };
-        let plain: Vec<Experiment> = BCAST_SIZES.into_iter().flat_map(of).map(|(b, a, p)| self.over_all(b, a.name, p)).collect();
+        let plain: Vec<Experiment> = BCAST_SIZES.into_iter().flat_map(of).map(|(b, a, p)| self.over_all(b, 0, a.name, p)).collect();
         session.measure("every algorithm over all ranks", &plain)?;
         session.remeasure(REMEASURE, &fields)?;
         Ok(by_size)
@@ -265,17 +274,27 @@ impl Search<'_> {
 
     /// The candidates, and the library's own broadcast.
     fn field(&self, bytes: usize, candidates: &[Candidate]) -> Vec<Experiment> {
-        let native = self.has_native.then(|| self.native(bytes));
+        let native = self.has_native.then(|| self.native(bytes, 0));
         candidates.iter().map(experiment).chain(native).collect()
     }
 
-    fn native(&self, bytes: usize) -> Experiment {
-        self.over_all(bytes, ROUTED.native().name, Parameters::default())
+    fn native(&self, bytes: usize, root: Rank) -> Experiment {
+        self.over_all(bytes, root, ROUTED.native().name, Parameters::default())
     }
 
-    fn over_all(&self, bytes: usize, algorithm: &str, parameters: Parameters) -> Experiment {
+    fn over_all(&self, bytes: usize, root: Rank, algorithm: &str, parameters: Parameters) -> Experiment {
         let (collective, ranks) = (ROUTED, (0..self.members.len()).collect());
-        Experiment::Collective { collective, ranks, root: 0, bytes, algorithm: algorithm.into(), parameters }
+        Experiment::Collective { collective, ranks, root, bytes, algorithm: algorithm.into(), parameters }
+    }
+
+    /// The same schedule from the last rank, which is no group's first one mostly, and the library's own from there.
+    fn at_last(&self, bytes: usize, candidate: &Candidate) -> Result<Pair> {
+        let root = self.members.len() - 1;
+        let two_level = match candidate.choice {
+            Some(choice) => two_level(self.policy, self.members, root, bytes, choice)?,
+            None => plan::whole(self.policy, self.members, root, bytes)?.two_level,
+        };
+        Ok((Experiment::TwoLevel { two_level }, self.native(bytes, root)))
     }
 
     /// Every schedule: each inter-group algorithm with each tree and each segment, and the whole message.
@@ -443,7 +462,7 @@ fn made<'a>(session: &Session, bytes: usize, candidates: &'a [Candidate], taken:
         margin: runner_up.map_or(0.0, |(_, t)| stats::margin(*t, time)),
     };
     let measured = std::iter::once((best, own_s)).chain(others.iter().map(|&(k, t)| (&candidates[k], t))).collect();
-    Some(OfSize { measured, row: row_of_routes(&choice_at(best, bytes), 0, bytes, evidence, native) })
+    Some(OfSize { measured, elsewhere: false, row: row_of_routes(&choice_at(best, bytes), 0, bytes, evidence, native) })
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ pub(super) fn confirm(session: &mut Session, chosen: Vec<(Experiment, Experiment
 const CONFIRMED: &str = "what was chosen, confirmed";
 
 /// What calls in a row are for.
-const IN_A_ROW: &str = "what was chosen, in a row";
+pub(super) const IN_A_ROW: &str = "what was chosen, in a row";
 
 /// Where one call takes so many times less alone, calls in a row are not run: 1.7 times as long in a row would be made up for.
 const MADE_UP_FOR: f64 = 3.0;
@@ -146,7 +146,7 @@ pub(super) struct Verdict {
     pub native: bool,
     /// No more runs of each alone are made: ours is slower in a row, by more than one call alone makes up for, or faster by too little on a host that is
     /// [crowded](is_crowded).
-    is_refused: bool,
+    pub is_refused: bool,
 }
 
 impl Verdict {

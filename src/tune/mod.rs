@@ -7,6 +7,7 @@ mod inside;
 mod links;
 mod losses;
 mod missed;
+mod other_roots;
 mod over_all;
 mod rows;
 mod segments;

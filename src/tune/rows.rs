@@ -14,6 +14,8 @@ pub(super) struct OfSize<'a> {
     /// All of them, each with its time; the first is taken.
     pub measured: Vec<(&'a Candidate, f64)>,
     pub row: TwoLevelRow,
+    /// Ours is taken for what the library's own takes from another root.
+    pub elsewhere: bool,
 }
 
 /// The rows of the first rank as the root: those that were made, and others between them where another way is predicted to be the best.
@@ -45,7 +47,11 @@ pub(super) fn between_sizes(predictions: &Predictions, root: Rank, of_sizes: &[O
                 let apart = |s: &OfSize| distance(s.row.at_bytes, row.at);
                 let nearest = of_sizes.iter().min_by(|a, b| apart(a).total_cmp(&apart(b)));
                 let (preferred, own_is_near) = (nearest.is_some_and(is_preferred), nearest.is_some_and(|s| !s.row.native));
-                let native = native_s.is_some_and(|native| is_native_between(row.seconds, native, own_is_near, preferred));
+                let below = of_sizes.iter().rev().find(|s| s.row.at_bytes < row.at);
+                let around = || [below, of_sizes.iter().find(|s| s.row.at_bytes > row.at)].into_iter().flatten();
+                let elsewhere = around().any(|s| s.elsewhere) && around().all(|s| !s.row.native);
+                let native = native_s.filter(|_| !elsewhere);
+                let native = native.is_some_and(|native| is_native_between(row.seconds, native, own_is_near, preferred));
                 let evidence = Evidence { predicted_s: row.seconds, native_s, runner_up: NO_OTHER.into(), ..Evidence::default() };
                 row_of_routes(&row.taken.flatten(), row.from, row.at, evidence, native)
             }
