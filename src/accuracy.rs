@@ -55,7 +55,7 @@ pub fn accuracy(
         let over_all = among.len() == members.len() && among.iter().any(|m| m.group != among[0].group);
         let (Some(measured), Some(halves)) = (stats::median(&sample.all()), halves(&sample.all())) else { continue };
         // no model knows the library's own
-        if experiment.collective() != Some(collective) || !over_all || experiment.is_native() {
+        if experiment.collective() != Some(collective) || !over_all || experiment.is_native() || !is_from_first(experiment) {
             continue;
         }
         let (schedule, bytes) = (experiment.schedule()?, experiment.bytes());
@@ -82,6 +82,11 @@ pub fn accuracy(
         }
     };
     Ok(by_size.into_iter().map(of_size).collect())
+}
+
+/// True of a collective over all groups that is from the first rank, as choices are made: some are looked at from another root too, and what that takes is no rival's.
+fn is_from_first(experiment: &Experiment) -> bool {
+    experiment.ranks().get(experiment.timer()) == Some(&0)
 }
 
 /// How well a collective was predicted in one place.
@@ -113,6 +118,9 @@ pub fn by_place(policy: &CompiledPolicy, members: &[Location], samples: &Samples
         let (Some(measured), Some(halves)) = (stats::median(&sample.all()), halves(&sample.all())) else { continue };
         let among: Vec<Location> = experiment.ranks().into_iter().map(|rank| members[rank]).collect();
         let group = Some(among[0].group).filter(|&group| among.iter().all(|m| m.group == group));
+        if group.is_none() && among.len() == members.len() && !is_from_first(experiment) {
+            continue;
+        }
         let (schedule, costs) = (experiment.schedule()?, PolyModel::new(policy, &among, collective, experiment.bytes())?);
         // where a policy does not say what combining takes, nobody can tell
         let predicted = completion(&schedule, &costs)?;
@@ -199,6 +207,9 @@ pub fn regrets(
         let (ranks, Some(times)) = (sample.experiment.ranks(), halves(&sample.all())) else { continue };
         let group = members[ranks[0]].group;
         let place = if ranks.len() == members.len() && policy.groups.len() > 1 {
+            if !is_from_first(&sample.experiment) {
+                continue;
+            }
             None
         } else if ranks.len() == policy.groups[group].hosts.len() && ranks.iter().all(|&r| members[r].group == group) {
             Some(group)

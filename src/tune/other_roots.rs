@@ -3,7 +3,7 @@
 //! Its trees turn with the root: from rank 0 of sites whose ranks are neighbours a binomial tree may cross the wide area once, and from the rank beside it twice, one
 //! after the other. Ours are made for each root. So where the library's own is preferred by little, it must not lose as much elsewhere.
 
-use super::chosen::{IN_A_ROW, choosing, verdict};
+use super::chosen::{IN_A_ROW, Verdict, choosing, verdict};
 use crate::decide::NATIVE_MARGIN;
 use crate::error::Result;
 use crate::library::Library;
@@ -19,7 +19,8 @@ pub(super) type Pair = (Experiment, Experiment);
 /// The session's.
 pub(super) fn better_elsewhere(session: &mut Session, pairs: &[(Pair, Pair)]) -> Result<Vec<bool>> {
     let is_doubted = |session: &Session, (own, native): &Pair| {
-        verdict(session.samples(), session.settings(), own, native).is_some_and(|v| v.native && !v.is_refused && v.native_s.is_some())
+        let by_little = |v: &Verdict| v.native_s.is_some_and(|native_s| v.own_s <= native_s * (1.0 + NATIVE_MARGIN));
+        verdict(session.samples(), session.settings(), own, native).is_some_and(|v| v.native && !v.is_refused && by_little(&v))
     };
     let mut open: Vec<&(Pair, Pair)> = pairs.iter().filter(|(first, _)| is_doubted(session, first)).collect();
     let known = |session: &Session, (own, native): &Pair| [own, native].iter().all(|e| session.samples().get(e).is_some());
@@ -38,4 +39,64 @@ pub(super) fn better_elsewhere(session: &mut Session, pairs: &[(Pair, Pair)]) ->
     let found = |(own, native): &Pair| verdict(session.samples(), session.settings(), own, native);
     open.retain(|(first, other)| found(first).is_some_and(|v| !v.is_refused) && found(other).is_some_and(|v| !v.native));
     Ok(pairs.iter().map(|pair| open.iter().any(|open| std::ptr::eq(*open, pair))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::{Probe, Runs, Settings};
+
+    /// A round trip takes a microsecond for each byte out, and for each byte back as long in a row.
+    struct Told;
+
+    impl Probe for Told {
+        fn settings(&self) -> Settings {
+            let (text, hosts, placement) = (String::new, vec!["a".into(), "b".into()], vec!["0".into(); 2]);
+            let library = "Open MPI v4.1.4".into();
+            Settings { format: 1, platform: text(), hosts, library, timer: text(), date: text(), build: text(), placement }
+        }
+
+        fn run(&mut self, batches: &[Vec<Experiment>], repetitions: usize) -> Result<Vec<Runs>> {
+            let runs = |e: &Experiment| Runs { seconds: vec![bytes(e).0 * 1e-6; repetitions], clock_error_s: 0.0 };
+            Ok(batches.iter().flatten().map(runs).collect())
+        }
+
+        fn in_a_row(&mut self, batches: &[Vec<Experiment>], _: usize) -> Result<Vec<Runs>> {
+            Ok(batches.iter().flatten().map(|e| Runs { seconds: vec![bytes(e).1 * 1e-6], clock_error_s: 0.0 }).collect())
+        }
+
+        fn has_native(&self) -> bool {
+            true
+        }
+
+        fn elapsed(&self) -> f64 {
+            0.0
+        }
+    }
+
+    fn bytes(experiment: &Experiment) -> (f64, f64) {
+        match *experiment {
+            Experiment::RoundTrip { out, back, .. } => (out as f64, back as f64),
+            _ => panic!("{experiment} is no round trip"),
+        }
+    }
+
+    #[test]
+    fn ours_is_taken_where_the_librarys_own_loses_more_elsewhere_than_it_wins() {
+        let found = |[own, native, own_there, native_there]: [(usize, usize); 4]| {
+            let of = |(out, back)| Experiment::RoundTrip { a: 0, b: 1, out, back };
+            let pair = ((of(own), of(native)), (of(own_there), of(native_there)));
+            let (mut probe, first) = (Told, pair.0.clone());
+            let mut session = Session::new(&mut probe);
+            session.measure("first", &[first.0, first.1]).unwrap();
+            better_elsewhere(&mut session, &[pair]).unwrap()[0]
+        };
+        let (alike, twice) = ([(8900, 500), (9000, 501)], [(9000, 502), (18000, 900)]);
+        assert!(found([alike[0], alike[1], twice[0], twice[1]]));
+        assert!(!found([alike[0], alike[1], (9000, 502), (9100, 503)]), "it is as good there");
+        assert!(!found([(8900, 500), (6000, 501), twice[0], twice[1]]), "it is far better from the first");
+        assert!(!found([(8900, 500), (10000, 501), twice[0], twice[1]]), "ours is taken anyhow");
+        assert!(!found([(8900, 800), (9000, 501), twice[0], twice[1]]), "ours is slower in a row");
+        assert!(!found([alike[0], alike[1], (9000, 2000), (12000, 900)]), "or there, where that is short enough to be run in a row");
+    }
 }
