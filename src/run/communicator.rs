@@ -22,7 +22,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What a communicator carries, and what goes with it. Its memory serves another one afterwards, and is never given back: other threads may be looking at whose it is.
 pub(super) struct Attached {
-    /// Whose it is; 0 if nobody's.
+    /// Whose it is; [`NOBODY`]'s between two.
     handle: AtomicUsize,
     comm: ffi::MPI_Comm,
     /// What its calls came to, once there are some.
@@ -33,6 +33,9 @@ pub(super) struct Attached {
     /// What its calls were looked up for.
     pub known: Memory,
 }
+
+/// The handle of no communicator.
+const NOBODY: usize = usize::MAX;
 
 /// The memory of what communicators carried that went.
 fn spare() -> MutexGuard<'static, Vec<usize>> {
@@ -48,19 +51,14 @@ impl Attached {
         let handle = AtomicUsize::new(handle(comm));
         let attached = Attached { handle, comm, calls: None, state, ranks, known: Memory::default() };
         let Some(place) = spare().pop() else { return Ok(Box::into_raw(Box::new(attached))) };
-        let place = place as *mut Attached;
-        // SAFETY: nobody's, and all of it that others look at is one number
+        let (place, Attached { handle, comm, calls, state, ranks, known }) = (place as *mut Attached, attached);
+        // SAFETY: nobody's; others may look whose it is meanwhile, and at nothing else
         unsafe {
-            (*place).take(attached);
-            Ok(place)
+            ((*place).comm, (*place).ranks) = (comm, ranks);
+            ((*place).calls, (*place).state, (*place).known) = (calls, state, known);
+            (*place).handle.store(handle.into_inner(), Ordering::Release);
         }
-    }
-
-    /// Becomes another one.
-    fn take(&mut self, other: Attached) {
-        let Attached { handle, comm, calls, state, ranks, known } = other;
-        (self.comm, self.calls, self.state, self.ranks, self.known) = (comm, calls, state, ranks, known);
-        self.handle.store(handle.into_inner(), Ordering::Release);
+        Ok(place)
     }
 
     /// It is nobody's any more: what it has is given up, and its memory is kept for another one.
@@ -70,15 +68,19 @@ impl Attached {
     unsafe fn give_up(attached: *mut Attached) {
         // SAFETY: the caller's; whoever looks at it now finds that it is nobody's
         unsafe {
-            (*attached).handle.store(0, Ordering::Release);
-            (*attached).clear();
+            (*attached).handle.store(NOBODY, Ordering::Release);
+            Attached::clear(attached);
         }
         spare().push(attached as usize);
     }
 
     /// Only the library's own is called from here on, and nothing is remembered.
-    fn clear(&mut self) {
-        (self.calls, self.state, self.known) = (None, State::Native, Memory::default());
+    ///
+    /// # Safety
+    /// Nobody may use it; whose it is may be looked at.
+    unsafe fn clear(attached: *mut Attached) {
+        // SAFETY: the caller's
+        unsafe { ((*attached).calls, (*attached).state, (*attached).known) = (None, State::Native, Memory::default()) };
     }
 }
 
@@ -212,7 +214,7 @@ pub(super) unsafe fn give_up_all() {
         let attached = address as *mut Attached;
         // SAFETY: what is registered is there, and so is its communicator; the caller vouches that nobody uses it
         unsafe {
-            (*attached).clear();
+            Attached::clear(attached);
             // MPI is in the middle of deleting that one's attributes
             if (*attached).comm != ffi::RSMPI_COMM_SELF && is_initialized() {
                 native::PMPI_Comm_delete_attr((*attached).comm, key);
@@ -270,15 +272,31 @@ pub(super) unsafe fn state<'a>(comm: ffi::MPI_Comm) -> Result<Option<&'a mut Sta
         let again = !found.is_null();
         if !again {
             // kept before the others are spoken to: what is here cannot fail afterwards
-            found = Attached::new(comm, State::Later)?;
-            check("MPI_Comm_set_attr", native::PMPI_Comm_set_attr(comm, keyval()?, found.cast::<c_void>()))?;
-            all().insert(found as usize);
+            found = attach(comm, keyval()?, State::Later)?;
         }
         if let State::Later = (*found).state {
             (*found).state = State::new(comm, again)?;
         }
         Ok(Some(&mut (*found).state))
     }
+}
+
+/// Gives a communicator something to carry.
+///
+/// # Safety
+/// It must be valid, and carry nothing yet.
+unsafe fn attach(comm: ffi::MPI_Comm, key: c_int, state: State) -> Result<*mut Attached> {
+    let made = Attached::new(comm, state)?;
+    // SAFETY: the caller's; what was made stays where it is
+    let set = check("MPI_Comm_set_attr", unsafe { native::PMPI_Comm_set_attr(comm, key, made.cast::<c_void>()) });
+    if let Err(e) = set {
+        // nobody carries it, whose end would give it up
+        // SAFETY: made above
+        unsafe { Attached::give_up(made) };
+        return Err(e);
+    }
+    all().insert(made as usize);
+    Ok(made)
 }
 
 /// Sets MPI_COMM_WORLD up, before anything else is and while one thread runs. Collective.
@@ -293,11 +311,8 @@ pub(super) fn start() -> Result<()> {
     }
     let (me, key) = (rank(comm)?, keyval()?);
     if let Some(place) = join_at_start(comm)? {
-        let state = State::Planned(Box::new(Planned::new(comm, place, me)));
-        let found = Attached::new(comm, state)?;
         // SAFETY: the communicator is MPI's, and carries nothing yet
-        check("MPI_Comm_set_attr", unsafe { native::PMPI_Comm_set_attr(comm, key, found.cast::<c_void>()) })?;
-        all().insert(found as usize);
+        unsafe { attach(comm, key, State::Planned(Box::new(Planned::new(comm, place, me))))? };
     }
     Ok(())
 }
@@ -317,7 +332,8 @@ pub(super) unsafe fn attached(comm: ffi::MPI_Comm) -> Option<NonNull<Attached>> 
     Some(attached)
 }
 
-/// The same of a communicator that was used lately; MPI is not asked, and need not run.
+/// The same of a communicator that was used lately; MPI is not asked, and need not run. It counts on [`dropped`]: what is attached to a communicator while its attributes
+/// are deleted, by collectives that another attribute's callback makes there, may stay behind under Open MPI.
 #[inline]
 pub(super) fn recent(comm: ffi::MPI_Comm) -> Option<NonNull<Attached>> {
     let found = NonNull::new(place(comm).load(Ordering::Acquire))?;

@@ -122,7 +122,7 @@ impl Known {
     pub unsafe fn of(asked: &Asked) -> Result<Box<Known>> {
         // SAFETY: the caller's
         unsafe {
-            match attached(asked.comm).and_then(|mut found| found.as_mut().known.take(asked)) {
+            match attached(asked.comm).and_then(|found| (*found.as_ptr()).known.take(asked)) {
                 Some(known) => Ok(known),
                 None => Known::new(asked),
             }
@@ -222,10 +222,10 @@ impl Known {
     pub unsafe fn remember(self: Box<Known>) {
         // SAFETY: the caller's
         if self.holds
-            && let Some(mut found) = unsafe { attached(self.asked.comm) }
+            && let Some(found) = unsafe { attached(self.asked.comm) }
         {
             // SAFETY: as above
-            let place = unsafe { &mut found.as_mut().known.0[self.asked.place()] };
+            let place = unsafe { &mut (*found.as_ptr()).known.0[self.asked.place()] };
             *place = Some(self);
         }
     }
