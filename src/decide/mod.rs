@@ -71,11 +71,12 @@ pub fn distance(a: usize, b: usize) -> f64 {
     a.max(b) as f64 / a.min(b).max(1) as f64
 }
 
-/// True if the library's own is to be taken between sizes that were measured instead of what is predicted to take so long. Of what is too short for that the size
-/// decides that is nearest: `own_is_near` if ours was taken there. `preferred`: the library's own was, though a call of it takes longer alone.
-pub fn is_native_between(own_s: f64, native_s: f64, own_is_near: bool, preferred: bool) -> bool {
-    let as_near = own_is_near && own_s <= native_s && is_within_a_call(own_s, native_s);
-    !as_near && (preferred || !beats_native(own_s, native_s, None))
+/// True if the library's own is to be taken between sizes that were measured instead of what is predicted to take so long. What is too short for that is taken where it
+/// is predicted to win at all, and was taken at the size before or after: `own_is_beside`. `preferred`: the library's own was taken at the nearest size though a call of
+/// it takes longer alone.
+pub fn is_native_between(own_s: f64, native_s: f64, own_is_beside: bool, preferred: bool) -> bool {
+    let as_beside = own_is_beside && own_s <= native_s && is_within_a_call(own_s, native_s);
+    !as_beside && (preferred || !beats_native(own_s, native_s, None))
 }
 
 /// Where a row ends that was made at one size and the next one at another: the geometric mean of the two.

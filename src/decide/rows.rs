@@ -78,8 +78,9 @@ pub fn rows<K: PartialEq + Clone>(
         };
         let native = native_seconds(made, bytes);
         let nearest = made.iter().min_by(|a, b| distance(a.bytes, bytes).total_cmp(&distance(b.bytes, bytes)));
-        let (preferred, own_is_near) = (nearest.is_some_and(is_native_preferred), nearest.is_some_and(|m| m.taken.is_some()));
-        let is_natives = |native| is_native_between(own, native, own_is_near, preferred);
+        let beside = [above.checked_sub(1), Some(above)].into_iter().flatten().filter_map(|k| made.get(k));
+        let (preferred, own_is_beside) = (nearest.is_some_and(is_native_preferred), beside.into_iter().any(|m| m.taken.is_some()));
+        let is_natives = |native| is_native_between(own, native, own_is_beside, preferred);
         let taken = if native.is_some_and(is_natives) { None } else { Some(first) };
         let least = native.filter(|_| taken.is_none()).unwrap_or(own);
         let as_good = |t: f64| t <= least * (1.0 + ALIKE) && (!preferred || t * (1.0 + ALIKE) >= least);
@@ -188,15 +189,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_short_to_be_predicted_is_as_it_was_taken_at_the_nearest_size() {
+    fn what_is_too_short_to_be_predicted_is_as_it_was_taken_beside_it_where_ours_seems_to_win() {
         let short = |_: &&str, bytes: usize, _: f64| Ok(2e-7 + 1e-11 * bytes as f64);
-        let of = |bytes: usize, taken: Option<&'static str>| {
+        let of = |bytes: usize, taken: Option<&'static str>, times: f64| {
             let own_s = short(&"whole", bytes, f64::INFINITY).unwrap();
-            Made { bytes, taken, measured: vec![("whole", own_s, own_s)], native_s: Some(1.1 * own_s) }
+            Made { bytes, taken, measured: vec![("whole", own_s, own_s)], native_s: Some(times * own_s) }
         };
-        let found = rows(&[of(1, Some("whole")), of(64, Some("whole")), of(1024, None)], &[], CLOSE, short, |_, _| false).unwrap();
-        assert_eq!(found.iter().map(|r| (r.at, r.taken)).collect::<Vec<_>>(), [(1, Some("whole")), (64, Some("whole")), (1024, None)]);
-        assert!((240..=280).contains(&found[2].from), "{} is half way, in times as large", found[2].from);
+        let found = |last: f64| {
+            let made = [of(1, Some("whole"), 1.1), of(64, Some("whole"), 1.1), of(1024, None, last), of(8192, None, 1.1)];
+            let found = rows(&made, &[], CLOSE, short, |_, _| false).unwrap();
+            found.iter().map(|r| (r.from, r.at, r.taken)).collect::<Vec<_>>()
+        };
+        assert_eq!(found(1.1)[..2], [(0, 1, Some("whole")), (8, 64, Some("whole"))]);
+        assert_eq!(found(1.1)[2..], [(1024, 1024, None), (2897, 8192, None)], "between two where it was not taken it is not");
+        let (from, at, taken) = found(0.9)[2];
+        assert!((65..1024).contains(&from) && (at, taken) == (1024, None), "{from}: the library's own is predicted to win from there");
     }
 
     #[test]
