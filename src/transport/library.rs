@@ -236,6 +236,8 @@ pub struct Ready {
 }
 
 impl Ready {
+    /// Of the library's own function.
+    ///
     /// # Safety
     /// The buffers must be as large as the collective's layout says, as long as this is used, `comm` a valid communicator whose members all do this.
     ///
