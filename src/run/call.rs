@@ -368,6 +368,7 @@ pub(super) unsafe fn run(call: &Call) -> Result<()> {
                 check(call.asked.collective.function, call_own.call(&call.on_its_memory(&own), call.comm()))
             }
             Some(Way::Message(planned, message)) => (*planned.as_ptr()).message(&message, message.base(call.given, call.got)),
+            Some(Way::Nothing) => Ok(()),
             _ => look_up(call, key),
         }
     }
@@ -375,11 +376,12 @@ pub(super) unsafe fn run(call: &Call) -> Result<()> {
 
 #[inline(never)]
 unsafe fn look_up(call: &Call, key: Key<6>) -> Result<()> {
-    if call.asked.is_nothing() {
-        return Ok(());
-    }
     // SAFETY: the caller's
     unsafe {
+        if call.asked.is_nothing() {
+            quick::keep(call.comm(), &key, Way::Nothing);
+            return Ok(());
+        }
         let known = Known::of(&call.asked)?;
         run_known(known, call, key, |prepared| {
             let (own, _copy) = prepared.for_the_library(call);
@@ -418,12 +420,41 @@ unsafe fn run_known<const N: usize>(mut known: Box<Known>, call: &Call, key: Key
             under_way::finish(call.comm(), None);
             check(call.asked.collective.function, own(known.prepared()))?;
         }
+        remember(known, call.comm(), &key);
+    }
+    Ok(())
+}
+
+/// Remembers what is known of calls with this key.
+///
+/// # Safety
+/// As [`Known::remember`].
+unsafe fn remember<const N: usize>(known: Box<Known>, comm: ffi::MPI_Comm, key: &Key<N>) {
+    // SAFETY: the caller's
+    unsafe {
         if let Some(way) = known.way() {
-            quick::keep(call.comm(), &key, way);
+            quick::keep(comm, key, way);
         }
         known.remember();
     }
-    Ok(())
+}
+
+/// Has calls like this carried out by some steps, whatever is planned, from the next one on, until as many others were remembered that it is forgotten; false where
+/// their communicator has no plans. Collective.
+///
+/// # Safety
+/// As [`run`].
+///
+/// # Errors
+/// MPI's reason.
+#[cfg(feature = "cli")]
+pub(super) unsafe fn remember_steps(call: &Call, steps: Vec<crate::collective::Step>) -> Result<bool> {
+    // SAFETY: the caller's
+    unsafe {
+        let Some(known) = Known::by_steps(&call.asked, steps)? else { return Ok(false) };
+        remember(known, call.comm(), &call.key());
+    }
+    Ok(true)
 }
 
 /// What is planned for a call that is known, if something is: false where the library's own is to run.

@@ -147,9 +147,9 @@ impl Known {
         Ok(Box::new(Known { asked: *asked, holds, planned, prepared }))
     }
 
-    /// Remembers that calls like this are carried out by some steps, whatever is planned, until as many others were remembered that it is forgotten; false where
-    /// their communicator has no plans. Collective. Steps may have more lanes than the policy's collectives, and tags then that belong to later calls: calls that block
-    /// keep the order of their messages between any two ranks all the same.
+    /// What carries calls like this out by some steps, whatever is planned; none where their communicator has no plans. What was remembered of its calls is forgotten.
+    /// Collective. Steps may have more lanes than the policy's collectives, and tags then that belong to later calls: calls that block keep the order of their messages
+    /// between any two ranks all the same.
     ///
     /// # Safety
     /// As [`Known::of`].
@@ -157,17 +157,16 @@ impl Known {
     /// # Errors
     /// As there.
     #[cfg(feature = "cli")]
-    pub unsafe fn by_steps(asked: &Asked, steps: Vec<Step>) -> Result<bool> {
+    pub unsafe fn by_steps(asked: &Asked, steps: Vec<Step>) -> Result<Option<Box<Known>>> {
         // SAFETY: the caller's; what only a communicator gets that is used again is wanted at once
         unsafe {
             state(asked.comm)?;
-            let Some(State::Planned(of)) = state(asked.comm)? else { return Ok(false) };
+            let Some(State::Planned(of)) = state(asked.comm)? else { return Ok(None) };
             // not what was remembered of calls like it
             super::quick::forget(asked.comm);
             let planned = Some((NonNull::from(&mut **of), Arc::new(plan::Planned::Run(steps))));
-            Box::new(Known { asked: *asked, holds: true, planned, prepared: Prepared::new(asked)? }).remember();
+            Ok(Some(Box::new(Known { asked: *asked, holds: true, planned, prepared: Prepared::new(asked)? })))
         }
-        Ok(true)
     }
 
     /// What it says of the caller's memory.

@@ -1,4 +1,4 @@
-//! Calls that come to one call of MPI's, remembered with their communicator: what is asked for is compared with what was, and nothing else is looked up.
+//! Calls that come to one call of MPI's, or to none, remembered with their communicator: what is asked for is compared with what was, and nothing else is looked up.
 //!
 //! A few bytes go from one rank of a host to another in 100 ns: what is done around that is a part of it. Where ranks share a processor each finds its caches filled
 //! by others, and all memory that is looked at takes longer than what is done with it: so what is compared lies in one line of a cache.
@@ -62,9 +62,11 @@ impl<const N: usize> Key<N> {
     }
 }
 
-/// The one call of MPI's.
+/// The one call of MPI's, or none.
 #[derive(Clone, Copy)]
 pub enum Way {
+    /// It is over wherever it is called: a broadcast of no items, of arguments that MPI's function took.
+    Nothing,
     /// The library's own collective, and what it is called with beside the caller's addresses.
     Librarys(library::Own, library::Call),
     /// A message of these plans.

@@ -2,7 +2,6 @@
 
 use super::call::{self, Call};
 use super::communicator::{State, duplicate, state};
-use super::known::Known;
 use super::private::greatest;
 use super::rank;
 use super::settings::{use_host, use_policy};
@@ -54,7 +53,7 @@ fn by_steps(
 ) -> Result<Option<Called>> {
     let call = Call::of(collective, comm, layout, arguments)?;
     // SAFETY: the caller's communicator and buffers, which nobody else uses
-    let known = unsafe { Known::by_steps(&call.asked, steps)? };
+    let known = unsafe { call::remember_steps(&call, steps)? };
     // SAFETY: as above
     Ok(known.then(|| Box::new(move || unsafe { call::run(&call) }) as Called))
 }
