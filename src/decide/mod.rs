@@ -44,7 +44,7 @@ pub const ALIKE: f64 = 0.01;
 pub const NATIVE_MARGIN: f64 = 0.05;
 /// And by so much where such runs were made: as much may differ between what was measured and calls of a program, which follow each other or find
 /// caches cold.
-const CLEAR_MARGIN: f64 = 0.02;
+pub const CLEAR_MARGIN: f64 = 0.02;
 /// What a call alone is not known to in seconds: a run of it begins and ends with clocks and messages of tens of nanoseconds, and finds caches in some state. Who
 /// wins by less is told by calls in a row.
 const CALL_S: f64 = 1e-6;
@@ -71,12 +71,10 @@ pub fn distance(a: usize, b: usize) -> f64 {
     a.max(b) as f64 / a.min(b).max(1) as f64
 }
 
-/// True if the library's own is to be taken between sizes that were measured instead of what is predicted to take so long. What is too short for that is taken where it
-/// is predicted to win at all, and was taken at the size before or after: `own_is_beside`. `preferred`: the library's own was taken at the nearest size though a call of
-/// it takes longer alone.
-pub fn is_native_between(own_s: f64, native_s: f64, own_is_beside: bool, preferred: bool) -> bool {
-    let as_beside = own_is_beside && own_s <= native_s && is_within_a_call(own_s, native_s);
-    !as_beside && (preferred || !beats_native(own_s, native_s, None))
+/// True if the library's own is to be taken between sizes that were measured instead of what is predicted to take so long. What is too short for a prediction to tell
+/// them apart goes as the nearest size did. `taken`: whether the library's own was taken there; `preferred`: though a call of it takes longer alone.
+pub fn is_native_between(own_s: f64, native_s: f64, taken: bool, preferred: bool) -> bool {
+    if is_within_a_call(own_s, native_s) { taken } else { preferred || !beats_native(own_s, native_s, None) }
 }
 
 /// Where a row ends that was made at one size and the next one at another: the geometric mean of the two.

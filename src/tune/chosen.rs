@@ -1,6 +1,6 @@
 //! Which of some schedules that were measured is taken, and what it takes: found by runs that did not choose it.
 
-use crate::decide::{ALIKE, NATIVE_MARGIN, beats_native, is_within_a_call};
+use crate::decide::{ALIKE, CLEAR_MARGIN, beats_native, is_within_a_call};
 use crate::error::Result;
 use crate::library::Library;
 use crate::measure::{DRIFTED, Experiment, Samples, Session, Settings, Stop, is_crowded};
@@ -57,7 +57,7 @@ pub(super) fn fastest_at_first(samples: &Samples, rivals: &[Experiment]) -> Opti
 }
 
 /// Runs what was chosen again, each in turns with the library's own where that might be preferred, or ours to it; longer, where ours seems to be
-/// faster by enough and this did not make sure of it. Then calls in a row of both, where ours is taken and the library's own is not far slower,
+/// faster by enough and this did not make sure of it, or where both are short and scatter by more than they are apart. Then calls in a row of both, where ours is taken and the library's own is not far slower,
 /// or where calls alone do not tell them apart.
 pub(super) fn confirm(session: &mut Session, chosen: Vec<(Experiment, Experiment)>) -> Result<()> {
     let (mut fields, mut far_apart) = (Vec::new(), Vec::new());
@@ -71,7 +71,7 @@ pub(super) fn confirm(session: &mut Session, chosen: Vec<(Experiment, Experiment
     session.confirm(CONFIRMED, &fields)?;
     session.confirm_briefly(CONFIRMED, far_apart.clone())?;
     let unsure = |field: &Vec<Experiment>| match &field[..] {
-        [own, native] => verdict(session.samples(), session.settings(), own, native).is_some_and(|v| v.is_unsure()),
+        [own, native] => verdict(session.samples(), session.settings(), own, native).is_some_and(|v| v.is_unsure() || v.is_short()),
         _ => false,
     };
     let unsure: Vec<Vec<Experiment>> = fields.into_iter().chain(far_apart).filter(unsure).collect();
@@ -82,7 +82,7 @@ pub(super) fn confirm(session: &mut Session, chosen: Vec<(Experiment, Experiment
     let near = |(own, native): &(Experiment, Experiment)| {
         let Some(found) = verdict(session.samples(), session.settings(), own, native) else { return false };
         let Verdict { own_s, native_s: Some(native_s), .. } = found else { return false };
-        let may_win = is_within_a_call(own_s, native_s) && !is_slower(session.samples(), own, native);
+        let may_win = found.is_short() && !is_slower(session.samples(), own, native);
         may_win || !found.native && native_s <= MADE_UP_FOR * own_s
     };
     let near = chosen.into_iter().filter(near).map(|(own, native)| vec![own, native]).collect();
@@ -154,6 +154,11 @@ impl Verdict {
     fn is_unsure(&self) -> bool {
         self.native && !self.is_refused && self.native_s.is_some_and(|native| beats_native(self.own_s, native, Some(true)))
     }
+
+    /// True if calls alone tell them apart by no more than they scatter.
+    fn is_short(&self) -> bool {
+        self.native_s.is_some_and(|native_s| is_within_a_call(self.own_s, native_s))
+    }
 }
 
 /// By the runs that [confirmed](confirm) the choice, where there are some, and by calls in a row.
@@ -172,7 +177,7 @@ pub(super) fn verdict(samples: &Samples, settings: &Settings, own: &Experiment, 
     let runs_in_a_row = |e: &Experiment| samples.get(e).map_or(&[][..], |sample| &sample.in_a_row);
     let wins = |native_s: f64| match is_within_a_call(own_s, native_s) {
         true => {
-            let wins = times_as_long * (1.0 + NATIVE_MARGIN) <= 1.0 && stats::is_less(runs_in_a_row(own), runs_in_a_row(native));
+            let wins = times_as_long * (1.0 + CLEAR_MARGIN) <= 1.0 && stats::is_less(runs_in_a_row(own), runs_in_a_row(native));
             wins && !is_slower(samples, own, native)
         }
         false => beats_native(own_s, native_s, clearly),
@@ -287,7 +292,7 @@ mod tests {
         assert!(native(alone, [&[], &[]]), "none were made");
         let far = [&[2.0e-7, 2.1e-7, 2.2e-7][..], &[8.0e-7, 8.1e-7, 8.2e-7]];
         assert!(!native(far, [&[0.99e-7, 1.0e-7, 1.01e-7], &[4e-7, 4e-7, 4e-7]]), "four times as long is within a microsecond");
-        assert!(native(alone, [&[1.06e-7, 1.06e-7, 1.06e-7], &[1.1e-7, 1.1e-7, 1.2e-7]]), "by too little");
+        assert!(native(alone, [&[1.085e-7, 1.085e-7, 1.085e-7], &[1.1e-7, 1.1e-7, 1.2e-7]]), "by too little");
         assert!(native(alone, [&[0.99e-7, 1.0e-7, 1.15e-7], &[1.1e-7, 1.1e-7, 1.2e-7]]), "not clearly");
         let slower = [&[4.0e-7, 4.1e-7, 4.2e-7][..], &[3.0e-7, 3.1e-7, 3.2e-7]];
         assert!(native(slower, [&[0.99e-7, 1.0e-7, 1.01e-7], &[1.1e-7, 1.1e-7, 1.2e-7]]), "one alone is slower");

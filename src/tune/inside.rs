@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 /// for the sizes near its own, the first and the last one for all beyond. The first is that of one number: shorter is hardly anything, and what libraries do with a
 /// single byte says little (Open MPI 4.1 gathers two of them in 630 ns, and two of two bytes in 120).
 pub const CHOICE_SIZES: [usize; 13] =
-    [8, 64, 512, 2 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, LONG[0], LONG[1]];
+    [8, 64, 256, 2 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, LONG[0], LONG[1]];
 /// So many of the best predicted candidates are measured, at most two of one algorithm: they should be different bets.
 const FINALISTS: Wanted = Wanted::Different(4, 2);
 

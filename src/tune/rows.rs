@@ -49,9 +49,9 @@ pub(super) fn between_sizes(predictions: &Predictions, root: Rank, of_sizes: &[O
                 let below = of_sizes.iter().rev().find(|s| s.row.at_bytes < row.at);
                 let beside: Vec<&OfSize> = below.into_iter().chain(of_sizes.iter().find(|s| s.row.at_bytes > row.at)).collect();
                 let elsewhere = beside.iter().any(|s| s.elsewhere) && beside.iter().all(|s| !s.row.native);
-                let (preferred, own_is_beside) = (nearest.is_some_and(is_preferred), beside.iter().any(|s| !s.row.native));
+                let (preferred, taken) = (nearest.is_some_and(is_preferred), nearest.is_some_and(|s| s.row.native));
                 let native = native_s.filter(|_| !elsewhere);
-                let native = native.is_some_and(|native| is_native_between(row.seconds, native, own_is_beside, preferred));
+                let native = native.is_some_and(|native| is_native_between(row.seconds, native, taken, preferred));
                 let evidence = Evidence { predicted_s: row.seconds, native_s, runner_up: NO_OTHER.into(), ..Evidence::default() };
                 row_of_routes(&row.taken.flatten(), row.from, row.at, evidence, native)
             }

@@ -16,16 +16,18 @@ pub(super) const REMEASURE_RUNS: usize = 7;
 pub(super) const LONGER: usize = 3;
 
 /// Calls in a row take about so long, of at most so many and at least so many: of fewer the first one and the last, which overlap with one other call only, are
-/// most.
+/// most. Where a rank may leave a call before others come to it many are on their way at once: ten and more take hardly longer than one over a wide area, and only
+/// as many show at which rate they follow each other.
 const IN_A_ROW_S: f64 = 0.005;
 const MOST_IN_A_ROW: usize = 200;
 const LEAST_IN_A_ROW: usize = 4;
+const LEAST_ROOTED: usize = 20;
 /// What takes longer is not run in a row.
 const LONGEST_IN_A_ROW_S: f64 = 0.0125;
 
 /// So often they run; and so often where as many calls as may be take less: what is that short is hardly told apart by calls alone.
 const TURNS_IN_A_ROW: usize = 3;
-const TURNS_OF_SHORT: usize = 9;
+const TURNS_OF_SHORT: usize = 25;
 
 /// A list of runs that were added to a sample.
 type List = fn(&mut Sample) -> &mut Vec<f64>;
@@ -113,7 +115,9 @@ impl Session<'_> {
         for field in fields {
             let known = |e: &Experiment| self.samples.get(e).is_some_and(|sample| !sample.in_a_row.is_empty());
             let longest = field.iter().filter_map(|e| self.samples.median(e)).fold(f64::MIN_POSITIVE, f64::max);
-            let calls = ((IN_A_ROW_S / longest) as usize).clamp(LEAST_IN_A_ROW, MOST_IN_A_ROW);
+            let is_rooted = field.iter().all(|e| e.collective().is_some_and(|collective| collective.rooted));
+            let least = if is_rooted { LEAST_ROOTED } else { LEAST_IN_A_ROW };
+            let calls = ((IN_A_ROW_S / longest) as usize).clamp(least, MOST_IN_A_ROW);
             if longest <= LONGEST_IN_A_ROW_S && !field.iter().all(known) {
                 by_calls.entry(calls).or_default().push(field);
             }
@@ -210,6 +214,7 @@ impl Session<'_> {
 mod tests {
     use super::super::super::samples::fixtures::settings;
     use super::*;
+    use crate::collective::{Parameters, allreduce, bcast};
     use crate::measure::{Probe, Runs, Settings};
 
     /// Two pairs of hosts. An experiment takes 100 us for each of its bytes out, and half of it in a row.
@@ -271,6 +276,21 @@ mod tests {
         let alone = vec![vec![pair(0, 8)], vec![pair(0, 9)]];
         let so_often = |turn: Vec<Vec<Experiment>>| (0..TURNS_IN_A_ROW).flat_map(|_| turn.clone()).collect::<Vec<_>>();
         assert_eq!(probe.in_a_row, [(so_often(alone), 5), (so_often(turn(1)), 25)]);
+    }
+
+    #[test]
+    fn where_a_rank_may_leave_early_many_calls_follow_each_other_however_long_one_is() {
+        let calls = |collective| {
+            let (algorithm, parameters) = ("native".into(), Parameters::default());
+            let e = Experiment::Collective { collective, ranks: vec![0, 1], root: 0, bytes: 100, algorithm, parameters };
+            let mut probe = Pairs::default();
+            let mut session = Session::new(&mut probe);
+            session.measure("all", std::slice::from_ref(&e)).unwrap();
+            session.in_a_row("in a row", vec![vec![e]]).unwrap();
+            drop(session);
+            probe.in_a_row[0].1
+        };
+        assert_eq!((calls(&bcast::COLLECTIVE), calls(&allreduce::COLLECTIVE)), (LEAST_ROOTED, LEAST_IN_A_ROW));
     }
 
     /// One pair of hosts, whose times differ by a half from run to run.
