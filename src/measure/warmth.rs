@@ -38,6 +38,19 @@ struct Carried {
     messages: usize,
     /// What the shortest experiment took.
     shortest_s: f64,
+    /// What one message of each size took at least.
+    message_s: BTreeMap<usize, f64>,
+}
+
+impl Default for Carried {
+    fn default() -> Carried {
+        Carried { bytes: 0, messages: 0, shortest_s: f64::INFINITY, message_s: BTreeMap::new() }
+    }
+}
+
+/// The least known at the largest size that is no larger: what is longer takes hardly less.
+fn no_larger(by_size: &BTreeMap<usize, f64>, bytes: usize) -> Option<f64> {
+    by_size.range(..=bytes).next_back().map(|(_, seconds)| *seconds)
 }
 
 fn path(experiment: &Experiment) -> Path {
@@ -63,7 +76,7 @@ impl Warmth {
     /// An algorithm that there is not.
     pub fn warms_up(&mut self, experiment: &Experiment) -> Result<bool> {
         let is_new = !self.paths.contains_key(&path(experiment));
-        let warm = self.paths.entry(path(experiment)).or_insert(Carried { bytes: 0, messages: 0, shortest_s: f64::INFINITY });
+        let warm = self.paths.entry(path(experiment)).or_default();
         let mut carried = experiment.bytes() <= warm.bytes && experiment.messages() <= warm.messages;
         (warm.bytes, warm.messages) = (warm.bytes.max(experiment.bytes()), warm.messages.max(experiment.messages()));
         let shortest_s = warm.shortest_s;
@@ -71,7 +84,7 @@ impl Warmth {
         let is_long = is_long(shortest_s)
             || self.shorter(experiment).is_some_and(is_long)
             || self.back_s(experiment).is_some_and(is_long)
-            || experiment.is_collective() && self.is_far(&experiment.ranks());
+            || experiment.is_collective() && self.is_far(&experiment.ranks(), experiment.bytes());
         // what a message between two ranks warms is warm for their collectives
         if is_new || !carried {
             let carries = self.carries(experiment)?;
@@ -86,7 +99,13 @@ impl Warmth {
         if is_overhead(experiment) {
             return;
         }
-        self.paths.entry(path(experiment)).and_modify(|warm| warm.shortest_s = warm.shortest_s.min(seconds));
+        self.paths.entry(path(experiment)).and_modify(|warm| {
+            warm.shortest_s = warm.shortest_s.min(seconds);
+            // out and back
+            let each_s = seconds / (2 * experiment.messages().max(1)) as f64;
+            let least = warm.message_s.entry(experiment.bytes()).or_insert(f64::INFINITY);
+            *least = least.min(each_s);
+        });
         if let Some(of) = collective(experiment) {
             let shortest = self.shortest_s.entry(of).or_default().entry(experiment.bytes()).or_insert(f64::INFINITY);
             *shortest = shortest.min(seconds);
@@ -95,8 +114,7 @@ impl Warmth {
 
     /// What the same collective took at least over the same ranks, at the largest size that is no larger: this one is hardly shorter.
     fn shorter(&self, experiment: &Experiment) -> Option<f64> {
-        let by_size = self.shortest_s.get(&collective(experiment)?)?;
-        by_size.range(..=experiment.bytes()).next_back().map(|(_, seconds)| *seconds)
+        no_larger(self.shortest_s.get(&collective(experiment)?)?, experiment.bytes())
     }
 
     /// What the shortest experiment of the other one of two ranks took: the way back is as long.
@@ -106,11 +124,11 @@ impl Warmth {
         (of.is_none() && ranks.len() == 2).then(|| self.paths.get(&(ranks, None))).flatten().map(|path| path.shortest_s)
     }
 
-    /// True if all that some ranks do together takes long, since a message to one of them does.
-    fn is_far(&self, ranks: &[Rank]) -> bool {
+    /// True if all that some ranks do together with so many bytes takes long, since a message of no more to one of them does.
+    fn is_far(&self, ranks: &[Rank], bytes: usize) -> bool {
         let pair = |of: &Rank| self.paths.get(&(vec![ranks[0], *of], None)).or_else(|| self.paths.get(&(vec![*of, ranks[0]], None)));
-        let far = 2.0 * NO_WARM_CACHES_S; // out and back
-        ranks.iter().filter_map(pair).any(|path| (far..f64::INFINITY).contains(&path.shortest_s))
+        let is_long = |path: &Carried| no_larger(&path.message_s, bytes).is_some_and(|seconds| seconds >= NO_WARM_CACHES_S);
+        ranks.iter().filter_map(pair).any(is_long)
     }
 
     /// Notes what each pair of ranks is sent in a run; true if each was sent as much in a run before, or no more than needs no window. Of the
@@ -188,6 +206,22 @@ mod tests {
             }
             assert_eq!(warmth.warms_up(&broadcast("flat", 1, 0)).unwrap(), warms_up);
         }
+    }
+
+    #[test]
+    fn where_a_pair_takes_long_for_so_many_bytes_collectives_of_as_many_need_no_warm_caches() {
+        let mut warmth = Warmth::default();
+        for (a, b, bytes, took) in
+            [(2, 5, 1000, 1e-4), (2, 7, 1000, 1e-4), (2, 9, 1000, 1e-4), (2, 5, 100_000, 9e-3), (2, 7, 100_000, 9e-3)]
+        {
+            let train = Experiment::SaturationTrain { a, b, bytes, count: 4, delay_ns: 0 };
+            assert!(warmth.warms_up(&train).unwrap());
+            warmth.took(&train, took);
+        }
+        let mut warms_up = |bytes| warmth.warms_up(&broadcast("flat", bytes, 0)).unwrap();
+        assert!(warms_up(100_000), "one path carried less");
+        assert!(!warms_up(100_000), "a message takes 1.1 ms and nothing of the collective is known");
+        assert!(warms_up(1000), "short ones do");
     }
 
     #[test]

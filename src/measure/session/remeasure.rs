@@ -16,12 +16,14 @@ pub(super) const REMEASURE_RUNS: usize = 7;
 pub(super) const LONGER: usize = 3;
 
 /// Calls in a row take about so long, of at most so many and at least so many: of fewer the first one and the last, which overlap with one other call only, are
-/// most. Where a rank may leave a call before others come to it many are on their way at once: ten and more take hardly longer than one over a wide area, and only
-/// as many show at which rate they follow each other.
+/// most. Where a rank may leave a call before others come to it, and messages are short, many are on their way at once: ten and more take hardly longer than one over
+/// a wide area, and only as many show at which rate they follow each other.
 const IN_A_ROW_S: f64 = 0.005;
 const MOST_IN_A_ROW: usize = 200;
 const LEAST_IN_A_ROW: usize = 4;
 const LEAST_ROOTED: usize = 20;
+/// Longer ones take most of their time of the network, which many share as few do.
+const SHORT_BYTES: usize = 16 << 10;
 /// What takes longer is not run in a row.
 const LONGEST_IN_A_ROW_S: f64 = 0.0125;
 
@@ -115,8 +117,8 @@ impl Session<'_> {
         for field in fields {
             let known = |e: &Experiment| self.samples.get(e).is_some_and(|sample| !sample.in_a_row.is_empty());
             let longest = field.iter().filter_map(|e| self.samples.median(e)).fold(f64::MIN_POSITIVE, f64::max);
-            let is_rooted = field.iter().all(|e| e.collective().is_some_and(|collective| collective.rooted));
-            let least = if is_rooted { LEAST_ROOTED } else { LEAST_IN_A_ROW };
+            let overlap = |e: &Experiment| e.bytes() <= SHORT_BYTES && e.collective().is_some_and(|collective| collective.rooted);
+            let least = if field.iter().all(overlap) { LEAST_ROOTED } else { LEAST_IN_A_ROW };
             let calls = ((IN_A_ROW_S / longest) as usize).clamp(least, MOST_IN_A_ROW);
             if longest <= LONGEST_IN_A_ROW_S && !field.iter().all(known) {
                 by_calls.entry(calls).or_default().push(field);
