@@ -60,6 +60,15 @@ int main(int argc, char **argv) {
     for (int k = 0; k < 3; k++) collwise_barrier(comm); /* it has plans */
 
     same("a root that is none", collwise_bcast(values, 1, MPI_INT, ranks, comm), MPI_Bcast(values, 1, MPI_INT, ranks, comm));
+    /* of nothing, which is remembered */
+    for (int k = 0; k < 3; k++) {
+        expect(collwise_bcast(values, 0, MPI_INT, 0, comm) == MPI_SUCCESS && collwise_bcast(NULL, 0, MPI_INT, 0, comm) == MPI_SUCCESS, "no items");
+        same("no items from a root that is none", collwise_bcast(values, 0, MPI_INT, ranks, comm), MPI_Bcast(values, 0, MPI_INT, ranks, comm));
+        same("no items of no datatype", collwise_bcast(values, 0, MPI_DATATYPE_NULL, 0, comm), MPI_Bcast(values, 0, MPI_DATATYPE_NULL, 0, comm));
+        int ours = collwise_bcast(MPI_IN_PLACE, 0, MPI_INT, 0, comm), theirs = MPI_Bcast(MPI_IN_PLACE, 0, MPI_INT, 0, comm);
+        expect((ours == MPI_SUCCESS) == (theirs == MPI_SUCCESS) && handled % 2 == 0, "no items in place");
+        handled = 0;
+    }
     same("a negative count", collwise_bcast(values, -1, MPI_INT, 0, comm), MPI_Bcast(values, -1, MPI_INT, 0, comm));
     same("no datatype", collwise_allreduce(values, got, 1, MPI_DATATYPE_NULL, MPI_SUM, comm), MPI_Allreduce(values, got, 1, MPI_DATATYPE_NULL, MPI_SUM, comm));
     same("no operation", collwise_allreduce(values, got, 1, MPI_INT, MPI_OP_NULL, comm), MPI_Allreduce(values, got, 1, MPI_INT, MPI_OP_NULL, comm));

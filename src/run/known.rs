@@ -179,12 +179,13 @@ impl Known {
         self.planned.is_some()
     }
 
-    /// How the next call like it is carried out, if that is one call of MPI's: not of an operation that the user made, whose handle may come to mean another one.
+    /// How the next call like it is carried out, if that is one call of MPI's, or none: not of an operation that the user made, whose handle may come to mean another one.
     pub fn way(&self) -> Option<Way> {
         if !self.holds || !self.asked.op.is_none_or(is_predefined) {
             return None;
         }
         match &self.planned {
+            None if self.asked.is_nothing() => Some(Way::Nothing),
             None => Some(self.prepared.librarys_way()),
             Some((planned, plan)) => match &**plan {
                 plan::Planned::Run(steps) if let [Step::Program(program)] = &steps[..] => {

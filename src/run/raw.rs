@@ -43,9 +43,6 @@ pub unsafe fn bcast(data: Out, count: c_int, datatype: Datatype, root: c_int, co
         move |own: Option<library::Message>| unsafe { own.unwrap_or_else(|| functions().PMPI_Bcast)(data, count, datatype, root, comm) };
     let call = move |()| Some(Call::new(&bcast::COLLECTIVE, comm, root as Rank, (Items::none(), items(data, count, datatype)), None));
     let key = key(&bcast::COLLECTIVE, false, [count as usize, word(datatype), root as usize]);
-    if count == 0 {
-        return unsafe { nothing(comm, key, || own(None)) };
-    }
     unsafe { adaptively(comm, key, (null(), data), call, own) }
 }
 
@@ -366,32 +363,18 @@ unsafe fn adaptively<F: Copy, const N: usize>(
             if let Some(function) = quick.function() {
                 return own(Some(function));
             }
-            if let Some(Way::Message(planned, message)) = quick.way
-                && !is_special(message.base(given.cast_mut().cast(), got.cast()).cast())
-            {
-                let done = (*planned.as_ptr()).message(&message, message.base(given.cast_mut().cast(), got.cast()));
-                let Err(failed) = done else { return ffi::MPI_SUCCESS as c_int };
-                return told(comm, Err(failed));
+            match quick.way {
+                Some(Way::Message(planned, message)) if !is_special(message.base(given.cast_mut().cast(), got.cast()).cast()) => {
+                    let done = (*planned.as_ptr()).message(&message, message.base(given.cast_mut().cast(), got.cast()));
+                    let Err(failed) = done else { return ffi::MPI_SUCCESS as c_int };
+                    return told(comm, Err(failed));
+                }
+                Some(Way::Nothing) if !is_in_place(got) => return ffi::MPI_SUCCESS as c_int,
+                _ => {}
             }
         }
         look_up(comm, key, call, move || own(None))
     }
-}
-
-/// A broadcast of no items, over wherever it is called, whatever is planned: what the library says of its arguments is asked once.
-#[inline]
-unsafe fn nothing<const N: usize>(comm: Comm, key: Key<N>, own: impl Fn() -> c_int) -> c_int {
-    // SAFETY: the caller's arguments
-    if unsafe { quick::find(comm, &key) }.is_some() {
-        return ffi::MPI_SUCCESS as c_int;
-    }
-    settle(comm);
-    let code = own();
-    if code == ffi::MPI_SUCCESS as c_int {
-        // SAFETY: as above
-        unsafe { quick::keep(comm, &key, Way::Nothing) };
-    }
-    code
 }
 
 #[inline(never)]
