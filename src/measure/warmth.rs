@@ -38,19 +38,14 @@ struct Carried {
     messages: usize,
     /// What the shortest experiment took.
     shortest_s: f64,
-    /// What one message of each size took at least.
-    message_s: BTreeMap<usize, f64>,
+    /// What one message of each size took at least, by so many in a row.
+    message_s: BTreeMap<(usize, usize), f64>,
 }
 
 impl Default for Carried {
     fn default() -> Carried {
         Carried { bytes: 0, messages: 0, shortest_s: f64::INFINITY, message_s: BTreeMap::new() }
     }
-}
-
-/// The least known at the largest size that is no larger: what is longer takes hardly less.
-fn no_larger(by_size: &BTreeMap<usize, f64>, bytes: usize) -> Option<f64> {
-    by_size.range(..=bytes).next_back().map(|(_, seconds)| *seconds)
 }
 
 fn path(experiment: &Experiment) -> Path {
@@ -101,10 +96,13 @@ impl Warmth {
         }
         self.paths.entry(path(experiment)).and_modify(|warm| {
             warm.shortest_s = warm.shortest_s.min(seconds);
-            // out and back
-            let each_s = seconds / (2 * experiment.messages().max(1)) as f64;
-            let least = warm.message_s.entry(experiment.bytes()).or_insert(f64::INFINITY);
-            *least = least.min(each_s);
+            if !experiment.is_collective() {
+                let messages = experiment.messages().max(1);
+                // out and back
+                let each_s = seconds / (2 * messages) as f64;
+                let least = warm.message_s.entry((experiment.bytes(), messages)).or_insert(f64::INFINITY);
+                *least = least.min(each_s);
+            }
         });
         if let Some(of) = collective(experiment) {
             let shortest = self.shortest_s.entry(of).or_default().entry(experiment.bytes()).or_insert(f64::INFINITY);
@@ -114,7 +112,8 @@ impl Warmth {
 
     /// What the same collective took at least over the same ranks, at the largest size that is no larger: this one is hardly shorter.
     fn shorter(&self, experiment: &Experiment) -> Option<f64> {
-        no_larger(self.shortest_s.get(&collective(experiment)?)?, experiment.bytes())
+        let by_size = self.shortest_s.get(&collective(experiment)?)?;
+        by_size.range(..=experiment.bytes()).next_back().map(|(_, seconds)| *seconds)
     }
 
     /// What the shortest experiment of the other one of two ranks took: the way back is as long.
@@ -127,7 +126,8 @@ impl Warmth {
     /// True if all that some ranks do together with so many bytes takes long, since a message of no more to one of them does.
     fn is_far(&self, ranks: &[Rank], bytes: usize) -> bool {
         let pair = |of: &Rank| self.paths.get(&(vec![ranks[0], *of], None)).or_else(|| self.paths.get(&(vec![*of, ranks[0]], None)));
-        let is_long = |path: &Carried| no_larger(&path.message_s, bytes).is_some_and(|seconds| seconds >= NO_WARM_CACHES_S);
+        // messages in a row share latencies: each of these is less than one takes alone
+        let is_long = |path: &Carried| path.message_s.range(..=(bytes, usize::MAX)).any(|(_, &seconds)| seconds >= NO_WARM_CACHES_S);
         ranks.iter().filter_map(pair).any(is_long)
     }
 
@@ -201,8 +201,12 @@ mod tests {
             let mut warmth = Warmth::default();
             for b in [5, 7, 9] {
                 let trip = Experiment::RoundTrip { a: b, b: 2, out: 0, back: 0 };
-                assert!(warmth.warms_up(&trip).unwrap());
-                warmth.took(&trip, if b == 9 { way_s } else { 1e-4 });
+                let train = Experiment::SaturationTrain { a: b, b: 2, bytes: 0, count: 16, delay_ns: 0 };
+                let way_s = if b == 9 { way_s } else { 1e-4 };
+                for (e, took) in [(trip, way_s), (train, way_s + 1e-4)] {
+                    warmth.warms_up(&e).unwrap();
+                    warmth.took(&e, took);
+                }
             }
             assert_eq!(warmth.warms_up(&broadcast("flat", 1, 0)).unwrap(), warms_up);
         }

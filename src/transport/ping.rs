@@ -8,6 +8,9 @@ use crate::topology::Rank;
 
 /// Exchanges of a first look: what delays messages must miss one of these in each direction.
 const PINGS: usize = 16;
+/// As many suffice over a way that takes longer than this in both directions: what delays messages is little of what is timed over it, and each takes as long as that.
+const PINGS_FAR: usize = 6;
+const FAR_S: f64 = 2e-3;
 /// Exchanges of a later look, which has to take away drift alone: how short the way is, is known.
 const PINGS_AGAIN: usize = 4;
 /// So many ranks are asked for the first time at the same time: to hear all their answers takes no millisecond, and ranks nearby are not taken for some far away
@@ -60,7 +63,9 @@ pub trait Ping: Control {
             ping(self, few)?;
             trips.extend(few.iter().zip(ping(self, few)?).map(|(&r, e)| (r, e.received - e.sent)));
         }
-        let mut jumped = look_at_parts(self, &at_once(&trips), PINGS, clocks)?;
+        let (far, near): (Vec<_>, Vec<_>) = trips.into_iter().partition(|&(_, trip_s)| trip_s > FAR_S);
+        let mut jumped = look_at_parts(self, &at_once(&near), PINGS, clocks)?;
+        jumped.extend(look_at_parts(self, &at_once(&far), PINGS_FAR, clocks)?);
         let known = others.iter().filter(|r| !new.contains(r));
         let trips: Vec<(Rank, f64)> = known.filter_map(|&r| Some((r, clocks.get(r)?.trip()))).collect();
         if !trips.is_empty() {

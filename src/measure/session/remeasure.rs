@@ -22,7 +22,7 @@ const IN_A_ROW_S: f64 = 0.005;
 const MOST_IN_A_ROW: usize = 200;
 const LEAST_IN_A_ROW: usize = 4;
 const LEAST_ROOTED: usize = 20;
-/// Longer ones take most of their time of the network, which many share as few do.
+/// What the root has more than that takes most of its time of the network, which many share as few do.
 const SHORT_BYTES: usize = 16 << 10;
 /// What takes longer is not run in a row.
 const LONGEST_IN_A_ROW_S: f64 = 0.0125;
@@ -117,7 +117,11 @@ impl Session<'_> {
         for field in fields {
             let known = |e: &Experiment| self.samples.get(e).is_some_and(|sample| !sample.in_a_row.is_empty());
             let longest = field.iter().filter_map(|e| self.samples.median(e)).fold(f64::MIN_POSITIVE, f64::max);
-            let overlap = |e: &Experiment| e.bytes() <= SHORT_BYTES && e.collective().is_some_and(|collective| collective.rooted);
+            let is_short = |e: &Experiment| {
+                let of_root = e.layout(e.timer());
+                of_root.input.max(of_root.output) <= SHORT_BYTES
+            };
+            let overlap = |e: &Experiment| e.collective().is_some_and(|collective| collective.rooted) && is_short(e);
             let least = if field.iter().all(overlap) { LEAST_ROOTED } else { LEAST_IN_A_ROW };
             let calls = ((IN_A_ROW_S / longest) as usize).clamp(least, MOST_IN_A_ROW);
             if longest <= LONGEST_IN_A_ROW_S && !field.iter().all(known) {
