@@ -71,10 +71,16 @@ pub fn distance(a: usize, b: usize) -> f64 {
     a.max(b) as f64 / a.min(b).max(1) as f64
 }
 
+/// Single calls of what is short scatter by less than so many times, and with them what is predicted by them.
+const SCATTERS: f64 = 2.0;
+
 /// True if the library's own is to be taken between sizes that were measured instead of what is predicted to take so long. What is too short for a prediction to tell
-/// them apart goes as the nearest size did. `taken`: whether the library's own was taken there; `preferred`: though a call of it takes longer alone.
+/// them apart goes as the nearest size did, unless ours is predicted to be far slower. `taken`: whether the library's own was taken there; `preferred`: though a call of it takes longer alone.
 pub fn is_native_between(own_s: f64, native_s: f64, taken: bool, preferred: bool) -> bool {
-    if is_within_a_call(own_s, native_s) { taken } else { preferred || !beats_native(own_s, native_s, None) }
+    match is_within_a_call(own_s, native_s) {
+        true => taken || own_s > SCATTERS * native_s,
+        false => preferred || !beats_native(own_s, native_s, None),
+    }
 }
 
 /// Where a row ends that was made at one size and the next one at another: the geometric mean of the two.

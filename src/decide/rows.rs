@@ -77,7 +77,9 @@ pub fn rows<K: PartialEq + Clone>(
             return Ok((None, Vec::new()));
         };
         let native = native_seconds(made, bytes);
-        let nearest = made.iter().min_by(|a, b| distance(a.bytes, bytes).total_cmp(&distance(b.bytes, bytes)));
+        // where candidates are only predicted nothing was decided against the library's own
+        let measured = made.iter().filter(|m| !m.measured.is_empty());
+        let nearest = measured.min_by(|a, b| distance(a.bytes, bytes).total_cmp(&distance(b.bytes, bytes)));
         let (preferred, taken_near) = (nearest.is_some_and(is_native_preferred), nearest.is_some_and(|m| m.taken.is_none()));
         let is_natives = |native| is_native_between(own, native, taken_near, preferred);
         let taken = if native.is_some_and(is_natives) { None } else { Some(first) };

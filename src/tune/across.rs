@@ -97,6 +97,10 @@ fn calibration(session: &Session, by_size: &[Vec<Candidate>]) -> BTreeMap<String
     all
 }
 
+/// The fastest of all is tried in its next segments also where these are predicted to take so many times as long: what a message costs that crosses several groups
+/// is predicted to a tenth (under SMPI half as long segments took 7 % less where 6 % more was predicted).
+const NEXT_SEGMENTS: f64 = 1.1;
+
 /// The search for the fastest schedule at each size.
 struct Search<'a> {
     policy: &'a CompiledPolicy,
@@ -179,7 +183,8 @@ impl Search<'_> {
                 let pipeline = pipeline(&segments, bytes).filter(|_| !holds && pieces(bytes, best.segment) < PIECES / 2);
                 for segment in neighbours(&segments, best.segment).chain(pipeline).filter(in_segments) {
                     let choice = TwoLevelParameters { segment, flow: Flow { in_flight: 0, intra_in_flight: 0, ..best.flow }, ..best };
-                    self.add(candidates, bytes, choice, limit(choice))?;
+                    let least = if k == 0 { predicted * NEXT_SEGMENTS } else { 0.0 };
+                    self.add(candidates, bytes, choice, limit(choice).max(least))?;
                 }
                 // what one wins tells whether two would
                 if let Some(in_flight) = wider(best.flow.in_flight, pieces(bytes, best.segment)).filter(|_| leads) {

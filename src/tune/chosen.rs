@@ -1,6 +1,6 @@
 //! Which of some schedules that were measured is taken, and what it takes: found by runs that did not choose it.
 
-use crate::decide::{ALIKE, CLEAR_MARGIN, beats_native, is_within_a_call};
+use crate::decide::{ALIKE, CLEAR_MARGIN, NATIVE_MARGIN, beats_native, is_within_a_call};
 use crate::error::Result;
 use crate::library::Library;
 use crate::measure::{DRIFTED, Experiment, Samples, Session, Settings, Stop, is_crowded};
@@ -56,9 +56,9 @@ pub(super) fn fastest_at_first(samples: &Samples, rivals: &[Experiment]) -> Opti
     known.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(k, _)| k)
 }
 
-/// Runs what was chosen again, each in turns with the library's own where that might be preferred, or ours to it; longer, where ours seems to be
-/// faster by enough and this did not make sure of it, or where both are short and scatter by more than they are apart. Then calls in a row of both, where ours is taken and the library's own is not far slower,
-/// or where calls alone do not tell them apart.
+/// Runs what was chosen again, each in turns with the library's own where that might be preferred, or ours to it; longer, where ours seems to be faster by enough and
+/// this did not make sure of it, or where both are too short for as many runs to tell them apart. Then calls in a row of both, where ours is taken and the library's
+/// own is not far slower, or where calls alone do not tell them apart.
 pub(super) fn confirm(session: &mut Session, chosen: Vec<(Experiment, Experiment)>) -> Result<()> {
     let (mut fields, mut far_apart) = (Vec::new(), Vec::new());
     for (own, native) in &chosen {
@@ -70,13 +70,17 @@ pub(super) fn confirm(session: &mut Session, chosen: Vec<(Experiment, Experiment
     }
     session.confirm(CONFIRMED, &fields)?;
     session.confirm_briefly(CONFIRMED, far_apart.clone())?;
+    let overlap = Library::of(&session.settings().library).lets_calls_overlap();
     let unsure = |field: &Vec<Experiment>| match &field[..] {
-        [own, native] => verdict(session.samples(), session.settings(), own, native).is_some_and(|v| v.is_unsure() || v.is_short()),
+        [own, native] => {
+            let found = verdict(session.samples(), session.settings(), own, native);
+            found.is_some_and(|v| v.is_unsure() || overlap && v.is_short() && !v.is_refused)
+        }
         _ => false,
     };
     let unsure: Vec<Vec<Experiment>> = fields.into_iter().chain(far_apart).filter(unsure).collect();
     session.confirm_longer(CONFIRMED, unsure)?;
-    if !Library::of(&session.settings().library).lets_calls_overlap() {
+    if !overlap {
         return Ok(());
     }
     let near = |(own, native): &(Experiment, Experiment)| {
@@ -155,7 +159,7 @@ impl Verdict {
         self.native && !self.is_refused && self.native_s.is_some_and(|native| beats_native(self.own_s, native, Some(true)))
     }
 
-    /// True if calls alone tell them apart by no more than they scatter.
+    /// True if they are [too short](is_within_a_call) for calls alone to tell them apart.
     fn is_short(&self) -> bool {
         self.native_s.is_some_and(|native_s| is_within_a_call(self.own_s, native_s))
     }
@@ -186,10 +190,12 @@ pub(super) fn verdict(samples: &Samples, settings: &Settings, own: &Experiment, 
     Some(Verdict { own_s, native_s, native, is_refused })
 }
 
-/// True if runs of each alone say that ours is slower.
+/// True if runs of each alone say that ours is slower, by more than what may be made up for in a row.
 fn is_slower(samples: &Samples, own: &Experiment, native: &Experiment) -> bool {
     let confirmed = |e: &Experiment| samples.get(e).map_or(&[][..], |sample| &sample.confirmed);
-    stats::is_less(confirmed(native), confirmed(own))
+    let by_more = |(own_s, native_s): (f64, f64)| own_s > native_s * (1.0 + NATIVE_MARGIN);
+    let by_more = stats::median(confirmed(own)).zip(stats::median(confirmed(native))).is_some_and(by_more);
+    by_more && stats::is_less(confirmed(native), confirmed(own))
 }
 
 #[cfg(test)]

@@ -73,6 +73,7 @@ pub fn choose(
         session.remeasure("the fastest, remeasured", &fields)?;
     } else {
         session.race(purpose, &fields)?;
+        adopt(session, groups, &mut finals)?;
         improve(session, groups, &mut finals)?;
         make_sure(session, groups, &finals)?;
     }
@@ -119,23 +120,50 @@ fn make_sure(session: &mut Session, groups: &[Group], finals: &[Vec<Field>]) -> 
     }
 }
 
+/// What is the fastest at the size before or after is tried, whatever is predicted of it, and then at the next: what a model misses of an algorithm at one size it
+/// misses at others too.
+fn adopt(session: &mut Session, groups: &[Group], finals: &mut [Vec<Field>]) -> Result<()> {
+    for _ in 0..ROUNDS {
+        let of_field = |group: &Group, of_group: &[Field], k: usize| {
+            let beside = [k.checked_sub(1), Some(k + 1)].into_iter().flatten().filter_map(|k| of_group.get(k));
+            of_group[k].adopted(group, beside, session)
+        };
+        let of_group = |(group, of_group): (&Group, &Vec<Field>)| (0..of_group.len()).map(|k| of_field(group, of_group, k)).collect();
+        let more = groups.iter().zip(&*finals).map(of_group).collect::<Result<_>>()?;
+        race_more("finalists inside groups", session, groups, finals, more)?;
+    }
+    Ok(())
+}
+
+/// Adds these to the fields of each group, and races those that got some.
+fn race_more(
+    purpose: &str,
+    session: &mut Session,
+    groups: &[Group],
+    finals: &mut [Vec<Field>],
+    more: Vec<Vec<Vec<Candidate>>>,
+) -> Result<()> {
+    let (mut open, mut late) = (Vec::new(), Vec::new());
+    for ((group, of_group), more) in groups.iter().zip(finals).zip(more) {
+        for (field, more) in of_group.iter_mut().zip(more).filter(|(_, more)| !more.is_empty()) {
+            field.candidates.extend(more);
+            open.push(field.rivals(&group.rank_set, session.has_native()));
+            late.extend(field.late(&group.rank_set));
+        }
+    }
+    session.measure_roughly(LATE, &late)?;
+    session.race(purpose, &open)
+}
+
 /// The fastest of each field is tried in other segments and with more under way, until it is the best of its neighbours. Where [predictions hold](Field::holds),
 /// only those are tried that they find faster.
 fn improve(session: &mut Session, groups: &[Group], finals: &mut [Vec<Field>]) -> Result<()> {
     for _ in 0..ROUNDS {
-        let (mut open, mut late) = (Vec::new(), Vec::new());
-        for (group, of_group) in groups.iter().zip(&mut *finals) {
-            for field in of_group {
-                let more = field.neighbours(session, &group.rank_set, group.knowledge())?;
-                if !more.is_empty() {
-                    field.candidates.extend(more);
-                    open.push(field.rivals(&group.rank_set, session.has_native()));
-                    late.extend(field.late(&group.rank_set));
-                }
-            }
-        }
-        session.measure_roughly(LATE, &late)?;
-        session.race("neighbours of the fastest inside groups", &open)?;
+        let of_group = |(group, of_group): (&Group, &Vec<Field>)| {
+            of_group.iter().map(|field| field.neighbours(session, &group.rank_set, group.knowledge())).collect::<Result<_>>()
+        };
+        let more = groups.iter().zip(&*finals).map(of_group).collect::<Result<_>>()?;
+        race_more("neighbours of the fastest inside groups", session, groups, finals, more)?;
     }
     Ok(())
 }
@@ -305,6 +333,22 @@ impl Field {
             one.algorithm == of.algorithm && one.late_s == 0.0 && !same(one, of) && !before.iter().any(|b| same(b, one))
         });
         of.late_s > 0.0 || !std::iter::once(fastest).chain(others).any(is_off)
+    }
+
+    /// What is the fastest in fields beside, of other algorithms than here, and not a candidate yet.
+    fn adopted<'a>(&self, group: &Group, beside: impl Iterator<Item = &'a Field>, session: &Session) -> Result<Vec<Candidate>> {
+        let rank_set = &group.rank_set;
+        let fastest = |field: &'a Field| Some(&field.candidates[field.fastest(session, &field.experiments(rank_set, false), true)?]);
+        let experiments = self.experiments(rank_set, false);
+        let Some(own) = self.fastest(session, &experiments, true).map(|k| self.candidates[k].algorithm) else { return Ok(Vec::new()) };
+        let others = beside.filter(|field| field.collective == self.collective).filter_map(fastest);
+        let others = others.filter(|c| c.algorithm != own && (c.parameters.segment == 0 || c.parameters.segment < self.bytes));
+        let wanted: Vec<_> = others.map(|c| (c.algorithm, bounded(c.parameters, self.bytes))).collect();
+        let positions: Vec<usize> = (0..rank_set.ranks.len()).collect();
+        let (_, mut found) = rank_candidates(group.knowledge(), self.collective, &positions, self.bytes, &wanted, Wanted::All)?;
+        found.retain(|c| !experiments.contains(&self.experiment(rank_set, c)));
+        found.dedup_by(|a, b| self.experiment(rank_set, a) == self.experiment(rank_set, b));
+        Ok(found)
     }
 
     /// What is next to the fastest and not a candidate yet.
