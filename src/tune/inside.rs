@@ -120,29 +120,31 @@ fn make_sure(session: &mut Session, groups: &[Group], finals: &[Vec<Field>]) -> 
     }
 }
 
-/// What is the fastest at the size before or after is tried, whatever is predicted of it, and then at the next: what a model misses of an algorithm at one size it
-/// misses at others too.
+/// What is the fastest at the size before or after is tried, whatever is predicted of it, and then at the next, until nothing is new: what a model misses of an
+/// algorithm at one size it misses at others too.
 fn adopt(session: &mut Session, groups: &[Group], finals: &mut [Vec<Field>]) -> Result<()> {
-    for _ in 0..ROUNDS {
+    for _ in CHOICE_SIZES {
         let of_field = |group: &Group, of_group: &[Field], k: usize| {
             let beside = [k.checked_sub(1), Some(k + 1)].into_iter().flatten().filter_map(|k| of_group.get(k));
             of_group[k].adopted(group, beside, session)
         };
         let of_group = |(group, of_group): (&Group, &Vec<Field>)| (0..of_group.len()).map(|k| of_field(group, of_group, k)).collect();
         let more = groups.iter().zip(&*finals).map(of_group).collect::<Result<_>>()?;
-        race_more("finalists inside groups", session, groups, finals, more)?;
+        if !race_more("finalists inside groups", session, groups, finals, more)? {
+            break;
+        }
     }
     Ok(())
 }
 
-/// Adds these to the fields of each group, and races those that got some.
+/// Adds these to the fields of each group, and races those that got some; false if none did.
 fn race_more(
     purpose: &str,
     session: &mut Session,
     groups: &[Group],
     finals: &mut [Vec<Field>],
     more: Vec<Vec<Vec<Candidate>>>,
-) -> Result<()> {
+) -> Result<bool> {
     let (mut open, mut late) = (Vec::new(), Vec::new());
     for ((group, of_group), more) in groups.iter().zip(finals).zip(more) {
         for (field, more) in of_group.iter_mut().zip(more).filter(|(_, more)| !more.is_empty()) {
@@ -152,7 +154,8 @@ fn race_more(
         }
     }
     session.measure_roughly(LATE, &late)?;
-    session.race(purpose, &open)
+    session.race(purpose, &open)?;
+    Ok(!open.is_empty())
 }
 
 /// The fastest of each field is tried in other segments and with more under way, until it is the best of its neighbours. Where [predictions hold](Field::holds),
@@ -343,11 +346,22 @@ impl Field {
         let Some(own) = self.fastest(session, &experiments, true).map(|k| self.candidates[k].algorithm) else { return Ok(Vec::new()) };
         let others = beside.filter(|field| field.collective == self.collective).filter_map(fastest);
         let others = others.filter(|c| c.algorithm != own && (c.parameters.segment == 0 || c.parameters.segment < self.bytes));
-        let wanted: Vec<_> = others.map(|c| (c.algorithm, bounded(c.parameters, self.bytes))).collect();
         let positions: Vec<usize> = (0..rank_set.ranks.len()).collect();
-        let (_, mut found) = rank_candidates(group.knowledge(), self.collective, &positions, self.bytes, &wanted, Wanted::All)?;
-        found.retain(|c| !experiments.contains(&self.experiment(rank_set, c)));
-        found.dedup_by(|a, b| self.experiment(rank_set, a) == self.experiment(rank_set, b));
+        let (mut found, mut known) = (Vec::new(), experiments);
+        for other in others {
+            let wanted = [(other.algorithm, bounded(other.parameters, self.bytes))];
+            let (_, predicted) = rank_candidates(group.knowledge(), self.collective, &positions, self.bytes, &wanted, Wanted::All)?;
+            // as it won, to all peers at once or to one at a time
+            let as_it_won = |c: Candidate| Candidate { parameters: Parameters { peers: other.parameters.peers, ..c.parameters }, ..c };
+            for candidate in predicted.into_iter().map(as_it_won) {
+                let experiment = self.experiment(rank_set, &candidate);
+                // a recording has what was tried when it was made
+                if !known.contains(&experiment) && (session.can_measure() || session.samples().get(&experiment).is_some()) {
+                    known.push(experiment);
+                    found.push(candidate);
+                }
+            }
+        }
         Ok(found)
     }
 
