@@ -159,7 +159,8 @@ impl Search<'_> {
 
     /// The best of each inter-group algorithm is tried with other segments, and the fastest of all with more under way too, until each is the best of its
     /// neighbours; then the fastest with other trees and flows, since their speed is a matter of the processors and ports that ranks share, which predictions
-    /// know least of. Where the prediction holds, only those are tried that it finds faster; where it does not, with all that are near the fastest.
+    /// know least of. Where the prediction holds, only those are tried that it finds faster, of the fastest of all also its [next segments](NEXT_SEGMENTS); where it
+    /// does not, with all that are near the fastest.
     fn improve(&self, session: &mut Session, bytes: usize, before: &Missed, candidates: &mut Vec<Candidate>) -> Result<()> {
         const PURPOSE: &str = "neighbours of the best two-level schedules";
         let segments = segment_sizes(self.policy, bytes);
@@ -181,9 +182,11 @@ impl Search<'_> {
                 let in_segments = |&s: &usize| best.inter_group.goes_with(best.intra_group, s > 0);
                 // between whole messages and pipelines lies what is slower than both
                 let pipeline = pipeline(&segments, bytes).filter(|_| !holds && pieces(bytes, best.segment) < PIECES / 2);
-                for segment in neighbours(&segments, best.segment).chain(pipeline).filter(in_segments) {
+                let next = if k == 0 { predicted * NEXT_SEGMENTS } else { 0.0 };
+                let segments =
+                    neighbours(&segments, best.segment).map(|segment| (segment, next)).chain(pipeline.map(|segment| (segment, 0.0)));
+                for (segment, least) in segments.filter(|(segment, _)| in_segments(segment)) {
                     let choice = TwoLevelParameters { segment, flow: Flow { in_flight: 0, intra_in_flight: 0, ..best.flow }, ..best };
-                    let least = if k == 0 { predicted * NEXT_SEGMENTS } else { 0.0 };
                     self.add(candidates, bytes, choice, limit(choice).max(least))?;
                 }
                 // what one wins tells whether two would
