@@ -8,8 +8,10 @@ use crate::topology::Rank;
 
 /// Exchanges of a first look: what delays messages must miss one of these in each direction.
 const PINGS: usize = 16;
-/// As many suffice over a way that takes longer than this in both directions: what delays messages is little of what is timed over it, and each takes as long as that.
+/// Six exchanges suffice where one takes longer than [`FAR_S`]: what delays messages, tens of microseconds, is little of what is timed over such a way, and each exchange
+/// takes twice as long as that.
 const PINGS_FAR: usize = 6;
+/// A way so long, there and back, is of a wide area, and no rank that waited for a processor: it is seen twice.
 const FAR_S: f64 = 2e-3;
 /// Exchanges of a later look, which has to take away drift alone: how short the way is, is known.
 const PINGS_AGAIN: usize = 4;
@@ -62,6 +64,12 @@ pub trait Ping: Control {
         for few in new.chunks(ASKED_AT_ONCE) {
             ping(self, few)?;
             trips.extend(few.iter().zip(ping(self, few)?).map(|(&r, e)| (r, e.received - e.sent)));
+        }
+        let seen_far: Vec<Rank> = trips.iter().filter(|trip| trip.1 > FAR_S).map(|trip| trip.0).collect();
+        for exchange in seen_far.chunks(ASKED_AT_ONCE).map(|few| Ok((few, ping(self, few)?))).collect::<Result<Vec<_>>>()? {
+            for (r, e) in exchange.0.iter().zip(exchange.1) {
+                trips.iter_mut().filter(|trip| trip.0 == *r).for_each(|trip| trip.1 = trip.1.min(e.received - e.sent));
+            }
         }
         let (far, near): (Vec<_>, Vec<_>) = trips.into_iter().partition(|&(_, trip_s)| trip_s > FAR_S);
         let mut jumped = look_at_parts(self, &at_once(&near), PINGS, clocks)?;
