@@ -223,7 +223,7 @@ impl Experiment {
     }
 
     /// The longest time that it computes at once.
-    fn delay_s(&self) -> f64 {
+    pub(super) fn delay_s(&self) -> f64 {
         match self {
             Experiment::SaturationTrain { delay_ns, .. } | Experiment::ReceiveTime { delay_ns, .. } => *delay_ns as f64 * 1e-9,
             _ => 0.0,

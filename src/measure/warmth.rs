@@ -38,7 +38,7 @@ struct Carried {
     messages: usize,
     /// What the shortest experiment took.
     shortest_s: f64,
-    /// What one message of each size took at least, by so many in a row.
+    /// What one message of each size takes at least: a bound from so many in a row.
     message_s: BTreeMap<(usize, usize), f64>,
 }
 
@@ -96,7 +96,7 @@ impl Warmth {
         }
         self.paths.entry(path(experiment)).and_modify(|warm| {
             warm.shortest_s = warm.shortest_s.min(seconds);
-            if !experiment.is_collective() {
+            if !experiment.is_collective() && experiment.delay_s() == 0.0 {
                 let messages = experiment.messages().max(1);
                 // out and back
                 let each_s = seconds / (2 * messages) as f64;
@@ -126,7 +126,7 @@ impl Warmth {
     /// True if all that some ranks do together with so many bytes takes long, since a message of no more to one of them does.
     fn is_far(&self, ranks: &[Rank], bytes: usize) -> bool {
         let pair = |of: &Rank| self.paths.get(&(vec![ranks[0], *of], None)).or_else(|| self.paths.get(&(vec![*of, ranks[0]], None)));
-        // messages in a row share latencies: each of these is less than one takes alone
+        // messages in a row share latencies, and an answer is as long as a message at most: each of these bounds is less than one takes alone
         let is_long = |path: &Carried| path.message_s.range(..=(bytes, usize::MAX)).any(|(_, &seconds)| seconds >= NO_WARM_CACHES_S);
         ranks.iter().filter_map(pair).any(is_long)
     }

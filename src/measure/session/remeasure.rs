@@ -17,12 +17,13 @@ pub(super) const LONGER: usize = 3;
 
 /// Calls in a row take about so long, of at most so many and at least so many: of fewer the first one and the last, which overlap with one other call only, are
 /// most. Where a rank may leave a call before others come to it, and messages are short, many are on their way at once: ten and more take hardly longer than one over
-/// a wide area, and only as many show at which rate they follow each other.
+/// a wide area, and only as many show at which rate they follow each other (of four on the emulated grid nothing was seen of 7 % that twenty show).
 const IN_A_ROW_S: f64 = 0.005;
 const MOST_IN_A_ROW: usize = 200;
 const LEAST_IN_A_ROW: usize = 4;
 const LEAST_ROOTED: usize = 20;
-/// What the root has more than that takes most of its time of the network, which many share as few do.
+/// Where the root has more than that, bytes take longer than the way: calls do not overlap, and four say what twenty do (up to this size they were seen to be slower in a
+/// row where one alone was not).
 const SHORT_BYTES: usize = 16 << 10;
 /// What takes longer is not run in a row.
 const LONGEST_IN_A_ROW_S: f64 = 0.0125;
