@@ -147,7 +147,7 @@ impl Known {
         Ok(Box::new(Known { asked: *asked, holds, planned, prepared }))
     }
 
-    /// What carries calls like this out by some steps, whatever is planned; none where their communicator has no plans. What was remembered of its calls is forgotten.
+    /// What carries calls like this out by some steps, whatever is planned; none where their communicator has no plans. What its last calls came to is forgotten.
     /// Collective. Steps may have more lanes than the policy's collectives, and tags then that belong to later calls: calls that block keep the order of their messages
     /// between any two ranks all the same.
     ///

@@ -301,7 +301,10 @@ mod tests {
         assert!(native(alone, [&[1.085e-7, 1.085e-7, 1.085e-7], &[1.1e-7, 1.1e-7, 1.2e-7]]), "by too little");
         assert!(native(alone, [&[0.99e-7, 1.0e-7, 1.15e-7], &[1.1e-7, 1.1e-7, 1.2e-7]]), "not clearly");
         let slower = [&[4.0e-7, 4.1e-7, 4.2e-7][..], &[3.0e-7, 3.1e-7, 3.2e-7]];
-        assert!(native(slower, [&[0.99e-7, 1.0e-7, 1.01e-7], &[1.1e-7, 1.1e-7, 1.2e-7]]), "one alone is slower");
+        let in_a_row = [&[0.99e-7, 1.0e-7, 1.01e-7][..], &[1.1e-7, 1.1e-7, 1.2e-7]];
+        assert!(native(slower, in_a_row), "one alone is slower");
+        let by = |times: f64| [3.0e-7, 3.001e-7, 3.002e-7].map(|t| t * times);
+        assert!(!native([&by(1.04), &by(1.0)], in_a_row) && native([&by(1.06), &by(1.0)], in_a_row), "by how much, in each run");
     }
 
     #[test]
