@@ -12,7 +12,7 @@ use super::known::{Asked, Known};
 use super::quick::{self, Key, Message, Way, Words};
 use super::refused::{as_mpi_counts, refuses};
 use super::{rank, settings, under_way};
-use crate::collective::{Collective, Shape};
+use crate::collective::{Collective, Shape, bcast};
 use crate::error::{Error, Result};
 use crate::schedule::{Action, Buffer, Elements, Layout, Program};
 use crate::topology::Rank;
@@ -119,6 +119,10 @@ pub(super) struct Prepared {
     call_own: library::Own,
     /// MPI's function has no such arguments: it is called with them as they are.
     pub refused: bool,
+    /// It is a broadcast of no bytes, from a rank that there is, by arguments that MPI's function has: it is over wherever it is called. Some libraries send messages
+    /// for it (MPICH 4.0) and some none (Open MPI 4.1), so that all ranks must call theirs or none: this hangs on what all of them say alike, and on nothing
+    /// that one remembers.
+    pub nothing: bool,
 }
 
 impl Prepared {
@@ -173,17 +177,18 @@ impl Prepared {
             _ => Some(Elements::default()),
         };
         let reads_output = in_place || blocks(0, false).input == 0;
-        let nothing = (0, side.map_or(asked.given.1, |side| side.datatype));
+        let no_items = (0, side.map_or(asked.given.1, |side| side.datatype));
         let own = library::Call {
             input: null(),
-            given: given.map_or(nothing, |side| side.items()),
+            given: given.map_or(no_items, |side| side.items()),
             output: null_mut(),
-            got: got.map_or(nothing, |side| side.items()),
+            got: got.map_or(no_items, |side| side.items()),
             op: asked.operation(),
             root: as_mpi_counts(root),
         };
         let (bytes, call_own) = (side.map_or(0, |side| side.block()), library::Own::of(collective)?);
-        Ok(Prepared { me, given, got, bytes, elements, reads_output, own, call_own, refused: false })
+        let nothing = std::ptr::eq(collective, &bcast::COLLECTIVE) && remote.is_none() && bytes == 0;
+        Ok(Prepared { me, given, got, bytes, elements, reads_output, own, call_own, refused: false, nothing })
     }
 
     /// Of arguments that MPI's function has not: it finds what is wrong with them, and does what the program chose for its communicator.
@@ -194,7 +199,18 @@ impl Prepared {
         let (given, got, op) = (items(given), items(got), asked.operation());
         let own = library::Call { input: null(), given, output: null_mut(), got, op, root: as_mpi_counts(root) };
         let call_own = library::Own::of(asked.collective)?;
-        Ok(Prepared { me, given: None, got: None, bytes: 0, elements: None, reads_output: false, own, call_own, refused: true })
+        Ok(Prepared {
+            me,
+            given: None,
+            got: None,
+            bytes: 0,
+            elements: None,
+            reads_output: false,
+            own,
+            call_own,
+            refused: true,
+            nothing: false,
+        })
     }
 
     /// True if something can be planned: where it has bytes that others than the library can combine.
@@ -378,10 +394,6 @@ pub(super) unsafe fn run(call: &Call) -> Result<()> {
 unsafe fn look_up(call: &Call, key: Key<6>) -> Result<()> {
     // SAFETY: the caller's
     unsafe {
-        if call.asked.is_nothing() {
-            quick::keep(call.comm(), &key, Way::Nothing);
-            return Ok(());
-        }
         let known = Known::of(&call.asked)?;
         run_known(known, call, key, |prepared| {
             let (own, _copy) = prepared.for_the_library(call);
@@ -412,11 +424,12 @@ pub(super) unsafe fn look_up_or<const N: usize>(call: &Call, key: Key<N>, own: i
     }
 }
 
-/// What is planned, or is the library's own; from the next call like it on without looking it up, where that is one call of MPI's.
+/// What is planned, or is the library's own, if something is to do; from the next call like it on without looking it up, where that is one call of MPI's.
 unsafe fn run_known<const N: usize>(mut known: Box<Known>, call: &Call, key: Key<N>, own: impl FnOnce(&Prepared) -> c_int) -> Result<()> {
     // SAFETY: the caller's
     unsafe {
-        if !run_plan(&mut known, call)? {
+        let nothing = known.prepared().nothing && !is_in_place(call.got.cast());
+        if !nothing && !run_plan(&mut known, call)? {
             under_way::finish(call.comm(), None);
             check(call.asked.collective.function, own(known.prepared()))?;
         }
@@ -440,7 +453,7 @@ unsafe fn remember<const N: usize>(known: Box<Known>, comm: ffi::MPI_Comm, key: 
 }
 
 /// Has calls like this carried out by some steps, whatever is planned, from the next one on, until as many others were remembered that it is forgotten; false where
-/// their communicator has no plans. Collective.
+/// their communicator has no plans, or nothing is to do. Collective.
 ///
 /// # Safety
 /// As [`run`].

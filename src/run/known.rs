@@ -1,11 +1,11 @@
 //! Calls that were looked up, remembered with their communicator so that the next ones like them run at once: one memory for all collectives.
 
 use super::call::Prepared;
-use super::communicator::{State, attached, sizes, state};
+use super::communicator::{State, attached, state};
 use super::planned::Planned;
 use super::quick::Way;
 use super::refused::is_predefined;
-use crate::collective::{Collective, Step, bcast};
+use crate::collective::{Collective, Step};
 use crate::error::Result;
 use crate::plan;
 use crate::topology::Rank;
@@ -61,21 +61,6 @@ impl Asked {
     pub fn operation(&self) -> ffi::MPI_Op {
         // SAFETY: a constant of the library
         self.op.unwrap_or(unsafe { ffi::RSMPI_SUM })
-    }
-
-    /// True of a broadcast of no items from a rank that there is: it is over wherever it is called. That hangs on what all ranks say alike, and on nothing that
-    /// one remembers: how many ranks there are is known of a communicator that was set up, and asked of others.
-    #[inline]
-    pub fn is_nothing(&self) -> bool {
-        if self.got.0 != 0 || !std::ptr::eq(self.collective, &bcast::COLLECTIVE) {
-            return false;
-        }
-        // SAFETY: MPI allows one collective on a communicator at a time
-        match unsafe { attached(self.comm) } {
-            // SAFETY: what is attached stays until its communicator goes
-            Some(found) => self.root < unsafe { found.as_ref() }.ranks,
-            None => sizes(self.comm).is_ok_and(|(ranks, remote)| remote.is_none() && self.root < ranks),
-        }
     }
 
     #[inline]
@@ -147,7 +132,7 @@ impl Known {
         Ok(Box::new(Known { asked: *asked, holds, planned, prepared }))
     }
 
-    /// What carries calls like this out by some steps, whatever is planned; none where their communicator has no plans. What its last calls came to is forgotten.
+    /// What carries calls like this out by some steps, whatever is planned; none where their communicator has no plans, or nothing is to do. What its last calls came to is forgotten.
     /// Collective. Steps may have more lanes than the policy's collectives, and tags then that belong to later calls: calls that block keep the order of their messages
     /// between any two ranks all the same.
     ///
@@ -162,10 +147,14 @@ impl Known {
         unsafe {
             state(asked.comm)?;
             let Some(State::Planned(of)) = state(asked.comm)? else { return Ok(None) };
+            let prepared = Prepared::new(asked)?;
+            if prepared.nothing {
+                return Ok(None);
+            }
             // not what was remembered of calls like it
             super::quick::forget(asked.comm);
             let planned = Some((NonNull::from(&mut **of), Arc::new(plan::Planned::Run(steps))));
-            Ok(Some(Box::new(Known { asked: *asked, holds: true, planned, prepared: Prepared::new(asked)? })))
+            Ok(Some(Box::new(Known { asked: *asked, holds: true, planned, prepared })))
         }
     }
 
@@ -185,7 +174,7 @@ impl Known {
             return None;
         }
         match &self.planned {
-            None if self.asked.is_nothing() => Some(Way::Nothing),
+            _ if self.prepared.nothing => Some(Way::Nothing),
             None => Some(self.prepared.librarys_way()),
             Some((planned, plan)) => match &**plan {
                 plan::Planned::Run(steps) if let [Step::Program(program)] = &steps[..] => {

@@ -65,7 +65,7 @@ impl<const N: usize> Key<N> {
 /// The one call of MPI's, or none.
 #[derive(Clone, Copy)]
 pub enum Way {
-    /// It is over wherever it is called: a broadcast of no items from a rank that there is. By MPI's arguments its function took all of them once, but for the address.
+    /// It is over wherever it is called: a broadcast of [nothing](super::call::Prepared::nothing), of which all was looked at but for the address.
     Nothing,
     /// The library's own collective, and what it is called with beside the caller's addresses.
     Librarys(library::Own, library::Call),
