@@ -1,7 +1,7 @@
 //! Rows for all sizes: what was taken where choices were made, and between these sizes what is predicted to be the best of what was taken near.
 
 use super::between::{Close, ProtocolChange, best_from};
-use super::{ALIKE, distance, halfway, is_native_between};
+use super::{ALIKE, halfway, is_native_between, is_within_a_call, nearest};
 use crate::error::Result;
 use crate::stats;
 
@@ -79,9 +79,12 @@ pub fn rows<K: PartialEq + Clone>(
         let native = native_seconds(made, bytes);
         // where candidates are only predicted nothing was decided against the library's own
         let measured = made.iter().filter(|m| !m.measured.is_empty());
-        let nearest = measured.min_by(|a, b| distance(a.bytes, bytes).total_cmp(&distance(b.bytes, bytes)));
+        let nearest = nearest(measured, |m| m.bytes, bytes, changes);
         let (preferred, taken_near) = (nearest.is_some_and(is_native_preferred), nearest.is_some_and(|m| m.taken.is_none()));
         let is_natives = |native| is_native_between(own, native, taken_near, preferred);
+        // of what is too short for predictions to tell it apart, what won at the nearest size
+        let as_nearest = native.filter(|&native| is_within_a_call(own, native)).and(nearest).and_then(|m| number(&m.taken));
+        let (first, own) = found.iter().copied().find(|f| Some(f.0) == as_nearest).unwrap_or((first, own));
         let taken = if native.is_some_and(is_natives) { None } else { Some(first) };
         let least = native.filter(|_| taken.is_none()).unwrap_or(own);
         let as_good = |t: f64| t <= least * (1.0 + ALIKE) && (!preferred || t * (1.0 + ALIKE) >= least);
@@ -204,6 +207,24 @@ mod tests {
         // halfway, to 2 %
         assert_eq!(found(1.1), [(0, 1, Some("whole")), (8, 64, Some("whole")), (261, 1024, None), (2897, 8192, None)]);
         assert_eq!(found(0.9)[..2], found(1.1)[..2], "whoever seems to win");
+    }
+
+    #[test]
+    fn of_what_is_too_short_to_be_predicted_the_way_of_the_nearest_size_is_taken() {
+        // what seems to be faster by 10 ns was taken at the larger size alone
+        let short = |what: &&str, bytes: usize, _: f64| Ok(if *what == "whole" { 2e-7 } else { 1.9e-7 } + 1e-11 * bytes as f64);
+        let of = |bytes: usize, taken: &'static str| {
+            let time = |what| short(&what, bytes, f64::INFINITY).unwrap();
+            let measured = ["whole", "cut"].map(|what| (what, time(what), time(what)));
+            Made { bytes, taken: Some(taken), measured: measured.into(), native_s: Some(1.1 * time("whole")) }
+        };
+        let made = [of(64, "whole"), of(1024, "cut")];
+        let from = |changes: &[ProtocolChange]| {
+            let found = rows(&made, changes, CLOSE, short, |_, _| false).unwrap();
+            found.iter().map(|r| (r.from, r.taken.unwrap())).collect::<Vec<_>>()
+        };
+        assert_eq!(from(&[]), [(0, "whole"), (256, "cut")], "halfway, to 2 %");
+        assert_eq!(from(&[ProtocolChange { before: 128, after: 129 }]), [(0, "whole"), (129, "cut")], "where the network changes");
     }
 
     #[test]

@@ -120,7 +120,7 @@ fn make_sure(session: &mut Session, groups: &[Group], finals: &[Vec<Field>]) -> 
     }
 }
 
-/// What is the fastest at the size before or after is tried, whatever is predicted of it, and then at the next, until nothing is new: what a model misses of an
+/// What other algorithm is the fastest at the size before or after is tried, whatever is predicted of it, and then at the next, until nothing is new: what a model misses of an
 /// algorithm at one size it misses at others too.
 fn adopt(session: &mut Session, groups: &[Group], finals: &mut [Vec<Field>]) -> Result<()> {
     for _ in CHOICE_SIZES {

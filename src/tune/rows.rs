@@ -1,7 +1,7 @@
 //! Rows across groups for all sizes, from the schedules that were measured at some.
 
 use super::across::{BCAST_SIZES, Candidate};
-use crate::decide::{CLOSE, Made, distance, is_native_between, rows};
+use crate::decide::{CLOSE, Made, is_native_between, nearest, rows};
 use crate::error::Result;
 use crate::plan::{Flow, Predictions, TwoLevelChoice, TwoLevelParameters, choice_name, protocol_changes_of};
 use crate::policy::{Evidence, NO_OTHER, PER_GROUP, TwoLevelRow};
@@ -39,13 +39,13 @@ pub(super) fn between_sizes(predictions: &Predictions, root: Rank, of_sizes: &[O
     let is_preferred = |s: &OfSize| s.row.native && s.row.evidence.native_s.is_some_and(|native| s.measured[0].1 < native);
     let mut found = Vec::new();
     let alike = |a: &TwoLevelChoice, b: &TwoLevelChoice| choice_name(a) == choice_name(b);
-    for row in rows(&made, &protocol_changes_of(predictions.policy(), BCAST_SIZES[BCAST_SIZES.len() - 1]), CLOSE, predict, alike)? {
+    let changes = protocol_changes_of(predictions.policy(), BCAST_SIZES[BCAST_SIZES.len() - 1]);
+    for row in rows(&made, &changes, CLOSE, predict, alike)? {
         found.push(match of_sizes.iter().find(|s| s.row.at_bytes == row.at) {
             Some(made) => TwoLevelRow { from_bytes: row.from, ..made.row.clone() },
             None => {
                 let native_s = (!sizes.is_empty()).then(|| stats::interpolate(&sizes, &native, row.at));
-                let apart = |s: &OfSize| distance(s.row.at_bytes, row.at);
-                let nearest = of_sizes.iter().min_by(|a, b| apart(a).total_cmp(&apart(b)));
+                let nearest = nearest(of_sizes, |s| s.row.at_bytes, row.at, &changes);
                 let below = of_sizes.iter().rev().find(|s| s.row.at_bytes < row.at);
                 let beside: Vec<&OfSize> = below.into_iter().chain(of_sizes.iter().find(|s| s.row.at_bytes > row.at)).collect();
                 let elsewhere = beside.iter().any(|s| s.elsewhere) && beside.iter().all(|s| !s.row.native);
