@@ -72,6 +72,16 @@ pub fn shapes(collective: &Collective, ranks: usize) -> Vec<(Shape, usize)> {
     shapes
 }
 
+/// One of what is longer than libraries send without asking, 64 KiB in each block, for collectives whose ranks give and get two buffers.
+pub fn large(collective: &Collective, ranks: usize) -> Option<(Shape, usize)> {
+    if !has_input(collective) || !collective.sized() {
+        return None;
+    }
+    let elements = if collective.combines { Elements { bytes: 4, commute: ranks.is_multiple_of(2) } } else { Elements::default() };
+    let root = if collective.rooted { ranks / 2 } else { 0 };
+    Some((Shape { elements, in_place: ranks % 4 < 2, ..Shape::new(ranks, root, 17_501 * 4) }, 16_384))
+}
+
 /// What lies in bytes that some ranks' values were combined in, where each rank's own are [`byte`]s.
 pub fn value(elements: Elements, mark: usize, of: &Fold, from: usize, len: usize) -> Vec<u8> {
     let operation = schedules::operation(elements);
@@ -109,11 +119,12 @@ pub fn shapes_from_every_root(collective: &Collective, ranks: usize) -> Vec<(Sha
     (0..ranks).map(shape).collect()
 }
 
-/// Runs every algorithm of every collective for every rank count up to `most` on the transport of one of `most` ranks, with [`shapes`], and checks every
-/// byte against the collective's specification; where ranks give and get two buffers, for those rank counts that are wanted.
+/// Runs every algorithm of every collective for every rank count up to `most` on the transport of one of `most` ranks, with [`shapes`] and for some counts what is
+/// [`large`], and checks every byte against the collective's specification; where ranks give and get two buffers, for those rank counts that are wanted.
 pub fn deliver_everything<T: Transport>(transport: &mut T, most: usize, wanted: impl Fn(usize) -> bool) {
     let wanted = |collective: &Collective, ranks| !has_input(collective) || wanted(ranks);
     deliver(transport, most, |collective, ranks| if wanted(collective, ranks) { shapes(collective, ranks) } else { Vec::new() });
+    deliver(transport, most, |collective, ranks| large(collective, ranks).into_iter().filter(|_| ranks % 16 < 2 || ranks == 5).collect());
 }
 
 /// The same with shapes that are said.
