@@ -60,6 +60,16 @@ int main(int argc, char **argv) {
     for (int k = 0; k < 3; k++) collwise_barrier(comm); /* it has plans */
 
     same("a root that is none", collwise_bcast(values, 1, MPI_INT, ranks, comm), MPI_Bcast(values, 1, MPI_INT, ranks, comm));
+    /* of no bytes, which not all need say alike: some of a type that has none (which Open MPI's own takes for a message) */
+    MPI_Datatype empty;
+    MPI_Type_contiguous(0, MPI_INT, &empty);
+    MPI_Type_commit(&empty);
+    for (int k = 0; k < 4; k++) {
+        expect(collwise_bcast(values, rank % 2 ? 3 : 0, rank % 2 ? empty : MPI_INT, k % ranks, comm) == MPI_SUCCESS, "no bytes");
+        values[0] = rank == k % ranks ? k : -1;
+        expect(collwise_bcast(values, 1, MPI_INT, k % ranks, comm) == MPI_SUCCESS && values[0] == k, "what comes after no bytes");
+    }
+    MPI_Type_free(&empty);
     /* of nothing, which is remembered */
     for (int k = 0; k < 3; k++) {
         expect(collwise_bcast(values, 0, MPI_INT, 0, comm) == MPI_SUCCESS && collwise_bcast(NULL, 0, MPI_INT, 0, comm) == MPI_SUCCESS, "no items");

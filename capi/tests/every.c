@@ -189,7 +189,7 @@ static void begun(int n, MPI_Op op, int root, MPI_Comm comm) {
     compare("wait for nothing", is_over ? collwise_wait(&request) : 1, 0);
 }
 
-/* What has no bytes has any type and count, so that ranks remember different calls; some libraries send messages for it, which all ranks must take or none. */
+/* What has no items has any type, so that ranks remember different calls, or none; some libraries send messages for it, which all ranks must take or none. */
 static void nothing(MPI_Comm comm) {
     int size;
     MPI_Datatype empty;
@@ -199,7 +199,7 @@ static void nothing(MPI_Comm comm) {
     for (int k = 0; k < 30; k++) {
         int kind = (k + rank) % 3, root = k % size;
         begin();
-        compare("bcast of nothing", collwise_bcast(into, kind ? 0 : k, kind == 0 ? empty : kind == 1 ? MPI_DOUBLE : MPI_INT, root, comm), 0);
+        compare("bcast of nothing", collwise_bcast(into, 0, kind == 0 ? empty : kind == 1 ? MPI_DOUBLE : MPI_INT, root, comm), 0);
         begin();
         MPI_Bcast(expected, 2, MPI_INT, root, comm);
         compare("bcast after it", collwise_bcast(into, 2, MPI_INT, root, comm), 2);
