@@ -74,7 +74,9 @@ int main(int argc, char **argv) {
     for (int k = 0; k < 3; k++) {
         expect(collwise_bcast(values, 0, MPI_INT, 0, comm) == MPI_SUCCESS && collwise_bcast(NULL, 0, MPI_INT, 0, comm) == MPI_SUCCESS, "no items");
         same("no items from a root that is none", collwise_bcast(values, 0, MPI_INT, ranks, comm), MPI_Bcast(values, 0, MPI_INT, ranks, comm));
+#ifdef OPEN_MPI /* MPICH 4.0 ends the program */
         same("no items of no datatype", collwise_bcast(values, 0, MPI_DATATYPE_NULL, 0, comm), MPI_Bcast(values, 0, MPI_DATATYPE_NULL, 0, comm));
+#endif
         int ours = collwise_bcast(MPI_IN_PLACE, 0, MPI_INT, 0, comm), theirs = MPI_Bcast(MPI_IN_PLACE, 0, MPI_INT, 0, comm);
         expect((ours == MPI_SUCCESS) == (theirs == MPI_SUCCESS) && handled % 2 == 0, "no items in place");
         handled = 0;

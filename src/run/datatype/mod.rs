@@ -19,7 +19,6 @@ use combiner::{combiner, combiners};
 use mpi::ffi::{self, MPI_Aint, MPI_Datatype};
 use parts::{Block, Blocks, Parts};
 use std::os::raw::{c_int, c_void};
-use std::ptr::null;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What matters of a datatype.
@@ -84,7 +83,9 @@ impl Layout {
                 return Ok(true);
             }
             let alone = ffi::RSMPI_COMM_SELF;
-            let code = quietly(alone, || native::PMPI_Send(null(), 0, datatype, ffi::RSMPI_PROC_NULL, 0, alone));
+            // to nobody, so that it is not read; MPICH looks at the datatype of one item alone
+            let item = std::ptr::NonNull::<u8>::dangling().as_ptr().cast();
+            let code = quietly(alone, || native::PMPI_Send(item, 1, datatype, ffi::RSMPI_PROC_NULL, 0, alone));
             let committed = code == ffi::MPI_SUCCESS as c_int;
             if let (true, Some(key)) = (committed, keyval()?) {
                 let _alone = attributes();
