@@ -151,6 +151,8 @@ pub(super) struct Verdict {
     /// No more runs of each alone are made: ours is slower in a row, by more than one call alone makes up for, or faster by too little on a host that is
     /// [crowded](is_crowded).
     pub is_refused: bool,
+    /// It is refused for no more than a few percent in a row: what the library's own loses [from another root](super::other_roots) may make up for that.
+    pub is_hardly_refused: bool,
 }
 
 impl Verdict {
@@ -177,7 +179,9 @@ pub(super) fn verdict(samples: &Samples, settings: &Settings, own: &Experiment, 
     // what is lost in a row counts twice: in doubt it is the library's own
     let slower_in_a_row = times_as_long > SLOWER_IN_A_ROW && native_s.is_some_and(|native| times_as_long.powi(2) > native / own_s);
     let wins_by = native_s.map_or(f64::INFINITY, |native| (native / own_s).min(1.0 / times_as_long));
-    let is_refused = slower_in_a_row || wins_by < CROWDED && is_crowded(settings, &own.ranks());
+    let crowded = wins_by < CROWDED && is_crowded(settings, &own.ranks());
+    let is_refused = slower_in_a_row || crowded;
+    let is_hardly_refused = slower_in_a_row && !crowded && times_as_long <= 1.0 + NATIVE_MARGIN;
     let runs_in_a_row = |e: &Experiment| samples.get(e).map_or(&[][..], |sample| &sample.in_a_row);
     let wins = |native_s: f64| match is_within_a_call(own_s, native_s) {
         true => {
@@ -187,7 +191,7 @@ pub(super) fn verdict(samples: &Samples, settings: &Settings, own: &Experiment, 
         false => beats_native(own_s, native_s, clearly),
     };
     let native = native_s.is_some_and(|native_s| is_refused || !wins(native_s));
-    Some(Verdict { own_s, native_s, native, is_refused })
+    Some(Verdict { own_s, native_s, native, is_refused, is_hardly_refused })
 }
 
 /// True if runs of each alone say that ours is slower, by more than what may be made up for in a row.
