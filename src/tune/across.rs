@@ -2,11 +2,12 @@
 //! broadcast.
 
 use super::bound::Floor;
-use super::chosen::{self, Verdict, choosing, confirm, is_remeasured, verdict};
+use super::chosen::{Verdict, choosing, confirm, is_remeasured, verdict};
 use super::missed::{HOPELESS, Missed};
 use super::other_roots::{Pair, better_elsewhere};
 use super::rows::{OfSize, between_sizes, choice_at, row_of_routes};
 use super::segments::{PIECES, neighbours, pipeline, segment_sizes};
+use super::taken::taken;
 use super::{HOLDS, ROUNDS};
 use crate::collective::Parameters;
 use crate::decide::{ALIKE, LEAST_ACROSS, all_candidates, wider};
@@ -41,7 +42,7 @@ const REMEASURE: &str = "the fastest, remeasured";
 /// A schedule with what it makes of a message.
 pub(super) struct Candidate {
     pub choice: TwoLevelChoice,
-    two_level: TwoLevel,
+    pub two_level: TwoLevel,
     pub predicted: f64,
 }
 
@@ -66,7 +67,7 @@ pub fn choose(
     let predictions = Rc::new(Predictions::new(&compiled, members));
     let search = Search { policy: &compiled, members, predictions, has_native: session.has_native() };
     let by_size = if exhaustive { search.exhaustively(session)? } else { search.by_prediction(session)? };
-    let taken = by_size.iter().map(|of_size| search.taken(session, of_size)).collect::<Result<Vec<_>>>()?;
+    let taken = by_size.iter().map(|of_size| taken(session, &compiled, members, of_size)).collect::<Result<Vec<_>>>()?;
     let all = || BCAST_SIZES.iter().zip(&by_size).zip(&taken).filter_map(|((&bytes, of_size), taken)| Some((bytes, of_size, (*taken)?)));
     let first = |(bytes, of_size, taken): (usize, &Vec<Candidate>, usize)| (experiment(&of_size[taken]), search.native(bytes, 0));
     confirm(session, all().map(first).collect())?;
@@ -248,22 +249,6 @@ impl Search<'_> {
         Ok(others)
     }
 
-    /// The place of the fastest candidate; of those that runs do not tell from it the one in which the rank that has most to do has least, so that the next
-    /// call can begin the soonest.
-    fn taken(&self, session: &Session, candidates: &[Candidate]) -> Result<Option<usize>> {
-        let experiments: Vec<Experiment> = candidates.iter().map(experiment).collect();
-        let Some(fastest) = chosen::fastest(session.samples(), &experiments) else { return Ok(None) };
-        let as_fast = chosen::as_fast(session.samples(), &experiments, fastest);
-        let (mut taken, mut least) = (fastest, f64::INFINITY);
-        for k in as_fast.iter().copied().filter(|_| as_fast.len() > 1) {
-            let busiest = plan::busiest(self.policy, self.members, &candidates[k].two_level)?;
-            if busiest < least * (1.0 - ALIKE) {
-                (taken, least) = (k, busiest);
-            }
-        }
-        Ok(Some(taken))
-    }
-
     /// Adds a schedule; false if one of the candidates does the same, or it is predicted to take longer than the limit.
     fn add(&self, candidates: &mut Vec<Candidate>, bytes: usize, choice: TwoLevelParameters, limit_s: f64) -> Result<bool> {
         let (choice, two_level) = in_segments(self.policy, self.members, bytes, choice)?;
@@ -422,7 +407,7 @@ fn holds(predicted: f64, time: f64) -> bool {
     (time - predicted).abs() <= HOLDS * predicted
 }
 
-fn experiment(candidate: &Candidate) -> Experiment {
+pub(super) fn experiment(candidate: &Candidate) -> Experiment {
     Experiment::TwoLevel { two_level: candidate.two_level.clone() }
 }
 

@@ -12,6 +12,7 @@ mod over_all;
 mod rows;
 mod segments;
 mod side_by_side;
+mod taken;
 
 use crate::cluster::{Bound, METHODS, Method};
 use crate::collective::{Built, Collective, alltoall, barrier, bcast};
