@@ -200,8 +200,16 @@ impl<'a> Search<'a> {
         Some(NextBest { words, margin: (next.expected / best_s - 1.0).max(0.0) }).filter(|next| next.margin.is_finite())
     }
 
+    /// True if the row, or another one of about this size, says it.
     fn in_row(&self, choice: TwoLevelChoice) -> bool {
-        self.near.iter().any(|(known, _)| *known == choice)
+        self.said_near(choice).next().is_some()
+    }
+
+    /// The row, and the rows of about this size, that say a schedule, those of the nearest sizes first: how many segments of a message are under way at once, and what that costs, is
+    /// another matter where there are many times as many.
+    fn said_near(&self, choice: TwoLevelChoice) -> impl Iterator<Item = &TwoLevelRow> {
+        let is_said = move |row: &TwoLevelRow| choice == self.own || row.times_apart(self.bytes) <= NEAR;
+        self.near.iter().filter(move |(known, row)| *known == choice && is_said(row)).map(|(_, row)| *row)
     }
 
     /// What a prediction of a schedule is multiplied with: what it missed where the row of the schedule was measured, or else the fastest schedule of its inter-group
@@ -213,15 +221,16 @@ impl<'a> Search<'a> {
             let elsewhere = row.times_apart(self.bytes) > 1 || !self.about_whole;
             (ratio > 0.0 && ratio.is_finite()).then_some(if elsewhere { ratio.max(1.0) } else { ratio })
         };
-        let rows = self.near.iter().filter(|(known, _)| *known == choice);
-        rows.filter_map(|(_, row)| of_row(row)).next().or(self.calibrated(choice)).unwrap_or(1.0)
+        // what one schedule was predicted too long need not hold for others
+        let calibrated = || self.calibrated(choice).map(|ratio| ratio.max(1.0));
+        self.said_near(choice).filter_map(of_row).next().or_else(calibrated).unwrap_or(1.0)
     }
 
     /// What predictions of the fastest schedule of an inter-group algorithm missed, if it was measured at about such sizes.
     fn calibrated(&self, choice: TwoLevelChoice) -> Option<f64> {
         let known = self.policy.policy.collectives.get(ROUTED)?.calibration.get(choice_name(&choice))?;
         let near = known.bytes.iter().any(|&at| at.max(self.bytes) / at.min(self.bytes).max(1) <= NEAR);
-        near.then(|| known.at(self.bytes).max(1.0))
+        near.then(|| known.at(self.bytes))
     }
 
     /// By how much a schedule must be predicted to be faster. The row's own comes first where it is not clearly beaten. Of what was not measured predictions may
@@ -230,7 +239,7 @@ impl<'a> Search<'a> {
         match choice {
             _ if choice == self.own => MORE_OR_LESS,
             _ if self.in_row(choice) => 1.0,
-            _ => 1.0 + LEAST_UNSURE + self.calibrated(choice).map_or(self.unsure, |ratio| (ratio - 1.0) / 2.0),
+            _ => 1.0 + LEAST_UNSURE + self.calibrated(choice).map_or(self.unsure, |ratio| (ratio - 1.0).abs() / 2.0),
         }
     }
 }
@@ -247,6 +256,7 @@ fn segments_around(of_row: usize, bytes: usize) -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::policy::{GroupPolicy, LinkPolicy, Policy};
+    use crate::score::Ratios;
     use std::path::Path;
 
     /// A relay over tens of groups has no turns that tell what all of it takes, and is too large to be replayed: from other roots its row stands for it.
@@ -273,6 +283,37 @@ mod tests {
         let whole_s = predictions.of_choice(500, &None, 3 << 20, f64::INFINITY).unwrap();
         assert!(whole_s > 0.2, "{whole_s}");
         assert_eq!(choice(&predictions, 500, 3 << 20, &row).unwrap().0, choice_of(&row).unwrap());
+    }
+
+    /// Where predictions of the inter-group algorithms were a third too long, what others are predicted to win by less than half of that is no reason to leave the row's way.
+    #[test]
+    fn where_predictions_were_far_too_long_what_no_row_says_must_win_by_more() {
+        let chosen = |ratio: f64| {
+            let mut policy = Policy::read(Path::new("policies/ccgrid2007.toml")).unwrap();
+            let rows = policy.collectives.get_mut(ROUTED).unwrap();
+            let mut row = rows.two_level.last().unwrap().clone();
+            (row.inter_group, row.intra_group, row.segment_bytes, row.at_bytes) = ("line".into(), Some("binary".into()), 12 << 10, 1 << 20);
+            (row.in_flight, row.intra_in_flight) = (0, 0);
+            row.evidence.measured_s = Some(row.evidence.predicted_s * ratio);
+            rows.two_level = vec![row.clone()];
+            for algorithm in INTER_GROUP_ALGORITHMS {
+                rows.calibration.insert(
+                    choice_name(&Some(TwoLevelParameters { inter_group: algorithm, ..choice_of(&row).unwrap().unwrap() })).into(),
+                    Ratios { bytes: vec![1 << 20], ratio: vec![ratio] },
+                );
+            }
+            let policy = CompiledPolicy::new(policy).unwrap();
+            let members: Vec<Location> = policy
+                .policy
+                .groups
+                .iter()
+                .enumerate()
+                .flat_map(|(group, g)| (0..g.hosts.len()).map(move |position| Location { group, position }))
+                .collect();
+            let found = choice(&Rc::new(Predictions::new(&policy, &members)), 40, 3 << 20, &row).unwrap();
+            found.0 == choice_of(&row).unwrap()
+        };
+        assert!(!chosen(1.0) && chosen(0.67));
     }
 
     #[test]

@@ -212,6 +212,17 @@ impl Search<'_> {
             }
         }
         self.race(session, PURPOSE, bytes, candidates)?;
+        // the trees that suit the processors and ports of the fastest suit others
+        let best = best_ways(session, candidates, HOPELESS);
+        let leading = best.first().map(|(leading, ..)| *leading);
+        for (other, predicted, time) in best.into_iter().skip(1) {
+            let Some(leading) = leading.filter(|_| !holds(predicted, time)) else { continue };
+            let choice = TwoLevelParameters { intra_group: leading.intra_group, segment: leading.segment, flow: Flow::default(), ..other };
+            if other.inter_group != InterGroupAlgorithm::OverAll && other.inter_group.goes_with(choice.intra_group, choice.segment > 0) {
+                self.add(candidates, bytes, choice, f64::INFINITY)?;
+            }
+        }
+        self.race(session, PURPOSE, bytes, candidates)?;
         for (k, (choice, predicted, time)) in best_ways(session, candidates, RIVAL).into_iter().enumerate() {
             let holds = holds(predicted, time);
             let limit = predicted * before.limit(&Some(choice), &Some(choice), holds);
