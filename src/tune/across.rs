@@ -159,8 +159,8 @@ impl Search<'_> {
     }
 
     /// The best of each inter-group algorithm is tried with other segments, and the fastest of all with more under way too, until each is the best of its
-    /// neighbours; then the fastest with other trees and flows, since their speed is a matter of the processors and ports that ranks share, which predictions
-    /// know least of. Where the prediction holds, only those are tried that it finds faster, of the fastest of all also its [next segments](NEXT_SEGMENTS); where it
+    /// neighbours; then the fastest with other trees, all others in the tree that won, and the fastest in other flows, since the speed of these is a matter of the
+    /// processors and ports that ranks share, which predictions know least of. Where the prediction holds, only those are tried that it finds faster, of the fastest of all also its [next segments](NEXT_SEGMENTS); where it
     /// does not, with all that are near the fastest.
     fn improve(&self, session: &mut Session, bytes: usize, before: &Missed, candidates: &mut Vec<Candidate>) -> Result<()> {
         const PURPOSE: &str = "neighbours of the best two-level schedules";
@@ -212,13 +212,12 @@ impl Search<'_> {
             }
         }
         self.race(session, PURPOSE, bytes, candidates)?;
-        // the trees that suit the processors and ports of the fastest suit others
         let best = best_ways(session, candidates, HOPELESS);
-        let leading = best.first().map(|(leading, ..)| *leading);
-        for (other, predicted, time) in best.into_iter().skip(1) {
-            let Some(leading) = leading.filter(|_| !holds(predicted, time)) else { continue };
-            let choice = TwoLevelParameters { intra_group: leading.intra_group, segment: leading.segment, flow: Flow::default(), ..other };
-            if other.inter_group != InterGroupAlgorithm::OverAll && other.inter_group.goes_with(choice.intra_group, choice.segment > 0) {
+        for &(other, predicted, time) in best.iter().skip(1) {
+            let TwoLevelParameters { intra_group, segment, .. } = best[0].0;
+            let has_trees = other.inter_group != InterGroupAlgorithm::OverAll && other.inter_group.goes_with(intra_group, segment > 0);
+            if has_trees && !holds(predicted, time) {
+                let choice = TwoLevelParameters { intra_group, segment, flow: Flow::default(), ..other };
                 self.add(candidates, bytes, choice, f64::INFINITY)?;
             }
         }

@@ -9,8 +9,8 @@ use crate::measure::{Experiment, Session};
 use crate::plan::{self, Location};
 use crate::policy::CompiledPolicy;
 
-/// A rank that is kept for so many times as long is kept for far less: a root that sends to all 24 ranks of four sites by itself wins up to four percent alone
-/// where messages are short, and loses ten in a row.
+/// A rank that is kept for so many times as long is kept for far less: a root that sends to all 23 others at four sites by itself wins up to three percent
+/// alone where messages are short, and loses ten in a row.
 const FAR_LESS: f64 = 0.5;
 
 /// The place of the fastest candidate; of those that runs do not tell from it the one whose busiest rank has the least to do. Where programs' calls overlap, as they
